@@ -1,0 +1,127 @@
+package heads
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+)
+
+// AccessURL is the public address at which a head is reached, taken apart:
+// {base}/{public org id}/{public head id}?api_key={key}. Printing it shows all
+// but the key.
+type AccessURL struct {
+	Base         string // "https://chat.example.com", without a slash at the end
+	OrgPublicID  string // "MyOrg-1234"
+	HeadPublicID string // "li-28379"
+	APIKey       Secret
+
+	others string // further query parameters, encoded
+}
+
+// ParseAccessURL takes an access address apart. It reads the legacy form and
+// the streaming form on any host. An address in which a part is missing gives
+// an InvalidError, which does not show the key.
+func ParseAccessURL(raw string) (AccessURL, error) {
+	const operation, field = "ParseAccessURL", "access address"
+	if raw == "" {
+		return AccessURL{}, invalid(operation, field, "is empty")
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
+		return AccessURL{}, invalid(operation, field, "is not an absolute https URL")
+	}
+	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
+	if len(segments) < 2 || segments[len(segments)-2] == "" {
+		return AccessURL{}, invalid(operation, field, "on host %s lacks a public id; want /{public_org_id}/{public_head_id}", u.Host)
+	}
+	query := u.Query()
+	key := query.Get("api_key")
+	if key == "" {
+		return AccessURL{}, invalid(operation, field, "on host %s lacks the query parameter api_key", u.Host)
+	}
+	if isPlaceholder(key) {
+		return AccessURL{}, invalid(operation, field, "on host %s holds a placeholder for its api_key", u.Host)
+	}
+	query.Del("api_key")
+	base := url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(strings.Join(segments[:len(segments)-2], "/"), "/")}
+	return AccessURL{
+		Base:         base.String(),
+		OrgPublicID:  segments[len(segments)-2],
+		HeadPublicID: segments[len(segments)-1],
+		APIKey:       Secret(key),
+		others:       query.Encode(),
+	}, nil
+}
+
+// WithBase returns the address of the same head at another base. A base that
+// is not an absolute URL, or has a query, gives an InvalidError; plain http is
+// for loopback hosts.
+func (a AccessURL) WithBase(base string) (AccessURL, error) {
+	u, err := checkBaseURL("AccessURL.WithBase", "base", base, false)
+	if err != nil {
+		return AccessURL{}, err
+	}
+	a.Base = u.String()
+	return a, nil
+}
+
+// Reveal returns the whole address, key included.
+func (a AccessURL) Reveal() string {
+	return a.address() + "?" + a.query(url.QueryEscape(a.APIKey.Reveal()))
+}
+
+// String returns the address with [redacted] for the key, or "" for the zero
+// value.
+func (a AccessURL) String() string {
+	if a == (AccessURL{}) {
+		return ""
+	}
+	return a.address() + "?api_key=" + redacted
+}
+
+// Format prints the same as String, whatever the verb.
+func (a AccessURL) Format(f fmt.State, _ rune) { writeText(f, a.String()) }
+
+// LogValue gives the same text as String.
+func (a AccessURL) LogValue() slog.Value { return slog.StringValue(a.String()) }
+
+// AccessURL returns the address at which a head is reached now: the legacy form
+// or the streaming form, by the head's mode. It is the head's own PublicURL,
+// moved to the base of WithAccessURLs for that mode where one was given.
+//
+// A head whose PublicURL lacks a part gives an InvalidError.
+func (c *Client) AccessURL(h *Head) (AccessURL, error) {
+	if h == nil {
+		return AccessURL{}, invalid("AccessURL", "head", "is nil")
+	}
+	address, err := ParseAccessURL(h.PublicURL.Reveal())
+	if err != nil {
+		return AccessURL{}, err
+	}
+	address.Base = c.accessBase(h.VideoStreaming, address.Base)
+	return address, nil
+}
+
+// accessBase is the configured base for a mode, or else the given one.
+func (c *Client) accessBase(streaming bool, otherwise string) string {
+	base := c.core.chatBase
+	if streaming {
+		base = c.core.streamBase
+	}
+	if base == "" {
+		return otherwise
+	}
+	return base
+}
+
+func (a AccessURL) address() string {
+	return a.Base + "/" + url.PathEscape(a.OrgPublicID) + "/" + url.PathEscape(a.HeadPublicID)
+}
+
+func (a AccessURL) query(key string) string {
+	if a.others == "" {
+		return "api_key=" + key
+	}
+	return "api_key=" + key + "&" + a.others
+}

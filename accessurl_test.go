@@ -1,0 +1,218 @@
+package heads_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+func TestParseAccessURL(t *testing.T) {
+	tests := []struct {
+		name, raw string
+		base      string
+		org, head string
+		key       string
+		reveal    string // "": the same as raw
+	}{
+		{"legacy form", legacyURL, chatBase, "MyOrg-1234", "li-28379", convertKey, ""},
+		{"streaming form", streamURL, streamBase, "MyOrg-1234", "li-28379", convertKey, ""},
+		{"any host", "https://a.b.example.org:8443/o/h?api_key=k", "https://a.b.example.org:8443", "o", "h", "k", ""},
+		{"below a path", "https://example.com/live/eu/o/h?api_key=k", "https://example.com/live/eu", "o", "h", "k", ""},
+		{"plain http", "http://localhost:8080/o/h?api_key=k", "http://localhost:8080", "o", "h", "k", ""},
+		{"IPv6", "http://[::1]:8080/o/h?api_key=k", "http://[::1]:8080", "o", "h", "k", ""},
+		{"slash at the end", "https://example.com/o/h/?api_key=k", "https://example.com", "o", "h", "k", "https://example.com/o/h?api_key=k"},
+		{"doubled slashes", "https://example.com//x//o/h?api_key=k", "https://example.com/x", "o", "h", "k", "https://example.com/x/o/h?api_key=k"},
+		{"fragment", "https://example.com/o/h?api_key=k#top", "https://example.com", "o", "h", "k", "https://example.com/o/h?api_key=k"},
+		{"escaped", "https://example.com/a%20b/o%3Fx/h%25?api_key=k%26%2B", "https://example.com/a%20b", "o?x", "h%", "k&+", ""},
+		{"further parameters", "https://example.com/o/h?lang=en&api_key=k&a=1&a=2", "https://example.com", "o", "h", "k", "https://example.com/o/h?api_key=k&a=1&a=2&lang=en"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := heads.ParseAccessURL(tt.raw)
+			require.NoError(t, err)
+			assert.Equal(t, tt.base, got.Base)
+			assert.Equal(t, tt.org, got.OrgPublicID)
+			assert.Equal(t, tt.head, got.HeadPublicID)
+			assert.Equal(t, tt.key, got.APIKey.Reveal())
+			if tt.reveal == "" {
+				tt.reveal = tt.raw
+			}
+			assert.Equal(t, tt.reveal, got.Reveal())
+			again, err := heads.ParseAccessURL(got.Reveal())
+			require.NoError(t, err)
+			assert.Equal(t, got, again)
+		})
+	}
+}
+
+func TestParseAccessURLRefusesWhatIsIncomplete(t *testing.T) {
+	tests := []struct{ name, raw, says string }{
+		{"empty", "", "is empty"},
+		{"no URL", "http://[::1" + convertKey, "is not an absolute https URL"},
+		{"the key alone", convertKey, "is not an absolute https URL"},
+		{"no scheme", "chat.example.com/o/h?api_key=" + convertKey, "is not an absolute https URL"},
+		{"another scheme", "ftp://chat.example.com/o/h?api_key=" + convertKey, "is not an absolute https URL"},
+		{"no host", "https:///o/h?api_key=" + convertKey, "is not an absolute https URL"},
+		{"port alone", "https://:443/o/h?api_key=" + convertKey, "is not an absolute https URL"},
+		{"password", "https://me:" + convertKey + "@chat.example.com/o/h?api_key=k", "is not an absolute https URL"},
+		{"no ids", "https://chat.example.com?api_key=" + convertKey, "on host chat.example.com lacks a public id"},
+		{"one id", "https://chat.example.com/o?api_key=" + convertKey, "lacks a public id"},
+		{"an empty id", "https://chat.example.com/x//h?api_key=" + convertKey, "lacks a public id"},
+		{"no key", "https://chat.example.com/o/h?token=" + convertKey, "lacks the query parameter api_key"},
+		{"an empty key", "https://chat.example.com/o/h?api_key=&x=" + convertKey, "lacks the query parameter api_key"},
+		{"a key in the fragment", "https://chat.example.com/o/h#api_key=" + convertKey, "lacks the query parameter api_key"},
+		{"a placeholder", "https://chat.example.com/o/h?api_key=<PUBLIC_API_KEY>&x=" + convertKey, "holds a placeholder"},
+		{"another placeholder", "https://chat.example.com/o/h?api_key=string", "holds a placeholder"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := heads.ParseAccessURL(tt.raw)
+			assert.Zero(t, got)
+			var invalid *heads.InvalidError
+			require.ErrorAs(t, err, &invalid)
+			assert.Equal(t, "ParseAccessURL", invalid.Operation)
+			assert.Contains(t, invalid.Reason, tt.says)
+			assert.NotContains(t, err.Error(), convertKey)
+		})
+	}
+}
+
+func TestWithBaseMovesAnAddress(t *testing.T) {
+	address, err := heads.ParseAccessURL(legacyURL + "&lang=en")
+	require.NoError(t, err)
+	tests := []struct{ name, base, want string }{
+		{"host", "https://stream.example.com", "https://stream.example.com"},
+		{"slash at the end", "https://stream.example.com/", "https://stream.example.com"},
+		{"path", "https://example.com/live//", "https://example.com/live"},
+		{"loopback", "http://127.0.0.1:8080", "http://127.0.0.1:8080"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			moved, err := address.WithBase(tt.base)
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, moved.Base)
+			assert.Equal(t, tt.want+publicPath+"?api_key="+convertKey+"&lang=en", moved.Reveal())
+			assert.Equal(t, chatBase, address.Base, "the address itself stays")
+		})
+	}
+}
+
+func TestWithBaseRefusesWhatIsNoBase(t *testing.T) {
+	address, err := heads.ParseAccessURL(legacyURL)
+	require.NoError(t, err)
+	for _, base := range []string{"", " ", "stream.example.com", "//stream.example.com", "ftp://stream.example.com", "https://", "http://stream.example.com",
+		"https://stream.example.com?api_key=" + convertKey, "https://stream.example.com#x", "https://me:" + convertKey + "@stream.example.com"} {
+		t.Run(base, func(t *testing.T) {
+			moved, err := address.WithBase(base)
+			assert.Zero(t, moved)
+			var invalid *heads.InvalidError
+			require.ErrorAs(t, err, &invalid)
+			assert.Equal(t, "AccessURL.WithBase", invalid.Operation)
+			assert.NotContains(t, err.Error(), convertKey)
+		})
+	}
+}
+
+func TestAccessURLPrintsAllButItsKey(t *testing.T) {
+	address, err := heads.ParseAccessURL(legacyURL + "&session=hush-hush")
+	require.NoError(t, err)
+	const want = chatBase + publicPath + "?api_key=[redacted]"
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		assert.Equal(t, want, fmt.Sprintf(verb, address))
+		assert.Equal(t, want, fmt.Sprintf(verb, &address))
+	}
+	assert.Equal(t, want, address.LogValue().String())
+	for _, secret := range []string{convertKey, "hush-hush"} {
+		assertPrintsNo(t, address, secret)
+		assert.NotContains(t, fmt.Sprintf("%+v", struct{ Address heads.AccessURL }{address}), secret)
+	}
+	assert.Empty(t, heads.AccessURL{}.String())
+}
+
+func TestClientAccessURLHasTheFormOfTheMode(t *testing.T) {
+	tests := []struct {
+		name         string
+		chat, stream string
+		streaming    bool
+		want         string // base
+	}{
+		{"legacy as it is", "", "", false, "https://host.example.com"},
+		{"streaming as it is", "", "", true, "https://host.example.com"},
+		{"legacy moved", "https://chat.example.com", "https://stream.example.com", false, "https://chat.example.com"},
+		{"streaming moved", "https://chat.example.com", "https://stream.example.com", true, "https://stream.example.com"},
+		{"legacy, other base given", "", "https://stream.example.com", false, "https://host.example.com"},
+		{"streaming, other base given", "https://chat.example.com", "", true, "https://host.example.com"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var opts []heads.Option
+			if tt.chat != "" || tt.stream != "" {
+				opts = append(opts, heads.WithAccessURLs(tt.chat, tt.stream))
+			}
+			client, err := heads.New("https://api.example.com", "t", opts...)
+			require.NoError(t, err)
+			head := &heads.Head{VideoStreaming: tt.streaming, PublicURL: heads.Secret("https://host.example.com" + publicPath + "?api_key=" + convertKey)}
+			address, err := client.AccessURL(head)
+			require.NoError(t, err)
+			assert.Equal(t, tt.want+publicPath+"?api_key="+convertKey, address.Reveal())
+		})
+	}
+}
+
+func TestClientAccessURLRefusesAHeadWithoutAnAddress(t *testing.T) {
+	client, err := heads.New("https://api.example.com", "t")
+	require.NoError(t, err)
+	for _, head := range []*heads.Head{nil, {}, {PublicURL: "https://host.example.com/o/h"}} {
+		_, err := client.AccessURL(head)
+		assert.ErrorIs(t, err, heads.ErrInvalid)
+	}
+}
+
+func TestAccessURLCanBeStored(t *testing.T) {
+	address, err := heads.ParseAccessURL(legacyURL)
+	require.NoError(t, err)
+	stored, err := json.Marshal(address)
+	require.NoError(t, err)
+	var read heads.AccessURL
+	require.NoError(t, json.Unmarshal(stored, &read))
+	assert.Equal(t, legacyURL, read.Reveal())
+}
+
+// FuzzParseAccessURL holds that an address is read whole or refused, that it
+// survives being written and read again, and that its key is not printed.
+func FuzzParseAccessURL(f *testing.F) {
+	f.Add(legacyURL)
+	f.Fuzz(func(t *testing.T, raw string) {
+		address, err := heads.ParseAccessURL(raw)
+		if err != nil {
+			require.ErrorIs(t, err, heads.ErrInvalid)
+			require.Zero(t, address)
+			return
+		}
+		require.NotEmpty(t, address.OrgPublicID)
+		require.NotEmpty(t, address.HeadPublicID)
+		require.NotEmpty(t, address.APIKey)
+		require.False(t, strings.HasSuffix(address.Base, "/"), address.Base)
+		whole := address.Reveal()
+		again, err := heads.ParseAccessURL(whole)
+		require.NoError(t, err, whole)
+		require.Equal(t, address, again)
+
+		u, err := url.Parse(whole)
+		require.NoError(t, err)
+		require.Equal(t, address.APIKey.Reveal(), u.Query().Get("api_key"))
+		shown, _, _ := strings.Cut(whole, "?")
+		require.Equal(t, shown+"?api_key=[redacted]", address.String())
+		moved, err := address.WithBase("https://stream.example.com")
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(moved.Reveal(), "https://stream.example.com/"))
+		require.True(t, strings.HasSuffix(whole, strings.TrimPrefix(moved.Reveal(), "https://stream.example.com")))
+	})
+}

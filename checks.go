@@ -1,0 +1,109 @@
+package heads
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// checkHeadID refuses everything but a UUID, and says what was given instead.
+func checkHeadID(operation, id string) error {
+	if isUUID(id) {
+		return nil
+	}
+	return invalid(operation, "head id", "%s", headIDFault(id))
+}
+
+var publicID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*-[0-9]+$`)
+
+func headIDFault(id string) string {
+	const want = "use the UUID in the head's id field"
+	switch {
+	case id == "":
+		return "is empty; " + want
+	case strings.ContainsAny(id, "/?"):
+		return "an address was given; " + want
+	case publicID.MatchString(id):
+		return quote(id) + " is a public id; " + want
+	case isUUID(strings.TrimSpace(id)):
+		return quote(id) + " has white space around it; trim it"
+	default:
+		return quote(id) + " is not a UUID; " + want
+	}
+}
+
+// isUUID says whether s has the form 8-4-4-4-12 in hexadecimal of any case.
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkPathID refuses an id that can't stand as one segment of a path.
+func checkPathID(operation, field, id string) error {
+	switch {
+	case strings.TrimSpace(id) == "":
+		return invalid(operation, field, "is empty")
+	case id == "." || id == "..":
+		return invalid(operation, field, "%q is a step in a path, not an id", id)
+	}
+	return nil
+}
+
+func checkWebhookID(operation string, id int64) error {
+	if id < 1 {
+		return invalid(operation, "webhook id", "%d is not a webhook's id; want 1 or more, as in Webhook.ID", id)
+	}
+	return nil
+}
+
+// quote shows a value that was given by mistake, at a length that suits an
+// error.
+func quote(value string) string { return fmt.Sprintf("%q", oneLine(value, 64)) }
+
+// checkCallbackURL refuses an address that the service could not or would not
+// call: it must be absolute https with a host. Plain http is let through to a
+// loopback host, for work with the emulator.
+func checkCallbackURL(operation, field, raw string) error {
+	if raw == "" {
+		return invalid(operation, field, "is empty; want an https:// address")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Hostname() == "" || u.Opaque != "":
+		return invalid(operation, field, "is not an absolute URL; want https:// and a host")
+	case isPlaceholder(raw) || partPlaceholder.MatchString(u.Path):
+		return invalid(operation, field, "holds the placeholder %q; give the real address", placeholderIn(raw))
+	case u.User != nil:
+		return invalid(operation, field, "carries a user name or password, which the service is not known to send; put a secret into the path")
+	case u.Fragment != "":
+		return invalid(operation, field, "carries a fragment, which is never sent; leave it out")
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+		return nil
+	}
+	return invalid(operation, field, "%s is not https, which the service demands", quote(u.Scheme+"://"+u.Host))
+}
+
+// hostOf is what may be shown of an address: its path can hold a secret as well
+// as its query.
+func hostOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

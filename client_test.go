@@ -1,0 +1,483 @@
+package heads
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRequestAsTheServiceSeesIt(t *testing.T) {
+	var got *http.Request
+	var body string
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		got, body = r, string(raw)
+		fmt.Fprint(w, `{"id":"`+testHead+`","sharedKey":"k"}`)
+	})
+	for _, row := range []struct{ method, path, query, body string }{
+		{"GET", "/head/" + testHead, "", ""},
+		{"PUT", "/head/update", "", `{"id":"` + testHead + `","name":"Ada"}`},
+		{"PATCH", "/head-events/7", "", `{"endConversation":true}`},
+		{"DELETE", "/head-events/7", "", ""},
+		{"POST", "/head-events", "", `{"headId":"` + testHead + `","webhookUrl":"https://hooks.example.com/heads","startConversation":true,"endConversation":false,"timeoutConversation":false,"inactivityWarning":false}`},
+	} {
+		t.Run(row.method, func(t *testing.T) {
+			for _, call := range calls {
+				if call.method == row.method {
+					require.NoError(t, call.run(t.Context(), client))
+				}
+			}
+			assert.Equal(t, row.method, got.Method)
+			assert.Equal(t, row.path, got.URL.Path)
+			assert.Equal(t, row.query, got.URL.RawQuery)
+			assert.Equal(t, row.body, body)
+			assert.Equal(t, int64(len(row.body)), got.ContentLength)
+			got.Header.Del("Accept-Encoding")
+			got.Header.Del("Content-Length")
+			want := http.Header{
+				"Accept":        {"application/json"},
+				"Authorization": {"Bearer " + pathToken},
+				"User-Agent":    {"heads-go/" + Version},
+			}
+			if row.body != "" {
+				want["Content-Type"] = []string{"application/json"}
+			}
+			assert.Equal(t, want, got.Header)
+		})
+	}
+}
+
+// A transport that logs, signs or caches must see what is sent.
+func TestAuthorizationIsOnTheRequestItself(t *testing.T) {
+	tr := newScript(answer(503, ""), answer(200, headJSON))
+	require.NoError(t, getHead(t.Context(), newTestClient(t, memoryURL, tr)))
+	require.Equal(t, 2, tr.sent())
+	for _, r := range tr.requests {
+		assert.Equal(t, []string{"Bearer " + pathToken}, r.Header["Authorization"])
+	}
+	assert.NotSame(t, tr.requests[0], tr.requests[1], "the transport may still hold the first one")
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var other atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other.Add(1) }))
+	t.Cleanup(elsewhere.Close)
+	host := strings.TrimPrefix(elsewhere.URL, "http://")
+
+	var location string
+	var status int
+	seen := map[string]int{}
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		seen[r.Method]++
+		w.Header().Set("Location", location)
+		w.WriteHeader(status)
+	})
+	for name, row := range map[string]struct{ location, says string }{
+		"other host":         {elsewhere.URL + "/head?key=hush-hush", "redirected to host " + host + ","},
+		"other host, user":   {"http://me:hush-hush@" + host + "/", "redirected to host " + host + ","},
+		"scheme-relative":    {"//" + host + "/hush-hush", "redirected to host " + host + ","},
+		"other path":         {"/elsewhere?key=hush-hush", "redirected to another path of host " + client.core.base.Host + ","},
+		"relative path":      {"other", "redirected to another path of host " + client.core.base.Host + ","},
+		"broken":             {"http://[hush-hush", "redirected to an unreadable address,"},
+		"very long":          {"http://" + strings.Repeat("a", 300) + ".example.com/", "redirected to host aaaa"},
+		"the token as host":  {"http://" + pathToken + "/", "redirected to host [redacted],"},
+		"nowhere (no value)": {"", ""},
+	} {
+		for _, status = range []int{301, 302, 303, 307, 308} {
+			for _, call := range calls {
+				t.Run(fmt.Sprint(name, " ", status, " ", call.method), func(t *testing.T) {
+					location = row.location
+					clear(seen)
+					err := call.run(t.Context(), client)
+					var failure *Error
+					require.ErrorAs(t, err, &failure)
+					assert.Equal(t, status, failure.StatusCode)
+					assert.True(t, strings.HasPrefix(failure.Message, row.says), failure.Message)
+					assert.LessOrEqual(t, len([]rune(failure.Message)), 200)
+					assert.NotContains(t, err.Error(), "hush-hush")
+					assert.NotContains(t, err.Error(), pathToken)
+					assert.Equal(t, map[string]int{call.method: 1}, seen)
+				})
+			}
+		}
+	}
+	assert.Zero(t, other.Load(), "the other host sees no request")
+}
+
+func TestPathParametersAreEscaped(t *testing.T) {
+	for id, path := range map[string]string{
+		"plain-1":       "plain-1",
+		"a/b":           "a%2Fb",
+		"../head":       "..%2Fhead",
+		"...":           "...",
+		"a b":           "a%20b",
+		"a?b=c#d":       "a%3Fb=c%23d",
+		"%2e%2e":        "%252e%252e",
+		"é":             "%C3%A9",
+		"a\nb":          "a%0Ab",
+		"a;b,c":         "a%3Bb%2Cc",
+		" x ":           "%20x%20",
+		`\\host\x`:      "%5C%5Chost%5Cx",
+		"http://x.test": "http:%2F%2Fx.test",
+	} {
+		for _, base := range []string{prefix, "/a%2Fb"} {
+			t.Run(id+" under "+base, func(t *testing.T) {
+				var uri string
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					uri = r.RequestURI
+					w.WriteHeader(418)
+				}))
+				t.Cleanup(server.Close)
+				_, err := newTestClient(t, server.URL+base, newTransport(t)).HeadVisuals.Get(t.Context(), id)
+				assert.Equal(t, base+"/head_visual/"+path, uri)
+				var failure *Error
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, "/head_visual/"+path, failure.Path, "without the prefix")
+			})
+		}
+	}
+}
+
+func TestBadIDsAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	tr := newScript(answer(200, headJSON))
+	client := newTestClient(t, memoryURL, tr)
+	ctx := t.Context()
+	headMethods := map[string]func(id string) error{
+		"Heads.Get":    func(id string) error { _, err := client.Heads.Get(ctx, id); return err },
+		"Heads.Update": func(id string) error { _, err := client.Heads.Update(ctx, NewHeadUpdate(id).Name("Ada")); return err },
+		"Heads.SetVideoStreaming": func(id string) error {
+			_, err := client.Heads.SetVideoStreaming(ctx, id, true)
+			return err
+		},
+		"Webhooks.SetDelivery": func(id string) error { _, err := client.Webhooks.SetDelivery(ctx, id, true); return err },
+		"Webhooks.List":        func(id string) error { _, err := client.Webhooks.List(ctx, id); return err },
+		"Webhooks.Create": func(id string) error {
+			_, err := client.Webhooks.Create(ctx, WebhookSpec{HeadID: id, URL: "https://hooks.example.com", Events: []EventType{EventStartConversation}})
+			return err
+		},
+		"Webhooks.Update": func(id string) error {
+			_, err := client.Webhooks.Update(ctx, 7, NewWebhookUpdate().HeadID(id))
+			return err
+		},
+		"ConversationSettings.Replace": func(id string) error {
+			_, err := client.ConversationSettings.Replace(ctx, id, &ConversationSettings{})
+			return err
+		},
+	}
+	for operation, call := range headMethods {
+		for id, says := range map[string]string{
+			"":                 "is empty",
+			".":                "is not a UUID",
+			"..":               "is not a UUID",
+			"li-28379":         `"li-28379" is a public id`,
+			"MyOrg-1234":       `"MyOrg-1234" is a public id`,
+			testHead + " ":     "white space",
+			testHead[1:]:       "is not a UUID",
+			"g" + testHead[1:]: "is not a UUID",
+			testHead + "/../x": "an address was given",
+			"https://chat.example.com/MyOrg-1/li-2?api_key=hush-hush": "an address was given",
+		} {
+			t.Run(operation+" "+id, func(t *testing.T) {
+				err := call(id)
+				var invalid *InvalidError
+				require.ErrorAs(t, err, &invalid)
+				assert.Equal(t, operation, invalid.Operation)
+				assert.Equal(t, "head id", invalid.Field)
+				assert.Contains(t, invalid.Reason, says)
+				assert.Contains(t, err.Error()+"use the UUID in the head's id field", "use the UUID in the head's id field")
+				assert.NotContains(t, err.Error(), "hush-hush")
+			})
+		}
+	}
+	for _, id := range []string{"", " ", ".", ".."} {
+		t.Run("visual "+id, func(t *testing.T) {
+			_, err := client.HeadVisuals.Get(ctx, id)
+			require.ErrorIs(t, err, ErrInvalid)
+		})
+	}
+	for _, id := range []int64{0, -1} {
+		t.Run(fmt.Sprint("webhook ", id), func(t *testing.T) {
+			_, err := client.Webhooks.Get(ctx, id)
+			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, client.Webhooks.Delete(ctx, id), ErrInvalid)
+			_, err = client.Webhooks.Update(ctx, id, NewWebhookUpdate().Event(EventEndConversation, true))
+			require.ErrorIs(t, err, ErrInvalid)
+		})
+	}
+	assert.Equal(t, 0, tr.sent())
+}
+
+func TestUUIDOfAnyCaseIsAHeadID(t *testing.T) {
+	tr := newScript(answer(200, headJSON))
+	_, err := newTestClient(t, memoryURL, tr).Heads.Get(t.Context(), strings.ToUpper(testHead))
+	require.NoError(t, err)
+}
+
+// Where the contract does not give the answer's shape, any 2xx is success.
+func TestUndocumentedAnswersNeedNoShape(t *testing.T) {
+	for name, row := range answersOfAnyShape {
+		for _, status := range []int{200, 201, 202, 204, 299} {
+			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
+				tr := newScript(answer(status, row.body, "X-Request-Id: r-1", "X-Other: yes"))
+				client := newTestClient(t, memoryURL, tr)
+				for _, call := range calls[1:4] { // PUT, PATCH, DELETE
+					require.NoError(t, call.run(t.Context(), client))
+				}
+				resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+				require.NoError(t, err)
+				assert.Equal(t, status, resp.StatusCode)
+				assert.Equal(t, row.body, string(resp.Body))
+				assert.Equal(t, "yes", resp.Header.Get("X-Other"))
+				assert.Equal(t, "r-1", resp.RequestID)
+				assert.Equal(t, 1, resp.Attempts)
+			})
+		}
+	}
+}
+
+// Where the contract gives the shape, another one is a DecodeError.
+func TestDocumentedAnswersNeedTheirShape(t *testing.T) {
+	client := func(body string) *Client { return newTestClient(t, memoryURL, newScript(answer(200, body))) }
+	documented := map[string]func(body string) error{
+		"Heads.Get":       func(body string) error { return getHead(t.Context(), client(body)) },
+		"HeadVisuals.Get": func(body string) error { _, err := client(body).HeadVisuals.Get(t.Context(), "v"); return err },
+		"Webhooks.Get":    func(body string) error { _, err := client(body).Webhooks.Get(t.Context(), 7); return err },
+		"Webhooks.List":   func(body string) error { _, err := client(body).Webhooks.List(t.Context(), testHead); return err },
+		"Webhooks.Create": func(body string) error { return postHook(t.Context(), client(body)) },
+	}
+	for operation, call := range documented {
+		for name, row := range answersOfAnyShape {
+			if row.object && operation != "Webhooks.List" && operation != "Webhooks.Create" || row.array && operation == "Webhooks.List" {
+				continue
+			}
+			t.Run(operation+" "+name, func(t *testing.T) {
+				err := call(row.body)
+				var decode *DecodeError
+				require.ErrorAs(t, err, &decode)
+				assert.Equal(t, operation, decode.Operation)
+				assert.Equal(t, row.body[:min(len(row.body), 4<<10)], string(decode.Body))
+				assert.Error(t, decode.Err)
+				assert.NotContains(t, err.Error(), "hush-hush", "the answer is not shown")
+			})
+		}
+	}
+}
+
+var answersOfAnyShape = map[string]struct {
+	body          string
+	object, array bool
+}{
+	"nothing":       {body: ""},
+	"blank":         {body: " \r\n"},
+	"true":          {body: "true"},
+	"false":         {body: "false"},
+	"null":          {body: "null"},
+	"number":        {body: "42"},
+	"string":        {body: `"hush-hush"`},
+	"text":          {body: "OK hush-hush"},
+	"HTML":          {body: "<html>hush-hush</html>"},
+	"bytes":         {body: "\x00\xff\xfe"},
+	"empty object":  {body: "{}", object: true},
+	"empty array":   {body: "[]", array: true},
+	"array of text": {body: `["hush-hush"]`},
+	"broken object": {body: `{"id":"hush-hush`},
+	"two documents": {body: `{} {}`},
+	"deeply nested": {body: strings.Repeat("[", 20000)},
+}
+
+func TestWrongTypeInADocumentedFieldIsADecodeError(t *testing.T) {
+	for body, says := range map[string]string{
+		`{"name":5}`:                 `field "name" holds a JSON number, which is no string`,
+		`{"phrases":"hush-hush"}`:    `field "phrases" holds a JSON string`,
+		`{"videoStreaming":"true"}`:  `field "videoStreaming" holds a JSON string, which is no bool`,
+		`{"semanticThreshold":"x"}`:  `field "semanticThreshold" holds a JSON string`,
+		`{"customWords":{"a":true}}`: `field "customWords" holds a JSON bool`,
+	} {
+		t.Run(body, func(t *testing.T) {
+			client := newTestClient(t, memoryURL, newScript(answer(200, body)))
+			err := getHead(t.Context(), client)
+			var decode *DecodeError
+			require.ErrorAs(t, err, &decode)
+			require.ErrorContains(t, err, says)
+			require.ErrorContains(t, err, "the request succeeded, but its answer can't be read")
+			var mismatch *json.UnmarshalTypeError
+			require.ErrorAs(t, err, &mismatch)
+			assert.NotContains(t, err.Error(), "hush-hush")
+		})
+	}
+}
+
+func TestDecodeErrorKeepsTheFirst4KiB(t *testing.T) {
+	long := "text " + strings.Repeat("0123456789", 1000)
+	client := newTestClient(t, memoryURL, newScript(answer(200, long)))
+	var decode *DecodeError
+	require.ErrorAs(t, getHead(t.Context(), client), &decode)
+	assert.Equal(t, long[:4096], string(decode.Body))
+
+	resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+	require.NoError(t, err)
+	assert.Equal(t, long, string(resp.Body))
+	var v any
+	require.ErrorAs(t, resp.Decode(&v), &decode)
+	assert.Equal(t, "Heads.SetVideoStreaming", decode.Operation)
+	assert.Equal(t, long[:4096], string(decode.Body))
+}
+
+func TestResponseDecodes(t *testing.T) {
+	client := newTestClient(t, memoryURL, newScript(answer(200, `{"publicUrl":"https://x.example.com"}`), answer(200, "")))
+	resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+	require.NoError(t, err)
+	var v struct {
+		PublicURL string `json:"publicUrl"`
+	}
+	require.NoError(t, resp.Decode(&v))
+	assert.Equal(t, "https://x.example.com", v.PublicURL)
+
+	resp, err = client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+	require.NoError(t, err)
+	var decode *DecodeError
+	require.ErrorAs(t, resp.Decode(&v), &decode)
+}
+
+// The buffers of answers are used again, so what a call returned must be its
+// own.
+func TestResultsOutliveTheNextCall(t *testing.T) {
+	first, second := strings.Repeat("a", 100), strings.Repeat("b", 100)
+	tr := newScript(answer(200, first), answer(400, first), answer(200, first),
+		answer(200, second), answer(200, second), answer(200, second))
+	client := newTestClient(t, memoryURL, tr)
+	resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+	require.NoError(t, err)
+	var failure *Error
+	require.ErrorAs(t, getHead(t.Context(), client), &failure)
+	var decode *DecodeError
+	require.ErrorAs(t, getHead(t.Context(), client), &decode)
+	for range 3 {
+		require.Error(t, getHead(t.Context(), client))
+	}
+	assert.Equal(t, first, string(resp.Body))
+	assert.Equal(t, first, string(failure.Body))
+	assert.Equal(t, first, string(decode.Body))
+}
+
+func TestRequestID(t *testing.T) {
+	for name, row := range map[string]struct {
+		headers []string
+		want    string
+	}{
+		"X-Request-Id":     {[]string{"X-Request-Id: a"}, "a"},
+		"X-Correlation-Id": {[]string{"X-Correlation-Id: b"}, "b"},
+		"both":             {[]string{"X-Correlation-Id: b", "X-Request-Id: a"}, "a"},
+		"first is empty":   {[]string{"X-Request-Id: ", "X-Correlation-Id: b"}, "b"},
+		"neither":          {nil, ""},
+		"hostile":          {[]string{"X-Request-Id: a\x1b[31m\tb " + pathToken + strings.Repeat("c", 500)}, "a [31m b [redacted]" + strings.Repeat("c", 108) + "…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen []string
+			client := newTestClient(t, memoryURL, newScript(answer(200, "", row.headers...), answer(400, "", row.headers...)),
+				WithObserver(func(_ context.Context, a Attempt) { seen = append(seen, a.RequestID) }))
+			resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+			require.NoError(t, err)
+			assert.Equal(t, row.want, resp.RequestID)
+			var failure *Error
+			require.ErrorAs(t, getHead(t.Context(), client), &failure)
+			assert.Equal(t, row.want, failure.RequestID)
+			assert.Equal(t, []string{row.want, row.want}, seen)
+		})
+	}
+}
+
+func TestErrorPathHasNeitherPrefixNorQuery(t *testing.T) {
+	client := newTestClient(t, memoryURL, newScript(answer(400, "")))
+	for name, row := range map[string]struct {
+		call func() error
+		path string
+	}{
+		"Heads.Get":     {func() error { return getHead(t.Context(), client) }, "/head/" + testHead},
+		"Webhooks.List": {func() error { _, err := client.Webhooks.List(t.Context(), testHead); return err }, "/head-events"},
+		"Heads.SetVideoStreaming": {func() error {
+			_, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+			return err
+		}, "/head/" + testHead + "/video-streaming"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := row.call()
+			var failure *Error
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, name, failure.Operation)
+			assert.Equal(t, row.path, failure.Path)
+			assert.NotContains(t, err.Error(), "?")
+			assert.NotContains(t, err.Error(), prefix)
+		})
+	}
+}
+
+func TestEndedContextSendsNothing(t *testing.T) {
+	tr := newScript(answer(200, headJSON))
+	client := newTestClient(t, memoryURL, tr)
+	mine := errors.New("shutting down")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(mine)
+	err := getHead(ctx, client)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "Heads.Get: nothing was sent")
+	assert.Equal(t, 0, tr.sent())
+}
+
+func TestMisuseIsAnInvalidError(t *testing.T) {
+	client := newTestClient(t, memoryURL, newScript(answer(200, headJSON)))
+	for name, call := range map[string]func() error{
+		"nil context":  func() error { return getHead(nil, client) }, //nolint:staticcheck // the point of the row
+		"zero service": func() error { _, err := new(HeadsService).Get(t.Context(), testHead); return err },
+		"zero client": func() error {
+			_, err := (&HeadsService{service{new(Client)}}).Get(t.Context(), testHead)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorIs(t, call(), ErrInvalid)
+		})
+	}
+}
+
+func TestClientIsSafeForConcurrentUse(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			fmt.Fprint(w, `{"sharedKey":"k"}`)
+			return
+		}
+		fmt.Fprintf(w, `{"id":%q}`, strings.TrimPrefix(r.URL.Path, "/head/"))
+	}, WithObserver(func(context.Context, Attempt) {}))
+	inParallel(t, 20, func() {
+		for _, call := range calls {
+			assert.NoError(t, call.run(t.Context(), client))
+		}
+	})
+}
+
+func TestHeadersOfRequestsAreTheirOwn(t *testing.T) {
+	tr := newScript(func(r *http.Request) (*http.Response, error) {
+		r.Header.Add("Accept", "text/plain")
+		r.Header.Set("User-Agent", "changed")
+		r.Header.Set("Authorization", "changed")
+		return answer(200, headJSON)(r)
+	}, answer(200, headJSON))
+	client := newTestClient(t, memoryURL, tr)
+	require.NoError(t, getHead(t.Context(), client))
+	require.NoError(t, getHead(t.Context(), client))
+	assert.Equal(t, http.Header{
+		"Accept":        {"application/json"},
+		"Authorization": {"Bearer " + pathToken},
+		"User-Agent":    {"heads-go/" + Version},
+	}, tr.requests[1].Header)
+}

@@ -1,0 +1,808 @@
+package heads_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+)
+
+const (
+	convertID  = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
+	visualID   = "v-1"
+	chatBase   = "https://chat.example.test" // the emulator's own
+	streamBase = "https://stream.example.test"
+	convertKey = "canary0123456789abcdef0123456789"
+	publicPath = "/MyOrg-1234/li-28379"
+	legacyURL  = chatBase + publicPath + "?api_key=" + convertKey
+	streamURL  = streamBase + publicPath + "?api_key=" + convertKey
+)
+
+var (
+	muteVoice    = heads.Voice{Provider: "polly", ID: "Joanna"}
+	capableVoice = heads.Voice{Provider: "azure", ID: "en-GB-SoniaNeural"}
+	newVoice     = heads.Voice{Provider: "elevenlabs", ID: "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"}
+)
+
+// The requests of a conversion, by what they are for. All reads after the
+// switch was sent are reads back.
+const (
+	getHead    = "GET head"
+	getVisual  = "GET visual"
+	putVoice   = "PUT update"
+	checkVoice = "GET head after the update"
+	putSwitch  = "PUT video-streaming"
+	readBack   = "GET head read-back"
+	putBack    = "PUT update back"
+)
+
+// wire reaches an emulator without a socket. It names the requests of a
+// conversion, spoils some of them, and notes all.
+type wire struct {
+	*headstest.Emulator
+	next    http.RoundTripper
+	faults  map[string]spoiling
+	cancel  context.CancelFunc // of the caller
+	sent    []string
+	answers map[string]string // instead of the body of an answer, by request
+	stale   int               // so many reads back still show the head as it was
+	legacy  []byte            // the head as it was
+}
+
+// spoiling is a fault and how often it happens.
+type spoiling struct {
+	fault
+	times int // below 0: always
+}
+
+// newWire adds the head, with a visual in default mode, to a new emulator. Call
+// it inside the bubble.
+func newWire(t *testing.T, head headstest.Head, opts ...headstest.Option) *wire {
+	emulator := headstest.NewEmulator(opts...)
+	t.Cleanup(emulator.Close)
+	head.ID, head.HeadVisualID = convertID, visualID
+	fields := map[string]any{"publicId": "li-28379", "orgPublicId": "MyOrg-1234", "publicUrl": legacyURL}
+	if head.VideoStreaming {
+		fields["publicUrl"] = streamURL
+	}
+	for name, value := range head.Fields {
+		fields[name] = value
+	}
+	head.Fields = fields
+	emulator.AddHead(head)
+	return &wire{Emulator: emulator, next: emulator.Transport(), faults: map[string]spoiling{}, answers: map[string]string{}}
+}
+
+// headWith is a head in legacy mode with a voice.
+func headWith(v heads.Voice) headstest.Head {
+	return headstest.Head{TTSProvider: v.Provider, TTSVoice: v.ID}
+}
+
+func (w *wire) client(t *testing.T, opts ...heads.Option) *heads.Client {
+	t.Helper()
+	opts = append([]heads.Option{heads.WithHTTPClient(&http.Client{Transport: w})}, opts...)
+	client, err := heads.New("https://api.example.com/v1", w.BearerToken(), opts...)
+	require.NoError(t, err)
+	return client
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Path = strings.TrimPrefix(r.URL.Path, "/v1")
+	name := w.name(r)
+	w.sent = append(w.sent, name)
+	if s, ok := w.faults[name]; ok && s.times != 0 {
+		s.times--
+		w.faults[name] = s
+		return s.strike(w, r)
+	}
+	resp, err := w.next.RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return resp, err
+	}
+	body, _ := io.ReadAll(resp.Body)
+	switch replacement, ok := w.answers[name]; {
+	case ok:
+		body = []byte(replacement)
+	case name == getHead:
+		w.legacy = body
+	case name == readBack && w.stale > 0:
+		w.stale--
+		body = w.legacy
+	}
+	return reply(http.StatusOK, string(body))
+}
+
+func (w *wire) name(r *http.Request) string {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/head_visual/"):
+		return getVisual
+	case strings.HasSuffix(r.URL.Path, "/video-streaming"):
+		return putSwitch
+	case r.Method == http.MethodPut:
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte(newVoice.ID)) {
+			return putVoice
+		}
+		return putBack
+	case slices.Contains(w.sent, putSwitch):
+		return readBack
+	case slices.Contains(w.sent, putVoice):
+		return checkVoice
+	default:
+		return getHead
+	}
+}
+
+// state is what of a head a conversion changes.
+type state struct {
+	streaming bool
+	voice     heads.Voice
+}
+
+// state asks the emulator beside the wire.
+func (w *wire) state(t *testing.T) state {
+	t.Helper()
+	client, err := heads.New("https://api.example.com", w.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: w.Transport()}))
+	require.NoError(t, err)
+	head, err := client.Heads.Get(context.Background(), convertID)
+	require.NoError(t, err)
+	return state{head.VideoStreaming, heads.Voice{Provider: head.TTSProvider, ID: head.TTSVoice}}
+}
+
+func reply(status int, body string) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+// fault is a way in which a request goes wrong.
+type fault struct {
+	name    string
+	code    int  // of the last answer, if there is one
+	effect  bool // the service does what it was asked
+	final   bool // the client must not repeat it
+	cancels bool // the caller is gone
+	strike  func(*wire, *http.Request) (*http.Response, error)
+}
+
+// striking is how a request ends that a fault has hit.
+type striking func(*wire, *http.Request) (*http.Response, error)
+
+// before makes a fault that hits a request without effect.
+func before(name string, how striking) fault { return fault{name: name, strike: how} }
+
+// after makes a fault that hits a request when it has had its effect.
+func after(name string, how striking) fault {
+	return fault{name: name, effect: true, strike: func(w *wire, r *http.Request) (*http.Response, error) {
+		if err := w.carryOut(r); err != nil {
+			return nil, err
+		}
+		return how(w, r)
+	}}
+}
+
+// carryOut has the service do what is asked, and loses its answer.
+func (w *wire) carryOut(r *http.Request) error {
+	resp, err := w.next.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// answered makes a fault that is an answer, in the place of the service's.
+func answered(f fault, code int) fault {
+	f.code = code
+	f.final = code < 429
+	return f
+}
+
+func status(code int) striking {
+	return func(*wire, *http.Request) (*http.Response, error) {
+		return reply(code, `{"message":"made to fail"}`)
+	}
+}
+
+func hangUp(*wire, *http.Request) (*http.Response, error) { return nil, io.EOF }
+
+func stall(_ *wire, r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func leave(w *wire, _ *http.Request) (*http.Response, error) {
+	w.cancel()
+	return nil, context.Canceled
+}
+
+// breakOff announces an answer and ends in the middle of it.
+func breakOff(*wire, *http.Request) (*http.Response, error) {
+	resp, err := reply(http.StatusOK, "")
+	resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"id":"`), failingReader{}))
+	resp.ContentLength = 1000
+	return resp, err
+}
+
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// refuseRepeat takes effect with an answer that does not say so, and refuses
+// what comes after it.
+func refuseRepeat(w *wire, r *http.Request) (*http.Response, error) {
+	if slices.Index(w.sent, w.sent[len(w.sent)-1]) < len(w.sent)-1 {
+		return reply(http.StatusConflict, `{"message":"that is so already"}`)
+	}
+	if err := w.carryOut(r); err != nil {
+		return nil, err
+	}
+	return reply(http.StatusInternalServerError, "")
+}
+
+func cancelling(f fault) fault {
+	f.final, f.cancels = true, true
+	return f
+}
+
+var faults = []fault{
+	answered(before("400", status(400)), 400),
+	answered(before("409", status(409)), 409),
+	answered(before("422", status(422)), 422),
+	answered(before("429", status(429)), 429),
+	answered(before("500 before the effect", status(500)), 500),
+	answered(after("500 after the effect", status(500)), 500),
+	before("time-out before the effect", stall),
+	after("time-out after the effect", stall),
+	before("cut before the effect", hangUp),
+	after("cut after the effect", hangUp),
+	after("cut in the answer", breakOff),
+	{name: "refused repeat", effect: true, code: 409, strike: refuseRepeat},
+	cancelling(before("context cancelled before the effect", leave)),
+	cancelling(after("context cancelled after the effect", leave)),
+}
+
+// outcome is what a conversion under a fault has to end in.
+type outcome struct {
+	ok         bool
+	step       heads.StepName
+	done       []heads.StepName
+	rolledBack bool
+	state
+}
+
+// outcomeOf holds the rules of a conversion from the old to the new voice when
+// one of its requests goes wrong.
+func outcomeOf(request string, f fault, always bool, old heads.Voice, noRollback bool) outcome {
+	success := outcome{ok: true, state: state{true, newVoice}}
+	unchanged := state{false, old}
+	repeatHelps := !always && !f.final
+	settled := f.effect && !f.cancels // the work was done, and the caller is still there
+	switch {
+	case repeatHelps:
+		return success
+	case request == getHead || request == getVisual:
+		return outcome{step: heads.StepCheck, state: unchanged}
+	case request == putVoice && settled:
+		return success
+	case request == putVoice && !f.effect:
+		return outcome{step: heads.StepVoice, done: stepNames("check"), state: unchanged}
+	case request == putVoice && noRollback:
+		return outcome{step: heads.StepVoice, done: stepNames("check"), state: state{false, newVoice}}
+	case request == putVoice:
+		return outcome{step: heads.StepVoice, done: stepNames("check"), state: unchanged, rolledBack: true}
+	case request == putSwitch && f.effect:
+		return success
+	case request == putSwitch && noRollback:
+		return outcome{step: heads.StepEnable, done: stepNames("check voice"), state: state{false, newVoice}}
+	case request == putSwitch:
+		return outcome{step: heads.StepEnable, done: stepNames("check voice"), state: unchanged, rolledBack: true}
+	default: // the switch was accepted and could not be seen
+		return outcome{step: heads.StepEnable, done: stepNames("check voice"), state: state{true, newVoice}}
+	}
+}
+
+func stepNames(list string) []heads.StepName {
+	var names []heads.StepName
+	for _, name := range strings.Fields(list) {
+		names = append(names, heads.StepName(name))
+	}
+	return names
+}
+
+func namesOf(steps []heads.ConversionStep) []heads.StepName {
+	var names []heads.StepName
+	for _, step := range steps {
+		names = append(names, step.Name)
+	}
+	return names
+}
+
+// convertUnder runs one conversion to the new voice under the wire's faults,
+// and holds what is true of every one, however it ends.
+func convertUnder(t *testing.T, w *wire, old heads.Voice, o heads.ConvertOptions) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w.cancel = cancel
+	o.Voice = &newVoice
+	conversion, err := w.client(t).Heads.ConvertToStreaming(ctx, convertID, o)
+	left := w.state(t)
+	if err == nil {
+		assert.Equal(t, state{true, newVoice}, left)
+		assert.Equal(t, streamURL, conversion.After.Reveal())
+		assert.Equal(t, stepNames("check voice enable address"), namesOf(conversion.Steps))
+		return nil
+	}
+	assert.Nil(t, conversion)
+	var failure *heads.ConversionError
+	require.ErrorAs(t, err, &failure)
+	assert.Contains(t, []heads.Voice{old, newVoice}, left.voice)
+	if left.streaming {
+		assert.Equal(t, newVoice, left.voice, "a head that streams has a voice that can")
+	}
+	if left.voice == newVoice {
+		assert.Regexp(t, "the head has the new voice|the head may have the new one", err.Error())
+	}
+	if failure.RolledBack {
+		assert.Equal(t, old, left.voice)
+		assert.NoError(t, failure.RollbackErr)
+		assert.Contains(t, err.Error(), "; the old voice was put back")
+	}
+	return err
+}
+
+// convertAgain runs a conversion on the same head with nothing in its way.
+func convertAgain(t *testing.T, w *wire) {
+	t.Helper()
+	before := w.state(t)
+	w.faults, w.stale, w.sent = nil, 0, nil
+	conversion, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+	require.NoError(t, err)
+	assert.Equal(t, before.streaming, conversion.AlreadyStreaming)
+	assert.Equal(t, streamURL, conversion.After.Reveal())
+	assert.Equal(t, state{true, newVoice}, w.state(t))
+}
+
+func TestConversionUnderFaults(t *testing.T) {
+	variants := []struct {
+		name       string
+		old        heads.Voice
+		noRollback bool
+		stale      int
+	}{
+		{"voice that can't stream", muteVoice, false, 0},
+		{"voice that can stream", capableVoice, false, 0},
+		{"without rollback", capableVoice, true, 0},
+		{"slow to show a change", capableVoice, false, 3},
+	}
+	for _, v := range variants {
+		for _, request := range []string{getHead, getVisual, putVoice, putSwitch, readBack} {
+			for _, f := range faults {
+				for _, always := range []bool{false, true} {
+					name := fmt.Sprintf("%s/%s/%s/always %t", v.name, request, f.name, always)
+					t.Run(name, func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							w := newWire(t, headWith(v.old))
+							w.faults[request] = spoiling{f, 1}
+							if always {
+								w.faults[request] = spoiling{f, -1}
+							}
+							w.stale = v.stale
+							want := outcomeOf(request, f, always, v.old, v.noRollback)
+							err := convertUnder(t, w, v.old, heads.ConvertOptions{NoRollback: v.noRollback})
+							assert.Contains(t, w.sent, request)
+							assert.Equal(t, want.state, w.state(t))
+							if want.ok {
+								require.NoError(t, err)
+							} else {
+								requireFailure(t, err, f, want)
+							}
+							convertAgain(t, w)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+func requireFailure(t *testing.T, err error, f fault, want outcome) {
+	t.Helper()
+	var failure *heads.ConversionError
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, convertID, failure.HeadID)
+	assert.Equal(t, want.step, failure.Step)
+	assert.Equal(t, want.done, namesOf(failure.Done))
+	assert.Equal(t, want.rolledBack, failure.RolledBack)
+	assert.NoError(t, failure.RollbackErr)
+	assert.Contains(t, err.Error(), fmt.Sprintf("stopped at step %q", want.step))
+	for _, step := range want.done {
+		assert.Contains(t, err.Error(), string(step))
+	}
+	if want.voice != newVoice {
+		assert.NotContains(t, err.Error(), "the head has the new voice")
+	}
+	if f.cancels {
+		assert.ErrorIs(t, err, context.Canceled)
+	}
+	var last *heads.Error
+	if f.code != 0 && assert.ErrorAs(t, err, &last) {
+		assert.Equal(t, f.code, last.StatusCode)
+	}
+}
+
+// What follows a fault can go wrong as well: the reads that settle it, the
+// rollback, the switch.
+func TestConversionUnderTwoFaults(t *testing.T) {
+	pairs := [][2]string{
+		{putVoice, checkVoice}, {putVoice, putSwitch}, {putVoice, putBack},
+		{putSwitch, readBack}, {putSwitch, putBack},
+	}
+	for _, pair := range pairs {
+		for _, first := range faults {
+			for _, second := range faults {
+				t.Run(fmt.Sprintf("%s %s/%s %s", pair[0], first.name, pair[1], second.name), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						w := newWire(t, headWith(capableVoice))
+						w.faults[pair[0]] = spoiling{first, -1}
+						w.faults[pair[1]] = spoiling{second, -1}
+						_ = convertUnder(t, w, capableVoice, heads.ConvertOptions{})
+						convertAgain(t, w)
+					})
+				})
+			}
+		}
+	}
+}
+
+// The service may do more than the requests show: another program switches the
+// head, or the answer to the switch is lost and the splitter ends late.
+func TestHeadThatStreamsIsNotGivenItsOldVoice(t *testing.T) {
+	streams := func(splitter bool) string {
+		return fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":%t,"publicUrl":%q}`, convertID, splitter, streamURL)
+	}
+	tests := []struct {
+		name  string
+		fault fault
+		reads string
+	}{
+		{"refused, but switched by somebody else", after("", status(409)), streams(false)},
+		{"not allowed, but switched by somebody else", after("", status(403)), streams(false)},
+		{"answer lost, splitter still on", after("", hangUp), streams(true)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(capableVoice))
+				w.faults[putSwitch] = spoiling{tt.fault, -1}
+				w.answers[readBack] = tt.reads
+				err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, heads.StepEnable, failure.Step)
+				assert.False(t, failure.RolledBack)
+				assert.ErrorContains(t, failure.RollbackErr, "streams now")
+				assert.NotContains(t, w.sent, putBack)
+				assert.Equal(t, state{true, newVoice}, w.state(t))
+				w.answers = nil
+				convertAgain(t, w)
+			})
+		})
+	}
+}
+
+func TestRollbackIsSettledByReading(t *testing.T) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(muteVoice))
+				w.faults[putSwitch] = spoiling{before("", status(422)), -1}
+				w.faults[putBack] = spoiling{f, -1}
+				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, f.effect, failure.RolledBack)
+				assert.Equal(t, f.effect, failure.RollbackErr == nil)
+				assert.Equal(t, f.effect, w.state(t).voice == muteVoice)
+				assert.ErrorIs(t, err, heads.ErrUnprocessable, "what stopped the conversion comes first")
+				if !f.effect {
+					assert.Contains(t, err.Error(), "the old voice could not be put back, and the head may have the new one: ")
+				}
+			})
+		})
+	}
+}
+
+func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
+	tests := []struct {
+		name    string
+		spoil   map[string]fault
+		during  time.Duration // of the caller's context; 0: cancelled at once after the voice
+		within  time.Duration
+		reasons []error
+	}{
+		{"cancelled between the steps", nil, 0, time.Second, []error{context.Canceled}},
+		{"deadline during the switch", map[string]fault{putSwitch: before("", stall)}, 5 * time.Second, 7 * time.Second, []error{context.DeadlineExceeded}},
+		{"deadline during the repeats", map[string]fault{putSwitch: before("", status(503))}, 50 * time.Millisecond, 2 * time.Second, []error{heads.ErrServer}},
+		{"deadline during the update", map[string]fault{putVoice: after("", stall)}, 5 * time.Second, 6 * time.Second, []error{context.DeadlineExceeded}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(muteVoice))
+				for request, f := range tt.spoil {
+					w.faults[request] = spoiling{f, -1}
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				o := heads.ConvertOptions{Voice: &newVoice}
+				if tt.during > 0 {
+					ctx, cancel = context.WithTimeout(t.Context(), tt.during)
+				} else {
+					o.OnStep = func(step heads.ConversionStep) {
+						if step.Name == heads.StepVoice {
+							cancel()
+						}
+					}
+				}
+				defer cancel()
+				start := time.Now()
+				_, err := w.client(t).Heads.ConvertToStreaming(ctx, convertID, o)
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.True(t, failure.RolledBack, err)
+				assert.Equal(t, state{false, muteVoice}, w.state(t))
+				assert.LessOrEqual(t, time.Since(start), tt.within)
+				for _, reason := range tt.reasons {
+					assert.ErrorIs(t, err, reason)
+				}
+			})
+		})
+	}
+}
+
+// Whoever has cancelled is not kept waiting for ever by a service that hangs.
+func TestWorkAfterTheEndOfTheContextIsLimited(t *testing.T) {
+	tests := []struct {
+		name  string
+		hangs string
+		limit time.Duration
+	}{
+		{"settling", readBack, 30 * time.Second},
+		{"rollback", putBack, 70 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(muteVoice))
+				w.faults[putSwitch] = spoiling{cancelling(before("", leave)), -1}
+				w.faults[tt.hangs] = spoiling{before("", stall), -1}
+				start := time.Now()
+				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
+				require.ErrorIs(t, err, context.Canceled)
+				assert.Equal(t, state{false, newVoice}, w.state(t), "and the error says so")
+				assert.LessOrEqual(t, time.Since(start), tt.limit)
+			})
+		})
+	}
+}
+
+func TestConversionWaitsUntilTheHeadSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice))
+		w.stale = 3
+		start := time.Now()
+		require.NoError(t, convertUnder(t, w, muteVoice, heads.ConvertOptions{}))
+		assert.Equal(t, (250+500+1000)*time.Millisecond, time.Since(start))
+		assert.Equal(t, []string{getHead, getVisual, putVoice, putSwitch, readBack, readBack, readBack, readBack}, w.sent)
+	})
+}
+
+func TestConversionStopsWaiting(t *testing.T) {
+	tests := []struct {
+		name  string
+		reads string
+	}{
+		{"still legacy", ""},
+		{"splitter still on", fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":true}`, convertID)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(capableVoice))
+				w.stale = 1000
+				if tt.reads != "" {
+					w.answers[readBack] = tt.reads
+				}
+				start := time.Now()
+				err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
+				requireFailure(t, err, fault{}, outcome{step: heads.StepEnable, done: stepNames("check voice"), state: state{true, newVoice}})
+				assert.ErrorContains(t, err, "the switch was accepted, but after 9 reads the head does not say so; run it again later")
+				assert.Equal(t, 22750*time.Millisecond, time.Since(start))
+				assert.Equal(t, slices.Repeat([]string{readBack}, 9), w.sent[4:], "an accepted switch is not rolled back")
+				w.answers = nil
+				convertAgain(t, w)
+			})
+		})
+	}
+}
+
+func TestWaitForTheHeadEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice))
+		w.stale = 1000
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := w.client(t).Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "the switch was accepted")
+		assert.Equal(t, time.Second, time.Since(start))
+		assert.Equal(t, state{true, newVoice}, w.state(t))
+	})
+}
+
+func TestRefusedSwitchIsNotRolledBackWhenNothingWasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(newVoice))
+		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
+		_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+		var failure *heads.ConversionError
+		require.ErrorAs(t, err, &failure)
+		assert.False(t, failure.RolledBack)
+		assert.Equal(t, []string{getHead, getVisual, putSwitch}, w.sent)
+		assert.NotContains(t, err.Error(), "old voice")
+		assert.NotContains(t, err.Error(), "new voice")
+		assert.Contains(t, err.Error(), "(done: check, voice skipped)")
+	})
+}
+
+func TestConversionsOfOneHeadTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice))
+		w.Inject(headstest.Fault{Latency: time.Second})
+		client, err := heads.New("https://api.example.com", w.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: w.Transport()}))
+		require.NoError(t, err)
+		var converted atomic.Int32
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+				if assert.NoError(t, err) && !conversion.AlreadyStreaming {
+					converted.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		assert.EqualValues(t, 1, converted.Load())
+		assert.Len(t, w.Requests(), 5+4, "five for the first, one for each of the others")
+	})
+}
+
+func TestConversionWaitsForItsTurnNoLongerThanItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice))
+		client := w.client(t)
+		_, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice, OnStep: func(step heads.ConversionStep) {
+			if step.Name != heads.StepCheck {
+				return
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := client.Heads.ConvertToLegacy(ctx, convertID)
+			var failure *heads.ConversionError
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, heads.StepCheck, failure.Step)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+		}})
+		assert.NoError(t, err)
+	})
+}
+
+func TestNewAddressOfAConversion(t *testing.T) {
+	const other = "https://live.example.com"
+	quoted := func(format string, address string) string { return fmt.Sprintf(format, address) }
+	found := other + publicPath + "?api_key=" + convertKey
+	tests := []struct {
+		name   string
+		answer string // to the switch
+		stale  bool   // publicUrl stays as it was
+		base   string // of WithAccessURLs
+		want   string // "" for none
+	}{
+		{"of the answer, a record", quoted(`{"id":"x","videoStreaming":true,"publicUrl":%q}`, found), false, "", found},
+		{"of the answer, deep inside", quoted(`{"data":[1,null,{"links":["a",{"b":%q}]}]}`, found), false, "", found},
+		{"of the answer, escaped", `"` + strings.ReplaceAll(found, "/", `\/`) + `"`, false, "", found},
+		{"of the answer, a text", quoted(" %q\n", found), false, "", found},
+		{"of the answer, not JSON", found + "\n", false, "", found},
+		{"of the answer, another key", `"` + other + publicPath + `?api_key=fresh"`, false, "", other + publicPath + "?api_key=fresh"},
+		{"of the answer before the configured one", quoted("%q", found), true, "https://mine.example.com", found},
+		{"of the answer beside the old one", quoted(`{"from":"`+legacyURL+`","to":%q}`, found), true, "", found},
+		{"of the head, answer empty", "", false, "", streamURL},
+		{"of the head, answer true", "true", false, "", streamURL},
+		{"of the head, answer no JSON", "<html>" + found, false, "", streamURL},
+		{"of the head, answer broken", `{"publicUrl":"` + found, false, "", streamURL},
+		{"of the head, answer with another head's", `"` + other + `/MyOrg-1234/li-99?api_key=k"`, false, "", streamURL},
+		{"of the head, answer with another organisation's", `"` + other + `/Other-1/li-28379?api_key=k"`, false, "", streamURL},
+		{"of the head, answer with the old one", quoted(`{"publicUrl":%q}`, legacyURL), false, "", streamURL},
+		{"of the head, answer without the key", `"` + other + publicPath + `"`, false, "", streamURL},
+		{"of the head before the configured one", "", false, "https://mine.example.com", streamURL},
+		{"the old one at the configured base", "", true, "https://mine.example.com/live", "https://mine.example.com/live" + publicPath + "?api_key=" + convertKey},
+		{"the old one at a base in plain http", "", true, "http://mine.example.com", "http://mine.example.com" + publicPath + "?api_key=" + convertKey},
+		{"the old one at the same base", "", true, chatBase, legacyURL},
+		{"none", "", true, "", ""},
+		{"none, answer with the old one", quoted("%q", legacyURL), true, "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var opts []headstest.Option
+				if tt.stale {
+					opts = append(opts, headstest.WithStaleAddresses())
+				}
+				w := newWire(t, headWith(newVoice), opts...)
+				w.answers[putSwitch] = tt.answer
+				client := w.client(t)
+				if tt.base != "" {
+					client = w.client(t, heads.WithAccessURLs("", tt.base), heads.WithInsecureHTTP())
+				}
+				conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+				require.NotNil(t, conversion, err)
+				assert.Equal(t, legacyURL, conversion.Before.Reveal())
+				assert.Equal(t, convertID, conversion.HeadID)
+				assert.True(t, w.state(t).streaming)
+				if tt.want == "" {
+					assertAddressMissing(t, conversion, err)
+					return
+				}
+				require.NoError(t, err)
+				assert.Equal(t, tt.want, conversion.After.Reveal())
+			})
+		})
+	}
+}
+
+// The conversion is done all the same, and says so.
+func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error) {
+	t.Helper()
+	var failure *heads.ConversionError
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, heads.StepAddress, failure.Step)
+	assert.Equal(t, stepNames("check voice enable"), namesOf(failure.Done))
+	assert.Equal(t, stepNames("check voice enable"), namesOf(conversion.Steps))
+	assert.Zero(t, conversion.After)
+	assert.False(t, failure.RolledBack)
+	for _, text := range []string{"the mode was switched", "WithAccessURLs", "HEADS_STREAM_URL"} {
+		assert.ErrorContains(t, err, text)
+	}
+}
+
+// With the base given, the second run finds the address that the first missed.
+func TestMissingAddressIsFoundByASecondRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice), headstest.WithStaleAddresses())
+		first, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+		assertAddressMissing(t, first, err)
+		client := w.client(t, heads.WithAccessURLs("", streamBase))
+		second, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+		require.NoError(t, err)
+		assert.True(t, second.AlreadyStreaming)
+		assert.Equal(t, streamURL, second.After.Reveal())
+	})
+}

@@ -1,0 +1,397 @@
+package heads
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func pointer[T any](v T) *T { return &v }
+
+// fullHead is testdata/head_full.json, written out by hand.
+func fullHead() *Head {
+	return &Head{
+		ID:                          "3fa85f64-5717-4562-b3fc-2c963f66afa6",
+		Name:                        "Museum guide",
+		Alias:                       "guide",
+		Language:                    "en-GB",
+		LanguageSpeechRecognition:   "en-IE",
+		TTSProvider:                 "azure",
+		TTSVoice:                    "en-GB-SoniaNeural",
+		OperationMode:               OperationModeOC,
+		OCProvider:                  "playground",
+		PromptConfig:                &PromptConfig{ID: "0c8f1a52-9f1e-4a7e-8a53-1d2f7a9b6c11", SystemPrompt: "You are the guide of a small museum. Use opening_hours with day."},
+		Greetings:                   "Welcome! What would you like to see today?",
+		VoiceflowAPIKey:             pointer(Secret("VF.DM.canary-voiceflow")),
+		IsRandomSuggestions:         true,
+		Phrases:                     []string{"hello", "goodbye"},
+		Suggestions:                 []string{"Opening hours", "Tickets & tours"},
+		CustomWords:                 map[string]string{"MoMA": "mo-ma", "4th": "fourth"},
+		PublicURL:                   "https://chat.example.com/MyOrg-1234/li-28379?api_key=0123456789abcdef0123456789abcdef",
+		FileURL:                     pointer("https://files.example.com/guide.pdf"),
+		PluginOperationalModeConfig: json.RawMessage(`{"plugin": "tickets", "limit": 1.0}`),
+		SemanticThreshold:           0.75,
+		VideoStreaming:              false,
+		Splitter:                    true,
+		EnableEvents:                true,
+		CreatedAt:                   Time{time.Date(2026, 8, 31, 6, 56, 30, 123e6, time.UTC), "2026-08-31T06:56:30.123Z"},
+		UpdatedAt:                   Time{time.Date(2026, 9, 1, 10, 0, 0, 0, time.UTC), "2026-09-01 10:00:00"},
+		PublicID:                    "li-28379",
+		OrgID:                       "5b1f0c7a-6a3d-4c58-9a8e-2f4d6b8c0e12",
+		OrgPublicID:                 "MyOrg-1234",
+		HeadVisualID:                "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f",
+		DocumentURL:                 "https://files.example.com/document.pdf",
+		EncodedPath:                 "heads%2Fguide",
+		HeadVisualVideoURL:          "https://media.example.com/visual.mp4",
+		PosterVideoImage:            "https://media.example.com/poster.png",
+		TTSDisplayName:              "Sonia",
+		IsActive:                    true,
+		TTSStream:                   true,
+		ExpirationSeconds:           3600.5,
+		AllowedOrigins:              []string{"https://www.example.com", "https://shop.example.com"},
+		AllowedIframeOrigins:        []string{"https://embed.example.com"},
+		DocumentJSONDTO:             json.RawMessage(`{"pages": 12}`),
+		IconConfig:                  json.RawMessage(`{"color": "#336699"}`),
+		VideoCache:                  json.RawMessage(`{"entries": 3}`),
+		Organisation: &Organisation{
+			ID:               "5b1f0c7a-6a3d-4c58-9a8e-2f4d6b8c0e12",
+			CreatedAt:        Time{time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC), "2025-01-02T03:04:05Z"},
+			APIKey:           "canary-organisation-key",
+			Name:             "My Org",
+			PublicID:         "MyOrg-1234",
+			Alias:            "my-org",
+			SubscriptionType: "business",
+			Slots:            4,
+			Streaming:        true,
+			IsActive:         true,
+		},
+	}
+}
+
+func TestEveryDocumentedFieldOfAHeadIsRead(t *testing.T) {
+	head := readHead(t, readFile(t, "head_full.json"))
+
+	settings := head.ConversationSettings
+	require.NotNil(t, settings)
+	require.Len(t, settings.Tools, 1)
+	tool := settings.Tools[0]
+	assert.Equal(t, "opening_hours", tool.Name)
+	assert.Equal(t, "Tells when the museum is open", tool.Description)
+	assert.Equal(t, "https://tools.example.com/opening_hours", tool.URL)
+	require.Len(t, tool.Parameters, 1)
+	assert.Equal(t, "day", tool.Parameters[0].Name)
+	assert.Equal(t, "string", tool.Parameters[0].Type)
+	assert.Equal(t, "Day of the week", tool.Parameters[0].Description)
+
+	changed := head.Organisation.UpdatedAt // its zone has no name to compare
+	assert.True(t, changed.Equal(time.Date(2025, 2, 3, 2, 5, 6, 0, time.UTC)))
+	assert.Equal(t, "2025-02-03T04:05:06+02:00", changed.Text)
+
+	head.ConversationSettings, head.Organisation.UpdatedAt, head.Raw = nil, Time{}, nil
+	assert.Equal(t, fullHead(), head)
+}
+
+func TestSwitchesAreReadOnTheirOwn(t *testing.T) {
+	for field, value := range map[string]func(*Head) bool{
+		"videoStreaming": func(h *Head) bool { return h.VideoStreaming }, "splitter": func(h *Head) bool { return h.Splitter },
+		"enableEvents": func(h *Head) bool { return h.EnableEvents }, "isRandomSuggestions": func(h *Head) bool { return h.IsRandomSuggestions },
+		"isActive": func(h *Head) bool { return h.IsActive }, "ttsStream": func(h *Head) bool { return h.TTSStream },
+	} {
+		assert.True(t, value(readHead(t, `{"`+field+`":true}`)), field)
+		assert.False(t, value(readHead(t, `{"`+field+`":false}`)), field)
+	}
+}
+
+// The document of the tests holds all that the contract lists, and Head has a
+// field for it.
+func TestFullDocumentHoldsEveryDocumentedField(t *testing.T) {
+	documented := append(slices.Clone(writableNames), readOnlyNames...)
+	documented = append(documented, "id", "videoStreaming", "enableEvents", "conversationSettings")
+	var names, fields []string
+	for name := range parseObject(t, readFile(t, "head_full.json")) {
+		names = append(names, name)
+	}
+	head := reflect.TypeFor[Head]()
+	for i := range head.NumField() {
+		if name, _, _ := strings.Cut(head.Field(i).Tag.Get("json"), ","); name != "-" {
+			fields = append(fields, name)
+		}
+	}
+	assert.ElementsMatch(t, documented, names)
+	assert.ElementsMatch(t, documented, fields)
+}
+
+// ofEachType is one value of every JSON type but null.
+var ofEachType = map[string]string{
+	"string": `"canary"`, "number": `17.5`, "boolean": `true`, "array": `[["canary"]]`, "object": `{"key":{"key":"canary"}}`,
+}
+
+// documentedTypes are the fields with a type in the contract.
+var documentedTypes = map[string]string{
+	"id": "string", "name": "string", "alias": "string", "language": "string", "languageSpeechRecognition": "string",
+	"ttsProvider": "string", "ttsVoice": "string", "operationMode": "string", "ocProvider": "string",
+	"promptConfig": "object", "promptConfig.system_prompt": "string", "greetings": "string", "voiceflowApiKey": "string",
+	"isRandomSuggestions": "boolean", "phrases": "array of strings", "suggestions": "array of strings", "customWords": "object of strings",
+	"publicUrl": "string", "fileUrl": "string", "semanticThreshold": "number", "videoStreaming": "boolean", "splitter": "boolean",
+	"enableEvents": "boolean", "conversationSettings": "object", "conversationSettings.tools": "array of objects",
+}
+
+func TestDocumentedFieldOfTheWrongTypeIsADecodeError(t *testing.T) {
+	full := parseObject(t, readFile(t, "head_full.json"))
+	for field, want := range documentedTypes {
+		for kind, value := range ofEachType {
+			if kind == want {
+				continue
+			}
+			t.Run(field+" "+kind, func(t *testing.T) {
+				document := full.with(t, field, value).String()
+				head, err := newFakeService(t, answering(document)).Heads.Get(t.Context(), guideID)
+				assert.Nil(t, head)
+				var wrong *DecodeError
+				require.ErrorAs(t, err, &wrong)
+				assert.Equal(t, "Heads.Get", wrong.Operation)
+				assert.Equal(t, document, string(wrong.Body))
+				assert.Contains(t, err.Error(), inSettings(field), "names the field")
+				assertHides(t, err, "canary", "0123456789abcdef")
+			})
+		}
+		t.Run(field+" null", func(t *testing.T) {
+			readHead(t, full.with(t, field, "null").String())
+		})
+	}
+}
+
+// inSettings is what an error names of a field in the settings, which have a
+// decoder of their own: not every version of encoding/json puts the outer
+// field before it.
+func inSettings(field string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(field, "conversationSettings"), ".")
+}
+
+func TestDecodeErrorNamesTheFieldInsideTools(t *testing.T) {
+	tool := func(member string) string { return `{"conversationSettings":{"tools":[{},{` + member + `}]}}` }
+	for name, document := range map[string]string{
+		"conversationSettings.tools":                        `{"conversationSettings":{"tools":["x"]}}`,
+		"conversationSettings.tools.name":                   tool(`"name":1`),
+		"conversationSettings.tools.description":            tool(`"description":{}`),
+		"conversationSettings.tools.url":                    tool(`"url":["canary"]`),
+		"conversationSettings.tools.parameters":             tool(`"parameters":{}`),
+		"conversationSettings.tools.parameters.name":        tool(`"parameters":[{"name":false}]`),
+		"conversationSettings.tools.parameters.type":        tool(`"parameters":[{"type":[]}]`),
+		"conversationSettings.tools.parameters.description": tool(`"parameters":[{"name":"a"},{"description":3}]`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newFakeService(t, answering(document)).Heads.Get(t.Context(), guideID)
+			require.ErrorAs(t, err, new(*DecodeError))
+			assert.Contains(t, err.Error(), inSettings(name)+`"`)
+		})
+	}
+}
+
+// A configuration of the plugin mode is the caller's business, whatever it is.
+func TestPluginConfigurationOfAnyTypeIsRead(t *testing.T) {
+	for kind, value := range ofEachType {
+		head := readHead(t, `{"pluginOperationalModeConfig":`+value+`}`)
+		assert.Equal(t, value, string(head.PluginOperationalModeConfig), kind)
+	}
+}
+
+// untypedKinds are the fields without a type in the contract, with the type
+// that Head gives them; "" takes everything.
+var untypedKinds = map[string]string{
+	"createdAt": "time", "updatedAt": "time", "publicId": "string", "orgId": "string", "orgPublicId": "string", "headVisualId": "string",
+	"documentUrl": "string", "encodedPath": "string", "headVisualVideoUrl": "string", "posterVideoImage": "string", "ttsDisplayName": "string",
+	"isActive": "boolean", "ttsStream": "boolean", "expirationSeconds": "number",
+	"allowedOrigins": "array of strings", "allowedIframeOrigins": "array of strings",
+	"documentJsonDto": "", "iconConfig": "", "videoCache": "", "organisation": "object",
+	"promptConfig.id": "string",
+	"organisation.id": "string", "organisation.createdAt": "time", "organisation.updatedAt": "time", "organisation.apiKey": "string",
+	"organisation.name": "string", "organisation.publicId": "string", "organisation.alias": "string", "organisation.subscriptionType": "string",
+	"organisation.slots": "number", "organisation.streaming": "boolean", "organisation.isActive": "boolean",
+}
+
+// fieldOf finds a field of a struct by the path of its JSON names.
+func fieldOf(v reflect.Value, path string) reflect.Value {
+	outer, inner, nested := strings.Cut(path, ".")
+	for i := range v.NumField() {
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); name == outer {
+			if nested {
+				return fieldOf(v.Field(i).Elem(), inner)
+			}
+			return v.Field(i)
+		}
+	}
+	panic("no field " + path)
+}
+
+func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
+	require.Len(t, untypedKinds, len(readOnlyNames)-1+1+11, "splitter has a type, promptConfig.id and the organisation's fields have none")
+	full := parseObject(t, readFile(t, "head_full.json"))
+	for field, kind := range untypedKinds {
+		for given, value := range ofEachType {
+			if given == kind || kind == "" {
+				continue
+			}
+			t.Run(field+" "+given, func(t *testing.T) {
+				document := full.with(t, field, value).String()
+				head, err := newFakeService(t, answering(document)).Heads.Get(t.Context(), guideID)
+				require.NoError(t, err)
+				assert.Equal(t, document, string(head.Raw))
+
+				found := fieldOf(reflect.ValueOf(head).Elem(), field)
+				if kind == "time" {
+					require.True(t, found.FieldByName("Time").IsZero())
+				} else {
+					require.True(t, found.IsZero(), "%v", found)
+				}
+				// All else is as if the field had not been there.
+				absent := full.without(field)
+				if outer, inner, nested := strings.Cut(field, "."); nested {
+					absent = full.with(t, outer, parseObject(t, string(full[outer])).without(inner).String())
+				}
+				want := readHead(t, absent.String())
+				found.SetZero()
+				head.Raw, want.Raw = nil, nil
+				assert.Equal(t, want, head)
+			})
+		}
+	}
+}
+
+func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
+	document := parseObject(t, readFile(t, "head_full.json"))
+	for field, kind := range untypedKinds {
+		if field != "organisation" && kind != "" {
+			wrong := `{"not":"a ` + kind + `"}`
+			document = document.with(t, field, wrong)
+		}
+	}
+	head, err := newFakeService(t, answering(document.String())).Heads.Get(t.Context(), guideID)
+	require.NoError(t, err)
+	for field, kind := range untypedKinds {
+		found := fieldOf(reflect.ValueOf(head).Elem(), field)
+		switch {
+		case kind == "time":
+			assert.True(t, found.FieldByName("Time").IsZero(), field)
+		case kind != "" && field != "organisation":
+			assert.True(t, found.IsZero(), field)
+		}
+	}
+	assert.Equal(t, "Museum guide", head.Name)
+	assert.Equal(t, fullHead().PromptConfig.SystemPrompt, head.PromptConfig.SystemPrompt)
+	assert.Equal(t, `{"color":"#336699"}`, string(head.IconConfig))
+	assert.Equal(t, document.String(), string(head.Raw))
+}
+
+func TestUntypedFieldHidesNoFaultInADocumentedOne(t *testing.T) {
+	for _, document := range []string{`{"isActive":"yes","name":5}`, `{"name":5,"isActive":"yes"}`, `{"organisation":"x","promptConfig":{"id":5,"system_prompt":6}}`} {
+		err := decodeAnswer([]byte(document), new(Head))
+		assert.Error(t, err, document)
+	}
+}
+
+func TestUntypedFieldIsFoundWhateverItsCase(t *testing.T) {
+	head := readHead(t, `{"ISACTIVE":"yes","isActive":"no","name":"n","Organisation":{"SLOTS":"many","name":"o"}}`)
+	assert.Equal(t, "n", head.Name)
+	assert.False(t, head.IsActive)
+	assert.Equal(t, "o", head.Organisation.Name)
+}
+
+func TestOneBadElementOfAnUntypedListLeavesItEmpty(t *testing.T) {
+	head := readHead(t, `{"name":"n","allowedOrigins":["https://a.example.com",5],"allowedIframeOrigins":["https://b.example.com"]}`)
+	assert.Equal(t, "n", head.Name)
+	assert.Empty(t, head.AllowedOrigins)
+	assert.Equal(t, []string{"https://b.example.com"}, head.AllowedIframeOrigins)
+}
+
+// What is written back must not depend on a surprise elsewhere.
+func TestUntypedFieldOfAnotherTypeLeavesOtherBytesAlone(t *testing.T) {
+	const settings = `{ "tools" : [ ], "model": {"html": "<b>&", "n": 1.0, "e": "\u00e9"} }`
+	const plugin = `{ "z": 1e3, "a": "<&>" }`
+	head := readHead(t, `{"isActive":"yes","pluginOperationalModeConfig":`+plugin+`,"conversationSettings":`+settings+`,"organisation":{"slots":"x"}}`)
+	assert.Equal(t, plugin, string(head.PluginOperationalModeConfig))
+	model, _ := head.ConversationSettings.Extra("model")
+	assert.Equal(t, `{"html": "<b>&", "n": 1.0, "e": "\u00e9"}`, string(model))
+	assert.Equal(t, strings.Replace(settings, "[ ]", "[]", 1), string(head.ConversationSettings.document()))
+}
+
+func TestAnswersThatHoldNothing(t *testing.T) {
+	for _, document := range []string{"", " \r\n\t", "null", " null\n"} {
+		assert.Error(t, decodeAnswer([]byte(document), new(Head)), "%q", document)
+	}
+}
+
+func TestTimeForms(t *testing.T) {
+	at := time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC)
+	tests := []struct {
+		name, text string
+		want       time.Time
+	}{
+		{"RFC 3339", "2026-08-31T06:56:30Z", at},
+		{"with milliseconds", "2026-08-31T06:56:30.250Z", at.Add(250 * time.Millisecond)},
+		{"with nanoseconds", "2026-08-31T06:56:30.123456789Z", at.Add(123456789)},
+		{"with an offset", "2026-08-31T08:56:30+02:00", at},
+		{"with a negative offset", "2026-08-31T01:56:30.5-05:00", at.Add(500 * time.Millisecond)},
+		{"a space", "2026-08-31 06:56:30", at},
+		{"a space and a fraction", "2026-08-31 06:56:30.5", at.Add(500 * time.Millisecond)},
+		{"a space and a zone", "2026-08-31 06:56:30Z", at},
+		{"a space and an offset", "2026-08-31 08:56:30.000+02:00", at},
+		{"no zone", "2026-08-31T06:56:30", at},
+		{"no zone, with a fraction", "2026-08-31T06:56:30.000001", at.Add(time.Microsecond)},
+		{"a date alone", "2026-08-31", time.Time{}},
+		{"a date with a T", "2026-08-31T", time.Time{}},
+		{"no time", "yesterday at noon", time.Time{}},
+		{"a month too many", "2026-13-31T06:56:30Z", time.Time{}},
+		{"seconds of an epoch", "1788159390", time.Time{}},
+		{"empty", "", time.Time{}},
+		{"text behind it", "2026-08-31T06:56:30Z and more", time.Time{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got Time
+			raw, err := json.Marshal(tt.text)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(raw, &got))
+			assert.True(t, got.Equal(tt.want), "%v", got.Time)
+			assert.Equal(t, tt.text, got.Text)
+			assert.Equal(t, tt.text, got.String())
+			if !tt.want.IsZero() {
+				_, offset := tt.want.Zone()
+				assert.Zero(t, offset)
+			}
+			again, err := json.Marshal(got)
+			require.NoError(t, err)
+			if tt.text == "" {
+				raw = []byte("null")
+			}
+			assert.Equal(t, string(raw), string(again), "the text is kept")
+		})
+	}
+	t.Run("null", func(t *testing.T) {
+		got := Time{Text: "before"}
+		require.NoError(t, json.Unmarshal([]byte("null"), &got))
+		assert.Zero(t, got)
+	})
+	t.Run("no text", func(t *testing.T) {
+		for _, raw := range []string{`5`, `{"a":"b"}`, `[1]`, `true`} {
+			var got Time
+			require.NoError(t, json.Unmarshal([]byte(raw), &got))
+			assert.True(t, got.IsZero())
+			assert.Equal(t, raw, got.Text)
+		}
+	})
+	t.Run("made by hand", func(t *testing.T) {
+		raw, err := json.Marshal(Time{Time: at.Add(time.Millisecond)})
+		require.NoError(t, err)
+		assert.Equal(t, `"2026-08-31T06:56:30.001Z"`, string(raw))
+		assert.Equal(t, "", Time{}.String())
+		assert.Equal(t, "2026-08-31T06:56:30.001Z", fmt.Sprint(Time{Time: at.Add(time.Millisecond)}))
+	})
+}

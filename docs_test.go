@@ -1,0 +1,86 @@
+package heads_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	gotoken "go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// A snippet in a page that no test compiles goes stale, so each is a part of
+// the body of an example.
+func TestSnippetsArePartsOfExamples(t *testing.T) {
+	bodies := exampleBodies(t)
+	pages, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	found := 0
+	for _, page := range append(pages, "README.md") {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, block := range goBlock.FindAllSubmatch(text, -1) {
+			found++
+			assert.True(t, contains(bodies, normalize(string(block[1]))), "%s: no example holds\n%s", page, block[1])
+		}
+	}
+	assert.NotZero(t, found)
+}
+
+func TestPackageSnippetIsPartOfAnExample(t *testing.T) {
+	file, err := parser.ParseFile(gotoken.NewFileSet(), "doc.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	snippet := regexp.MustCompile(`(?m)^\t.*\n`).FindAllString(file.Doc.Text(), -1)
+	require.NotEmpty(t, snippet)
+	assert.True(t, contains(exampleBodies(t), normalize(strings.Join(snippet, ""))))
+}
+
+func contains(bodies []string, snippet string) bool {
+	for _, body := range bodies {
+		if strings.Contains(body, snippet) {
+			return true
+		}
+	}
+	return false
+}
+
+// exampleBodies returns the bodies of all examples, without indentation.
+func exampleBodies(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	var bodies []string
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		require.NoError(t, err)
+		fset := gotoken.NewFileSet()
+		file, err := parser.ParseFile(fset, name, source, parser.ParseComments)
+		require.NoError(t, err)
+		for _, example := range doc.Examples(file) {
+			from, to := example.Code.Pos(), example.Code.End()
+			if block, ok := example.Code.(*ast.BlockStmt); ok {
+				from, to = block.Lbrace+1, block.Rbrace
+			}
+			bodies = append(bodies, normalize(string(source[fset.Position(from).Offset:fset.Position(to).Offset])))
+		}
+	}
+	return bodies
+}
+
+// normalize takes indentation and empty lines at the ends away.
+func normalize(text string) string {
+	var b bytes.Buffer
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimSpace(line) + "\n")
+	}
+	return strings.TrimSpace(b.String())
+}

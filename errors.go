@@ -1,0 +1,353 @@
+package heads
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What errors.Is finds in an *Error, by the status of the answer. ErrServer
+// stands for every status from 500 up.
+var (
+	ErrBadRequest    = errors.New("heads: bad request (400)")
+	ErrUnauthorized  = errors.New("heads: unauthorized (401)")
+	ErrForbidden     = errors.New("heads: forbidden (403)")
+	ErrNotFound      = errors.New("heads: not found (404)")
+	ErrConflict      = errors.New("heads: conflict (409)")
+	ErrUnprocessable = errors.New("heads: unprocessable (422)")
+	ErrRateLimited   = errors.New("heads: rate limited (429)")
+	ErrServer        = errors.New("heads: server error (5xx)")
+)
+
+// ErrInvalid is what every InvalidError is: errors.Is(err, ErrInvalid).
+var ErrInvalid = errors.New("heads: invalid request")
+
+// errTooLarge is inside the error of an answer that is longer than maxAnswer.
+var errTooLarge = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+
+const (
+	maxErrorBody  = 64 << 10 // of Error.Body
+	maxDecodeBody = 4 << 10  // of DecodeError.Body
+	maxMessage    = 200      // of Error.Message, in characters
+	maxLabel      = 128      // of Error.Code and the request id
+)
+
+// Error is an answer of the service with a status outside 200 to 299. It
+// prints what is needed to act on it, and neither body nor header.
+//
+// An Error that arose while waiting for the next attempt also unwraps to the
+// reason why the wait ended, such as context.Canceled.
+type Error struct {
+	Operation  string // "Heads.Get"
+	Method     string // "GET"
+	Path       string // "/head/3fa8…", without the prefix of the base URL and without a query
+	StatusCode int
+	Code       string // the service's own code, if it sent one
+	Message    string // from the answer: one line, at most 200 characters, the client's token masked
+	RequestID  string
+	RetryAfter time.Duration // 0 when the service did not ask for a wait
+	Attempts   int
+	Header     http.Header
+	Body       []byte // at most 64 KiB
+
+	cause error
+}
+
+// Error tells operation, status and message.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "heads: %s: %s %s: %d", e.Operation, e.Method, e.Path, e.StatusCode)
+	if text := http.StatusText(e.StatusCode); text != "" {
+		b.WriteString(" " + text)
+	}
+	if e.Message != "" {
+		b.WriteString(": " + e.Message)
+	}
+	if e.Attempts > 1 {
+		fmt.Fprintf(&b, " (%d attempts)", e.Attempts)
+	}
+	if e.RequestID != "" {
+		b.WriteString(" [request " + e.RequestID + "]")
+	}
+	if e.cause != nil {
+		b.WriteString(": " + e.cause.Error())
+	}
+	return b.String()
+}
+
+// Is matches the sentinel of the status: ErrNotFound for 404, and so on.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case ErrBadRequest:
+		return e.StatusCode == http.StatusBadRequest
+	case ErrUnauthorized:
+		return e.StatusCode == http.StatusUnauthorized
+	case ErrForbidden:
+		return e.StatusCode == http.StatusForbidden
+	case ErrNotFound:
+		return e.StatusCode == http.StatusNotFound
+	case ErrConflict:
+		return e.StatusCode == http.StatusConflict
+	case ErrUnprocessable:
+		return e.StatusCode == http.StatusUnprocessableEntity
+	case ErrRateLimited:
+		return e.StatusCode == http.StatusTooManyRequests
+	case ErrServer:
+		return e.StatusCode >= http.StatusInternalServerError
+	}
+	return false
+}
+
+// Unwrap returns what ended the call after this answer, if something did.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Format prints the same as Error, whatever the verb.
+func (e Error) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
+
+// LogValue gives the fields that are safe to log.
+func (e Error) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("operation", e.Operation),
+		slog.String("method", e.Method),
+		slog.String("path", e.Path),
+		slog.Int("status", e.StatusCode),
+		slog.String("code", e.Code),
+		slog.String("message", e.Message),
+		slog.String("request_id", e.RequestID),
+		slog.Int("attempts", e.Attempts),
+	)
+}
+
+// InvalidError says that a request was refused before anything was sent.
+type InvalidError struct {
+	Operation string // "Heads.Get"
+	Field     string // "head id"
+	Reason    string // what was given, what was expected, what to do
+}
+
+// Error tells operation, field and reason.
+func (e *InvalidError) Error() string {
+	return "heads: " + e.Operation + ": " + e.Field + ": " + e.Reason
+}
+
+// Is makes every InvalidError an ErrInvalid.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+func invalid(operation, field, format string, args ...any) error {
+	return &InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+// faultList gathers the faults of one call, so that they come back together.
+type faultList []error
+
+func (l *faultList) add(err error) {
+	if err != nil {
+		*l = append(*l, err)
+	}
+}
+
+// join is nil for no fault, the fault itself for one, and errors.Join for more.
+func (l faultList) join() error {
+	if len(l) == 1 {
+		return l[0]
+	}
+	return errors.Join(l...)
+}
+
+// DecodeError says that the service did what was asked, and that its answer
+// can't be read. Body holds at most the first 4 KiB of the answer.
+type DecodeError struct {
+	Operation string
+	Body      []byte
+	Err       error
+}
+
+// Error tells what was wrong with the answer, and shows nothing of it.
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("heads: %s: the request succeeded, but its answer can't be read: %s", e.Operation, decodeReason(e.Err))
+}
+
+// Unwrap returns the reason.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Format prints the same as Error, whatever the verb.
+func (e DecodeError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
+
+// LogValue gives the same text as Error.
+func (e DecodeError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+
+// decodeReason describes an error of encoding/json without the value that
+// caused it, which its own text may hold.
+func decodeReason(err error) string {
+	var mismatch *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
+		return "no reason is known"
+	case errors.As(err, &mismatch):
+		kind, _, _ := strings.Cut(mismatch.Value, " ")
+		return fmt.Sprintf("field %q holds a JSON %s, which is no %s", mismatch.Field, kind, mismatch.Type)
+	case errors.As(err, &syntax):
+		return "it is not JSON"
+	default:
+		return err.Error()
+	}
+}
+
+// transportError is the failure of a call whose last attempt got no whole
+// answer. It unwraps to what the transport returned and, when there was one,
+// to the last answer that did come.
+type transportError struct {
+	where    string // "Heads.Get: GET /head/3fa8…"
+	text     string // of err, with URLs and token redacted
+	attempts int
+	err      error
+	last     *Error
+}
+
+func (e *transportError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "heads: %s: no answer: %s", e.where, e.text)
+	if e.attempts > 1 {
+		fmt.Fprintf(&b, " (%d attempts)", e.attempts)
+	}
+	if e.last != nil {
+		fmt.Fprintf(&b, " (the last status was %d)", e.last.StatusCode)
+	}
+	return b.String()
+}
+
+func (e *transportError) Unwrap() []error {
+	if e.last != nil {
+		return []error{e.err, e.last}
+	}
+	return []error{e.err}
+}
+
+func (e *transportError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
+
+func (e *transportError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+
+var (
+	urlQuery    = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?#]*)[?#][^\s"']*`)
+	urlUserinfo = regexp.MustCompile(`://[^\s/"']*@`)
+)
+
+// redactURLs takes query, fragment and userinfo out of every URL in a text.
+func redactURLs(text string) string {
+	return urlUserinfo.ReplaceAllString(urlQuery.ReplaceAllString(text, "$1"), "://")
+}
+
+// redactedError is an error of somebody else with a text that is safe to show.
+type redactedError struct {
+	text string
+	err  error
+}
+
+// redact makes the text of err safe: no query in a URL, none of the secrets.
+func redact(err error, secrets ...string) error {
+	return &redactedError{text: redactURLs(maskSecrets(err.Error(), secrets...)), err: err}
+}
+
+func (e *redactedError) Error() string              { return e.text }
+func (e *redactedError) Unwrap() error              { return e.err }
+func (e *redactedError) Format(f fmt.State, _ rune) { writeText(f, e.text) }
+func (e *redactedError) LogValue() slog.Value       { return slog.StringValue(e.text) }
+
+// maskSecrets takes secrets out of a text; empty ones do not count.
+func maskSecrets(text string, secrets ...string) string {
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, redacted)
+		}
+	}
+	return text
+}
+
+// redactURLError returns a *url.Error with its URL redacted, anything else as it is.
+func redactURLError(err error) error {
+	if e, ok := err.(*url.Error); ok {
+		return &url.Error{Op: e.Op, URL: redactURLs(e.URL), Err: redactURLError(e.Err)}
+	}
+	return err
+}
+
+// errorText is what the body of an error answer says, in the forms of field
+// notes 20.
+type errorText struct{ message, code string }
+
+func readErrorText(body []byte) errorText {
+	var doc map[string]json.RawMessage
+	if json.Unmarshal(body, &doc) != nil {
+		if text := strings.TrimSpace(string(body)); utf8.ValidString(text) {
+			return errorText{message: text}
+		}
+		return errorText{}
+	}
+	found := errorText{code: jsonText(doc["code"])}
+	var nested map[string]json.RawMessage
+	if json.Unmarshal(doc["error"], &nested) == nil && found.code == "" {
+		found.code = jsonText(nested["code"])
+	}
+	for _, candidate := range []json.RawMessage{doc["message"], nested["message"], doc["error"], doc["detail"], doc["title"]} {
+		if found.message = jsonText(candidate); found.message != "" {
+			break
+		}
+	}
+	return found
+}
+
+// jsonText is the text of a JSON string or number, or of a list of them;
+// objects in a list count with their "message" or "msg".
+func jsonText(raw json.RawMessage) string {
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return ""
+	}
+	switch v := value.(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		return joinTexts(v)
+	}
+	return ""
+}
+
+func joinTexts(list []any) string {
+	var texts []string
+	for _, item := range list {
+		if object, ok := item.(map[string]any); ok {
+			item = object["message"]
+			if item == nil {
+				item = object["msg"]
+			}
+		}
+		if text, ok := item.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// oneLine folds white space and control characters into single spaces and cuts
+// the text to at most limit characters.
+func oneLine(text string, limit int) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	return string([]rune(text)[:limit-1]) + "…"
+}

@@ -1,0 +1,216 @@
+package heads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var sentinels = map[string]error{
+	"ErrBadRequest": ErrBadRequest, "ErrUnauthorized": ErrUnauthorized, "ErrForbidden": ErrForbidden,
+	"ErrNotFound": ErrNotFound, "ErrConflict": ErrConflict, "ErrUnprocessable": ErrUnprocessable,
+	"ErrRateLimited": ErrRateLimited, "ErrServer": ErrServer, "ErrInvalid": ErrInvalid,
+}
+
+func TestSentinelOfAStatus(t *testing.T) {
+	for code, want := range map[int]string{
+		302: "", 304: "", 400: "ErrBadRequest", 401: "ErrUnauthorized", 402: "", 403: "ErrForbidden", 404: "ErrNotFound",
+		405: "", 409: "ErrConflict", 410: "", 418: "", 422: "ErrUnprocessable", 429: "ErrRateLimited", 499: "",
+		500: "ErrServer", 501: "ErrServer", 502: "ErrServer", 503: "ErrServer", 504: "ErrServer", 599: "ErrServer",
+	} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			err := getHead(t.Context(), newTestClient(t, memoryURL, newScript(answer(code, "the body"))))
+			wrapped := fmt.Errorf("reading the head: %w", errors.Join(errors.New("other"), err))
+			for name, sentinel := range sentinels {
+				assert.Equal(t, name == want, errors.Is(wrapped, sentinel), name)
+			}
+			var failure *Error
+			require.ErrorAs(t, wrapped, &failure)
+			assert.Equal(t, code, failure.StatusCode)
+			assert.Equal(t, "the body", string(failure.Body))
+		})
+	}
+}
+
+func TestMessageOfAnAnswer(t *testing.T) {
+	for name, row := range map[string]struct{ body, message, code string }{
+		"message":                 {`{"statusCode":400,"message":"no such voice","error":"Bad Request"}`, "no such voice", ""},
+		"list":                    {`{"message":["name is empty","alias is empty"],"error":"Bad Request"}`, "name is empty; alias is empty", ""},
+		"empty list":              {`{"message":[],"error":"Bad Request"}`, "Bad Request", ""},
+		"list of objects":         {`{"detail":[{"loc":["body"],"msg":"field required"},{"message":"too long"}]}`, "field required; too long", ""},
+		"list of anything":        {`{"message":["a",5,null,{"x":1},"b"]}`, "a; b", ""},
+		"error":                   {`{"error":"Bad Request"}`, "Bad Request", ""},
+		"error object":            {`{"error":{"code":"voice_unknown","message":"no such voice"}}`, "no such voice", "voice_unknown"},
+		"error object, number":    {`{"error":{"code":17}}`, "", "17"},
+		"code beside":             {`{"code":"E1","error":{"code":"E2","message":"m"}}`, "m", "E1"},
+		"detail":                  {`{"detail":"not here"}`, "not here", ""},
+		"title":                   {`{"type":"about:blank","title":"Not found"}`, "Not found", ""},
+		"message before others":   {`{"title":"t","detail":"d","error":"e","message":"m"}`, "m", ""},
+		"detail before title":     {`{"title":"t","detail":"d"}`, "d", ""},
+		"number":                  {`{"message":404}`, "404", ""},
+		"wrong types":             {`{"message":{"a":1},"error":true,"detail":null,"code":[]}`, "", ""},
+		"unknown shape":           {`{"reason":"x"}`, "", ""},
+		"text":                    {"upstream is down\n", "upstream is down", ""},
+		"HTML":                    {"<html>\r\n<h1>Bad\tGateway</h1></html>", "<html> <h1>Bad Gateway</h1></html>", ""},
+		"broken JSON":             {`{"message":"m`, `{"message":"m`, ""},
+		"true":                    {"true", "true", ""},
+		"null":                    {"null", "", ""},
+		"nothing":                 {"", "", ""},
+		"bytes":                   {"\xff\xfe\x00", "", ""},
+		"control characters":      {`{"message":"a\u001b[31mb\r\nc\u0000d\u202ee"}`, "a [31mb c d e", ""},
+		"the token":               {`{"message":"bad token ` + pathToken + `","code":"` + pathToken + `"}`, "bad token [redacted]", "[redacted]"},
+		"the token, escaped":      {`{"message":"\u0074oken-of-the-tests"}`, "[redacted]", ""},
+		"the token in text":       {"no: Bearer " + pathToken, "no: Bearer [redacted]", ""},
+		"200 characters":          {`{"message":"` + strings.Repeat("é", 200) + `"}`, strings.Repeat("é", 200), ""},
+		"more":                    {`{"message":"` + strings.Repeat("é", 201) + `"}`, strings.Repeat("é", 199) + "…", ""},
+		"the token at the cut":    {`{"message":"` + strings.Repeat("x", 190) + pathToken + `"}`, strings.Repeat("x", 190) + "[redacted]", ""},
+		"long code":               {`{"code":"` + strings.Repeat("c", 500) + `"}`, "", strings.Repeat("c", 127) + "…"},
+		"deep":                    {strings.Repeat("[", 20000), strings.Repeat("[", 199) + "…", ""},
+		"message after the limit": {`{"pad":"` + strings.Repeat("x", 70<<10) + `","message":"m"}`, `{"pad":"` + strings.Repeat("x", 191) + "…", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := getHead(t.Context(), newTestClient(t, memoryURL, newScript(answer(400, row.body))))
+			var failure *Error
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, row.message, failure.Message)
+			assert.Equal(t, row.code, failure.Code)
+			assert.Equal(t, row.body[:min(len(row.body), 64<<10)], string(failure.Body), "the body is kept as it was sent")
+			assert.NotContains(t, err.Error(), pathToken)
+			assert.NotContains(t, err.Error(), "\n")
+		})
+	}
+}
+
+// After a renewal, an answer may still speak of the token before.
+func TestBothTokensOfACallAreMasked(t *testing.T) {
+	tr := newScript(answer(401, `t1 is bad`), answer(400, `neither t1 nor t2`))
+	var seen []string
+	client := sourceClient(t, tr, (&tokens{}).next, WithObserver(func(_ context.Context, a Attempt) { seen = append(seen, a.Err.Error()) }))
+	var failure *Error
+	require.ErrorAs(t, getHead(t.Context(), client), &failure)
+	assert.Equal(t, "neither [redacted] nor [redacted]", failure.Message)
+	require.Len(t, seen, 2)
+	assert.NotContains(t, strings.Join(seen, " "), "t1")
+}
+
+func TestTextOfAnError(t *testing.T) {
+	for want, failure := range map[string]Error{
+		"heads: Heads.Get: GET /head/x: 404 Not Found":       {StatusCode: 404},
+		"heads: Heads.Get: GET /head/x: 404 Not Found: gone": {StatusCode: 404, Message: "gone", Attempts: 1},
+		"heads: Heads.Get: GET /head/x: 599":                 {StatusCode: 599},
+		"heads: Heads.Get: GET /head/x: 503 Service Unavailable: busy (4 attempts) [request r-1]: context canceled": {
+			StatusCode: 503, Message: "busy", Attempts: 4, RequestID: "r-1", cause: context.Canceled, Code: "E1",
+			Body: []byte("the body"), Header: http.Header{"Set-Cookie": {"a=b"}}, RetryAfter: time.Hour,
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			failure.Operation, failure.Method, failure.Path = "Heads.Get", "GET", "/head/x"
+			assert.Equal(t, want, failure.Error())
+			for _, verb := range verbs {
+				assert.Equal(t, want, fmt.Sprintf(verb, &failure), verb)
+				assert.Equal(t, want, fmt.Sprintf(verb, failure), verb)
+			}
+			assert.Equal(t, failure.cause, errors.Unwrap(&failure))
+		})
+	}
+}
+
+func TestErrorsInALog(t *testing.T) {
+	failure := &Error{Operation: "Heads.Get", Method: "GET", Path: "/head/x", StatusCode: 404, Code: "E1", Message: "gone",
+		RequestID: "r-1", Attempts: 2, Body: []byte("the body"), Header: http.Header{"Set-Cookie": {"the header"}}}
+	decode := &DecodeError{Operation: "Heads.Get", Body: []byte("the body"), Err: io.ErrUnexpectedEOF}
+	var out bytes.Buffer
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "failure", failure, "value", *failure, "decode", decode, "decode value", *decode)
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
+	group := map[string]any{"operation": "Heads.Get", "method": "GET", "path": "/head/x", "status": 404.0, "code": "E1",
+		"message": "gone", "request_id": "r-1", "attempts": 2.0}
+	assert.Equal(t, group, line["failure"])
+	assert.Equal(t, group, line["value"])
+	text := "heads: Heads.Get: the request succeeded, but its answer can't be read: unexpected EOF"
+	assert.Equal(t, text, line["decode"])
+	assert.Equal(t, text, line["decode value"])
+}
+
+func TestInvalidErrorIsErrInvalid(t *testing.T) {
+	err := fmt.Errorf("saving: %w", invalid("Heads.Update", "update", "sets %s", "no field"))
+	require.ErrorIs(t, err, ErrInvalid)
+	assert.NotErrorIs(t, err, ErrBadRequest)
+	var one *InvalidError
+	require.ErrorAs(t, err, &one)
+	assert.Equal(t, &InvalidError{Operation: "Heads.Update", Field: "update", Reason: "sets no field"}, one)
+	assert.Equal(t, "heads: Heads.Update: update: sets no field", one.Error())
+}
+
+func TestSeveralFaultsComeBackJoined(t *testing.T) {
+	client := newTestClient(t, memoryURL, newScript(answer(200, "")))
+	_, err := client.Webhooks.Create(t.Context(), WebhookSpec{HeadID: "li-28379", URL: "http://hooks.example.com", Events: []EventType{"unheard_of"}})
+	require.ErrorIs(t, err, ErrInvalid)
+	for _, field := range []string{"head id", "webhookUrl", "events"} {
+		assert.ErrorContains(t, err, "heads: Webhooks.Create: "+field+": ")
+	}
+	_, err = client.Heads.Get(t.Context(), "")
+	_, joined := err.(interface{ Unwrap() []error })
+	assert.False(t, joined, "one fault comes alone")
+}
+
+func TestDecodeErrorSaysWhy(t *testing.T) {
+	for name, row := range map[string]struct {
+		err  error
+		says string
+	}{
+		"none":     {nil, "no reason is known"},
+		"syntax":   {json.Unmarshal([]byte("{hush-hush"), new(any)), "it is not JSON"},
+		"mismatch": {json.Unmarshal([]byte(`{"name":123456}`), new(Head)), `field "name" holds a JSON number, which is no string`},
+		"other":    {errEmptyAnswer, "it is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decode := &DecodeError{Operation: "Heads.Get", Body: []byte("the body"), Err: row.err}
+			want := "heads: Heads.Get: the request succeeded, but its answer can't be read: " + row.says
+			assert.Equal(t, want, decode.Error())
+			assert.Equal(t, row.err, errors.Unwrap(decode))
+			for _, verb := range verbs {
+				assert.Equal(t, want, fmt.Sprintf(verb, decode), verb)
+				assert.Equal(t, want, fmt.Sprintf(verb, *decode), verb)
+			}
+		})
+	}
+}
+
+func TestErrorRetryAfterIsWhatTheServiceAskedFor(t *testing.T) {
+	for value, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "soon": 0, "Mon, 02 Jan 2006 15:04:05 GMT": 0} {
+		var failure *Error
+		client := newTestClient(t, memoryURL, newScript(answer(400, "", "Retry-After: "+value)))
+		require.ErrorAs(t, getHead(t.Context(), client), &failure)
+		assert.Equal(t, want, failure.RetryAfter, value)
+	}
+}
+
+func TestRedactURLs(t *testing.T) {
+	for text, want := range map[string]string{
+		"no URL at all? none":                       "no URL at all? none",
+		"https://a.example.com/x":                   "https://a.example.com/x",
+		"https://a.example.com/x?k=v&l=w":           "https://a.example.com/x",
+		`Get "https://a.example.com/x?k=v": lost`:   `Get "https://a.example.com/x": lost`,
+		"see 'https://a.example.com?k=v' and more":  "see 'https://a.example.com' and more",
+		"https://a.example.com/x#frag and text":     "https://a.example.com/x and text",
+		"https://me:pw@a.example.com/x":             "https://a.example.com/x",
+		"https://me@a.example.com?k=v":              "https://a.example.com",
+		"https://me:p@w@a.example.com/":             "https://a.example.com/",
+		"a https://a.test?k=v b wss://b.test?k=v c": "a https://a.test b wss://b.test c",
+		"HTTPS://A.example.com?k=v":                 "HTTPS://A.example.com",
+	} {
+		assert.Equal(t, want, redactURLs(text))
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/headstest"
+)
+
+func TestQuickstartTellsTheWholeStory(t *testing.T) {
+	t.Setenv("HEADS_BASE_URL", "")
+	var out strings.Builder
+	require.NoError(t, run(context.Background(), &out, nil))
+	for _, want := range []string{
+		`Head "Ada" greets with "Hello." and speaks with voice Joanna of polly.`,
+		`mode "default", so it can stream; it is in legacy mode now.`,
+		"Sent greetings, ttsProvider, ttsVoice, and nothing else.",
+		`It now greets with "Welcome! Shall we begin?"`,
+		"old: https://chat.",
+		"new: https://stream.",
+		"api_key=[redacted]",
+		"shared key [redacted]",
+		"https://app.example.com/events receives [start_conversation end_conversation]",
+		"tool opening_hours",
+		"What to do next:",
+	} {
+		assert.Contains(t, out.String(), want)
+	}
+}
+
+func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
+	srv := headstest.NewServer()
+	defer srv.Close()
+	id := srv.AddHead(headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna", OperationMode: "oc"})
+	t.Setenv("HEADS_BASE_URL", srv.URL)
+	t.Setenv("HEADS_TOKEN", srv.Token)
+
+	var out strings.Builder
+	require.NoError(t, run(context.Background(), &out, []string{"-head", id}))
+	for _, r := range srv.Requests() {
+		assert.Equal(t, http.MethodGet, r.Method)
+	}
+	assert.Contains(t, out.String(), "again with -write")
+
+	require.NoError(t, run(context.Background(), &out, []string{"-head", id, "-write"}))
+	assert.Contains(t, out.String(), "Switched the head to streaming.")
+	assert.Contains(t, out.String(), "No -webhook address given")
+	assert.NotContains(t, out.String(), srv.Token)
+}
+
+func TestQuickstartNamesAWrongHeadID(t *testing.T) {
+	srv := headstest.NewServer()
+	defer srv.Close()
+	t.Setenv("HEADS_BASE_URL", srv.URL)
+	t.Setenv("HEADS_TOKEN", srv.Token)
+	err := run(context.Background(), new(strings.Builder), []string{"-head", "li-28379"})
+	require.ErrorContains(t, err, "is a public id")
+}

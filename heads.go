@@ -1,0 +1,224 @@
+package heads
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// HeadsService reads and changes heads.
+type HeadsService struct{ service }
+
+// OperationMode says how a head answers. The service knows more values than
+// the constants.
+type OperationMode string
+
+// The operation modes that the contract names. Only a head in mode oc (open
+// conversation) can call tools.
+const (
+	OperationModeTTT OperationMode = "ttt"
+	OperationModeOC  OperationMode = "oc"
+)
+
+// Head is the complete configuration of a head.
+//
+// Fields are plain values; a nil pointer, slice or map means that the service
+// sent null or nothing, and Has tells the two apart. Printing a Head shows its
+// id and name only. JSON keeps every field, secrets included, so that a head
+// can be stored and read back; Raw is not part of it.
+type Head struct {
+	ID                          string                `json:"id"` // UUID
+	Name                        string                `json:"name"`
+	Alias                       string                `json:"alias"`
+	Language                    string                `json:"language"`                  // of the form xx-XX
+	LanguageSpeechRecognition   string                `json:"languageSpeechRecognition"` // of the form xx-XX
+	TTSProvider                 string                `json:"ttsProvider"`
+	TTSVoice                    string                `json:"ttsVoice"`
+	OperationMode               OperationMode         `json:"operationMode"`
+	OCProvider                  string                `json:"ocProvider"`
+	PromptConfig                *PromptConfig         `json:"promptConfig"`
+	Greetings                   string                `json:"greetings"`
+	VoiceflowAPIKey             *Secret               `json:"voiceflowApiKey"` // null allowed
+	IsRandomSuggestions         bool                  `json:"isRandomSuggestions"`
+	Phrases                     []string              `json:"phrases"`
+	Suggestions                 []string              `json:"suggestions"`
+	CustomWords                 map[string]string     `json:"customWords"`                           // word to spoken form
+	PublicURL                   Secret                `json:"publicUrl"`                             // an address with its key; see Client.AccessURL
+	FileURL                     *string               `json:"fileUrl"`                               // null allowed
+	PluginOperationalModeConfig json.RawMessage       `json:"pluginOperationalModeConfig,omitempty"` // object or null
+	SemanticThreshold           float64               `json:"semanticThreshold"`
+	VideoStreaming              bool                  `json:"videoStreaming"` // see SetVideoStreaming
+	Splitter                    bool                  `json:"splitter"`       // read-only; never beside VideoStreaming
+	EnableEvents                bool                  `json:"enableEvents"`   // see WebhooksService.SetDelivery
+	ConversationSettings        *ConversationSettings `json:"conversationSettings"`
+
+	// What follows is read-only: an update that held it would be ignored.
+
+	CreatedAt            Time            `json:"createdAt"`
+	UpdatedAt            Time            `json:"updatedAt"`
+	PublicID             string          `json:"publicId"`
+	OrgID                string          `json:"orgId"`
+	OrgPublicID          string          `json:"orgPublicId"`
+	HeadVisualID         string          `json:"headVisualId"`
+	DocumentURL          string          `json:"documentUrl"`
+	EncodedPath          string          `json:"encodedPath"`
+	HeadVisualVideoURL   string          `json:"headVisualVideoUrl"`
+	PosterVideoImage     string          `json:"posterVideoImage"`
+	TTSDisplayName       string          `json:"ttsDisplayName"`
+	IsActive             bool            `json:"isActive"`
+	TTSStream            bool            `json:"ttsStream"`
+	ExpirationSeconds    float64         `json:"expirationSeconds"`
+	AllowedOrigins       []string        `json:"allowedOrigins"`
+	AllowedIframeOrigins []string        `json:"allowedIframeOrigins"`
+	DocumentJSONDTO      json.RawMessage `json:"documentJsonDto,omitempty"`
+	IconConfig           json.RawMessage `json:"iconConfig,omitempty"`
+	VideoCache           json.RawMessage `json:"videoCache,omitempty"`
+	Organisation         *Organisation   `json:"organisation"`
+
+	// Raw is the document as received, with whatever it holds beyond these
+	// fields.
+	Raw json.RawMessage `json:"-"`
+}
+
+// PromptConfig holds the prompt of a head. Its ID is read-only.
+type PromptConfig struct {
+	ID           string `json:"id,omitempty"`
+	SystemPrompt string `json:"system_prompt"`
+}
+
+// Organisation is the owner of a head. All of it is read-only.
+type Organisation struct {
+	ID               string  `json:"id"`
+	CreatedAt        Time    `json:"createdAt"`
+	UpdatedAt        Time    `json:"updatedAt"`
+	APIKey           Secret  `json:"apiKey"`
+	Name             string  `json:"name"`
+	PublicID         string  `json:"publicId"`
+	Alias            string  `json:"alias"`
+	SubscriptionType string  `json:"subscriptionType"`
+	Slots            float64 `json:"slots"`
+	Streaming        bool    `json:"streaming"`
+	IsActive         bool    `json:"isActive"`
+}
+
+var (
+	opHeadsGet    = newOperation("Heads.Get", http.MethodGet, "/head/{id}")
+	opHeadsUpdate = newOperation("Heads.Update", http.MethodPut, "/head/update")
+)
+
+// Get reads the complete configuration of a head.
+//
+// GET /head/{id}. The id is the head's UUID; a public id is refused with an
+// InvalidError. A field of another JSON type than the contract gives is a
+// DecodeError; a field whose type the contract leaves open is left zero then,
+// and stays readable in Raw.
+func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
+	if err := checkHeadID(opHeadsGet.name, headID); err != nil {
+		return nil, err
+	}
+	return do[Head](ctx, s.c, opHeadsGet, request{param: headID})
+}
+
+// Update changes the fields that u sets, and nothing else.
+//
+// PUT /head/update. What Validate refuses is not sent. The contract does not
+// describe the answer; any status from 200 to 299 is success.
+func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, error) {
+	if err := u.Validate(); err != nil {
+		return nil, err
+	}
+	return doPlain(ctx, s.c, opHeadsUpdate, request{body: u.body()})
+}
+
+// Modify reads a head, runs change on it and sends what change has changed,
+// and only that. It returns the head as change left it; Raw is the document as
+// it was read. When nothing changed, nothing is sent.
+//
+// GET /head/{id}, PUT /head/update. A changed voice or provider brings its
+// partner. A change of a field that an update can't change is an InvalidError
+// that names the method which does change it; so is a prompt that was removed.
+// An error of change is returned as it is, and nothing is sent.
+//
+// The service has no versions: what somebody else writes to the same fields
+// between the read and the write is overwritten.
+func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*Head) error) (*Head, error) {
+	const operation = "Heads.Modify"
+	faults := faultList{}
+	faults.add(checkHeadID(operation, headID))
+	if change == nil {
+		faults.add(invalid(operation, "change", "is nil; give a function that changes the head"))
+	}
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	before, err := s.Get(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	after := new(Head)
+	if err := decodeAnswer(before.Raw, after); err != nil {
+		return nil, &DecodeError{Operation: operation, Body: before.Raw[:min(len(before.Raw), maxDecodeBody)], Err: err}
+	}
+	if err := change(after); err != nil {
+		return nil, err
+	}
+	u, err := diffHeads(operation, before, after)
+	if err != nil {
+		return nil, err
+	}
+	if len(u.fields) == 0 {
+		return after, nil
+	}
+	if _, err := s.Update(ctx, u.For(headID)); err != nil {
+		return nil, err
+	}
+	return after, nil
+}
+
+// Has says whether the document that the head was read from holds a field,
+// given by its JSON name, be it with the value null.
+func (h *Head) Has(field string) bool {
+	_, ok := rawMember(h.Raw, field)
+	return ok
+}
+
+// Format shows id and name.
+func (h Head) Format(f fmt.State, _ rune) { writeText(f, h.describe()) }
+
+// LogValue shows id and name.
+func (h Head) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", h.ID), slog.String("name", h.Name))
+}
+
+func (h Head) describe() string { return fmt.Sprintf("heads.Head{%s %q}", h.ID, h.Name) }
+
+// Format shows id and name.
+func (o Organisation) Format(f fmt.State, _ rune) { writeText(f, o.describe()) }
+
+// LogValue shows id and name.
+func (o Organisation) LogValue() slog.Value { return slog.StringValue(o.describe()) }
+
+func (o Organisation) describe() string {
+	return fmt.Sprintf("heads.Organisation{%s %q}", o.ID, o.Name)
+}
+
+func (h *Head) keepRaw(document []byte) { h.Raw = document }
+
+// untypedFields are the read-only fields that the contract names without a type.
+var untypedFields = []string{
+	"createdAt", "updatedAt", "publicId", "orgId", "orgPublicId", "headVisualId", "documentUrl",
+	"encodedPath", "headVisualVideoUrl", "posterVideoImage", "ttsDisplayName", "isActive", "ttsStream",
+	"expirationSeconds", "allowedOrigins", "allowedIframeOrigins", "documentJsonDto", "iconConfig",
+	"videoCache", "organisation",
+}
+
+// untyped takes a field in any case, as encoding/json does.
+func (h *Head) untyped(path string) bool {
+	field, _, _ := strings.Cut(path, ".")
+	return strings.EqualFold(path, "promptConfig.id") ||
+		slices.ContainsFunc(untypedFields, func(name string) bool { return strings.EqualFold(name, field) })
+}

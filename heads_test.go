@@ -1,0 +1,236 @@
+package heads
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestGetKeepsTheDocumentAsReceived(t *testing.T) {
+	document := " " + readFile(t, "head_full.json") + "\n"
+	service := newFakeService(t, answering(document))
+	head, err := service.Heads.Get(t.Context(), guideID)
+	require.NoError(t, err)
+	assert.Equal(t, document, string(head.Raw))
+	again, err := service.Heads.Get(t.Context(), guideID)
+	require.NoError(t, err)
+	again.Raw[1] = 'x'
+	assert.Equal(t, document, string(head.Raw), "two heads share no bytes")
+}
+
+func TestHasTellsNullFromAbsent(t *testing.T) {
+	service := newFakeService(t, answering(`{"id":"`+guideID+`","fileUrl":null,"pluginOperationalModeConfig":null,"name":"","nested":{"voiceflowApiKey":1},"a\u006cias":"x"}`))
+	head, err := service.Heads.Get(t.Context(), guideID)
+	require.NoError(t, err)
+	for field, want := range map[string]bool{
+		"fileUrl": true, "pluginOperationalModeConfig": true, "name": true, "alias": true, "nested": true,
+		"voiceflowApiKey": false, "phrases": false, "Name": false, "": false,
+	} {
+		assert.Equal(t, want, head.Has(field), field)
+	}
+	assert.Nil(t, head.FileURL)
+	assert.Nil(t, head.VoiceflowAPIKey)
+	assert.False(t, new(Head).Has("name"))
+}
+
+func TestHeadSurvivesAJSONRoundTrip(t *testing.T) {
+	full := parseObject(t, readFile(t, "head_full.json"))
+	for name, document := range map[string]string{
+		"every field":            full.String(),
+		"white space":            readFile(t, "head_full.json"),
+		"signs of HTML":          `{"pluginOperationalModeConfig":{"a":"<&>"},"iconConfig":"<&>","conversationSettings":{"a":"<&>"},"name":"<&>"}`,
+		"no field":               `{}`,
+		"null":                   `{"voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null,"iconConfig":null,"videoCache":null,"documentJsonDto":null,"phrases":null,"organisation":null,"conversationSettings":null}`,
+		"empty":                  `{"phrases":[],"suggestions":[],"customWords":{},"conversationSettings":{},"organisation":{},"promptConfig":{},"allowedOrigins":[]}`,
+		"a time without a zone":  `{"createdAt":"2026-08-31 06:56:30"}`,
+		"a time that is no time": `{"createdAt":"yesterday"}`,
+		"odd numbers":            `{"pluginOperationalModeConfig":{"a":1.0,"b":1e3,"c":12345678901234567890},"conversationSettings":{"tools":[],"a":1.0,"b":1e3,"c":12345678901234567890}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			head := readHead(t, document)
+			stored, err := json.Marshal(head)
+			require.NoError(t, err)
+			var read Head
+			require.NoError(t, json.Unmarshal(stored, &read))
+			assert.Nil(t, read.Raw, "Raw is not stored")
+			u, err := DiffHeads(head, &read)
+			require.NoError(t, err)
+			assert.Empty(t, u.Fields())
+			again, err := json.Marshal(&read)
+			require.NoError(t, err)
+			assert.Equal(t, string(stored), string(again))
+		})
+	}
+	t.Run("secrets are kept", func(t *testing.T) {
+		stored, err := json.Marshal(readHead(t, full.String()))
+		require.NoError(t, err)
+		read := readHead(t, string(stored))
+		assert.Equal(t, "VF.DM.canary-voiceflow", read.VoiceflowAPIKey.Reveal())
+		assert.Equal(t, "canary-organisation-key", read.Organisation.APIKey.Reveal())
+		assert.Contains(t, read.PublicURL.Reveal(), "api_key=0123456789abcdef0123456789abcdef")
+		extra, ok := read.ConversationSettings.Extra("model")
+		assert.True(t, ok)
+		assert.JSONEq(t, `{"api_key":"canary-model-key","temperature":1.0}`, string(extra))
+	})
+}
+
+func TestPrintingAHeadShowsNoSecret(t *testing.T) {
+	head := readHead(t, readFile(t, "head_full.json"))
+	secrets := []string{"canary", "0123456789abcdef"}
+	for _, v := range []any{*head, head, *head.Organisation, head.Organisation, *head.ConversationSettings, head.ConversationSettings,
+		head.VoiceflowAPIKey, head.PublicURL} {
+		assertHides(t, v, secrets...)
+	}
+	assert.Contains(t, head.describe(), "Museum guide")
+}
+
+func TestModifySendsOnlyWhatChanged(t *testing.T) {
+	tests := []struct {
+		name    string
+		change  func(*Head)
+		members string
+	}{
+		{"the greeting", func(h *Head) { h.Greetings = "Hi" }, `"greetings":"Hi"`},
+		{"the voice, which brings its provider", func(h *Head) { h.TTSVoice = "en-GB-RyanNeural" }, `"ttsVoice":"en-GB-RyanNeural","ttsProvider":"azure"`},
+		{"the provider, which brings its voice", func(h *Head) { h.TTSProvider = "elevenlabs" }, `"ttsProvider":"elevenlabs","ttsVoice":"en-GB-SoniaNeural"`},
+		{"the prompt, without its id", func(h *Head) { h.PromptConfig.SystemPrompt = "Be brief." }, `"promptConfig":{"system_prompt":"Be brief."}`},
+		{"a phrase in place", func(h *Head) { h.Phrases[1] = "bye" }, `"phrases":["hello","bye"]`},
+		{"a word added in place", func(h *Head) { h.CustomWords["SDK"] = "es-dee-kay" }, `"customWords":{"4th":"fourth","MoMA":"mo-ma","SDK":"es-dee-kay"}`},
+		{"a word removed in place", func(h *Head) { delete(h.CustomWords, "4th") }, `"customWords":{"MoMA":"mo-ma"}`},
+		{"a key overwritten in place", func(h *Head) { *h.VoiceflowAPIKey = "VF.DM.2" }, `"voiceflowApiKey":"VF.DM.2"`},
+		{"a configuration edited in place", func(h *Head) { h.PluginOperationalModeConfig[2] = 'P' }, `"pluginOperationalModeConfig":{"Plugin":"tickets","limit":1.0}`},
+		{"null", func(h *Head) { h.VoiceflowAPIKey, h.FileURL, h.PluginOperationalModeConfig = nil, nil, nil },
+			`"voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null`},
+		{"to false and zero", func(h *Head) { h.IsRandomSuggestions, h.SemanticThreshold = false, 0 }, `"isRandomSuggestions":false,"semanticThreshold":0`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			service := newFakeService(t, answering(readFile(t, "head_full.json")))
+			after, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+				tt.change(h)
+				return nil
+			})
+			require.NoError(t, err)
+			sent := service.requests()
+			require.Len(t, sent, 2)
+			assert.Equal(t, "GET /head/"+guideID, sent[0].route)
+			assert.Equal(t, "PUT /head/update", sent[1].route)
+			assert.Equal(t, `{"id":"`+guideID+`",`+tt.members+`}`, sent[1].body)
+			want := readHead(t, readFile(t, "head_full.json"))
+			tt.change(want)
+			assert.Equal(t, want, after, "the head as change left it")
+		})
+	}
+}
+
+func TestModifySendsNothingWhenNothingChanged(t *testing.T) {
+	for name, change := range map[string]func(*Head){
+		"no change":                    func(*Head) {},
+		"the same values":              func(h *Head) { h.Phrases, h.Name = []string{"hello", "goodbye"}, "Museum guide" },
+		"equal words":                  func(h *Head) { h.CustomWords = map[string]string{"4th": "fourth", "MoMA": "mo-ma"} },
+		"another spelling of a number": func(h *Head) { h.SemanticThreshold = 0.75 },
+		"Raw":                          func(h *Head) { h.Raw[0], h.Raw = 'x', nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := newFakeService(t, answering(readFile(t, "head_full.json")))
+			after, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+				change(h)
+				return nil
+			})
+			require.NoError(t, err)
+			assert.Equal(t, guideID, after.ID)
+			assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+		})
+	}
+}
+
+func TestModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
+	service := newFakeService(t, answering(readFile(t, "head_full.json")))
+	wrong := errors.New("not today")
+	after, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+		h.Name = "changed"
+		return wrong
+	})
+	assert.Nil(t, after)
+	assert.True(t, err == wrong, "the error itself, not a wrapped one")
+	assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+}
+
+func TestModifyRefusesReadOnlyChanges(t *testing.T) {
+	for name, tt := range readOnlyEdits {
+		t.Run(name, func(t *testing.T) {
+			service := newFakeService(t, answering(readFile(t, "head_full.json")))
+			_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+				h.Name = "changed as well"
+				tt.edit(h)
+				return nil
+			})
+			faults := invalidErrors(t, err)
+			require.Len(t, faults, 1)
+			assert.Equal(t, "Heads.Modify", faults[0].Operation)
+			assert.Equal(t, name, faults[0].Field)
+			assert.Contains(t, faults[0].Reason, tt.says)
+			assert.Equal(t, []string{"GET /head/" + guideID}, service.routes(), "nothing is changed")
+		})
+	}
+}
+
+func TestModifyRefusesWhatUpdateRefuses(t *testing.T) {
+	service := newFakeService(t, answering(readFile(t, "head_full.json")))
+	_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+		h.Name, h.TTSVoice = "string", ""
+		return nil
+	})
+	assert.Equal(t, []string{"name", "ttsVoice"}, invalidFields(t, err))
+	assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+}
+
+func TestModifyRefusesNoFunction(t *testing.T) {
+	service := newFakeService(t, answering(readFile(t, "head_full.json")))
+	_, err := service.Heads.Modify(t.Context(), guideID, nil)
+	assert.Equal(t, []string{"change"}, invalidFields(t, err))
+	_, err = service.Heads.Modify(t.Context(), "li-28379", nil)
+	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, err))
+	assert.Empty(t, service.requests())
+}
+
+func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
+	for name, answers := range map[string]map[string]string{
+		"of the read":  {},
+		"of the write": {"GET /head/" + guideID: readFile(t, "head_full.json")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after, err := newFakeService(t, answers).Heads.Modify(t.Context(), guideID, func(h *Head) error {
+				h.Name = "changed"
+				return nil
+			})
+			assert.Nil(t, after)
+			assert.ErrorIs(t, err, ErrNotFound)
+		})
+	}
+}
+
+func TestModifyUpdatesTheHeadThatItWasAskedFor(t *testing.T) {
+	service := newFakeService(t, answering(`{"name":"a document without an id"}`))
+	_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+		h.Name = "n"
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, `{"id":"`+guideID+`","name":"n"}`, service.bodyOf(t, "PUT /head/update"))
+}
+
+// A surprise in a read-only field leaves Modify able to see what changed.
+func TestModifyWorksBesideReadOnlyFieldsOfAnotherType(t *testing.T) {
+	document := parseObject(t, readFile(t, "head_full.json")).with(t, "organisation", `"My Org"`).with(t, "isActive", `"yes"`)
+	service := newFakeService(t, answering(document.String()))
+	_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+		h.Greetings = "Hi"
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, `{"id":"`+guideID+`","greetings":"Hi"}`, service.bodyOf(t, "PUT /head/update"))
+}

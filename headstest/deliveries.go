@@ -1,0 +1,310 @@
+package headstest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// maxReply bounds what is read of a receiver's answer.
+const maxReply = 4 << 10
+
+// What a delivery's Err is when the emulator gave an event up without having
+// been answered.
+var (
+	ErrDropped = errors.New("headstest: dropped by a fault")
+	ErrRemoved = errors.New("headstest: the registration was removed")
+	ErrClosed  = errors.New("headstest: the emulator was reset or closed")
+	ErrBacklog = errors.New("headstest: too many events wait for this receiver")
+)
+
+// Delivery is one attempt to deliver an event. An attempt counts as answered
+// when Status is 2xx and Err is nil. Header and Body are as sent, signature
+// included, and shared with the journal: read them, don't change them.
+// Printing a Delivery shows no address, header or body.
+type Delivery struct {
+	WebhookID       int64
+	URL             string
+	Attempt, Status int // Attempt is 1 for the first, 0 when none was made; Status 0 when no answer came
+	Event           heads.Event
+	Body            []byte
+	Err             error
+	Duration        time.Duration
+	Final           bool // no further attempt follows
+
+	Header  http.Header
+	Reply   []byte // the first 4 KiB of the receiver's answer
+	RetryIn time.Duration
+	At      time.Time
+}
+
+func (d Delivery) text() string {
+	s := fmt.Sprintf("%s to webhook %d, attempt %d: %d", string(d.Event.Type), d.WebhookID, d.Attempt, d.Status)
+	if d.Err != nil {
+		s += " " + d.Err.Error()
+	}
+	return s
+}
+
+// Format writes event type, webhook, attempt, status and error, whatever the
+// verb.
+func (d Delivery) Format(f fmt.State, _ rune) { writeText(f, d.text()) }
+
+// LogValue returns event type, webhook, attempt, status and error.
+func (d Delivery) LogValue() slog.Value { return slog.StringValue(d.text()) }
+
+// Deliveries returns the attempts made, oldest first.
+func (e *Emulator) Deliveries() []Delivery {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.st.deliveries.since(0)
+}
+
+// WaitDelivery returns the first attempt that matches, of those in the journal
+// and of those to come. A nil match takes any. It ends with the context, and
+// with ErrClosed when the emulator is closed.
+func (e *Emulator) WaitDelivery(ctx context.Context, match func(Delivery) bool) (Delivery, error) {
+	if match == nil {
+		match = func(Delivery) bool { return true }
+	}
+	var st *state
+	seen := 0
+	for {
+		e.mu.Lock()
+		if e.st != st {
+			st, seen = e.st, 0
+		}
+		fresh, changed := st.deliveries.since(seen), st.changed
+		seen = st.deliveries.total()
+		e.mu.Unlock()
+		if i := slices.IndexFunc(fresh, match); i >= 0 {
+			return fresh[i], nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Delivery{}, fmt.Errorf("headstest: no delivery matched: %w", context.Cause(ctx))
+		case <-e.lifetime.Done():
+			return Delivery{}, ErrClosed
+		}
+	}
+}
+
+// Redeliver sends the event of an earlier delivery once more, with the same
+// body and signature, behind what waits for its registration. A registration
+// that is gone is ErrRemoved.
+func (e *Emulator) Redeliver(d Delivery) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w, ok := e.st.webhooks[d.WebhookID]
+	if !ok {
+		return ErrRemoved
+	}
+	e.push(w, job{webhookID: w.id, url: d.URL, event: d.Event, body: d.Body, signature: d.Header.Get(signatureHeader)})
+	return nil
+}
+
+// queue holds what waits for one registration. One goroutine works on it while
+// it isn't empty, so that events arrive in their order.
+type queue struct {
+	jobs    []job
+	held    []job // by a fault, until the next event
+	working bool
+}
+
+// job is one event for one registration, as both were when it occurred.
+type job struct {
+	webhookID int64
+	url       string
+	event     heads.Event
+	body      []byte
+	signature string
+	delay     time.Duration
+}
+
+// enqueue signs an event for a registration and lets a fault have its way.
+// Like push, it is called under the lock.
+func (c *core) enqueue(w *webhook, e heads.Event) {
+	f := c.st.takeDeliveryFault(w.id, e.Type)
+	e.Timestamp = e.Timestamp.Add(-f.Age)
+	e.TimestampText = e.Timestamp.Format(c.cfg.timestampLayout)
+	e.Raw = eventBody(e, c.cfg.timestampLayout)
+	j := job{webhookID: w.id, url: w.url, event: e, body: e.Raw, delay: f.Delay}
+	j.signature = sign(j.body, w.sharedKey, or(f.Encoding, c.cfg.encoding))
+	if f.CorruptSignature {
+		j.signature = corrupt(j.signature)
+	}
+	if f.Drop {
+		c.give(c.st, j, 0, ErrDropped)
+		return
+	}
+	jobs := []job{j}
+	if f.Duplicate {
+		jobs = append(jobs, j)
+	}
+	if f.Reorder {
+		w.queue.held = append(w.queue.held, jobs...)
+		return
+	}
+	c.push(w, append(jobs, w.queue.held...)...)
+	w.queue.held = nil
+}
+
+func (c *core) push(w *webhook, jobs ...job) {
+	q, st := w.queue, c.st
+	for _, j := range jobs {
+		switch {
+		case c.closed:
+			c.give(st, j, 0, ErrClosed)
+		case len(q.jobs) >= c.cfg.backlog:
+			c.give(st, j, 0, ErrBacklog)
+		default:
+			q.jobs = append(q.jobs, j)
+		}
+	}
+	if !q.working && len(q.jobs) > 0 {
+		q.working = true
+		c.workers.Go(func() { c.work(st, q) })
+	}
+}
+
+func (c *core) work(st *state, q *queue) {
+	for {
+		c.mu.Lock()
+		if len(q.jobs) == 0 {
+			q.working = false
+			c.mu.Unlock()
+			return
+		}
+		j := q.jobs[0]
+		q.jobs[0] = job{} // the array lives on until append moves it
+		q.jobs = q.jobs[1:]
+		c.mu.Unlock()
+		c.deliver(st, j)
+	}
+}
+
+// deliver attempts until it is answered or the schedule is used up.
+func (c *core) deliver(st *state, j job) {
+	wait := j.delay
+	for attempt := 1; ; attempt++ {
+		if !sleep(st.ctx, wait) {
+			c.giveUp(st, j, attempt-1, ErrClosed)
+			return
+		}
+		if !c.registered(st, j.webhookID) {
+			c.giveUp(st, j, attempt-1, ErrRemoved)
+			return
+		}
+		d := c.attempt(st.ctx, j)
+		d.Attempt = attempt
+		d.Final = d.answered() || attempt > len(c.cfg.retrySchedule) || st.ctx.Err() != nil
+		if !d.Final {
+			d.RetryIn = c.cfg.retrySchedule[attempt-1]
+		}
+		c.mu.Lock()
+		c.note(st, d)
+		c.mu.Unlock()
+		if d.Final {
+			return
+		}
+		wait = d.RetryIn
+	}
+}
+
+func (d Delivery) answered() bool { return d.Err == nil && d.Status/100 == 2 }
+
+// attempt posts the event once. Redirects count as error answers.
+func (c *core) attempt(ctx context.Context, j job) Delivery {
+	d := j.delivery()
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.deliveryTimeout)
+	defer cancel()
+	req, err := eventRequest(j.url, j.body, j.signature)
+	if err != nil {
+		d.Err = withoutURL(err)
+		return d
+	}
+	resp, reply, err := c.exchange(req.WithContext(ctx), maxReply)
+	d.Reply, d.Err, d.Duration = reply, err, time.Since(d.At)
+	if resp != nil {
+		d.Status = resp.StatusCode
+	}
+	return d
+}
+
+func (j job) delivery() Delivery {
+	return Delivery{
+		WebhookID: j.webhookID, URL: j.url, Event: j.event, Body: j.body, At: time.Now(),
+		Header: http.Header{
+			"Content-Type": {"application/json"}, "User-Agent": {"headstest"}, signatureHeader: {j.signature},
+		},
+	}
+}
+
+// giveUp is give for callers without the lock.
+func (c *core) giveUp(st *state, j job, attempts int, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.give(st, j, attempts, why)
+}
+
+// give notes that an event is not attempted again, after so many attempts.
+func (c *core) give(st *state, j job, attempts int, why error) {
+	d := j.delivery()
+	d.Attempt, d.Err, d.Final = attempts, why, true
+	c.note(st, d)
+}
+
+// note puts an attempt in the journal and wakes who waits for it.
+func (c *core) note(st *state, d Delivery) {
+	c.cfg.logger.Info("delivery", "webhook", d.WebhookID, "event", string(d.Event.Type), "session", d.Event.SessionID,
+		"attempt", d.Attempt, "status", d.Status, "took", d.Duration, "retry_in", d.RetryIn, "final", d.Final, "err", d.Err)
+	st.deliveries.add(d, len(d.Body)+len(d.Reply))
+	st.wake()
+}
+
+func (c *core) registered(st *state, id int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := st.webhooks[id]
+	return ok
+}
+
+// wake lets WaitDelivery look again.
+func (st *state) wake() {
+	close(st.changed)
+	st.changed = make(chan struct{})
+}
+
+// sleep says whether the context is still alive afterwards.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// corrupt changes one character and keeps the form.
+func corrupt(signature string) string {
+	b := bytes.Clone([]byte(signature))
+	if b[0] == '1' {
+		b[0] = '0'
+	} else {
+		b[0] = '1'
+	}
+	return string(b)
+}

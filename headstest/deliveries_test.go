@@ -1,0 +1,581 @@
+package headstest_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDeliveryIsASignedPost(t *testing.T) {
+	rc := &receiver{answer: func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
+		assert.Equal(t, "POST", r.Method)
+		assert.Equal(t, "https://hook.example.test/x", r.URL.String())
+		assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
+		assert.Empty(t, r.Header.Get("Authorization"))
+		return status(204), nil
+	}}
+	play(t, rc, nil, func(s *scene) {
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		s.settle()
+		got := s.all()
+		require.Len(t, got, 1)
+		assert.Equal(t, hexHMAC(got[0].body, s.key), got[0].signature)
+		d := s.Deliveries()
+		require.Len(t, d, 1)
+		assert.Equal(t, got[0].signature, d[0].Header.Get("X-Signature-256"))
+		assert.Equal(t, s.hook, d[0].WebhookID)
+		assert.Equal(t, "https://hook.example.test/x", d[0].URL)
+		assert.Equal(t, []any{1, 204, nil, true, time.Duration(0)}, []any{d[0].Attempt, d[0].Status, d[0].Err, d[0].Final, d[0].RetryIn})
+	})
+}
+
+func TestEveryRegistrationSignsWithItsOwnKey(t *testing.T) {
+	rc := &receiver{}
+	play(t, rc, nil, func(s *scene) {
+		_, other, err := s.AddWebhook(s.head, "https://other.example.test", allEvents...)
+		require.NoError(t, err)
+		keys := map[string]string{"hook.example.test": s.key, "other.example.test": other}
+		require.NotEqual(t, s.key, other)
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		s.settle()
+		require.Len(t, s.all(), 2)
+		for _, r := range s.all() {
+			assert.Equal(t, hexHMAC(r.body, keys[r.host]), r.signature)
+			delete(keys, r.host)
+		}
+	})
+}
+
+func TestSignatureMayBeBase64(t *testing.T) {
+	play(t, &receiver{}, []headstest.Option{headstest.WithSignatureEncoding(headstest.SignatureBase64)}, func(s *scene) {
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		s.settle()
+		sum, err := hex.DecodeString(hexHMAC(s.all()[0].body, s.key))
+		require.NoError(t, err)
+		assert.Equal(t, base64.StdEncoding.EncodeToString(sum), s.all()[0].signature)
+	})
+}
+
+func TestFailedDeliveryIsRepeatedThreeTimesWithGrowingWaits(t *testing.T) {
+	refused := errors.New("refused")
+	rows := []struct {
+		name   string
+		answer func(int, *http.Request, []byte) (*http.Response, error)
+		status int
+		err    error
+		takes  time.Duration
+	}{
+		{"500", always(500), 500, nil, 0},
+		{"503", always(503), 503, nil, 0},
+		{"400", always(400), 400, nil, 0},
+		{"401", always(401), 401, nil, 0},
+		{"redirect", func(int, *http.Request, []byte) (*http.Response, error) {
+			resp := status(307)
+			resp.Header.Set("Location", "https://elsewhere.example.test/")
+			return resp, nil
+		}, 307, nil, 0},
+		{"no connection", func(int, *http.Request, []byte) (*http.Response, error) { return nil, refused }, 0, refused, 0},
+		{"no answer in 5 s", func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}, 0, context.DeadlineExceeded, 5 * time.Second},
+		{"answer that drips", func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
+			resp := status(200)
+			resp.Body = io.NopCloser(drip{r.Context()})
+			return resp, nil
+		}, 200, context.DeadlineExceeded, 5 * time.Second},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			play(t, &receiver{answer: row.answer}, nil, func(s *scene) {
+				start := time.Now()
+				require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+				s.settle()
+				got, journal := s.all(), s.Deliveries()
+				require.Len(t, got, 4)
+				require.Len(t, journal, 4)
+				at := time.Duration(0)
+				for i, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 0} {
+					assert.Equal(t, at, got[i].at.Sub(start), "attempt %d", i+1)
+					assert.Equal(t, "hook.example.test", got[i].host)
+					assert.Equal(t, got[0].body, got[i].body, "every attempt is the same, byte for byte")
+					assert.Equal(t, got[0].signature, got[i].signature)
+					d := journal[i]
+					assert.Equal(t, []any{i + 1, row.status, wait, row.takes, i == 3}, []any{d.Attempt, d.Status, d.RetryIn, d.Duration, d.Final})
+					assert.ErrorIs(t, d.Err, row.err)
+					at += row.takes + wait
+				}
+			})
+		})
+	}
+}
+
+type drip struct{ ctx context.Context }
+
+func (d drip) Read([]byte) (int, error) {
+	<-d.ctx.Done()
+	return 0, d.ctx.Err()
+}
+
+func TestAnsweredDeliveryIsNotRepeated(t *testing.T) {
+	for _, failures := range []int{0, 1, 2, 3} {
+		t.Run(fmt.Sprint(failures), func(t *testing.T) {
+			rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
+				if n <= failures {
+					return status(500), nil
+				}
+				return status(200), nil
+			}}
+			play(t, rc, nil, func(s *scene) {
+				require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+				s.settle()
+				require.Len(t, s.all(), failures+1)
+				assert.True(t, s.Deliveries()[failures].Final)
+			})
+		})
+	}
+}
+
+func TestAnswerJustInTimeCounts(t *testing.T) {
+	rc := &receiver{answer: func(int, *http.Request, []byte) (*http.Response, error) {
+		time.Sleep(5*time.Second - 1) // of the bubble's clock
+		return status(200), nil
+	}}
+	play(t, rc, nil, func(s *scene) {
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		s.settle()
+		assert.Len(t, s.all(), 1)
+	})
+}
+
+func TestRetryScheduleAndTimeoutAreSettable(t *testing.T) {
+	silent := func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	opts := []headstest.Option{headstest.WithRetrySchedule(time.Minute), headstest.WithDeliveryTimeout(time.Second)}
+	play(t, &receiver{answer: silent}, opts, func(s *scene) {
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		s.settle()
+		require.Len(t, s.all(), 2)
+		assert.Equal(t, 61*time.Second, s.all()[1].at.Sub(s.all()[0].at))
+	})
+	play(t, &receiver{answer: always(500)}, []headstest.Option{headstest.WithRetrySchedule()}, func(s *scene) {
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		s.settle()
+		assert.Len(t, s.all(), 1)
+	})
+}
+
+func TestEventsArriveInOrderThroughFailures(t *testing.T) {
+	rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
+		if n%3 != 0 {
+			return status(500), nil
+		}
+		return status(200), nil
+	}}
+	play(t, rc, nil, func(s *scene) {
+		require.NoError(t, perform(s.StartSession(s.head), "message inactive timeout"))
+		s.settle()
+		var want []string
+		for _, event := range []string{"start_conversation", "inactivity_warning", "timeout_conversation", "end_conversation"} {
+			want = append(want, event, event, event)
+		}
+		assert.Equal(t, want, s.types())
+	})
+}
+
+func TestEventAfterAGivenUpOneIsDelivered(t *testing.T) {
+	rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
+		if n <= 4 {
+			return status(500), nil
+		}
+		return status(200), nil
+	}}
+	play(t, rc, nil, func(s *scene) {
+		require.NoError(t, perform(s.StartSession(s.head), "message close"))
+		s.settle()
+		assert.Equal(t, "end_conversation", s.types()[4])
+		assert.Len(t, s.types(), 5)
+	})
+}
+
+func TestSlowRegistrationHoldsUpNoOther(t *testing.T) {
+	rc := &receiver{answer: func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
+		if r.URL.Host == "hook.example.test" {
+			return status(500), nil
+		}
+		return status(200), nil
+	}}
+	play(t, rc, nil, func(s *scene) {
+		other, _, err := s.AddWebhook(s.head, "https://other.example.test", allEvents...)
+		require.NoError(t, err)
+		start := time.Now()
+		require.NoError(t, perform(s.StartSession(s.head), "message inactive close"))
+		_, err = s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool {
+			return d.WebhookID == other && d.Event.Type == heads.EventEndConversation
+		})
+		require.NoError(t, err)
+		assert.Zero(t, time.Since(start))
+	})
+}
+
+func TestRemovedRegistrationGetsNothingMore(t *testing.T) {
+	rc := &receiver{answer: always(500)}
+	play(t, rc, nil, func(s *scene) {
+		require.NoError(t, perform(s.StartSession(s.head), "message close"))
+		synctest.Wait()
+		require.Len(t, s.all(), 1)
+		req, err := http.NewRequest("DELETE", fmt.Sprint("http://x/head-events/", s.hook), nil)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+s.BearerToken())
+		_, err = s.Transport().RoundTrip(req)
+		require.NoError(t, err)
+		s.settle()
+		assert.Len(t, s.all(), 1)
+		journal := s.Deliveries()
+		require.Len(t, journal, 3)
+		assert.Equal(t, []any{1, true, heads.EventStartConversation}, []any{journal[1].Attempt, journal[1].Final, journal[1].Event.Type})
+		assert.Equal(t, []any{0, true, heads.EventEndConversation}, []any{journal[2].Attempt, journal[2].Final, journal[2].Event.Type})
+		assert.ErrorIs(t, journal[1].Err, headstest.ErrRemoved)
+		assert.ErrorIs(t, s.Redeliver(journal[0]), headstest.ErrRemoved)
+	})
+}
+
+func TestCloseEndsDeliveriesUnderWay(t *testing.T) {
+	silent := func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	for name, answer := range map[string]func(int, *http.Request, []byte) (*http.Response, error){"in an attempt": silent, "in a wait": always(500)} {
+		t.Run(name, func(t *testing.T) {
+			play(t, &receiver{answer: answer}, nil, func(s *scene) {
+				session := s.StartSession(s.head)
+				require.NoError(t, perform(session, "message inactive"))
+				synctest.Wait()
+				start := time.Now()
+				s.Close()
+				assert.Zero(t, time.Since(start))
+				journal := s.Deliveries()
+				assert.True(t, journal[len(journal)-1].Final)
+				assert.Error(t, journal[len(journal)-1].Err)
+				require.NoError(t, session.Close())
+				journal = s.Deliveries()
+				last := journal[len(journal)-1]
+				assert.Equal(t, []any{0, true, heads.EventEndConversation}, []any{last.Attempt, last.Final, last.Event.Type})
+				assert.ErrorIs(t, last.Err, headstest.ErrClosed)
+				s.settle()
+				assert.Len(t, s.all(), 1, "nothing is delivered afterwards")
+				final := slices.DeleteFunc(s.Deliveries(), func(d headstest.Delivery) bool { return !d.Final })
+				assert.Len(t, final, 3, "every event has its end in the journal")
+				_, err := s.WaitDelivery(s.t.Context(), func(headstest.Delivery) bool { return false })
+				assert.ErrorIs(t, err, headstest.ErrClosed)
+			})
+		})
+	}
+}
+
+func TestResetEndsDeliveriesUnderWay(t *testing.T) {
+	play(t, &receiver{answer: always(500)}, nil, func(s *scene) {
+		require.NoError(t, perform(s.StartSession(s.head), "message close"))
+		synctest.Wait()
+		s.Reset()
+		s.settle()
+		assert.Len(t, s.all(), 1)
+		assert.Empty(t, s.Deliveries())
+	})
+}
+
+func TestWaitDeliverySeesWhatWasAndWhatComes(t *testing.T) {
+	rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
+		if n == 1 {
+			return status(500), nil
+		}
+		return status(200), nil
+	}}
+	play(t, rc, nil, func(s *scene) {
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Final })
+		require.NoError(t, err)
+		assert.Equal(t, 2, d.Attempt)
+		ended, cancel := context.WithCancel(s.t.Context())
+		cancel()
+		d, err = s.WaitDelivery(ended, nil)
+		require.NoError(t, err, "what is there needs no waiting")
+		assert.Equal(t, 1, d.Attempt)
+		short, cancel := context.WithTimeout(s.t.Context(), time.Second)
+		defer cancel()
+		_, err = s.WaitDelivery(short, func(headstest.Delivery) bool { return false })
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+func TestWaitDeliverySurvivesAReset(t *testing.T) {
+	play(t, &receiver{}, nil, func(s *scene) {
+		require.NoError(t, perform(s.StartSession(s.head), "message inactive"))
+		s.settle()
+		done := make(chan heads.EventType)
+		go func() {
+			d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Event.Type == heads.EventEndConversation })
+			assert.NoError(t, err)
+			done <- d.Event.Type
+		}()
+		synctest.Wait()
+		s.Reset()
+		head := s.AddHead(headstest.Head{EnableEvents: true})
+		_, _, err := s.AddWebhook(head, "https://hook.example.test", heads.EventEndConversation)
+		require.NoError(t, err)
+		require.NoError(t, s.StartSession(head).Close())
+		assert.Equal(t, heads.EventEndConversation, <-done)
+	})
+}
+
+func TestJournalOfDeliveriesIsBounded(t *testing.T) {
+	play(t, &receiver{}, []headstest.Option{headstest.WithJournalSize(3)}, func(s *scene) {
+		session := s.StartSession(s.head)
+		for range 10 {
+			require.NoError(t, session.Inactive())
+		}
+		require.NoError(t, session.Close())
+		s.settle()
+		assert.Len(t, s.all(), 11)
+		require.Len(t, s.Deliveries(), 3)
+		assert.Equal(t, heads.EventEndConversation, s.Deliveries()[2].Event.Type)
+		time.AfterFunc(time.Second, func() { assert.NoError(t, s.StartSession(s.head).UserMessage("x")) })
+		d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Event.Type == heads.EventStartConversation })
+		require.NoError(t, err)
+		assert.True(t, d.Final)
+	})
+}
+
+func TestBacklogIsBounded(t *testing.T) {
+	play(t, &receiver{answer: always(500)}, []headstest.Option{headstest.WithBacklog(2)}, func(s *scene) {
+		session := s.StartSession(s.head)
+		require.NoError(t, session.UserMessage("x"))
+		synctest.Wait() // the first one is under way and waits no more
+		require.NoError(t, perform(session, "inactive inactive close"))
+		d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Event.Type == heads.EventEndConversation })
+		require.NoError(t, err)
+		assert.ErrorIs(t, d.Err, headstest.ErrBacklog)
+		assert.True(t, d.Final)
+	})
+}
+
+func TestRedeliverSendsTheSameBytes(t *testing.T) {
+	play(t, &receiver{}, nil, func(s *scene) {
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		s.settle()
+		require.NoError(t, s.Redeliver(s.Deliveries()[0]))
+		s.settle()
+		got := s.all()
+		require.Len(t, got, 2)
+		assert.Equal(t, got[0].body, got[1].body)
+		assert.Equal(t, got[0].signature, got[1].signature)
+	})
+}
+
+func TestReceiversAnswerIsInTheJournal(t *testing.T) {
+	rc := &receiver{answer: func(int, *http.Request, []byte) (*http.Response, error) {
+		resp := status(200)
+		resp.Body = io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<20)))
+		return resp, nil
+	}}
+	play(t, rc, nil, func(s *scene) {
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		s.settle()
+		assert.Equal(t, strings.Repeat("x", 4096), string(s.Deliveries()[0].Reply))
+	})
+}
+
+func TestDeliveryOverTLS(t *testing.T) {
+	got := make(chan *http.Request, 8)
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	defer srv.Close()
+	a := newAPI(t, headstest.WithDeliveryClient(srv.Client()), headstest.WithRetrySchedule())
+	id := a.AddHead(headstest.Head{EnableEvents: true})
+	a.register(`{"headId":"` + id + `","webhookUrl":"` + srv.URL + `/hook","startConversation":true}`)
+	require.NoError(t, a.StartSession(id).UserMessage("x"))
+	d, err := a.WaitDelivery(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 307, d.Status)
+	require.Len(t, got, 1, "the redirect is not followed")
+	assert.Equal(t, "/hook", (<-got).URL.Path)
+}
+
+func TestUntrustedReceiverIsAnError(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ErrorLog = discardLog()
+	srv.StartTLS()
+	defer srv.Close()
+	a := newAPI(t, headstest.WithRetrySchedule())
+	id := a.AddHead(headstest.Head{EnableEvents: true})
+	a.register(`{"headId":"` + id + `","webhookUrl":"` + srv.URL + `/canary","startConversation":true}`)
+	require.NoError(t, a.StartSession(id).UserMessage("x"))
+	d, err := a.WaitDelivery(t.Context(), nil)
+	require.NoError(t, err)
+	assert.ErrorContains(t, d.Err, "certificate")
+	assert.NotContains(t, d.Err.Error(), "canary", "an address may hold a secret")
+}
+
+func TestDeliveriesPrintNoSecrets(t *testing.T) {
+	d := headstest.Delivery{
+		URL: "https://x.example.test/canary", Body: []byte("canary"), Reply: []byte("canary"),
+		Header: http.Header{"X-Signature-256": {"canary"}}, Event: heads.Event{Type: "end_conversation", Raw: []byte(`"canary"`)},
+	}
+	call := headstest.ToolCall{URL: "https://x.example.test/canary", Body: []byte("canary"), Message: "canary"}
+	for _, v := range []any{d, &d, []headstest.Delivery{d}, call, &call} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+			assert.NotContains(t, fmt.Sprintf(verb, v), "canary", "%T %s", v, verb)
+		}
+	}
+	assert.Contains(t, fmt.Sprint(d), "end_conversation")
+	assert.NotContains(t, d.LogValue().String()+call.LogValue().String(), "canary")
+}
+
+func TestThousandsOfSessionsAtOnce(t *testing.T) {
+	play(t, &receiver{}, []headstest.Option{headstest.WithJournalSize(100_000)}, func(s *scene) {
+		const sessions = 1000
+		var wg sync.WaitGroup
+		for range sessions {
+			wg.Go(func() {
+				assert.NoError(t, perform(s.StartSession(s.head), "message inactive timeout"))
+			})
+		}
+		wg.Wait()
+		s.settle()
+		order := map[string][]heads.EventType{}
+		for _, d := range s.Deliveries() {
+			order[d.Event.SessionID] = append(order[d.Event.SessionID], d.Event.Type)
+		}
+		require.Len(t, order, sessions)
+		for _, types := range order {
+			require.Equal(t, []heads.EventType{"start_conversation", "inactivity_warning", "timeout_conversation", "end_conversation"}, types)
+		}
+	})
+}
+
+func TestCloseLeavesNoGoroutine(t *testing.T) {
+	receiving := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer receiving.Close()
+	before := runtime.NumGoroutine()
+	for range 20 {
+		srv := headstest.NewServer(headstest.WithLoopbackHTTP())
+		id := srv.AddHead(headstest.Head{EnableEvents: true})
+		_, _, err := srv.AddWebhook(id, receiving.URL, allEvents...)
+		require.NoError(t, err)
+		require.NoError(t, perform(srv.StartSession(id), "message"))
+		_, err = srv.WaitDelivery(t.Context(), nil)
+		require.NoError(t, err)
+		srv.Close()
+		srv.Close()
+	}
+	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 5*time.Second, 5*time.Millisecond)
+}
+
+func TestDeliveryFaults(t *testing.T) {
+	const steps = "message inactive close"
+	plain := []string{"start_conversation", "inactivity_warning", "end_conversation"}
+	rows := []struct {
+		name  string
+		fault headstest.DeliveryFault
+		types []string
+		check func(t *testing.T, s *scene, start time.Time)
+	}{
+		{"nothing", headstest.DeliveryFault{}, plain, nil},
+		{"drop one", headstest.DeliveryFault{Times: 1, Drop: true}, plain[1:], func(t *testing.T, s *scene, _ time.Time) {
+			d := s.Deliveries()[0]
+			assert.Equal(t, []any{0, true, heads.EventStartConversation}, []any{d.Attempt, d.Final, d.Event.Type})
+			assert.ErrorIs(t, d.Err, headstest.ErrDropped)
+		}},
+		{"drop all", headstest.DeliveryFault{Drop: true}, []string{}, nil},
+		{"drop by event", headstest.DeliveryFault{Event: "inactivity_warning", Drop: true}, []string{plain[0], plain[2]}, nil},
+		{"drop of another registration", headstest.DeliveryFault{WebhookID: 99, Drop: true}, plain, nil},
+		{"drop of this registration", headstest.DeliveryFault{WebhookID: 1, Drop: true}, []string{}, nil},
+		{"duplicate", headstest.DeliveryFault{Times: 1, Duplicate: true}, []string{plain[0], plain[0], plain[1], plain[2]}, func(t *testing.T, s *scene, _ time.Time) {
+			assert.Equal(t, s.all()[0].body, s.all()[1].body)
+			assert.Equal(t, s.all()[0].signature, s.all()[1].signature)
+		}},
+		{"reorder", headstest.DeliveryFault{Times: 1, Reorder: true}, []string{plain[1], plain[0], plain[2]}, nil},
+		{"reorder and duplicate", headstest.DeliveryFault{Times: 1, Reorder: true, Duplicate: true}, []string{plain[1], plain[0], plain[0], plain[2]}, nil},
+		{"delay", headstest.DeliveryFault{Times: 1, Delay: time.Minute}, plain, func(t *testing.T, s *scene, start time.Time) {
+			assert.Equal(t, time.Minute, s.all()[0].at.Sub(start))
+			assert.Equal(t, time.Minute, s.all()[2].at.Sub(start))
+		}},
+		{"corrupt signature", headstest.DeliveryFault{Times: 1, CorruptSignature: true}, plain, func(t *testing.T, s *scene, _ time.Time) {
+			first := s.all()[0]
+			assert.NotEqual(t, hexHMAC(first.body, s.key), first.signature)
+			assert.Regexp(t, "^[0-9a-f]{64}$", first.signature)
+			assert.Equal(t, hexHMAC(s.all()[1].body, s.key), s.all()[1].signature)
+		}},
+		{"other encoding", headstest.DeliveryFault{Times: 1, Encoding: headstest.SignatureBase64}, plain, func(t *testing.T, s *scene, _ time.Time) {
+			sum, err := base64.StdEncoding.DecodeString(s.all()[0].signature)
+			require.NoError(t, err)
+			assert.Equal(t, hexHMAC(s.all()[0].body, s.key), hex.EncodeToString(sum))
+		}},
+		{"old timestamp", headstest.DeliveryFault{Times: 1, Age: 48 * time.Hour}, plain, func(t *testing.T, s *scene, start time.Time) {
+			assert.Contains(t, string(s.all()[0].body), start.UTC().Add(-48*time.Hour).Format("2006-01-02T15:04:05.000Z"))
+			assert.Equal(t, hexHMAC(s.all()[0].body, s.key), s.all()[0].signature, "signed all the same")
+		}},
+		{"future timestamp", headstest.DeliveryFault{Times: 1, Age: -time.Hour}, plain, func(t *testing.T, s *scene, start time.Time) {
+			assert.Contains(t, string(s.all()[0].body), start.UTC().Add(time.Hour).Format("2006-01-02T15:04:05.000Z"))
+		}},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			play(t, &receiver{}, nil, func(s *scene) {
+				start := time.Now()
+				s.InjectDelivery(row.fault)
+				require.NoError(t, perform(s.StartSession(s.head), steps))
+				s.settle()
+				assert.Equal(t, row.types, s.types())
+				if row.check != nil {
+					row.check(t, s, start)
+				}
+			})
+		})
+	}
+}
+
+func TestDeliveryFaultIsRemoved(t *testing.T) {
+	play(t, &receiver{}, nil, func(s *scene) {
+		remove := s.InjectDelivery(headstest.DeliveryFault{Drop: true})
+		session := s.StartSession(s.head)
+		require.NoError(t, session.UserMessage("x"))
+		remove()
+		require.NoError(t, session.Close())
+		s.settle()
+		assert.Equal(t, []string{"end_conversation"}, s.types())
+	})
+}
+
+func TestAddWebhookHoldsTheOperationsRules(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	id := e.AddHead(headstest.Head{})
+	_, _, err := e.AddWebhook(id, "http://hook.example.test")
+	assert.ErrorContains(t, err, "HTTPS")
+	_, _, err = e.AddWebhook("nobody", "https://hook.example.test")
+	assert.ErrorContains(t, err, "no head")
+	_, _, err = e.AddWebhook(id, "https://hook.example.test", "coffee_break")
+	assert.ErrorContains(t, err, "coffee_break")
+}

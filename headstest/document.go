@@ -1,0 +1,82 @@
+package headstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// recordTime is how the emulator writes times, in UTC.
+const recordTime = "2006-01-02T15:04:05.000Z"
+
+// document is a JSON object whose values stay as they were received, byte for
+// byte.
+type document map[string]json.RawMessage
+
+// newDocument panics on a value that can't be written as JSON: the values come
+// from this package or from the test that uses it.
+func newDocument(values map[string]any) document {
+	d := make(document, len(values))
+	for key, v := range values {
+		d.set(key, v)
+	}
+	return d
+}
+
+func (d document) set(key string, v any) {
+	raw, err := encodeJSON(v)
+	if err != nil {
+		panic(fmt.Sprintf("headstest: the value of field %q can't be written as JSON: %v", key, err))
+	}
+	d[key] = raw
+}
+
+// str returns a string field, or "" when it is absent or something else.
+func (d document) str(key string) string {
+	var s string
+	_ = json.Unmarshal(d[key], &s)
+	return s
+}
+
+// is says whether a field is true.
+func (d document) is(key string) bool { return string(bytes.TrimSpace(d[key])) == "true" }
+
+// touch moves updatedAt to now.
+func (d document) touch() { d.set("updatedAt", now()) }
+
+// encode writes the object with its keys in order. json.Marshal would compact
+// and escape the values.
+func (d document) encode() json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, key := range slices.Sorted(maps.Keys(d)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, _ := encodeJSON(key) // a string always has a JSON form
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(d[key])
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// encodeJSON leaves <, > and & as they are, as most servers do.
+func encodeJSON(v any) (json.RawMessage, error) {
+	if raw, ok := v.(json.RawMessage); ok && json.Valid(raw) {
+		return bytes.Clone(raw), nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+func now() string { return time.Now().UTC().Format(recordTime) }

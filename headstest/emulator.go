@@ -1,0 +1,180 @@
+package headstest
+
+import (
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxBody bounds the body of a request.
+const maxBody = 1 << 20
+
+// Emulator is the service as an http.Handler, together with its controls. All
+// of its methods may be called at the same time.
+type Emulator struct{ *core }
+
+// core is apart from Emulator so that printing an Emulator by value copies no
+// lock and shows no token.
+type core struct {
+	cfg      config
+	token    string
+	mux      *http.ServeMux
+	client   *http.Client
+	hangUp   func()          // closes the client's idle connections
+	lifetime context.Context // ends with Close
+	end      context.CancelFunc
+	workers  sync.WaitGroup // the deliveries under way
+
+	mu     sync.Mutex
+	st     *state
+	closed bool
+}
+
+// NewEmulator returns an emulator that holds nothing yet. Close it when the
+// test ends.
+func NewEmulator(opts ...Option) *Emulator {
+	cfg := newConfig(opts)
+	c := &core{cfg: cfg, token: cfg.token, mux: http.NewServeMux()}
+	c.client, c.hangUp = outboundClient(cfg.deliveryClient)
+	if c.token == "" {
+		c.token = newIDs(cfg.seed, tokenStream).hex(24)
+	}
+	c.lifetime, c.end = context.WithCancel(context.Background())
+	c.st = newState(c.lifetime, &c.cfg)
+	for pattern, op := range c.operations() {
+		c.mux.Handle(pattern, op)
+	}
+	return &Emulator{c}
+}
+
+// operations are the eleven of the contract.
+func (c *core) operations() map[string]operation {
+	return map[string]operation{
+		"PUT /head/update":                         c.updateHead,
+		"GET /head/{id}":                           c.getHead,
+		"GET /head_visual/{headVisualId}":          c.getVisual,
+		"PUT /head/{headId}/video-streaming":       c.putVideoStreaming,
+		"PUT /head/{headId}/conversation-settings": c.putSettings,
+		"PUT /head/{headId}/enable-events":         c.putEnableEvents,
+		"POST /head-events":                        c.createWebhook,
+		"GET /head-events":                         c.listWebhooks,
+		"GET /head-events/{webhookId}":             c.getWebhook,
+		"PATCH /head-events/{webhookId}":           c.patchWebhook,
+		"DELETE /head-events/{webhookId}":          c.deleteWebhook,
+	}
+}
+
+// BearerToken returns the token that requests must carry.
+func (e *Emulator) BearerToken() string { return e.token }
+
+// Reset forgets heads, visuals, registrations, sessions, journals and faults,
+// and ends the deliveries under way. The options and the token stay.
+func (e *Emulator) Reset() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.st.end()
+	e.st.wake()
+	e.st = newState(e.lifetime, &e.cfg)
+}
+
+// Close ends the deliveries and delayed answers under way and waits for the
+// deliveries' goroutines. Nothing is delivered afterwards. Close may be called
+// again.
+func (e *Emulator) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.end()
+	e.workers.Wait()
+	e.hangUp()
+}
+
+// Format writes the type's name, whatever the verb.
+func (e Emulator) Format(f fmt.State, _ rune) { writeText(f, "headstest.Emulator") }
+
+// LogValue returns the type's name.
+func (e Emulator) LogValue() slog.Value { return slog.StringValue("headstest.Emulator") }
+
+// ServeHTTP answers one request. The answer is complete before its first byte
+// is written, so the journal holds a request before its caller sees the answer.
+// A fault that cuts the connection panics with http.ErrAbortHandler.
+func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at := time.Now()
+	held := r.WithContext(r.Context())
+	if held.Body == nil { // a request that no server has read
+		held.Body = http.NoBody
+	}
+	body, readErr := io.ReadAll(http.MaxBytesReader(w, held.Body, maxBody))
+	held.Body = io.NopCloser(bytes.NewReader(body))
+	rep, cut := e.underFaults(held, func() reply { return e.answer(held, readErr) })
+	e.record(Request{
+		Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery,
+		Header: r.Header.Clone(), Body: body, Status: rep.status, At: at,
+	})
+	rep.write(w, cut)
+}
+
+// answer does what the request asks for.
+func (c *core) answer(r *http.Request, readErr error) reply {
+	if !c.authorized(r) {
+		rep := refuse(http.StatusUnauthorized, "the header Authorization must be Bearer followed by the access token").reply()
+		rep.header.Set("WWW-Authenticate", "Bearer")
+		return rep
+	}
+	if readErr != nil {
+		return unreadable(readErr).reply()
+	}
+	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect
+		return unknownPath(r).reply()
+	}
+	rec := &recorder{}
+	c.mux.ServeHTTP(rec, r)
+	switch {
+	case r.Pattern != "":
+		return rec.reply
+	case rec.status == http.StatusMethodNotAllowed:
+		rep := refuse(rec.status, "%s is not a method of %s", r.Method, r.URL.Path).reply()
+		rep.header.Set("Allow", rec.Header().Get("Allow"))
+		return rep
+	default:
+		return unknownPath(r).reply()
+	}
+}
+
+func unknownPath(r *http.Request) *refusal {
+	return refuse(http.StatusNotFound, "there is no operation at %s", r.URL.Path)
+}
+
+func unreadable(err error) *refusal {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
+	}
+	return refuse(http.StatusBadRequest, "the body broke off")
+}
+
+// authorized takes exactly one header of exactly the contract's form.
+func (c *core) authorized(r *http.Request) bool {
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return false
+	}
+	token, ok := strings.CutPrefix(given[0], "Bearer ")
+	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(c.token)) == 1
+}
+
+func (c *core) record(r Request) {
+	c.cfg.logger.Info("request", "method", r.Method, "path", r.Path, "status", r.Status, "took", time.Since(r.At))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.st.requests.add(r, len(r.Body))
+}

@@ -1,0 +1,318 @@
+package headstest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEveryOperationNeedsTheBearerToken(t *testing.T) {
+	a := newAPI(t, headstest.WithToken("right"))
+	routes := []struct{ method, path string }{
+		{"PUT", "/head/update"}, {"GET", "/head/x"}, {"GET", "/head_visual/x"},
+		{"PUT", "/head/x/video-streaming?videoStreaming=true"}, {"PUT", "/head/x/conversation-settings"},
+		{"POST", "/head-events"}, {"GET", "/head-events?headId=x"}, {"GET", "/head-events/1"},
+		{"PATCH", "/head-events/1"}, {"DELETE", "/head-events/1"}, {"PUT", "/head/x/enable-events?enableEvents=true"},
+	}
+	credentials := map[string][]string{
+		"none": nil, "wrong": {"Bearer wrong"}, "empty": {"Bearer "}, "bare": {"right"}, "basic": {"Basic right"},
+		"longer": {"Bearer right " + "x"}, "two": {"Bearer right", "Bearer right"},
+	}
+	for _, route := range routes {
+		for name, values := range credentials {
+			t.Run(route.method+route.path+" "+name, func(t *testing.T) {
+				req := a.request(route.method, route.path, "")
+				req.Header["Authorization"] = values
+				ans := a.send(req)
+				ans.refused(t, 401, "Bearer")
+				assert.Equal(t, "Bearer", ans.header.Get("WWW-Authenticate"))
+			})
+		}
+	}
+}
+
+func TestMadeUpTokenIsAccepted(t *testing.T) {
+	a := newAPI(t)
+	require.NotEmpty(t, a.Token)
+	assert.Equal(t, a.Token, a.BearerToken())
+	a.head(a.AddHead(headstest.Head{}))
+}
+
+func TestUnknownPathsAreNotFound(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	for _, path := range []string{"/", "/head", "/head/", "/head/" + id + "/", "//head/" + id, "/head/" + id + "/x",
+		"/head/./" + id, "/head/" + id + "/../" + id, "/head-events/", "/head_visual", "/heads/" + id, "/Head/" + id} {
+		t.Run(path, func(t *testing.T) { a.do("GET", path, "").refused(t, 404, "no operation") })
+	}
+}
+
+func TestOtherMethodsAreNotAllowed(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	rows := []struct{ method, path, allow string }{
+		{"POST", "/head/update", "PUT"}, {"DELETE", "/head/" + id, "GET"}, {"PUT", "/head/" + id, "GET"},
+		{"PUT", "/head_visual/x", "GET"}, {"POST", "/head/" + id + "/video-streaming", "PUT"},
+		{"GET", "/head/" + id + "/enable-events", "PUT"}, {"PATCH", "/head/" + id + "/conversation-settings", "PUT"},
+		{"DELETE", "/head-events", "GET"}, {"PUT", "/head-events/1", "PATCH"},
+	}
+	for _, row := range rows {
+		t.Run(row.method+" "+row.path, func(t *testing.T) {
+			ans := a.do(row.method, row.path, "")
+			ans.refused(t, 405, row.method)
+			assert.Contains(t, ans.header.Get("Allow"), row.allow)
+		})
+	}
+}
+
+func TestBodiesThatAreNoJSONObjectAreRefused(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test"}`)
+	routes := []struct{ method, path string }{
+		{"PUT", "/head/update"}, {"PUT", "/head/" + id + "/conversation-settings"},
+		{"POST", "/head-events"}, {"PATCH", fmt.Sprint("/head-events/", hook)},
+	}
+	rows := []struct {
+		name, body, contentType string
+		status                  int
+		says                    string
+	}{
+		{"empty", "", "application/json", 400, "empty"},
+		{"empty without type", "", "", 400, "empty"},
+		{"blank", "  ", "application/json", 400, "not JSON"},
+		{"list", "[]", "application/json", 400, "not a JSON object"},
+		{"null", "null", "application/json", 400, "not a JSON object"},
+		{"text", `"x"`, "application/json", 400, "not a JSON object"},
+		{"broken", `{"id":`, "application/json", 400, "not JSON"},
+		{"two values", `{} {}`, "application/json", 400, "not JSON"},
+		{"not UTF-8", "{\"id\":\"\xff\"}", "application/json", 400, "UTF-8"},
+		{"too large", `{"id":"` + strings.Repeat("x", 1<<20) + `"}`, "application/json", 413, "larger"},
+		{"no content type", `{"id":"x","name":"y"}`, "", 415, "application/json"},
+		{"form", `{"id":"x","name":"y"}`, "application/x-www-form-urlencoded", 415, "application/json"},
+		{"text type", `{"id":"x","name":"y"}`, "text/plain", 415, "application/json"},
+	}
+	for _, route := range routes {
+		for _, row := range rows {
+			t.Run(route.method+" "+row.name, func(t *testing.T) {
+				req := a.request(route.method, route.path, row.body)
+				req.Header.Set("Content-Type", row.contentType)
+				a.send(req).refused(t, row.status, row.says)
+			})
+		}
+	}
+}
+
+func TestJSONContentTypeMayHaveParameters(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	req := a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
+	req.Header.Set("Content-Type", "Application/JSON; charset=utf-8")
+	require.Equal(t, 200, a.send(req).status)
+	assert.Equal(t, "Bea", a.head(id)["name"])
+}
+
+func TestUndocumentedAnswers(t *testing.T) {
+	rows := []struct {
+		name  string
+		style headstest.Responses
+		check func(t *testing.T, body, id string)
+	}{
+		{"empty", headstest.ResponsesEmpty, func(t *testing.T, body, _ string) { assert.Empty(t, body) }},
+		{"bool", headstest.ResponsesBool, func(t *testing.T, body, _ string) { assert.Equal(t, "true", body) }},
+		{"record", headstest.ResponsesRecord, func(t *testing.T, body, id string) { assert.EqualValues(t, id, fmt.Sprint(object(t, body)["id"])) }},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			a := newAPI(t, headstest.WithResponses(row.style))
+			id := a.AddHead(headstest.Head{})
+			created := object(t, a.ok("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"https://hook.example.test"}`).body)
+			assert.NotEmpty(t, created["sharedKey"], "a new registration always shows its key")
+			assert.Equal(t, row.style == headstest.ResponsesRecord, created["id"] != nil)
+			answers := []answer{
+				a.ok("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`),
+				a.ok("PUT", "/head/"+id+"/video-streaming?videoStreaming=true", ""),
+				a.ok("PUT", "/head/"+id+"/conversation-settings", `{"conversationSettings":{"tools":[]}}`),
+				a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", ""),
+			}
+			for _, ans := range answers {
+				assert.Equal(t, 200, ans.status)
+				row.check(t, ans.body, id)
+			}
+			row.check(t, a.ok("PATCH", "/head-events/1", `{"endConversation":true}`).body, "1")
+			row.check(t, a.ok("DELETE", "/head-events/1", "").body, "1")
+		})
+	}
+}
+
+func TestRequestsAreInTheJournalWhenAnswered(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	a.ok("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
+	a.do("GET", "/head-events?headId=nobody", "")
+	got := a.Requests()
+	require.Len(t, got, 2)
+	assert.Equal(t, "PUT", got[0].Method)
+	assert.Equal(t, "/head/update", got[0].Path)
+	assert.JSONEq(t, `{"id":"`+id+`","name":"Bea"}`, string(got[0].Body))
+	assert.Equal(t, "Bearer "+a.Token, got[0].Header.Get("Authorization"))
+	assert.Equal(t, 200, got[0].Status)
+	assert.False(t, got[0].At.IsZero())
+	assert.Equal(t, "headId=nobody", got[1].Query)
+	assert.Equal(t, 404, got[1].Status)
+}
+
+func TestJournalOfRequestsIsBounded(t *testing.T) {
+	a := newAPI(t, headstest.WithJournalSize(3))
+	for i := range 10 {
+		a.do("GET", fmt.Sprint("/head/", i), "")
+	}
+	got := a.Requests()
+	require.Len(t, got, 3)
+	assert.Equal(t, "/head/7", got[0].Path)
+	assert.Equal(t, "/head/9", got[2].Path)
+}
+
+func TestJournalOfRequestsIsBoundedInBytes(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	body := strings.Repeat("x", 1<<20)
+	for range 40 {
+		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("PUT", "/head/update", strings.NewReader(body)))
+	}
+	assert.Len(t, e.Requests(), 32)
+}
+
+func TestNothingPrintsSecrets(t *testing.T) {
+	a := newAPI(t, headstest.WithToken("canary-token"))
+	id := a.AddHead(headstest.Head{Fields: map[string]any{"voiceflowApiKey": "canary-key"}})
+	a.do("PUT", "/head/update?q=canary-query", `{"id":"`+id+`","greetings":"canary-body"}`)
+	values := []any{
+		a.Server, *a.Server, a.Emulator, *a.Emulator, a.Requests(), a.Requests()[0],
+		headstest.Head{Fields: map[string]any{"x": "canary-field"}}, headstest.Visual{Fields: map[string]any{"x": "canary-field"}},
+		headstest.Fault{Body: "canary-fault"}, a.StartSession(id), *a.StartSession(id),
+	}
+	for _, v := range values {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+			assert.NotContains(t, fmt.Sprintf(verb, v), "canary", "%T %s", v, verb)
+		}
+		var log strings.Builder
+		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "v", v)
+		if _, list := v.([]headstest.Request); !list { // a JSON handler marshals a slice as data
+			assert.NotContains(t, log.String(), "canary", "%T", v)
+		}
+	}
+}
+
+func TestRequestsAreLogged(t *testing.T) {
+	var log lockedBuilder
+	a := newAPI(t, headstest.WithToken("canary-token"), headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	a.do("GET", "/head/nobody?api_key=canary-query", "")
+	assert.Contains(t, log.String(), "method=GET path=/head/nobody status=404")
+	assert.NotContains(t, log.String(), "canary")
+}
+
+type lockedBuilder struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuilder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuilder) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestResetForgetsAllButTheOptions(t *testing.T) {
+	a := newAPI(t, headstest.WithResponses(headstest.ResponsesBool))
+	visual := a.AddVisual(headstest.Visual{})
+	id := a.AddHead(headstest.Head{HeadVisualID: visual})
+	a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test"}`)
+	a.Inject(headstest.Fault{Method: "GET", Route: "/head/{id}", Status: 500})
+	a.Reset()
+	assert.Empty(t, a.Requests())
+	assert.Empty(t, a.Heads())
+	a.do("GET", "/head/"+id, "").refused(t, 404, "no head")
+	a.do("GET", "/head_visual/"+visual, "").refused(t, 404, "no head visual")
+	a.do("GET", "/head-events/1", "").refused(t, 404, "no webhook")
+	again := a.AddHead(headstest.Head{})
+	assert.Equal(t, "true", a.ok("PUT", "/head/update", `{"id":"`+again+`","name":"Bea"}`).body)
+}
+
+func TestSeedMakesTheSameIDs(t *testing.T) {
+	record := func(a *api) string {
+		id := a.AddHead(headstest.Head{})
+		h := a.head(id)
+		_, key := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test"}`)
+		return fmt.Sprint(a.Token, id, h["headVisualId"], h["publicUrl"], h["publicId"], h["orgId"], key)
+	}
+	one, two := newAPI(t, headstest.WithSeed(7)), newAPI(t, headstest.WithSeed(7))
+	first := record(one)
+	assert.Equal(t, first, record(two))
+	one.Reset()
+	assert.Equal(t, first, record(one), "a reset starts over")
+	assert.NotEqual(t, first, record(newAPI(t, headstest.WithSeed(8))))
+	unseeded := newAPI(t)
+	first = record(unseeded)
+	unseeded.Reset()
+	assert.NotEqual(t, first, record(unseeded), "without a seed nothing made up comes back")
+}
+
+func TestEmulatorIsAPlainHandler(t *testing.T) {
+	e := headstest.NewEmulator(headstest.WithToken("t"))
+	defer e.Close()
+	id := e.AddHead(headstest.Head{})
+	req, err := http.NewRequest("GET", "/head/"+id, nil)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer t")
+	rec := httptest.NewRecorder()
+	e.ServeHTTP(rec, req)
+	assert.Equal(t, 200, rec.Code)
+	assert.Contains(t, rec.Body.String(), id)
+}
+
+func TestManyCallsAtOnce(t *testing.T) {
+	a := newAPI(t, headstest.WithJournalSize(100))
+	id := a.AddHead(headstest.Head{})
+	calls := []func(n int){
+		func(n int) { a.ok("PUT", "/head/update", fmt.Sprintf(`{"id":"%s","name":"n%d"}`, id, n)) },
+		func(int) { a.head(id) },
+		func(n int) { a.ok("PUT", fmt.Sprintf("/head/%s/video-streaming?videoStreaming=%t", id, n%2 == 0), "") },
+		func(int) {
+			a.ok("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"https://hook.example.test"}`)
+		},
+		func(int) { a.ok("GET", "/head-events?headId="+id, "") },
+		func(int) { a.AddHead(headstest.Head{}) },
+		func(int) { a.Inject(headstest.Fault{Route: "/nowhere", Times: 1})() },
+		func(int) { assert.NoError(t, a.EnableSplitter(id)); a.Requests() },
+	}
+	var wg sync.WaitGroup
+	for worker := range 16 {
+		wg.Go(func() {
+			for n := range 50 {
+				calls[(worker+n)%len(calls)](n)
+			}
+		})
+	}
+	wg.Wait()
+	var list []json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(a.ok("GET", "/head-events?headId="+id, "").body), &list))
+	assert.Len(t, list, 100)
+	assert.Len(t, a.Requests(), 100)
+}

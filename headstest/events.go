@@ -1,0 +1,62 @@
+package headstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// NewEventRequest returns a signed delivery of an event. It can be sent by a
+// client, and given to a handler as a server would give it. The body is e.Raw
+// if that is set, else it is made of the other fields; an event without a
+// timestamp happens now. It panics on a malformed address.
+//
+// The body can be read once, as any request's: make a request for each
+// delivery.
+func NewEventRequest(url string, e heads.Event, sharedKey string) *http.Request {
+	body := []byte(e.Raw)
+	if body == nil {
+		body = eventBody(e, recordTime)
+	}
+	req, err := eventRequest(url, body, sign(body, sharedKey, SignatureHex))
+	if err != nil {
+		panic("headstest: the address of an event request: " + withoutURL(err).Error())
+	}
+	req.RemoteAddr = "192.0.2.1:1234" // of the range for documentation; a client doesn't send it
+	return req
+}
+
+func eventRequest(url string, body []byte, signature string) (*http.Request, error) {
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "headstest")
+	req.Header.Set(signatureHeader, signature)
+	return req, nil
+}
+
+// eventBody writes the payload of an event.
+func eventBody(e heads.Event, layout string) []byte {
+	stamp := e.TimestampText
+	if stamp == "" {
+		at := e.Timestamp
+		if at.IsZero() {
+			at = time.Now()
+		}
+		stamp = at.UTC().Format(layout)
+	}
+	body, _ := json.Marshal(struct {
+		Timestamp    string `json:"timestamp"`
+		HeadID       string `json:"head_id"`
+		SessionID    string `json:"session_id"`
+		PublicHeadID string `json:"public_head_id"`
+		PublicOrgID  string `json:"public_org_id"`
+		EventType    string `json:"event_type"`
+	}{stamp, e.HeadID, e.SessionID, e.PublicHeadID, e.PublicOrgID, string(e.Type)}) // strings always have a JSON form
+	return body
+}

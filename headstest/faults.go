@@ -1,0 +1,171 @@
+package headstest
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CutPoint is where a fault closes the connection without an answer.
+//
+// A client's transport may by itself repeat a GET whose reused connection was
+// closed before the answer, so a cut that happens once can pass unseen.
+type CutPoint int
+
+const (
+	CutNone   CutPoint = iota
+	CutBefore          // before the request has had its effect
+	CutAfter           // after it
+)
+
+// Fault is something that goes wrong with requests. Without Status and Cut the
+// operation takes its course and only what else is set happens.
+type Fault struct {
+	Method, Route string        // empty: any. A route of the contract, its parameters under any name, or a path
+	Status, Times int           // Status: answered at once, without effect. Times 0: always
+	Body          string        // the answer's body; without Status it replaces the operation's own
+	RetryAfter    time.Duration // sent as Retry-After in whole seconds, rounded up
+	Latency       time.Duration // waited before the effect, or after it with After or CutAfter
+	Cut           CutPoint
+	After         bool // the request has its effect before Status is answered
+	CutBody       bool // the answer's length is announced, then the connection closed half way; an empty answer is cut whole
+}
+
+func (f Fault) text() string {
+	return fmt.Sprintf("headstest.Fault %s %s: status %d, times %d", or(f.Method, "any"), or(f.Route, "any"), f.Status, f.Times)
+}
+
+// Format writes everything but the body, whatever the verb.
+func (f Fault) Format(s fmt.State, _ rune) { writeText(s, f.text()) }
+
+// LogValue returns everything but the body.
+func (f Fault) LogValue() slog.Value { return slog.StringValue(f.text()) }
+
+// fault is one that was injected, with the times that are left to it.
+type fault struct {
+	Fault
+	left int
+}
+
+// Inject makes requests go wrong from now on. Of several faults that match a
+// request, the one injected first is used. The credential is checked after the
+// fault. Inject panics on a Status that can't end an answer.
+func (e *Emulator) Inject(f Fault) (remove func()) {
+	if f.Status != 0 && (f.Status < 200 || f.Status > 599) {
+		panic(fmt.Sprintf("headstest: a fault's Status is %d; it must be 0 or from 200 to 599", f.Status))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st, injected := e.st, &fault{f, f.Times}
+	st.faults = append(st.faults, injected)
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		st.faults = slices.DeleteFunc(st.faults, func(f *fault) bool { return f == injected })
+	}
+}
+
+// takeFault uses up one of the times of the fault that matches.
+func (c *core) takeFault(r *http.Request) (Fault, bool) {
+	_, pattern := c.mux.Handler(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.st.faults, func(f *fault) bool { return f.matches(r, pattern) })
+	if i < 0 {
+		return Fault{}, false
+	}
+	f := c.st.faults[i]
+	if f.left--; f.left == 0 {
+		c.st.faults = slices.Delete(c.st.faults, i, i+1)
+	}
+	return f.Fault, true
+}
+
+var parameter = regexp.MustCompile(`\{[^{}/]*\}`)
+
+func (f Fault) matches(r *http.Request, pattern string) bool {
+	if f.Method != "" && !strings.EqualFold(f.Method, r.Method) {
+		return false
+	}
+	if f.Route == "" || f.Route == r.URL.Path {
+		return true
+	}
+	_, route, _ := strings.Cut(pattern, " ")
+	return parameter.ReplaceAllString(f.Route, "{}") == parameter.ReplaceAllString(route, "{}")
+}
+
+// cutting is how much of an answer is not sent.
+type cutting int
+
+const (
+	cutNothing cutting = iota
+	cutMiddle
+	cutWhole
+)
+
+// underFaults answers a request, or has it go wrong.
+func (c *core) underFaults(r *http.Request, answer func() reply) (reply, cutting) {
+	f, ok := c.takeFault(r)
+	if !ok {
+		return answer(), cutNothing
+	}
+	late := f.After || f.Cut == CutAfter
+	if !late && !c.delay(r, f.Latency) || f.Cut == CutBefore {
+		return reply{}, cutWhole
+	}
+	var rep reply
+	if late || f.Status == 0 {
+		rep = answer()
+	}
+	if late && !c.delay(r, f.Latency) || f.Cut == CutAfter {
+		return reply{}, cutWhole
+	}
+	rep = f.reshape(rep)
+	switch {
+	case !f.CutBody:
+		return rep, cutNothing
+	case len(rep.body) == 0:
+		return reply{}, cutWhole
+	default:
+		return rep, cutMiddle
+	}
+}
+
+// delay says whether the caller is still there afterwards.
+func (c *core) delay(r *http.Request, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.Context().Done():
+	case <-c.lifetime.Done():
+	}
+	return false
+}
+
+// reshape puts the fault's status, body and Retry-After over an answer.
+func (f Fault) reshape(rep reply) reply {
+	if f.Status != 0 {
+		rep = reply{f.Status, http.Header{}, nil}
+	}
+	if f.Body != "" {
+		rep.body = []byte(f.Body)
+		rep.header.Set("Content-Type", "text/plain; charset=utf-8")
+		if json.Valid(rep.body) {
+			rep.header.Set("Content-Type", "application/json")
+		}
+	}
+	if f.RetryAfter > 0 {
+		seconds := (f.RetryAfter + time.Second - 1) / time.Second
+		rep.header.Set("Retry-After", strconv.Itoa(int(seconds)))
+	}
+	return rep
+}

@@ -1,0 +1,252 @@
+package headstest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFaultsMatchByMethodAndRoute(t *testing.T) {
+	rows := []struct {
+		method, route, request string
+		matches                bool
+	}{
+		{"", "", "GET /head/ID", true},
+		{"GET", "", "GET /head/ID", true},
+		{"get", "", "GET /head/ID", true},
+		{"PUT", "", "GET /head/ID", false},
+		{"", "/head/{id}", "GET /head/ID", true},
+		{"", "/head/{headId}", "GET /head/ID", true},
+		{"", "/head/ID", "GET /head/ID", true},
+		{"", "/head/other", "GET /head/ID", false},
+		{"", "/head/{id}", "PUT /head/update", false},
+		{"PUT", "/head/update", "PUT /head/update", true},
+		{"", "/head/{headId}/video-streaming", "PUT /head/ID/video-streaming?videoStreaming=true", true},
+		{"", "/head/{id}/enable-events", "PUT /head/ID/video-streaming?videoStreaming=true", false},
+		{"", "/head/ID/video-streaming", "PUT /head/ID/video-streaming?videoStreaming=true", true},
+		{"", "/head_visual/{x}", "GET /head_visual/V", true},
+		{"POST", "/head-events", "GET /head-events?headId=ID", false},
+		{"GET", "/head-events", "GET /head-events?headId=ID", true},
+		{"", "/head-events", "GET /head-events/1", false},
+		{"", "/head-events/{webhookId}", "GET /head-events/1", true},
+		{"", "/nowhere", "GET /nowhere", true},
+		{"", "/head/{id}", "GET /nowhere", false},
+	}
+	for _, row := range rows {
+		t.Run(row.method+row.route+" "+row.request, func(t *testing.T) {
+			a := newAPI(t)
+			id := a.AddHead(headstest.Head{})
+			a.Inject(headstest.Fault{Method: row.method, Route: strings.ReplaceAll(row.route, "ID", id), Status: 502})
+			method, path, _ := strings.Cut(strings.ReplaceAll(row.request, "ID", id), " ")
+			assert.Equal(t, row.matches, a.do(method, path, "").status == 502)
+		})
+	}
+}
+
+func TestFaultsHappenSoManyTimes(t *testing.T) {
+	a := newAPI(t)
+	path := "/head/" + a.AddHead(headstest.Head{})
+	statuses := func(n int) (got []int) {
+		for range n {
+			got = append(got, a.do("GET", path, "").status)
+		}
+		return got
+	}
+	a.Inject(headstest.Fault{Status: 500, Times: 2})
+	a.Inject(headstest.Fault{Status: 503, Times: 1})
+	assert.Equal(t, []int{500, 500, 503, 200, 200}, statuses(5), "in the order of injection")
+	remove := a.Inject(headstest.Fault{Status: 502})
+	assert.Equal(t, []int{502, 502, 502}, statuses(3))
+	remove()
+	remove()
+	assert.Equal(t, []int{200}, statuses(1))
+}
+
+func TestFaultStatusComesWithoutEffectOrAfterIt(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
+			a := newAPI(t)
+			id := a.AddHead(headstest.Head{})
+			a.Inject(headstest.Fault{Route: "/head/update", Status: 500, Times: 1, Body: `{"message":"broken"}`, After: after})
+			ans := a.do("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
+			assert.Equal(t, 500, ans.status)
+			assert.Equal(t, `{"message":"broken"}`, ans.body)
+			assert.Equal(t, "application/json", ans.header.Get("Content-Type"))
+			assert.Equal(t, after, a.head(id)["name"] == "Bea")
+			assert.Equal(t, 500, a.Requests()[0].Status)
+		})
+	}
+}
+
+func TestFaultBodies(t *testing.T) {
+	a := newAPI(t)
+	path := "/head/" + a.AddHead(headstest.Head{})
+	a.Inject(headstest.Fault{Status: 200, Times: 1})
+	a.Inject(headstest.Fault{Body: "Bad gateway", Times: 1})
+	a.Inject(headstest.Fault{Status: 429, RetryAfter: 1500 * time.Millisecond, Times: 1})
+	ans := a.do("GET", path, "")
+	assert.Equal(t, []any{200, ""}, []any{ans.status, ans.body})
+	assert.Empty(t, ans.header.Get("Content-Type"))
+	ans = a.do("GET", path, "")
+	assert.Equal(t, []any{200, "Bad gateway"}, []any{ans.status, ans.body})
+	assert.Contains(t, ans.header.Get("Content-Type"), "text/plain")
+	ans = a.do("GET", path, "")
+	assert.Equal(t, []any{429, "2"}, []any{ans.status, ans.header.Get("Retry-After")})
+}
+
+func TestFaultComesBeforeTheCredentialIsChecked(t *testing.T) {
+	a := newAPI(t)
+	a.Inject(headstest.Fault{Status: 503, Times: 1})
+	req := a.request("GET", "/head/x", "")
+	req.Header.Del("Authorization")
+	assert.Equal(t, 503, a.send(req).status)
+	assert.Equal(t, 401, a.send(req).status)
+}
+
+func TestCutConnections(t *testing.T) {
+	rows := []struct {
+		name   string
+		fault  headstest.Fault
+		effect bool
+	}{
+		{"before", headstest.Fault{Cut: headstest.CutBefore}, false},
+		{"after", headstest.Fault{Cut: headstest.CutAfter}, true},
+		{"after with status", headstest.Fault{Cut: headstest.CutAfter, Status: 500}, true},
+		{"before with after", headstest.Fault{Cut: headstest.CutBefore, After: true}, false},
+		{"middle of nothing", headstest.Fault{CutBody: true}, true},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			a := newAPI(t)
+			id := a.AddHead(headstest.Head{})
+			row.fault.Times, row.fault.Route = 1, "/head/update"
+			a.Inject(row.fault)
+			_, err := a.hc.Do(a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`))
+			require.ErrorIs(t, err, io.EOF)
+			assert.Equal(t, row.effect, a.head(id)["name"] == "Bea")
+			assert.Zero(t, a.Requests()[0].Status)
+		})
+	}
+}
+
+func TestCutBodyBreaksOffHalfWay(t *testing.T) {
+	a := newAPI(t, headstest.WithResponses(headstest.ResponsesRecord))
+	id := a.AddHead(headstest.Head{})
+	for _, hc := range map[string]*http.Client{"socket": a.hc, "memory": {Transport: a.Transport()}} {
+		a.Inject(headstest.Fault{CutBody: true, Times: 1})
+		resp, err := hc.Do(a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`))
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, resp.Body.Close())
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		assert.Equal(t, 200, resp.StatusCode)
+		assert.EqualValues(t, resp.ContentLength/2, len(body))
+		assert.Equal(t, "Bea", a.head(id)["name"])
+	}
+}
+
+// inMemory sends one request inside a bubble.
+func inMemory(ctx context.Context, e *headstest.Emulator, method, path, body string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://emulator"+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+e.BearerToken())
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := (&http.Client{Transport: e.Transport()}).Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	got, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(got), errors.Join(err, resp.Body.Close())
+}
+
+func TestLatencyIsWaitedBeforeOrAfterTheEffect(t *testing.T) {
+	rows := []struct {
+		name   string
+		fault  headstest.Fault
+		effect bool // when the caller gives up in the wait
+	}{
+		{"plain", headstest.Fault{}, false},
+		{"status", headstest.Fault{Status: 500}, false},
+		{"status after", headstest.Fault{Status: 500, After: true}, true},
+		{"after", headstest.Fault{After: true}, true},
+		{"cut after", headstest.Fault{Cut: headstest.CutAfter}, true},
+		{"cut before", headstest.Fault{Cut: headstest.CutBefore}, false},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := headstest.NewEmulator()
+				defer e.Close()
+				id := e.AddHead(headstest.Head{})
+				row.fault.Latency, row.fault.Times = time.Minute, 2
+				e.Inject(row.fault)
+				start := time.Now()
+				_, _, _ = inMemory(t.Context(), e, "GET", "/head/"+id, "")
+				assert.Equal(t, time.Minute, time.Since(start))
+
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, _, err := inMemory(ctx, e, "PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.Equal(t, time.Minute+time.Second, time.Since(start))
+				_, body, err := inMemory(t.Context(), e, "GET", "/head/"+id, "")
+				require.NoError(t, err)
+				assert.Equal(t, row.effect, strings.Contains(body, `"name":"Bea"`))
+			})
+		})
+	}
+}
+
+func TestCloseEndsDelayedAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := headstest.NewEmulator()
+		e.Inject(headstest.Fault{Latency: time.Hour})
+		time.AfterFunc(time.Second, e.Close)
+		start := time.Now()
+		_, _, err := inMemory(t.Context(), e, "GET", "/head/x", "")
+		assert.ErrorIs(t, err, io.EOF)
+		assert.Equal(t, time.Second, time.Since(start))
+	})
+}
+
+func TestCallerWhoGivesUpOverASocketHasNoEffect(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	a.Inject(headstest.Fault{Route: "/head/update", Latency: time.Hour, Times: 1})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := a.hc.Do(a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`).WithContext(ctx))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Eventually(t, func() bool { return len(a.Requests()) == 1 }, 5*time.Second, time.Millisecond)
+	assert.Equal(t, "Ada", a.head(id)["name"])
+}
+
+func TestFaultRefusesAStatusThatEndsNoAnswer(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	for _, status := range []int{-1, 1, 100, 199, 600} {
+		assert.Panics(t, func() { e.Inject(headstest.Fault{Status: status}) })
+	}
+}
+
+func TestTransportRefusesAnEndedContext(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := inMemory(ctx, e, "GET", "/head/x", "")
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, e.Requests())
+}

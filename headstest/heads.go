@@ -1,0 +1,115 @@
+package headstest
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+func (c *core) getHead(r *http.Request) (reply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.st.head(r.PathValue("id"))
+	if err != nil {
+		return reply{}, err
+	}
+	return jsonReply(http.StatusOK, h.encode()), nil
+}
+
+// updateHead checks the whole update before it changes anything.
+func (c *core) updateHead(r *http.Request) (reply, error) {
+	sent, err := object(r)
+	if err != nil {
+		return reply{}, err
+	}
+	id, err := updateID(sent)
+	if err != nil {
+		return reply{}, err
+	}
+	maps.DeleteFunc(sent, func(key string, _ json.RawMessage) bool { return ignored[key] })
+	if err := checkFields(sent); err != nil {
+		return reply{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.st.head(id)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := c.merge(h, sent); err != nil {
+		return reply{}, err
+	}
+	return c.undocumented(h), nil
+}
+
+// updateID takes the id out of an update, which must hold something else too.
+func updateID(sent document) (string, error) {
+	raw, ok := sent["id"]
+	if !ok {
+		return "", refuse(http.StatusBadRequest, "id is missing; it says which head to update")
+	}
+	id, ok := decode(raw).(string)
+	if !ok || id == "" || isPlaceholder(id) {
+		return "", refuse(http.StatusBadRequest, "id must be the UUID of a head")
+	}
+	delete(sent, "id")
+	if len(sent) == 0 {
+		return "", refuse(http.StatusBadRequest, "the update holds an id and no field to change")
+	}
+	return id, nil
+}
+
+// checkFields names every field that is wrong, not only the first.
+func checkFields(sent document) error {
+	var wrong []string
+	for _, key := range slices.Sorted(maps.Keys(sent)) {
+		value := decode(sent[key])
+		if rule, known := writable[key]; known && !rule.accepts(value) {
+			wrong = append(wrong, key+" must be "+rule.wants)
+		} else if holdsPlaceholder(value) {
+			wrong = append(wrong, key+" holds a placeholder value")
+		}
+	}
+	if len(wrong) > 0 {
+		return refuse(http.StatusBadRequest, "%s", strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// merge puts the sent fields over those of the head. Fields that the contract
+// doesn't know are kept as they came.
+func (c *core) merge(h, sent document) error {
+	if len(sent) == 0 {
+		return nil
+	}
+	next := maps.Clone(h)
+	maps.Copy(next, sent)
+	if _, changed := sent["promptConfig"]; changed {
+		next["promptConfig"] = mergePrompt(h["promptConfig"], sent["promptConfig"])
+	}
+	_, provider := sent["ttsProvider"]
+	_, voice := sent["ttsVoice"]
+	if h.is("videoStreaming") && (provider || voice) {
+		if err := c.voiceStreams(next.str("ttsProvider"), next.str("ttsVoice")); err != nil {
+			return err
+		}
+	}
+	next.touch()
+	maps.Copy(h, next)
+	return nil
+}
+
+// mergePrompt keeps the prompt's id, which is read-only.
+func mergePrompt(before, sent json.RawMessage) json.RawMessage {
+	var old, next document
+	_ = json.Unmarshal(before, &old) // null and whatever a test has put there give an empty one
+	_ = json.Unmarshal(sent, &next)  // an object, as checkFields has seen
+	delete(next, "id")
+	if old == nil {
+		old = document{}
+	}
+	maps.Copy(old, next)
+	return old.encode()
+}

@@ -1,0 +1,316 @@
+package headstest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestReadOfAHeadHoldsEveryDocumentedField(t *testing.T) {
+	a := newAPI(t)
+	h := a.head(a.AddHead(headstest.Head{}))
+	for field, kind := range map[string]any{
+		"id": "", "name": "", "alias": "", "language": "", "languageSpeechRecognition": "", "ttsProvider": "", "ttsVoice": "",
+		"operationMode": "", "ocProvider": "", "promptConfig": map[string]any{}, "greetings": "", "voiceflowApiKey": nil,
+		"isRandomSuggestions": false, "phrases": []any{}, "suggestions": []any{}, "customWords": map[string]any{},
+		"publicUrl": "", "fileUrl": nil, "pluginOperationalModeConfig": nil, "semanticThreshold": 0.0,
+		"videoStreaming": false, "splitter": false, "enableEvents": false, "conversationSettings": map[string]any{},
+		"createdAt": "", "updatedAt": "", "publicId": "", "documentJsonDto": nil, "documentUrl": "", "encodedPath": "",
+		"iconConfig": map[string]any{}, "headVisualId": "", "isActive": false, "orgId": "", "orgPublicId": "",
+		"allowedOrigins": []any{}, "allowedIframeOrigins": []any{}, "videoCache": nil, "expirationSeconds": 0.0,
+		"ttsStream": false, "headVisualVideoUrl": "", "posterVideoImage": "", "ttsDisplayName": "", "organisation": map[string]any{},
+	} {
+		assert.Contains(t, h, field)
+		assert.IsType(t, kind, h[field], field)
+	}
+	for field, kind := range map[string]any{
+		"id": "", "createdAt": "", "updatedAt": "", "apiKey": "", "name": "", "publicId": "", "alias": "",
+		"subscriptionType": "", "slots": 0.0, "streaming": false, "isActive": false,
+	} {
+		assert.IsType(t, kind, h["organisation"].(map[string]any)[field], field)
+	}
+	assert.IsType(t, "", h["promptConfig"].(map[string]any)["id"])
+	assert.IsType(t, "", h["promptConfig"].(map[string]any)["system_prompt"])
+	assert.Equal(t, map[string]any{"tools": []any{}}, h["conversationSettings"])
+}
+
+func TestPublicIDsAndAccessAddressHaveTheirForms(t *testing.T) {
+	a := newAPI(t)
+	h := a.head(a.AddHead(headstest.Head{}))
+	uuid := `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`
+	assert.Regexp(t, uuid, h["id"])
+	assert.Regexp(t, uuid, h["orgId"])
+	assert.Regexp(t, uuid, h["headVisualId"])
+	assert.Regexp(t, `^li-\d{5}$`, h["publicId"])
+	assert.NotEqual(t, h["publicId"], a.head(a.AddHead(headstest.Head{}))["publicId"])
+	assert.Regexp(t, `^MyOrg-\d{4}$`, h["orgPublicId"])
+	assert.Regexp(t, `^https://chat\.example\.test/`+fmt.Sprint(h["orgPublicId"], "/", h["publicId"])+`\?api_key=[0-9a-f]{32}$`, h["publicUrl"])
+}
+
+func TestAddedHeadShowsWhatItWasGiven(t *testing.T) {
+	a := newAPI(t)
+	visual := a.AddVisual(headstest.Visual{})
+	id := a.AddHead(headstest.Head{
+		ID: "0b7f1c62-0f0e-4a37-8f0c-1d2e3f405162", HeadVisualID: visual, Name: "Cleo", TTSProvider: "elevenlabs", TTSVoice: "rachel",
+		OperationMode: heads.OperationModeOC, VideoStreaming: true, EnableEvents: true,
+		Fields: map[string]any{"greetings": "Hi", "brandNew": map[string]any{"a": 1}, "fileUrl": nil, "splitter": true, "id": "ignored"},
+	})
+	require.Equal(t, "0b7f1c62-0f0e-4a37-8f0c-1d2e3f405162", id)
+	h := a.head(id)
+	for field, want := range map[string]any{
+		"id": id, "headVisualId": visual, "name": "Cleo", "ttsProvider": "elevenlabs", "ttsVoice": "rachel", "operationMode": "oc",
+		"videoStreaming": true, "splitter": true, "enableEvents": true, "greetings": "Hi", "brandNew": map[string]any{"a": 1.0}, "fileUrl": nil,
+	} {
+		assert.Equal(t, want, h[field], field)
+	}
+	assert.Contains(t, h["publicUrl"], "https://stream.example.test/")
+}
+
+func TestAddHeadMakesAMissingVisual(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{HeadVisualID: "given"})
+	assert.Equal(t, "given", a.head(id)["headVisualId"])
+	assert.Equal(t, "default", object(t, a.ok("GET", "/head_visual/given", "").body)["mode"])
+}
+
+func TestAddHeadRefusesWhatIsNoJSON(t *testing.T) {
+	a := newAPI(t)
+	assert.Panics(t, func() { a.AddHead(headstest.Head{Fields: map[string]any{"x": func() {}}}) })
+	a.AddHead(headstest.Head{}) // the lock is free again
+}
+
+func TestEnableEventsIsOffAtFirst(t *testing.T) {
+	a := newAPI(t)
+	assert.Equal(t, false, a.head(a.AddHead(headstest.Head{}))["enableEvents"])
+}
+
+func TestUnknownHeadIsNotFound(t *testing.T) {
+	a := newAPI(t)
+	rows := []struct{ method, path, body string }{
+		{"GET", "/head/nobody", ""},
+		{"PUT", "/head/update", `{"id":"nobody","name":"x"}`},
+		{"PUT", "/head/nobody/video-streaming?videoStreaming=true", ""},
+		{"PUT", "/head/nobody/conversation-settings", `{"conversationSettings":{}}`},
+		{"PUT", "/head/nobody/enable-events?enableEvents=true", ""},
+		{"POST", "/head-events", `{"headId":"nobody","webhookUrl":"https://hook.example.test"}`},
+		{"GET", "/head-events?headId=nobody", ""},
+	}
+	for _, row := range rows {
+		t.Run(row.method+" "+row.path, func(t *testing.T) { a.do(row.method, row.path, row.body).refused(t, 404, "no head") })
+	}
+}
+
+func TestHeadVisualShowsItsMode(t *testing.T) {
+	a := newAPI(t)
+	for _, mode := range []heads.VisualMode{"default", "two_loops", "two_loops_streaming"} {
+		id := a.AddVisual(headstest.Visual{Mode: mode, Fields: map[string]any{"extra": 1}})
+		v := object(t, a.ok("GET", "/head_visual/"+id, "").body)
+		assert.Equal(t, id, v["id"])
+		assert.Equal(t, string(mode), v["mode"])
+		assert.Equal(t, 1.0, v["extra"])
+	}
+	hidden := a.AddVisual(headstest.Visual{HideMode: true})
+	assert.NotContains(t, object(t, a.ok("GET", "/head_visual/"+hidden, "").body), "mode")
+	a.do("GET", "/head_visual/nobody", "").refused(t, 404, "no head visual")
+}
+
+func TestUpdateChangesOnlyWhatIsSent(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	values := map[string]string{
+		"name": `"n"`, "alias": `"a"`, "language": `"de-DE"`, "languageSpeechRecognition": `"de-DE"`, "ttsProvider": `"acme"`,
+		"ttsVoice": `"v"`, "operationMode": `"doc_qa"`, "ocProvider": `"other"`, "greetings": `""`,
+		"voiceflowApiKey": `"k"`, "isRandomSuggestions": `true`, "phrases": `["p"]`, "suggestions": `[]`, "customWords": `{"a":"b"}`,
+		"publicUrl": `"https://x.example.test/a/b?api_key=c"`, "fileUrl": `"f"`, "pluginOperationalModeConfig": `{"x":[1]}`,
+		"semanticThreshold": `0.1`, "addedSince": `{"deep":[true]}`,
+	}
+	for field, value := range values {
+		t.Run(field, func(t *testing.T) {
+			before := a.head(id)
+			a.ok("PUT", "/head/update", fmt.Sprintf(`{"id":"%s","%s":%s}`, id, field, value))
+			after := a.head(id)
+			before[field] = object(t, `{"v":`+value+`}`)["v"]
+			before["updatedAt"] = after["updatedAt"]
+			assert.Equal(t, before, after)
+		})
+	}
+}
+
+func TestUpdateTakesNullWhereTheContractAllowsIt(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{Fields: map[string]any{"voiceflowApiKey": "k", "fileUrl": "f", "pluginOperationalModeConfig": map[string]any{}}})
+	a.ok("PUT", "/head/update", `{"id":"`+id+`","voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null}`)
+	h := a.head(id)
+	assert.Nil(t, h["voiceflowApiKey"])
+	assert.Nil(t, h["fileUrl"])
+	assert.Nil(t, h["pluginOperationalModeConfig"])
+}
+
+func TestUpdateRefusesWrongTypes(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	before := a.head(id)
+	wrong := map[string][]string{
+		"voiceflowApiKey": {"1", "{}"}, "fileUrl": {"true"}, "pluginOperationalModeConfig": {`"x"`, "[]", "1"},
+		"isRandomSuggestions": {"null", `"true"`, "1"}, "semanticThreshold": {"null", `"0.5"`, "true"},
+		"phrases": {"null", `"x"`, "[1]", "[null]", "{}"}, "suggestions": {"null", `"x"`, "[{}]"},
+		"customWords": {"null", "[]", `{"a":1}`, `{"a":null}`}, "promptConfig": {"null", `"x"`, "{}", `{"id":"x"}`, `{"system_prompt":1}`, `{"system_prompt":null}`},
+	}
+	for _, field := range strings.Fields("name alias language languageSpeechRecognition ttsProvider ttsVoice operationMode ocProvider greetings publicUrl") {
+		wrong[field] = []string{"null", "1", "true", "[]", "{}"}
+	}
+	for field, values := range wrong {
+		for _, value := range values {
+			t.Run(field+"="+value, func(t *testing.T) {
+				a.do("PUT", "/head/update", fmt.Sprintf(`{"id":"%s","name":"new","%s":%s}`, id, field, value)).refused(t, 400, field+" must be")
+			})
+		}
+	}
+	assert.Equal(t, before, a.head(id), "a refused update changes nothing")
+}
+
+func TestUpdateNamesEveryWrongField(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	ans := a.do("PUT", "/head/update", `{"id":"`+id+`","name":1,"alias":null,"greetings":"string"}`)
+	for _, field := range []string{"name", "alias", "greetings"} {
+		ans.refused(t, 400, field)
+	}
+}
+
+func TestUpdateNeedsAnIDAndAField(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	rows := []struct{ name, body, says string }{
+		{"empty object", `{}`, "id is missing"},
+		{"no id", `{"name":"x"}`, "id is missing"},
+		{"null id", `{"id":null,"name":"x"}`, "UUID"},
+		{"number id", `{"id":5,"name":"x"}`, "UUID"},
+		{"empty id", `{"id":"","name":"x"}`, "UUID"},
+		{"placeholder id", `{"id":"string","name":"x"}`, "UUID"},
+		{"only id", `{"id":"` + id + `"}`, "no field"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) { a.do("PUT", "/head/update", row.body).refused(t, 400, row.says) })
+	}
+}
+
+func TestUpdateRefusesPlaceholders(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	before := a.head(id)
+	for _, value := range []string{
+		`"name":"string"`, `"voiceflowApiKey":"<API_KEY>"`, `"phrases":["fine","string"]`, `"customWords":{"a":"string"}`,
+		`"promptConfig":{"system_prompt":"string"}`, `"pluginOperationalModeConfig":{"a":[{"b":"<KEY_1>"}]}`, `"addedSince":"string"`,
+	} {
+		t.Run(value, func(t *testing.T) {
+			a.do("PUT", "/head/update", `{"id":"`+id+`",`+value+`}`).refused(t, 400, "placeholder")
+		})
+	}
+	assert.Equal(t, before, a.head(id))
+	a.ok("PUT", "/head/update", `{"id":"`+id+`","greetings":"A string of <b>pearls</b>"}`)
+	assert.Equal(t, "A string of <b>pearls</b>", a.head(id)["greetings"])
+}
+
+func TestUpdateIgnoresReadOnlyFields(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	before := a.head(id)
+	for _, field := range strings.Fields(`createdAt updatedAt publicId documentJsonDto documentUrl encodedPath iconConfig headVisualId isActive
+		orgId orgPublicId allowedOrigins allowedIframeOrigins videoCache conversationSettings splitter expirationSeconds ttsStream
+		headVisualVideoUrl posterVideoImage ttsDisplayName organisation videoStreaming enableEvents`) {
+		for _, value := range []string{`"changed"`, `null`, `{"id":"string"}`, `true`} {
+			a.ok("PUT", "/head/update", fmt.Sprintf(`{"id":"%s","%s":%s}`, id, field, value))
+			assert.Equal(t, before, a.head(id), "%s=%s alone", field, value)
+		}
+	}
+	a.ok("PUT", "/head/update", `{"id":"`+id+`","isActive":false,"name":"Bea"}`)
+	after := a.head(id)
+	assert.Equal(t, "Bea", after["name"])
+	assert.Equal(t, true, after["isActive"])
+}
+
+func TestUpdateKeepsThePromptsID(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	promptID := a.head(id)["promptConfig"].(map[string]any)["id"]
+	a.ok("PUT", "/head/update", `{"id":"`+id+`","promptConfig":{"id":"other","system_prompt":"Be brief."}}`)
+	assert.Equal(t, map[string]any{"id": promptID, "system_prompt": "Be brief."}, a.head(id)["promptConfig"])
+}
+
+func TestReadCanBeSentBackAsAnUpdate(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{VideoStreaming: true})
+	read := a.ok("GET", "/head/"+id, "").body
+	before := a.head(id)
+	a.ok("PUT", "/head/update", strings.Replace(read, `"name":"Ada"`, `"name":"Bea"`, 1))
+	after := a.head(id)
+	assert.Equal(t, "Bea", after["name"])
+	after["name"], after["updatedAt"] = before["name"], before["updatedAt"]
+	assert.Equal(t, before, after)
+}
+
+func TestUnknownFieldsAreKeptByteForByte(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	const odd = `{"b" : 1.50, "a":"<\u0041&>", "n":12345678901234567890}`
+	a.ok("PUT", "/head/update", `{"id":"`+id+`","addedSince":`+odd+`}`)
+	assert.Contains(t, a.ok("GET", "/head/"+id, "").body, `"addedSince":`+odd)
+	added := a.AddHead(headstest.Head{Fields: map[string]any{"raw": json.RawMessage(odd), "greetings": "<b>&</b>"}})
+	assert.Contains(t, a.ok("GET", "/head/"+added, "").body, `"raw":`+odd)
+	assert.Contains(t, a.ok("GET", "/head/"+added, "").body, `"greetings":"<b>&</b>"`)
+}
+
+var key = regexp.MustCompile(`api_key=([0-9a-f]{32})`)
+
+func apiKey(h map[string]any) string { return key.FindStringSubmatch(fmt.Sprint(h["publicUrl"]))[1] }
+
+func TestChangesMoveUpdatedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := headstest.NewEmulator()
+		defer e.Close()
+		id := e.AddHead(headstest.Head{})
+		hook, _, err := e.AddWebhook(id, "https://hook.example.test")
+		require.NoError(t, err)
+		stamp := func(path string) string {
+			_, body, err := inMemory(t.Context(), e, "GET", path, "")
+			require.NoError(t, err)
+			return fmt.Sprint(object(t, body)["updatedAt"])
+		}
+		hookPath := fmt.Sprint("/head-events/", hook)
+		rows := []struct {
+			read, method, path, body string
+			moves                    bool
+		}{
+			{"/head/" + id, "PUT", "/head/update", `{"id":"` + id + `","name":"Bea"}`, true},
+			{"/head/" + id, "PUT", "/head/update", `{"id":"` + id + `","isActive":false}`, false},
+			{"/head/" + id, "PUT", streaming(id, true), "", true},
+			{"/head/" + id, "PUT", streaming(id, true), "", false},
+			{"/head/" + id, "PUT", "/head/" + id + "/enable-events?enableEvents=true", "", true},
+			{"/head/" + id, "PUT", "/head/" + id + "/enable-events?enableEvents=true", "", false},
+			{"/head/" + id, "PUT", "/head/" + id + "/conversation-settings", `{"conversationSettings":{}}`, true},
+			{hookPath, "PATCH", hookPath, `{"endConversation":true}`, true},
+		}
+		for _, row := range rows {
+			before := stamp(row.read)
+			time.Sleep(time.Second) // of the bubble's clock
+			status, body, err := inMemory(t.Context(), e, row.method, row.path, row.body)
+			require.NoError(t, err)
+			require.Equal(t, 200, status, body)
+			assert.Equal(t, row.moves, stamp(row.read) != before, "%s %s %s", row.method, row.path, row.body)
+		}
+		before := stamp("/head/" + id)
+		time.Sleep(time.Second)
+		require.NoError(t, e.EnableSplitter(id))
+		assert.NotEqual(t, before, stamp("/head/"+id))
+	})
+}

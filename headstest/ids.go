@@ -1,0 +1,61 @@
+package headstest
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+)
+
+// ids makes up what the service would assign. It is used under the emulator's
+// lock.
+type ids struct {
+	src      *rand.PCG
+	public   int
+	webhooks int64
+}
+
+// newIDs starts a sequence. A nil seed gives a sequence of its own each time.
+func newIDs(seed *uint64, stream uint64) *ids {
+	first := rand.Uint64()
+	if seed != nil {
+		first = *seed
+	}
+	i := &ids{src: rand.NewPCG(first, stream)}
+	i.public = 10000 + int(i.src.Uint64()%50000)
+	return i
+}
+
+// hex returns n random bytes in hex.
+func (i *ids) hex(n int) string { return hex.EncodeToString(i.bytes(n)) }
+
+func (i *ids) bytes(n int) []byte {
+	var b []byte
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, i.src.Uint64())
+	}
+	return b[:n]
+}
+
+// uuid returns a version 4 UUID.
+func (i *ids) uuid() string {
+	b := i.bytes(16)
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// headPublicID counts up from a made-up start, so that no two heads share one.
+func (i *ids) headPublicID() string {
+	i.public++
+	return fmt.Sprintf("li-%05d", i.public)
+}
+
+func (i *ids) orgPublicID() string {
+	return fmt.Sprintf("MyOrg-%04d", 1000+i.src.Uint64()%9000)
+}
+
+func (i *ids) webhookID() int64 {
+	i.webhooks++
+	return i.webhooks
+}

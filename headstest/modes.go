@@ -1,0 +1,94 @@
+package headstest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+func (c *core) putVideoStreaming(r *http.Request) (reply, error) {
+	streaming, err := switchQuery(r, "videoStreaming")
+	if err != nil {
+		return reply{}, err
+	}
+	if body, _ := io.ReadAll(r.Body); len(body) > 0 {
+		return reply{}, refuse(http.StatusBadRequest, "video-streaming takes no body")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.st.head(r.PathValue("headId"))
+	if err != nil {
+		return reply{}, err
+	}
+	if h.is("videoStreaming") != streaming {
+		if err := c.mayStream(h, streaming); err != nil {
+			return reply{}, err
+		}
+		c.setStreaming(h, streaming)
+	}
+	return c.undocumented(h), nil
+}
+
+// mayStream holds the conditions of a move between legacy and streaming, in
+// either direction.
+func (c *core) mayStream(h document, streaming bool) error {
+	v, ok := c.st.visuals[h.str("headVisualId")]
+	if !ok {
+		return refuse(http.StatusConflict, "the head has no visual; only a head whose visual is in mode default can change between legacy and streaming")
+	}
+	if v.mode != heads.VisualModeDefault {
+		return refuse(http.StatusConflict, "the head's visual is in mode %q; only a head whose visual is in mode default can change between legacy and streaming, so create a new head", string(v.mode))
+	}
+	if !streaming {
+		return nil
+	}
+	return c.voiceStreams(h.str("ttsProvider"), h.str("ttsVoice"))
+}
+
+// voiceStreams refuses a voice that a streaming head can't have.
+func (c *core) voiceStreams(provider, voice string) error {
+	capable := slices.ContainsFunc(c.cfg.providers, func(id string) bool { return strings.EqualFold(id, provider) })
+	if !capable {
+		return refuse(http.StatusUnprocessableEntity, "the text-to-speech provider %q is not capable of streaming; set a voice of %s first",
+			provider, strings.Join(c.cfg.providers, " or "))
+	}
+	if slices.Contains(c.cfg.mutedVoices, voice) {
+		return refuse(http.StatusUnprocessableEntity, "the voice %q does not support streaming; set another voice first", voice)
+	}
+	return nil
+}
+
+// setStreaming moves a head to the other mode. Text splitting ends with
+// streaming and does not come back by itself on the way to legacy.
+func (c *core) setStreaming(h document, streaming bool) {
+	h.set("videoStreaming", streaming)
+	if streaming {
+		h.set("splitter", false)
+	}
+	if !c.cfg.staleAddresses {
+		h.set("publicUrl", c.accessAddress(h))
+	}
+	h.touch()
+}
+
+// EnableSplitter turns on text splitting for a head, which no operation of the
+// contract does. It forces a streaming head back to legacy, whatever the mode
+// of its visual. An unknown head is an error.
+func (e *Emulator) EnableSplitter(headID string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h, ok := e.st.heads[headID]
+	if !ok {
+		return fmt.Errorf("headstest: there is no head %q", headID)
+	}
+	h.set("splitter", true)
+	h.touch()
+	if h.is("videoStreaming") {
+		e.setStreaming(h, false)
+	}
+	return nil
+}

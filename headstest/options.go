@@ -1,0 +1,180 @@
+package headstest
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Option configures an emulator.
+type Option func(*config)
+
+// config is what the options set. It is not changed after NewEmulator.
+type config struct {
+	token           string
+	seed            *uint64
+	responses       Responses
+	loopbackHTTP    bool
+	staleAddresses  bool
+	chatURL         string
+	streamURL       string
+	providers       []string
+	mutedVoices     []string
+	journalSize     int
+	backlog         int
+	deliveryClient  *http.Client
+	deliveryTimeout time.Duration
+	retrySchedule   []time.Duration
+	encoding        SignatureEncoding
+	timestampLayout string
+	toolTimeout     time.Duration
+	logger          *slog.Logger
+}
+
+func newConfig(opts []Option) config {
+	c := config{
+		chatURL:         "https://chat.example.test",
+		streamURL:       "https://stream.example.test",
+		providers:       []string{"azure", "elevenlabs"},
+		journalSize:     4096,
+		backlog:         1 << 17,
+		deliveryTimeout: 5 * time.Second,
+		retrySchedule:   []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
+		encoding:        SignatureHex,
+		timestampLayout: recordTime,
+		toolTimeout:     30 * time.Second,
+		logger:          slog.New(slog.DiscardHandler),
+	}
+	for _, o := range opts {
+		o(&c)
+	}
+	return c
+}
+
+// WithToken sets the bearer token that requests must carry. Without it, or
+// with "", the emulator makes one up.
+func WithToken(token string) Option {
+	return func(c *config) { c.token = token }
+}
+
+// WithSeed makes every id, key and token that the emulator makes up the same
+// on every run, and again after every Reset.
+func WithSeed(seed uint64) Option {
+	return func(c *config) { c.seed = &seed }
+}
+
+// Responses says what is answered where the contract shows no answer: to an
+// update, a mode switch, a change of settings, of a registration or of the
+// delivery switch, and to a removal.
+type Responses int
+
+const (
+	ResponsesEmpty  Responses = iota // 200 without a body
+	ResponsesRecord                  // the changed or removed record
+	ResponsesBool                    // true
+)
+
+// WithResponses picks the answers that the contract leaves open. A new
+// registration is always answered with an object that holds its shared key,
+// which is the whole record under ResponsesRecord.
+func WithResponses(r Responses) Option {
+	return func(c *config) { c.responses = r }
+}
+
+// WithLoopbackHTTP lets webhook and tool addresses be plain http when their
+// host is a loopback address or localhost. The service refuses them.
+func WithLoopbackHTTP() Option {
+	return func(c *config) { c.loopbackHTTP = true }
+}
+
+// WithAccessURLs sets the bases of the legacy and of the streaming access
+// addresses. The defaults are https://chat.example.test and
+// https://stream.example.test.
+func WithAccessURLs(chatURL, streamURL string) Option {
+	return func(c *config) {
+		c.chatURL = strings.TrimRight(chatURL, "/")
+		c.streamURL = strings.TrimRight(streamURL, "/")
+	}
+}
+
+// WithStaleAddresses makes a mode switch leave publicUrl as it was, so that a
+// caller has to work out the new address alone.
+func WithStaleAddresses() Option {
+	return func(c *config) { c.staleAddresses = true }
+}
+
+// WithStreamingProviders sets the providers whose voices can stream, compared
+// without case. The default is azure and elevenlabs.
+func WithStreamingProviders(ids ...string) Option {
+	return func(c *config) { c.providers = slices.Clone(ids) }
+}
+
+// WithNonStreamingVoices names voices that can't stream although their
+// provider can, by the exact ttsVoice.
+func WithNonStreamingVoices(ids ...string) Option {
+	return func(c *config) { c.mutedVoices = slices.Clone(ids) }
+}
+
+// WithJournalSize sets how many requests and how many deliveries are kept,
+// 4096 of each by default. The oldest go first, and also when the bodies of a
+// journal exceed 32 MiB.
+func WithJournalSize(n int) Option {
+	return func(c *config) { c.journalSize = max(n, 1) }
+}
+
+// WithBacklog sets how many events may wait for the receiver of one
+// registration, 131072 by default. One more is given up with ErrBacklog.
+func WithBacklog(n int) Option {
+	return func(c *config) { c.backlog = max(n, 1) }
+}
+
+// WithDeliveryClient sets the client that posts events and calls tools, so
+// that a test can trust a TLS server of its own. It is copied; redirects are
+// not followed whatever it says.
+func WithDeliveryClient(hc *http.Client) Option {
+	return func(c *config) { c.deliveryClient = hc }
+}
+
+// WithDeliveryTimeout sets how long a receiver has to answer an event, body
+// included. The default is the contract's 5 s.
+func WithDeliveryTimeout(d time.Duration) Option {
+	return func(c *config) { c.deliveryTimeout = d }
+}
+
+// WithRetrySchedule sets the waits before the repeated deliveries of an event,
+// and so their number. The default is 1 s, 2 s, 4 s; without arguments nothing
+// is repeated.
+func WithRetrySchedule(waits ...time.Duration) Option {
+	return func(c *config) { c.retrySchedule = slices.Clone(waits) }
+}
+
+// WithSignatureEncoding sets how the signature of an event is written. The
+// default is SignatureHex.
+func WithSignatureEncoding(s SignatureEncoding) Option {
+	return func(c *config) { c.encoding = s }
+}
+
+// WithTimestampLayout sets the layout, as in package time, of an event's
+// timestamp, which is in UTC. The default is ISO 8601 with milliseconds;
+// "2006-01-02 15:04:05", which has been seen too, has neither T nor zone.
+func WithTimestampLayout(layout string) Option {
+	return func(c *config) { c.timestampLayout = layout }
+}
+
+// WithToolTimeout sets how long a tool has to answer. The default is 30 s; the
+// contract gives no limit.
+func WithToolTimeout(d time.Duration) Option {
+	return func(c *config) { c.toolTimeout = d }
+}
+
+// WithLogger logs one line for every request and every delivery attempt,
+// without headers, queries and bodies. The default, and nil, is silent. The
+// handler must not call the emulator.
+func WithLogger(l *slog.Logger) Option {
+	if l == nil {
+		l = slog.New(slog.DiscardHandler)
+	}
+	return func(c *config) { c.logger = l }
+}

@@ -1,0 +1,161 @@
+package headstest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"unicode/utf8"
+)
+
+// operation answers one of the contract's requests. Its body is in memory.
+type operation func(r *http.Request) (reply, error)
+
+// ServeHTTP hands the reply to the recorder that ServeHTTP of Emulator gave
+// the mux.
+func (op operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rep, err := op(r)
+	if err != nil {
+		rep = refusalOf(err).reply()
+	}
+	w.(*recorder).reply = rep
+}
+
+// recorder takes what the mux or an operation answers.
+type recorder struct{ reply }
+
+func (r *recorder) Header() http.Header {
+	if r.header == nil {
+		r.header = http.Header{}
+	}
+	return r.header
+}
+
+func (r *recorder) WriteHeader(status int) { r.status = status }
+
+func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
+
+// reply is a whole answer.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func jsonReply(status int, body []byte) reply {
+	return reply{status, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, body}
+}
+
+// undocumented is the answer to an operation whose answer the contract doesn't
+// show. It is called under the lock, before the record can change again.
+func (c *core) undocumented(record document) reply {
+	switch c.cfg.responses {
+	case ResponsesRecord:
+		return jsonReply(http.StatusOK, record.encode())
+	case ResponsesBool:
+		return jsonReply(http.StatusOK, []byte("true"))
+	default:
+		return reply{status: http.StatusOK, header: http.Header{}}
+	}
+}
+
+// write sends the answer, or as much of it as the cut lets through.
+func (rep reply) write(w http.ResponseWriter, cut cutting) {
+	if cut == cutWhole {
+		panic(http.ErrAbortHandler)
+	}
+	for key, values := range rep.header {
+		w.Header()[key] = values
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(rep.body)))
+	w.WriteHeader(rep.status)
+	if cut == cutMiddle {
+		_, _ = w.Write(rep.body[:len(rep.body)/2])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(rep.body) // a caller that is gone needs no answer
+}
+
+// refusal is an error with the status that it is answered with.
+type refusal struct {
+	status  int
+	message string
+}
+
+func refuse(status int, format string, args ...any) *refusal {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
+
+func (r *refusal) Error() string { return r.message }
+
+func (r *refusal) reply() reply {
+	body, _ := encodeJSON(struct {
+		StatusCode int    `json:"statusCode"`
+		Message    string `json:"message"`
+		Error      string `json:"error"`
+	}{r.status, r.message, http.StatusText(r.status)}) // these types always have a JSON form
+	return jsonReply(r.status, body)
+}
+
+// refusalOf takes any other error for a fault of this package.
+func refusalOf(err error) *refusal {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return refuse(http.StatusInternalServerError, "%v", err)
+}
+
+// object reads the JSON object that the operations with a body take.
+func object(r *http.Request) (document, error) {
+	body, _ := io.ReadAll(r.Body) // in memory
+	if len(body) == 0 {
+		return nil, refuse(http.StatusBadRequest, "the body is empty; send a JSON object")
+	}
+	if mt, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mt != "application/json" {
+		return nil, refuse(http.StatusUnsupportedMediaType, "the Content-Type of the body must be application/json")
+	}
+	if !utf8.Valid(body) {
+		return nil, refuse(http.StatusBadRequest, "the body is not UTF-8")
+	}
+	var d document
+	err := json.Unmarshal(body, &d)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) || err == nil && d == nil {
+		return nil, refuse(http.StatusBadRequest, "the body is not a JSON object")
+	}
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "the body is not JSON: %v", err)
+	}
+	return d, nil
+}
+
+// switchQuery reads a required boolean of the query.
+func switchQuery(r *http.Request, name string) (bool, error) {
+	query, err := queryOf(r)
+	if err != nil {
+		return false, err
+	}
+	switch values := query[name]; {
+	case len(values) == 1 && values[0] == "true":
+		return true, nil
+	case len(values) == 1 && values[0] == "false":
+		return false, nil
+	default:
+		return false, refuse(http.StatusBadRequest, "the query must hold %s once, with the value true or false", name)
+	}
+}
+
+// queryOf refuses a query that URL.Query would read in part.
+func queryOf(r *http.Request) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "the query is malformed")
+	}
+	return query, nil
+}

@@ -1,0 +1,51 @@
+package headstest
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// Server is an emulator that listens on a loopback port chosen by the system.
+// Close it when the test ends.
+type Server struct {
+	*Emulator
+	URL   string // the base URL, without a slash at its end
+	Token string // what BearerToken returns
+
+	listener *httptest.Server
+}
+
+// NewServer starts an emulator and panics when it can't listen, as
+// httptest.NewServer does.
+func NewServer(opts ...Option) *Server {
+	e := NewEmulator(opts...)
+	l := httptest.NewServer(e)
+	return &Server{Emulator: e, URL: l.URL, Token: e.BearerToken(), listener: l}
+}
+
+// Client returns a client of this server. It panics when an option is refused.
+func (s *Server) Client(opts ...heads.Option) *heads.Client {
+	c, err := heads.New(s.URL, s.Token, opts...)
+	if err != nil {
+		panic("headstest: " + err.Error())
+	}
+	return c
+}
+
+// Close ends the deliveries and the delayed answers under way, then the
+// listener and its connections.
+func (s *Server) Close() {
+	s.Emulator.Close()
+	s.listener.Close()
+}
+
+func (s Server) text() string { return "headstest.Server at " + s.URL }
+
+// Format writes the address, whatever the verb, and never the token.
+func (s Server) Format(f fmt.State, _ rune) { writeText(f, s.text()) }
+
+// LogValue returns the address, never the token.
+func (s Server) LogValue() slog.Value { return slog.StringValue(s.text()) }

@@ -1,0 +1,197 @@
+package headstest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func mustUnmarshal(b []byte, v any) {
+	if err := json.Unmarshal(b, v); err != nil {
+		panic(err)
+	}
+}
+
+// perform does the steps, written as in "message inactive", in one session.
+func perform(s *headstest.Session, steps string) error {
+	for _, step := range strings.Fields(steps) {
+		var err error
+		switch step {
+		case "message":
+			err = s.UserMessage("hello")
+		case "inactive":
+			err = s.Inactive()
+		case "timeout":
+			err = s.Timeout()
+		case "close":
+			err = s.Close()
+		default:
+			panic(step)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+	return nil
+}
+
+func TestSessionsCauseTheContractsEvents(t *testing.T) {
+	rows := []struct {
+		steps string
+		want  []string
+	}{
+		{"message", []string{"start_conversation"}},
+		{"message message message", []string{"start_conversation"}},
+		{"inactive", []string{"inactivity_warning"}},
+		{"message inactive inactive", []string{"start_conversation", "inactivity_warning", "inactivity_warning"}},
+		{"message timeout", []string{"start_conversation", "timeout_conversation", "end_conversation"}},
+		{"close", []string{"end_conversation"}},
+		{"message inactive message close", []string{"start_conversation", "inactivity_warning", "end_conversation"}},
+	}
+	for _, row := range rows {
+		t.Run(row.steps, func(t *testing.T) {
+			play(t, &receiver{}, nil, func(s *scene) {
+				require.NoError(t, perform(s.StartSession(s.head), row.steps))
+				s.settle()
+				assert.Equal(t, row.want, s.types())
+			})
+		})
+	}
+}
+
+func TestSessionsSayWhatIsWrong(t *testing.T) {
+	rows := []struct{ name, before, step, says string }{
+		{"message after close", "close", "message", "closed"},
+		{"inactive after close", "close", "inactive", "closed"},
+		{"timeout after close", "close", "timeout", "closed"},
+		{"second close", "close", "close", "closed"},
+		{"close after timeout", "timeout", "close", "closed"},
+		{"second timeout", "timeout", "timeout", "closed"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			play(t, &receiver{}, nil, func(s *scene) {
+				session := s.StartSession(s.head)
+				require.NoError(t, perform(session, row.before))
+				s.settle()
+				before := s.types()
+				assert.ErrorContains(t, perform(session, row.step), row.says)
+				s.settle()
+				assert.Equal(t, before, s.types(), "no further event")
+			})
+		})
+	}
+}
+
+func TestSessionNeedsAHeadThatIsThere(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	asleep := e.AddHead(headstest.Head{Fields: map[string]any{"isActive": false}})
+	reset := e.StartSession(e.AddHead(headstest.Head{}))
+	for _, step := range []string{"message", "inactive", "timeout", "close"} {
+		assert.ErrorContains(t, perform(e.StartSession("nobody"), step), `no head "nobody"`)
+	}
+	for _, step := range []string{"message", "inactive", "timeout"} {
+		assert.ErrorContains(t, perform(e.StartSession(asleep), step), "not active")
+	}
+	e.Reset()
+	assert.ErrorContains(t, reset.UserMessage("x"), "reset")
+}
+
+func TestSwitchOfModeMakesTheOldAddressInaccessible(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	before := a.StartSession(id)
+	require.NoError(t, before.UserMessage("x"))
+	a.ok("PUT", streaming(id, true), "")
+	for _, step := range []string{"message", "inactive", "timeout"} {
+		assert.ErrorContains(t, perform(before, step), "no longer accessible")
+	}
+	require.NoError(t, before.Close(), "the connection closes all the same")
+	require.NoError(t, a.StartSession(id).UserMessage("x"))
+}
+
+func TestDeliveryNeedsBothSwitchesWhenTheEventOccurs(t *testing.T) {
+	for _, enabled := range []bool{false, true} {
+		for _, flags := range [][]heads.EventType{nil, {heads.EventStartConversation}, {heads.EventEndConversation}, allEvents} {
+			t.Run(fmt.Sprint(enabled, flags), func(t *testing.T) {
+				rc := &receiver{}
+				play(t, rc, nil, func(s *scene) {
+					head := s.AddHead(headstest.Head{EnableEvents: enabled})
+					_, _, err := s.AddWebhook(head, "https://other.example.test", flags...)
+					require.NoError(t, err)
+					require.NoError(t, perform(s.StartSession(head), "message inactive timeout"))
+					s.settle()
+					want := []string{}
+					for _, occurred := range []heads.EventType{"start_conversation", "inactivity_warning", "timeout_conversation", "end_conversation"} {
+						for _, flag := range flags {
+							if enabled && flag == occurred {
+								want = append(want, string(occurred))
+							}
+						}
+					}
+					assert.Equal(t, want, s.types())
+				})
+			})
+		}
+	}
+}
+
+func TestRegistrationBeforeEnablingDeliversNothingOfBefore(t *testing.T) {
+	rc := &receiver{}
+	play(t, rc, nil, func(s *scene) {
+		put := func(on bool) {
+			req, err := http.NewRequest("PUT", fmt.Sprintf("http://x/head/%s/enable-events?enableEvents=%t", s.head, on), nil)
+			require.NoError(t, err)
+			req.Header.Set("Authorization", "Bearer "+s.BearerToken())
+			resp, err := s.Transport().RoundTrip(req)
+			require.NoError(t, err)
+			require.Equal(t, 200, resp.StatusCode)
+		}
+		session := s.StartSession(s.head)
+		put(false)
+		require.NoError(t, session.UserMessage("x"))
+		put(true)
+		require.NoError(t, session.Inactive())
+		put(false)
+		require.NoError(t, session.Close())
+		s.settle()
+		assert.Equal(t, []string{"inactivity_warning"}, s.types())
+	})
+}
+
+func TestEventHoldsTheContractsFields(t *testing.T) {
+	layouts := map[string][]headstest.Option{
+		"2006-01-02T15:04:05.000Z": nil,
+		"2006-01-02 15:04:05":      {headstest.WithTimestampLayout("2006-01-02 15:04:05")},
+	}
+	for layout, opts := range layouts {
+		t.Run(layout, func(t *testing.T) {
+			play(t, &receiver{}, opts, func(s *scene) {
+				head := s.AddHead(headstest.Head{EnableEvents: true, Fields: map[string]any{"publicId": "li-1", "orgPublicId": "Org-1"}})
+				_, _, err := s.AddWebhook(head, "https://other.example.test", heads.EventStartConversation)
+				require.NoError(t, err)
+				session := s.StartSession(head)
+				occurred := time.Now()
+				require.NoError(t, session.UserMessage("x"))
+				s.settle()
+				want := fmt.Sprintf(`{"timestamp":%q,"head_id":%q,"session_id":%q,"public_head_id":"li-1","public_org_id":"Org-1","event_type":"start_conversation"}`,
+					occurred.UTC().Format(layout), head, session.ID())
+				assert.JSONEq(t, want, string(s.all()[0].body))
+				d := s.Deliveries()[0]
+				assert.Equal(t, s.all()[0].body, d.Body)
+				assert.Equal(t, heads.EventStartConversation, d.Event.Type)
+				assert.Equal(t, occurred.UTC().Format(layout), d.Event.TimestampText)
+				assert.Equal(t, []string{head, session.ID(), "li-1", "Org-1"}, []string{d.Event.HeadID, d.Event.SessionID, d.Event.PublicHeadID, d.Event.PublicOrgID})
+			})
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package headstest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+func (c *core) putSettings(r *http.Request) (reply, error) {
+	sent, err := object(r)
+	if err != nil {
+		return reply{}, err
+	}
+	settings, ok := decode(sent["conversationSettings"]).(map[string]any)
+	if !ok {
+		return reply{}, refuse(http.StatusBadRequest, "the body must hold the settings as an object under conversationSettings")
+	}
+	if err := c.checkTools(settings); err != nil {
+		return reply{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.st.head(r.PathValue("headId"))
+	if err != nil {
+		return reply{}, err
+	}
+	h["conversationSettings"] = sent["conversationSettings"]
+	h.touch()
+	return c.undocumented(h), nil
+}
+
+// checkTools refuses definitions of another shape than the contract's. Keys
+// that the contract doesn't know may hold anything.
+func (c *core) checkTools(settings map[string]any) error {
+	given, ok := settings["tools"]
+	if !ok {
+		return nil
+	}
+	tools, ok := given.([]any)
+	if !ok {
+		return refuse(http.StatusBadRequest, "conversationSettings.tools must be a list")
+	}
+	for i, t := range tools {
+		tool, _ := t.(map[string]any)
+		if problem := c.toolProblem(tool); problem != "" {
+			return refuse(http.StatusBadRequest, "conversationSettings.tools[%d] %s", i, problem)
+		}
+	}
+	return nil
+}
+
+func (c *core) toolProblem(tool map[string]any) string {
+	if name, _ := tool["name"].(string); name == "" {
+		return "needs a name"
+	}
+	if d, ok := tool["description"]; ok && !isA[string](d) {
+		return "must have a string description"
+	}
+	if target, _ := tool["url"].(string); c.checkOutbound(target) != nil {
+		return "needs a url that is an HTTPS address"
+	}
+	parameters, ok := tool["parameters"].([]any)
+	if !ok && hasKey(tool, "parameters") {
+		return "must have a list of parameters"
+	}
+	for i, p := range parameters {
+		parameter, _ := p.(map[string]any)
+		if problem := parameterProblem(parameter); problem != "" {
+			return fmt.Sprintf("parameters[%d] %s", i, problem)
+		}
+	}
+	return ""
+}
+
+func parameterProblem(p map[string]any) string {
+	for _, key := range []string{"name", "type"} {
+		if s, _ := p[key].(string); s == "" {
+			return "needs a " + key
+		}
+	}
+	if d, ok := p["description"]; ok && !isA[string](d) {
+		return "must have a string description"
+	}
+	return ""
+}
+
+func hasKey(m map[string]any, key string) bool { _, ok := m[key]; return ok }
+
+// tool is a definition as CallTool needs it.
+type tool struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+}
+
+// findTool returns the first tool of that name.
+func findTool(h document, name string) (tool, bool) {
+	var settings struct {
+		Tools []json.RawMessage `json:"tools"`
+	}
+	_ = json.Unmarshal(h["conversationSettings"], &settings) // anything else has no tools
+	for _, raw := range settings.Tools {
+		var t tool
+		if json.Unmarshal(raw, &t) == nil && t.Name == name {
+			return t, true
+		}
+	}
+	return tool{}, false
+}

@@ -1,0 +1,32 @@
+package headstest
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+)
+
+// signatureHeader is spelled out here and not taken from the client, so that
+// the two can disagree.
+const signatureHeader = "X-Signature-256"
+
+// SignatureEncoding is how the 32 bytes of a signature are written in their
+// header.
+type SignatureEncoding int
+
+const (
+	SignatureHex    SignatureEncoding = iota + 1 // lower-case hex, 64 characters
+	SignatureBase64                              // standard base64 with padding, 44 characters
+)
+
+// sign returns the HMAC-SHA256 of body under a registration's shared key.
+func sign(body []byte, sharedKey string, enc SignatureEncoding) string {
+	mac := hmac.New(sha256.New, []byte(sharedKey))
+	mac.Write(body)
+	sum := mac.Sum(nil)
+	if enc == SignatureBase64 {
+		return base64.StdEncoding.EncodeToString(sum)
+	}
+	return hex.EncodeToString(sum)
+}

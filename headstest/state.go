@@ -1,0 +1,207 @@
+package headstest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// The made-up sequences of one seed are apart, so that a token made up or
+// given leaves the ids as they are.
+const (
+	idStream    = 1
+	tokenStream = 2
+)
+
+// state is all that Reset forgets. It is used under the emulator's lock.
+type state struct {
+	ctx            context.Context // ends with Reset and Close
+	end            context.CancelFunc
+	ids            *ids
+	organisation   document
+	visuals        map[string]*visual
+	heads          map[string]document
+	webhooks       map[int64]*webhook
+	requests       journal[Request]
+	deliveries     journal[Delivery]
+	changed        chan struct{} // closed when a delivery is noted
+	faults         []*fault
+	deliveryFaults []*deliveryFault
+}
+
+func newState(ctx context.Context, cfg *config) *state {
+	st := &state{
+		ids:        newIDs(cfg.seed, idStream),
+		visuals:    map[string]*visual{},
+		heads:      map[string]document{},
+		webhooks:   map[int64]*webhook{},
+		requests:   journal[Request]{limit: cfg.journalSize},
+		deliveries: journal[Delivery]{limit: cfg.journalSize},
+		changed:    make(chan struct{}),
+	}
+	st.ctx, st.end = context.WithCancel(ctx)
+	st.organisation = newDocument(map[string]any{
+		"id": st.ids.uuid(), "createdAt": now(), "updatedAt": now(), "apiKey": st.ids.hex(16),
+		"name": "MyOrg", "publicId": st.ids.orgPublicID(), "alias": "my-org",
+		"subscriptionType": "business", "slots": 10, "streaming": true, "isActive": true,
+	})
+	return st
+}
+
+// Visual is a head visual to add. An empty ID is made up, an empty Mode is
+// default.
+type Visual struct {
+	ID       string
+	Mode     heads.VisualMode
+	HideMode bool           // the mode counts but is left out of answers
+	Fields   map[string]any // any further JSON field of answers, written over the ones that are made up
+}
+
+// Format writes id and mode, whatever the verb.
+func (v Visual) Format(f fmt.State, _ rune) { writeText(f, v.text()) }
+
+// LogValue returns id and mode.
+func (v Visual) LogValue() slog.Value { return slog.StringValue(v.text()) }
+
+func (v Visual) text() string { return fmt.Sprintf("headstest.Visual %q %q", v.ID, string(v.Mode)) }
+
+// Head is a head to add. What is left empty is made up: the id, a visual in
+// default mode, a name, a voice of the provider azure, the mode ttt.
+type Head struct {
+	ID, HeadVisualID, Name, TTSProvider, TTSVoice string
+	OperationMode                                 heads.OperationMode
+	VideoStreaming, EnableEvents                  bool
+	Fields                                        map[string]any // any further JSON field, written over the ones that are made up
+}
+
+// Format writes id and name, whatever the verb.
+func (h Head) Format(f fmt.State, _ rune) { writeText(f, h.text()) }
+
+// LogValue returns id and name.
+func (h Head) LogValue() slog.Value { return slog.StringValue(h.text()) }
+
+func (h Head) text() string { return fmt.Sprintf("headstest.Head %q %q", h.ID, h.Name) }
+
+// AddVisual adds a visual, or replaces the one with that id, and returns the
+// id. It panics when a value of Fields has no JSON form.
+func (e *Emulator) AddVisual(v Visual) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.st.addVisual(v)
+}
+
+func (st *state) addVisual(v Visual) string {
+	if v.ID == "" {
+		v.ID = st.ids.uuid()
+	}
+	if v.Mode == "" {
+		v.Mode = heads.VisualModeDefault
+	}
+	shown := newDocument(map[string]any{
+		"id": v.ID, "createdAt": now(), "updatedAt": now(), "name": "Visual", "mode": v.Mode,
+	})
+	if v.HideMode {
+		delete(shown, "mode")
+	}
+	maps.Copy(shown, newDocument(v.Fields))
+	st.visuals[v.ID] = &visual{mode: v.Mode, shown: shown}
+	return v.ID
+}
+
+// AddHead adds a head, or replaces the one with that id, and returns the id. A
+// HeadVisualID that is not known yet becomes a visual in default mode. It
+// panics when a value of Fields has no JSON form.
+func (e *Emulator) AddHead(h Head) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if h.ID == "" {
+		h.ID = e.st.ids.uuid()
+	}
+	if _, known := e.st.visuals[h.HeadVisualID]; !known {
+		h.HeadVisualID = e.st.addVisual(Visual{ID: h.HeadVisualID})
+	}
+	e.st.heads[h.ID] = e.newHead(h)
+	return h.ID
+}
+
+// Heads returns the ids of all heads, in the order of the ids.
+func (e *Emulator) Heads() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Sorted(maps.Keys(e.st.heads))
+}
+
+// newHead fills in every documented field.
+func (c *core) newHead(h Head) document {
+	ids, org := c.st.ids, c.st.organisation
+	d := newDocument(map[string]any{
+		"id": h.ID, "name": or(h.Name, "Ada"), "alias": "ada", "language": "en-US", "languageSpeechRecognition": "en-US",
+		"ttsProvider": or(h.TTSProvider, "azure"), "ttsVoice": or(h.TTSVoice, "en-US-plain"),
+		"operationMode": or(h.OperationMode, heads.OperationModeTTT), "ocProvider": "playground",
+		"promptConfig": map[string]any{"id": ids.uuid(), "system_prompt": "You are a friendly guide."},
+		"greetings":    "Hello, how can I help you?", "voiceflowApiKey": nil, "isRandomSuggestions": false,
+		"phrases": []string{}, "suggestions": []string{"What can you do?"}, "customWords": map[string]string{},
+		"fileUrl": nil, "pluginOperationalModeConfig": nil, "semanticThreshold": 0.75,
+		"videoStreaming": h.VideoStreaming, "enableEvents": h.EnableEvents,
+		"conversationSettings": map[string]any{"tools": []any{}},
+
+		"createdAt": now(), "updatedAt": now(), "publicId": ids.headPublicID(), "orgId": org["id"], "orgPublicId": org["publicId"],
+		"headVisualId": h.HeadVisualID, "isActive": true, "documentJsonDto": nil, "documentUrl": "https://files.example.test/document.pdf",
+		"encodedPath": "heads/" + h.ID, "iconConfig": map[string]any{"color": "#336699"}, "videoCache": nil,
+		"allowedOrigins": []string{"https://www.example.test"}, "allowedIframeOrigins": []string{},
+		"expirationSeconds": 3600, "ttsStream": false, "headVisualVideoUrl": "https://files.example.test/visual.mp4",
+		"posterVideoImage": "https://files.example.test/poster.png", "ttsDisplayName": "Plain",
+		"organisation": org.encode(),
+	})
+	given := newDocument(h.Fields)
+	delete(given, "id") // Head.ID is the one way to choose it
+	maps.Copy(d, given)
+	if given["splitter"] == nil {
+		d.set("splitter", !d.is("videoStreaming"))
+	}
+	if given["publicUrl"] == nil {
+		d.set("publicUrl", c.accessAddress(d))
+	}
+	return d
+}
+
+// accessAddress is the public address of a head in the form of its mode. It
+// keeps the head's key; a head without one gets one.
+func (c *core) accessAddress(h document) string {
+	base := c.cfg.chatURL
+	if h.is("videoStreaming") {
+		base = c.cfg.streamURL
+	}
+	key := ""
+	if u, err := url.Parse(h.str("publicUrl")); err == nil {
+		key = u.Query().Get("api_key")
+	}
+	if key == "" {
+		key = c.st.ids.hex(16)
+	}
+	return base + "/" + url.PathEscape(h.str("orgPublicId")) + "/" + url.PathEscape(h.str("publicId")) +
+		"?" + url.Values{"api_key": {key}}.Encode()
+}
+
+func or[T comparable](given, otherwise T) T {
+	var none T
+	if given == none {
+		return otherwise
+	}
+	return given
+}
+
+// head finds a head for a request.
+func (st *state) head(id string) (document, error) {
+	h, ok := st.heads[id]
+	if !ok {
+		return nil, refuse(http.StatusNotFound, "there is no head %q", id)
+	}
+	return h, nil
+}

@@ -1,0 +1,166 @@
+package headstest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// maxToolReply bounds a tool's reply.
+const maxToolReply = 1 << 20
+
+// metadataKey is the one key of a tool call that is not an argument.
+const metadataKey = "session_metadata"
+
+// ToolCall is one call of a tool. Problem says what was wrong with the reply;
+// the service would then have no Message to go on with. Printing a ToolCall
+// shows status and problem alone.
+type ToolCall struct {
+	URL     string
+	Body    []byte // as sent
+	Status  int    // 0 when no reply came
+	Message string
+	Problem string // "" for a reply as the contract has it
+}
+
+func (t ToolCall) text() string {
+	return fmt.Sprintf("headstest.ToolCall: status %d, problem %q", t.Status, t.Problem)
+}
+
+// Format writes status and problem, whatever the verb.
+func (t ToolCall) Format(f fmt.State, _ rune) { writeText(f, t.text()) }
+
+// LogValue returns status and problem.
+func (t ToolCall) LogValue() slog.Value { return slog.StringValue(t.text()) }
+
+// CallTool calls a tool as the service does when the model decides so, in a
+// session of its own: the arguments as top-level keys, and session_metadata.
+// What the tool replies never is an error of CallTool, which has one when
+// nothing could be sent: the head is unknown, not active or not in mode oc,
+// the tool is not configured or its address not allowed, an argument has no
+// JSON form or the name session_metadata, or the context has ended.
+func (e *Emulator) CallTool(ctx context.Context, headID, tool string, args map[string]any) (*ToolCall, error) {
+	return e.StartSession(headID).CallTool(ctx, tool, args)
+}
+
+// CallTool is CallTool of Emulator within this session.
+func (s *Session) CallTool(ctx context.Context, tool string, args map[string]any) (*ToolCall, error) {
+	t, metadata, err := s.prepareTool(tool)
+	if err != nil {
+		return nil, err
+	}
+	body, err := toolBody(args, metadata)
+	if err != nil {
+		return nil, err
+	}
+	call := &ToolCall{URL: t.URL, Body: body}
+	reply, header, err := s.core.postTool(ctx, call)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return nil, fmt.Errorf("headstest: the call of %q was given up: %w", tool, cause)
+	}
+	if err != nil {
+		call.Problem = "no whole reply: " + err.Error()
+		return call, nil
+	}
+	call.Message, call.Problem = readReply(call.Status, header, reply)
+	return call, nil
+}
+
+// prepareTool looks up all that a call needs of the emulator's state.
+func (s *Session) prepareTool(name string) (tool, document, error) {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	h, err := s.accessible()
+	if err != nil {
+		return tool{}, nil, err
+	}
+	if mode := h.str("operationMode"); mode != string(heads.OperationModeOC) {
+		return tool{}, nil, fmt.Errorf("headstest: the head is in operation mode %q; only a head in mode %q calls tools", mode, string(heads.OperationModeOC))
+	}
+	t, ok := findTool(h, name)
+	if !ok {
+		return tool{}, nil, fmt.Errorf("headstest: the head has no tool %q", name)
+	}
+	if err := s.core.checkOutbound(t.URL); err != nil {
+		return tool{}, nil, fmt.Errorf("headstest: the address of tool %q %w", name, err)
+	}
+	return t, s.metadata(h), nil
+}
+
+func (s *Session) metadata(h document) document {
+	return newDocument(map[string]any{
+		"session_id": s.id, "user_id": s.userID, "username": "guest",
+		"head_id": s.headID, "org_id": h.str("orgId"), "public_head_id": h.str("publicId"), "public_org_id": h.str("orgPublicId"),
+		"timestamp":        time.Now().UTC().Format(s.core.cfg.timestampLayout),
+		"request_metadata": map[string]any{"origin": "https://www.example.test", "user_agent": "headstest"},
+	})
+}
+
+// toolBody is flat: the arguments beside the metadata.
+func toolBody(args map[string]any, metadata document) ([]byte, error) {
+	body := document{metadataKey: metadata.encode()}
+	for name, value := range args {
+		if name == metadataKey {
+			return nil, errors.New("headstest: an argument can't be named " + metadataKey)
+		}
+		raw, err := encodeJSON(value)
+		if err != nil {
+			return nil, fmt.Errorf("headstest: argument %q has no JSON form: %w", name, err)
+		}
+		body[name] = raw
+	}
+	return body.encode(), nil
+}
+
+// postTool sends the call and sets its status.
+func (c *core) postTool(ctx context.Context, call *ToolCall) (reply []byte, header http.Header, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.toolTimeout)
+	defer cancel()
+	defer context.AfterFunc(c.lifetime, cancel)()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, call.URL, bytes.NewReader(call.Body))
+	if err != nil {
+		return nil, nil, withoutURL(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "headstest")
+	resp, reply, err := c.exchange(req, maxToolReply+1)
+	if resp != nil {
+		call.Status, header = resp.StatusCode, resp.Header
+	}
+	return reply, header, err
+}
+
+// readReply holds what the contract says of a reply: status 200, JSON, an
+// object with a string message.
+func readReply(status int, header http.Header, reply []byte) (message, problem string) {
+	if status != http.StatusOK {
+		return "", fmt.Sprintf("the status is %d; it must be 200", status)
+	}
+	if mt, _, err := mime.ParseMediaType(header.Get("Content-Type")); err != nil || mt != "application/json" {
+		return "", fmt.Sprintf("the content type is %q; it must be application/json", header.Get("Content-Type"))
+	}
+	if len(reply) > maxToolReply {
+		return "", fmt.Sprintf("the body is larger than %d bytes", maxToolReply)
+	}
+	var d document
+	if err := json.Unmarshal(reply, &d); err != nil || d == nil {
+		return "", "the body is not a JSON object"
+	}
+	raw, ok := d["message"]
+	if !ok {
+		return "", "the body has no message"
+	}
+	message, ok = decode(raw).(string)
+	if !ok {
+		return "", "the message is not a string"
+	}
+	return message, ""
+}

@@ -1,0 +1,229 @@
+package headstest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// withTool adds a head in mode oc with one tool at an address.
+func withTool(e *headstest.Emulator, url string) string {
+	return e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{
+		"publicId": "li-1", "orgPublicId": "Org-1", "orgId": "org",
+		"conversationSettings": map[string]any{"tools": []any{"odd", map[string]any{"name": "weather", "url": url}}},
+	}})
+}
+
+func TestToolCallIsFlatWithMetadata(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_, _ = w.Write([]byte(`{"message":"Sunny, 20 °C","Message":"not this one","more":1}`))
+	}))
+	defer srv.Close()
+	a := newAPI(t, headstest.WithDeliveryClient(srv.Client()))
+	id := withTool(a.Emulator, srv.URL+"/weather")
+	session := a.StartSession(id)
+	call, err := session.CallTool(t.Context(), "weather", map[string]any{"city": "Kyiv", "days": 3, "nested": map[string]any{"a": []int{1}}})
+	require.NoError(t, err)
+	assert.Equal(t, "Sunny, 20 °C", call.Message)
+	assert.Empty(t, call.Problem)
+	assert.Equal(t, 200, call.Status)
+	assert.Equal(t, srv.URL+"/weather", call.URL)
+	assert.Equal(t, body, call.Body)
+	assert.Equal(t, "POST", got.Method)
+	assert.Equal(t, "application/json", got.Header.Get("Content-Type"))
+	assert.Empty(t, got.Header.Get("Authorization"))
+
+	sent := object(t, string(body))
+	metadata := sent["session_metadata"].(map[string]any)
+	delete(sent, "session_metadata")
+	assert.Equal(t, map[string]any{"city": "Kyiv", "days": 3.0, "nested": map[string]any{"a": []any{1.0}}}, sent)
+	for key, want := range map[string]any{
+		"session_id": session.ID(), "head_id": id, "org_id": "org", "public_head_id": "li-1", "public_org_id": "Org-1",
+	} {
+		assert.Equal(t, want, metadata[key], key)
+	}
+	for _, key := range []string{"user_id", "username", "timestamp"} {
+		assert.NotEmpty(t, metadata[key], key)
+	}
+	assert.IsType(t, map[string]any{}, metadata["request_metadata"])
+}
+
+func TestReplyOfAToolIsChecked(t *testing.T) {
+	rows := []struct {
+		name, contentType, body string
+		status                  int
+		message, problem        string
+	}{
+		{"good", "application/json", `{"message":"Hi"}`, 200, "Hi", ""},
+		{"empty message", "application/json", `{"message":""}`, 200, "", ""},
+		{"created", "application/json", `{"message":"Hi"}`, 201, "", "status is 201"},
+		{"error", "application/json", `{"message":"Hi"}`, 500, "", "status is 500"},
+		{"redirect", "application/json", `{"message":"Hi"}`, 302, "", "status is 302"},
+		{"text", "text/plain", `{"message":"Hi"}`, 200, "", `"text/plain"`},
+		{"no type", "", `{"message":"Hi"}`, 200, "", "content type"},
+		{"not JSON", "application/json", `Hi`, 200, "", "not a JSON object"},
+		{"empty", "application/json", ``, 200, "", "not a JSON object"},
+		{"list", "application/json", `[{"message":"Hi"}]`, 200, "", "not a JSON object"},
+		{"null", "application/json", `null`, 200, "", "not a JSON object"},
+		{"result instead", "application/json", `{"result":"Hi"}`, 200, "", "no message"},
+		{"other case", "application/json", `{"Message":"Hi"}`, 200, "", "no message"},
+		{"number", "application/json", `{"message":5}`, 200, "", "not a string"},
+		{"null message", "application/json", `{"message":null}`, 200, "", "not a string"},
+		{"too large", "application/json", `{"message":"` + strings.Repeat("x", 1<<20) + `"}`, 200, "", "larger"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			calls := 0
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				calls++
+				w.Header()["Content-Type"] = []string{row.contentType}
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(row.status)
+				_, _ = w.Write([]byte(row.body))
+			}))
+			defer srv.Close()
+			a := newAPI(t, headstest.WithLoopbackHTTP())
+			call, err := a.CallTool(t.Context(), withTool(a.Emulator, srv.URL), "weather", nil)
+			require.NoError(t, err)
+			assert.Equal(t, row.status, call.Status)
+			assert.Equal(t, row.message, call.Message)
+			if row.problem == "" {
+				assert.Empty(t, call.Problem)
+			} else {
+				assert.Contains(t, call.Problem, row.problem)
+			}
+			assert.Equal(t, 1, calls)
+		})
+	}
+}
+
+func TestToolWithoutAReplyIsAProblem(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }))
+	defer srv.Close()
+	a := newAPI(t, headstest.WithLoopbackHTTP())
+	call, err := a.CallTool(t.Context(), withTool(a.Emulator, srv.URL+"/canary"), "weather", nil)
+	require.NoError(t, err)
+	assert.Zero(t, call.Status)
+	assert.Contains(t, call.Problem, "no whole reply")
+	assert.NotContains(t, call.Problem, "canary", "a tool's path may hold a secret")
+}
+
+func TestToolHasALimitedTime(t *testing.T) {
+	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	})
+	for _, limit := range []time.Duration{0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := []headstest.Option{headstest.WithDeliveryClient(&http.Client{Transport: silent})}
+			want := 30 * time.Second
+			if limit != 0 {
+				opts, want = append(opts, headstest.WithToolTimeout(limit)), limit
+			}
+			e := headstest.NewEmulator(opts...)
+			defer e.Close()
+			start := time.Now()
+			call, err := e.CallTool(t.Context(), withTool(e, "https://tools.example.test"), "weather", nil)
+			require.NoError(t, err)
+			assert.Contains(t, call.Problem, "deadline")
+			assert.Equal(t, want, time.Since(start))
+		})
+	}
+}
+
+func TestToolCallEndsWithItsContextAndTheEmulator(t *testing.T) {
+	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		e := headstest.NewEmulator(headstest.WithDeliveryClient(&http.Client{Transport: silent}))
+		id := withTool(e, "https://tools.example.test")
+		why := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(why) })
+		_, err := e.CallTool(ctx, id, "weather", nil)
+		assert.ErrorIs(t, err, why)
+		time.AfterFunc(time.Second, e.Close)
+		call, err := e.CallTool(t.Context(), id, "weather", nil)
+		require.NoError(t, err)
+		assert.Contains(t, call.Problem, "canceled")
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestToolIsNotCalled(t *testing.T) {
+	e := headstest.NewEmulator(headstest.WithDeliveryClient(&http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		assert.Fail(t, "nothing may be sent")
+		return nil, errors.New("sent")
+	})}))
+	defer e.Close()
+	good := withTool(e, "https://tools.example.test")
+	closed := e.StartSession(good)
+	require.NoError(t, closed.Close())
+	rows := []struct {
+		name, head, tool string
+		args             map[string]any
+		says             string
+	}{
+		{"unknown head", "nobody", "weather", nil, "no head"},
+		{"mode ttt", e.AddHead(headstest.Head{}), "weather", nil, `mode "ttt"`},
+		{"unknown tool", good, "Weather", nil, `no tool "Weather"`},
+		{"no settings", e.AddHead(headstest.Head{OperationMode: "oc", Fields: map[string]any{"conversationSettings": nil}}), "weather", nil, "no tool"},
+		{"plain http", withTool(e, "http://127.0.0.1:1/"), "weather", nil, "HTTPS"},
+		{"no address", withTool(e, ""), "weather", nil, "HTTPS"},
+		{"reserved name", good, "weather", map[string]any{"session_metadata": 1}, "session_metadata"},
+		{"no JSON form", good, "weather", map[string]any{"f": func() {}}, `argument "f"`},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := e.CallTool(t.Context(), row.head, row.tool, row.args)
+			assert.ErrorContains(t, err, row.says)
+		})
+	}
+	_, err := closed.CallTool(t.Context(), "weather", nil)
+	assert.ErrorContains(t, err, "closed")
+}
+
+func TestToolArgumentsKeepTheirValues(t *testing.T) {
+	var got map[string]json.RawMessage
+	e := headstest.NewEmulator(headstest.WithDeliveryClient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(r.Body)
+		mustUnmarshal(body, &got)
+		return status(200), err
+	})}))
+	defer e.Close()
+	values := map[string]string{"a": `"<&>"`, "b": `12345678901234567890`, "c": `null`, "d": `[1.0,"x"]`}
+	args := map[string]any{}
+	for name, raw := range values {
+		args[name] = json.RawMessage(raw)
+	}
+	_, err := e.CallTool(t.Context(), withTool(e, "https://tools.example.test"), "weather", args)
+	require.NoError(t, err)
+	for name, raw := range values {
+		assert.Equal(t, raw, string(got[name]))
+	}
+}

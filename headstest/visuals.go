@@ -1,0 +1,25 @@
+package headstest
+
+import (
+	"net/http"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// visual keeps its mode apart from its document, since a test may hide the
+// mode or rename it.
+type visual struct {
+	mode  heads.VisualMode
+	shown document
+}
+
+func (c *core) getVisual(r *http.Request) (reply, error) {
+	id := r.PathValue("headVisualId")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.st.visuals[id]
+	if !ok {
+		return reply{}, refuse(http.StatusNotFound, "there is no head visual %q", id)
+	}
+	return jsonReply(http.StatusOK, v.shown.encode()), nil
+}

@@ -1,0 +1,169 @@
+package headstest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func (a *api) list(headID string) []map[string]any {
+	a.t.Helper()
+	var list []map[string]any
+	require.NoError(a.t, json.Unmarshal([]byte(a.ok("GET", "/head-events?headId="+headID, "").body), &list))
+	return list
+}
+
+func TestRegistrationShowsItsRecord(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	assert.Equal(t, "[]", a.ok("GET", "/head-events?headId="+id, "").body)
+	created := a.ok("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"https://hook.example.test/x","endConversation":true}`)
+	assert.Equal(t, 201, created.status)
+	key := object(t, created.body)["sharedKey"]
+	require.NotEmpty(t, key)
+	assert.Len(t, object(t, created.body), 1)
+
+	got := object(t, a.ok("GET", "/head-events/1", "").body)
+	assert.NotEmpty(t, got["createdAt"])
+	assert.NotEmpty(t, got["updatedAt"])
+	delete(got, "createdAt")
+	delete(got, "updatedAt")
+	assert.Equal(t, map[string]any{
+		"id": 1.0, "orgId": a.head(id)["orgId"], "headId": id, "webhookUrl": "https://hook.example.test/x", "sharedKey": key,
+		"startConversation": false, "endConversation": true, "timeoutConversation": false, "inactivityWarning": false,
+	}, got, "flags that are left out are off")
+	assert.Equal(t, object(t, a.ok("GET", "/head-events/1", "").body), a.list(id)[0])
+}
+
+func TestSecondRegistrationIsAdded(t *testing.T) {
+	a := newAPI(t)
+	id, other := a.AddHead(headstest.Head{}), a.AddHead(headstest.Head{})
+	body := `{"headId":"` + id + `","webhookUrl":"https://hook.example.test"}`
+	first, firstKey := a.register(body)
+	second, secondKey := a.register(body)
+	a.register(`{"headId":"` + other + `","webhookUrl":"https://hook.example.test"}`)
+	assert.NotEqual(t, first, second)
+	assert.NotEqual(t, firstKey, secondKey)
+	for range 20 {
+		a.register(body)
+	}
+	list := a.list(id)
+	require.Len(t, list, 22)
+	for i := range list[1:] {
+		assert.Less(t, list[i]["id"], list[i+1]["id"], "oldest first")
+	}
+}
+
+func TestRegistrationIsRefused(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	rows := []struct{ name, body, says string }{
+		{"no head", `{"webhookUrl":"https://hook.example.test"}`, "headId is missing"},
+		{"no address", `{"headId":"` + id + `"}`, "webhookUrl is missing"},
+		{"head null", `{"headId":null,"webhookUrl":"https://hook.example.test"}`, "headId"},
+		{"head number", `{"headId":1,"webhookUrl":"https://hook.example.test"}`, "headId"},
+		{"address null", `{"headId":"` + id + `","webhookUrl":null}`, "webhookUrl"},
+		{"address number", `{"headId":"` + id + `","webhookUrl":1}`, "webhookUrl"},
+		{"address relative", `{"headId":"` + id + `","webhookUrl":"/x"}`, "absolute"},
+		{"http", `{"headId":"` + id + `","webhookUrl":"http://hook.example.test"}`, "must use HTTPS"},
+		{"http on loopback", `{"headId":"` + id + `","webhookUrl":"http://127.0.0.1:1"}`, "must use HTTPS"},
+		{"other scheme", `{"headId":"` + id + `","webhookUrl":"ftp://hook.example.test"}`, "must use HTTPS"},
+		{"flag text", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test","endConversation":"true"}`, "endConversation"},
+		{"flag null", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test","inactivityWarning":null}`, "inactivityWarning"},
+		{"flag number", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test","timeoutConversation":1}`, "timeoutConversation"},
+		{"flag list", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test","startConversation":[]}`, "startConversation"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) { a.do("POST", "/head-events", row.body).refused(t, 400, row.says) })
+	}
+	assert.Empty(t, a.list(id))
+}
+
+func TestPlainHTTPIsForLoopbackOnly(t *testing.T) {
+	a := newAPI(t, headstest.WithLoopbackHTTP())
+	id := a.AddHead(headstest.Head{})
+	for _, host := range []string{"127.0.0.1:80", "127.1.2.3", "[::1]:5", "localhost:5"} {
+		a.ok("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"http://`+host+`/x"}`)
+	}
+	for _, host := range []string{"hook.example.test", "10.0.0.1", "localhost.example.test", "127.0.0.1.example.test"} {
+		a.do("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"http://`+host+`/x"}`).refused(t, 400, "HTTPS")
+	}
+}
+
+func TestListNeedsAHead(t *testing.T) {
+	a := newAPI(t)
+	for _, query := range []string{"", "?headId=", "?headid=x", "?headId=a&headId=b", "?headId=%zz"} {
+		a.do("GET", "/head-events"+query, "").refused(t, 400, "query")
+	}
+}
+
+func TestPatchMerges(t *testing.T) {
+	a := newAPI(t)
+	id, other := a.AddHead(headstest.Head{}), a.AddHead(headstest.Head{})
+	hook, key := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x","endConversation":true,"inactivityWarning":true}`)
+	path := fmt.Sprint("/head-events/", hook)
+	rows := []struct {
+		name, body, field string
+		want              any
+	}{
+		{"flag on", `{"startConversation":true}`, "startConversation", true},
+		{"flag off", `{"endConversation":false}`, "endConversation", false},
+		{"address", `{"webhookUrl":"https://hook.example.test/y"}`, "webhookUrl", "https://hook.example.test/y"},
+		{"head", `{"headId":"` + other + `"}`, "headId", other},
+		{"what is read-only", `{"id":99,"sharedKey":"mine","orgId":"x","timeoutConversation":true}`, "timeoutConversation", true},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			before := object(t, a.ok("GET", path, "").body)
+			a.ok("PATCH", path, row.body)
+			after := object(t, a.ok("GET", path, "").body)
+			before[row.field], before["updatedAt"] = row.want, after["updatedAt"]
+			assert.Equal(t, before, after)
+			assert.Equal(t, key, after["sharedKey"])
+		})
+	}
+	assert.Empty(t, a.list(id))
+	assert.Len(t, a.list(other), 1)
+}
+
+func TestPatchIsRefused(t *testing.T) {
+	a := newAPI(t)
+	hook, _ := a.register(`{"headId":"` + a.AddHead(headstest.Head{}) + `","webhookUrl":"https://hook.example.test/x"}`)
+	path := fmt.Sprint("/head-events/", hook)
+	before := a.ok("GET", path, "").body
+	a.do("PATCH", path, `{}`).refused(t, 400, "no field")
+	a.do("PATCH", path, `{"endConversation":true,"webhookUrl":"http://hook.example.test"}`).refused(t, 400, "HTTPS")
+	a.do("PATCH", path, `{"webhookUrl":"https://y.example.test","endConversation":"x"}`).refused(t, 400, "endConversation")
+	a.do("PATCH", path, `{"endConversation":true,"headId":"nobody"}`).refused(t, 404, "no head")
+	assert.Equal(t, before, a.ok("GET", path, "").body, "a refused change changes nothing")
+}
+
+func TestDeletedRegistrationIsGone(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
+	path := fmt.Sprint("/head-events/", hook)
+	a.ok("DELETE", path, "")
+	for _, path := range []string{path, "/head-events/99", "/head-events/0", "/head-events/-1", "/head-events/x", "/head-events/99999999999999999999"} {
+		a.do("GET", path, "").refused(t, 404, "no webhook")
+		a.do("PATCH", path, `{"endConversation":true}`).refused(t, 404, "no webhook")
+		a.do("DELETE", path, "").refused(t, 404, "no webhook")
+	}
+	again, _ := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
+	assert.NotEqual(t, hook, again)
+}
+
+func TestDeliverySwitchKeepsTheRegistrations(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
+	for _, on := range []bool{true, true, false, false} {
+		a.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", id, on), "")
+		assert.Equal(t, on, a.head(id)["enableEvents"])
+		assert.Len(t, a.list(id), 1)
+	}
+}

@@ -1,0 +1,82 @@
+package heads
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+)
+
+// HeadVisualsService reads head visuals.
+type HeadVisualsService struct{ service }
+
+// VisualMode is the mode of a head visual. The service knows more values than
+// the constants; only a head whose visual is in mode default can stream.
+type VisualMode string
+
+// The visual modes that the contract names. VisualModeTwoLoops is the one of
+// expressive heads.
+const (
+	VisualModeDefault  VisualMode = "default"
+	VisualModeTwoLoops VisualMode = "two_loops"
+)
+
+// HeadVisual is the look of a head. The contract gives its mode without the
+// name of the field: Mode is read from "mode", and is "" when the answer has
+// no such text. All other fields are in Raw.
+type HeadVisual struct {
+	ID   string          `json:"id"`
+	Mode VisualMode      `json:"mode"`
+	Raw  json.RawMessage `json:"-"` // the document as received
+}
+
+var opHeadVisualsGet = newOperation("HeadVisuals.Get", http.MethodGet, "/head_visual/{headVisualId}")
+
+// Get reads a head visual.
+//
+// GET /head_visual/{headVisualId}. The id is a head's HeadVisualID; an empty
+// one, "." and ".." are refused with an InvalidError.
+func (s *HeadVisualsService) Get(ctx context.Context, visualID string) (*HeadVisual, error) {
+	if err := checkPathID(opHeadVisualsGet.name, "head visual id", visualID); err != nil {
+		return nil, err
+	}
+	visual, err := do[HeadVisual](ctx, s.c, opHeadVisualsGet, request{param: visualID})
+	if err != nil {
+		return nil, err
+	}
+	if visual.ID == "" {
+		visual.ID = visualID
+	}
+	return visual, nil
+}
+
+// ForHead reads a head and then its visual.
+//
+// GET /head/{id}, GET /head_visual/{headVisualId}. A head without a visual
+// gives an InvalidError.
+func (s *HeadVisualsService) ForHead(ctx context.Context, headID string) (*HeadVisual, error) {
+	head, err := s.c.Heads.Get(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	if head.HeadVisualID == "" {
+		return nil, invalid("HeadVisuals.ForHead", "headVisualId", "head %s has no visual that can be read", headID)
+	}
+	return s.Get(ctx, head.HeadVisualID)
+}
+
+// Format shows id and mode.
+func (v HeadVisual) Format(f fmt.State, _ rune) { writeText(f, v.describe()) }
+
+// LogValue shows id and mode.
+func (v HeadVisual) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", v.ID), slog.String("mode", string(v.Mode)))
+}
+
+func (v HeadVisual) describe() string { return fmt.Sprintf("heads.HeadVisual{%s %s}", v.ID, v.Mode) }
+
+func (v *HeadVisual) keepRaw(document []byte) { v.Raw = document }
+
+// untyped is every field, since the contract gives the type of none.
+func (v *HeadVisual) untyped(path string) bool { return path != "" }

@@ -1,0 +1,93 @@
+package heads
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestHeadVisualReadsTheModeWhereItIsText(t *testing.T) {
+	tests := []struct {
+		name, answer string
+		id           string
+		mode         VisualMode
+	}{
+		{"default", `{"id":"v-1","mode":"default"}`, "v-1", VisualModeDefault},
+		{"two loops", `{"id":"v-1","mode":"two_loops"}`, "v-1", VisualModeTwoLoops},
+		{"another mode", `{"id":"v-1","mode":"two_loops_streaming"}`, "v-1", "two_loops_streaming"},
+		{"no mode", `{"id":"v-1"}`, "v-1", ""},
+		{"a mode of null", `{"id":"v-1","mode":null}`, "v-1", ""},
+		{"a mode of another type", `{"id":"v-1","mode":{"name":"default"}}`, "v-1", ""},
+		{"no id", `{"mode":"default"}`, "asked-for", VisualModeDefault},
+		{"an id of another type", `{"id":17,"mode":"default"}`, "asked-for", VisualModeDefault},
+		{"both of another type", `{"id":17,"mode":["default"]}`, "asked-for", ""},
+		{"nothing", `{}`, "asked-for", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			service := newFakeService(t, map[string]string{"GET /head_visual/asked-for": tt.answer})
+			visual, err := service.HeadVisuals.Get(t.Context(), "asked-for")
+			require.NoError(t, err)
+			assert.Equal(t, tt.id, visual.ID)
+			assert.Equal(t, tt.mode, visual.Mode)
+			assert.Equal(t, tt.answer, string(visual.Raw))
+		})
+	}
+}
+
+func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
+	service := newFakeService(t, nil)
+	for _, id := range []string{"", " ", "\t\n", ".", ".."} {
+		_, err := service.HeadVisuals.Get(t.Context(), id)
+		assert.Equal(t, []string{"head visual id"}, invalidFields(t, err), "%q", id)
+	}
+	assert.Empty(t, service.requests())
+}
+
+func TestForHeadReadsTheVisualOfTheHead(t *testing.T) {
+	service := newFakeService(t, map[string]string{
+		"GET /head/" + guideID:                                  readFile(t, "head_full.json"),
+		"GET /head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f": `{"mode":"two_loops"}`,
+	})
+	visual, err := service.HeadVisuals.ForHead(t.Context(), guideID)
+	require.NoError(t, err)
+	assert.Equal(t, VisualModeTwoLoops, visual.Mode)
+	assert.Equal(t, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f", visual.ID)
+	assert.Equal(t, []string{"GET /head/" + guideID, "GET /head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f"}, service.routes())
+}
+
+func TestForHeadRefusesAHeadWithoutAVisual(t *testing.T) {
+	for name, document := range map[string]string{
+		"absent":          `{"id":"` + guideID + `"}`,
+		"null":            `{"id":"` + guideID + `","headVisualId":null}`,
+		"of another type": `{"id":"` + guideID + `","headVisualId":{"id":"v"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := newFakeService(t, answering(document))
+			_, err := service.HeadVisuals.ForHead(t.Context(), guideID)
+			assert.Equal(t, []string{"headVisualId"}, invalidFields(t, err))
+			assert.ErrorContains(t, err, guideID)
+			assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+		})
+	}
+}
+
+func TestForHeadReturnsTheErrorsOfBothReads(t *testing.T) {
+	_, err := newFakeService(t, nil).HeadVisuals.ForHead(t.Context(), guideID)
+	var refused *Error
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "Heads.Get", refused.Operation)
+
+	_, err = newFakeService(t, answering(readFile(t, "head_full.json"))).HeadVisuals.ForHead(t.Context(), guideID)
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "HeadVisuals.Get", refused.Operation)
+}
+
+func TestPrintingAHeadVisualShowsNoDocument(t *testing.T) {
+	service := newFakeService(t, map[string]string{"GET /head_visual/v": `{"mode":"default","note":"canary"}`})
+	visual, err := service.HeadVisuals.Get(t.Context(), "v")
+	require.NoError(t, err)
+	assertHides(t, *visual, "canary")
+	assertHides(t, visual, "canary")
+}

@@ -1,0 +1,277 @@
+package heads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Option configures a Client. New reports the faults of all options together.
+type Option func(*config) error
+
+// config is what the options set; nothing else configures a client.
+type config struct {
+	httpClient        *http.Client
+	tokenSource       TokenSource
+	retry             RetryPolicy
+	attemptTimeout    time.Duration // 0 when not given
+	logger            *slog.Logger
+	observer          func(context.Context, Attempt)
+	userAgent         string
+	chatURL           string
+	streamURL         string
+	streamingProvider map[string]bool
+	insecureHTTP      bool
+}
+
+const defaultAttemptTimeout = 30 * time.Second
+
+func newConfig(opts []Option) (*config, error) {
+	cfg := &config{
+		retry:             DefaultRetryPolicy(),
+		userAgent:         userAgent,
+		streamingProvider: map[string]bool{"azure": true, "elevenlabs": true},
+	}
+	var faults []error
+	for _, opt := range opts {
+		if opt == nil {
+			faults = append(faults, invalid("New", "option", "is nil; leave it out"))
+			continue
+		}
+		faults = append(faults, opt(cfg))
+	}
+	return cfg, errors.Join(faults...)
+}
+
+// WithHTTPClient makes the client send through a copy of hc: its transport and
+// its cookie jar are used, hc itself is never changed. Its Timeout, if set,
+// limits each attempt instead of the default of WithAttemptTimeout; where both
+// are given the shorter one counts. Its CheckRedirect is not used, since
+// redirects are never followed.
+func WithHTTPClient(hc *http.Client) Option {
+	return func(c *config) error {
+		if hc == nil {
+			return invalid("New", "WithHTTPClient", "the client is nil; leave the option out for the default")
+		}
+		c.httpClient = hc
+		return nil
+	}
+}
+
+// WithTokenSource takes bearer tokens from ts instead of a fixed one; New is
+// then called with token "".
+func WithTokenSource(ts TokenSource) Option {
+	return func(c *config) error {
+		if ts == nil {
+			return invalid("New", "WithTokenSource", "the source is nil; give a function or a fixed token")
+		}
+		c.tokenSource = ts
+		return nil
+	}
+}
+
+// WithRetryPolicy replaces DefaultRetryPolicy.
+func WithRetryPolicy(p RetryPolicy) Option {
+	return func(c *config) error {
+		if p.MaxRetries < 0 || p.MinWait < 0 || p.MaxWait < p.MinWait {
+			return invalid("New", "WithRetryPolicy",
+				"MaxRetries %d, MinWait %v, MaxWait %v: want MaxRetries of 0 or more and 0 <= MinWait <= MaxWait", p.MaxRetries, p.MinWait, p.MaxWait)
+		}
+		c.retry = p
+		return nil
+	}
+}
+
+// WithAttemptTimeout limits each attempt, from dialling to the last byte of
+// the answer. The default is 30 s. The whole call is limited by its context.
+func WithAttemptTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return invalid("New", "WithAttemptTimeout", "%v is no limit; want more than 0", d)
+		}
+		c.attemptTimeout = d
+		return nil
+	}
+}
+
+// WithLogger logs one record an attempt: at level debug, or at level warn when
+// the attempt failed. The default is silent.
+func WithLogger(l *slog.Logger) Option {
+	return func(c *config) error {
+		if l == nil {
+			return invalid("New", "WithLogger", "the logger is nil; leave the option out to log nothing")
+		}
+		c.logger = l
+		return nil
+	}
+}
+
+// WithObserver calls f after every attempt, in the goroutine of the call, for
+// metrics and tracing. f must be safe for concurrent use.
+func WithObserver(f func(context.Context, Attempt)) Option {
+	return func(c *config) error {
+		if f == nil {
+			return invalid("New", "WithObserver", "the function is nil; leave the option out")
+		}
+		c.observer = f
+		return nil
+	}
+}
+
+// WithApplication puts the name and version of the program before the
+// library's own User-Agent. The version may be empty.
+func WithApplication(name, version string) Option {
+	return func(c *config) error {
+		if !isToken(name) || version != "" && !isToken(version) {
+			return invalid("New", "WithApplication", "%q, %q: want letters, digits and -._+ without spaces", name, version)
+		}
+		if version != "" {
+			name += "/" + version
+		}
+		c.userAgent = name + " " + userAgent
+		return nil
+	}
+}
+
+// WithAccessURLs gives the bases of access addresses: chatURL for heads in
+// legacy mode, streamURL for heads in streaming mode. One of them may be "".
+func WithAccessURLs(chatURL, streamURL string) Option {
+	return func(c *config) error {
+		if chatURL == "" && streamURL == "" {
+			return invalid("New", "WithAccessURLs", "both addresses are empty; leave the option out")
+		}
+		c.chatURL, c.streamURL = chatURL, streamURL
+		return nil
+	}
+}
+
+// WithStreamingProviders replaces the text-to-speech providers that can
+// stream, which are azure and elevenlabs. Case does not count.
+func WithStreamingProviders(ids ...string) Option {
+	return func(c *config) error {
+		providers := make(map[string]bool, len(ids))
+		for _, id := range ids {
+			if strings.TrimSpace(id) == "" {
+				return invalid("New", "WithStreamingProviders", "one of the ids is empty")
+			}
+			providers[strings.ToLower(id)] = true
+		}
+		if len(providers) == 0 {
+			return invalid("New", "WithStreamingProviders", "no id given; leave the option out for azure and elevenlabs")
+		}
+		c.streamingProvider = providers
+		return nil
+	}
+}
+
+// WithInsecureHTTP allows a base URL with plain http:// to a host that is not
+// loopback. Whoever sees the traffic then sees the token.
+func WithInsecureHTTP() Option {
+	return func(c *config) error {
+		c.insecureHTTP = true
+		return nil
+	}
+}
+
+// isToken says whether s can stand as a product name or version in a
+// User-Agent.
+func isToken(s string) bool {
+	for _, r := range s {
+		if r > 0x7e || !strings.ContainsRune("-._+!~", r) && !isAlphanumeric(r) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isAlphanumeric(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+}
+
+// checkBaseURL holds what New demands of an address: absolute, http or https,
+// a host, nothing after the path. Its errors show neither userinfo nor query,
+// and nothing of what is no URL, since that can be a token put in the wrong
+// place.
+func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error) {
+	shown := redactURLs(raw)
+	if strings.ContainsAny(shown, "@?#") {
+		shown = redacted
+	}
+	refuse := func(reason string) (*url.URL, error) {
+		return nil, invalid(operation, field, "%q %s", shown, reason)
+	}
+	if strings.TrimSpace(raw) == "" {
+		return nil, invalid(operation, field, "is empty; want an address such as https://api.example.com")
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, invalid(operation, field, "can't be parsed as a URL; want an address such as https://api.example.com")
+	}
+	switch {
+	case u.Host == "" && u.Scheme != "http" && u.Scheme != "https":
+		return nil, invalid(operation, field, "is not absolute; want https:// and a host")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return refuse("is neither http nor https; want https:// and a host")
+	case u.Hostname() == "":
+		return refuse("has no host; want an address such as https://api.example.com")
+	case u.User != nil:
+		return refuse("carries a user name or password; take them out, the token is given on its own")
+	case u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#"):
+		return refuse("carries a query or fragment; end the address after its path")
+	case u.Scheme == "http" && !insecure && !isLoopback(u.Hostname()):
+		return refuse("is plain http, which would show the token to the network; use https, or WithInsecureHTTP")
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = strings.TrimRight(u.RawPath, "/")
+	return u, nil
+}
+
+// cleanAccessBase checks one address of WithAccessURLs, if it was given, and
+// takes the slash off its end.
+func cleanAccessBase(field string, address *string, insecure bool) error {
+	if *address == "" {
+		return nil
+	}
+	u, err := checkBaseURL("New", field, *address, insecure)
+	if err == nil {
+		*address = u.String()
+	}
+	return err
+}
+
+// isLoopback says whether a host name or address can only be this machine.
+func isLoopback(host string) bool {
+	host = strings.ToLower(host)
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+const maxToken = 16 << 10
+
+// checkToken says why a token can't be sent as a bearer credential, or "". It
+// never shows the token.
+func checkToken(token string) string {
+	scheme, _, hasScheme := strings.Cut(token, " ")
+	switch {
+	case token == "":
+		return "is empty; give the access token, or WithTokenSource"
+	case hasScheme && strings.EqualFold(scheme, "bearer"):
+		return `starts with "Bearer "; give the token alone`
+	case len(token) > maxToken:
+		return fmt.Sprintf("is %d bytes long; want at most %d", len(token), maxToken)
+	case strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0:
+		return "holds a space, a line break or another character that can't stand in a header; trim it"
+	case isPlaceholder(token):
+		return "is a placeholder; give the real access token"
+	}
+	return ""
+}

@@ -1,0 +1,805 @@
+package heads
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// How often a request is made, by method and by what always happens to it.
+// The columns are those of calls: GET, PUT, PATCH, DELETE, POST.
+var retryTable = []struct {
+	fault  string
+	server func(testing.TB) *faultyServer
+	want   [5]int
+}{
+	{"400", status(400), [5]int{1, 1, 1, 1, 1}},
+	{"401", status(401), [5]int{1, 1, 1, 1, 1}},
+	{"403", status(403), [5]int{1, 1, 1, 1, 1}},
+	{"404", status(404), [5]int{1, 1, 1, 1, 1}},
+	{"408", status(408), [5]int{1, 1, 1, 1, 1}},
+	{"409", status(409), [5]int{1, 1, 1, 1, 1}},
+	{"422", status(422), [5]int{1, 1, 1, 1, 1}},
+	{"425", status(425), [5]int{1, 1, 1, 1, 1}},
+	{"429", status(429), [5]int{4, 4, 4, 4, 4}},
+	{"500", status(500), [5]int{4, 4, 4, 4, 1}},
+	{"500 with Retry-After", status(500, "0"), [5]int{4, 4, 4, 4, 1}},
+	{"501", status(501), [5]int{1, 1, 1, 1, 1}},
+	{"501 with Retry-After", status(501, "0"), [5]int{1, 1, 1, 1, 1}},
+	{"502", status(502), [5]int{4, 4, 4, 4, 1}},
+	{"503", status(503), [5]int{4, 4, 4, 4, 1}},
+	{"503 with Retry-After", status(503, "0"), [5]int{4, 4, 4, 4, 4}},
+	{"503 with an unreadable Retry-After", status(503, "soon"), [5]int{4, 4, 4, 4, 1}},
+	{"504", status(504), [5]int{4, 4, 4, 4, 1}},
+	{"505", status(505), [5]int{1, 1, 1, 1, 1}},
+	{"connection refused", refusing, [5]int{4, 4, 4, 4, 4}},
+	{"unknown host", unknownHost, [5]int{4, 4, 4, 4, 4}},
+	{"TLS handshake failed", untrusted, [5]int{4, 4, 4, 4, 4}},
+	{"reset before the request was read", resetting(false), [5]int{4, 4, 4, 4, 1}},
+	{"reset after the request was read", resetting(true), [5]int{4, 4, 4, 4, 1}},
+	{"closed after the request was read", closing(""), [5]int{4, 4, 4, 4, 1}},
+	{"cut off in the header", closing("HTTP/1.1 200 OK\r\nContent-Le"), [5]int{4, 4, 4, 4, 1}},
+	{"cut off in the body", closing("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"id\":"), [5]int{4, 4, 4, 4, 1}},
+	{"cut off in a chunk", closing("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n{\"id\":"), [5]int{4, 4, 4, 4, 1}},
+	{"cut off in the body of a 404", closing("HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\nno"), [5]int{4, 4, 4, 4, 1}},
+	{"no HTTP", closing("SSH-2.0-OpenSSH_9.9\r\n"), [5]int{4, 4, 4, 4, 1}},
+}
+
+func TestRetryTable(t *testing.T) {
+	for _, row := range retryTable {
+		for i, call := range calls {
+			t.Run(row.fault+"/"+call.method, func(t *testing.T) {
+				server := row.server(t)
+				attempts := 0
+				client := newTestClient(t, server.url+prefix, server.transport,
+					WithObserver(func(context.Context, Attempt) { attempts++ }))
+				require.Error(t, call.run(t.Context(), client))
+				assert.Equal(t, row.want[i], attempts, "attempts")
+				if server.unreachable {
+					assert.Zero(t, server.seen.Load(), "requests that the service saw")
+					assert.EqualValues(t, row.want[i], server.dials.Load(), "connections tried")
+				} else {
+					assert.EqualValues(t, row.want[i], server.seen.Load(), "requests that the service saw")
+				}
+			})
+		}
+	}
+}
+
+// faultyServer is a service on a socket with one fault.
+type faultyServer struct {
+	url         string
+	transport   *http.Transport
+	seen, dials atomic.Int64
+	unreachable bool
+}
+
+func newFaultyServer(t testing.TB, url string) *faultyServer {
+	s := &faultyServer{url: url, transport: newTransport(t)}
+	dialer := &net.Dialer{}
+	s.transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		s.dials.Add(1)
+		return dialer.DialContext(ctx, network, addr)
+	}
+	return s
+}
+
+// status is a service that answers everything with a status.
+func status(code int, retryAfter ...string) func(testing.TB) *faultyServer {
+	return func(t testing.TB) *faultyServer {
+		var s *faultyServer
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			s.seen.Add(1)
+			for _, value := range retryAfter {
+				w.Header().Set("Retry-After", value)
+			}
+			w.WriteHeader(code)
+		}))
+		t.Cleanup(server.Close)
+		s = newFaultyServer(t, server.URL)
+		return s
+	}
+}
+
+// refusing is an address at which nobody listens.
+func refusing(t testing.TB) *faultyServer {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	s := newFaultyServer(t, "http://"+listener.Addr().String())
+	s.unreachable = true
+	return s
+}
+
+// unknownHost is a host that the resolver does not know.
+func unknownHost(t testing.TB) *faultyServer {
+	s := newFaultyServer(t, "https://api.example.com")
+	s.unreachable = true
+	s.transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		s.dials.Add(1)
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "api.example.com", IsNotFound: true}}
+	}
+	return s
+}
+
+// untrusted is a service whose certificate nobody has signed.
+func untrusted(t testing.TB) *faultyServer {
+	var s *faultyServer
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.seen.Add(1) }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	s = newFaultyServer(t, server.URL)
+	s.unreachable = true
+	return s
+}
+
+// resetting is a service that resets each connection: after it has read the
+// request, or when it has seen no more than that there is one.
+func resetting(read bool) func(testing.TB) *faultyServer {
+	return func(t testing.TB) *faultyServer {
+		return listening(t, func(conn *net.TCPConn) {
+			if read {
+				readRequest(conn)
+			} else { // a reset before its first byte could still hit the handshake
+				_, _ = conn.Read(make([]byte, 1))
+			}
+			_ = conn.SetLinger(0)
+		})
+	}
+}
+
+// closing is a service that reads each request, answers with a few bytes and
+// hangs up.
+func closing(answer string) func(testing.TB) *faultyServer {
+	return func(t testing.TB) *faultyServer {
+		return listening(t, func(conn *net.TCPConn) {
+			readRequest(conn)
+			_, _ = io.WriteString(conn, answer)
+		})
+	}
+}
+
+func readRequest(conn net.Conn) {
+	if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+}
+
+// listening handles one connection after the other, and closes each.
+func listening(t testing.TB, handle func(*net.TCPConn)) *faultyServer {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := newFaultyServer(t, "http://"+listener.Addr().String())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.seen.Add(1)
+			handle(conn.(*net.TCPConn))
+			conn.Close()
+		}
+	})
+	t.Cleanup(func() { listener.Close(); done.Wait() })
+	return s
+}
+
+// Not every transport reports on its connections; then the error must prove
+// that nothing was written.
+func TestPostOverATransportWithoutTrace(t *testing.T) {
+	for name, row := range map[string]struct {
+		err  error
+		want int
+	}{
+		"dial":        {&net.OpError{Op: "dial", Err: errors.New("refused")}, 4},
+		"DNS":         {&net.DNSError{Err: "no such host"}, 4},
+		"certificate": {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, 4},
+		"wrapped":     {fmt.Errorf("proxy: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), 4},
+		"read":        {&net.OpError{Op: "read", Err: errors.New("reset")}, 1},
+		"write":       {&net.OpError{Op: "write", Err: errors.New("broken pipe")}, 1},
+		"EOF":         {io.ErrUnexpectedEOF, 1},
+		"anything":    {errors.New("gone"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := newScript(fail(row.err))
+			err := postHook(t.Context(), newTestClient(t, memoryURL, tr))
+			require.ErrorIs(t, err, row.err)
+			assert.Equal(t, row.want, tr.sent())
+			const doubt = "the request was not repeated, and may have been carried out"
+			if row.want == 1 {
+				assert.ErrorContains(t, err, doubt)
+			} else {
+				assert.NotContains(t, err.Error(), doubt)
+			}
+		})
+	}
+}
+
+// A POST that hung while dialling can't have been written; one that hung
+// afterwards can.
+func TestPostAfterATimeout(t *testing.T) {
+	for name, row := range map[string]struct {
+		connected bool
+		want      int
+	}{"dialling": {false, 4}, "connected": {true, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				end := make(chan struct{})
+				transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+					if !row.connected {
+						<-end
+						return nil, errors.New("too late")
+					}
+					near, far := net.Pipe()
+					go func() { // reads the request and never answers
+						_, _ = io.Copy(io.Discard, far)
+						far.Close()
+					}()
+					return near, nil
+				}}
+				attempts := 0
+				client := newTestClient(t, "http://localhost"+prefix, transport, WithAttemptTimeout(time.Second),
+					WithObserver(func(context.Context, Attempt) { attempts++ }))
+				err := postHook(t.Context(), client)
+				assertTimeout(t, err)
+				assert.Equal(t, row.want, attempts)
+				close(end)
+			})
+		})
+	}
+}
+
+func TestRetriesAreCountedByThePolicy(t *testing.T) {
+	for retries := range 7 {
+		for name, step := range map[string]step{"status": answer(500, "the body"), "error": fail(io.EOF)} {
+			t.Run(fmt.Sprint(retries, " ", name), func(t *testing.T) {
+				tr := newScript(step)
+				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: retries}))
+				require.Error(t, getHead(t.Context(), client))
+				assert.Equal(t, 1+retries, tr.sent())
+			})
+		}
+	}
+}
+
+func TestDefaultPolicy(t *testing.T) {
+	assert.Equal(t, RetryPolicy{MaxRetries: 3, MinWait: 200 * time.Millisecond, MaxWait: 10 * time.Second}, DefaultRetryPolicy())
+	synctest.Test(t, func(t *testing.T) {
+		tr := newScript(answer(500, ""))
+		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(DefaultRetryPolicy()))
+		bare, err := New(memoryURL, pathToken, WithHTTPClient(&http.Client{Transport: tr}))
+		require.NoError(t, err)
+		assert.Equal(t, client.core.retry, bare.core.retry)
+		require.Error(t, getHead(t.Context(), bare))
+		assert.Equal(t, 4, tr.sent())
+	})
+}
+
+// The last answer is all that a user has to find out what went wrong.
+func TestLastAnswerIsAFullErrorWhenAttemptsRunOut(t *testing.T) {
+	for _, retries := range []int{0, 1, 3} {
+		for _, code := range []int{429, 500, 502, 503, 504} {
+			t.Run(fmt.Sprint(retries, " retries ", code), func(t *testing.T) {
+				body := fmt.Sprintf(`{"message":"no luck with %d","code":"E%d"}`, code, code)
+				first, last := answer(code, `{"message":"first"}`), answer(code, body, "X-Request-Id: r-9", "X-Other: yes")
+				tr := newScript(append(make([]step, 0), fill(first, retries)...)...)
+				tr.steps = append(tr.steps, last)
+				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: retries}))
+				err := getHead(t.Context(), client)
+				var failure *Error
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, "Heads.Get", failure.Operation)
+				assert.Equal(t, "GET", failure.Method)
+				assert.Equal(t, "/head/"+testHead, failure.Path)
+				assert.Equal(t, code, failure.StatusCode)
+				assert.Equal(t, fmt.Sprintf("no luck with %d", code), failure.Message)
+				assert.Equal(t, fmt.Sprintf("E%d", code), failure.Code)
+				assert.Equal(t, "r-9", failure.RequestID)
+				assert.Equal(t, 1+retries, failure.Attempts)
+				assert.Equal(t, "yes", failure.Header.Get("X-Other"))
+				assert.JSONEq(t, body, string(failure.Body))
+				assert.NotContains(t, err.Error(), "giving up")
+			})
+		}
+	}
+}
+
+func fill(s step, n int) []step {
+	steps := make([]step, n)
+	for i := range steps {
+		steps[i] = s
+	}
+	return steps
+}
+
+func TestSuccessAfterRetries(t *testing.T) {
+	tr := newScript(fail(io.EOF), answer(503, "busy"), answer(429, "slow down"), answer(200, headJSON))
+	head, err := newTestClient(t, memoryURL, tr).Heads.Get(t.Context(), testHead)
+	require.NoError(t, err)
+	assert.Equal(t, "Ada", head.Name)
+
+	tr = newScript(answer(500, ""), answer(204, ""))
+	resp, err := newTestClient(t, memoryURL, tr).Heads.SetVideoStreaming(t.Context(), testHead, true)
+	require.NoError(t, err)
+	assert.Equal(t, 2, resp.Attempts)
+}
+
+// A repeated body is whole each time, and can be read again by the transport,
+// which HTTP/2 needs.
+func TestEveryAttemptSendsTheWholeBody(t *testing.T) {
+	for _, call := range calls {
+		t.Run(call.method, func(t *testing.T) {
+			tr := newScript(answer(429, ""))
+			require.Error(t, call.run(t.Context(), newTestClient(t, memoryURL, tr)))
+			require.Equal(t, 4, tr.sent())
+			for i, r := range tr.requests {
+				assert.Equal(t, tr.bodies[0], tr.bodies[i])
+				assert.EqualValues(t, len(tr.bodies[0]), r.ContentLength)
+				if call.method == "GET" || call.method == "DELETE" {
+					assert.Empty(t, tr.bodies[i])
+					assert.Empty(t, r.Header["Content-Type"])
+					continue
+				}
+				assert.NotEmpty(t, tr.bodies[i])
+				require.NotNil(t, r.GetBody)
+				again, err := r.GetBody()
+				require.NoError(t, err)
+				raw, err := io.ReadAll(again)
+				require.NoError(t, err)
+				assert.Equal(t, tr.bodies[0], string(raw))
+			}
+		})
+	}
+}
+
+// The transport may still read the body of an attempt that was given up.
+func TestAttemptsShareNoReader(t *testing.T) {
+	var bodies []io.Reader
+	client := newTestClient(t, memoryURL, transportFunc(func(r *http.Request) (*http.Response, error) {
+		bodies = append(bodies, r.Body)
+		return answer(429, "")(r)
+	}))
+	require.Error(t, postHook(t.Context(), client))
+	require.Len(t, bodies, 4)
+	for i, body := range bodies {
+		raw, err := io.ReadAll(body)
+		require.NoError(t, err)
+		assert.NotEmpty(t, raw, "body %d was not read by another attempt", i)
+	}
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestRetryAfterIsObeyed(t *testing.T) {
+	const maxWait = time.Minute
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // when a bubble begins
+	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	const final = -1
+	for name, row := range map[string]struct {
+		value string
+		wait  time.Duration // final: the call returns at once
+		asked time.Duration // as the error tells it
+	}{
+		"0":             {"0", 0, 0},
+		"5 s":           {"5", 5 * time.Second, 5 * time.Second},
+		"the cap":       {"60", maxWait, maxWait},
+		"over the cap":  {"61", final, 61 * time.Second},
+		"an hour":       {"3600", final, time.Hour},
+		"for ever":      {"99999999999999999999", final, math.MaxInt64},
+		"no Duration":   {"9223372037", final, math.MaxInt64},
+		"date":          {date(30 * time.Second), 30 * time.Second, 30 * time.Second},
+		"date over cap": {date(2 * time.Hour), final, 2 * time.Hour},
+		"date gone by":  {date(-time.Hour), 0, 0},
+		"date, RFC 850": {now.Add(7 * time.Second).Format("Monday, 02-Jan-06 15:04:05 GMT"), 7 * time.Second, 7 * time.Second},
+		"date, asctime": {now.Add(7 * time.Second).Format(time.ANSIC), 7 * time.Second, 7 * time.Second},
+	} {
+		for _, code := range []int{429, 500, 503} {
+			t.Run(fmt.Sprint(name, " ", code), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tr := newScript(answer(code, "the body", "Retry-After: "+row.value), answer(200, headJSON))
+					var waits []time.Duration
+					client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: maxWait, MaxWait: maxWait}),
+						WithObserver(func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }))
+					require.Equal(t, now, time.Now().UTC())
+					err := getHead(t.Context(), client)
+					elapsed := time.Since(now)
+					if row.wait != final {
+						require.NoError(t, err)
+						assert.Equal(t, 2, tr.sent())
+						assert.Equal(t, max(row.wait, atOnce), elapsed)
+						assert.Equal(t, []time.Duration{max(row.wait, atOnce), 0}, waits)
+						return
+					}
+					var failure *Error
+					require.ErrorAs(t, err, &failure)
+					assert.Equal(t, code, failure.StatusCode)
+					assert.Equal(t, "the body", string(failure.Body))
+					assert.Equal(t, row.asked, failure.RetryAfter)
+					assert.Equal(t, 1, tr.sent())
+					assert.Zero(t, elapsed)
+					assert.Equal(t, []time.Duration{0}, waits)
+				})
+			})
+		}
+	}
+}
+
+func TestUnreadableRetryAfterIsIgnored(t *testing.T) {
+	for _, value := range []string{"", "-5", "1.5", "5s", "soon", "+5", "0x10", "2000-01-01T00:00:05Z"} {
+		_, asked := parseRetryAfter(value, time.Now())
+		assert.False(t, asked, value)
+	}
+}
+
+func TestHourOfRetryAfterReturnsInMilliseconds(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(503)
+		fmt.Fprint(w, `{"message":"back in an hour"}`)
+	}, WithRetryPolicy(DefaultRetryPolicy()))
+	for _, call := range calls {
+		t.Run(call.method, func(t *testing.T) {
+			start := time.Now()
+			var failure *Error
+			require.ErrorAs(t, call.run(t.Context(), client), &failure)
+			assert.Less(t, time.Since(start), 5*time.Second)
+			assert.Equal(t, 503, failure.StatusCode)
+			assert.Equal(t, time.Hour, failure.RetryAfter)
+			assert.Equal(t, "back in an hour", failure.Message)
+			assert.JSONEq(t, `{"message":"back in an hour"}`, string(failure.Body))
+			assert.Equal(t, 1, failure.Attempts)
+		})
+	}
+}
+
+// A wait that does not fit into the time left is not begun, whoever asked for
+// it.
+func TestWaitBeyondTheDeadlineReturnsAtOnce(t *testing.T) {
+	for name, row := range map[string]struct {
+		step    step
+		timeout time.Duration
+	}{
+		"asked for":           {answer(503, "busy", "Retry-After: 30"), 10 * time.Second},
+		"asked for, to the s": {answer(503, "busy", "Retry-After: 10"), 10 * time.Second},
+		"own backoff":         {answer(503, "busy"), time.Nanosecond},
+		"after an error":      {fail(io.ErrUnexpectedEOF), time.Nanosecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), row.timeout)
+				defer cancel()
+				tr := newScript(row.step)
+				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: time.Hour, MaxWait: time.Hour}))
+				start := time.Now()
+				err := getHead(ctx, client)
+				assert.Zero(t, time.Since(start))
+				assert.Equal(t, 1, tr.sent())
+				if name == "after an error" {
+					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+					return
+				}
+				var failure *Error
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, "busy", string(failure.Body))
+				assert.NotErrorIs(t, err, context.DeadlineExceeded, "it has not passed yet")
+			})
+		})
+	}
+}
+
+func TestWaitWithinTheDeadlineIsWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		tr := newScript(answer(503, "", "Retry-After: 9"), answer(200, headJSON))
+		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(DefaultRetryPolicy()))
+		require.NoError(t, getHead(ctx, client))
+	})
+}
+
+func TestCancellingEndsAWaitAtOnce(t *testing.T) {
+	busy := answer(503, "busy", "Retry-After: 30")
+	for name, row := range map[string]struct {
+		steps  []step
+		status int // of the last answer; 0 for none
+	}{
+		"after a 503":                  {[]step{busy}, 503},
+		"after a 429":                  {[]step{answer(429, "busy", "Retry-After: 30")}, 429},
+		"after an error":               {[]step{fail(io.ErrUnexpectedEOF)}, 0},
+		"after a 500 and an error":     {[]step{answer(500, "busy", "Retry-After: 0"), fail(io.ErrUnexpectedEOF)}, 500},
+		"after an error and a 503":     {[]step{fail(io.ErrUnexpectedEOF), busy}, 503},
+		"after a cut off answer (200)": {[]step{cutOff(200)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mine := errors.New("user went away")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				tr := newScript(row.steps...)
+				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 9, MinWait: time.Hour, MaxWait: time.Hour}),
+					WithObserver(func(_ context.Context, a Attempt) {
+						if a.Number == len(row.steps) {
+							time.AfterFunc(time.Nanosecond, func() { cancel(mine) })
+						}
+					}))
+				done := make(chan error, 1)
+				go func() { done <- getHead(ctx, client) }()
+				<-ctx.Done()
+				cancelled := time.Now()
+				err := <-done
+				assert.Zero(t, time.Since(cancelled))
+				assert.Equal(t, len(row.steps), tr.sent())
+				require.ErrorIs(t, err, context.Canceled)
+				var failure *Error
+				if row.status == 0 {
+					require.NotErrorAs(t, err, &failure)
+					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+					return
+				}
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, row.status, failure.StatusCode)
+				assert.Equal(t, "busy", string(failure.Body))
+				assert.Contains(t, err.Error(), fmt.Sprint(row.status))
+				assert.Contains(t, err.Error(), "context canceled")
+			})
+		})
+	}
+}
+
+// cutOff is a step whose answer breaks off.
+func cutOff(code int) step {
+	return func(r *http.Request) (*http.Response, error) {
+		resp, err := answer(code, "")(r)
+		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(zeros{}, 10), readerFunc(func([]byte) (int, error) {
+			return 0, io.ErrUnexpectedEOF
+		})))
+		return resp, err
+	}
+}
+
+// zeros is an endless reader of the digit 0.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '0'
+	}
+	return len(p), nil
+}
+
+func TestCancellingDuringAnAttemptKeepsTheStatusBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		tr := newScript(answer(503, "busy"), func(r *http.Request) (*http.Response, error) {
+			cancel()
+			return hang(r)
+		})
+		err := getHead(ctx, newTestClient(t, memoryURL, tr))
+		require.ErrorIs(t, err, context.Canceled)
+		var failure *Error
+		require.ErrorAs(t, err, &failure)
+		assert.Equal(t, 503, failure.StatusCode)
+		assert.Equal(t, "busy", string(failure.Body))
+		assert.ErrorContains(t, err, "the last status was 503")
+		assert.Equal(t, 2, tr.sent(), "a cancelled attempt is not repeated")
+	})
+}
+
+func TestCancellingBeforeTheWaitKeepsTheAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	tr := newScript(func(r *http.Request) (*http.Response, error) {
+		cancel()
+		return answer(503, "busy")(r)
+	})
+	err := getHead(ctx, newTestClient(t, memoryURL, tr))
+	require.ErrorIs(t, err, context.Canceled)
+	var failure *Error
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, "busy", string(failure.Body))
+	assert.Equal(t, 1, tr.sent())
+}
+
+// An answer that would not have been repeated anyway has nothing to do with
+// the context.
+func TestCancellingAfterAFinalAnswerIsNotItsCause(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	tr := newScript(func(r *http.Request) (*http.Response, error) {
+		cancel()
+		return answer(404, "")(r)
+	})
+	err := getHead(ctx, newTestClient(t, memoryURL, tr))
+	require.ErrorIs(t, err, ErrNotFound)
+	assert.NotErrorIs(t, err, context.Canceled)
+}
+
+func TestCancellingWhileATokenIsFetchedKeepsThe401(t *testing.T) {
+	for range 20 { // the loop may or may not notice before the next attempt
+		ctx, cancel := context.WithCancel(t.Context())
+		client := sourceClient(t, newScript(answer(401, "expired"), hang), func(_ context.Context, rejected string) (string, error) {
+			if rejected != "" {
+				cancel()
+			}
+			return "token" + rejected, nil
+		})
+		err := getHead(ctx, client)
+		cancel()
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, ErrUnauthorized)
+		var failure *Error
+		require.ErrorAs(t, err, &failure)
+		assert.Equal(t, "expired", string(failure.Body))
+	}
+}
+
+// Full jitter: the wait before retry n is anywhere between 0 and the doubled
+// MinWait, and never over MaxWait.
+func TestBackoffHasFullJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const calls = 400
+		limits := []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 500 * time.Millisecond, 500 * time.Millisecond}
+		waits := make([][]time.Duration, len(limits))
+		var ended time.Time
+		var announced time.Duration
+		tr := transportFunc(func(r *http.Request) (*http.Response, error) {
+			if announced > 0 {
+				assert.Equal(t, announced, time.Since(ended), "RetryIn is the wait")
+			}
+			return answer(503, "")(r)
+		})
+		client := newTestClient(t, memoryURL, tr,
+			WithRetryPolicy(RetryPolicy{MaxRetries: len(limits), MinWait: limits[0], MaxWait: limits[len(limits)-1]}),
+			WithObserver(func(_ context.Context, a Attempt) {
+				ended, announced = time.Now(), a.RetryIn
+				if a.Number <= len(limits) {
+					waits[a.Number-1] = append(waits[a.Number-1], a.RetryIn)
+				}
+			}))
+		for range calls {
+			require.Error(t, getHead(t.Context(), client))
+		}
+		for n, limit := range limits {
+			require.Len(t, waits[n], calls)
+			low, high := 0, 0
+			for _, wait := range waits[n] {
+				assert.Positive(t, wait)
+				assert.LessOrEqual(t, wait, limit)
+				if wait < limit/10 {
+					low++
+				}
+				if wait > limit*9/10 {
+					high++
+				}
+			}
+			assert.NotZero(t, low, "some of the waits before retry %d are short", n+1)
+			assert.NotZero(t, high, "some of the waits before retry %d are long", n+1)
+		}
+	})
+}
+
+func TestBackoffNeverOverflows(t *testing.T) {
+	for name, policy := range map[string]RetryPolicy{
+		"huge":  {MinWait: math.MaxInt64 - 1, MaxWait: math.MaxInt64},
+		"day":   {MinWait: time.Second, MaxWait: 24 * time.Hour},
+		"equal": {MinWait: time.Second, MaxWait: time.Second},
+		"zero":  {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for retry := range 200 {
+				wait := policy.backoff(retry)
+				assert.GreaterOrEqual(t, wait, time.Duration(0))
+				assert.LessOrEqual(t, wait, policy.MaxWait)
+			}
+		})
+	}
+}
+
+func TestDeleteAnswered404(t *testing.T) {
+	gone, busy := answer(404, "gone"), answer(503, "")
+	for name, row := range map[string]struct {
+		steps []step
+		err   error // nil: it counts as done
+	}{
+		"at once":                 {[]step{gone}, ErrNotFound},
+		"after a 500":             {[]step{answer(500, ""), gone}, nil},
+		"after a 502":             {[]step{answer(502, ""), gone}, nil},
+		"after a 503":             {[]step{busy, gone}, nil},
+		"after a 504":             {[]step{answer(504, ""), gone}, nil},
+		"after no answer":         {[]step{fail(io.EOF), gone}, nil},
+		"after a time-out":        {[]step{hang, gone}, nil},
+		"after a cut off answer":  {[]step{cutOff(200), gone}, nil},
+		"after a 429":             {[]step{answer(429, ""), gone}, ErrNotFound},
+		"after two 429":           {[]step{answer(429, ""), answer(429, ""), gone}, ErrNotFound},
+		"after a 429 and a 503":   {[]step{answer(429, ""), busy, gone}, nil},
+		"after a 503 and a 429":   {[]step{busy, answer(429, ""), gone}, nil},
+		"403 after a 503":         {[]step{busy, answer(403, "")}, ErrForbidden},
+		"no 404 in the end":       {[]step{busy}, ErrServer},
+		"the next call at a time": {[]step{busy, answer(204, "")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := newTestClient(t, memoryURL, newScript(row.steps...))
+				err := client.Webhooks.Delete(t.Context(), 7)
+				if row.err == nil {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, row.err)
+				}
+			})
+		})
+	}
+	t.Run("after a 401", func(t *testing.T) {
+		client := sourceClient(t, newScript(answer(401, ""), gone), (&tokens{}).next)
+		require.ErrorIs(t, client.Webhooks.Delete(t.Context(), 7), ErrNotFound)
+	})
+	t.Run("the doubt ends with the call", func(t *testing.T) {
+		client := newTestClient(t, memoryURL, newScript(busy, gone, gone))
+		require.NoError(t, client.Webhooks.Delete(t.Context(), 7))
+		require.ErrorIs(t, client.Webhooks.Delete(t.Context(), 7), ErrNotFound)
+	})
+}
+
+func TestOnlyADeleteIsDoneWithA404(t *testing.T) {
+	for _, call := range calls {
+		if call.method == "DELETE" || call.method == "POST" {
+			continue
+		}
+		t.Run(call.method, func(t *testing.T) {
+			client := newTestClient(t, memoryURL, newScript(fail(io.EOF), answer(503, ""), answer(404, "")))
+			require.ErrorIs(t, call.run(t.Context(), client), ErrNotFound)
+		})
+	}
+}
+
+// closingTransport notes when somebody closes the connections of all.
+type closingTransport struct {
+	*script
+	closed atomic.Int64
+}
+
+func (c *closingTransport) CloseIdleConnections() { c.closed.Add(1) }
+
+// The retry loop closes idle connections after each failure, which would cost
+// all other calls of the program theirs.
+func TestFailuresLeaveTheConnectionsOfOthersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := WithRetryPolicy(RetryPolicy{MaxRetries: 1, MinWait: time.Second, MaxWait: time.Second})
+		for name, step := range map[string]step{"status": answer(500, ""), "error": fail(io.EOF), "final": answer(400, "")} {
+			tr := &closingTransport{script: newScript(step)}
+			require.Error(t, getHead(t.Context(), newTestClient(t, memoryURL, tr, policy)))
+			assert.Zero(t, tr.closed.Load(), name)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		tr := &closingTransport{script: newScript(answer(503, "", "Retry-After: 1"))}
+		client := newTestClient(t, memoryURL, tr, policy, WithObserver(func(context.Context, Attempt) { time.AfterFunc(1, cancel) }))
+		require.ErrorIs(t, getHead(ctx, client), context.Canceled)
+		assert.Zero(t, tr.closed.Load(), "cancelled in a wait")
+	})
+}
+
+// The loop's own log would write URLs to the standard error.
+func TestRetryLoopHasNoLogger(t *testing.T) {
+	client, err := New(memoryURL, pathToken)
+	require.NoError(t, err)
+	assert.Nil(t, client.core.retrier.Logger)
+}

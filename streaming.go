@@ -1,0 +1,385 @@
+package heads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+)
+
+var opHeadsSetVideoStreaming = newOperation("Heads.SetVideoStreaming", http.MethodPut, "/head/{headId}/video-streaming")
+
+// Voice is a voice of a text-to-speech provider.
+type Voice struct {
+	Provider string // "elevenlabs"
+	ID       string // "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"
+}
+
+// ConvertOptions say how a head is to be converted. The zero value keeps the
+// head's voice and refuses all that the contract does not promise to work.
+type ConvertOptions struct {
+	Voice            *Voice               // nil keeps the head's voice
+	AllowAnyProvider bool                 // skip the local check of the provider, let the service decide
+	AllowUnknownMode bool                 // go on when the visual's mode is not in the response
+	NoRollback       bool                 // leave a changed voice in place when enabling is refused
+	OnStep           func(ConversionStep) // called in the same goroutine after every step
+}
+
+// StepName names a step of a conversion.
+type StepName string
+
+// The steps of a conversion, in order. StepDisable stands in the place of
+// StepEnable on the way back to legacy mode.
+const (
+	StepCheck   StepName = "check"   // read head and visual, change nothing
+	StepVoice   StepName = "voice"   // set the voice
+	StepEnable  StepName = "enable"  // switch to streaming, and see the head say so
+	StepDisable StepName = "disable" // switch to legacy mode, and see the head say so
+	StepAddress StepName = "address" // take the new access address
+)
+
+// ConversionStep is a step that was done, or that a plan holds.
+type ConversionStep struct {
+	Name    StepName
+	Skipped bool   // there was nothing to do
+	Detail  string // for people; no secrets
+}
+
+// ConversionPlan says what a conversion would do, and what keeps it from being
+// done.
+type ConversionPlan struct {
+	HeadID           string
+	Steps            []ConversionStep
+	Blockers         []error // errors.Is knows ErrVisualMode, ErrProviderNotStreaming and ErrInvalid
+	AlreadyStreaming bool
+	VisualMode       VisualMode
+	CurrentVoice     Voice
+	Voice            Voice     // the one that will be in force
+	VoiceRecommended bool      // its model is one that the service recommends for streaming
+	Before           AccessURL // the address as it is
+
+	head *Head
+}
+
+// Ready says whether nothing keeps the conversion from being done.
+func (p *ConversionPlan) Ready() bool { return len(p.Blockers) == 0 }
+
+// Conversion is a conversion that was done.
+type Conversion struct {
+	HeadID           string
+	Steps            []ConversionStep
+	AlreadyStreaming bool // nothing had to be changed
+	Before, After    AccessURL
+}
+
+// ConversionError says at which step a conversion stopped, and what it leaves
+// behind.
+type ConversionError struct {
+	HeadID      string
+	Step        StepName         // the one that failed
+	Done        []ConversionStep // what was done before
+	RolledBack  bool             // the old voice was put back
+	RollbackErr error            // why it could not be put back
+	Err         error
+
+	voiceChanged bool // and not put back, as far as is known
+}
+
+// What a plan's Blockers and a ConversionError unwrap to.
+var (
+	ErrVisualMode           = errors.New("heads: the mode of the head visual does not allow streaming")
+	ErrProviderNotStreaming = errors.New("heads: the text-to-speech provider can't stream")
+)
+
+// SetVideoStreaming switches a head to streaming mode, or back to legacy mode.
+//
+// PUT /head/{headId}/video-streaming. The service refuses a head whose visual
+// is not in mode default, and a voice that can't stream, with an *Error. When
+// a head begins to stream its access address changes and the old one stops
+// working; ConvertToStreaming takes care of that, and of the order of steps.
+func (s *HeadsService) SetVideoStreaming(ctx context.Context, headID string, enabled bool) (*Response, error) {
+	if err := checkHeadID(opHeadsSetVideoStreaming.name, headID); err != nil {
+		return nil, err
+	}
+	type options struct {
+		VideoStreaming bool `url:"videoStreaming"`
+	}
+	return doPlain(ctx, s.c, opHeadsSetVideoStreaming, request{param: headID, query: options{enabled}})
+}
+
+// PlanStreaming says what ConvertToStreaming would do with the same options. It
+// only reads. What keeps the head from being converted stands in Blockers, all
+// of it; an error means that the head or its visual could not be read.
+//
+// GET /head/{id}, GET /head_visual/{headVisualId}.
+func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o ConvertOptions) (*ConversionPlan, error) {
+	const operation = "Heads.PlanStreaming"
+	if err := o.validate(operation, headID); err != nil {
+		return nil, err
+	}
+	head, err := s.Get(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	plan := &ConversionPlan{
+		HeadID:           headID,
+		AlreadyStreaming: head.VideoStreaming,
+		CurrentVoice:     Voice{head.TTSProvider, head.TTSVoice},
+		head:             head,
+	}
+	plan.chooseVoice(o)
+	plan.Before, err = s.c.currentAddress(head)
+	if plan.AlreadyStreaming {
+		plan.describe()
+		return plan, nil
+	}
+	plan.block(err)
+	mode, err := s.checkVisual(ctx, operation, head, o.AllowUnknownMode)
+	if err != nil && !errors.Is(err, ErrVisualMode) {
+		return nil, err
+	}
+	plan.VisualMode = mode
+	plan.block(err)
+	plan.block(s.checkProvider(plan.Voice.Provider, o))
+	plan.describe()
+	return plan, nil
+}
+
+// ConvertToStreaming moves a head from legacy to streaming mode in the order
+// that the service recommends: set the voice, enable streaming, take the new
+// access address. It looks first, and changes nothing if anything blocks; all
+// blockers come back together, as PlanStreaming reports them.
+//
+// GET /head/{id}, GET /head_visual/{headVisualId}, PUT /head/update (only if
+// the voice changes), PUT /head/{headId}/video-streaming, GET /head/{id} until
+// the head says that it streams. A request whose outcome is not known is
+// settled by reading the head. When enabling is refused after the voice was
+// changed, the old voice is put back, even if ctx has just ended, unless the
+// head is seen to stream by then. Running it again after any failure resumes. A
+// head that streams already is success without a change. Conversions of one
+// head by one client take turns, so OnStep must not convert the same head.
+//
+// Every failure after the check of the arguments is a *ConversionError. If
+// only the new address could not be found out, the Conversion is returned
+// beside it, without After: the head does stream.
+func (s *HeadsService) ConvertToStreaming(ctx context.Context, headID string, o ConvertOptions) (*Conversion, error) {
+	const operation = "Heads.ConvertToStreaming"
+	if err := o.validate(operation, headID); err != nil {
+		return nil, err
+	}
+	run := newConversion(s, ctx, headID, o)
+	unlock, err := run.lock(operation)
+	if err != nil {
+		return nil, run.fail(StepCheck, err)
+	}
+	defer unlock()
+	plan, err := s.PlanStreaming(ctx, headID, o)
+	if err != nil {
+		return nil, run.fail(StepCheck, err)
+	}
+	if !plan.Ready() {
+		return nil, run.fail(StepCheck, errors.Join(plan.Blockers...))
+	}
+	return run.toStreaming(plan)
+}
+
+// ConvertToLegacy moves a head from streaming back to legacy mode. The
+// contract says that this is possible if the visual is in mode default, and
+// names no operation of its own for it; what is sent is the mode switch with
+// videoStreaming=false. The voice stays as it is, and the access address
+// becomes the legacy one again. A head in legacy mode is success without a
+// change.
+//
+// GET /head/{id}, GET /head_visual/{headVisualId},
+// PUT /head/{headId}/video-streaming, GET /head/{id} until the head says so.
+// Every failure after the check of the id is a *ConversionError.
+func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Conversion, error) {
+	const operation = "Heads.ConvertToLegacy"
+	if err := checkHeadID(operation, headID); err != nil {
+		return nil, err
+	}
+	run := newConversion(s, ctx, headID, ConvertOptions{})
+	unlock, err := run.lock(operation)
+	if err != nil {
+		return nil, run.fail(StepCheck, err)
+	}
+	defer unlock()
+	head, err := s.Get(ctx, headID)
+	if err != nil {
+		return nil, run.fail(StepCheck, err)
+	}
+	if run.done.Before, err = s.c.currentAddress(head); err != nil && head.VideoStreaming {
+		return nil, run.fail(StepCheck, err)
+	}
+	if head.VideoStreaming {
+		if _, err := s.checkVisual(ctx, operation, head, false); err != nil {
+			return nil, run.fail(StepCheck, err)
+		}
+	}
+	return run.toLegacy(head)
+}
+
+// Format shows head and state; addresses show without their keys.
+func (p ConversionPlan) Format(f fmt.State, _ rune) { writeText(f, p.text()) }
+
+// LogValue shows head and state.
+func (p ConversionPlan) LogValue() slog.Value { return slog.StringValue(p.text()) }
+
+func (p ConversionPlan) text() string {
+	return fmt.Sprintf("heads.ConversionPlan{%s, steps: %d, blockers: %d, already streaming: %t}", p.HeadID, len(p.Steps), len(p.Blockers), p.AlreadyStreaming)
+}
+
+// Format shows head and addresses, without their keys.
+func (c Conversion) Format(f fmt.State, _ rune) { writeText(f, c.text()) }
+
+// LogValue shows head and addresses, without their keys.
+func (c Conversion) LogValue() slog.Value { return slog.StringValue(c.text()) }
+
+func (c Conversion) text() string {
+	return fmt.Sprintf("heads.Conversion{%s, before: %s, after: %s}", c.HeadID, c.Before, c.After)
+}
+
+// Error tells the step, what was done before it and what is left behind.
+func (e *ConversionError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "heads: converting head %s stopped at step %q", e.HeadID, e.Step)
+	if len(e.Done) > 0 {
+		fmt.Fprintf(&b, " (done: %s)", joinSteps(e.Done))
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	switch {
+	case e.RolledBack:
+		b.WriteString("; the old voice was put back")
+	case e.RollbackErr != nil:
+		fmt.Fprintf(&b, "; the old voice could not be put back, and the head may have the new one: %v", e.RollbackErr)
+	case e.voiceChanged:
+		b.WriteString("; the head has the new voice")
+	}
+	return b.String()
+}
+
+// Unwrap returns why the step failed.
+func (e *ConversionError) Unwrap() error { return e.Err }
+
+// Format prints the same as Error, whatever the verb.
+func (e ConversionError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
+
+// LogValue gives the same text as Error.
+func (e ConversionError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+
+func joinSteps(steps []ConversionStep) string {
+	names := make([]string, len(steps))
+	for i, step := range steps {
+		names[i] = string(step.Name)
+		if step.Skipped {
+			names[i] += " skipped"
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (o ConvertOptions) validate(operation, headID string) error {
+	var faults faultList
+	faults.add(checkHeadID(operation, headID))
+	if v := o.Voice; v != nil {
+		if strings.TrimSpace(v.Provider) == "" || strings.TrimSpace(v.ID) == "" {
+			faults.add(invalid(operation, "voice", "provider %s and id %s: both are needed; leave Voice nil to keep the head's voice", quote(v.Provider), quote(v.ID)))
+		}
+		if isPlaceholder(v.Provider) || isPlaceholder(v.ID) {
+			faults.add(invalid(operation, "voice", "provider %s and id %s: one is a placeholder", quote(v.Provider), quote(v.ID)))
+		}
+	}
+	return faults.join()
+}
+
+func (p *ConversionPlan) block(err error) {
+	if err != nil {
+		p.Blockers = append(p.Blockers, err)
+	}
+}
+
+// chooseVoice finds the voice that will be in force. The model in its id is a
+// hint for people and never a reason to refuse it.
+func (p *ConversionPlan) chooseVoice(o ConvertOptions) {
+	p.Voice = p.CurrentVoice
+	if o.Voice != nil && !p.AlreadyStreaming {
+		p.Voice = *o.Voice
+	}
+	for _, model := range []string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"} {
+		id := strings.ToLower(p.Voice.ID)
+		p.VoiceRecommended = p.VoiceRecommended || id == model || strings.HasSuffix(id, "_"+model)
+	}
+}
+
+// voiceStays says whether the voice is set already. The provider's name is
+// compared without case.
+func (p *ConversionPlan) voiceStays() bool {
+	return p.Voice.ID == p.CurrentVoice.ID && strings.EqualFold(p.Voice.Provider, p.CurrentVoice.Provider)
+}
+
+// describe fills in the steps.
+func (p *ConversionPlan) describe() {
+	streams := p.AlreadyStreaming
+	voice := fmt.Sprintf("%s of %s", p.Voice.ID, p.Voice.Provider)
+	if p.VoiceRecommended {
+		voice += " (recommended for streaming)"
+	}
+	if p.voiceStays() {
+		voice = "stays " + voice
+	} else {
+		voice = fmt.Sprintf("%s of %s becomes %s", p.CurrentVoice.ID, p.CurrentVoice.Provider, voice)
+	}
+	check := "head reads as legacy, visual mode " + quote(string(p.VisualMode))
+	enable, address := "switch to streaming", "take the streaming address in place of "+p.Before.String()
+	if streams {
+		check, enable, address = "the head streams already", "nothing to do", "stays "+p.Before.String()
+	}
+	p.Steps = []ConversionStep{
+		{StepCheck, false, check},
+		{StepVoice, streams || p.voiceStays(), voice},
+		{StepEnable, streams, enable},
+		{StepAddress, streams, address},
+	}
+}
+
+// checkVisual reads the visual of a head and says whether its mode allows a
+// switch: nil, an error with ErrVisualMode, or that of the reading.
+func (s *HeadsService) checkVisual(ctx context.Context, operation string, head *Head, allowUnknown bool) (VisualMode, error) {
+	if head.HeadVisualID == "" {
+		return "", fmt.Errorf("head %s has no visual that can be read (headVisualId), so its mode is not known: %w", head.ID, ErrVisualMode)
+	}
+	visual, err := s.c.HeadVisuals.Get(ctx, head.HeadVisualID)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return "", fmt.Errorf("visual %s of the head was not found, so its mode is not known: %w: %w", head.HeadVisualID, ErrVisualMode, err)
+	case err != nil:
+		return "", err
+	case visual.Mode == VisualModeDefault, visual.Mode == "" && allowUnknown:
+		return visual.Mode, nil
+	case visual.Mode == "":
+		return "", fmt.Errorf("the answer for visual %s holds no mode; AllowUnknownMode goes on and lets the service decide: %w", visual.ID, ErrVisualMode)
+	default:
+		return visual.Mode, fmt.Errorf("visual %s is in mode %s, only %q can be converted; a new head must be created: %w",
+			visual.ID, quote(string(visual.Mode)), VisualModeDefault, ErrVisualMode)
+	}
+}
+
+// checkProvider says whether voices of a provider can stream.
+func (s *HeadsService) checkProvider(provider string, o ConvertOptions) error {
+	if o.AllowAnyProvider || s.c.core.streamingProvider[strings.ToLower(provider)] {
+		return nil
+	}
+	return fmt.Errorf("provider %s is not known to stream; give a Voice of one that does, or AllowAnyProvider to let the service decide: %w",
+		quote(provider), ErrProviderNotStreaming)
+}
+
+// currentAddress is the address of a head as the service gives it.
+func (c *Client) currentAddress(h *Head) (AccessURL, error) {
+	address, err := ParseAccessURL(h.PublicURL.Reveal())
+	if err != nil {
+		return AccessURL{}, fmt.Errorf("publicUrl of head %s: %w", h.ID, err)
+	}
+	return address, nil
+}

@@ -1,0 +1,675 @@
+package heads_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+)
+
+// wireLines are the requests as they were sent: method, path, query, body.
+func (w *wire) wireLines() []string {
+	var lines []string
+	for _, r := range w.Requests() {
+		line := r.Method + " " + r.Path
+		if r.Query != "" {
+			line += "?" + r.Query
+		}
+		if len(r.Body) > 0 {
+			line += " " + string(r.Body)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// showVisual replaces the visual of the head.
+func (w *wire) showVisual(v headstest.Visual) {
+	v.ID = visualID
+	w.AddVisual(v)
+}
+
+func TestConversionSendsExactlyThis(t *testing.T) {
+	const id = convertID
+	visual := "GET /head_visual/" + visualID
+	update := `PUT /head/update {"id":"` + id + `","ttsProvider":"elevenlabs","ttsVoice":"pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"}`
+	tests := []struct {
+		name string
+		head headstest.Head
+		run  func(context.Context, *heads.Client) error
+		want []string
+	}{
+		{"a new voice", headWith(muteVoice), toNewVoice, []string{
+			"GET /head/" + id, visual, update, "PUT /head/" + id + "/video-streaming?videoStreaming=true", "GET /head/" + id,
+		}},
+		{"a new voice of the same provider", headWith(heads.Voice{Provider: "elevenlabs", ID: "rachel"}), toNewVoice, []string{
+			"GET /head/" + id, visual, update, "PUT /head/" + id + "/video-streaming?videoStreaming=true", "GET /head/" + id,
+		}},
+		{"the same voice", headWith(newVoice), toNewVoice, []string{
+			"GET /head/" + id, visual, "PUT /head/" + id + "/video-streaming?videoStreaming=true", "GET /head/" + id,
+		}},
+		{"the same voice, provider in other case", headWith(heads.Voice{Provider: "ElevenLabs", ID: newVoice.ID}), toNewVoice, []string{
+			"GET /head/" + id, visual, "PUT /head/" + id + "/video-streaming?videoStreaming=true", "GET /head/" + id,
+		}},
+		{"the head's own voice", headWith(capableVoice), func(ctx context.Context, c *heads.Client) error {
+			_, err := c.Heads.ConvertToStreaming(ctx, id, heads.ConvertOptions{})
+			return err
+		}, []string{
+			"GET /head/" + id, visual, "PUT /head/" + id + "/video-streaming?videoStreaming=true", "GET /head/" + id,
+		}},
+		{"streams already", streamingHead(), toNewVoice, []string{"GET /head/" + id}},
+		{"a plan", headWith(muteVoice), func(ctx context.Context, c *heads.Client) error {
+			_, err := c.Heads.PlanStreaming(ctx, id, heads.ConvertOptions{Voice: &newVoice})
+			return err
+		}, []string{"GET /head/" + id, visual}},
+		{"back to legacy", streamingHead(), toLegacy, []string{
+			"GET /head/" + id, visual, "PUT /head/" + id + "/video-streaming?videoStreaming=false", "GET /head/" + id,
+		}},
+		{"legacy already", headWith(muteVoice), toLegacy, []string{"GET /head/" + id}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, tt.head)
+				require.NoError(t, tt.run(t.Context(), w.client(t)))
+				assert.Equal(t, tt.want, w.wireLines())
+				for _, r := range w.Requests() {
+					assert.Equal(t, len(r.Body) > 0, r.Header.Get("Content-Type") != "", "only a body has a type")
+				}
+			})
+		})
+	}
+}
+
+func toNewVoice(ctx context.Context, c *heads.Client) error {
+	_, err := c.Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
+	return err
+}
+
+func toLegacy(ctx context.Context, c *heads.Client) error {
+	_, err := c.Heads.ConvertToLegacy(ctx, convertID)
+	return err
+}
+
+func TestSetVideoStreamingSendsTheSwitchAlone(t *testing.T) {
+	for _, enabled := range []bool{true, false} {
+		t.Run(fmt.Sprint(enabled), func(t *testing.T) {
+			w := newWire(t, headstest.Head{VideoStreaming: !enabled})
+			answer, err := w.client(t).Heads.SetVideoStreaming(t.Context(), convertID, enabled)
+			require.NoError(t, err)
+			assert.Equal(t, http.StatusOK, answer.StatusCode)
+			assert.Equal(t, []string{fmt.Sprintf("PUT /head/%s/video-streaming?videoStreaming=%t", convertID, enabled)}, w.wireLines())
+			assert.Equal(t, enabled, w.state(t).streaming)
+		})
+	}
+}
+
+func TestSetVideoStreamingHandsOnWhyItIsRefused(t *testing.T) {
+	w := newWire(t, headWith(muteVoice))
+	_, err := w.client(t).Heads.SetVideoStreaming(t.Context(), convertID, true)
+	require.ErrorIs(t, err, heads.ErrUnprocessable)
+	assert.ErrorContains(t, err, `provider "polly" is not capable of streaming`)
+}
+
+// What is planned is what happens: names, what is skipped, and the details up
+// to the address, which is known only at the end.
+func TestPlanIsWhatHappens(t *testing.T) {
+	tests := []struct {
+		name    string
+		head    headstest.Head
+		skipped []heads.StepName
+	}{
+		{"a new voice", headWith(muteVoice), nil},
+		{"the same voice", headWith(newVoice), stepNames("voice")},
+		{"streams already", streamingHead(), stepNames("voice enable address")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, tt.head)
+				before := w.state(t)
+				var told []heads.ConversionStep
+				o := heads.ConvertOptions{Voice: &newVoice, OnStep: func(step heads.ConversionStep) { told = append(told, step) }}
+				plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, o)
+				require.NoError(t, err)
+				assert.True(t, plan.Ready())
+				assert.Equal(t, before, w.state(t), "a plan changes nothing")
+				assert.Empty(t, told, "no step is done by a plan")
+
+				conversion, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, o)
+				require.NoError(t, err)
+				assert.Equal(t, conversion.Steps, told, "OnStep is told every step, in order")
+				assert.Equal(t, stepNames("check voice enable address"), namesOf(plan.Steps))
+				assert.Equal(t, plan.Steps[:3], conversion.Steps[:3])
+				assert.Equal(t, namesOf(plan.Steps), namesOf(conversion.Steps))
+				var skipped []heads.StepName
+				for i, step := range conversion.Steps {
+					assert.Equal(t, plan.Steps[i].Skipped, step.Skipped)
+					if step.Skipped {
+						skipped = append(skipped, step.Name)
+					}
+				}
+				assert.Equal(t, tt.skipped, skipped)
+				assert.Equal(t, plan.AlreadyStreaming, conversion.AlreadyStreaming)
+				assert.Equal(t, plan.Before, conversion.Before)
+				assert.Equal(t, plan.Voice, w.state(t).voice)
+			})
+		})
+	}
+}
+
+func TestPlanTellsWhatItFound(t *testing.T) {
+	w := newWire(t, headWith(muteVoice))
+	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+	require.NoError(t, err)
+	assert.Equal(t, convertID, plan.HeadID)
+	assert.Equal(t, heads.VisualModeDefault, plan.VisualMode)
+	assert.Equal(t, muteVoice, plan.CurrentVoice)
+	assert.Equal(t, newVoice, plan.Voice)
+	assert.Equal(t, legacyURL, plan.Before.Reveal())
+	assert.False(t, plan.AlreadyStreaming)
+	assert.Empty(t, plan.Blockers)
+	assert.Equal(t, []heads.ConversionStep{
+		{Name: heads.StepCheck, Detail: `head reads as legacy, visual mode "default"`},
+		{Name: heads.StepVoice, Detail: "Joanna of polly becomes pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)"},
+		{Name: heads.StepEnable, Detail: "switch to streaming"},
+		{Name: heads.StepAddress, Detail: "take the streaming address in place of " + chatBase + publicPath + "?api_key=[redacted]"},
+	}, plan.Steps)
+}
+
+func TestOnStepIsToldOnlyWhatWasDone(t *testing.T) {
+	tests := []struct {
+		request string
+		want    string
+	}{
+		{getHead, ""}, {getVisual, ""}, {putVoice, "check"}, {putSwitch, "check voice"}, {readBack, "check voice"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.request, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(muteVoice))
+				w.faults[tt.request] = spoiling{before("", status(400)), -1}
+				var told []heads.ConversionStep
+				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{OnStep: func(step heads.ConversionStep) { told = append(told, step) }})
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, stepNames(tt.want), namesOf(told))
+				assert.Equal(t, failure.Done, told)
+			})
+		})
+	}
+}
+
+// blocked is a head that can't be converted.
+type blocked struct {
+	name   string
+	visual headstest.Visual
+	head   headstest.Head
+	o      heads.ConvertOptions
+	is     []error // one for each blocker
+	says   []string
+}
+
+func blockedHeads() []blocked {
+	field := func(name string, value any) headstest.Head {
+		h := headWith(capableVoice)
+		h.Fields = map[string]any{name: value}
+		return h
+	}
+	hopeless := headWith(muteVoice)
+	hopeless.Fields = map[string]any{"publicUrl": chatBase + publicPath}
+	noVisual := headWith(muteVoice)
+	noVisual.Fields = map[string]any{"publicUrl": "", "headVisualId": nil}
+	good := headWith(capableVoice)
+	return []blocked{
+		{"two loops", headstest.Visual{Mode: "two_loops"}, good, heads.ConvertOptions{}, []error{heads.ErrVisualMode}, []string{`"two_loops"`, "a new head must be created"}},
+		{"two loops streaming", headstest.Visual{Mode: "two_loops_streaming"}, good, heads.ConvertOptions{}, []error{heads.ErrVisualMode}, []string{`"two_loops_streaming"`}},
+		{"a mode in other case", headstest.Visual{Mode: "Default"}, good, heads.ConvertOptions{}, []error{heads.ErrVisualMode}, []string{`"Default"`}},
+		{"unknown mode", headstest.Visual{HideMode: true}, good, heads.ConvertOptions{}, []error{heads.ErrVisualMode}, []string{"holds no mode", "AllowUnknownMode"}},
+		{"mode of another type", headstest.Visual{Fields: map[string]any{"mode": 1}}, good, heads.ConvertOptions{}, []error{heads.ErrVisualMode}, []string{"holds no mode"}},
+		{"two loops are known", headstest.Visual{Mode: "two_loops"}, good, heads.ConvertOptions{AllowUnknownMode: true}, []error{heads.ErrVisualMode}, []string{`"two_loops"`}},
+		{"no visual", headstest.Visual{}, field("headVisualId", nil), heads.ConvertOptions{AllowUnknownMode: true}, []error{heads.ErrVisualMode}, []string{"has no visual"}},
+		{"visual not found", headstest.Visual{}, field("headVisualId", "gone"), heads.ConvertOptions{AllowUnknownMode: true}, []error{heads.ErrVisualMode}, []string{"visual gone", "not found"}},
+		{"provider", headstest.Visual{}, headWith(muteVoice), heads.ConvertOptions{}, []error{heads.ErrProviderNotStreaming}, []string{`"polly"`, "AllowAnyProvider"}},
+		{"provider of the new voice", headstest.Visual{}, good, heads.ConvertOptions{Voice: &muteVoice}, []error{heads.ErrProviderNotStreaming}, []string{`"polly"`}},
+		{"no provider", headstest.Visual{}, field("ttsProvider", ""), heads.ConvertOptions{}, []error{heads.ErrProviderNotStreaming}, []string{`provider ""`}},
+		{"no address", headstest.Visual{}, field("publicUrl", ""), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"publicUrl", "is empty"}},
+		{"address without its key", headstest.Visual{}, field("publicUrl", chatBase+publicPath), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"api_key"}},
+		{"address without an id", headstest.Visual{}, field("publicUrl", chatBase+"/li-28379?api_key="+convertKey), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"public id"}},
+		{"all at once", headstest.Visual{Mode: "two_loops"}, hopeless, heads.ConvertOptions{},
+			[]error{heads.ErrInvalid, heads.ErrVisualMode, heads.ErrProviderNotStreaming}, []string{"api_key", `"two_loops"`, `"polly"`}},
+		{"all at once, mode unknown", headstest.Visual{HideMode: true}, hopeless, heads.ConvertOptions{Voice: &muteVoice},
+			[]error{heads.ErrInvalid, heads.ErrVisualMode, heads.ErrProviderNotStreaming}, []string{"api_key", "no mode", `"polly"`}},
+		{"all at once, no visual", headstest.Visual{}, noVisual, heads.ConvertOptions{},
+			[]error{heads.ErrInvalid, heads.ErrVisualMode, heads.ErrProviderNotStreaming}, []string{"is empty", "no visual", `"polly"`}},
+	}
+}
+
+func TestBlockersComeBackTogetherAndNothingIsChanged(t *testing.T) {
+	for _, tt := range blockedHeads() {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWire(t, tt.head)
+			w.showVisual(tt.visual)
+			client, before := w.client(t), w.state(t)
+			plan, err := client.Heads.PlanStreaming(t.Context(), convertID, tt.o)
+			require.NoError(t, err, "what blocks is no failure of a plan")
+			assert.False(t, plan.Ready())
+			require.Len(t, plan.Blockers, len(tt.is))
+			for i, want := range tt.is {
+				assert.ErrorIs(t, plan.Blockers[i], want)
+			}
+			assert.Equal(t, stepNames("check voice enable address"), namesOf(plan.Steps))
+
+			conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, tt.o)
+			assert.Nil(t, conversion)
+			var failure *heads.ConversionError
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, heads.StepCheck, failure.Step)
+			assert.Empty(t, failure.Done)
+			assert.False(t, failure.RolledBack)
+			for _, want := range tt.is {
+				assert.ErrorIs(t, err, want)
+			}
+			for _, text := range tt.says {
+				assert.ErrorContains(t, err, text)
+			}
+			assert.NotContains(t, err.Error(), convertKey)
+			assert.Equal(t, before, w.state(t))
+			for _, r := range w.Requests() {
+				assert.Equal(t, http.MethodGet, r.Method)
+			}
+		})
+	}
+}
+
+func TestPlanFailsWhenHeadOrVisualCanNotBeRead(t *testing.T) {
+	for _, request := range []string{getHead, getVisual} {
+		for _, f := range faults {
+			t.Run(request+" "+f.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWire(t, headWith(muteVoice))
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					w.cancel = cancel
+					w.faults[request] = spoiling{f, -1}
+					plan, err := w.client(t).Heads.PlanStreaming(ctx, convertID, heads.ConvertOptions{})
+					assert.Error(t, err)
+					assert.Nil(t, plan)
+					assert.NotErrorIs(t, err, heads.ErrVisualMode)
+				})
+			})
+		}
+	}
+	w := newWire(t, headWith(muteVoice))
+	w.faults[getHead] = spoiling{before("", status(404)), -1}
+	_, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
+	assert.ErrorIs(t, err, heads.ErrNotFound)
+}
+
+func TestLocalChecksCanBeLeftToTheService(t *testing.T) {
+	mute := heads.Voice{Provider: "elevenlabs", ID: "mute"}
+	tests := []struct {
+		name       string
+		visual     headstest.Visual
+		old        heads.Voice
+		o          heads.ConvertOptions
+		opts       []heads.Option
+		service    []headstest.Option
+		refusal    error // nil: it is converted
+		rolledBack bool
+	}{
+		{name: "a provider that only the service knows", old: heads.Voice{Provider: "acme", ID: "v"}, o: heads.ConvertOptions{AllowAnyProvider: true},
+			service: []headstest.Option{headstest.WithStreamingProviders("acme")}},
+		{name: "a provider given to the client", old: heads.Voice{Provider: "ACME", ID: "v"}, opts: []heads.Option{heads.WithStreamingProviders("Acme")},
+			service: []headstest.Option{headstest.WithStreamingProviders("acme")}},
+		{name: "a provider in other case", old: heads.Voice{Provider: "ElevenLabs", ID: "rachel"}},
+		{name: "a provider that the service refuses", old: muteVoice, o: heads.ConvertOptions{AllowAnyProvider: true}, refusal: heads.ErrUnprocessable},
+		{name: "a new provider that the service refuses", old: capableVoice, o: heads.ConvertOptions{AllowAnyProvider: true, Voice: &muteVoice},
+			refusal: heads.ErrUnprocessable, rolledBack: true},
+		{name: "a voice that can't stream", old: capableVoice, o: heads.ConvertOptions{Voice: &mute},
+			service: []headstest.Option{headstest.WithNonStreamingVoices("mute")}, refusal: heads.ErrUnprocessable, rolledBack: true},
+		{name: "an unknown mode that is default", visual: headstest.Visual{HideMode: true}, old: capableVoice, o: heads.ConvertOptions{AllowUnknownMode: true}},
+		{name: "an unknown mode that is not", visual: headstest.Visual{HideMode: true, Mode: "two_loops"}, old: muteVoice,
+			o: heads.ConvertOptions{AllowUnknownMode: true, Voice: &newVoice}, refusal: heads.ErrConflict, rolledBack: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(tt.old), tt.service...)
+				w.showVisual(tt.visual)
+				_, err := w.client(t, tt.opts...).Heads.ConvertToStreaming(t.Context(), convertID, tt.o)
+				if tt.refusal == nil {
+					require.NoError(t, err)
+					assert.True(t, w.state(t).streaming)
+					return
+				}
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.ErrorIs(t, err, tt.refusal)
+				assert.Equal(t, heads.StepEnable, failure.Step)
+				assert.Equal(t, tt.rolledBack, failure.RolledBack)
+				assert.Equal(t, state{false, tt.old}, w.state(t))
+			})
+		})
+	}
+}
+
+func TestRecommendedModelsAreMarkedAndOthersAreNoFault(t *testing.T) {
+	tests := []struct {
+		voice string
+		want  bool
+	}{
+		{"abc_flash_v2", true},
+		{"abc_eleven_flash_v2_5", true},
+		{"abc_eleven_turbo_v2", true},
+		{"pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", true},
+		{"ABC_Eleven_Turbo_V2_5", true},
+		{"turbo_v2", true},
+		{"abc_eleven_multilingual_v2", false},
+		{"abc_turbo_v2_6", false},
+		{"abc_turbo_v3", false},
+		{"abc_flash_v2_5_preview", false},
+		{"abcturbo_v2", false},
+		{"rachel", false},
+	}
+	for _, tt := range tests {
+		for _, kept := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s kept %t", tt.voice, kept), func(t *testing.T) {
+				voice := heads.Voice{Provider: "elevenlabs", ID: tt.voice}
+				w, o := newWire(t, headWith(voice)), heads.ConvertOptions{}
+				if !kept {
+					w, o.Voice = newWire(t, headWith(muteVoice)), &voice
+				}
+				plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, o)
+				require.NoError(t, err)
+				assert.True(t, plan.Ready())
+				assert.Equal(t, tt.want, plan.VoiceRecommended)
+				assert.Equal(t, tt.want, strings.Contains(plan.Steps[1].Detail, "recommended"))
+			})
+		}
+	}
+}
+
+func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
+	tests := []struct {
+		name, id string
+		voice    *heads.Voice
+		faults   int
+	}{
+		{"public id", "li-28379", nil, 1},
+		{"voice without provider", convertID, &heads.Voice{ID: "rachel"}, 1},
+		{"voice without id", convertID, &heads.Voice{Provider: "elevenlabs", ID: " "}, 1},
+		{"empty voice", convertID, &heads.Voice{}, 1},
+		{"placeholder for a voice", convertID, &heads.Voice{Provider: "elevenlabs", ID: "string"}, 1},
+		{"placeholder for a provider", convertID, &heads.Voice{Provider: "<PROVIDER>", ID: "rachel"}, 1},
+		{"all of it", "", &heads.Voice{Provider: "string"}, 3},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWire(t, headstest.Head{})
+			client, o := w.client(t), heads.ConvertOptions{Voice: tt.voice}
+			plan, planErr := client.Heads.PlanStreaming(t.Context(), tt.id, o)
+			conversion, err := client.Heads.ConvertToStreaming(t.Context(), tt.id, o)
+			assert.Nil(t, plan)
+			assert.Nil(t, conversion)
+			for operation, err := range map[string]error{"Heads.PlanStreaming": planErr, "Heads.ConvertToStreaming": err} {
+				require.ErrorIs(t, err, heads.ErrInvalid)
+				assert.Equal(t, tt.faults, strings.Count(err.Error(), operation))
+				assert.False(t, errors.As(err, new(*heads.ConversionError)))
+			}
+			assert.Empty(t, w.Requests())
+		})
+	}
+	w := newWire(t, headstest.Head{})
+	_, err := w.client(t).Heads.ConvertToLegacy(t.Context(), "li-28379")
+	assert.ErrorIs(t, err, heads.ErrInvalid)
+	assert.Empty(t, w.Requests())
+}
+
+func TestConversionThatCanNotBeginIsAConversionError(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := newWire(t, headstest.Head{})
+	for name, run := range map[string]func(context.Context, *heads.Client) error{"streaming": toNewVoice, "legacy": toLegacy} {
+		t.Run(name, func(t *testing.T) {
+			var failure *heads.ConversionError
+			err := run(ended, w.client(t))
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, heads.StepCheck, failure.Step)
+			assert.ErrorIs(t, err, context.Canceled)
+			assert.Empty(t, w.Requests())
+		})
+	}
+}
+
+func TestHeadThatStreamsAlreadyIsLeftAsItIs(t *testing.T) {
+	tests := []struct {
+		name   string
+		mutate func(*headstest.Head)
+		opts   []heads.Option
+		want   string // "": an error at the address
+	}{
+		{"with another voice asked for", func(*headstest.Head) {}, nil, streamURL},
+		{"with a voice that can't stream", func(h *headstest.Head) { h.TTSProvider, h.TTSVoice = "polly", "Joanna" }, nil, streamURL},
+		{"with an old address", func(h *headstest.Head) { h.Fields = map[string]any{"publicUrl": legacyURL} },
+			[]heads.Option{heads.WithAccessURLs("", streamBase)}, streamURL},
+		{"without an address", func(h *headstest.Head) { h.Fields = map[string]any{"publicUrl": ""} }, nil, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			head := headWith(capableVoice)
+			head.VideoStreaming = true
+			tt.mutate(&head)
+			w := newWire(t, head)
+			w.showVisual(headstest.Visual{Mode: "two_loops"})
+			before := w.state(t)
+			client, o := w.client(t, tt.opts...), heads.ConvertOptions{Voice: &newVoice}
+			plan, err := client.Heads.PlanStreaming(t.Context(), convertID, o)
+			require.NoError(t, err)
+			assert.True(t, plan.AlreadyStreaming)
+			assert.True(t, plan.Ready())
+			assert.Equal(t, plan.CurrentVoice, plan.Voice, "the voice is left alone")
+
+			conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, o)
+			require.NotNil(t, conversion, err)
+			assert.True(t, conversion.AlreadyStreaming)
+			assert.Equal(t, before, w.state(t))
+			for _, r := range w.Requests() {
+				assert.Equal(t, http.MethodGet, r.Method)
+			}
+			if tt.want != "" {
+				require.NoError(t, err)
+				assert.Equal(t, tt.want, conversion.After.Reveal())
+				return
+			}
+			var failure *heads.ConversionError
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, heads.StepAddress, failure.Step)
+			assert.ErrorIs(t, err, heads.ErrInvalid)
+		})
+	}
+}
+
+func streamingHead() headstest.Head {
+	head := headWith(newVoice)
+	head.VideoStreaming = true
+	return head
+}
+
+func TestConvertToLegacy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, streamingHead())
+		conversion, err := w.client(t).Heads.ConvertToLegacy(t.Context(), convertID)
+		require.NoError(t, err)
+		assert.Equal(t, stepNames("check disable address"), namesOf(conversion.Steps))
+		assert.Equal(t, streamURL, conversion.Before.Reveal())
+		assert.Equal(t, legacyURL, conversion.After.Reveal())
+		assert.Equal(t, state{false, newVoice}, w.state(t), "the voice stays")
+
+		again, err := w.client(t).Heads.ConvertToLegacy(t.Context(), convertID)
+		require.NoError(t, err)
+		assert.Equal(t, []bool{false, true, true}, []bool{again.Steps[0].Skipped, again.Steps[1].Skipped, again.Steps[2].Skipped})
+		assert.Equal(t, legacyURL, again.After.Reveal())
+	})
+}
+
+func TestConvertToLegacyNeedsAVisualInDefaultMode(t *testing.T) {
+	for _, visual := range []headstest.Visual{{Mode: "two_loops"}, {Mode: "two_loops_streaming"}, {HideMode: true}} {
+		t.Run(fmt.Sprintf("%s hidden %t", visual.Mode, visual.HideMode), func(t *testing.T) {
+			w := newWire(t, streamingHead())
+			w.showVisual(visual)
+			_, err := w.client(t).Heads.ConvertToLegacy(t.Context(), convertID)
+			var failure *heads.ConversionError
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, heads.StepCheck, failure.Step)
+			assert.ErrorIs(t, err, heads.ErrVisualMode)
+			assert.Equal(t, []string{"GET /head/" + convertID, "GET /head_visual/" + visualID}, w.wireLines())
+			assert.True(t, w.state(t).streaming)
+		})
+	}
+}
+
+func TestConvertToLegacyUnderFaults(t *testing.T) {
+	for _, request := range []string{getHead, getVisual, putSwitch, readBack} {
+		for _, f := range faults {
+			for _, times := range []int{1, -1} {
+				t.Run(fmt.Sprintf("%s/%s/times %d", request, f.name, times), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						w := newWire(t, streamingHead())
+						w.faults[request] = spoiling{f, times}
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						w.cancel = cancel
+						_, err := w.client(t).Heads.ConvertToLegacy(ctx, convertID)
+						helped := times == 1 && !f.final || request == putSwitch && f.effect
+						switched := helped || request == readBack
+						assert.Equal(t, state{!switched, newVoice}, w.state(t))
+						if helped {
+							require.NoError(t, err)
+						} else {
+							var failure *heads.ConversionError
+							require.ErrorAs(t, err, &failure)
+							assert.Equal(t, map[string]heads.StepName{
+								getHead: heads.StepCheck, getVisual: heads.StepCheck, putSwitch: heads.StepDisable, readBack: heads.StepDisable,
+							}[request], failure.Step)
+							assert.False(t, failure.RolledBack)
+							assert.NotContains(t, err.Error(), "voice")
+						}
+						w.faults, w.sent = nil, nil
+						conversion, err := w.client(t).Heads.ConvertToLegacy(t.Context(), convertID)
+						require.NoError(t, err)
+						assert.Equal(t, legacyURL, conversion.After.Reveal())
+						assert.Equal(t, state{false, newVoice}, w.state(t))
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestNewAddressOfTheWayBack(t *testing.T) {
+	tests := []struct {
+		name, chat string
+		want       string
+	}{
+		{"configured", "https://mine.example.com", "https://mine.example.com" + publicPath + "?api_key=" + convertKey},
+		{"none", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, streamingHead(), headstest.WithStaleAddresses())
+				client := w.client(t, heads.WithAccessURLs(tt.chat, streamBase))
+				conversion, err := client.Heads.ConvertToLegacy(t.Context(), convertID)
+				require.NotNil(t, conversion)
+				assert.False(t, w.state(t).streaming)
+				if tt.want != "" {
+					require.NoError(t, err)
+					assert.Equal(t, tt.want, conversion.After.Reveal())
+					return
+				}
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, heads.StepAddress, failure.Step)
+				assert.Equal(t, stepNames("check disable"), namesOf(failure.Done))
+				assert.ErrorContains(t, err, "HEADS_CHAT_URL")
+			})
+		})
+	}
+}
+
+func TestConversionTypesPrintNoKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice))
+		w.answers[putSwitch] = "{}"
+		client := w.client(t)
+		plan, err := client.Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+		require.NoError(t, err)
+		w.faults[putSwitch] = spoiling{before("", status(422)), 1}
+		_, err = client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+		var failure *heads.ConversionError
+		require.ErrorAs(t, err, &failure)
+		conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+		require.NoError(t, err)
+		require.Contains(t, conversion.After.Reveal(), convertKey)
+		failure.Err = fmt.Errorf("address %v: %w", conversion.After, failure.Err)
+		for _, value := range []any{plan, *plan, conversion, *conversion, failure, *failure, conversion.Before, &conversion.After, plan.Steps, conversion.Steps} {
+			assertPrintsNo(t, value, convertKey)
+			assertPrintsNo(t, value, w.BearerToken())
+		}
+	})
+}
+
+// assertPrintsNo prints a value in every way there is, and wants no trace of a
+// secret.
+func assertPrintsNo(t *testing.T, value any, secret string) {
+	t.Helper()
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t"} {
+		text := fmt.Sprintf(verb, value) + fmt.Sprintf(verb, []any{value})
+		for _, form := range []string{"%s", "%x", "%X"} {
+			assert.NotContains(t, text, fmt.Sprintf(form, secret), "%T printed with %s", value, verb)
+		}
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "v", value)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "v", value)
+	assert.NotContains(t, log.String(), secret, "%T logged", value)
+}
+
+func TestConversionErrorTellsWhatIsLeftBehind(t *testing.T) {
+	cause := errors.New("refused")
+	done := []heads.ConversionStep{{Name: heads.StepCheck}, {Name: heads.StepVoice, Skipped: true}}
+	tests := []struct {
+		name string
+		err  heads.ConversionError
+		want string
+	}{
+		{"at the beginning", heads.ConversionError{HeadID: "h", Step: heads.StepCheck, Err: cause},
+			`heads: converting head h stopped at step "check": refused`},
+		{"after steps", heads.ConversionError{HeadID: "h", Step: heads.StepEnable, Done: done, Err: cause},
+			`heads: converting head h stopped at step "enable" (done: check, voice skipped): refused`},
+		{"rolled back", heads.ConversionError{HeadID: "h", Step: heads.StepEnable, Err: cause, RolledBack: true},
+			`heads: converting head h stopped at step "enable": refused; the old voice was put back`},
+		{"not rolled back", heads.ConversionError{HeadID: "h", Step: heads.StepEnable, Err: cause, RollbackErr: errors.New("gone")},
+			`heads: converting head h stopped at step "enable": refused; the old voice could not be put back, and the head may have the new one: gone`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			assert.EqualError(t, &tt.err, tt.want)
+			assert.Equal(t, tt.want, fmt.Sprintf("%+v", tt.err))
+			assert.Equal(t, tt.want, tt.err.LogValue().String())
+			assert.ErrorIs(t, &tt.err, cause)
+		})
+	}
+}

@@ -1,0 +1,610 @@
+package heads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ConversationSettingsService reads and changes the conversation settings of
+// heads, and the tools in them.
+//
+// The service replaces the settings whole. All methods but Replace therefore
+// read, change and write back, and keep what they do not know byte for byte.
+// Calls of one client for one head wait for each other, so that none undoes
+// the work of another; what another program writes between the read and the
+// write is overwritten.
+type ConversationSettingsService struct{ service }
+
+// ConversationSettings are the settings of a head's conversations. Keys other
+// than tools, among them a provider's API key, are kept byte for byte and
+// never printed; Extra and SetExtra give access to them.
+type ConversationSettings struct {
+	Tools []Tool
+
+	raw []byte // the document, with tools as they were read
+}
+
+// Tool is an external endpoint that a head in operation mode oc may call.
+// Keys that this library does not know are kept byte for byte.
+type Tool struct {
+	Name        string // the name that the prompt uses
+	Description string
+	URL         string // https
+	Parameters  []ToolParameter
+
+	raw []byte
+}
+
+// ToolParameter describes one parameter of a tool. Keys that this library does
+// not know are kept byte for byte.
+type ToolParameter struct {
+	Name        string // the name that the prompt uses
+	Type        string // string, number, integer, boolean, array or object
+	Description string
+
+	raw []byte
+}
+
+var opSettingsReplace = newOperation("ConversationSettings.Replace", http.MethodPut, "/head/{headId}/conversation-settings")
+
+// Get reads the conversation settings from the head. A head without settings
+// has empty ones.
+//
+// GET /head/{id}.
+func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*ConversationSettings, error) {
+	head, err := s.c.Heads.Get(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	return head.settings(), nil
+}
+
+// Replace replaces the conversation settings of a head with cs, whole: what cs
+// does not hold is gone afterwards. Modify is the safe way to change something.
+//
+// PUT /head/{headId}/conversation-settings. Tools that Tool.Validate refuses,
+// and two tools of one name, are not sent; all faults come back together.
+func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
+	faults := faultList{}
+	faults.add(checkHeadID(opSettingsReplace.name, headID))
+	if cs == nil {
+		faults.add(invalid(opSettingsReplace.name, "settings", "are nil; give empty ones to remove all tools and settings"))
+	} else {
+		faults.add(cs.validate(opSettingsReplace.name))
+	}
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	body := appendMember([]byte{'{'}, "conversationSettings", cs.document())
+	return doPlain(ctx, s.c, opSettingsReplace, request{param: headID, body: append(body, '}')})
+}
+
+// Modify reads the conversation settings of a head, runs change on them and
+// writes them back whole. It returns them as they were written. When nothing
+// changed, nothing is sent.
+//
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. A head that is not
+// in operation mode oc and is given a tool gives an InvalidError, since it
+// could never call it. An error of change is returned as it is, and nothing is
+// sent. change must not itself change settings of the same head through the
+// same client: it would wait for itself until the context ends.
+func (s *ConversationSettingsService) Modify(ctx context.Context, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
+	const operation = "ConversationSettings.Modify"
+	faults := faultList{}
+	faults.add(checkHeadID(operation, headID))
+	if change == nil {
+		faults.add(invalid(operation, "change", "is nil; give a function that changes the settings"))
+	}
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return s.modify(ctx, operation, headID, change)
+}
+
+// SetTools makes tools the tools of a head, all others are removed. Unknown
+// keys of the settings are kept, and so are those of tools and parameters that
+// have the name of an old one. Without tools, all are removed.
+//
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. Refuses what
+// Modify and Tool.Validate refuse.
+func (s *ConversationSettingsService) SetTools(ctx context.Context, headID string, tools ...Tool) (*ConversationSettings, error) {
+	const operation = "ConversationSettings.SetTools"
+	faults := faultList{}
+	faults.add(checkHeadID(operation, headID))
+	faults.add(validateTools(operation, tools))
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return s.modify(ctx, operation, headID, func(cs *ConversationSettings) error {
+		replaced := make([]Tool, len(tools))
+		for i, t := range tools {
+			replaced[i] = t.inherit(cs.tool(t.Name))
+		}
+		cs.Tools = replaced
+		return nil
+	})
+}
+
+// PutTool adds a tool to a head, or replaces the one of the same name. All
+// other tools are left as they are.
+//
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. Refuses what
+// Modify and Tool.Validate refuse.
+func (s *ConversationSettingsService) PutTool(ctx context.Context, headID string, t Tool) (*ConversationSettings, error) {
+	const operation = "ConversationSettings.PutTool"
+	faults := faultList{}
+	faults.add(checkHeadID(operation, headID))
+	faults.add(t.validate(operation))
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return s.modify(ctx, operation, headID, func(cs *ConversationSettings) error {
+		if old := cs.tool(t.Name); old != nil {
+			*old = t.inherit(old)
+			return nil
+		}
+		cs.Tools = append(cs.Tools, t)
+		return nil
+	})
+}
+
+// RemoveTool removes the tool of that name from a head. A head without it is
+// left as it is, which is no error.
+//
+// GET /head/{id}, PUT /head/{headId}/conversation-settings.
+func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, name string) (*ConversationSettings, error) {
+	const operation = "ConversationSettings.RemoveTool"
+	faults := faultList{}
+	faults.add(checkHeadID(operation, headID))
+	if name == "" {
+		faults.add(invalid(operation, "tool name", "is empty; give the name of the tool to remove"))
+	}
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return s.modify(ctx, operation, headID, func(cs *ConversationSettings) error {
+		cs.Tools = slices.DeleteFunc(cs.Tools, func(t Tool) bool { return t.Name == name })
+		return nil
+	})
+}
+
+func (s *ConversationSettingsService) modify(ctx context.Context, operation, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
+	unlock, err := s.c.lock(ctx, operation, "settings "+headID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	head, err := s.c.Heads.Get(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	before, after := head.settings(), head.settings().clone()
+	if err := change(after); err != nil {
+		return nil, err
+	}
+	if bytes.Equal(before.document(), after.document()) {
+		return after, nil
+	}
+	if head.OperationMode != OperationModeOC {
+		if added := before.added(after); added != "" {
+			return nil, invalid(operation, "tools", "head %s is in operation mode %q, in which it could never call tool %q; set operationMode oc first (HeadUpdate.OperationMode)",
+				headID, head.OperationMode, added)
+		}
+	}
+	if _, err := s.Replace(ctx, headID, after); err != nil {
+		return nil, err
+	}
+	return after, nil
+}
+
+// Extra returns a copy of the value of a key other than tools.
+func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
+	if key == "tools" {
+		return nil, false
+	}
+	value, ok := rawMember(cs.raw, key)
+	return bytes.Clone(value), ok
+}
+
+// SetExtra sets a key other than tools; a nil value removes it. A value that
+// is not JSON, an empty key and the key tools give an InvalidError.
+func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) error {
+	const operation = "ConversationSettings.SetExtra"
+	switch {
+	case key == "":
+		return invalid(operation, "key", "is empty")
+	case key == "tools":
+		return invalid(operation, "key", "\"tools\" has a field of its own; use ConversationSettings.Tools")
+	case value != nil && !json.Valid(value):
+		return invalid(operation, oneLine(key, maxLabel), "is given a value that is not JSON")
+	}
+	cs.raw = withMember(cs.raw, key, bytes.TrimSpace(value))
+	return nil
+}
+
+// UnmarshalJSON keeps the whole document beside the tools in it.
+func (cs *ConversationSettings) UnmarshalJSON(data []byte) error {
+	*cs = ConversationSettings{}
+	if isJSONNull(data) {
+		return nil
+	}
+	cs.raw = bytes.Clone(data)
+	return decodeMembers(cs.raw, func(key, value []byte) (err error) {
+		if string(key) == "tools" {
+			cs.Tools, err = decodeList(value, "tools", (*Tool).decode)
+		}
+		return err
+	})
+}
+
+// MarshalJSON writes the document with the tools as they are now.
+func (cs ConversationSettings) MarshalJSON() ([]byte, error) { return cs.document(), nil }
+
+// UnmarshalJSON keeps the whole document beside the fields.
+func (t *Tool) UnmarshalJSON(data []byte) error { return t.decode(bytes.Clone(data)) }
+
+// MarshalJSON writes the fields, and the keys that were read beside them.
+func (t Tool) MarshalJSON() ([]byte, error) { return t.document(), nil }
+
+// UnmarshalJSON keeps the whole document beside the fields.
+func (p *ToolParameter) UnmarshalJSON(data []byte) error { return p.decode(bytes.Clone(data)) }
+
+// MarshalJSON writes the fields, and the keys that were read beside them.
+func (p ToolParameter) MarshalJSON() ([]byte, error) { return p.document(), nil }
+
+var (
+	toolName      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+	parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+	toolTypes     = []string{"string", "number", "integer", "boolean", "array", "object"}
+)
+
+// Validate says why a tool can't be sent, all faults together, each an
+// InvalidError. A malformed tool can keep a head from loading, so it wants
+// more than the contract: a name of letters, digits, _ and - up to 64, a
+// description, an https URL (http only to a loopback host), and for each
+// parameter a name without spaces that no other one has, a description, and a
+// type out of string, number, integer, boolean, array and object.
+func (t Tool) Validate() error { return t.validate("Tool.Validate") }
+
+func (t Tool) validate(operation string) error {
+	field := "tool " + quote(t.Name)
+	var faults faultList
+	if !toolName.MatchString(t.Name) {
+		faults.add(invalid(operation, field, "name: want a letter or _, then letters, digits, _ and -, at most 64 in all"))
+	}
+	faults.add(checkDescription(operation, field, t.Description))
+	faults.add(checkCallbackURL(operation, field+" url", t.URL))
+	seen := map[string]bool{}
+	for _, p := range t.Parameters {
+		faults.add(p.validate(operation, field))
+		if seen[p.Name] {
+			faults.add(invalid(operation, field, "parameter %s is defined twice", quote(p.Name)))
+		}
+		seen[p.Name] = true
+	}
+	return faults.join()
+}
+
+func (p ToolParameter) validate(operation, tool string) error {
+	field := tool + " parameter " + quote(p.Name)
+	var faults faultList
+	if !parameterName.MatchString(p.Name) {
+		faults.add(invalid(operation, field, "name: want a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
+	}
+	if !slices.Contains(toolTypes, p.Type) {
+		faults.add(invalid(operation, field, "type %s is unknown; want one of %s", quote(p.Type), strings.Join(toolTypes, ", ")))
+	}
+	faults.add(checkDescription(operation, field, p.Description))
+	return faults.join()
+}
+
+func checkDescription(operation, field, text string) error {
+	if strings.TrimSpace(text) == "" || isPlaceholder(text) {
+		return invalid(operation, field, "description %s: say in a sentence what it is for, the model reads it", quote(text))
+	}
+	return nil
+}
+
+// validateTools checks each tool, and that no two have one name.
+func validateTools(operation string, tools []Tool) error {
+	var faults faultList
+	seen := map[string]bool{}
+	for _, t := range tools {
+		faults.add(t.validate(operation))
+		if seen[t.Name] {
+			faults.add(invalid(operation, "tool "+quote(t.Name), "is given twice; names must differ"))
+		}
+		seen[t.Name] = true
+	}
+	return faults.join()
+}
+
+// PromptProblem is something that a prompt does not say about a tool.
+type PromptProblem struct {
+	Tool      string
+	Parameter string // "" when the tool itself is never named
+	Problem   string // a sentence for whoever writes the prompt
+}
+
+// String returns the sentence.
+func (p PromptProblem) String() string { return p.Problem }
+
+// CheckPrompt finds the tools and parameters whose names a system prompt does
+// not use: the model calls a tool by what the prompt says of it, with the same
+// names as in the definition. A name counts only as a whole word, in the same
+// case.
+func CheckPrompt(systemPrompt string, tools ...Tool) []PromptProblem {
+	var problems []PromptProblem
+	for _, t := range tools {
+		if !mentions(systemPrompt, t.Name) {
+			problems = append(problems, PromptProblem{t.Name, "", fmt.Sprintf(
+				"The prompt never names the tool %q. Say when the head should call it.", t.Name)})
+		}
+		for _, p := range t.Parameters {
+			if !mentions(systemPrompt, p.Name) {
+				problems = append(problems, PromptProblem{t.Name, p.Name, fmt.Sprintf(
+					"The prompt never names %q, a parameter of the tool %q. Say where its value comes from.", p.Name, t.Name)})
+			}
+		}
+	}
+	return problems
+}
+
+// mentions says whether a name stands in a text as a whole word.
+func mentions(text, name string) bool {
+	if name == "" {
+		return false
+	}
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		start, end := from+i, from+i+len(name)
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, _ := utf8.DecodeRuneInString(text[end:])
+		if !isNameRune(before) && !isNameRune(after) {
+			return true
+		}
+		from = start + 1
+	}
+}
+
+// isNameRune says whether a character would go on a name; letters of all
+// languages count.
+func isNameRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// Format shows how many tools and other keys there are.
+func (cs ConversationSettings) Format(f fmt.State, _ rune) { writeText(f, cs.describe()) }
+
+// LogValue shows how many tools and other keys there are.
+func (cs ConversationSettings) LogValue() slog.Value { return slog.StringValue(cs.describe()) }
+
+func (cs ConversationSettings) describe() string {
+	others := 0
+	for m := range members(cs.raw) {
+		if string(m.key) != "tools" {
+			others++
+		}
+	}
+	return fmt.Sprintf("heads.ConversationSettings{tools: %d, other keys: %d}", len(cs.Tools), others)
+}
+
+// Format shows name and number of parameters; the URL may hold a path token.
+func (t Tool) Format(f fmt.State, _ rune) { writeText(f, t.describe()) }
+
+// LogValue shows name and number of parameters.
+func (t Tool) LogValue() slog.Value { return slog.StringValue(t.describe()) }
+
+func (t Tool) describe() string {
+	return fmt.Sprintf("heads.Tool{%q, parameters: %d}", t.Name, len(t.Parameters))
+}
+
+// Format shows name and type.
+func (p ToolParameter) Format(f fmt.State, _ rune) { writeText(f, p.describe()) }
+
+// LogValue shows name and type.
+func (p ToolParameter) LogValue() slog.Value { return slog.StringValue(p.describe()) }
+
+func (p ToolParameter) describe() string {
+	return fmt.Sprintf("heads.ToolParameter{%q %s}", p.Name, p.Type)
+}
+
+// settings are the head's own, or empty ones.
+func (h *Head) settings() *ConversationSettings {
+	if h.ConversationSettings == nil {
+		return &ConversationSettings{}
+	}
+	return h.ConversationSettings
+}
+
+func (cs *ConversationSettings) validate(operation string) error {
+	return validateTools(operation, cs.Tools)
+}
+
+// tool finds the tool of that name, or nil.
+func (cs *ConversationSettings) tool(name string) *Tool {
+	for i := range cs.Tools {
+		if cs.Tools[i].Name == name {
+			return &cs.Tools[i]
+		}
+	}
+	return nil
+}
+
+// added names a tool of after that is new or changed, or "".
+func (cs *ConversationSettings) added(after *ConversationSettings) string {
+	for _, t := range after.Tools {
+		if old := cs.tool(t.Name); old == nil || !bytes.Equal(old.document(), t.document()) {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+func (cs *ConversationSettings) clone() *ConversationSettings {
+	tools := slices.Clone(cs.Tools)
+	for i := range tools {
+		tools[i].Parameters = slices.Clone(tools[i].Parameters)
+	}
+	return &ConversationSettings{Tools: tools, raw: cs.raw}
+}
+
+// document is the JSON of the settings: the one that was read, with the tools
+// as they are now.
+func (cs *ConversationSettings) document() json.RawMessage {
+	return withMember(cs.raw, "tools", documents(cs.Tools, Tool.document))
+}
+
+func (t Tool) document() json.RawMessage {
+	doc := withText(t.raw, "name", t.Name)
+	doc = withText(doc, "description", t.Description)
+	doc = withMember(doc, "parameters", documents(t.Parameters, ToolParameter.document))
+	return withText(doc, "url", t.URL)
+}
+
+func (p ToolParameter) document() json.RawMessage {
+	doc := withText(p.raw, "name", p.Name)
+	doc = withText(doc, "type", p.Type)
+	return withText(doc, "description", p.Description)
+}
+
+func documents[T any](list []T, document func(T) json.RawMessage) []byte {
+	out := []byte{'['}
+	for i, item := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, document(item)...)
+	}
+	return append(out, ']')
+}
+
+// withText sets a string member, and leaves its bytes alone when they already
+// say the same.
+func withText(doc []byte, key, text string) []byte {
+	if value, ok := rawMember(doc, key); ok && jsonKind(value) == "string" && unquote(value) == text {
+		return doc
+	}
+	return withMember(doc, key, jsonString(text))
+}
+
+// inherit keeps the unknown keys of an old tool of the same name, and of its
+// parameters, for a tool that was not itself read from the service.
+func (t Tool) inherit(old *Tool) Tool {
+	if old == nil || t.raw != nil {
+		return t
+	}
+	t.raw = old.raw
+	t.Parameters = slices.Clone(t.Parameters)
+	for i, p := range t.Parameters {
+		same := slices.IndexFunc(old.Parameters, func(o ToolParameter) bool { return o.Name == p.Name })
+		if same >= 0 && p.raw == nil {
+			t.Parameters[i].raw = old.Parameters[same].raw
+		}
+	}
+	return t
+}
+
+// decode reads a tool from a document that it keeps.
+func (t *Tool) decode(doc []byte) error {
+	*t = Tool{raw: doc}
+	return decodeMembers(doc, func(key, value []byte) (err error) {
+		switch string(key) {
+		case "name":
+			return decodeText(value, "name", &t.Name)
+		case "description":
+			return decodeText(value, "description", &t.Description)
+		case "url":
+			return decodeText(value, "url", &t.URL)
+		case "parameters":
+			t.Parameters, err = decodeList(value, "parameters", (*ToolParameter).decode)
+		}
+		return err
+	})
+}
+
+// decode reads a parameter from a document that it keeps.
+func (p *ToolParameter) decode(doc []byte) error {
+	*p = ToolParameter{raw: doc}
+	return decodeMembers(doc, func(key, value []byte) error {
+		switch string(key) {
+		case "name":
+			return decodeText(value, "name", &p.Name)
+		case "type":
+			return decodeText(value, "type", &p.Type)
+		case "description":
+			return decodeText(value, "description", &p.Description)
+		}
+		return nil
+	})
+}
+
+// decodeMembers hands every member of an object to set.
+func decodeMembers(doc []byte, set func(key, value []byte) error) error {
+	if jsonKind(doc) != "object" {
+		return mismatch("", doc, reflect.TypeFor[map[string]any]())
+	}
+	for m := range members(doc) {
+		if err := set(m.key, m.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decodeList reads an array, whose elements may keep their part of it.
+func decodeList[T any](value []byte, field string, decode func(*T, []byte) error) ([]T, error) {
+	switch jsonKind(value) {
+	case "null":
+		return nil, nil
+	case "array":
+	default:
+		return nil, mismatch(field, value, reflect.TypeFor[[]T]())
+	}
+	list := []T{}
+	for element := range elements(value) {
+		list = append(list, *new(T))
+		if err := decode(&list[len(list)-1], element); err != nil {
+			return nil, within(field, err)
+		}
+	}
+	return list, nil
+}
+
+func decodeText(value []byte, field string, text *string) error {
+	switch jsonKind(value) {
+	case "string":
+		*text = unquote(value)
+	case "null":
+		*text = ""
+	default:
+		return mismatch(field, value, reflect.TypeFor[string]())
+	}
+	return nil
+}
+
+// mismatch is the error of encoding/json for a value of the wrong type.
+func mismatch(field string, value []byte, want reflect.Type) error {
+	return &json.UnmarshalTypeError{Field: field, Value: jsonKind(value), Type: want}
+}
+
+// within puts the name of the list before the field that an error names.
+func within(list string, err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		wrong.Field = strings.TrimSuffix(list+"."+wrong.Field, ".")
+	}
+	return err
+}

@@ -1,0 +1,640 @@
+package heads
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func weatherTool() Tool {
+	return Tool{Name: "weather", Description: "Tells the weather of today", URL: "https://tools.example.com/weather"}
+}
+
+func hoursTool() Tool {
+	return Tool{Name: "opening_hours", Description: "Tells when the museum is open", URL: "https://tools.example.com/opening_hours?a=1&b=2", Parameters: []ToolParameter{
+		{Name: "day", Type: "string", Description: "Day of the week"},
+		{Name: "guests", Type: "integer", Description: "Number of guests"},
+	}}
+}
+
+// oddSettings is testdata/settings_odd.json around and in its tools.
+type oddSettings struct{ whole, before, tools, after, hours, weather string }
+
+func readOddSettings(t testing.TB) (s oddSettings) {
+	t.Helper()
+	s.whole = strings.TrimSuffix(readFile(t, "settings_odd.json"), "\n")
+	var found bool
+	s.before, s.after, found = strings.Cut(s.whole, `  "tools": [`)
+	require.True(t, found)
+	s.before += `  "tools": `
+	s.tools, s.after, found = strings.Cut(s.after, "\n  ],\n")
+	require.True(t, found)
+	s.tools, s.after = "["+s.tools+"\n  ]", ",\n"+s.after
+	s.hours, s.weather, found = strings.Cut(strings.TrimSuffix(strings.TrimPrefix(s.tools, "[\n    "), "\n  ]"), ",\n    {\"name\":\"weather\"")
+	require.True(t, found)
+	s.weather = `{"name":"weather"` + s.weather
+	// Between parameters there is no white space in what is written.
+	for _, space := range []string{"[\n        {", ",\n        {", "}\n      ]"} {
+		require.Contains(t, s.hours, space)
+		s.hours = strings.Replace(s.hours, space, strings.Join(strings.Fields(space), ""), 1)
+	}
+	require.Equal(t, s.whole, s.before+s.tools+s.after)
+	return s
+}
+
+// body is what is sent when the tools are these.
+func (s oddSettings) body(tools ...string) string {
+	return `{"conversationSettings":` + s.before + "[" + strings.Join(tools, ",") + "]" + s.after + `}`
+}
+
+func (s oddSettings) head(mode OperationMode) string {
+	return fmt.Sprintf(`{"id":%q, "operationMode":%q, "conversationSettings": %s }`, guideID, mode, s.whole)
+}
+
+const settingsRoute = "PUT /head/" + guideID + "/conversation-settings"
+
+// settingsCall changes settings and returns them as they were written.
+type settingsCall func(context.Context, *ConversationSettingsService) (*ConversationSettings, error)
+
+func modifying(change func(*ConversationSettings) error) settingsCall {
+	return func(ctx context.Context, s *ConversationSettingsService) (*ConversationSettings, error) {
+		return s.Modify(ctx, guideID, change)
+	}
+}
+
+func putting(tool Tool) settingsCall {
+	return func(ctx context.Context, s *ConversationSettingsService) (*ConversationSettings, error) {
+		return s.PutTool(ctx, guideID, tool)
+	}
+}
+
+func setting(tools ...Tool) settingsCall {
+	return func(ctx context.Context, s *ConversationSettingsService) (*ConversationSettings, error) {
+		return s.SetTools(ctx, guideID, tools...)
+	}
+}
+
+func removing(name string) settingsCall {
+	return func(ctx context.Context, s *ConversationSettingsService) (*ConversationSettings, error) {
+		return s.RemoveTool(ctx, guideID, name)
+	}
+}
+
+func TestUnknownKeysSurviveByteForByte(t *testing.T) {
+	odd := readOddSettings(t)
+	const tickets = `{"name":"tickets","description":"Sells tickets","parameters":[{"name":"count","type":"integer","description":"How many"}],"url":"https://tools.example.com/tickets?a=1&b=<2>"}`
+	ticketsTool := Tool{Name: "tickets", Description: "Sells tickets", URL: "https://tools.example.com/tickets?a=1&b=<2>",
+		Parameters: []ToolParameter{{Name: "count", Type: "integer", Description: "How many"}}}
+	replacement := hoursTool()
+	replacement.Description = "Tells opening hours & prices"
+	replacement.Parameters = []ToolParameter{
+		{Name: "lang", Type: "string", Description: "Language"},
+		{Name: "day", Type: "string", Description: "Any day"},
+	}
+	replaced := odd.hours
+	for old, changed := range map[string]string{
+		`"Tells when the museum is open"`:                                                       `"Tells opening hours & prices"`,
+		`"https:\/\/tools.example.com\/opening_hours"`:                                          `"https://tools.example.com/opening_hours?a=1&b=2"`,
+		`[{"name": "day", "type": "string", "description": "Day of the week"`:                   `[{"name":"lang","type":"string","description":"Language"},{"name": "day", "type": "string", "description": "Any day"`,
+		`,{"description": "Number of guests", "type": "integer", "name": "guests", "min": 1.0}`: ``,
+	} {
+		require.Contains(t, replaced, old)
+		replaced = strings.Replace(replaced, old, changed, 1)
+	}
+	tests := []struct {
+		name string
+		call settingsCall
+		body string
+	}{
+		{"PutTool of a new tool", putting(ticketsTool), odd.body(odd.hours, odd.weather, tickets)},
+		{"PutTool of a tool that is there", putting(replacement), odd.body(replaced, odd.weather)},
+		{"SetTools to another one", setting(ticketsTool), odd.body(tickets)},
+		{"SetTools to one that is there and another one", setting(ticketsTool, replacement), odd.body(tickets, replaced)},
+		{"SetTools to none", setting(), odd.body()},
+		{"RemoveTool", removing("opening_hours"), odd.body(odd.weather)},
+		{"Modify appending a tool", modifying(func(cs *ConversationSettings) error {
+			cs.Tools = append(cs.Tools, ticketsTool)
+			return nil
+		}), odd.body(odd.hours, odd.weather, tickets)},
+		{"Modify changing the order", modifying(func(cs *ConversationSettings) error {
+			cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0]
+			return nil
+		}), odd.body(odd.weather, odd.hours)},
+		{"Modify renaming a tool", modifying(func(cs *ConversationSettings) error {
+			cs.Tools[0].Name = "hours"
+			return nil
+		}), odd.body(strings.Replace(odd.hours, `"opening_hours"`, `"hours"`, 1), odd.weather)},
+		{"Modify changing a parameter in place", modifying(func(cs *ConversationSettings) error {
+			cs.Tools[0].Parameters[1].Type = "number"
+			return nil
+		}), odd.body(strings.Replace(odd.hours, `"integer"`, `"number"`, 1), odd.weather)},
+		{"Modify adding a parameter", modifying(func(cs *ConversationSettings) error {
+			cs.Tools[1].Parameters = append(cs.Tools[1].Parameters, ToolParameter{Name: "city", Type: "string", Description: "Where"})
+			return nil
+		}), odd.body(odd.hours, strings.Replace(odd.weather, `[]`, `[{"name":"city","type":"string","description":"Where"}]`, 1))},
+		{"Modify changing an unknown key", modifying(func(cs *ConversationSettings) error {
+			return cs.SetExtra("list", json.RawMessage(`[ 4.0 ]`))
+		}), strings.Replace(odd.body(odd.hours, odd.weather), `[ 1 , 2.0 ,3e0 ]`, `[ 4.0 ]`, 1)},
+		{"Modify changing a key that is written with an escape", modifying(func(cs *ConversationSettings) error {
+			return cs.SetExtra("escaped key", json.RawMessage(`0`))
+		}), strings.Replace(odd.body(odd.hours, odd.weather), `"caf\u00e9 \/ \ud83d\ude00 caf\u00E9"`, `0`, 1)},
+		{"Modify removing an unknown key", modifying(func(cs *ConversationSettings) error { return cs.SetExtra("alpha", nil) }),
+			strings.Replace(odd.body(odd.hours, odd.weather), ",\n  \"alpha\":1e3", "", 1)},
+		{"Modify removing the first key", modifying(func(cs *ConversationSettings) error { return cs.SetExtra("zeta", nil) }),
+			strings.Replace(odd.body(odd.hours, odd.weather), "\n\t\"zeta\" : 1.0,", "", 1)},
+		{"Modify removing the last key", modifying(func(cs *ConversationSettings) error { return cs.SetExtra("Tools", nil) }),
+			strings.Replace(odd.body(odd.hours, odd.weather), ",\n  \"Tools\": \"not the tools\"", "", 1)},
+		{"Modify adding a key", modifying(func(cs *ConversationSettings) error { return cs.SetExtra("added", json.RawMessage(`1.50`)) }),
+			strings.Replace(odd.body(odd.hours, odd.weather), `"not the tools"`, `"not the tools","added":1.50`, 1)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			service := newFakeService(t, answering(odd.head(OperationModeOC)))
+			written, err := tt.call(t.Context(), service.ConversationSettings)
+			require.NoError(t, err)
+			sent := service.bodyOf(t, settingsRoute)
+			assert.Equal(t, tt.body, sent)
+			assert.True(t, json.Valid([]byte(sent)))
+			assert.Equal(t, tt.body, `{"conversationSettings":`+string(written.document())+`}`, "what is returned is what was written")
+		})
+	}
+}
+
+func TestSettingsAreSentOnlyWhenSomethingChanged(t *testing.T) {
+	odd := readOddSettings(t)
+	same := hoursTool()
+	same.URL = "https://tools.example.com/opening_hours"
+	tests := map[string]settingsCall{
+		"PutTool of the same tool": putting(same),
+		"SetTools to the same":     setting(same, Tool{Name: "weather", Description: "Tells the weather", URL: "https://tools.example.com/weather"}),
+		"RemoveTool of none":       removing("tickets"),
+		"Modify without a change":  modifying(func(*ConversationSettings) error { return nil }),
+		"Modify of an equal value": modifying(func(cs *ConversationSettings) error { return cs.SetExtra("list", json.RawMessage(`[ 1 , 2.0 ,3e0 ]`)) }),
+		"Modify removing no key":   modifying(func(cs *ConversationSettings) error { return cs.SetExtra("absent", nil) }),
+		"Modify there and back": modifying(func(cs *ConversationSettings) error {
+			cs.Tools[0].Name, cs.Tools[0].Name = "x", "opening_hours"
+			return nil
+		}),
+		"Modify nil for no parameter": modifying(func(cs *ConversationSettings) error { cs.Tools[1].Parameters = nil; return nil }),
+	}
+	for name, call := range tests {
+		t.Run(name, func(t *testing.T) {
+			service := newFakeService(t, answering(odd.head(OperationModeOC)))
+			settings, err := call(t.Context(), service.ConversationSettings)
+			require.NoError(t, err)
+			assert.Len(t, settings.Tools, 2)
+			assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+		})
+	}
+}
+
+func TestHeadWithoutSettingsHasEmptyOnes(t *testing.T) {
+	for name, document := range map[string]string{
+		"absent":       `{"operationMode":"oc"}`,
+		"null":         `{"operationMode":"oc","conversationSettings":null}`,
+		"empty":        `{"operationMode":"oc","conversationSettings":{}}`,
+		"no tools":     `{"operationMode":"oc","conversationSettings":{"tools":[]}}`,
+		"null for all": `{"operationMode":"oc","conversationSettings":{"tools":null}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := newFakeService(t, answering(document))
+			settings, err := service.ConversationSettings.Get(t.Context(), guideID)
+			require.NoError(t, err)
+			assert.Empty(t, settings.Tools)
+			_, err = service.ConversationSettings.PutTool(t.Context(), guideID, weatherTool())
+			require.NoError(t, err)
+			assert.Equal(t, `{"conversationSettings":{"tools":[{"name":"weather","description":"Tells the weather of today","parameters":[],"url":"https://tools.example.com/weather"}]}}`,
+				service.bodyOf(t, settingsRoute))
+		})
+	}
+}
+
+func TestSettingsAreReadFromTheHead(t *testing.T) {
+	odd := readOddSettings(t)
+	service := newFakeService(t, answering(odd.head(OperationModeTTT)))
+	settings, err := service.ConversationSettings.Get(t.Context(), guideID)
+	require.NoError(t, err)
+	require.Len(t, settings.Tools, 2)
+	assert.Equal(t, "https://tools.example.com/opening_hours", settings.Tools[0].URL)
+	assert.Equal(t, "guests", settings.Tools[0].Parameters[1].Name)
+	assert.Equal(t, "integer", settings.Tools[0].Parameters[1].Type)
+	for key, want := range map[string]string{
+		"zeta": "1.0", "alpha": "1e3", "big": "12345678901234567890", "tiny": "-0.0E-7", "escaped key": `"caf\u00e9 \/ \ud83d\ude00 caf\u00E9"`,
+		"model": `{"api_key": "canary-model-key", "tools": [1, 2.50]}`, "html": `"<b>&amp;</b> — “quoted”"`, "empty": "{  }",
+		"list": "[ 1 , 2.0 ,3e0 ]", "nothing": "null", "": `"the empty key"`, "Tools": `"not the tools"`,
+	} {
+		value, ok := settings.Extra(key)
+		assert.True(t, ok, key)
+		assert.Equal(t, want, string(value), key)
+	}
+	_, err = newFakeService(t, nil).ConversationSettings.Get(t.Context(), guideID)
+	assert.ErrorIs(t, err, ErrNotFound)
+}
+
+func TestReplaceSendsWhatItIsGiven(t *testing.T) {
+	service := newFakeService(t, answering(""))
+	_, err := service.ConversationSettings.Replace(t.Context(), guideID, &ConversationSettings{Tools: []Tool{hoursTool(), weatherTool()}})
+	require.NoError(t, err)
+	assert.Equal(t, golden(t, "settings_replace.json"), service.bodyOf(t, settingsRoute))
+
+	_, err = service.ConversationSettings.Replace(t.Context(), guideID, &ConversationSettings{})
+	require.NoError(t, err)
+	assert.Equal(t, `{"conversationSettings":{"tools":[]}}`, service.bodyOf(t, settingsRoute))
+
+	var read ConversationSettings
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, "settings_odd.json")), &read))
+	_, err = service.ConversationSettings.Replace(t.Context(), otherID, &read)
+	assert.ErrorIs(t, err, ErrNotFound)
+	odd := readOddSettings(t)
+	assert.Equal(t, odd.body(odd.hours, odd.weather), service.bodyOf(t, "PUT /head/"+otherID+"/conversation-settings"), "settings of one head, given to another")
+}
+
+func TestReplaceReportsAllFaultsTogether(t *testing.T) {
+	service := newFakeService(t, answering(""))
+	_, err := service.ConversationSettings.Replace(t.Context(), "li-28379", nil)
+	assert.Equal(t, []string{"head id", "settings"}, invalidFields(t, err))
+	bad := weatherTool()
+	bad.URL, bad.Description = "http://tools.example.com", ""
+	_, err = service.ConversationSettings.Replace(t.Context(), "li-28379", &ConversationSettings{Tools: []Tool{bad, weatherTool()}})
+	assert.Equal(t, []string{"head id", `tool "weather"`, `tool "weather" url`, `tool "weather"`}, invalidFields(t, err))
+	assert.Empty(t, service.requests())
+}
+
+func TestToolHelpersReportAllFaultsTogether(t *testing.T) {
+	service := newFakeService(t, answering(""))
+	bad := Tool{Name: "a b", Description: "d", URL: "https://tools.example.com"}
+	_, err := service.ConversationSettings.SetTools(t.Context(), "li-28379", bad, weatherTool(), weatherTool())
+	assert.Equal(t, []string{"head id", `tool "a b"`, `tool "weather"`}, invalidFields(t, err))
+	_, err = service.ConversationSettings.PutTool(t.Context(), "li-28379", bad)
+	assert.Equal(t, []string{"head id", `tool "a b"`}, invalidFields(t, err))
+	_, err = service.ConversationSettings.RemoveTool(t.Context(), "li-28379", "")
+	assert.Equal(t, []string{"head id", "tool name"}, invalidFields(t, err))
+	_, err = service.ConversationSettings.Modify(t.Context(), "li-28379", nil)
+	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, err))
+	assert.Empty(t, service.requests(), "faults are found before anything is read")
+}
+
+func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
+	odd := readOddSettings(t)
+	for name, call := range map[string]settingsCall{
+		"SetTools": setting(weatherTool(), hoursTool(), weatherTool()),
+		"Modify": modifying(func(cs *ConversationSettings) error {
+			cs.Tools = append(cs.Tools, weatherTool())
+			return nil
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := newFakeService(t, answering(odd.head(OperationModeOC)))
+			_, err := call(t.Context(), service.ConversationSettings)
+			assert.Equal(t, []string{`tool "weather"`}, invalidFields(t, err))
+			assert.ErrorContains(t, err, "twice")
+			assert.NotContains(t, service.routes(), settingsRoute)
+		})
+	}
+}
+
+func TestHeadThatCannotCallToolsIsGivenNone(t *testing.T) {
+	odd := readOddSettings(t)
+	changed := weatherTool()
+	changed.Description = "Changed"
+	refused := map[string]settingsCall{
+		"PutTool of a new tool":           putting(Tool{Name: "tickets", Description: "d", URL: "https://tools.example.com"}),
+		"PutTool of a tool that is there": putting(changed),
+		"SetTools":                        setting(changed),
+		"Modify": modifying(func(cs *ConversationSettings) error {
+			cs.Tools[0].Parameters = nil
+			return nil
+		}),
+	}
+	allowed := map[string]settingsCall{
+		"RemoveTool":       removing("weather"),
+		"SetTools to none": setting(),
+		"an unknown key":   modifying(func(cs *ConversationSettings) error { return cs.SetExtra("zeta", json.RawMessage("2")) }),
+		"another order": modifying(func(cs *ConversationSettings) error {
+			cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0]
+			return nil
+		}),
+	}
+	for _, mode := range []OperationMode{OperationModeTTT, "plugin", "OC", ""} {
+		for name, call := range refused {
+			t.Run(fmt.Sprintf("%q %s", mode, name), func(t *testing.T) {
+				service := newFakeService(t, answering(odd.head(mode)))
+				_, err := call(t.Context(), service.ConversationSettings)
+				assert.Equal(t, []string{"tools"}, invalidFields(t, err))
+				assert.ErrorContains(t, err, fmt.Sprintf("operation mode %q", mode))
+				assert.ErrorContains(t, err, "HeadUpdate.OperationMode")
+				assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+			})
+		}
+		for name, call := range allowed {
+			t.Run(fmt.Sprintf("%q %s", mode, name), func(t *testing.T) {
+				service := newFakeService(t, answering(odd.head(mode)))
+				_, err := call(t.Context(), service.ConversationSettings)
+				require.NoError(t, err)
+				assert.Contains(t, service.routes(), settingsRoute)
+			})
+		}
+	}
+}
+
+func TestSettingsModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
+	odd := readOddSettings(t)
+	service := newFakeService(t, answering(odd.head(OperationModeOC)))
+	wrong := errors.New("not today")
+	settings, err := service.ConversationSettings.Modify(t.Context(), guideID, func(cs *ConversationSettings) error {
+		cs.Tools = nil
+		return wrong
+	})
+	assert.Nil(t, settings)
+	assert.True(t, err == wrong, "the error itself, not a wrapped one")
+	assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+}
+
+func TestSettingsHelpersReturnTheErrorsOfTheService(t *testing.T) {
+	odd := readOddSettings(t)
+	for name, answers := range map[string]map[string]string{
+		"of the read":  {},
+		"of the write": {"GET /head/" + guideID: odd.head(OperationModeOC)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings, err := newFakeService(t, answers).ConversationSettings.RemoveTool(t.Context(), guideID, "weather")
+			assert.Nil(t, settings)
+			assert.ErrorIs(t, err, ErrNotFound)
+		})
+	}
+}
+
+func TestToolOfAnotherHeadKeepsItsOwnUnknownKeys(t *testing.T) {
+	odd := readOddSettings(t)
+	service := newFakeService(t, answering(odd.head(OperationModeOC)))
+	var other ConversationSettings
+	require.NoError(t, json.Unmarshal([]byte(`{"tools":[{"name":"weather","description":"d","url":"https://w.example.com","parameters":[],"own":1.0}]}`), &other))
+	_, err := service.ConversationSettings.PutTool(t.Context(), guideID, other.Tools[0])
+	require.NoError(t, err)
+	assert.Equal(t, odd.body(odd.hours, `{"name":"weather","description":"d","url":"https://w.example.com","parameters":[],"own":1.0}`), service.bodyOf(t, settingsRoute))
+}
+
+func TestCallersToolIsNotChanged(t *testing.T) {
+	service := newFakeService(t, answering(readOddSettings(t).head(OperationModeOC)))
+	tool := hoursTool()
+	_, err := service.ConversationSettings.PutTool(t.Context(), guideID, tool)
+	require.NoError(t, err)
+	assert.Equal(t, hoursTool(), tool)
+	_, err = service.ConversationSettings.SetTools(t.Context(), guideID, tool)
+	require.NoError(t, err)
+	assert.Equal(t, hoursTool(), tool)
+}
+
+func TestSetExtra(t *testing.T) {
+	tests := []struct {
+		name, key string
+		value     json.RawMessage
+		field     string // of the InvalidError
+		document  string
+	}{
+		{"a new key", "a", json.RawMessage(`1.0`), "", `{"b":2,"tools":[],"a":1.0}`},
+		{"another value", "b", json.RawMessage(` [ 1 ] `), "", `{"b":[ 1 ],"tools":[]}`},
+		{"null", "b", json.RawMessage(`null`), "", `{"b":null,"tools":[]}`},
+		{"nil", "b", nil, "", `{"tools":[]}`},
+		{"nil for a key that is not there", "x", nil, "", `{"b":2,"tools":[]}`},
+		{"a key to escape", "<\"é\n", json.RawMessage(`{}`), "", `{"b":2,"tools":[],"<\"é\n":{}}`},
+		{"tools", "tools", json.RawMessage(`[]`), "key", `{"b":2,"tools":[]}`},
+		{"removing tools", "tools", nil, "key", `{"b":2,"tools":[]}`},
+		{"no key", "", json.RawMessage(`1`), "key", `{"b":2,"tools":[]}`},
+		{"no JSON", "a", json.RawMessage(`{"a":`), "a", `{"b":2,"tools":[]}`},
+		{"two values", "a", json.RawMessage(`1,"tools":5`), "a", `{"b":2,"tools":[]}`},
+		{"no bytes", "a", json.RawMessage{}, "a", `{"b":2,"tools":[]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var cs ConversationSettings
+			require.NoError(t, json.Unmarshal([]byte(`{"b":2,"tools":[]}`), &cs))
+			err := cs.SetExtra(tt.key, tt.value)
+			if tt.field == "" {
+				require.NoError(t, err)
+				value, ok := cs.Extra(tt.key)
+				assert.Equal(t, tt.value != nil, ok)
+				assert.Equal(t, strings.TrimSpace(string(tt.value)), string(value))
+			} else {
+				assert.Equal(t, []string{tt.field}, invalidFields(t, err))
+			}
+			assert.Equal(t, tt.document, string(cs.document()))
+		})
+	}
+	t.Run("into empty settings", func(t *testing.T) {
+		var cs ConversationSettings
+		require.NoError(t, cs.SetExtra("a", json.RawMessage(`1`)))
+		assert.Equal(t, `{"a":1,"tools":[]}`, string(cs.document()))
+		require.NoError(t, cs.SetExtra("a", nil))
+		assert.Equal(t, `{"tools":[]}`, string(cs.document()))
+	})
+	t.Run("the caller's bytes are copied", func(t *testing.T) {
+		var cs ConversationSettings
+		value := json.RawMessage(`"aaaa"`)
+		require.NoError(t, cs.SetExtra("a", value))
+		copy(value, `"bbbb"`)
+		got, _ := cs.Extra("a")
+		assert.Equal(t, `"aaaa"`, string(got))
+		copy(got, `"cccc"`)
+		assert.Equal(t, `{"a":"aaaa","tools":[]}`, string(cs.document()))
+	})
+	t.Run("the error shows no value", func(t *testing.T) {
+		var cs ConversationSettings
+		assertHides(t, cs.SetExtra("model", json.RawMessage(`{"api_key":"canary"`)), "canary")
+	})
+}
+
+func TestExtraHoldsNoTools(t *testing.T) {
+	var cs ConversationSettings
+	require.NoError(t, json.Unmarshal([]byte(`{"tools":[]}`), &cs))
+	_, ok := cs.Extra("tools")
+	assert.False(t, ok)
+	_, ok = cs.Extra("absent")
+	assert.False(t, ok)
+	_, ok = new(ConversationSettings).Extra("a")
+	assert.False(t, ok)
+}
+
+func TestSettingsSurviveAJSONRoundTrip(t *testing.T) {
+	var first, second ConversationSettings
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, "settings_odd.json")), &first))
+	stored, err := json.Marshal(first)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(stored, &second))
+	for i := range first.Tools {
+		assert.Equal(t, first.Tools[i].Name, second.Tools[i].Name)
+		assert.Equal(t, first.Tools[i].URL, second.Tools[i].URL)
+	}
+	for _, kept := range []string{`"zeta":1.0`, `"alpha":1e3`, `"big":12345678901234567890`, `"tiny":-0.0E-7`, `"timeout":5.0`, `"required":true`, `"secret":"canary-tool-key"`} {
+		assert.Contains(t, string(stored), kept)
+	}
+
+	stored, err = json.Marshal(hoursTool())
+	require.NoError(t, err)
+	var tool Tool
+	require.NoError(t, json.Unmarshal(stored, &tool))
+	assert.Equal(t, hoursTool().URL, tool.URL)
+	stored, err = json.Marshal(tool.Parameters[1])
+	require.NoError(t, err)
+	assert.Equal(t, `{"name":"guests","type":"integer","description":"Number of guests"}`, string(stored))
+	var parameter ToolParameter
+	require.NoError(t, json.Unmarshal(stored, &parameter))
+	assert.Equal(t, "integer", parameter.Type)
+}
+
+func TestReadingSettingsForgetsWhatWasThereBefore(t *testing.T) {
+	cs := ConversationSettings{Tools: []Tool{weatherTool()}}
+	require.NoError(t, cs.SetExtra("a", json.RawMessage("1")))
+	require.NoError(t, json.Unmarshal([]byte(`{"b":2}`), &cs))
+	assert.Equal(t, `{"b":2,"tools":[]}`, string(cs.document()))
+	tool := hoursTool()
+	require.NoError(t, json.Unmarshal([]byte(`{"name":"n"}`), &tool))
+	assert.Equal(t, "", tool.URL)
+	assert.Empty(t, tool.Parameters)
+}
+
+func TestPrintingSettingsShowsNoValue(t *testing.T) {
+	var cs ConversationSettings
+	require.NoError(t, json.Unmarshal([]byte(`{"api_key":"canary-a","tools":[{"name":"n","url":"https://t.example.com/canary-b","key":"canary-c","description":"canary-d",
+		"parameters":[{"name":"p","type":"string","description":"canary-e","default":"canary-f"}]}]}`), &cs))
+	for _, v := range []any{cs, &cs, cs.Tools[0], &cs.Tools[0], cs.Tools[0].Parameters[0]} {
+		assertHides(t, v, "canary")
+	}
+	assert.Equal(t, "heads.ConversationSettings{tools: 1, other keys: 1}", fmt.Sprint(cs))
+}
+
+func TestToolValidate(t *testing.T) {
+	long := strings.Repeat("a", 64)
+	with := func(change func(*Tool)) Tool {
+		tool := hoursTool()
+		change(&tool)
+		return tool
+	}
+	parameter := func(change func(*ToolParameter)) Tool {
+		return with(func(tool *Tool) { change(&tool.Parameters[0]) })
+	}
+	tests := []struct {
+		name string
+		tool Tool
+		says []string // one for each fault; none when the tool is fine
+	}{
+		{"a full tool", hoursTool(), nil},
+		{"no parameters", weatherTool(), nil},
+		{"no name", with(func(t *Tool) { t.Name = "" }), []string{"name"}},
+		{"a space in the name", with(func(t *Tool) { t.Name = "opening hours" }), []string{`"opening hours"`}},
+		{"a digit first", with(func(t *Tool) { t.Name = "4th" }), []string{"name"}},
+		{"an accent in the name", with(func(t *Tool) { t.Name = "musée" }), []string{"name"}},
+		{"a dot in the name", with(func(t *Tool) { t.Name = "a.b" }), []string{"name"}},
+		{"a line break behind the name", with(func(t *Tool) { t.Name = "a\n" }), []string{"name"}},
+		{"a dash in the name", with(func(t *Tool) { t.Name = "opening-hours_2" }), nil},
+		{"a name of 64", with(func(t *Tool) { t.Name = long }), nil},
+		{"a name of 65", with(func(t *Tool) { t.Name = long + "a" }), []string{"name"}},
+		{"no description", with(func(t *Tool) { t.Description = "" }), []string{"description"}},
+		{"a blank description", with(func(t *Tool) { t.Description = " \n" }), []string{"description"}},
+		{"a placeholder for a description", with(func(t *Tool) { t.Description = "string" }), []string{"description"}},
+		{"no URL", with(func(t *Tool) { t.URL = "" }), []string{"url: is empty"}},
+		{"plain http", with(func(t *Tool) { t.URL = "http://tools.example.com/canary" }), []string{"http://tools.example.com\" is not https"}},
+		{"another scheme", with(func(t *Tool) { t.URL = "ftp://tools.example.com" }), []string{"not https"}},
+		{"no scheme", with(func(t *Tool) { t.URL = "tools.example.com/x" }), []string{"absolute"}},
+		{"a path", with(func(t *Tool) { t.URL = "/x" }), []string{"absolute"}},
+		{"no host", with(func(t *Tool) { t.URL = "https:///x" }), []string{"absolute"}},
+		{"a placeholder in the path", with(func(t *Tool) { t.URL = "https://tools.example.com/<TOOL>" }), []string{`"<TOOL>"`}},
+		{"a placeholder in the query", with(func(t *Tool) { t.URL = "https://tools.example.com/canary?k=<KEY>" }), []string{`"<KEY>"`}},
+		{"a password", with(func(t *Tool) { t.URL = "https://user:canary@tools.example.com" }), []string{"user name or password"}},
+		{"a fragment", with(func(t *Tool) { t.URL = "https://tools.example.com/#canary" }), []string{"fragment"}},
+		{"upper case https", with(func(t *Tool) { t.URL = "HTTPS://tools.example.com/x" }), nil},
+		{"http to loopback", with(func(t *Tool) { t.URL = "http://127.0.0.1:8080/x" }), nil},
+		{"http to loopback, version 6", with(func(t *Tool) { t.URL = "http://[::1]:8080/x" }), nil},
+		{"http to localhost", with(func(t *Tool) { t.URL = "http://localhost/x" }), nil},
+		{"http to a host that looks like loopback", with(func(t *Tool) { t.URL = "http://127.0.0.1.example.com/x" }), []string{"not https"}},
+		{"http to all addresses", with(func(t *Tool) { t.URL = "http://0.0.0.0/x" }), []string{"not https"}},
+		{"a parameter without a name", parameter(func(p *ToolParameter) { p.Name = "" }), []string{`parameter ""`}},
+		{"a space in a parameter's name", parameter(func(p *ToolParameter) { p.Name = "the day" }), []string{`parameter "the day"`}},
+		{"a tab in a parameter's name", parameter(func(p *ToolParameter) { p.Name = "the\tday" }), []string{"parameter"}},
+		{"a dot in a parameter's name", parameter(func(p *ToolParameter) { p.Name = "day.of-week" }), nil},
+		{"two parameters of one name", with(func(t *Tool) { t.Parameters[1].Name = "day" }), []string{`parameter "day" is defined twice`}},
+		{"names that differ in case", with(func(t *Tool) { t.Parameters[1].Name = "Day" }), nil},
+		{"no type", parameter(func(p *ToolParameter) { p.Type = "" }), []string{"want one of string, number, integer, boolean, array, object"}},
+		{"an unknown type", parameter(func(p *ToolParameter) { p.Type = "date" }), []string{`type "date" is unknown`}},
+		{"a type in upper case", parameter(func(p *ToolParameter) { p.Type = "String" }), []string{`type "String"`}},
+		{"no description of a parameter", parameter(func(p *ToolParameter) { p.Description = "" }), []string{"description"}},
+		{"a placeholder for that", parameter(func(p *ToolParameter) { p.Description = "<DESCRIPTION>" }), []string{"description"}},
+		{"all faults together", Tool{Name: "a b", Parameters: []ToolParameter{{Name: "c d", Type: "x"}, {Name: "c d", Type: "string", Description: "e"}}},
+			[]string{`tool "a b": name`, "description", "url", `parameter "c d": name`, "type", `parameter "c d": description`, `parameter "c d": name`, "twice"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.tool.Validate()
+			if len(tt.says) == 0 {
+				assert.NoError(t, err)
+				return
+			}
+			faults := invalidErrors(t, err)
+			require.Len(t, faults, len(tt.says), "%v", err)
+			for i, says := range tt.says {
+				assert.Equal(t, "Tool.Validate", faults[i].Operation)
+				assert.Contains(t, faults[i].Error(), says)
+			}
+			assert.NotContains(t, err.Error(), "canary")
+		})
+	}
+	for _, kind := range []string{"string", "number", "integer", "boolean", "array", "object"} {
+		assert.NoError(t, parameter(func(p *ToolParameter) { p.Type = kind }).Validate(), kind)
+	}
+}
+
+func TestCheckPromptNamesWhatThePromptForgets(t *testing.T) {
+	tool := func(name string, parameters ...string) Tool {
+		made := Tool{Name: name}
+		for _, p := range parameters {
+			made.Parameters = append(made.Parameters, ToolParameter{Name: p})
+		}
+		return made
+	}
+	tests := []struct {
+		name, prompt string
+		tools        []Tool
+		missing      []PromptProblem // without the sentence
+	}{
+		{"no tools", "Be kind.", nil, nil},
+		{"all is named", "Call opening_hours with day.", []Tool{tool("opening_hours", "day")}, nil},
+		{"an empty prompt", "", []Tool{tool("a", "b")}, []PromptProblem{{Tool: "a"}, {Tool: "a", Parameter: "b"}}},
+		{"the tool", "Ask for the day.", []Tool{tool("opening_hours", "day")}, []PromptProblem{{Tool: "opening_hours"}}},
+		{"a parameter", "Call opening_hours.", []Tool{tool("opening_hours", "day", "lang")}, []PromptProblem{{Tool: "opening_hours", Parameter: "day"}, {Tool: "opening_hours", Parameter: "lang"}}},
+		{"every tool in turn", "Call b.", []Tool{tool("a", "x"), tool("b", "y")}, []PromptProblem{{Tool: "a"}, {Tool: "a", Parameter: "x"}, {Tool: "b", Parameter: "y"}}},
+		{"part of a longer word", "Call opening_hours_v2 daily.", []Tool{tool("opening_hours", "day")}, []PromptProblem{{Tool: "opening_hours"}, {Tool: "opening_hours", Parameter: "day"}}},
+		{"the end of a longer word", "Call my_opening_hours on a Saturday.", []Tool{tool("opening_hours", "day")}, []PromptProblem{{Tool: "opening_hours"}, {Tool: "opening_hours", Parameter: "day"}}},
+		{"part of a word, then whole", "opening_hours_v2 is gone, call opening_hours", []Tool{tool("opening_hours")}, nil},
+		{"another case", "Call Opening_Hours.", []Tool{tool("opening_hours")}, []PromptProblem{{Tool: "opening_hours"}}},
+		{"between signs", "(opening_hours) `day`, \"lang\": {zip}/max.", []Tool{tool("opening_hours", "day", "lang", "zip", "max")}, nil},
+		{"between typographic signs", "Call “opening_hours”—with «day»… and ‘lang’。", []Tool{tool("opening_hours", "day", "lang")}, nil},
+		{"beside a letter with an accent", "une journéeday, dayé", []Tool{tool("day")}, []PromptProblem{{Tool: "day"}}},
+		{"at both ends", "day then lang", []Tool{tool("day", "lang")}, nil},
+		{"an overlap", "aaa", []Tool{tool("aa")}, []PromptProblem{{Tool: "aa"}}},
+		{"a name that is empty", "anything", []Tool{tool("")}, []PromptProblem{{Tool: ""}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []PromptProblem
+			for _, problem := range CheckPrompt(tt.prompt, tt.tools...) {
+				assert.Equal(t, problem.Problem, problem.String())
+				name := problem.Tool
+				if problem.Parameter != "" {
+					name = problem.Parameter
+					assert.Contains(t, problem.Problem, fmt.Sprintf("%q", problem.Tool))
+				}
+				assert.Contains(t, problem.Problem, "The prompt never names")
+				assert.Contains(t, problem.Problem, fmt.Sprintf("%q", name))
+				problem.Problem = ""
+				got = append(got, problem)
+			}
+			assert.Equal(t, tt.missing, got)
+		})
+	}
+}

@@ -1,0 +1,467 @@
+package heads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// WebhooksService registers the addresses that receive the events of heads.
+type WebhooksService struct{ service }
+
+// Webhook is one registration: an address that receives events of a head.
+// Printing it shows neither the shared key nor path and query of the address.
+type Webhook struct {
+	ID                  int64  `json:"id"`
+	CreatedAt           Time   `json:"createdAt"`
+	UpdatedAt           Time   `json:"updatedAt"`
+	OrgID               string `json:"orgId"`
+	HeadID              string `json:"headId"`
+	URL                 string `json:"webhookUrl"`
+	SharedKey           Secret `json:"sharedKey"` // what events are signed with
+	StartConversation   bool   `json:"startConversation"`
+	EndConversation     bool   `json:"endConversation"`
+	TimeoutConversation bool   `json:"timeoutConversation"`
+	InactivityWarning   bool   `json:"inactivityWarning"`
+
+	// Duplicates holds the ids of further registrations of the same URL, as
+	// Ensure found and left them. Each of them gets every event too, signed
+	// with a key of its own.
+	Duplicates []int64 `json:"-"`
+}
+
+// WebhookSpec says what Create and Ensure should bring about.
+type WebhookSpec struct {
+	HeadID string
+	URL    string      // https; http only to a loopback host
+	Events []EventType // at least one; all others are off
+	// RemoveDuplicates lets Ensure delete further registrations of the same
+	// URL; Create does not look at it.
+	RemoveDuplicates bool
+}
+
+// WebhookUpdate is a partial update of a registration: what is set is sent,
+// and nothing else.
+//
+// A WebhookUpdate may be used by several goroutines at once only while nobody
+// calls a setter.
+type WebhookUpdate struct {
+	headID *string
+	url    *string
+	flags  map[EventType]bool
+	none   bool // Events was called without types
+}
+
+var (
+	opWebhooksCreate      = newOperation("Webhooks.Create", http.MethodPost, "/head-events")
+	opWebhooksList        = newOperation("Webhooks.List", http.MethodGet, "/head-events")
+	opWebhooksGet         = newOperation("Webhooks.Get", http.MethodGet, "/head-events/{webhookId}")
+	opWebhooksUpdate      = newOperation("Webhooks.Update", http.MethodPatch, "/head-events/{webhookId}")
+	opWebhooksDelete      = newOperation("Webhooks.Delete", http.MethodDelete, "/head-events/{webhookId}")
+	opWebhooksSetDelivery = newOperation("Webhooks.SetDelivery", http.MethodPut, "/head/{headId}/enable-events")
+)
+
+// Create registers an address. A second registration of the same address does
+// not replace the first, so that events arrive twice; Ensure avoids that. The
+// head delivers nothing before SetDelivery has turned delivery on.
+//
+// POST /head-events. The contract promises only the shared key in the answer,
+// which is always set in the result; ID is 0 when the service did not send it.
+// A spec without events, with unknown ones or with a URL that is not https is
+// refused with an InvalidError. A request that got no answer is not repeated,
+// and may have been carried out.
+func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhook, error) {
+	if err := spec.validate(opWebhooksCreate.name); err != nil {
+		return nil, err
+	}
+	body, err := encodeJSON(spec.body())
+	if err != nil {
+		return nil, err
+	}
+	created, err := do[createdWebhook](ctx, s.c, opWebhooksCreate, request{body: body})
+	if err != nil {
+		return nil, err
+	}
+	return created.complete(spec), nil
+}
+
+// List returns all registrations of a head.
+//
+// GET /head-events?headId=….
+func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, error) {
+	if err := checkHeadID(opWebhooksList.name, headID); err != nil {
+		return nil, err
+	}
+	type options struct {
+		HeadID string `url:"headId"`
+	}
+	hooks, err := do[[]Webhook](ctx, s.c, opWebhooksList, request{query: options{headID}})
+	if err != nil {
+		return nil, err
+	}
+	return *hooks, nil
+}
+
+// Get reads one registration.
+//
+// GET /head-events/{webhookId}. An id below 1 is refused with an InvalidError.
+func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, error) {
+	if err := checkWebhookID(opWebhooksGet.name, webhookID); err != nil {
+		return nil, err
+	}
+	return do[Webhook](ctx, s.c, opWebhooksGet, webhookRequest(webhookID))
+}
+
+// Update changes what u sets, and nothing else.
+//
+// PATCH /head-events/{webhookId}. An update that sets nothing, an unknown event
+// type and a URL that is not https are refused with an InvalidError. The
+// contract does not describe the answer.
+func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *WebhookUpdate) (*Response, error) {
+	var faults faultList
+	faults.add(checkWebhookID(opWebhooksUpdate.name, webhookID))
+	faults.add(u.validate(opWebhooksUpdate.name))
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	body, err := encodeJSON(u)
+	if err != nil {
+		return nil, err
+	}
+	r := webhookRequest(webhookID)
+	r.body = body
+	return doPlain(ctx, s.c, opWebhooksUpdate, r)
+}
+
+// Modify reads a registration, runs change on it and, when something changed,
+// writes every writable field back, so that it is right whether the service
+// merges or replaces. It returns the registration as change left it.
+//
+// GET /head-events/{webhookId}, PATCH /head-events/{webhookId}. A change of a
+// read-only field (id, createdAt, updatedAt, orgId, sharedKey), an address that
+// is not https and a head id that is no UUID give an InvalidError. An error of
+// change is returned as it is, and nothing is sent.
+func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change func(*Webhook) error) (*Webhook, error) {
+	const operation = "Webhooks.Modify"
+	if change == nil {
+		return nil, invalid(operation, "change", "is nil; give a function that changes the webhook")
+	}
+	before, err := s.Get(ctx, webhookID)
+	if err != nil {
+		return nil, err
+	}
+	after := *before
+	if err := change(&after); err != nil {
+		return nil, err
+	}
+	if err := before.sameReadOnly(operation, &after); err != nil {
+		return nil, err
+	}
+	if after.HeadID == before.HeadID && after.URL == before.URL && slices.Equal(after.Events(), before.Events()) {
+		return &after, nil
+	}
+	if _, err := s.Update(ctx, webhookID, after.writable()); err != nil {
+		return nil, err
+	}
+	return &after, nil
+}
+
+// Delete removes a registration for good. A 404 that follows an attempt
+// without an answer, or with a 5xx, counts as done.
+//
+// DELETE /head-events/{webhookId}.
+func (s *WebhooksService) Delete(ctx context.Context, webhookID int64) error {
+	if err := checkWebhookID(opWebhooksDelete.name, webhookID); err != nil {
+		return err
+	}
+	_, err := doPlain(ctx, s.c, opWebhooksDelete, webhookRequest(webhookID))
+	return err
+}
+
+// SetDelivery turns the delivery of events on or off for a head. Registrations
+// are kept either way.
+//
+// PUT /head/{headId}/enable-events.
+func (s *WebhooksService) SetDelivery(ctx context.Context, headID string, enabled bool) (*Response, error) {
+	if err := checkHeadID(opWebhooksSetDelivery.name, headID); err != nil {
+		return nil, err
+	}
+	type options struct {
+		EnableEvents bool `url:"enableEvents"`
+	}
+	return doPlain(ctx, s.c, opWebhooksSetDelivery, request{param: headID, query: options{enabled}})
+}
+
+// NewWebhookUpdate returns an update that sets nothing yet.
+func NewWebhookUpdate() *WebhookUpdate { return &WebhookUpdate{} }
+
+// HeadID moves the registration to another head.
+func (u *WebhookUpdate) HeadID(v string) *WebhookUpdate {
+	u.headID = &v
+	return u
+}
+
+// URL sets the address that receives the events.
+func (u *WebhookUpdate) URL(v string) *WebhookUpdate {
+	u.url = &v
+	return u
+}
+
+// Events sets all four flags: on for the given types, off for all others. No
+// types at all are refused; SetDelivery turns delivery off.
+func (u *WebhookUpdate) Events(types ...EventType) *WebhookUpdate {
+	u.none = len(types) == 0
+	for _, f := range eventFlags {
+		u.Event(f.event, false)
+	}
+	for _, t := range types {
+		u.Event(t, true)
+	}
+	return u
+}
+
+// Event sets one flag and leaves the others as they are.
+func (u *WebhookUpdate) Event(t EventType, on bool) *WebhookUpdate {
+	if u.flags == nil {
+		u.flags = map[EventType]bool{}
+	}
+	u.flags[t.normal()] = on
+	return u
+}
+
+// MarshalJSON returns the body that Update sends.
+func (u WebhookUpdate) MarshalJSON() ([]byte, error) {
+	body := webhookBody{HeadID: u.headID, URL: u.url}
+	for _, f := range eventFlags {
+		if on, ok := u.flags[f.event]; ok {
+			*f.body(&body) = &on
+		}
+	}
+	return encodeJSON(body)
+}
+
+// Events returns the event types that the registration receives.
+func (w *Webhook) Events() []EventType {
+	var types []EventType
+	for _, f := range eventFlags {
+		if *f.webhook(w) {
+			types = append(types, f.event)
+		}
+	}
+	return types
+}
+
+// Format shows id, head, host and events.
+func (w Webhook) Format(f fmt.State, _ rune) { writeText(f, w.describe()) }
+
+// LogValue shows id, head, host and events.
+func (w Webhook) LogValue() slog.Value { return slog.StringValue(w.describe()) }
+
+func (w Webhook) describe() string {
+	return fmt.Sprintf("heads.Webhook{%d, head: %s, host: %s, events: %s}", w.ID, w.HeadID, hostOf(w.URL), joinEvents(w.Events()))
+}
+
+// Format shows head, host and events.
+func (s WebhookSpec) Format(f fmt.State, _ rune) { writeText(f, s.describe()) }
+
+// LogValue shows head, host and events.
+func (s WebhookSpec) LogValue() slog.Value { return slog.StringValue(s.describe()) }
+
+func (s WebhookSpec) describe() string {
+	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", s.HeadID, hostOf(s.URL), joinEvents(s.Events))
+}
+
+// Format shows which fields are set, no value.
+func (u WebhookUpdate) Format(f fmt.State, _ rune) { writeText(f, u.describe()) }
+
+// LogValue shows which fields are set, no value.
+func (u WebhookUpdate) LogValue() slog.Value { return slog.StringValue(u.describe()) }
+
+func (u WebhookUpdate) describe() string {
+	return fmt.Sprintf("heads.WebhookUpdate{head: %t, url: %t, flags: %d}", u.headID != nil, u.url != nil, len(u.flags))
+}
+
+// webhookBody is the body of POST and PATCH; nil is not sent.
+type webhookBody struct {
+	HeadID              *string `json:"headId,omitempty"`
+	URL                 *string `json:"webhookUrl,omitempty"`
+	StartConversation   *bool   `json:"startConversation,omitempty"`
+	EndConversation     *bool   `json:"endConversation,omitempty"`
+	TimeoutConversation *bool   `json:"timeoutConversation,omitempty"`
+	InactivityWarning   *bool   `json:"inactivityWarning,omitempty"`
+}
+
+// eventFlag ties an event type to its flag in a registration and in a body.
+type eventFlag struct {
+	event   EventType
+	webhook func(*Webhook) *bool
+	body    func(*webhookBody) **bool
+}
+
+var eventFlags = []eventFlag{
+	{EventStartConversation, func(w *Webhook) *bool { return &w.StartConversation }, func(b *webhookBody) **bool { return &b.StartConversation }},
+	{EventEndConversation, func(w *Webhook) *bool { return &w.EndConversation }, func(b *webhookBody) **bool { return &b.EndConversation }},
+	{EventTimeoutConversation, func(w *Webhook) *bool { return &w.TimeoutConversation }, func(b *webhookBody) **bool { return &b.TimeoutConversation }},
+	{EventInactivityWarning, func(w *Webhook) *bool { return &w.InactivityWarning }, func(b *webhookBody) **bool { return &b.InactivityWarning }},
+}
+
+// writable is an update with every writable field of the registration.
+func (w *Webhook) writable() *WebhookUpdate {
+	u := NewWebhookUpdate().HeadID(w.HeadID).URL(w.URL)
+	for _, f := range eventFlags {
+		u.Event(f.event, *f.webhook(w))
+	}
+	return u
+}
+
+// sameReadOnly refuses a change of what an update can't change.
+func (w *Webhook) sameReadOnly(operation string, after *Webhook) error {
+	var faults faultList
+	check := func(field string, same bool) {
+		if !same {
+			faults.add(invalid(operation, field, "can't be changed by an update: %s", readOnly))
+		}
+	}
+	check("id", w.ID == after.ID)
+	check("createdAt", w.CreatedAt == after.CreatedAt)
+	check("updatedAt", w.UpdatedAt == after.UpdatedAt)
+	check("orgId", w.OrgID == after.OrgID)
+	check("sharedKey", w.SharedKey == after.SharedKey)
+	return faults.join()
+}
+
+func knownEvent(t EventType) bool {
+	for _, f := range eventFlags {
+		if f.event == t {
+			return true
+		}
+	}
+	return false
+}
+
+// normal is the type in the lower case of payloads.
+func (t EventType) normal() EventType { return EventType(strings.ToLower(string(t))) }
+
+func (s WebhookSpec) validate(operation string) error {
+	var faults faultList
+	faults.add(checkHeadID(operation, s.HeadID))
+	faults.add(checkCallbackURL(operation, "webhookUrl", s.URL))
+	if len(s.Events) == 0 {
+		faults.add(invalid(operation, "events", "are empty, so that nothing would ever be delivered; name at least one of %s", knownEvents()))
+	}
+	for _, t := range s.Events {
+		faults.add(checkEventType(operation, t))
+	}
+	return faults.join()
+}
+
+func checkEventType(operation string, t EventType) error {
+	if knownEvent(t.normal()) {
+		return nil
+	}
+	return invalid(operation, "events", "%s is unknown; want %s", quote(string(t)), knownEvents())
+}
+
+func knownEvents() string {
+	var types []EventType
+	for _, f := range eventFlags {
+		types = append(types, f.event)
+	}
+	return joinEvents(types)
+}
+
+func joinEvents(types []EventType) string {
+	texts := make([]string, len(types))
+	for i, t := range types {
+		texts[i] = oneLine(string(t), maxLabel)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// body states all four flags, on or off.
+func (s WebhookSpec) body() *WebhookUpdate {
+	return NewWebhookUpdate().HeadID(s.HeadID).URL(s.URL).Events(s.Events...)
+}
+
+func (u *WebhookUpdate) validate(operation string) error {
+	if u == nil {
+		return invalid(operation, "update", "is nil; make one with NewWebhookUpdate")
+	}
+	var faults faultList
+	if u.headID == nil && u.url == nil && len(u.flags) == 0 {
+		faults.add(invalid(operation, "update", "sets nothing; set what should change"))
+	}
+	if u.none {
+		faults.add(invalid(operation, "events", "are empty, so that nothing would ever be delivered; name at least one, or use SetDelivery to turn delivery off"))
+	}
+	if u.headID != nil {
+		faults.add(checkHeadID(operation, *u.headID))
+	}
+	if u.url != nil {
+		faults.add(checkCallbackURL(operation, "webhookUrl", *u.url))
+	}
+	for t := range u.flags {
+		faults.add(checkEventType(operation, t))
+	}
+	return faults.join()
+}
+
+// createdWebhook is the answer to a create, of which only sharedKey is promised.
+type createdWebhook struct {
+	ID        int64  `json:"id"`
+	CreatedAt Time   `json:"createdAt"`
+	UpdatedAt Time   `json:"updatedAt"`
+	OrgID     string `json:"orgId"`
+	SharedKey Secret `json:"sharedKey"`
+	webhookBody
+}
+
+func (w *createdWebhook) untyped(path string) bool { return path != "" && path != "sharedKey" }
+
+// check demands what the contract promises.
+func (w *createdWebhook) check() error {
+	if w.SharedKey == "" {
+		return errors.New("the webhook was created, but the answer holds no sharedKey; Webhooks.List has it")
+	}
+	return nil
+}
+
+// complete makes a registration of the answer and, where it is silent, of what
+// was asked for.
+func (w *createdWebhook) complete(spec WebhookSpec) *Webhook {
+	hook := spec.asked()
+	hook.ID, hook.CreatedAt, hook.UpdatedAt = w.ID, w.CreatedAt, w.UpdatedAt
+	hook.OrgID, hook.SharedKey = w.OrgID, w.SharedKey
+	if w.HeadID != nil {
+		hook.HeadID = *w.HeadID
+	}
+	if w.URL != nil {
+		hook.URL = *w.URL
+	}
+	for _, f := range eventFlags {
+		if on := *f.body(&w.webhookBody); on != nil {
+			*f.webhook(hook) = *on
+		}
+	}
+	return hook
+}
+
+// asked is the registration that a spec describes.
+func (s WebhookSpec) asked() *Webhook {
+	w := &Webhook{HeadID: s.HeadID, URL: s.URL}
+	for _, f := range eventFlags {
+		for _, t := range s.Events {
+			*f.webhook(w) = *f.webhook(w) || t.normal() == f.event
+		}
+	}
+	return w
+}
+
+func webhookRequest(webhookID int64) request {
+	return request{param: strconv.FormatInt(webhookID, 10)}
+}

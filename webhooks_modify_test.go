@@ -1,0 +1,200 @@
+package heads_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+)
+
+const readHook, writeHook = "GET /head-events/1", "PATCH /head-events/1"
+
+// newModifyWorld has one registration, number 1, for two events.
+func newModifyWorld(t *testing.T, opts ...headstest.Option) *hookWorld {
+	t.Helper()
+	w := newHookWorld(t, opts...)
+	w.add(t, hookURL, heads.EventStartConversation, heads.EventTimeoutConversation)
+	return w
+}
+
+func TestWebhooksModifySendsEveryWritableField(t *testing.T) {
+	const otherHead = "9b2c1d3e-4f50-4a6b-8c7d-0e1f2a3b4c5d"
+	tests := []struct {
+		name   string
+		change func(*heads.Webhook)
+		body   string // with HEAD for the id of the head
+	}{
+		{"one event on", func(h *heads.Webhook) { h.EndConversation = true },
+			`{"headId":"HEAD","webhookUrl":"` + hookURL + `","startConversation":true,"endConversation":true,"timeoutConversation":true,"inactivityWarning":false}`},
+		{"one event off", func(h *heads.Webhook) { h.StartConversation = false },
+			`{"headId":"HEAD","webhookUrl":"` + hookURL + `","startConversation":false,"endConversation":false,"timeoutConversation":true,"inactivityWarning":false}`},
+		{"URL", func(h *heads.Webhook) { h.URL = "https://hooks.example.com/new" },
+			`{"headId":"HEAD","webhookUrl":"https://hooks.example.com/new","startConversation":true,"endConversation":false,"timeoutConversation":true,"inactivityWarning":false}`},
+		{"everything", func(h *heads.Webhook) {
+			h.HeadID, h.URL = otherHead, "https://hooks.example.com/new"
+			h.StartConversation, h.EndConversation, h.TimeoutConversation, h.InactivityWarning = false, true, false, true
+		}, `{"headId":"` + otherHead + `","webhookUrl":"https://hooks.example.com/new","startConversation":false,"endConversation":true,"timeoutConversation":false,"inactivityWarning":true}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newModifyWorld(t)
+			w.AddHead(headstest.Head{ID: otherHead})
+			var before heads.Webhook
+			got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+				before = *h
+				tt.change(h)
+				return nil
+			})
+			require.NoError(t, err)
+			sent := w.since()
+			require.Len(t, sent, 2)
+			assert.Equal(t, strings.ReplaceAll(tt.body, "HEAD", w.head), string(sent[1].Body))
+			tt.change(&before)
+			assert.Equal(t, before, *got, "the registration as it was left")
+			after, err := w.client().Webhooks.Get(t.Context(), 1)
+			require.NoError(t, err)
+			after.UpdatedAt = got.UpdatedAt
+			assert.Equal(t, got, after, "and as the service has it")
+		})
+	}
+}
+
+func TestWebhooksModifySendsNothingWhenNothingChanged(t *testing.T) {
+	changes := map[string]func(*heads.Webhook){
+		"nothing touched":   func(*heads.Webhook) {},
+		"same values given": func(h *heads.Webhook) { h.URL, h.StartConversation = hookURL, true },
+		"there and back": func(h *heads.Webhook) {
+			h.InactivityWarning = true
+			h.InactivityWarning = false
+		},
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			w := newModifyWorld(t)
+			got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+				change(h)
+				return nil
+			})
+			require.NoError(t, err)
+			assert.Equal(t, []string{readHook}, w.wire())
+			assert.Equal(t, w.registered(t), []heads.Webhook{*got})
+		})
+	}
+}
+
+func TestWebhooksModifyRefusesAChangeOfAReadOnlyField(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*heads.Webhook)
+		fields []string
+	}{
+		{"id", func(h *heads.Webhook) { h.ID = 2 }, []string{"id"}},
+		{"creation", func(h *heads.Webhook) { h.CreatedAt = heads.Time{Time: time.Unix(0, 0)} }, []string{"createdAt"}},
+		{"last change", func(h *heads.Webhook) { h.UpdatedAt.Text = "now" }, []string{"updatedAt"}},
+		{"organisation", func(h *heads.Webhook) { h.OrgID = "" }, []string{"orgId"}},
+		{"shared key", func(h *heads.Webhook) { h.SharedKey = "key-canary" }, []string{"sharedKey"}},
+		{"beside a writable one", func(h *heads.Webhook) { h.EndConversation, h.OrgID = true, "" }, []string{"orgId"}},
+		{"all at once", func(h *heads.Webhook) { *h = heads.Webhook{HeadID: h.HeadID, URL: h.URL} },
+			[]string{"id", "createdAt", "updatedAt", "orgId", "sharedKey"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newModifyWorld(t)
+			key := w.registered(t)[0].SharedKey.Reveal()
+			got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+				tt.change(h)
+				return nil
+			})
+			assert.Nil(t, got)
+			assert.Equal(t, tt.fields, refusedFields(t, "Webhooks.Modify", err))
+			assert.NotContains(t, err.Error(), key)
+			assert.NotContains(t, err.Error(), "key-canary")
+			assert.Equal(t, []string{readHook}, w.wire())
+		})
+	}
+}
+
+func TestWebhooksModifyReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
+	w := newModifyWorld(t)
+	mine := errors.New("not today")
+	got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+		h.EndConversation = true
+		return mine
+	})
+	assert.Nil(t, got)
+	assert.True(t, err == mine, "not wrapped") //nolint:errorlint // that is the rule
+	assert.Equal(t, []string{readHook}, w.wire())
+}
+
+func TestWebhooksModifyRefusesAnAddressThatTheServiceCouldNotCall(t *testing.T) {
+	changes := map[string]func(*heads.Webhook){
+		"plain http":    func(h *heads.Webhook) { h.URL = "http://hooks.example.com/in" },
+		"no URL":        func(h *heads.Webhook) { h.URL = "" },
+		"public id":     func(h *heads.Webhook) { h.HeadID = "li-28379" },
+		"no head":       func(h *heads.Webhook) { h.HeadID = "" },
+		"user and path": func(h *heads.Webhook) { h.URL = "https://me@hooks.example.com/in" },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			w := newModifyWorld(t)
+			_, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+				change(h)
+				return nil
+			})
+			require.ErrorIs(t, err, heads.ErrInvalid)
+			assert.Equal(t, []string{readHook}, w.wire())
+		})
+	}
+}
+
+func TestWebhooksModifyRefusesWhatItCannotRead(t *testing.T) {
+	w := newModifyWorld(t)
+	called := false
+	change := func(*heads.Webhook) error {
+		called = true
+		return nil
+	}
+	for _, id := range []int64{0, -1} {
+		_, err := w.client().Webhooks.Modify(t.Context(), id, change)
+		require.ErrorIs(t, err, heads.ErrInvalid)
+	}
+	_, err := w.client().Webhooks.Modify(t.Context(), 1, nil)
+	assert.Equal(t, []string{"change"}, refusedFields(t, "Webhooks.Modify", err))
+	assert.Empty(t, w.wire())
+
+	_, err = w.client().Webhooks.Modify(t.Context(), 99, change)
+	require.ErrorIs(t, err, heads.ErrNotFound)
+	assert.Equal(t, []string{"GET /head-events/99"}, w.wire())
+	assert.False(t, called)
+}
+
+func TestWebhooksModifyReturnsARefusalOfThePatch(t *testing.T) {
+	w := newModifyWorld(t)
+	w.Inject(headstest.Fault{Method: http.MethodPatch, Status: 403})
+	got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+		h.EndConversation = true
+		return nil
+	})
+	require.ErrorIs(t, err, heads.ErrForbidden)
+	assert.Nil(t, got)
+	assert.Equal(t, []string{readHook, writeHook}, w.wire())
+}
+
+func TestWebhooksModifyTakesAnyAnswer(t *testing.T) {
+	for _, responses := range []headstest.Responses{headstest.ResponsesEmpty, headstest.ResponsesRecord, headstest.ResponsesBool} {
+		w := newModifyWorld(t, headstest.WithResponses(responses))
+		got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+			h.EndConversation = true
+			return nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, got.Events(), w.registered(t)[0].Events())
+	}
+}
