@@ -147,7 +147,6 @@ func (c *conversion) settleMode(lost error, streaming bool) (*Head, error) {
 	case head == nil:
 		return nil, fmt.Errorf("%w; the head, read afterwards, did not show the switch", lost)
 	}
-	c.revert = nil
 	return head, nil
 }
 
@@ -274,12 +273,11 @@ func (c *conversion) fail(step StepName, err error) error {
 // failReverting puts the old voice back, where the new one may be in force, and
 // says in the error how that went.
 func (c *conversion) failReverting(step StepName, err error) error {
-	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Err: err}
+	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Err: err, voiceSent: c.voiceSent}
 	if c.revert != nil && !c.o.NoRollback {
 		failure.RollbackErr = c.putBack(*c.revert)
 		failure.RolledBack = failure.RollbackErr == nil
 	}
-	failure.voiceChanged = c.voiceSent && !failure.RolledBack
 	return failure
 }
 

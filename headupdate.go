@@ -87,7 +87,7 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 			faults.add(invalid(operation, field.name, "%s", fault))
 			continue
 		}
-		u.put(field.name, encodedField{raw: bytes.Clone(value)})
+		u.put(field.name, encodedField{raw: value})
 	}
 	if err := faults.join(); err != nil {
 		return nil, err
@@ -193,11 +193,11 @@ func (u *HeadUpdate) ClearVoiceflowAPIKey() *HeadUpdate { return u.set("voiceflo
 func (u *HeadUpdate) IsRandomSuggestions(v bool) *HeadUpdate { return u.set("isRandomSuggestions", v) }
 
 // Phrases replaces the phrases; without arguments it sends an empty list.
-func (u *HeadUpdate) Phrases(v ...string) *HeadUpdate { return u.set("phrases", list(v)) }
+func (u *HeadUpdate) Phrases(v ...string) *HeadUpdate { return u.set("phrases", orEmpty(v)) }
 
 // Suggestions replaces the suggestions; without arguments it sends an empty
 // list.
-func (u *HeadUpdate) Suggestions(v ...string) *HeadUpdate { return u.set("suggestions", list(v)) }
+func (u *HeadUpdate) Suggestions(v ...string) *HeadUpdate { return u.set("suggestions", orEmpty(v)) }
 
 // CustomWords replaces the pronunciations, word to spoken form; nil sends an
 // empty object.
@@ -582,8 +582,8 @@ func promptOnly(value json.RawMessage) (json.RawMessage, bool) {
 	return append(appendMember([]byte{'{'}, "system_prompt", prompt), '}'), ok && !isJSONNull(prompt)
 }
 
-// list makes nil an empty list.
-func list(v []string) []string {
+// orEmpty makes nil an empty list.
+func orEmpty(v []string) []string {
 	if v == nil {
 		return []string{}
 	}

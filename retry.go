@@ -163,7 +163,7 @@ func (c *call) mayBeWritten() bool {
 // jitter: random between 0 and the doubled MinWait, never over MaxWait.
 func (p RetryPolicy) backoff(retry int) time.Duration {
 	limit := p.MaxWait
-	if retry < 32 && p.MinWait <= p.MaxWait>>retry {
+	if p.MinWait <= p.MaxWait>>retry {
 		limit = p.MinWait << retry
 	}
 	if limit <= 0 {

@@ -84,7 +84,7 @@ type ConversionError struct {
 	RollbackErr error            // why it could not be put back
 	Err         error
 
-	voiceChanged bool // and not put back, as far as is known
+	voiceSent bool // the head has the new voice, unless it was put back
 }
 
 // What a plan's Blockers and a ConversionError unwrap to.
@@ -254,7 +254,7 @@ func (e *ConversionError) Error() string {
 		b.WriteString("; the old voice was put back")
 	case e.RollbackErr != nil:
 		fmt.Fprintf(&b, "; the old voice could not be put back, and the head may have the new one: %v", e.RollbackErr)
-	case e.voiceChanged:
+	case e.voiceSent:
 		b.WriteString("; the head has the new voice")
 	}
 	return b.String()

@@ -151,6 +151,11 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 	if change == nil {
 		return nil, invalid(operation, "change", "is nil; give a function that changes the webhook")
 	}
+	unlock, err := s.c.lock(ctx, operation, fmt.Sprintf("webhook %d", webhookID))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	before, err := s.Get(ctx, webhookID)
 	if err != nil {
 		return nil, err
