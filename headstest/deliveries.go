@@ -30,6 +30,7 @@ var (
 // included, and shared with the journal: read them, don't change them.
 // Printing a Delivery shows no address, header or body.
 type Delivery struct {
+	ID              int // counts the attempts from 1 on, and again after a Reset
 	WebhookID       int64
 	URL             string
 	Attempt, Status int // Attempt is 1 for the first, 0 when none was made; Status 0 when no answer came
@@ -266,6 +267,7 @@ func (c *core) give(st *state, j job, attempts int, why error) {
 func (c *core) note(st *state, d Delivery) {
 	c.cfg.logger.Info("delivery", "webhook", d.WebhookID, "event", string(d.Event.Type), "session", d.Event.SessionID,
 		"attempt", d.Attempt, "status", d.Status, "took", d.Duration, "retry_in", d.RetryIn, "final", d.Final, "err", d.Err)
+	d.ID = st.deliveries.total() + 1
 	st.deliveries.add(d, len(d.Body)+len(d.Reply))
 	st.wake()
 }

@@ -19,9 +19,9 @@ import (
 type CutPoint int
 
 const (
-	CutNone   CutPoint = iota
-	CutBefore          // before the request has had its effect
-	CutAfter           // after it
+	CutNone   CutPoint = iota // the connection stays
+	CutBefore                 // before the request has had its effect
+	CutAfter                  // after it
 )
 
 // Fault is something that goes wrong with requests. Without Status and Cut the
@@ -69,6 +69,14 @@ func (e *Emulator) Inject(f Fault) (remove func()) {
 		defer e.mu.Unlock()
 		st.faults = slices.DeleteFunc(st.faults, func(f *fault) bool { return f == injected })
 	}
+}
+
+// RemoveFaults ends every fault, of requests and of deliveries. Events that a
+// fault holds back for a new order wait on for the next event.
+func (e *Emulator) RemoveFaults() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.st.faults, e.st.deliveryFaults = nil, nil
 }
 
 // takeFault uses up one of the times of the fault that matches.

@@ -2,7 +2,9 @@ package headstest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 )
 
@@ -27,6 +29,46 @@ func (c *core) putSettings(r *http.Request) (reply, error) {
 	h["conversationSettings"] = sent["conversationSettings"]
 	h.touch()
 	return c.undocumented(h), nil
+}
+
+// AddTool gives a head one more tool, under the same rules as the operation
+// that sets them. The definition is one item of the operation's tools.
+func (e *Emulator) AddTool(headID string, definition json.RawMessage) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h, ok := e.st.heads[headID]
+	if !ok {
+		return fmt.Errorf("headstest: there is no head %q", headID)
+	}
+	var added document
+	if err := json.Unmarshal(definition, &added); err != nil || added == nil {
+		return errors.New("headstest: the definition of the tool is not a JSON object")
+	}
+	var settings document
+	var tools []json.RawMessage
+	_ = json.Unmarshal(h["conversationSettings"], &settings) // anything else has no tools
+	_ = json.Unmarshal(settings["tools"], &tools)
+	next := document{}
+	maps.Copy(next, settings)
+	next["tools"] = list(append(tools, definition))
+	if err := e.checkTools(decode(next.encode()).(map[string]any)); err != nil {
+		return fmt.Errorf("headstest: %w", err)
+	}
+	h["conversationSettings"] = next.encode()
+	h.touch()
+	return nil
+}
+
+// list writes a JSON list and keeps the bytes of its items.
+func list(items []json.RawMessage) json.RawMessage {
+	b := []byte("[")
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item...)
+	}
+	return append(b, ']')
 }
 
 // checkTools refuses definitions of another shape than the contract's. Keys

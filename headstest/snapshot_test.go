@@ -1,0 +1,140 @@
+package headstest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSnapshotHoldsWhatTheOperationsAnswer(t *testing.T) {
+	a := newAPI(t)
+	assert.Empty(t, a.Snapshot().Heads)
+	second := a.AddHead(headstest.Head{ID: "b", HeadVisualID: a.AddVisual(headstest.Visual{ID: "w", Mode: "two_loops", HideMode: true})})
+	first := a.AddHead(headstest.Head{ID: "a", HeadVisualID: a.AddVisual(headstest.Visual{ID: "v"})})
+	for range 12 {
+		a.register(`{"headId":"` + first + `","webhookUrl":"https://hook.example.test","endConversation":true}`)
+	}
+	requests := len(a.Requests())
+	s := a.Snapshot()
+	assert.Len(t, a.Requests(), requests, "it leaves no trace")
+	same := func(record json.RawMessage, path string) {
+		assert.Equal(t, a.ok("GET", path, "").body, string(record), path)
+	}
+	require.Len(t, s.Heads, 2)
+	same(s.Heads[0], "/head/"+first)
+	same(s.Heads[1], "/head/"+second)
+	require.Len(t, s.Visuals, 2)
+	same(s.Visuals[0], "/head_visual/v")
+	same(s.Visuals[1], "/head_visual/w")
+	require.Len(t, s.Webhooks, 12)
+	for i, w := range s.Webhooks {
+		same(w, fmt.Sprint("/head-events/", i+1))
+	}
+}
+
+func TestSnapshotHoldsTheFaultsThatAreLeft(t *testing.T) {
+	a := newAPI(t)
+	always, twice := headstest.Fault{Route: "/head/{id}", Status: 500}, headstest.Fault{Status: 429, Times: 2}
+	a.Inject(twice)
+	a.Inject(always)
+	drop := headstest.DeliveryFault{Drop: true, Times: 3}
+	a.InjectDelivery(drop)
+	a.InjectDelivery(headstest.DeliveryFault{Reorder: true})
+	require.Equal(t, 429, a.do("GET", "/head/x", "").status)
+	twice.Times = 1
+	s := a.Snapshot()
+	assert.Equal(t, []headstest.Fault{twice, always}, s.Faults)
+	assert.Equal(t, []headstest.DeliveryFault{drop, {Reorder: true}}, s.DeliveryFaults)
+	a.do("GET", "/head/x", "")
+	require.Equal(t, 500, a.do("GET", "/head/x", "").status)
+	assert.Equal(t, []headstest.Fault{always}, a.Snapshot().Faults, "always stays always")
+}
+
+func TestSnapshotPrintsNoRecord(t *testing.T) {
+	s := headstest.Snapshot{Heads: []json.RawMessage{[]byte(`"canary"`)}, Faults: []headstest.Fault{{Body: "canary"}}}
+	for _, v := range []any{s, &s, []headstest.Snapshot{s}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+			text := fmt.Sprintf(verb, v)
+			assert.NotContains(t, text, "canary", "%T %s", v, verb)
+			assert.NotContains(t, text, "63616e617279")
+		}
+	}
+	assert.Contains(t, fmt.Sprint(s), "1 heads")
+	assert.NotContains(t, s.LogValue().String(), "canary")
+}
+
+func TestRemoveFaultsEndsThemAll(t *testing.T) {
+	play(t, &receiver{}, nil, func(s *scene) {
+		remove := s.Inject(headstest.Fault{Status: 500})
+		s.InjectDelivery(headstest.DeliveryFault{Drop: true})
+		s.InjectDelivery(headstest.DeliveryFault{CorruptSignature: true})
+		s.RemoveFaults()
+		assert.Empty(t, s.Snapshot().Faults)
+		remove()
+		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
+		s.settle()
+		require.Len(t, s.all(), 1)
+		assert.Equal(t, hexHMAC(s.all()[0].body, s.key), s.all()[0].signature)
+		got, _, err := inMemory(s.t.Context(), s.Emulator, "GET", "/head/"+s.head, "")
+		require.NoError(t, err)
+		assert.Equal(t, 200, got)
+	})
+}
+
+func TestDeliveriesCountFromOne(t *testing.T) {
+	play(t, &receiver{answer: always(500)}, []headstest.Option{headstest.WithJournalSize(3)}, func(s *scene) {
+		ids := func() (ids []int) {
+			for _, d := range s.Deliveries() {
+				ids = append(ids, d.ID)
+			}
+			return ids
+		}
+		session := s.StartSession(s.head)
+		require.NoError(t, session.UserMessage("x"))
+		first, err := s.WaitDelivery(s.t.Context(), nil)
+		require.NoError(t, err)
+		assert.Equal(t, 1, first.ID)
+		s.settle()
+		assert.Equal(t, []int{2, 3, 4}, ids(), "what has left the journal counts too")
+		s.InjectDelivery(headstest.DeliveryFault{Drop: true})
+		require.NoError(t, session.Inactive())
+		assert.Equal(t, []int{3, 4, 5}, ids())
+		s.Reset()
+		id := s.AddHead(headstest.Head{EnableEvents: true})
+		_, _, err = s.AddWebhook(id, "https://hook.example.test", allEvents...)
+		require.NoError(t, err)
+		require.NoError(t, s.StartSession(id).Inactive())
+		again, err := s.WaitDelivery(s.t.Context(), nil)
+		require.NoError(t, err)
+		assert.Equal(t, 1, again.ID)
+	})
+}
+
+func TestAddToolHoldsTheOperationsRules(t *testing.T) {
+	a := newAPI(t)
+	const settings = `{"model":{"n" : 1.0},"tools":[{"name" : "first","url":"https://tools.example.test/1"}]}`
+	id := a.AddHead(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{"conversationSettings": json.RawMessage(settings)}})
+	before := a.ok("GET", "/head/"+id, "").body
+	for definition, says := range map[string]string{
+		``: "not a JSON object", `[]`: "not a JSON object", `null`: "not a JSON object", `{}`: "tools[1] needs a name",
+		`{"name":"a"}`: "url", `{"name":"a","url":"http://a.example.test"}`: "HTTPS", `{"name":"a","url":"https://a.example.test","parameters":[{}]}`: "parameters[0]",
+	} {
+		assert.ErrorContains(t, a.AddTool(id, json.RawMessage(definition)), says, definition)
+	}
+	assert.Equal(t, before, a.ok("GET", "/head/"+id, "").body, "a refused tool changes nothing")
+	assert.ErrorContains(t, a.AddTool("nobody", json.RawMessage(goodTool)), "no head")
+
+	const added = `{"name": "second", "url": "https://tools.example.test/2", "extra" : 2.0}`
+	require.NoError(t, a.AddTool(id, json.RawMessage(added)))
+	want := `"conversationSettings":{"model":{"n" : 1.0},"tools":[{"name" : "first","url":"https://tools.example.test/1"},` + added + `]}`
+	assert.Contains(t, a.ok("GET", "/head/"+id, "").body, want, "byte for byte")
+
+	bare := a.AddHead(headstest.Head{Fields: map[string]any{"conversationSettings": nil}})
+	require.NoError(t, a.AddTool(bare, json.RawMessage(goodTool)))
+	assert.Contains(t, a.ok("GET", "/head/"+bare, "").body, `"conversationSettings":{"tools":[`+goodTool+`]}`)
+}
