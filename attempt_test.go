@@ -32,6 +32,7 @@ func assertTimeout(t testing.TB, err error) {
 func TestObserverSeesEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
+		mine := context.WithValue(t.Context(), key{}, "mine")
 		var attempts []Attempt
 		slow := func(r *http.Request) (*http.Response, error) {
 			<-time.After(3 * time.Second)
@@ -41,10 +42,10 @@ func TestObserverSeesEveryAttempt(t *testing.T) {
 			fail(&url.Error{Op: "Get", URL: "https://api.example.com/x?key=hush-hush", Err: errors.New("with " + pathToken)}), slow)
 		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: time.Second, MaxWait: 5 * time.Second}),
 			WithObserver(func(ctx context.Context, a Attempt) {
-				assert.Equal(t, "mine", ctx.Value(key{}), "the context of the call")
+				assert.Equal(t, mine, ctx, "the context of the call")
 				attempts = append(attempts, a)
 			}))
-		require.NoError(t, getHead(context.WithValue(t.Context(), key{}, "mine"), client))
+		require.NoError(t, getHead(mine, client))
 		require.Len(t, attempts, 3)
 		for i, a := range attempts {
 			assert.Equal(t, "Heads.Get", a.Operation)

@@ -152,7 +152,7 @@ func TestDocumentedFieldOfTheWrongTypeIsADecodeError(t *testing.T) {
 			}
 			t.Run(field+" "+kind, func(t *testing.T) {
 				document := full.with(t, field, value).String()
-				head, err := newFakeService(t, answering(document)).Heads.Get(t.Context(), guideID)
+				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), guideID)
 				assert.Nil(t, head)
 				var wrong *DecodeError
 				require.ErrorAs(t, err, &wrong)
@@ -188,7 +188,7 @@ func TestDecodeErrorNamesTheFieldInsideTools(t *testing.T) {
 		"conversationSettings.tools.parameters.description": tool(`"parameters":[{"name":"a"},{"description":3}]`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newFakeService(t, answering(document)).Heads.Get(t.Context(), guideID)
+			_, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), guideID)
 			require.ErrorAs(t, err, new(*DecodeError))
 			assert.Contains(t, err.Error(), inSettings(name)+`"`)
 		})
@@ -241,7 +241,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 			}
 			t.Run(field+" "+given, func(t *testing.T) {
 				document := full.with(t, field, value).String()
-				head, err := newFakeService(t, answering(document)).Heads.Get(t.Context(), guideID)
+				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), guideID)
 				require.NoError(t, err)
 				assert.Equal(t, document, string(head.Raw))
 
@@ -273,7 +273,7 @@ func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
 			document = document.with(t, field, wrong)
 		}
 	}
-	head, err := newFakeService(t, answering(document.String())).Heads.Get(t.Context(), guideID)
+	head, err := newFakeAPI(t, answering(document.String())).Heads.Get(t.Context(), guideID)
 	require.NoError(t, err)
 	for field, kind := range untypedKinds {
 		found := fieldOf(reflect.ValueOf(head).Elem(), field)

@@ -11,7 +11,7 @@ import (
 
 func TestGetKeepsTheDocumentAsReceived(t *testing.T) {
 	document := " " + readFile(t, "head_full.json") + "\n"
-	service := newFakeService(t, answering(document))
+	service := newFakeAPI(t, answering(document))
 	head, err := service.Heads.Get(t.Context(), guideID)
 	require.NoError(t, err)
 	assert.Equal(t, document, string(head.Raw))
@@ -22,7 +22,7 @@ func TestGetKeepsTheDocumentAsReceived(t *testing.T) {
 }
 
 func TestHasTellsNullFromAbsent(t *testing.T) {
-	service := newFakeService(t, answering(`{"id":"`+guideID+`","fileUrl":null,"pluginOperationalModeConfig":null,"name":"","nested":{"voiceflowApiKey":1},"a\u006cias":"x"}`))
+	service := newFakeAPI(t, answering(`{"id":"`+guideID+`","fileUrl":null,"pluginOperationalModeConfig":null,"name":"","nested":{"voiceflowApiKey":1},"a\u006cias":"x"}`))
 	head, err := service.Heads.Get(t.Context(), guideID)
 	require.NoError(t, err)
 	for field, want := range map[string]bool{
@@ -108,7 +108,7 @@ func TestModifySendsOnlyWhatChanged(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeService(t, answering(readFile(t, "head_full.json")))
+			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
 			after, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
 				tt.change(h)
 				return nil
@@ -135,7 +135,7 @@ func TestModifySendsNothingWhenNothingChanged(t *testing.T) {
 		"Raw":                          func(h *Head) { h.Raw[0], h.Raw = 'x', nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := newFakeService(t, answering(readFile(t, "head_full.json")))
+			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
 			after, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
 				change(h)
 				return nil
@@ -148,7 +148,7 @@ func TestModifySendsNothingWhenNothingChanged(t *testing.T) {
 }
 
 func TestModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
-	service := newFakeService(t, answering(readFile(t, "head_full.json")))
+	service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
 	wrong := errors.New("not today")
 	after, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
 		h.Name = "changed"
@@ -162,7 +162,7 @@ func TestModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
 func TestModifyRefusesReadOnlyChanges(t *testing.T) {
 	for name, tt := range readOnlyEdits {
 		t.Run(name, func(t *testing.T) {
-			service := newFakeService(t, answering(readFile(t, "head_full.json")))
+			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
 			_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
 				h.Name = "changed as well"
 				tt.edit(h)
@@ -179,7 +179,7 @@ func TestModifyRefusesReadOnlyChanges(t *testing.T) {
 }
 
 func TestModifyRefusesWhatUpdateRefuses(t *testing.T) {
-	service := newFakeService(t, answering(readFile(t, "head_full.json")))
+	service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
 	_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
 		h.Name, h.TTSVoice = "string", ""
 		return nil
@@ -189,7 +189,7 @@ func TestModifyRefusesWhatUpdateRefuses(t *testing.T) {
 }
 
 func TestModifyRefusesNoFunction(t *testing.T) {
-	service := newFakeService(t, answering(readFile(t, "head_full.json")))
+	service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
 	_, err := service.Heads.Modify(t.Context(), guideID, nil)
 	assert.Equal(t, []string{"change"}, invalidFields(t, err))
 	_, err = service.Heads.Modify(t.Context(), "li-28379", nil)
@@ -203,7 +203,7 @@ func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 		"of the write": {"GET /head/" + guideID: readFile(t, "head_full.json")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after, err := newFakeService(t, answers).Heads.Modify(t.Context(), guideID, func(h *Head) error {
+			after, err := newFakeAPI(t, answers).Heads.Modify(t.Context(), guideID, func(h *Head) error {
 				h.Name = "changed"
 				return nil
 			})
@@ -214,7 +214,7 @@ func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 }
 
 func TestModifyUpdatesTheHeadThatItWasAskedFor(t *testing.T) {
-	service := newFakeService(t, answering(`{"name":"a document without an id"}`))
+	service := newFakeAPI(t, answering(`{"name":"a document without an id"}`))
 	_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
 		h.Name = "n"
 		return nil
@@ -226,7 +226,7 @@ func TestModifyUpdatesTheHeadThatItWasAskedFor(t *testing.T) {
 // A surprise in a read-only field leaves Modify able to see what changed.
 func TestModifyWorksBesideReadOnlyFieldsOfAnotherType(t *testing.T) {
 	document := parseObject(t, readFile(t, "head_full.json")).with(t, "organisation", `"My Org"`).with(t, "isActive", `"yes"`)
-	service := newFakeService(t, answering(document.String()))
+	service := newFakeAPI(t, answering(document.String()))
 	_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
 		h.Greetings = "Hi"
 		return nil

@@ -173,7 +173,7 @@ func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeService(t, answering(""))
+			service := newFakeAPI(t, answering(""))
 			_, err := service.Heads.Update(t.Context(), tt.update)
 			require.NoError(t, err)
 			assert.Equal(t, golden(t, tt.golden), service.bodyOf(t, "PUT /head/update"))
@@ -218,7 +218,7 @@ func TestSetRefusesWhatAnUpdateCannotChange(t *testing.T) {
 	for name, method := range switchedNames {
 		names[name] = "use " + method
 	}
-	service := newFakeService(t, answering(""))
+	service := newFakeAPI(t, answering(""))
 	for name, says := range names {
 		for _, spelling := range []string{name, strings.ToUpper(name), strings.ToLower(name), strings.ToUpper(name[:1]) + name[1:]} {
 			t.Run(spelling, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 		{"written with escapes", "addedSince", `"<API_KEY>"`, NewHeadUpdate(guideID).Set("addedSince", json.RawMessage(`{"a":"\u003cAPI_KEY\u003E"}`))},
 		{"a word with escapes", "addedSince", `"string"`, NewHeadUpdate(guideID).Set("addedSince", json.RawMessage(`["\u0073tring"]`))},
 	}
-	service := newFakeService(t, answering(""))
+	service := newFakeAPI(t, answering(""))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := service.Heads.Update(t.Context(), tt.update)
@@ -351,7 +351,7 @@ func TestUpdateRefusesWhatIsNoJSON(t *testing.T) {
 		{"broken JSON", "pluginOperationalModeConfig", NewHeadUpdate(guideID).PluginOperationalModeConfig(json.RawMessage(`{"a":`))},
 		{"two values", "addedSince", NewHeadUpdate(guideID).Set("addedSince", json.RawMessage(`1,"b":2`))},
 	}
-	service := newFakeService(t, answering(""))
+	service := newFakeAPI(t, answering(""))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := service.Heads.Update(t.Context(), tt.update)
@@ -362,7 +362,7 @@ func TestUpdateRefusesWhatIsNoJSON(t *testing.T) {
 }
 
 func TestUpdateRefusesAnEmptyUpdate(t *testing.T) {
-	service := newFakeService(t, answering(""))
+	service := newFakeAPI(t, answering(""))
 	_, err := service.Heads.Update(t.Context(), NewHeadUpdate(guideID))
 	assert.Equal(t, []string{"update"}, invalidFields(t, err))
 	assert.ErrorContains(t, err, "sets no field")
@@ -386,7 +386,7 @@ func TestValidateReportsAllFaultsTogether(t *testing.T) {
 }
 
 func TestUpdateIsNotSentAfterItsContextEnded(t *testing.T) {
-	service := newFakeService(t, answering(""))
+	service := newFakeAPI(t, answering(""))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := service.Heads.Update(ctx, NewHeadUpdate(guideID).Name("n"))
@@ -452,7 +452,7 @@ func TestHeadUpdateFromJSONLeavesOnlyWritableFields(t *testing.T) {
 	require.NoError(t, err)
 	want := slices.DeleteFunc(slices.Clone(writableNames), func(name string) bool { return name == "publicUrl" })
 	assert.Equal(t, want, u.Fields())
-	service := newFakeService(t, answering(""))
+	service := newFakeAPI(t, answering(""))
 	_, err = service.Heads.Update(t.Context(), u)
 	require.NoError(t, err)
 	sent := service.bodyOf(t, "PUT /head/update")

@@ -26,7 +26,7 @@ func TestHeadVisualReadsTheModeWhereItIsText(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeService(t, map[string]string{"GET /head_visual/asked-for": tt.answer})
+			service := newFakeAPI(t, map[string]string{"GET /head_visual/asked-for": tt.answer})
 			visual, err := service.HeadVisuals.Get(t.Context(), "asked-for")
 			require.NoError(t, err)
 			assert.Equal(t, tt.id, visual.ID)
@@ -37,7 +37,7 @@ func TestHeadVisualReadsTheModeWhereItIsText(t *testing.T) {
 }
 
 func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
-	service := newFakeService(t, nil)
+	service := newFakeAPI(t, nil)
 	for _, id := range []string{"", " ", "\t\n", ".", ".."} {
 		_, err := service.HeadVisuals.Get(t.Context(), id)
 		assert.Equal(t, []string{"head visual id"}, invalidFields(t, err), "%q", id)
@@ -46,7 +46,7 @@ func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
 }
 
 func TestForHeadReadsTheVisualOfTheHead(t *testing.T) {
-	service := newFakeService(t, map[string]string{
+	service := newFakeAPI(t, map[string]string{
 		"GET /head/" + guideID:                                  readFile(t, "head_full.json"),
 		"GET /head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f": `{"mode":"two_loops"}`,
 	})
@@ -64,7 +64,7 @@ func TestForHeadRefusesAHeadWithoutAVisual(t *testing.T) {
 		"of another type": `{"id":"` + guideID + `","headVisualId":{"id":"v"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := newFakeService(t, answering(document))
+			service := newFakeAPI(t, answering(document))
 			_, err := service.HeadVisuals.ForHead(t.Context(), guideID)
 			assert.Equal(t, []string{"headVisualId"}, invalidFields(t, err))
 			assert.ErrorContains(t, err, guideID)
@@ -74,18 +74,18 @@ func TestForHeadRefusesAHeadWithoutAVisual(t *testing.T) {
 }
 
 func TestForHeadReturnsTheErrorsOfBothReads(t *testing.T) {
-	_, err := newFakeService(t, nil).HeadVisuals.ForHead(t.Context(), guideID)
+	_, err := newFakeAPI(t, nil).HeadVisuals.ForHead(t.Context(), guideID)
 	var refused *Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "Heads.Get", refused.Operation)
 
-	_, err = newFakeService(t, answering(readFile(t, "head_full.json"))).HeadVisuals.ForHead(t.Context(), guideID)
+	_, err = newFakeAPI(t, answering(readFile(t, "head_full.json"))).HeadVisuals.ForHead(t.Context(), guideID)
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "HeadVisuals.Get", refused.Operation)
 }
 
 func TestPrintingAHeadVisualShowsNoDocument(t *testing.T) {
-	service := newFakeService(t, map[string]string{"GET /head_visual/v": `{"mode":"default","note":"canary"}`})
+	service := newFakeAPI(t, map[string]string{"GET /head_visual/v": `{"mode":"default","note":"canary"}`})
 	visual, err := service.HeadVisuals.Get(t.Context(), "v")
 	require.NoError(t, err)
 	assertHides(t, *visual, "canary")

@@ -62,7 +62,7 @@ var failures = map[string]struct {
 }{
 	"400":      {handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }},
 	"500":      {handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }},
-	"redirect": {handler: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 302) }},
+	"redirect": {handler: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }},
 	"hour to wait": {handler: func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(503)

@@ -441,10 +441,11 @@ func TestHeadIDMustBeAUUID(t *testing.T) {
 		{"a digit too many", guideID + "a", "is not a UUID"},
 		{"no hexadecimal", "3fa85f64-5717-4562-b3fc-2c963f66afag", "is not a UUID"},
 		{"dashes elsewhere", "3fa85f645-717-4562-b3fc-2c963f66afa6", "is not a UUID"},
+		{"a digit for a dash", "3fa85f64a5717-4562-b3fc-2c963f66afa6", "is not a UUID"},
 		{"wide digits", "３fa85f64-5717-4562-b3fc-2c963f66afa6", "is not a UUID"},
 		{"a placeholder", "<HEAD_ID>", "is not a UUID"},
 	}
-	service := newFakeService(t, nil)
+	service := newFakeAPI(t, nil)
 	for name, call := range headCalls {
 		for _, tt := range tests {
 			t.Run(name+": "+tt.name, func(t *testing.T) {
@@ -461,7 +462,7 @@ func TestHeadIDMustBeAUUID(t *testing.T) {
 }
 
 func TestHeadIDMayHaveAnyCase(t *testing.T) {
-	service := newFakeService(t, map[string]string{"GET /head/3FA85F64-5717-4562-B3FC-2C963F66AFA6": `{"name":"n"}`})
+	service := newFakeAPI(t, map[string]string{"GET /head/3FA85F64-5717-4562-B3FC-2C963F66AFA6": `{"name":"n"}`})
 	head, err := service.Heads.Get(t.Context(), "3FA85F64-5717-4562-B3FC-2C963F66AFA6")
 	require.NoError(t, err)
 	assert.Equal(t, "n", head.Name)

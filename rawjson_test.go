@@ -129,7 +129,7 @@ func TestWithMemberChangesOneMemberAndNoOtherByte(t *testing.T) {
 }
 
 func TestAppendStringWritesJSON(t *testing.T) {
-	for _, s := range []string{"", "plain", `quote " and \ backslash`, "line\nbreak\t\x00\x1f", "é 😀 \u2028 \x7f", "<b>&amp;'", "bad \xff utf8"} {
+	for _, s := range []string{"", "plain", `\`, `"`, "\x1f", `quote " and \ backslash`, "line\nbreak\t\x00\x1f", "é 😀 \u2028 \x7f", "<b>&amp;'", "bad \xff utf8"} {
 		written := appendString([]byte("x"), s)[1:]
 		var read string
 		require.NoError(t, json.Unmarshal(written, &read), "%q", written)

@@ -612,12 +612,15 @@ func TestCancellingBeforeTheWaitKeepsTheAnswer(t *testing.T) {
 		cancel()
 		return answer(503, "busy")(r)
 	})
-	err := getHead(ctx, newTestClient(t, memoryURL, tr))
+	var seen []Attempt
+	err := getHead(ctx, newTestClient(t, memoryURL, tr, WithObserver(func(_ context.Context, a Attempt) { seen = append(seen, a) })))
 	require.ErrorIs(t, err, context.Canceled)
 	var failure *Error
 	require.ErrorAs(t, err, &failure)
 	assert.Equal(t, "busy", string(failure.Body))
 	assert.Equal(t, 1, tr.sent())
+	require.Len(t, seen, 1)
+	assert.Zero(t, seen[0].RetryIn, "no next attempt is announced")
 }
 
 // An answer that would not have been repeated anyway has nothing to do with
@@ -703,12 +706,16 @@ func TestBackoffNeverOverflows(t *testing.T) {
 		"day":   {MinWait: time.Second, MaxWait: 24 * time.Hour},
 		"equal": {MinWait: time.Second, MaxWait: time.Second},
 		"zero":  {},
+		"none":  {MaxWait: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for retry := range 200 {
 				wait := policy.backoff(retry)
 				assert.GreaterOrEqual(t, wait, time.Duration(0))
 				assert.LessOrEqual(t, wait, policy.MaxWait)
+				if policy.MinWait == 0 {
+					assert.Zero(t, wait)
+				}
 			}
 		})
 	}

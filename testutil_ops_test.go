@@ -33,9 +33,9 @@ type sentRequest struct {
 	body   string
 }
 
-// fakeService answers each route with a fixed body, and notes what was asked.
+// fakeAPI answers each route with a fixed body, and notes what was asked.
 // A route without an answer is a 404.
-type fakeService struct {
+type fakeAPI struct {
 	*Client
 
 	mu      sync.Mutex
@@ -43,9 +43,9 @@ type fakeService struct {
 	sent    []sentRequest
 }
 
-func newFakeService(t *testing.T, answers map[string]string) *fakeService {
+func newFakeAPI(t *testing.T, answers map[string]string) *fakeAPI {
 	t.Helper()
-	f := &fakeService{answers: answers}
+	f := &fakeAPI{answers: answers}
 	srv := httptest.NewServer(f)
 	t.Cleanup(srv.Close)
 	client, err := New(srv.URL+basePath, testToken, WithHTTPClient(srv.Client()))
@@ -54,7 +54,7 @@ func newFakeService(t *testing.T, answers map[string]string) *fakeService {
 	return f
 }
 
-func (f *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	path, prefixed := strings.CutPrefix(r.URL.EscapedPath(), basePath)
 	if !prefixed {
@@ -73,7 +73,7 @@ func (f *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // requests returns what was sent since the last call.
-func (f *fakeService) requests() []sentRequest {
+func (f *fakeAPI) requests() []sentRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	sent := f.sent
@@ -82,7 +82,7 @@ func (f *fakeService) requests() []sentRequest {
 }
 
 // routes returns the routes of what was sent since the last call.
-func (f *fakeService) routes() []string {
+func (f *fakeAPI) routes() []string {
 	routes := []string{}
 	for _, r := range f.requests() {
 		routes = append(routes, r.route)
@@ -91,7 +91,7 @@ func (f *fakeService) routes() []string {
 }
 
 // bodyOf returns the body of the one request to a route since the last call.
-func (f *fakeService) bodyOf(t *testing.T, route string) string {
+func (f *fakeAPI) bodyOf(t *testing.T, route string) string {
 	t.Helper()
 	var bodies []string
 	for _, r := range f.requests() {

@@ -155,7 +155,7 @@ func TestUnknownKeysSurviveByteForByte(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeService(t, answering(odd.head(OperationModeOC)))
+			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
 			written, err := tt.call(t.Context(), service.ConversationSettings)
 			require.NoError(t, err)
 			sent := service.bodyOf(t, settingsRoute)
@@ -185,7 +185,7 @@ func TestSettingsAreSentOnlyWhenSomethingChanged(t *testing.T) {
 	}
 	for name, call := range tests {
 		t.Run(name, func(t *testing.T) {
-			service := newFakeService(t, answering(odd.head(OperationModeOC)))
+			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
 			settings, err := call(t.Context(), service.ConversationSettings)
 			require.NoError(t, err)
 			assert.Len(t, settings.Tools, 2)
@@ -203,7 +203,7 @@ func TestHeadWithoutSettingsHasEmptyOnes(t *testing.T) {
 		"null for all": `{"operationMode":"oc","conversationSettings":{"tools":null}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := newFakeService(t, answering(document))
+			service := newFakeAPI(t, answering(document))
 			settings, err := service.ConversationSettings.Get(t.Context(), guideID)
 			require.NoError(t, err)
 			assert.Empty(t, settings.Tools)
@@ -217,7 +217,7 @@ func TestHeadWithoutSettingsHasEmptyOnes(t *testing.T) {
 
 func TestSettingsAreReadFromTheHead(t *testing.T) {
 	odd := readOddSettings(t)
-	service := newFakeService(t, answering(odd.head(OperationModeTTT)))
+	service := newFakeAPI(t, answering(odd.head(OperationModeTTT)))
 	settings, err := service.ConversationSettings.Get(t.Context(), guideID)
 	require.NoError(t, err)
 	require.Len(t, settings.Tools, 2)
@@ -233,12 +233,12 @@ func TestSettingsAreReadFromTheHead(t *testing.T) {
 		assert.True(t, ok, key)
 		assert.Equal(t, want, string(value), key)
 	}
-	_, err = newFakeService(t, nil).ConversationSettings.Get(t.Context(), guideID)
+	_, err = newFakeAPI(t, nil).ConversationSettings.Get(t.Context(), guideID)
 	assert.ErrorIs(t, err, ErrNotFound)
 }
 
 func TestReplaceSendsWhatItIsGiven(t *testing.T) {
-	service := newFakeService(t, answering(""))
+	service := newFakeAPI(t, answering(""))
 	_, err := service.ConversationSettings.Replace(t.Context(), guideID, &ConversationSettings{Tools: []Tool{hoursTool(), weatherTool()}})
 	require.NoError(t, err)
 	assert.Equal(t, golden(t, "settings_replace.json"), service.bodyOf(t, settingsRoute))
@@ -256,7 +256,7 @@ func TestReplaceSendsWhatItIsGiven(t *testing.T) {
 }
 
 func TestReplaceReportsAllFaultsTogether(t *testing.T) {
-	service := newFakeService(t, answering(""))
+	service := newFakeAPI(t, answering(""))
 	_, err := service.ConversationSettings.Replace(t.Context(), "li-28379", nil)
 	assert.Equal(t, []string{"head id", "settings"}, invalidFields(t, err))
 	bad := weatherTool()
@@ -267,7 +267,7 @@ func TestReplaceReportsAllFaultsTogether(t *testing.T) {
 }
 
 func TestToolHelpersReportAllFaultsTogether(t *testing.T) {
-	service := newFakeService(t, answering(""))
+	service := newFakeAPI(t, answering(""))
 	bad := Tool{Name: "a b", Description: "d", URL: "https://tools.example.com"}
 	_, err := service.ConversationSettings.SetTools(t.Context(), "li-28379", bad, weatherTool(), weatherTool())
 	assert.Equal(t, []string{"head id", `tool "a b"`, `tool "weather"`}, invalidFields(t, err))
@@ -290,7 +290,7 @@ func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := newFakeService(t, answering(odd.head(OperationModeOC)))
+			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
 			_, err := call(t.Context(), service.ConversationSettings)
 			assert.Equal(t, []string{`tool "weather"`}, invalidFields(t, err))
 			assert.ErrorContains(t, err, "twice")
@@ -324,7 +324,7 @@ func TestHeadThatCannotCallToolsIsGivenNone(t *testing.T) {
 	for _, mode := range []OperationMode{OperationModeTTT, "plugin", "OC", ""} {
 		for name, call := range refused {
 			t.Run(fmt.Sprintf("%q %s", mode, name), func(t *testing.T) {
-				service := newFakeService(t, answering(odd.head(mode)))
+				service := newFakeAPI(t, answering(odd.head(mode)))
 				_, err := call(t.Context(), service.ConversationSettings)
 				assert.Equal(t, []string{"tools"}, invalidFields(t, err))
 				assert.ErrorContains(t, err, fmt.Sprintf("operation mode %q", mode))
@@ -334,7 +334,7 @@ func TestHeadThatCannotCallToolsIsGivenNone(t *testing.T) {
 		}
 		for name, call := range allowed {
 			t.Run(fmt.Sprintf("%q %s", mode, name), func(t *testing.T) {
-				service := newFakeService(t, answering(odd.head(mode)))
+				service := newFakeAPI(t, answering(odd.head(mode)))
 				_, err := call(t.Context(), service.ConversationSettings)
 				require.NoError(t, err)
 				assert.Contains(t, service.routes(), settingsRoute)
@@ -345,7 +345,7 @@ func TestHeadThatCannotCallToolsIsGivenNone(t *testing.T) {
 
 func TestSettingsModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
 	odd := readOddSettings(t)
-	service := newFakeService(t, answering(odd.head(OperationModeOC)))
+	service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
 	wrong := errors.New("not today")
 	settings, err := service.ConversationSettings.Modify(t.Context(), guideID, func(cs *ConversationSettings) error {
 		cs.Tools = nil
@@ -363,7 +363,7 @@ func TestSettingsHelpersReturnTheErrorsOfTheService(t *testing.T) {
 		"of the write": {"GET /head/" + guideID: odd.head(OperationModeOC)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings, err := newFakeService(t, answers).ConversationSettings.RemoveTool(t.Context(), guideID, "weather")
+			settings, err := newFakeAPI(t, answers).ConversationSettings.RemoveTool(t.Context(), guideID, "weather")
 			assert.Nil(t, settings)
 			assert.ErrorIs(t, err, ErrNotFound)
 		})
@@ -372,7 +372,7 @@ func TestSettingsHelpersReturnTheErrorsOfTheService(t *testing.T) {
 
 func TestToolOfAnotherHeadKeepsItsOwnUnknownKeys(t *testing.T) {
 	odd := readOddSettings(t)
-	service := newFakeService(t, answering(odd.head(OperationModeOC)))
+	service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
 	var other ConversationSettings
 	require.NoError(t, json.Unmarshal([]byte(`{"tools":[{"name":"weather","description":"d","url":"https://w.example.com","parameters":[],"own":1.0}]}`), &other))
 	_, err := service.ConversationSettings.PutTool(t.Context(), guideID, other.Tools[0])
@@ -381,7 +381,7 @@ func TestToolOfAnotherHeadKeepsItsOwnUnknownKeys(t *testing.T) {
 }
 
 func TestCallersToolIsNotChanged(t *testing.T) {
-	service := newFakeService(t, answering(readOddSettings(t).head(OperationModeOC)))
+	service := newFakeAPI(t, answering(readOddSettings(t).head(OperationModeOC)))
 	tool := hoursTool()
 	_, err := service.ConversationSettings.PutTool(t.Context(), guideID, tool)
 	require.NoError(t, err)

@@ -17,14 +17,14 @@ func hookSpec() WebhookSpec {
 }
 
 func TestCreateStatesEveryFlag(t *testing.T) {
-	service := newFakeService(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
+	service := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
 	_, err := service.Webhooks.Create(t.Context(), hookSpec())
 	require.NoError(t, err)
 	assert.Equal(t, golden(t, "webhook_create.json"), service.bodyOf(t, "POST /head-events"))
 }
 
 func TestCreateTakesEventTypesInAnyCaseAndOnce(t *testing.T) {
-	service := newFakeService(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
+	service := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
 	spec := hookSpec()
 	spec.Events = []EventType{"START_CONVERSATION", "Timeout_Conversation", EventStartConversation}
 	hook, err := service.Webhooks.Create(t.Context(), spec)
@@ -64,7 +64,7 @@ func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeService(t, map[string]string{"POST /head-events": tt.answer})
+			service := newFakeAPI(t, map[string]string{"POST /head-events": tt.answer})
 			hook, err := service.Webhooks.Create(t.Context(), hookSpec())
 			require.NoError(t, err)
 			assert.Equal(t, tt.want(asked), *hook)
@@ -75,7 +75,7 @@ func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 func TestCreateWithoutASharedKeyIsADecodeError(t *testing.T) {
 	for _, answer := range []string{`{}`, `{"id":7}`, `{"sharedKey":""}`, `{"sharedKey":null}`, `{"sharedKey":5}`, `{"sharedKey":["k"]}`, `{"id":"7","sharedKey":5}`} {
 		t.Run(answer, func(t *testing.T) {
-			service := newFakeService(t, map[string]string{"POST /head-events": answer})
+			service := newFakeAPI(t, map[string]string{"POST /head-events": answer})
 			hook, err := service.Webhooks.Create(t.Context(), hookSpec())
 			assert.Nil(t, hook)
 			var wrong *DecodeError
@@ -127,7 +127,7 @@ func TestWebhookSpecIsCheckedBeforeAnythingIsSent(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeService(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
+			service := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
 			spec := hookSpec()
 			tt.change(&spec)
 			_, err := service.Webhooks.Create(t.Context(), spec)
@@ -163,7 +163,7 @@ func TestListReadsRecords(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeService(t, map[string]string{"GET /head-events": tt.answer, "GET /head-events/7": record})
+			service := newFakeAPI(t, map[string]string{"GET /head-events": tt.answer, "GET /head-events/7": record})
 			hooks, err := service.Webhooks.List(t.Context(), guideID)
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, hooks)
@@ -181,7 +181,7 @@ func TestListReadsRecords(t *testing.T) {
 func TestListOfAnotherShapeIsADecodeError(t *testing.T) {
 	for _, answer := range []string{`null`, ``, `{}`, `{"items":[]}`, `["x"]`, `[{"id":"7"}]`, `[{"webhookUrl":5}]`, `[{"endConversation":"no"}]`} {
 		t.Run(answer, func(t *testing.T) {
-			hooks, err := newFakeService(t, map[string]string{"GET /head-events": answer}).Webhooks.List(t.Context(), guideID)
+			hooks, err := newFakeAPI(t, map[string]string{"GET /head-events": answer}).Webhooks.List(t.Context(), guideID)
 			assert.Nil(t, hooks)
 			assert.ErrorAs(t, err, new(*DecodeError))
 		})
@@ -198,7 +198,7 @@ func TestRecordOfTheWrongTypeIsADecodeError(t *testing.T) {
 				continue
 			}
 			t.Run(field+" "+given, func(t *testing.T) {
-				_, err := newFakeService(t, map[string]string{"GET /head-events/7": `{"` + field + `":` + value + `}`}).Webhooks.Get(t.Context(), 7)
+				_, err := newFakeAPI(t, map[string]string{"GET /head-events/7": `{"` + field + `":` + value + `}`}).Webhooks.Get(t.Context(), 7)
 				require.ErrorAs(t, err, new(*DecodeError))
 				assert.Contains(t, err.Error(), `"`+field+`"`)
 				assert.NotContains(t, err.Error(), "canary")
@@ -208,7 +208,7 @@ func TestRecordOfTheWrongTypeIsADecodeError(t *testing.T) {
 }
 
 func TestWebhookIDBelowOneIsRefused(t *testing.T) {
-	service := newFakeService(t, nil)
+	service := newFakeAPI(t, nil)
 	for _, id := range []int64{0, -1, math.MinInt64} {
 		_, err := service.Webhooks.Get(t.Context(), id)
 		assert.Equal(t, []string{"webhook id"}, invalidFields(t, err))
@@ -238,7 +238,7 @@ func TestWebhookUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeService(t, map[string]string{"PATCH /head-events/7": ""})
+			service := newFakeAPI(t, map[string]string{"PATCH /head-events/7": ""})
 			_, err := service.Webhooks.Update(t.Context(), 7, tt.update)
 			require.NoError(t, err)
 			assert.Equal(t, tt.body, service.bodyOf(t, "PATCH /head-events/7"))
@@ -263,7 +263,7 @@ func TestWebhookUpdateIsCheckedBeforeAnythingIsSent(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeService(t, map[string]string{"PATCH /head-events/7": ""})
+			service := newFakeAPI(t, map[string]string{"PATCH /head-events/7": ""})
 			_, err := service.Webhooks.Update(t.Context(), 7, tt.update)
 			assert.Equal(t, tt.fields, invalidFields(t, err))
 			_, err = service.Webhooks.Update(t.Context(), 0, tt.update)
@@ -282,7 +282,7 @@ func TestEventsOfAWebhook(t *testing.T) {
 		"timeout_conversation": {TimeoutConversation: true}, "inactivity_warning": {InactivityWarning: true},
 	} {
 		assert.Equal(t, []EventType{event}, hook.Events())
-		service := newFakeService(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
+		service := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
 		created, err := service.Webhooks.Create(t.Context(), WebhookSpec{HeadID: guideID, URL: "https://hooks.example.com", Events: []EventType{event}})
 		require.NoError(t, err)
 		assert.Equal(t, []EventType{event}, created.Events())
