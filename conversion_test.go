@@ -136,7 +136,7 @@ func (w *wire) name(r *http.Request) string {
 	case r.Method == http.MethodPut:
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if bytes.Contains(body, []byte(newVoice.ID)) {
+		if bytes.Contains(body, []byte(newVoice.ID)) && bytes.Contains(body, []byte(newVoice.Provider)) {
 			return putVoice
 		}
 		return putBack
@@ -390,6 +390,8 @@ func TestConversionUnderFaults(t *testing.T) {
 		{"voice that can't stream", muteVoice, false, 0},
 		{"voice that can stream", capableVoice, false, 0},
 		{"without rollback", capableVoice, true, 0},
+		{"same voice of another provider", heads.Voice{Provider: "azure", ID: newVoice.ID}, false, 0},
+		{"other voice of the same provider", heads.Voice{Provider: newVoice.Provider, ID: "rachel"}, false, 0},
 		{"slow to show a change", capableVoice, false, 3},
 	}
 	for _, v := range variants {

@@ -578,6 +578,27 @@ func TestConvertToLegacyUnderFaults(t *testing.T) {
 	}
 }
 
+// The address of a head in legacy mode does not matter for the mode, so it is
+// the last thing to fail.
+func TestConvertToLegacyOfALegacyHeadWithoutAnAddress(t *testing.T) {
+	head := headWith(muteVoice)
+	head.Fields = map[string]any{"publicUrl": ""}
+	conversion, err := newWire(t, head).client(t).Heads.ConvertToLegacy(t.Context(), convertID)
+	require.NotNil(t, conversion)
+	var failure *heads.ConversionError
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, heads.StepAddress, failure.Step)
+
+	head.VideoStreaming = true
+	w := newWire(t, head)
+	conversion, err = w.client(t).Heads.ConvertToLegacy(t.Context(), convertID)
+	assert.Nil(t, conversion)
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, heads.StepCheck, failure.Step)
+	assert.ErrorIs(t, err, heads.ErrInvalid)
+	assert.True(t, w.state(t).streaming, "a head that would lose its address is not switched")
+}
+
 func TestNewAddressOfTheWayBack(t *testing.T) {
 	tests := []struct {
 		name, chat string
