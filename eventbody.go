@@ -1,0 +1,112 @@
+package heads
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	maxEventBody     = 64 << 10
+	eventBodyTimeout = 3 * time.Second
+)
+
+// ErrBodyConsumed says that a request announced a body of which nothing was
+// left for the EventHandler, because something before it in the chain read it.
+var ErrBodyConsumed = errors.New("heads: the request body was already read: put the event handler before middleware that reads bodies, " +
+	"or let that put the bytes back with r.Body = io.NopCloser(bytes.NewReader(body))")
+
+var (
+	errBodyEmpty    = errors.New("heads: the request has no body")
+	errBodyTooLarge = fmt.Errorf("heads: the body has more than %d bytes", maxEventBody)
+	errBodyTooSlow  = errors.New("heads: the body did not arrive in time")
+)
+
+// Buffers hold the body until it is verified, so that strangers cost no memory.
+var eventBodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// receiveBody returns a pooled buffer with the body, for the caller to put back.
+func receiveBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) (*bytes.Buffer, DeliveryOutcome, error) {
+	if r.ContentLength > maxEventBody {
+		// The server reads on for a while to save the connection: not for ever.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
+		return nil, DeliveryTooLarge, errBodyTooLarge
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, DeliveryBadBody, emptyBody(r)
+	}
+	buf := eventBodies.Get().(*bytes.Buffer)
+	buf.Reset()
+	err := readWithin(timeout, w, r.Body, buf)
+	if errors.Is(err, errBodyTooSlow) {
+		return nil, DeliveryTooSlow, err // the buffer may still be written to
+	}
+	outcome := DeliveryBadBody
+	switch {
+	case errors.Is(err, http.ErrBodyReadAfterClose), err == nil && buf.Len() == 0:
+		err = emptyBody(r)
+	case err != nil:
+		err = fmt.Errorf("heads: the body broke off: %w", err)
+	case buf.Len() > maxEventBody:
+		outcome, err = DeliveryTooLarge, errBodyTooLarge
+	default:
+		return buf, "", nil
+	}
+	eventBodies.Put(buf)
+	return nil, outcome, err
+}
+
+// emptyBody tells a body that was eaten from one that never was.
+func emptyBody(r *http.Request) error {
+	if r.ContentLength > 0 {
+		return ErrBodyConsumed
+	}
+	return errBodyEmpty
+}
+
+// readWithin reads the body, with one byte over the limit to tell that it is too
+// large. After a failure the connection keeps its deadline, so that the server
+// does not wait for the rest of a body that drips.
+func readWithin(timeout time.Duration, w http.ResponseWriter, body io.Reader, buf *bytes.Buffer) error {
+	body = io.LimitReader(body, maxEventBody+1)
+	rc := http.NewResponseController(w)
+	if rc.SetReadDeadline(time.Now().Add(timeout)) != nil {
+		return readBeside(timeout, body, buf)
+	}
+	if _, err := buf.ReadFrom(body); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return errBodyTooSlow
+		}
+		return err
+	}
+	if buf.Len() <= maxEventBody {
+		// Otherwise the server, which watches for the end of the connection,
+		// would take the deadline for it while the function runs.
+		_ = rc.SetReadDeadline(time.Time{})
+	}
+	return nil
+}
+
+// readBeside is for a ResponseWriter that hides the connection's deadline: the
+// reader is left behind when it takes too long. The server ends it with the
+// connection.
+func readBeside(timeout time.Duration, body io.Reader, buf *bytes.Buffer) error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := buf.ReadFrom(body)
+		done <- err
+	}()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return errBodyTooSlow
+	}
+}

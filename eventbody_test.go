@@ -1,0 +1,219 @@
+package heads
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// drippingBody gives one byte a second, and nothing at all once its text is
+// at its end, until it is closed.
+type drippingBody struct {
+	text   string
+	closed chan struct{}
+}
+
+func (r *drippingBody) Read(p []byte) (int, error) {
+	if r.text == "" {
+		<-r.closed
+		return 0, io.EOF
+	}
+	<-time.After(time.Second)
+	n := copy(p[:1], r.text)
+	r.text = r.text[n:]
+	return n, nil
+}
+
+func TestDrippingBodyIsRefusedAfterThreeSeconds(t *testing.T) {
+	for name, text := range map[string]string{
+		"a byte a second": strings.Repeat(" ", 10),
+		"nothing":         "",
+		"a beginning":     "{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c eventCounter
+				var seen deliveryObserver
+				h := newTestHandler(t, c.handle, WithDeliveryObserver(seen.observe))
+				body := &drippingBody{text: text, closed: make(chan struct{})}
+				r := signedEvent("{}", testKeyA)
+				r.Body = io.NopCloser(body)
+
+				begun := time.Now()
+				w := serveEvent(h, r)
+
+				assert.Equal(t, 3*time.Second, time.Since(begun))
+				assert.Equal(t, http.StatusRequestTimeout, w.Code)
+				assert.Equal(t, "close", w.Header().Get("Connection"))
+				assert.Zero(t, c.calls.Load())
+				assert.Equal(t, []DeliveryOutcome{DeliveryTooSlow}, seen.outcomes())
+				close(body.closed) // as the server does with the connection
+
+				// The reader that was left behind must not write into a buffer in use.
+				for i := range 10 {
+					assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA)).Code)
+					<-time.After(time.Second)
+				}
+			})
+		})
+	}
+}
+
+func TestSlowBodyWithinTheLimitPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c eventCounter
+		h := newTestHandler(t, c.handle)
+		text := recentEventBody(testHeadA, "s")
+		r := signedEvent(text, testKeyA)
+		r.Body = io.NopCloser(io.MultiReader(&slowBodyStart{}, strings.NewReader(text)))
+		begun := time.Now()
+		assert.Equal(t, 200, serveEvent(h, r).Code)
+		assert.Equal(t, 2*time.Second, time.Since(begun))
+	})
+}
+
+// slowBodyStart is two seconds of nothing.
+type slowBodyStart struct{}
+
+func (slowBodyStart) Read([]byte) (int, error) {
+	<-time.After(2 * time.Second)
+	return 0, io.EOF
+}
+
+// bodyDeadlineWriter is a ResponseWriter with a connection whose read deadline can
+// be set; what is set is kept.
+type bodyDeadlineWriter struct {
+	*httptest.ResponseRecorder
+	deadlines []time.Time
+}
+
+func (w *bodyDeadlineWriter) SetReadDeadline(t time.Time) error {
+	w.deadlines = append(w.deadlines, t)
+	return nil
+}
+
+func TestConnectionDeadlineIsUsedWhereThereIsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c eventCounter
+		h := newTestHandler(t, c.handle)
+		limit := time.Now().Add(3 * time.Second)
+		for _, row := range []struct {
+			name    string
+			request *http.Request
+			want    []time.Time
+			status  int
+		}{
+			{"set and taken back", signedEvent(recentEventBody(testHeadA, "s"), testKeyA), []time.Time{limit, {}}, 200},
+			{"kept when too slow", eventWithBody(failingBody{os.ErrDeadlineExceeded}), []time.Time{limit}, 408},
+			{"kept when it breaks off", eventWithBody(failingBody{errors.New("reset")}), []time.Time{limit}, 400},
+			{"kept when too large", eventWithBody(&endlessBody{}), []time.Time{limit}, 413},
+			{"set when announced too large", signedEvent(strings.Repeat("x", maxEventBody+1), testKeyA), []time.Time{limit}, 413},
+		} {
+			w := &bodyDeadlineWriter{ResponseRecorder: httptest.NewRecorder()}
+			h.ServeHTTP(w, row.request)
+			assert.Equal(t, row.status, w.Code, row.name)
+			assert.Equal(t, row.want, w.deadlines, row.name)
+		}
+	})
+}
+
+func eventWithBody(body io.Reader) *http.Request {
+	r := signedEvent("{}", testKeyA)
+	r.Body, r.ContentLength = io.NopCloser(body), -1
+	return r
+}
+
+// plainEventWriter is what some middleware makes of a ResponseWriter.
+type plainEventWriter struct{ w http.ResponseWriter }
+
+func (h plainEventWriter) Header() http.Header         { return h.w.Header() }
+func (h plainEventWriter) Write(p []byte) (int, error) { return h.w.Write(p) }
+func (h plainEventWriter) WriteHeader(status int)      { h.w.WriteHeader(status) }
+
+// On real connections: a body that stalls is answered, and one that came does
+// not take the deadline along into the function.
+func TestBodyDeadlineOnRealConnections(t *testing.T) {
+	for name, wrap := range map[string]func(http.Handler) http.Handler{
+		"net/http": func(h http.Handler) http.Handler { return h },
+		"behind middleware that hides the connection": func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(plainEventWriter{w}, r) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const limit = 250 * time.Millisecond
+			h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
+				<-time.After(limit * 3 / 2)
+				return ctx.Err()
+			})
+			h.bodyTimeout = limit
+			server := httptest.NewServer(wrap(h))
+			defer server.Close()
+
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			require.NoError(t, err)
+			defer func() { _ = conn.Close() }()
+			_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{")
+			require.NoError(t, err)
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			_ = answer.Body.Close()
+			assert.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
+			assert.True(t, answer.Close, "the connection is not used again")
+
+			for i := range 2 { // the second on the same connection
+				r := signedEvent(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA)
+				answer, err := server.Client().Do(outgoingEvent(t, r, server.URL))
+				require.NoError(t, err)
+				_ = answer.Body.Close()
+				assert.Equal(t, http.StatusOK, answer.StatusCode)
+			}
+		})
+	}
+}
+
+func TestHandlerServesHTTP2(t *testing.T) {
+	var c eventCounter
+	h := newTestHandler(t, c.handle)
+	h.bodyTimeout = 250 * time.Millisecond
+	server := httptest.NewUnstartedServer(h)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+
+	answer, err := server.Client().Do(outgoingEvent(t, signedEvent(recentEventBody(testHeadA, "s"), testKeyA), server.URL))
+	require.NoError(t, err)
+	_ = answer.Body.Close()
+	assert.Equal(t, 2, answer.ProtoMajor)
+	assert.Equal(t, http.StatusOK, answer.StatusCode)
+
+	stalled, write := io.Pipe()
+	defer func() { _ = write.Close() }()
+	r := outgoingEvent(t, signedEvent("{}", testKeyA), server.URL)
+	r.Body, r.ContentLength = stalled, -1
+	answer, err = server.Client().Do(r)
+	require.NoError(t, err)
+	_ = answer.Body.Close()
+	assert.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
+}
+
+// outgoingEvent makes a server's request one that a client can send.
+func outgoingEvent(t *testing.T, r *http.Request, url string) *http.Request {
+	t.Helper()
+	out, err := http.NewRequestWithContext(t.Context(), r.Method, url, r.Body)
+	require.NoError(t, err)
+	out.Header = r.Header
+	return out
+}

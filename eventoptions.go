@@ -1,0 +1,103 @@
+package heads
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+)
+
+// EventHandlerOption changes how an EventHandler works.
+type EventHandlerOption func(*EventHandler) error
+
+// WithEventLogger logs one line a delivery: the outcome, the head, session and
+// type of the event, which key matched by its position, and how long it took.
+// The ids in the line of a delivery that was not verified are the sender's word.
+// No line shows a key, a signature or a body. Without it the handler is silent.
+func WithEventLogger(l *slog.Logger) EventHandlerOption {
+	return func(h *EventHandler) error {
+		h.logger = l
+		return refuseOption(l == nil, "WithEventLogger", "the logger is nil; leave the option out for silence")
+	}
+}
+
+// WithDeliveryObserver calls f once for every delivery, whatever became of it,
+// for metrics and tracing. It is called after the answer was decided, on the
+// goroutine of the request, or behind a queue after the function ran; the
+// answer may wait for it.
+func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOption {
+	return func(h *EventHandler) error {
+		h.observe = f
+		return refuseOption(f == nil, "WithDeliveryObserver", "the function is nil")
+	}
+}
+
+// WithDeduplicator sets what remembers the events that were handled. The
+// default is NewMemoryDeduplicator(65536), which is enough for one process.
+func WithDeduplicator(d Deduplicator) EventHandlerOption {
+	return func(h *EventHandler) error {
+		h.dedup = d
+		return refuseOption(d == nil, "WithDeduplicator", "the deduplicator is nil")
+	}
+}
+
+// WithMaxAge sets how old an event may be when it is delivered, and how far its
+// time may lie in the future; 24 hours and 5 minutes are the defaults. Events
+// are remembered a little longer than the sum of both, so one that was recorded
+// can't be replayed later. An event whose time can't be read is let through.
+func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
+	return func(h *EventHandler) error {
+		h.maxAge, h.futureSkew = age, futureSkew
+		return refuseOption(age <= 0 || futureSkew < 0, "WithMaxAge", fmt.Sprintf("%v, %v: the age must be positive and the skew must not be negative", age, futureSkew))
+	}
+}
+
+// WithHandlerTimeout sets how long a delivery may take from its arrival to the
+// end of the function; the context of the key source and of the function ends
+// then. The default, 4 seconds, leaves one of the 5 that the service waits.
+//
+// Behind a queue the function has no deadline, except for this option's d,
+// counted from its start.
+func WithHandlerTimeout(d time.Duration) EventHandlerOption {
+	return func(h *EventHandler) error {
+		h.timeout, h.queueTimeout = d, d
+		return refuseOption(d <= 0, "WithHandlerTimeout", fmt.Sprintf("%v is not a positive duration", d))
+	}
+}
+
+// WithQueue answers 200 as soon as an event is verified and has a place in the
+// queue, and calls the function later, for work that can't be done within the 5
+// seconds that the service waits. Each event runs at most once: what fails, or is
+// still waiting when the program ends, does not come again. Events of one session
+// run one after the other in the order of their arrival, those of different
+// sessions on up to that many workers at once. As many as size may wait; further
+// deliveries are answered 503, so that they come again.
+//
+// Call Shutdown before the program ends.
+func WithQueue(workers, size int) EventHandlerOption {
+	return func(h *EventHandler) error {
+		h.queue = newEventQueue(workers, size, h.work)
+		return refuseOption(workers < 1 || size < 1, "WithQueue", fmt.Sprintf("%d workers and %d places: both must be at least 1", workers, size))
+	}
+}
+
+func refuseOption(bad bool, field, reason string) error {
+	if bad {
+		return &InvalidError{Operation: "NewEventHandler", Field: field, Reason: reason}
+	}
+	return nil
+}
+
+// memoryMargin is for stores that round, and whose clock is not this one.
+const memoryMargin = time.Minute
+
+// memory returns how long an event that was handled must be remembered: longer
+// than a replay of it is young enough.
+func (h *EventHandler) memory() time.Duration {
+	sum := h.maxAge
+	for _, d := range []time.Duration{h.futureSkew, memoryMargin} {
+		sum += min(d, math.MaxInt64-sum)
+	}
+	return sum
+}

@@ -1,0 +1,173 @@
+package heads
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// What the header says verifies only if it is, in one of the documented
+// spellings, the sum that package hmac computes.
+func FuzzSignatureHeader(f *testing.F) {
+	body := []byte(eventBody(testHeadA, "session", "start_conversation", "2026-08-31 06:56:30"))
+	good := Sign(body, testKeyA)
+	sum, err := hex.DecodeString(good)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{"", good, "sha256=" + good, strings.ToUpper(good), good[1:], good + good,
+		base64.StdEncoding.EncodeToString(sum), base64.RawURLEncoding.EncodeToString(sum), "sha256=", "<SIGNATURE>"} {
+		f.Add(seed, testKeyA)
+	}
+	f.Fuzz(func(t *testing.T, header, key string) {
+		m := hmac.New(sha256.New, []byte(key))
+		m.Write(body)
+		want := m.Sum(nil)
+		text := strings.TrimPrefix(header, "sha256=")
+		matches := key != "" && (strings.EqualFold(text, hex.EncodeToString(want)) && len(text) == 64 ||
+			text == base64.StdEncoding.EncodeToString(want) || text == base64.RawStdEncoding.EncodeToString(want) ||
+			text == base64.URLEncoding.EncodeToString(want) || text == base64.RawURLEncoding.EncodeToString(want))
+		if err := VerifySignature(body, header, key); (err == nil) != matches {
+			t.Errorf("VerifySignature(%q, %q): %v, want a match: %v", header, key, err, matches)
+		}
+		if err := VerifySignature([]byte(header), Sign([]byte(header), key), key); (err == nil) != (key != "") {
+			t.Errorf("the signature of %q with %q: %v", header, key, err)
+		}
+		if DiagnoseSignature(body, header, key) == "" {
+			t.Error("no diagnosis")
+		}
+	})
+}
+
+// An event reads as package json alone reads it, or not at all.
+func FuzzParseEvent(f *testing.F) {
+	for _, form := range eventForms {
+		if len(form.body) < 1000 {
+			f.Add([]byte(form.body))
+		}
+	}
+	f.Add([]byte(eventBody(testHeadA, "session", "start_conversation", "2026-08-31 06:56:30")))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		checkPlainAgrees(t, body)
+		e, err := ParseEvent(body)
+		if err != nil {
+			if e != nil {
+				t.Error("an event and an error")
+			}
+			return
+		}
+		var loose struct {
+			Timestamp    json.RawMessage `json:"timestamp"`
+			HeadID       *string         `json:"head_id"`
+			SessionID    *string         `json:"session_id"`
+			PublicHeadID *string         `json:"public_head_id"`
+			PublicOrgID  *string         `json:"public_org_id"`
+			Type         *string         `json:"event_type"`
+		}
+		if err := json.Unmarshal(body, &loose); err != nil {
+			t.Fatalf("ParseEvent read what is not JSON: %v", err)
+		}
+		for name, pair := range map[string]struct {
+			got  string
+			want *string
+		}{
+			"head_id":        {e.HeadID, loose.HeadID},
+			"session_id":     {e.SessionID, loose.SessionID},
+			"public_head_id": {e.PublicHeadID, loose.PublicHeadID},
+			"public_org_id":  {e.PublicOrgID, loose.PublicOrgID},
+		} {
+			if pair.want == nil && pair.got != "" || pair.want != nil && pair.got != *pair.want {
+				t.Errorf("%s: got %q, want %v", name, pair.got, pair.want)
+			}
+		}
+		if loose.Type == nil || string(e.Type) != strings.ToLower(*loose.Type) {
+			t.Errorf("event_type: got %q", e.Type)
+		}
+		again, err := ParseEvent(e.Raw)
+		if err != nil || again.Key() != e.Key() {
+			t.Errorf("the event's own body gives another key: %v", err)
+		}
+		if string(e.Raw) != string(body) {
+			t.Error("Raw is not the body")
+		}
+		_ = e.String()
+	})
+}
+
+// No time loses an event, and one that is read is the one that was sent.
+func FuzzEventTimestamp(f *testing.F) {
+	for _, seed := range []string{"", "2026-08-31 06:56:30", "2026-08-31T06:56:30Z", "2026-08-31T06:56:30.125+02:00", "2026-08-31T06:56:30",
+		"2026-02-30 06:56:30", "9999-12-31 23:59:60", "0000-01-01 00:00:00", "1788159390", "tomorrow"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := ParseEvent([]byte(`{"event_type":"x","timestamp":` + string(quoted) + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if utf8.ValidString(text) && e.TimestampText != text {
+			t.Errorf("got %q, want %q", e.TimestampText, text)
+		}
+		if e.Timestamp.IsZero() {
+			return
+		}
+		iso := strings.Replace(e.TimestampText, " ", "T", 1)
+		parsed, err := time.Parse(time.RFC3339, iso)
+		if err != nil {
+			parsed, err = time.Parse("2006-01-02T15:04:05", iso)
+		}
+		if err != nil || !parsed.Equal(e.Timestamp) {
+			t.Errorf("%q was read as %v, want %v (%v)", text, e.Timestamp, parsed, err)
+		}
+	})
+}
+
+// Whatever body the holder of head B's key signs, no event of another head
+// comes out, and the handler answers with one of its few statuses.
+func FuzzEventHandler(f *testing.F) {
+	now := time.Now().UTC().Format(time.RFC3339)
+	f.Add([]byte(eventBody(testHeadA, "s", "x", now)))
+	f.Add([]byte(eventBody(testHeadB, "s", "x", now)))
+	f.Add([]byte(`{"event_type":"x","head_id":"` + testHeadB + `","HEAD_ID":"` + testHeadA + `"}`))
+	f.Add([]byte(`{"event_type":"x","head_id":"` + testHeadA + `","head\u005fid":"` + testHeadB + `"}`))
+	f.Add([]byte(`{"event_type":"x","detail":{"head_id":"` + testHeadA + `"},"head_id":"` + testHeadB + `"}`))
+	var handed *Event
+	h, err := NewEventHandler(HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}),
+		func(_ context.Context, e *Event) error {
+			handed = e
+			return nil
+		}, WithDeduplicator(fakeDeduplicator{}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		handed = nil
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, signedEvent(string(body), testKeyB))
+		switch w.Code {
+		case http.StatusOK:
+			if handed == nil || handed.HeadID != testHeadB {
+				t.Errorf("answered 200 for %v", handed)
+			}
+		case http.StatusBadRequest, http.StatusUnauthorized, http.StatusRequestEntityTooLarge:
+			if handed != nil {
+				t.Errorf("answered %d for an event that was handed on", w.Code)
+			}
+		default:
+			t.Errorf("answered %d", w.Code)
+		}
+	})
+}

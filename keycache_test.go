@@ -1,0 +1,394 @@
+package heads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fakeKeyService is what a key cache asks.
+type fakeKeyService struct {
+	mu    sync.Mutex
+	keys  map[string][]string
+	err   error
+	delay time.Duration
+	asked []string
+	most  int // at one time
+	now   int
+}
+
+func (s *fakeKeyService) list(ctx context.Context, headID string) ([]string, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, headID)
+	s.now++
+	s.most = max(s.most, s.now)
+	delay := s.delay
+	s.mu.Unlock()
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now--
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return s.keys[headID], s.err
+}
+
+func (s *fakeKeyService) set(headID string, keys ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys[headID] = keys
+}
+
+func (s *fakeKeyService) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *fakeKeyService) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
+}
+
+func newFakeKeyService() *fakeKeyService {
+	return &fakeKeyService{keys: map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}}
+}
+
+func askKeys(t *testing.T, source KeySource, headID string, mismatch bool) []string {
+	t.Helper()
+	keys, err := source.Keys(t.Context(), KeyHint{HeadID: headID, Mismatch: mismatch})
+	require.NoError(t, err)
+	return keys
+}
+
+func TestKeySourceAsksOncePerTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list, WithKeyTTL(10*time.Minute))
+		for range 20 {
+			assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+			<-time.After(time.Minute)
+		}
+		assert.Equal(t, []string{testHeadA, testHeadA}, service.asked)
+		assert.Equal(t, []string{testKeyB}, askKeys(t, source, testHeadB, false))
+	})
+}
+
+func TestKeySourceForgetsADeletedRegistration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list)
+		askKeys(t, source, testHeadA, false)
+		service.set(testHeadA)
+		<-time.After(5*time.Minute - time.Second)
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+		<-time.After(time.Second)
+		assert.Empty(t, askKeys(t, source, testHeadA, false))
+	})
+}
+
+func TestKeySourceRemembersMissesForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		service.keys = map[string][]string{}
+		source := newCachedKeySource(service.list)
+		for range 60 {
+			assert.Empty(t, askKeys(t, source, testHeadA, false))
+			<-time.After(time.Second)
+		}
+		assert.Equal(t, 1, service.count())
+		service.set(testHeadA, testKeyA)
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false), "a new registration works after a minute")
+	})
+}
+
+func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list, WithKeyTTL(10*time.Second))
+		service.set(testHeadA, "")
+		assert.Empty(t, askKeys(t, source, testHeadA, false), "a registration without a key has none")
+		service.set(testHeadA, testKeyA)
+		<-time.After(10 * time.Second)
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+	})
+}
+
+func TestKeySourceRereadsAfterAMismatchOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list)
+		askKeys(t, source, testHeadA, false)
+		service.set(testHeadA, "new key", testKeyA)
+		assert.Equal(t, []string{"new key", testKeyA}, askKeys(t, source, testHeadA, true))
+		service.set(testHeadA, "newest key")
+		for range 60 {
+			assert.Equal(t, []string{"new key", testKeyA}, askKeys(t, source, testHeadA, true))
+			<-time.After(time.Second)
+		}
+		assert.Equal(t, 2, service.count())
+		assert.Equal(t, []string{testKeyB}, askKeys(t, source, testHeadB, false))
+		assert.Equal(t, []string{testKeyB}, askKeys(t, source, testHeadB, true), "each head has its own minute")
+		assert.Equal(t, []string{"newest key"}, askKeys(t, source, testHeadA, true))
+		assert.Equal(t, 5, service.count())
+	})
+}
+
+// A mismatch is what a stranger can bring about at will: neither the TTL nor a
+// failing service may give him more than one question a minute.
+func TestMismatchesNeverAskMoreThanOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list)
+		askKeys(t, source, testHeadA, false)
+		service.fail(errors.New("down"))
+		failures := 0
+		for range 4 * 60 {
+			keys, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA, Mismatch: true})
+			if err != nil {
+				failures++
+			} else {
+				assert.Equal(t, []string{testKeyA}, keys, "the old keys stay")
+			}
+			<-time.After(time.Second)
+		}
+		assert.Equal(t, 4, failures)
+		assert.Equal(t, 5, service.count())
+	})
+}
+
+func TestMismatchOfAMissIsLimitedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		service.keys = map[string][]string{}
+		source := newCachedKeySource(service.list)
+		for range 30 {
+			assert.Empty(t, askKeys(t, source, testHeadA, true))
+		}
+		assert.Equal(t, 1, service.count())
+	})
+}
+
+func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		var c eventCounter
+		h, err := NewEventHandler(newCachedKeySource(service.list), c.handle)
+		require.NoError(t, err)
+		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		service.set(testHeadA, "new key")
+		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
+		assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "3"), testKeyA)).Code, "the old key is out")
+		assert.EqualValues(t, 2, c.calls.Load())
+		assert.Equal(t, 2, service.count())
+	})
+}
+
+func TestKeySourceAsksOnceForConcurrentDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		service.delay = time.Second
+		source := newCachedKeySource(service.list)
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, i%2 == 0))
+			})
+		}
+		wg.Wait()
+		assert.Equal(t, 1, service.count())
+	})
+}
+
+func TestWaitingForKeysEndsWithTheDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		service.delay = 6 * time.Second
+		source := newCachedKeySource(service.list)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		_, err := source.Keys(ctx, KeyHint{HeadID: testHeadA})
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Second, time.Since(begun))
+
+		// The question goes on, and the next delivery has its answer.
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+		assert.Equal(t, 6*time.Second, time.Since(begun))
+		assert.Equal(t, 1, service.count())
+	})
+}
+
+func TestQuestionForKeysEndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		service.delay = time.Hour
+		source := newCachedKeySource(service.list)
+		begun := time.Now()
+		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 10*time.Second, time.Since(begun))
+	})
+}
+
+func TestFailedQuestionIsNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		down := errors.New("down")
+		service.fail(down)
+		source := newCachedKeySource(service.list)
+		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+		assert.ErrorIs(t, err, down)
+		service.fail(nil)
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+	})
+}
+
+func TestPanicInAQuestionIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		source := newCachedKeySource(func(context.Context, string) ([]string, error) {
+			calls++
+			if calls == 1 {
+				panic("token source is broken")
+			}
+			return []string{testKeyA}, nil
+		})
+		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+		assert.ErrorContains(t, err, "token source is broken")
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+	})
+}
+
+func TestOnlyUUIDsReachTheService(t *testing.T) {
+	service := newFakeKeyService()
+	source := newCachedKeySource(service.list)
+	for name, headID := range map[string]string{
+		"empty":                "",
+		"public id":            "li-28379",
+		"path":                 "../../head/update",
+		"query":                testHeadA[:30] + "&x=y1",
+		"in braces":            "{" + testHeadA + "}",
+		"without hyphens":      strings.ReplaceAll(testHeadA, "-", ""),
+		"hyphens elsewhere":    "3f2b8c1e5-d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"not hex":              "zf2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"beyond ASCII":         "３2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"one digit more":       testHeadA + "0",
+		"with a line end":      testHeadA + "\n",
+		"64 KiB":               strings.Repeat("a", 65000),
+		"two ids":              testHeadA + "," + testHeadB,
+		"hyphen at a digit":    "-f2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"digit at a hyphen":    "3f2b8c1e05d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"space in a digit":     "3f2b8c1 -5d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"percent-encoded form": "%33f2b8c1-5d4a-4e6f-9a7b-0c1d2e3f4a5",
+	} {
+		assert.Empty(t, askKeys(t, source, headID, false), name)
+	}
+	assert.Zero(t, service.count())
+}
+
+// A stranger who writes a known id in 2^30 ways must not get as many questions.
+func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
+	service := newFakeKeyService()
+	source := newCachedKeySource(service.list)
+	for _, headID := range []string{strings.ToUpper(testHeadA), testHeadA, strings.ToUpper(testHeadA[:9]) + testHeadA[9:]} {
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, headID, false))
+	}
+	assert.Equal(t, []string{testHeadA}, service.asked)
+}
+
+func TestUnknownHeadsTakeBoundedMemory(t *testing.T) {
+	service := newFakeKeyService()
+	var c eventCounter
+	source := newCachedKeySource(service.list)
+	h, err := NewEventHandler(source, c.handle)
+	require.NoError(t, err)
+	require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+	for i := range 12000 {
+		headID := fmt.Sprintf("00000000-0000-4000-8000-%012x", i)
+		require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(headID, "s"), testKeyA)).Code)
+	}
+	assert.LessOrEqual(t, len(source.cache.missed), maxMissedHeads)
+	assert.Empty(t, source.cache.fetches)
+	assert.Len(t, source.cache.known, 1)
+	before := service.count()
+	require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), testKeyA)).Code)
+	assert.Equal(t, before, service.count(), "strangers did not push the known head out")
+}
+
+func TestKnownHeadsTakeBoundedMemory(t *testing.T) {
+	source := newCachedKeySource(func(_ context.Context, headID string) ([]string, error) { return []string{headID}, nil })
+	for i := range maxKnownHeads + 100 {
+		headID := fmt.Sprintf("00000000-0000-4000-8000-%012x", i)
+		require.Equal(t, []string{headID}, askKeys(t, source, headID, false))
+	}
+	assert.Len(t, source.cache.known, maxKnownHeads)
+}
+
+func TestFloodOfUnknownHeadsIsNotPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		service.delay = 100 * time.Millisecond
+		source := newCachedKeySource(service.list)
+		require.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+		var refused atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 10000 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+				defer cancel()
+				keys, err := source.Keys(ctx, KeyHint{HeadID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i)})
+				assert.Empty(t, keys)
+				if err != nil {
+					refused.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		source.cache.mu.Lock()
+		waiting := len(source.cache.fetches)
+		source.cache.mu.Unlock()
+		assert.Equal(t, maxWaitingFetches, waiting)
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false), "known heads are served meanwhile")
+		wg.Wait()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, maxKeyFetches, service.most)
+		assert.GreaterOrEqual(t, refused.Load(), int32(10000-maxWaitingFetches))
+		assert.Empty(t, source.cache.fetches)
+	})
+}
+
+func TestKeySourceOptionsRefuseBadValues(t *testing.T) {
+	service := newFakeKeyService()
+	for name, opt := range map[string]KeySourceOption{
+		"WithKeyTTL": WithKeyTTL(0),
+		"option":     nil,
+	} {
+		source := newCachedKeySource(service.list, opt)
+		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+		var invalid *InvalidError
+		require.ErrorAs(t, err, &invalid)
+		assert.Equal(t, "Webhooks.KeySource", invalid.Operation)
+		assert.Equal(t, name, invalid.Field)
+		_, err = NewEventHandler(source, func(context.Context, *Event) error { return nil })
+		assert.ErrorIs(t, err, ErrInvalid, "the handler finds it at once")
+	}
+	assert.Zero(t, service.count())
+}
