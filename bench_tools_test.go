@@ -1,0 +1,57 @@
+package heads_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/headsapi/heads-go"
+)
+
+// silentWriter is a ResponseWriter that costs nothing.
+type silentWriter struct{ header http.Header }
+
+func (w *silentWriter) Header() http.Header         { return w.header }
+func (w *silentWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w *silentWriter) WriteHeader(int)             {}
+
+// BenchmarkToolHandler measures one call, beside json.Unmarshal of the same
+// body alone.
+func BenchmarkToolHandler(b *testing.B) {
+	body := []byte(toolDocument(b, "call_flat.json"))
+	b.Run("handler", func(b *testing.B) {
+		h := newToolHandler(b, heads.WithPathToken(toolToken))
+		err := heads.AddTool(h, "get_weather", "Weather", func(context.Context, weatherArguments) (string, error) { return "5 degrees", nil })
+		if err != nil {
+			b.Fatal(err)
+		}
+		request := httptest.NewRequest(http.MethodPost, "/"+toolToken+"/get_weather", nil)
+		w := &silentWriter{http.Header{}}
+		b.ReportAllocs()
+		for b.Loop() {
+			// The handler wraps the body, so each call needs its own.
+			r := *request
+			r.Body = benchBody{bytes.NewReader(body)}
+			h.ServeHTTP(w, &r)
+		}
+	})
+	b.Run("unmarshal", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var in struct {
+				weatherArguments
+				Session json.RawMessage `json:"session_metadata"`
+			}
+			if err := json.Unmarshal(body, &in); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+type benchBody struct{ *bytes.Reader }
+
+func (benchBody) Close() error { return nil }

@@ -1,0 +1,110 @@
+package heads_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go"
+)
+
+// sessionOf returns what a tool sees of the session in body.
+func sessionOf(t *testing.T, body string) (session heads.SessionMetadata, ok bool) {
+	t.Helper()
+	h := newToolHandler(t)
+	answerWith(t, h, func(ctx context.Context) (string, error) {
+		session, ok = heads.SessionFromContext(ctx)
+		return "done", nil
+	})
+	require.Equal(t, "done", toolReply(t, postTool(h, "/answer", body)))
+	return session, ok
+}
+
+func TestSessionIsTypedWhereItIsKnown(t *testing.T) {
+	body := toolDocument(t, "call_flat.json")
+	session, ok := sessionOf(t, body)
+	require.True(t, ok)
+	assert.Equal(t, "5c0f1f6e-6f53-4a35-9d0c-3a8f2f1f7a10", session.SessionID)
+	assert.Equal(t, "user-77", session.UserID)
+	assert.Equal(t, "grace", session.Username)
+	assert.Equal(t, "2a9c6d0e-44cf-4f0a-8f58-0f4d0b1f2c3d", session.HeadID)
+	assert.Equal(t, "9f1c2b3a-1d2e-4f5a-8b7c-6d5e4f3a2b1c", session.OrgID)
+	assert.Equal(t, "li-28379", session.PublicHeadID)
+	assert.Equal(t, "MyOrg-1234", session.PublicOrgID)
+	assert.Equal(t, time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC), session.Timestamp.Time)
+	assert.Equal(t, "2026-08-31 06:56:30", session.Timestamp.Text)
+
+	var members map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(body), &members))
+	assert.Equal(t, string(members["session_metadata"]), string(session.Raw), "the rest is there as it was sent")
+}
+
+func TestSessionInAnyShapeIsNoReasonToFail(t *testing.T) {
+	for _, row := range []struct {
+		name, metadata, sessionID string
+		ok                        bool
+	}{
+		{"null", "null", "", false},
+		{"text", `"s-1"`, "", true},
+		{"list", `["s-1"]`, "", true},
+		{"empty", `{}`, "", true},
+		{"null id", `{"session_id":null}`, "", true},
+		{"numeric id", `{"session_id":17}`, "17", true},
+		{"object as id", `{"session_id":{"id":1}}`, "", true},
+		{"numeric timestamp", `{"session_id":"s-1","timestamp":1756623390}`, "s-1", true},
+		{"object as timestamp", `{"session_id":"s-1","timestamp":{}}`, "s-1", true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			session, ok := sessionOf(t, `{"session_metadata":`+row.metadata+`}`)
+			assert.Equal(t, row.ok, ok)
+			assert.Equal(t, row.sessionID, session.SessionID)
+			assert.Zero(t, session.Timestamp.Time)
+			if row.ok {
+				assert.Equal(t, row.metadata, string(session.Raw))
+			}
+		})
+	}
+}
+
+func TestNoSessionWithoutMetadata(t *testing.T) {
+	_, ok := sessionOf(t, `{}`)
+	assert.False(t, ok)
+	_, ok = heads.SessionFromContext(t.Context())
+	assert.False(t, ok)
+}
+
+func TestSessionComesWithNestedArguments(t *testing.T) {
+	h := newToolHandler(t)
+	var id string
+	require.NoError(t, heads.AddTool(h, "get_weather", "Weather", func(ctx context.Context, _ weatherArguments) (string, error) {
+		session, _ := heads.SessionFromContext(ctx)
+		id = session.SessionID
+		return "done", nil
+	}))
+	assert.Equal(t, "done", toolReply(t, postTool(h, "/get_weather", toolDocument(t, "call_parameters.json"))))
+	assert.Equal(t, "s-2", id)
+}
+
+func TestSessionPrintsItsIDAlone(t *testing.T) {
+	session, ok := sessionOf(t, toolDocument(t, "call_flat.json"))
+	require.True(t, ok)
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("called", "session", session, "pointer", &session)
+	shown := []string{log.String()}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+		shown = append(shown, fmt.Sprintf(verb, session), fmt.Sprintf(verb, &session), fmt.Sprintf(verb, []any{session}))
+	}
+	for _, text := range shown {
+		assert.Contains(t, text, session.SessionID)
+		assert.NotContains(t, text, "grace")
+		assert.NotContains(t, text, "user-77")
+		assert.NotContains(t, text, "203.0.113.7")
+	}
+}

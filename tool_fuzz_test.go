@@ -1,0 +1,42 @@
+package heads_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzToolBody holds that any body gets one line of valid JSON, and that only
+// its size can make the status another than 200.
+func FuzzToolBody(f *testing.F) {
+	for _, name := range []string{"call_flat.json", "call_parameters.json", "call_arguments.json"} {
+		f.Add([]byte(toolDocument(f, name)))
+	}
+	h := newToolHandler(f)
+	addTool[toolKinds](f, h, "all_kinds")
+	addTool[struct {
+		Kinds *toolKinds        `json:"kinds" jsonschema:"All of them"`
+		Maybe map[string]string `json:"maybe,omitempty" jsonschema:"Maybe"`
+	}](f, h, "nested")
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, path := range []string{"/all_kinds", "/nested"} {
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
+			if len(body) > 64<<10 {
+				if rec.Code != http.StatusRequestEntityTooLarge {
+					t.Fatalf("status %d for %d bytes", rec.Code, len(body))
+				}
+				continue
+			}
+			message := toolReply(t, rec)
+			if !utf8.Valid(rec.Body.Bytes()) || bytes.ContainsAny(rec.Body.Bytes(), "\r\n") {
+				t.Fatalf("reply %q", rec.Body.Bytes())
+			}
+			if message == toolFailed {
+				t.Fatal("a panic or an unnamed error")
+			}
+		}
+	})
+}

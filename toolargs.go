@@ -1,0 +1,423 @@
+package heads
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A language model writes the arguments, so the decoding here forgives what
+// can be meant in one way only, and says the rest in words that the model can
+// act on.
+
+// decodeFunc sets v from raw, which is one JSON value and not null.
+type decodeFunc func(raw json.RawMessage, v reflect.Value) argumentFaults
+
+// argumentFaults are the arguments of one call that could not be used. As an
+// error its text is meant for the model.
+type argumentFaults []argumentFault
+
+// argumentFault says what is wrong with the argument at path. An empty problem
+// means that it is missing.
+type argumentFault struct{ path, problem string }
+
+// Error returns one sentence about all that is missing and one for each
+// further fault.
+func (f argumentFaults) Error() string {
+	var missing, sentences []string
+	for _, fault := range f {
+		if fault.problem == "" {
+			missing = append(missing, fault.path)
+		} else {
+			sentences = append(sentences, fault.path+" "+fault.problem)
+		}
+	}
+	if len(missing) > 0 {
+		sentences = slices.Insert(sentences, 0, missingSentence(missing))
+	}
+	return strings.Join(sentences, ". ")
+}
+
+// parameters returns what a log may show: the names of the parameters. The
+// rest of a path can hold the keys of a map, which are part of the body.
+func (f argumentFaults) parameters() []string {
+	names := make([]string, len(f))
+	for i, fault := range f {
+		names[i], _, _ = strings.Cut(strings.ReplaceAll(fault.path, "[", "."), ".")
+	}
+	return names
+}
+
+// under returns f with a step put before every path. The path is put together
+// on the way out, so that a call without faults pays nothing for it.
+func (f argumentFaults) under(step string) argumentFaults {
+	for i, fault := range f {
+		f[i].path = step + fault.path
+	}
+	return f
+}
+
+func missingSentence(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0] + " is missing; ask the user for it"
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last] + " are missing; ask the user for them"
+}
+
+func missingArgument() argumentFaults { return argumentFaults{{}} }
+
+// wrongArgument tells the model what was expected and what came instead.
+func wrongArgument(expected string, raw json.RawMessage) argumentFaults {
+	return argumentFaults{{problem: "must be " + expected + ", but " + givenArgument(raw) +
+		" was given; correct it or ask the user for it"}}
+}
+
+func givenArgument(raw json.RawMessage) string {
+	const enoughToRecognise = 40
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	}
+	text, _ := scalarText(raw)
+	text = cutText(text, enoughToRecognise)
+	if raw[0] == '"' {
+		return "\"" + text + "\""
+	}
+	return text
+}
+
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || raw[0] == 'n' }
+
+// isBlank reports whether raw is a string of nothing but spaces, which is how
+// a model leaves out a value that is not text.
+func isBlank(raw json.RawMessage) bool {
+	return raw[0] == '"' && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
+}
+
+// scalarText returns the text of a string, a number or a boolean.
+func scalarText(raw json.RawMessage) (string, bool) {
+	switch raw[0] {
+	case '{', '[':
+		return "", false
+	case '"':
+		var s string
+		err := json.Unmarshal(raw, &s)
+		return s, err == nil
+	default:
+		return string(raw), true
+	}
+}
+
+func decodeString(raw json.RawMessage, v reflect.Value) argumentFaults {
+	s, ok := scalarText(raw)
+	if !ok {
+		return wrongArgument("text", raw)
+	}
+	v.SetString(s)
+	return nil
+}
+
+func decodeBool(raw json.RawMessage, v reflect.Value) argumentFaults {
+	s, _ := scalarText(raw)
+	switch strings.ToLower(strings.TrimSpace(s)) {
+	case "true", "yes", "1":
+		v.SetBool(true)
+	case "false", "no", "0":
+		v.SetBool(false)
+	default:
+		return wrongArgument("true or false", raw)
+	}
+	return nil
+}
+
+func decodeInt(raw json.RawMessage, v reflect.Value) argumentFaults {
+	digits, ok := wholeNumber(raw)
+	if !ok {
+		return wrongArgument("a whole number", raw)
+	}
+	n, err := strconv.ParseInt(digits, 10, v.Type().Bits())
+	if err != nil {
+		highest := uint64(1)<<(v.Type().Bits()-1) - 1
+		return wrongRange("-"+strconv.FormatUint(highest+1, 10), highest, raw)
+	}
+	v.SetInt(n)
+	return nil
+}
+
+func decodeUint(raw json.RawMessage, v reflect.Value) argumentFaults {
+	digits, ok := wholeNumber(raw)
+	if !ok {
+		return wrongArgument("a whole number", raw)
+	}
+	n, err := strconv.ParseUint(digits, 10, v.Type().Bits())
+	if err != nil {
+		return wrongRange("0", ^uint64(0)>>(64-v.Type().Bits()), raw)
+	}
+	v.SetUint(n)
+	return nil
+}
+
+func wrongRange(lowest string, highest uint64, raw json.RawMessage) argumentFaults {
+	return wrongArgument("a whole number from "+lowest+" to "+strconv.FormatUint(highest, 10), raw)
+}
+
+func decodeFloat(raw json.RawMessage, v reflect.Value) argumentFaults {
+	s, ok := numberText(raw)
+	if !ok {
+		return wrongArgument("a number", raw)
+	}
+	n, err := strconv.ParseFloat(s, v.Type().Bits())
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return wrongArgument("a number closer to zero", raw)
+	case err != nil:
+		return wrongArgument("a number", raw)
+	}
+	v.SetFloat(n)
+	return nil
+}
+
+// numberText returns a number, or the number in a string. It keeps out what
+// strconv takes beside decimals: "Inf", "0x1p-2".
+func numberText(raw json.RawMessage) (string, bool) {
+	s, ok := scalarText(raw)
+	s = strings.TrimSpace(s)
+	return s, ok && s != "" && strings.Trim(s, "0123456789+-.eE") == ""
+}
+
+// wholeNumber returns the digits of a whole number, however it was written: 5,
+// "5", 5.0, 5e2. It moves the point in the text, since a float64 would round a
+// long number.
+func wholeNumber(raw json.RawMessage) (string, bool) {
+	const longerThanAnyInteger = 32
+	s, ok := numberText(raw)
+	if !ok {
+		return "", false
+	}
+	s = strings.TrimPrefix(s, "+")
+	sign := ""
+	if rest, negative := strings.CutPrefix(s, "-"); negative {
+		s, sign = rest, "-"
+	}
+	mantissa, exponent, scientific := strings.Cut(strings.ToLower(s), "e")
+	shift := 0
+	if scientific {
+		var err error
+		if shift, err = strconv.Atoi(exponent); err != nil || shift < -longerThanAnyInteger || shift > longerThanAnyInteger {
+			return "", false
+		}
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := whole + fraction
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return "", false
+	}
+	point := len(whole) + shift
+	digits += strings.Repeat("0", max(0, shift))
+	point = max(0, point)
+	if strings.Trim(digits[point:], "0") != "" {
+		return "", false
+	}
+	digits = strings.TrimLeft(digits[:point], "0")
+	if digits == "" {
+		return "0", true
+	}
+	return sign + digits, true
+}
+
+func decodeTime(raw json.RawMessage, v reflect.Value) argumentFaults {
+	_, parsed, faults := argumentTime(raw)
+	if faults == nil {
+		v.Set(reflect.ValueOf(parsed))
+	}
+	return faults
+}
+
+func decodeStamp(raw json.RawMessage, v reflect.Value) argumentFaults {
+	text, parsed, faults := argumentTime(raw)
+	if faults == nil {
+		v.Set(reflect.ValueOf(Time{Time: parsed, Text: text}))
+	}
+	return faults
+}
+
+// argumentTime reads the forms of Time, and the shorter ones that people say:
+// a date alone, and a time without seconds, both in UTC.
+func argumentTime(raw json.RawMessage) (text string, parsed time.Time, faults argumentFaults) {
+	text, _ = scalarText(raw)
+	trimmed := strings.TrimSpace(text)
+	parsed, ok := parseTime(trimmed)
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if ok {
+			break
+		}
+		var err error
+		parsed, err = time.Parse(layout, trimmed)
+		ok = err == nil
+	}
+	if !ok {
+		return "", time.Time{}, wrongArgument("a date and time like 2006-01-02T15:04:05Z", raw)
+	}
+	return text, parsed, nil
+}
+
+func decodeTextUnmarshaler(raw json.RawMessage, v reflect.Value) argumentFaults {
+	s, ok := scalarText(raw)
+	if !ok {
+		return wrongArgument("text", raw)
+	}
+	if v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)) != nil {
+		return wrongArgument("text of the form in its description", raw)
+	}
+	return nil
+}
+
+func decodeJSONUnmarshaler(raw json.RawMessage, v reflect.Value) argumentFaults {
+	if v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw) != nil {
+		return wrongArgument("of the form in its description", raw)
+	}
+	return nil
+}
+
+func decodeRaw(raw json.RawMessage, v reflect.Value) argumentFaults {
+	v.SetBytes(raw)
+	return nil
+}
+
+func decodeBytes(raw json.RawMessage, v reflect.Value) argumentFaults {
+	s, ok := scalarText(raw)
+	if !ok || raw[0] != '"' {
+		return wrongArgument("base64 text", raw)
+	}
+	decoded, err := base64.StdEncoding.DecodeString(s)
+	if err != nil {
+		return wrongArgument("base64 text", raw)
+	}
+	v.SetBytes(decoded)
+	return nil
+}
+
+// decodeItem reads an item of a list or a map, which has no field that could
+// make it optional.
+func (a argument) decodeItem(raw json.RawMessage, v reflect.Value) argumentFaults {
+	if isNull(raw) && !a.nullable {
+		return missingArgument()
+	}
+	return a.decode(raw, v)
+}
+
+// pointerDecoder leaves the pointer nil for null.
+func pointerDecoder(elem argument) decodeFunc {
+	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
+		if isNull(raw) {
+			return nil
+		}
+		v.Set(reflect.New(v.Type().Elem()))
+		return elem.decode(raw, v.Elem())
+	}
+}
+
+// sliceDecoder takes a single value for a list of one.
+func sliceDecoder(elem argument) decodeFunc {
+	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
+		items := listItems(raw)
+		v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
+		return decodeItems(elem, items, v)
+	}
+}
+
+func arrayDecoder(elem argument) decodeFunc {
+	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
+		items := listItems(raw)
+		if len(items) != v.Len() {
+			return wrongArgument("a list of exactly "+strconv.Itoa(v.Len())+" values", raw)
+		}
+		return decodeItems(elem, items, v)
+	}
+}
+
+func listItems(raw json.RawMessage) []json.RawMessage {
+	if raw[0] != '[' {
+		return []json.RawMessage{raw}
+	}
+	var items []json.RawMessage
+	_ = json.Unmarshal(raw, &items) // raw was part of a document that could be read
+	return items
+}
+
+// decodeItems stops at the first fault: a list that is wrong throughout is one
+// mistake, not one for each item.
+func decodeItems(elem argument, items []json.RawMessage, v reflect.Value) argumentFaults {
+	for i, item := range items {
+		if faults := elem.decodeItem(item, v.Index(i)); faults != nil {
+			return faults.under("[" + strconv.Itoa(i) + "]")
+		}
+	}
+	return nil
+}
+
+func mapDecoder(elem argument) decodeFunc {
+	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
+		members, ok := objectMembers(raw)
+		if !ok {
+			return wrongArgument("an object", raw)
+		}
+		t := v.Type()
+		v.Set(reflect.MakeMapWithSize(t, len(members)))
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			item := reflect.New(t.Elem()).Elem()
+			if faults := elem.decodeItem(members[name], item); faults != nil {
+				return faults.under("." + name)
+			}
+			v.SetMapIndex(reflect.ValueOf(name).Convert(t.Key()), item)
+		}
+		return nil
+	}
+}
+
+func structDecoder(fields []argumentField) decodeFunc {
+	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
+		members, ok := objectMembers(raw)
+		if !ok {
+			return wrongArgument("an object", raw)
+		}
+		return decodeFields(fields, members, v).under(".")
+	}
+}
+
+func objectMembers(raw json.RawMessage) (map[string]json.RawMessage, bool) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil, false
+	}
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(raw, &members)
+	return members, err == nil
+}
+
+// decodeFields fills the struct v and returns every fault in it.
+func decodeFields(fields []argumentField, members map[string]json.RawMessage, v reflect.Value) argumentFaults {
+	var all argumentFaults
+	for i := range fields {
+		field := &fields[i]
+		raw := members[field.name]
+		absent := isNull(raw) || field.blankIsAbsent && isBlank(raw)
+		switch {
+		case !absent:
+			all = append(all, field.decode(raw, v.FieldByIndex(field.index)).under(field.name)...)
+		case !field.optional:
+			all = append(all, missingArgument().under(field.name)...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,481 @@
+package heads_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go"
+)
+
+type (
+	optionalArg[T any] struct {
+		V T `json:"v,omitzero" jsonschema:"A value"`
+	}
+	pointerArg[T any] struct {
+		V *T `json:"v" jsonschema:"A value"`
+	}
+	namedTest struct {
+		name string
+		run  func(*testing.T)
+	}
+)
+
+// callWith returns what reaches a tool with the arguments In, and its reply.
+func callWith[In any](t testing.TB, body string) (In, string) {
+	t.Helper()
+	h := newToolHandler(t)
+	got := addTool[In](t, h, "tool")
+	reply := toolReply(t, postTool(h, "/tool", body))
+	return *got, reply
+}
+
+// roundTrip sends value through a tool, as a required argument and as each
+// kind of optional one.
+func roundTrip[T any](name, wireType string, value T) namedTest {
+	return namedTest{name, func(t *testing.T) {
+		encoded, err := json.Marshal(value)
+		require.NoError(t, err)
+		body := `{"v":` + string(encoded) + `,"session_metadata":{"session_id":"s-1"}}`
+
+		t.Run("required", func(t *testing.T) {
+			h := newToolHandler(t)
+			got := addTool[requiredArg[T]](t, h, "tool")
+			assert.Equal(t, []heads.ToolParameter{{Name: "v", Type: wireType, Description: "A value"}}, h.Tools()[0].Parameters)
+			require.Equal(t, "done", toolReply(t, postTool(h, "/tool", body)))
+			assert.Equal(t, value, got.V)
+			for _, without := range []string{`{}`, `{"v":null}`} {
+				assert.Equal(t, "v is missing; ask the user for it", toolReply(t, postTool(h, "/tool", without)))
+			}
+		})
+		t.Run("optional", func(t *testing.T) {
+			got, reply := callWith[optionalArg[T]](t, body)
+			require.Equal(t, "done", reply)
+			assert.Equal(t, value, got.V)
+			for _, without := range []string{`{}`, `{"v":null}`} {
+				got, reply := callWith[optionalArg[T]](t, without)
+				require.Equal(t, "done", reply)
+				assert.Zero(t, got.V)
+			}
+		})
+		t.Run("pointer", func(t *testing.T) {
+			got, reply := callWith[pointerArg[T]](t, body)
+			require.Equal(t, "done", reply)
+			require.NotNil(t, got.V)
+			assert.Equal(t, value, *got.V)
+			for _, without := range []string{`{}`, `{"v":null}`} {
+				got, reply := callWith[pointerArg[T]](t, without)
+				require.Equal(t, "done", reply)
+				assert.Nil(t, got.V)
+			}
+		})
+	}}
+}
+
+func TestEveryKindMakesTheRoundTrip(t *testing.T) {
+	seven := 7
+	moment := time.Date(2026, 8, 31, 6, 56, 30, 5e8, time.UTC)
+	for _, row := range []namedTest{
+		roundTrip("string", "string", "Zażółć \"gęślą\"\n🌦️"),
+		roundTrip("empty string", "string", ""),
+		roundTrip("named string", "string", toolColor("red")),
+		roundTrip("bool", "boolean", true),
+		roundTrip("int", "integer", -7),
+		roundTrip("int8", "integer", int8(math.MinInt8)),
+		roundTrip("int16", "integer", int16(math.MaxInt16)),
+		roundTrip("int32", "integer", int32(math.MinInt32)),
+		roundTrip("int64", "integer", int64(math.MinInt64)),
+		roundTrip("uint", "integer", uint(7)),
+		roundTrip("uint8", "integer", uint8(math.MaxUint8)),
+		roundTrip("uint16", "integer", uint16(math.MaxUint16)),
+		roundTrip("uint32", "integer", uint32(math.MaxUint32)),
+		roundTrip("uint64", "integer", uint64(math.MaxUint64)),
+		roundTrip("float32", "number", float32(0.1)),
+		roundTrip("float64", "number", 1e-300),
+		roundTrip("duration", "integer", 90*time.Second),
+		roundTrip("time", "string", moment),
+		roundTrip("time with its text", "string", heads.Time{Time: moment, Text: "2026-08-31 06:56:30.5"}),
+		roundTrip("text of a form", "string", netip.MustParseAddr("203.0.113.7")),
+		roundTrip("JSON of a form", "integer", toolGrade(2)),
+		roundTrip("bytes", "string", []byte{0, 1, 254, 255}),
+		roundTrip("raw object", "object", json.RawMessage(`{"a":[1,2.50,null]}`)),
+		roundTrip("raw number", "object", json.RawMessage(`1.50`)),
+		roundTrip("list", "array", []string{"a", ""}),
+		roundTrip("empty list", "array", []string{}),
+		roundTrip("list of lists", "array", [][]int{{1, 2}, {}}),
+		roundTrip("list of pointers", "array", []*int{&seven, nil}),
+		roundTrip("list of raw values", "array", []json.RawMessage{json.RawMessage(`null`), json.RawMessage(`"a"`)}),
+		roundTrip("array", "array", [2]float64{1.5, -2}),
+		roundTrip("map", "object", map[toolColor]int{"red": 1, "": 2}),
+		roundTrip("empty map", "object", map[string]bool{}),
+		roundTrip("map of lists", "object", map[string][]bool{"a": {true, false}}),
+		roundTrip("struct", "object", toolAddress{Street: "Main", Number: &seven, Lines: []string{"2nd floor"}}),
+		roundTrip("list of structs", "array", []toolAddress{{Street: "Main"}, {Street: "High", Number: &seven}}),
+	} {
+		t.Run(row.name, row.run)
+	}
+}
+
+// reads holds that raw means value.
+func reads[T any](name, raw string, value T) namedTest {
+	return namedTest{name, func(t *testing.T) {
+		got, reply := callWith[requiredArg[T]](t, `{"v": `+raw+` }`)
+		require.Equal(t, "done", reply)
+		assert.Equal(t, value, got.V)
+	}}
+}
+
+func TestArgumentsAreReadLeniently(t *testing.T) {
+	noon := time.Date(2026, 8, 31, 12, 0, 0, 0, time.UTC)
+	for _, row := range []namedTest{
+		reads("integer in a string", `"5"`, 5),
+		reads("negative integer in a string", `"-5"`, -5),
+		reads("integer with a plus", `"+5"`, 5),
+		reads("integer with spaces", `" 5 "`, 5),
+		reads("integer with zeros in front", `"007"`, 7),
+		reads("integer with a point", `5.0`, 5),
+		reads("integer with a point in a string", `"5.00"`, 5),
+		reads("integer with an exponent", `5e2`, 500),
+		reads("integer with a point and an exponent", `1.5E+1`, 15),
+		reads("integer with a negative exponent", `1500e-2`, 15),
+		reads("zero with a negative exponent", `0e-5`, 0),
+		reads("minus zero", `-0`, 0),
+		reads("unsigned minus zero", `-0.0`, uint8(0)),
+		reads("unsigned in a string", `"255"`, uint8(255)),
+		reads("integer that no float holds", `"9007199254740993.0"`, int64(9007199254740993)),
+		reads("highest unsigned with a point", `18446744073709551615.0`, uint64(math.MaxUint64)),
+		reads("lowest integer in a string", `"-9223372036854775808"`, int64(math.MinInt64)),
+		reads("number in a string", `"5.5"`, 5.5),
+		reads("number with an exponent in a string", `"-1.5e-3"`, -0.0015),
+		reads("integer for a number", `5`, 5.0),
+		reads("number without a zero in front", `".5"`, 0.5),
+		reads("true in a string", `"true"`, true),
+		reads("True in a string", `" True "`, true),
+		reads("yes", `"Yes"`, true),
+		reads("one", `1`, true),
+		reads("one in a string", `"1"`, true),
+		reads("false in a string", `"FALSE"`, false),
+		reads("no", `"no"`, false),
+		reads("zero", `0`, false),
+		reads("number for a string", `12.50`, "12.50"),
+		reads("boolean for a string", `true`, "true"),
+		reads("number for a named string", `7`, toolColor("7")),
+		reads("number for a text of a form", `7`, toolLetter('7')),
+		reads("bytes that are not bytes in JSON", `["a","b"]`, []toolLetter{'a', 'b'}),
+		reads("struct with its own JSON", `"first"`, toolChoice{"first"}),
+		reads("string for a list", `"a"`, []string{"a"}),
+		reads("number for a list of strings", `5`, []string{"5"}),
+		reads("number in a string for a list", `"5"`, []int{5}),
+		reads("object for a list", `{"street":"Main"}`, []toolAddress{{Street: "Main"}}),
+		reads("list for a list of lists", `[1,"2"]`, [][]int{{1}, {2}}),
+		reads("value for an array of one", `5`, [1]int{5}),
+		reads("strings in a list of numbers", `["1",2,"3.0"]`, []int{1, 2, 3}),
+		reads("strings in a map of booleans", `{"a":"yes","b":0}`, map[string]bool{"a": true, "b": false}),
+		reads("strings in an object", `{"street":5}`, toolAddress{Street: "5"}),
+		reads("RFC 3339", `"2026-08-31T14:00:00+02:00"`, heads.Time{Time: noon.In(time.FixedZone("", 7200)), Text: "2026-08-31T14:00:00+02:00"}),
+		reads("time without a zone", `"2026-08-31T12:00:00"`, noon),
+		reads("time with a space", `"2026-08-31 12:00:00Z"`, noon),
+		reads("time without seconds", `"2026-08-31T12:00"`, noon),
+		reads("time with a space and without seconds", `" 2026-08-31 12:00 "`, noon),
+		reads("date", `"2026-08-31"`, noon.Add(-12*time.Hour)),
+		reads("escapes", `"caf\u00e9 \ud83c\udf26"`, "café 🌦"),
+		reads("spaces inside", "{ \"street\" : \"Main\" ,\n \"lines\" : [ \"a\" , \"b\" ] }", toolAddress{Street: "Main", Lines: []string{"a", "b"}}),
+	} {
+		t.Run(row.name, row.run)
+	}
+}
+
+func TestBlankStringLeavesOutWhatIsNotText(t *testing.T) {
+	for _, row := range []namedTest{
+		blank("integer", 0), blank("number", 0.0), blank("boolean", false), blank("time", time.Time{}),
+		blank("time with its text", heads.Time{}), blank("text of a form", netip.Addr{}),
+		blank("list", []string(nil)), blank("map", map[string]int(nil)), blank("object", toolAddress{}),
+	} {
+		t.Run(row.name, row.run)
+	}
+	t.Run("but not text", func(t *testing.T) {
+		got, reply := callWith[pointerArg[string]](t, `{"v":" "}`)
+		require.Equal(t, "done", reply)
+		require.NotNil(t, got.V)
+		assert.Equal(t, " ", *got.V)
+	})
+}
+
+func blank[T any](name string, zero T) namedTest {
+	return namedTest{name, func(t *testing.T) {
+		_, reply := callWith[requiredArg[T]](t, `{"v":" "}`)
+		assert.Equal(t, "v is missing; ask the user for it", reply)
+		got, reply := callWith[optionalArg[T]](t, `{"v":""}`)
+		assert.Equal(t, "done", reply)
+		assert.Equal(t, zero, got.V)
+	}}
+}
+
+// refusal is one line of the golden table.
+type refusal struct{ name, message string }
+
+func refuses[In any](t *testing.T, name, body string) refusal {
+	t.Helper()
+	got, reply := callWith[In](t, body)
+	require.Zero(t, got, "the function is not called: %s", name)
+	return refusal{name, reply}
+}
+
+func refusesValue[T any](t *testing.T, name, raw string) refusal {
+	t.Helper()
+	return refuses[requiredArg[T]](t, name, `{"v":`+raw+`}`)
+}
+
+// TestModelIsToldWhatIsWrong compares with testdata/tools/refusals.txt, a line
+// "name: message" for each row.
+func TestModelIsToldWhatIsWrong(t *testing.T) {
+	type trip struct {
+		From  string  `json:"from" jsonschema:"From"`
+		To    string  `json:"to" jsonschema:"To"`
+		Days  int     `json:"days" jsonschema:"Days"`
+		Price float64 `json:"price,omitempty" jsonschema:"Price"`
+	}
+	long := `"` + strings.Repeat("long ", 100) + `"`
+	var lines []string
+	for _, row := range []refusal{
+		refuses[trip](t, "one missing", `{"from":"Oslo","to":"Rome"}`),
+		refuses[trip](t, "two missing", `{"from":"Oslo"}`),
+		refuses[trip](t, "three missing", `{}`),
+		refuses[trip](t, "missing and wrong", `{"from":"Oslo","days":"many","price":"high"}`),
+		refuses[trip](t, "wrong optional", `{"from":"Oslo","to":"Rome","days":1,"price":"high"}`),
+		refusesValue[string](t, "object for text", `{"a":1}`),
+		refusesValue[string](t, "list for text", `["a"]`),
+		refusesValue[bool](t, "word for boolean", `"maybe"`),
+		refusesValue[bool](t, "number for boolean", `2`),
+		refusesValue[bool](t, "list for boolean", `[true]`),
+		refusesValue[int](t, "word for integer", `"many"`),
+		refusesValue[int](t, "fraction for integer", `5.5`),
+		refusesValue[int](t, "fraction by exponent for integer", `5e-1`),
+		refusesValue[int](t, "boolean for integer", `true`),
+		refusesValue[int](t, "object for integer", `{}`),
+		refusesValue[int](t, "list for integer", `[5]`),
+		refusesValue[int](t, "hexadecimal for integer", `"0x10"`),
+		refusesValue[int](t, "separators for integer", `"1,000"`),
+		refusesValue[int](t, "two numbers for integer", `"1-2"`),
+		refusesValue[int](t, "two points for integer", `"1.2.3"`),
+		refusesValue[int](t, "sign alone for integer", `"-"`),
+		refusesValue[int](t, "exponent without end for integer", `1e999999999`),
+		refusesValue[int](t, "exponent alone for integer", `"e5"`),
+		refusesValue[int8](t, "int8 above", `128`),
+		refusesValue[int8](t, "int8 below", `-129`),
+		refusesValue[int16](t, "int16 above", `"32768"`),
+		refusesValue[int32](t, "int32 below", `-2147483649`),
+		refusesValue[int64](t, "int64 above", `9223372036854775808`),
+		refusesValue[int64](t, "int64 below", `-9223372036854775809`),
+		refusesValue[uint8](t, "uint8 above", `256`),
+		refusesValue[uint8](t, "uint8 below", `-1`),
+		refusesValue[uint16](t, "uint16 above", `65536`),
+		refusesValue[uint32](t, "uint32 above", `5e9`),
+		refusesValue[uint64](t, "uint64 above", `18446744073709551616`),
+		refusesValue[uint](t, "word for unsigned", `"few"`),
+		refusesValue[float64](t, "word for number", `"high"`),
+		refusesValue[float64](t, "infinity for number", `"Inf"`),
+		refusesValue[float64](t, "not a number for number", `"NaN"`),
+		refusesValue[float64](t, "hexadecimal for number", `"0x1p-2"`),
+		refusesValue[float64](t, "two numbers for number", `"1-2"`),
+		refusesValue[float64](t, "list for number", `[1.5]`),
+		refusesValue[float64](t, "float64 above", `1e400`),
+		refusesValue[float32](t, "float32 above", `1e39`),
+		refusesValue[time.Time](t, "word for time", `"tomorrow"`),
+		refusesValue[time.Time](t, "impossible date for time", `"2026-02-30"`),
+		refusesValue[time.Time](t, "number for time", `1756623390`),
+		refusesValue[time.Time](t, "object for time", `{}`),
+		refusesValue[heads.Time](t, "word for time with its text", `"tomorrow"`),
+		refusesValue[netip.Addr](t, "word for text of a form", `"localhost"`),
+		refusesValue[netip.Addr](t, "list for text of a form", `["::1"]`),
+		refusesValue[toolGrade](t, "word for JSON of a form", `"middling"`),
+		refusesValue[[]byte](t, "word for bytes", `"not base64!"`),
+		refusesValue[[]byte](t, "number for bytes", `1234`),
+		refusesValue[[]byte](t, "list for bytes", `[1,2]`),
+		refusesValue[[]int](t, "word in a list", `[1,"two",3,"four"]`),
+		refusesValue[[]int](t, "null in a list", `[1,null]`),
+		refusesValue[[]int](t, "word for a list", `"two"`),
+		refusesValue[[][]int](t, "word in a list of lists", `[[1],[2,"three"]]`),
+		refusesValue[[2]int](t, "too few for an array", `[1]`),
+		refusesValue[[2]int](t, "too many for an array", `[1,2,3]`),
+		refusesValue[[2]int](t, "word in an array", `[1,"two"]`),
+		refusesValue[map[string]int](t, "word in a map", `{"h":"x","g":"x","f":"x","e":"x","d":"x","c":"x","b":"two","a":1}`),
+		refusesValue[map[string]int](t, "null in a map", `{"a":null}`),
+		refusesValue[map[string]int](t, "list for a map", `[1]`),
+		refusesValue[map[string]int](t, "word for a map", `"a"`),
+		refusesValue[toolAddress](t, "missing in an object", `{"number":5}`),
+		refusesValue[toolAddress](t, "wrong in an object", `{"street":"Main","number":"five"}`),
+		refusesValue[toolAddress](t, "list for an object", `[]`),
+		refusesValue[toolAddress](t, "number for an object", `5`),
+		refusesValue[[]toolAddress](t, "missing in a list of objects", `[{"street":"Main"},{}]`),
+		refusesValue[map[string]toolAddress](t, "wrong in a map of objects", `{"home":{"street":[]}}`),
+		refusesValue[*int](t, "wrong for a pointer", `"many"`),
+		refusesValue[int](t, "long word", long),
+		refusesValue[int](t, "escapes", `"caf\u00e9\n\"five\""`),
+	} {
+		lines = append(lines, row.name+": "+row.message)
+	}
+	assert.Equal(t, toolDocument(t, "refusals.txt"), strings.Join(lines, "\n")+"\n")
+}
+
+// randomKinds returns a value whose required fields can all be told from
+// missing ones.
+func randomKinds(r *rand.Rand) toolKinds {
+	address := func() toolAddress {
+		a := toolAddress{Street: randomText(r), Lines: randomList(r, 1, randomText)}
+		if r.IntN(2) == 0 {
+			a.Lines = nil
+		}
+		a.Number = maybe(r, r.Int())
+		return a
+	}
+	moment := func() time.Time { return time.Unix(r.Int64N(1<<33), r.Int64N(1e9)).UTC() }
+	number := func(r *rand.Rand) int { return int(r.Uint64()) }
+	k := toolKinds{
+		toolPage: toolPage{uint(r.Uint64())},
+		Text:     randomText(r), Color: toolColor(randomText(r)), Yes: r.IntN(2) == 0,
+		Int: number(r), Int8: int8(r.Uint64()), Int16: int16(r.Uint64()), Int32: int32(r.Uint64()), Int64: int64(r.Uint64()),
+		Uint: uint(r.Uint64()), Uint8: uint8(r.Uint64()), Uint16: uint16(r.Uint64()), Uint32: r.Uint32(), Uint64: r.Uint64(),
+		Float32: float32(randomFloat(r, 32)), Float64: randomFloat(r, 64),
+		Time: moment(), Address: netip.AddrFrom4([4]byte{byte(r.Uint64()), 0, 113, byte(r.Uint64())}), Grade: toolGrade(1 + r.IntN(2)),
+		Bytes: []byte(randomText(r)),
+		List:  randomList(r, 0, randomText),
+		Lists: randomList(r, 0, func(r *rand.Rand) []int { return randomList(r, 0, number) }),
+		Pair:  [2]float64{randomFloat(r, 64), randomFloat(r, 64)},
+		Map:   map[toolColor]int{toolColor(randomText(r)): number(r), "b": number(r)},
+		Maps:  map[string][]string{randomText(r): randomList(r, 0, randomText)},
+		Home:  address(), Homes: randomList(r, 0, func(*rand.Rand) toolAddress { return address() }),
+		ByName:   map[string]toolAddress{randomText(r): address()},
+		Pointers: randomList(r, 0, func(r *rand.Rand) *int { return maybe(r, number(r)) }),
+		MaybeInt: maybe(r, r.Int64()), MaybeText: maybe(r, randomText(r)), MaybeHome: maybe(r, address()),
+		Untagged: r.IntN(2) == 0,
+	}
+	k.Stamp.Time = moment()
+	k.Stamp.Text = k.Stamp.Time.Format(time.RFC3339Nano)
+	k.Raw, _ = json.Marshal(k.Maps)
+	if r.IntN(2) == 0 {
+		k.EmptyText, k.EmptyFloat, k.EmptyList = randomText(r), randomFloat(r, 64), randomList(r, 1, number)
+		k.ZeroTime, k.NameOmitted = moment(), number(r)
+	}
+	return k
+}
+
+func randomText(r *rand.Rand) string {
+	alphabet := []rune("aZ09 \"\\/<&>\n\t\u0000é東🌦\u2028{}[]:,")
+	text := make([]rune, r.IntN(12))
+	for i := range text {
+		text[i] = alphabet[r.IntN(len(alphabet))]
+	}
+	return string(text)
+}
+
+// randomFloat has random bits, so that every magnitude occurs.
+func randomFloat(r *rand.Rand, bits int) float64 {
+	for {
+		f := math.Float64frombits(r.Uint64())
+		if bits == 32 {
+			f = float64(math.Float32frombits(r.Uint32()))
+		}
+		if !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return f
+		}
+	}
+}
+
+func randomList[T any](r *rand.Rand, atLeast int, item func(*rand.Rand) T) []T {
+	list := make([]T, atLeast+r.IntN(4))
+	for i := range list {
+		list[i] = item(r)
+	}
+	return list
+}
+
+func maybe[T any](r *rand.Rand, value T) *T {
+	if r.IntN(2) == 0 {
+		return nil
+	}
+	return &value
+}
+
+func TestRandomValuesArriveAsTheyWereSent(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	h := newToolHandler(t)
+	got := addTool[toolKinds](t, h, "all_kinds")
+	for range 200 {
+		want := randomKinds(r)
+		flat := flatBody(t, want)
+		for form, body := range map[string]map[string]any{
+			"flat":                       flat,
+			"under parameters":           {"parameters": flat, "session_metadata": map[string]any{}},
+			"flat, numbers in strings":   inStrings(flat),
+			"arguments, nums in strings": {"arguments": inStrings(flat)},
+		} {
+			*got = toolKinds{}
+			encoded, err := json.Marshal(body)
+			require.NoError(t, err)
+			require.Equal(t, "done", toolReply(t, postTool(h, "/all_kinds", string(encoded))), form)
+			require.Equal(t, want, *got, form)
+		}
+	}
+}
+
+// flatBody returns the members of a body as the service writes it.
+func flatBody(t *testing.T, arguments any) map[string]any {
+	t.Helper()
+	encoded, err := json.Marshal(arguments)
+	require.NoError(t, err)
+	var members map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(encoded, &members))
+	body := map[string]any{"session_metadata": map[string]any{"session_id": "s-1"}}
+	for name, value := range members {
+		body[name] = value
+	}
+	return body
+}
+
+// inStrings returns body with its outer numbers and booleans put in strings.
+func inStrings(body map[string]any) map[string]any {
+	changed := make(map[string]any, len(body))
+	for name, value := range body {
+		changed[name] = value
+		raw, ok := value.(json.RawMessage)
+		if ok && name != "raw" && strings.ContainsRune("-0123456789tf", rune(raw[0])) {
+			changed[name] = string(raw)
+		}
+	}
+	return changed
+}
+
+// TestArgumentsOutliveTheirCall holds that no argument shares memory with a
+// buffer that the next call uses.
+func TestArgumentsOutliveTheirCall(t *testing.T) {
+	type keeping struct {
+		Raw  json.RawMessage   `json:"raw" jsonschema:"Raw"`
+		Raws []json.RawMessage `json:"raws" jsonschema:"Raws"`
+		Text string            `json:"text" jsonschema:"Text"`
+	}
+	h := newToolHandler(t)
+	got := addTool[keeping](t, h, "keep")
+	body := func(letter string) string {
+		word := `"` + strings.Repeat(letter, 50) + `"`
+		return `{"raw":` + word + `,"raws":[` + word + `],"text":` + word + `}`
+	}
+	require.Equal(t, "done", toolReply(t, postTool(h, "/keep", body("a"))))
+	kept := *got
+	for range 20 {
+		require.Equal(t, "done", toolReply(t, postTool(h, "/keep", body("b"))))
+	}
+	want := strings.Repeat("a", 50)
+	assert.Equal(t, `"`+want+`"`, string(kept.Raw))
+	assert.Equal(t, `"`+want+`"`, string(kept.Raws[0]))
+	assert.Equal(t, want, kept.Text)
+}

@@ -1,0 +1,364 @@
+package heads
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	defaultToolTimeout    = 10 * time.Second
+	defaultToolReplyLimit = 4000
+)
+
+// ToolHandler is an http.Handler that answers the tool calls of a head with the
+// functions given to AddTool. The same value makes the definitions that are
+// registered with the service, so the two can't differ.
+//
+// It routes by the end of the path: the last segment is the name of the tool,
+// the one before it the path token if there is one. So it can be mounted under
+// any prefix, with http.StripPrefix or without, and behind a proxy that takes a
+// prefix away. Mount it at the path of its base URL, or above; what stands
+// before the last segments is not looked at.
+//
+// Before a tool is reached the answer is 405 for any method but POST, whatever
+// the path; 404 for an unknown tool or a wrong path token, which look alike;
+// 401 when the check of WithToolAuth refuses; 413 for a body above 64 KiB. From
+// then on it is always 200 with {"message": "..."}, since the service has no
+// use for another status.
+//
+// A ToolHandler is safe for concurrent use. It prints as the number of its
+// tools.
+type ToolHandler struct{ server *toolServer }
+
+// toolServer stands behind a pointer so that a ToolHandler can be printed as a
+// value without showing the path token, or copying the lock.
+type toolServer struct {
+	base       string // without a slash at its end
+	pathToken  string
+	tokenSum   [sha256.Size]byte
+	check      func(*http.Request) error
+	timeout    time.Duration
+	replyLimit int
+	logger     *slog.Logger
+
+	mu    sync.RWMutex
+	tools map[string]*servedTool
+	order []string // names, as they were added
+}
+
+// servedTool is a definition with the function that answers it.
+type servedTool struct {
+	tool   Tool
+	fields []argumentField
+	call   func(ctx context.Context, arguments map[string]json.RawMessage) (string, error)
+	logger *slog.Logger // with the name of the tool
+}
+
+// ToolHandlerOption configures a ToolHandler.
+type ToolHandlerOption func(*ToolHandler) error
+
+// WithToolLogger sets where the handler tells what the model is not told: the
+// errors and panics of functions, deadlines, refused calls. It logs neither
+// arguments nor replies nor paths. The default, and nil, is silence.
+func WithToolLogger(l *slog.Logger) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if l != nil {
+			h.server.logger = l
+		}
+		return nil
+	}
+}
+
+// WithPathToken puts secret into every tool URL, before the name of the tool,
+// so that only who knows the URL can call. The service is not known to sign or
+// authenticate its tool calls. Use 16 random bytes or more, in hexadecimal for
+// instance: the secret must be made of letters, digits and "-", "_", ".", "~".
+func WithPathToken(secret string) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if reason := pathTokenFault(secret); reason != "" {
+			return handlerFault("path token", reason)
+		}
+		h.server.pathToken = secret
+		h.server.tokenSum = sha256.Sum256([]byte(secret))
+		return nil
+	}
+}
+
+// WithToolAuth lets check decide about every call that reached a tool; an error
+// answers 401, with the error in the log only. A check that reads the body must
+// put it back into r.Body; no more than 64 KiB can be read from it.
+func WithToolAuth(check func(*http.Request) error) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if check == nil {
+			return handlerFault("tool auth", "is nil, which would let everybody in; give a function or leave the option out")
+		}
+		h.server.check = check
+		return nil
+	}
+}
+
+// WithToolTimeout sets how long a function may take, which its context tells
+// it as well. After that the model is told that the tool failed. The default is
+// 10 seconds.
+func WithToolTimeout(d time.Duration) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if d <= 0 {
+			return handlerFault("tool timeout", "is "+d.String()+"; give a duration above zero")
+		}
+		h.server.timeout = d
+		return nil
+	}
+}
+
+// WithToolReplyLimit sets how many characters of a reply reach the model. What
+// is longer is cut and ends in "…". The default is 4000.
+func WithToolReplyLimit(characters int) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if characters < 1 {
+			return handlerFault("tool reply limit", "is "+strconv.Itoa(characters)+"; give a number above zero")
+		}
+		h.server.replyLimit = characters
+		return nil
+	}
+}
+
+// NewToolHandler returns a handler without tools. The baseURL is where it can
+// be reached from the internet: an https URL, or http on a loopback host, with
+// a path or without.
+//
+// What is wrong with baseURL and the options comes back as one InvalidError
+// each, joined.
+func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, error) {
+	h := &ToolHandler{&toolServer{
+		timeout:    defaultToolTimeout,
+		replyLimit: defaultToolReplyLimit,
+		logger:     slog.New(slog.DiscardHandler),
+		tools:      make(map[string]*servedTool),
+	}}
+	base, faults := toolBase(baseURL)
+	h.server.base = base
+	for _, opt := range opts {
+		if err := opt(h); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return h, nil
+}
+
+func handlerFault(field, reason string) error {
+	return &InvalidError{Operation: "NewToolHandler", Field: field, Reason: reason}
+}
+
+// toolBase returns baseURL without a slash at its end. Its faults show the
+// scheme and the host alone, as the rest may hold a password.
+func toolBase(baseURL string) (base string, faults []error) {
+	refuse := func(reason string) { faults = append(faults, handlerFault("base URL", reason)) }
+	u, err := url.Parse(baseURL)
+	if err != nil || !u.IsAbs() || u.Hostname() == "" {
+		refuse("is not an absolute URL; give one like https://tools.example.com/heads")
+		return "", faults
+	}
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		refuse("is plain http to " + u.Host + ", which the service does not call; use https")
+	}
+	if u.Scheme != "https" && u.Scheme != "http" {
+		refuse("has scheme " + u.Scheme + "; use https")
+	}
+	if u.User != nil {
+		refuse("holds a user name or a password; use WithPathToken or WithToolAuth")
+	}
+	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		refuse("has a query or a fragment; leave it out")
+	}
+	if slices.ContainsFunc(strings.Split(u.Path, "/"), isDots) {
+		refuse("has a path with . or .. in it; write it out")
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), faults
+}
+
+func isDots(segment string) bool { return segment == "." || segment == ".." }
+
+// pathTokenFault says what keeps secret from being a path segment that no proxy
+// rewrites. It does not repeat it.
+func pathTokenFault(secret string) string {
+	switch {
+	case secret == "":
+		return "is empty; give 16 random bytes or more in hexadecimal"
+	case isDots(secret):
+		return "is no more than dots; give 16 random bytes or more in hexadecimal"
+	case strings.ContainsFunc(secret, needsEscape):
+		return "holds a character that has a meaning in a URL; use letters, digits and - _ . ~"
+	default:
+		return ""
+	}
+}
+
+func needsEscape(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("-_.~", r)
+}
+
+// AddTool makes f the answer to calls of the tool name.
+//
+// In is a struct; its fields are the parameters. The json tag gives the name,
+// the jsonschema tag the description, and the Go kind the type: string, number,
+// integer, boolean, array or object. A time.Time and a type with UnmarshalText
+// are strings, a byte slice is a string in base64, a json.RawMessage is an
+// object that takes any value. The fields of an embedded struct count as fields
+// of In. A field is optional when it is a pointer or its json tag has omitempty
+// or omitzero. Fields of inner structs can't be registered, so the description
+// of the outer field has to tell of them.
+//
+// Arguments are read leniently: numbers and booleans in strings, a number for a
+// string, a single value for a list, null or a blank string for an optional
+// one. The model is told in a plain sentence which argument is missing or can't
+// be used, and f is not called then.
+//
+// What f returns is what the model reads: the string, or the text of a
+// ToolError. Of any other error, of a panic and of a function that takes too
+// long it learns only that the tool failed. Line breaks become spaces, and the
+// text is cut as WithToolReplyLimit says. A function that goes on after its
+// context has ended goes on unheard.
+//
+// AddTool refuses a definition that the service could not load, a name that is
+// taken, and fields that no argument can fill. Each fault is an InvalidError,
+// and all of them come back joined. It may be called while h is serving.
+func AddTool[In any](h *ToolHandler, name, description string, f func(context.Context, In) (string, error)) error {
+	if h == nil || h.server == nil {
+		return toolFault(name, "handler", "is not one that NewToolHandler returned; make one first")
+	}
+	b := schemaBuilder{tool: name}
+	fields := b.parameters(reflect.TypeFor[In]())
+	if f == nil {
+		b.faults = append(b.faults, toolFault(name, "function", "is nil; give the function that answers"))
+	}
+	call := func(ctx context.Context, arguments map[string]json.RawMessage) (string, error) {
+		var in In
+		if faults := decodeFields(fields, arguments, reflect.ValueOf(&in).Elem()); faults != nil {
+			return "", faults
+		}
+		return f(ctx, in)
+	}
+	return h.server.add(&servedTool{
+		tool:   Tool{Name: name, Description: description, Parameters: toolParameters(fields)},
+		fields: fields,
+		call:   call,
+		logger: h.server.logger.With(slog.String("tool", name)),
+	}, b.faults)
+}
+
+func toolParameters(fields []argumentField) []ToolParameter {
+	parameters := make([]ToolParameter, len(fields))
+	for i, f := range fields {
+		parameters[i] = ToolParameter{Name: f.name, Type: f.wireType, Description: f.description}
+	}
+	return parameters
+}
+
+// add takes t up unless there are faults, in its struct or in its definition.
+func (s *toolServer) add(t *servedTool, faults []error) error {
+	name := url.PathEscape(t.tool.Name)
+	// Validated without the path token, which an error could quote.
+	t.tool.URL = s.base + "/" + name
+	if err := t.tool.validate("AddTool"); err != nil {
+		faults = append(faults, err)
+	}
+	if s.pathToken != "" {
+		t.tool.URL = s.base + "/" + s.pathToken + "/" + name
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tools[t.tool.Name] != nil {
+		faults = append(faults, toolFault(t.tool.Name, "name", "is taken by a tool of this handler; choose another"))
+	}
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	s.tools[t.tool.Name] = t
+	s.order = append(s.order, t.tool.Name)
+	return nil
+}
+
+// Tools returns the definitions in the order in which they were added, ready
+// for ConversationSettingsService.SetTools. Their URLs hold the path token.
+func (h *ToolHandler) Tools() []Tool {
+	if h.server == nil {
+		return nil
+	}
+	h.server.mu.RLock()
+	defer h.server.mu.RUnlock()
+	tools := make([]Tool, len(h.server.order))
+	for i, name := range h.server.order {
+		tools[i] = h.server.tools[name].tool
+		tools[i].Parameters = slices.Clone(tools[i].Parameters)
+	}
+	return tools
+}
+
+// String returns the number of tools.
+func (h ToolHandler) String() string {
+	return fmt.Sprintf("heads.ToolHandler(%d tools)", len(h.Tools()))
+}
+
+// Format writes the number of tools, whatever the verb.
+func (h ToolHandler) Format(f fmt.State, _ rune) { writeText(f, h.String()) }
+
+// LogValue returns the number of tools.
+func (h ToolHandler) LogValue() slog.Value { return slog.StringValue(h.String()) }
+
+// ServeHTTP answers one tool call.
+func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	t := h.route(r.URL.Path)
+	if t == nil {
+		http.NotFound(w, r)
+		return
+	}
+	h.server.serve(w, r, t)
+}
+
+// route returns the tool that path ends in, or nil. It looks at the token and
+// the name alike before it decides, so that the time tells nothing either.
+func (h *ToolHandler) route(path string) *servedTool {
+	s := h.server
+	if s == nil {
+		return nil
+	}
+	rest, name := cutLastSegment(path)
+	_, token := cutLastSegment(rest)
+	sum := sha256.Sum256([]byte(token))
+	wrongToken := s.pathToken != "" && subtle.ConstantTimeCompare(sum[:], s.tokenSum[:]) == 0
+
+	s.mu.RLock()
+	t := s.tools[name]
+	s.mu.RUnlock()
+	if wrongToken {
+		return nil
+	}
+	return t
+}
+
+func cutLastSegment(path string) (before, segment string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}

@@ -1,0 +1,286 @@
+package heads
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sessionMetadataName is the key beside the arguments in the body of a call.
+const sessionMetadataName = "session_metadata"
+
+// argument is one Go type as a tool's argument: the type that is registered,
+// and how a value is read.
+type argument struct {
+	wireType      string // "string", "number", "integer", "boolean", "array" or "object"
+	decode        decodeFunc
+	blankIsAbsent bool // a blank string stands for nothing
+	nullable      bool // null is a value
+}
+
+// argumentField is one field of a struct of arguments.
+type argumentField struct {
+	argument
+	name, description string
+	goName            string // with the fields that it is in: "Address.Street"
+	index             []int
+	optional          bool
+}
+
+// schemaBuilder reads the fields of a tool's argument struct and gathers
+// everything that is wrong with it.
+type schemaBuilder struct {
+	tool   string
+	open   []reflect.Type // the types that the one at hand is part of
+	faults []error
+}
+
+// parameters returns the fields of In that are without fault. The descriptions
+// of inner fields have no place in the registration, so only the outer ones
+// need one.
+func (b *schemaBuilder) parameters(in reflect.Type) []argumentField {
+	if in.Kind() != reflect.Struct {
+		b.refuse("", "is of type "+in.String()+"; give a struct whose fields are the parameters")
+		return nil
+	}
+	b.open = append(b.open, in)
+	return slices.DeleteFunc(b.fields(in, ""), func(f argumentField) bool { return !b.describes(f) })
+}
+
+// describes refuses a field that can't be registered under its name and
+// description.
+func (b *schemaBuilder) describes(f argumentField) bool {
+	switch {
+	case f.name == sessionMetadataName:
+		b.refuse(f.goName, "is named "+sessionMetadataName+", which carries the session; choose another json name")
+	case strings.TrimSpace(f.description) == "":
+		b.refuse(f.goName, "has no description; write one into its jsonschema tag")
+	case strings.HasPrefix(f.description, "description="):
+		b.refuse(f.goName, "has \"description=\" in its jsonschema tag; write the description alone")
+	default:
+		return true
+	}
+	return false
+}
+
+// refuse adds a fault of a field, or with "" of the struct itself.
+func (b *schemaBuilder) refuse(goName, reason string) {
+	part := "field " + goName
+	if goName == "" {
+		part = "type In"
+	}
+	b.faults = append(b.faults, toolFault(b.tool, part, reason))
+}
+
+func toolFault(tool, part, reason string) error {
+	return &InvalidError{Operation: "AddTool", Field: "tool " + strconv.Quote(tool) + ": " + part, Reason: reason}
+}
+
+// fields returns the usable fields of the struct t, those of embedded structs
+// among them, and refuses a name that occurs twice.
+func (b *schemaBuilder) fields(t reflect.Type, goPath string) []argumentField {
+	var fields []argumentField
+	for _, f := range b.visible(t, goPath, nil) {
+		same := slices.IndexFunc(fields, func(other argumentField) bool { return other.name == f.name })
+		if same >= 0 {
+			b.refuse(f.goName, "has the json name "+f.name+" of field "+fields[same].goName+"; choose another")
+			continue
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// visible returns the fields of t before their names are compared.
+func (b *schemaBuilder) visible(t reflect.Type, goPath string, index []int) []argumentField {
+	var fields []argumentField
+	hidden := 0
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		goName := goPath + sf.Name
+		at := append(slices.Clone(index), i)
+		tag, tagged := sf.Tag.Lookup("json")
+		name, _, _ := strings.Cut(tag, ",")
+		switch {
+		case tag == "-":
+		case sf.Anonymous && name == "":
+			fields = append(fields, b.embedded(sf.Type, goName, at)...)
+		case !sf.IsExported() && tagged:
+			b.refuse(goName, "is unexported, so it can't be set; export it or take its json tag away")
+		case !sf.IsExported():
+			hidden++
+		default:
+			if f, ok := b.field(sf, goName); ok {
+				f.index = at
+				fields = append(fields, f)
+			}
+		}
+	}
+	if hidden > 0 && hidden == t.NumField() {
+		b.refuse(strings.TrimSuffix(goPath, "."), "is a struct without an exported field; export those that are arguments")
+	}
+	return fields
+}
+
+// field returns the exported field sf. It reports false after a fault.
+func (b *schemaBuilder) field(sf reflect.StructField, goName string) (argumentField, bool) {
+	name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
+	if name == "" {
+		name = sf.Name
+	}
+	a, ok := b.argument(sf.Type, goName)
+	return argumentField{
+		argument:    a,
+		name:        name,
+		description: sf.Tag.Get("jsonschema"),
+		goName:      goName,
+		optional:    sf.Type.Kind() == reflect.Pointer || mayBeOmitted(options),
+	}, ok
+}
+
+func mayBeOmitted(options string) bool {
+	list := strings.Split(options, ",")
+	return slices.Contains(list, "omitempty") || slices.Contains(list, "omitzero")
+}
+
+// embedded returns the fields of an embedded struct as those of the outer one.
+func (b *schemaBuilder) embedded(t reflect.Type, goName string, index []int) []argumentField {
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(textUnmarshalerType) ||
+		reflect.PointerTo(t).Implements(jsonUnmarshalerType) {
+		b.refuse(goName, "is embedded and not a plain struct; make it a field with a name")
+		return nil
+	}
+	return b.visible(t, goName+".", index)
+}
+
+var (
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+	jsonUnmarshalerType = reflect.TypeFor[json.Unmarshaler]()
+	wireTimeType        = reflect.TypeFor[Time]()
+	goTimeType          = reflect.TypeFor[time.Time]()
+	rawMessageType      = reflect.TypeFor[json.RawMessage]()
+)
+
+// argument returns how a value of type t is registered and read. It reports
+// false after a fault.
+func (b *schemaBuilder) argument(t reflect.Type, goName string) (argument, bool) {
+	if slices.Contains(b.open, t) {
+		b.refuse(goName, "is of type "+t.String()+", which holds itself; use json.RawMessage")
+		return argument{}, false
+	}
+	b.open = append(b.open, t)
+	defer func() { b.open = b.open[:len(b.open)-1] }()
+
+	switch {
+	case t == rawMessageType:
+		return argument{wireType: "object", decode: decodeRaw, nullable: true}, true
+	case t == goTimeType:
+		return argument{wireType: "string", decode: decodeTime, blankIsAbsent: true}, true
+	case t == wireTimeType:
+		return argument{wireType: "string", decode: decodeStamp, blankIsAbsent: true}, true
+	case t.Kind() == reflect.Pointer:
+		elem, ok := b.argument(t.Elem(), goName)
+		elem.decode, elem.nullable = pointerDecoder(elem), true
+		return elem, ok
+	case reflect.PointerTo(t).Implements(textUnmarshalerType):
+		return argument{wireType: "string", decode: decodeTextUnmarshaler, blankIsAbsent: true}, true
+	case reflect.PointerTo(t).Implements(jsonUnmarshalerType):
+		return argument{wireType: wireTypeOf(t.Kind()), decode: decodeJSONUnmarshaler}, b.supported(t, goName)
+	case isScalar(t.Kind()):
+		return scalarArgument(t.Kind()), true
+	default:
+		return b.composite(t, goName)
+	}
+}
+
+func isScalar(k reflect.Kind) bool {
+	return slices.Contains([]string{"string", "boolean", "integer", "number"}, wireTypeOf(k))
+}
+
+func scalarArgument(k reflect.Kind) argument {
+	a := argument{wireType: wireTypeOf(k), blankIsAbsent: k != reflect.String}
+	switch {
+	case k == reflect.String:
+		a.decode = decodeString
+	case k == reflect.Bool:
+		a.decode = decodeBool
+	case a.wireType == "number":
+		a.decode = decodeFloat
+	case k >= reflect.Uint:
+		a.decode = decodeUint
+	default:
+		a.decode = decodeInt
+	}
+	return a
+}
+
+// composite returns an argument that holds others.
+func (b *schemaBuilder) composite(t reflect.Type, goName string) (argument, bool) {
+	a := argument{wireType: wireTypeOf(t.Kind()), blankIsAbsent: true}
+	switch t.Kind() {
+	case reflect.Struct:
+		before := len(b.faults)
+		a.decode = structDecoder(b.fields(t, goName+"."))
+		return a, len(b.faults) == before
+	case reflect.Slice:
+		if isBase64(t) {
+			return argument{wireType: "string", decode: decodeBytes}, true
+		}
+		elem, ok := b.argument(t.Elem(), goName)
+		a.decode = sliceDecoder(elem)
+		return a, ok
+	case reflect.Array:
+		elem, ok := b.argument(t.Elem(), goName)
+		a.decode = arrayDecoder(elem)
+		return a, ok
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(textUnmarshalerType) {
+			b.refuse(goName, "is a map with keys of type "+t.Key().String()+"; use string keys")
+			return argument{}, false
+		}
+		elem, ok := b.argument(t.Elem(), goName)
+		a.decode = mapDecoder(elem)
+		return a, ok
+	default:
+		return argument{}, b.supported(t, goName)
+	}
+}
+
+// isBase64 reports whether t is a byte slice, which JSON writes as base64.
+func isBase64(t reflect.Type) bool {
+	elem := reflect.PointerTo(t.Elem())
+	return t.Elem().Kind() == reflect.Uint8 && !elem.Implements(textUnmarshalerType) && !elem.Implements(jsonUnmarshalerType)
+}
+
+// supported refuses a type that no JSON value can fill.
+func (b *schemaBuilder) supported(t reflect.Type, goName string) bool {
+	if wireTypeOf(t.Kind()) != "" {
+		return true
+	}
+	b.refuse(goName, "is of type "+t.String()+", which no argument can fill; use a string, number, bool, slice, "+
+		"map, struct or json.RawMessage")
+	return false
+}
+
+func wireTypeOf(k reflect.Kind) string {
+	switch {
+	case k == reflect.String:
+		return "string"
+	case k == reflect.Bool:
+		return "boolean"
+	case k >= reflect.Int && k <= reflect.Uint64:
+		return "integer"
+	case k == reflect.Float32 || k == reflect.Float64:
+		return "number"
+	case k == reflect.Slice || k == reflect.Array:
+		return "array"
+	case k == reflect.Struct || k == reflect.Map:
+		return "object"
+	default:
+		return ""
+	}
+}

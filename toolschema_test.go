@@ -1,0 +1,318 @@
+package heads_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go"
+)
+
+// One type for every way in which a value can be read.
+type (
+	toolColor   string
+	toolAddress struct {
+		Street string   `json:"street"`
+		Number *int     `json:"number"`
+		Lines  []string `json:"lines,omitempty"`
+	}
+	toolPage struct {
+		Page uint `json:"page" jsonschema:"Page to show"`
+	}
+	toolGrade int // a type with its own JSON
+)
+
+// toolLetter is a byte that is not one in JSON.
+type toolLetter uint8
+
+func (l *toolLetter) UnmarshalText(text []byte) error {
+	if len(text) != 1 {
+		return fmt.Errorf("no letter")
+	}
+	*l = toolLetter(text[0])
+	return nil
+}
+
+// toolChoice is a struct with its own JSON.
+type toolChoice struct{ Chosen string }
+
+func (c *toolChoice) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &c.Chosen) }
+
+func (g *toolGrade) UnmarshalJSON(data []byte) error {
+	switch string(data) {
+	case `"low"`:
+		*g = 1
+	case `"high"`:
+		*g = 2
+	default:
+		return fmt.Errorf("no grade")
+	}
+	return nil
+}
+
+func (g toolGrade) MarshalJSON() ([]byte, error) {
+	return []byte([]string{`""`, `"low"`, `"high"`}[g]), nil
+}
+
+// toolKinds has a field of every supported kind.
+type toolKinds struct {
+	toolPage
+	Text        string                 `json:"text" jsonschema:"Text"`
+	Color       toolColor              `json:"color" jsonschema:"Named string"`
+	Yes         bool                   `json:"yes" jsonschema:"Boolean"`
+	Int         int                    `json:"int" jsonschema:"Integer"`
+	Int8        int8                   `json:"int8" jsonschema:"Integer of 8 bits"`
+	Int16       int16                  `json:"int16" jsonschema:"Integer of 16 bits"`
+	Int32       int32                  `json:"int32" jsonschema:"Integer of 32 bits"`
+	Int64       int64                  `json:"int64" jsonschema:"Integer of 64 bits"`
+	Uint        uint                   `json:"uint" jsonschema:"Unsigned integer"`
+	Uint8       uint8                  `json:"uint8" jsonschema:"Unsigned integer of 8 bits"`
+	Uint16      uint16                 `json:"uint16" jsonschema:"Unsigned integer of 16 bits"`
+	Uint32      uint32                 `json:"uint32" jsonschema:"Unsigned integer of 32 bits"`
+	Uint64      uint64                 `json:"uint64" jsonschema:"Unsigned integer of 64 bits"`
+	Float32     float32                `json:"float32" jsonschema:"Number of 32 bits"`
+	Float64     float64                `json:"float64" jsonschema:"Number of 64 bits"`
+	Time        time.Time              `json:"time" jsonschema:"Time"`
+	Stamp       heads.Time             `json:"stamp" jsonschema:"Time with its text"`
+	Address     netip.Addr             `json:"address" jsonschema:"Text of a form"`
+	Grade       toolGrade              `json:"grade" jsonschema:"JSON of a form, low or high"`
+	Bytes       []byte                 `json:"bytes" jsonschema:"Bytes in base64"`
+	Raw         json.RawMessage        `json:"raw" jsonschema:"Any value"`
+	List        []string               `json:"list" jsonschema:"List of texts"`
+	Lists       [][]int                `json:"lists" jsonschema:"List of lists"`
+	Pair        [2]float64             `json:"pair" jsonschema:"List of two"`
+	Map         map[toolColor]int      `json:"map" jsonschema:"Number by name"`
+	Maps        map[string][]string    `json:"maps" jsonschema:"Lists by name"`
+	Home        toolAddress            `json:"home" jsonschema:"Object with street, number, lines"`
+	Homes       []toolAddress          `json:"homes" jsonschema:"List of objects"`
+	ByName      map[string]toolAddress `json:"by_name" jsonschema:"Objects by name"`
+	Pointers    []*int                 `json:"pointers" jsonschema:"List with gaps"`
+	MaybeText   *string                `json:"maybe_text" jsonschema:"Optional text"`
+	MaybeInt    *int64                 `json:"maybe_int" jsonschema:"Optional integer"`
+	MaybeHome   *toolAddress           `json:"maybe_home" jsonschema:"Optional object"`
+	EmptyText   string                 `json:"empty_text,omitempty" jsonschema:"Text that may be left out"`
+	EmptyFloat  float64                `json:"empty_float,omitempty" jsonschema:"Number that may be left out"`
+	EmptyList   []int                  `json:"empty_list,omitempty" jsonschema:"List that may be left out"`
+	ZeroTime    time.Time              `json:"zero_time,omitzero" jsonschema:"Time that may be left out"`
+	Untagged    bool                   `jsonschema:"Boolean under its Go name"`
+	NameOmitted int                    `json:",omitempty" jsonschema:"Integer under its Go name"`
+	Ignored     func()                 `json:"-"`
+	unexported  int
+}
+
+func TestParametersComeFromTheStruct(t *testing.T) {
+	h := newToolHandler(t, heads.WithPathToken(toolToken))
+	addTool[toolKinds](t, h, "all_kinds")
+	addWeather(t, h)
+	addTool[struct{}](t, h, "nothing")
+	_ = toolKinds{}.unexported
+	for _, tool := range h.Tools() {
+		require.NoError(t, tool.Validate())
+	}
+	got, err := json.MarshalIndent(h.Tools(), "", "  ")
+	require.NoError(t, err)
+	assert.JSONEq(t, toolDocument(t, "definitions.json"), string(got))
+}
+
+type (
+	withDuplicate struct {
+		City string `json:"Town" jsonschema:"City"`
+		Town string `jsonschema:"Town"`
+	}
+	withEmbeddedDuplicate struct {
+		toolPage
+		Number int `json:"page" jsonschema:"Page"`
+	}
+	withInnerDuplicate struct {
+		Home struct {
+			A string `json:"B"`
+			B string
+		} `json:"home" jsonschema:"Home"`
+	}
+	withUnexported struct{ city string }
+	withInnerLock  struct {
+		Lock struct{ state int32 } `json:"lock" jsonschema:"Lock"`
+	}
+	withTaggedUnexported struct {
+		City string `json:"city" jsonschema:"City"`
+		town string `json:""`
+	}
+	withEmbeddedString  struct{ toolColor }
+	withEmbeddedPointer struct{ *toolPage }
+	withEmbeddedTime    struct{ time.Time }
+	withEmbeddedAddr    struct{ netip.Addr }
+	withEmbeddedChoice  struct{ toolChoice }
+	withTree            struct {
+		Tree toolTree `json:"tree" jsonschema:"Tree"`
+	}
+	toolTree struct {
+		Children []toolTree `json:"children"`
+	}
+	toolNest           []toolNest
+	requiredArg[T any] struct {
+		V T `json:"v" jsonschema:"A value"`
+	}
+)
+
+func TestAddToolRefusesStructsThatNoCallCanFill(t *testing.T) {
+	_ = withUnexported{}.city
+	_ = withTaggedUnexported{}.town
+	_ = withInnerLock{}.Lock.state
+	_ = withEmbeddedString{}.toolColor
+	for _, row := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"string", addBroken[string](t), "type In: is of type string; give a struct"},
+		{"pointer", addBroken[*weatherArguments](t), "type In: is of type *heads_test.weatherArguments; give a struct"},
+		{"map", addBroken[map[string]string](t), "type In: is of type map[string]string; give a struct"},
+		{"any", addBroken[any](t), "type In: is of type interface {}; give a struct"},
+		{"channel", addBroken[requiredArg[chan int]](t), "field V: is of type chan int, which no argument can fill"},
+		{"function", addBroken[requiredArg[func()]](t), "field V: is of type func(), which no argument can fill"},
+		{"complex", addBroken[requiredArg[complex128]](t), "field V: is of type complex128, which"},
+		{"uintptr", addBroken[requiredArg[uintptr]](t), "field V: is of type uintptr, which"},
+		{"any field", addBroken[requiredArg[any]](t), "field V: is of type interface {}, which no argument can fill; use a string, number, bool, slice, map, struct or json.RawMessage"},
+		{"interface field", addBroken[requiredArg[fmt.Stringer]](t), "field V: is of type fmt.Stringer, which"},
+		{"list of channels", addBroken[requiredArg[[]chan int]](t), "field V: is of type chan int, which"},
+		{"array of channels", addBroken[requiredArg[[2]chan int]](t), "field V: is of type chan int, which"},
+		{"pointer to a channel", addBroken[requiredArg[*chan int]](t), "field V: is of type chan int, which"},
+		{"map of channels", addBroken[requiredArg[map[string]chan int]](t), "field V: is of type chan int, which"},
+		{"map by number", addBroken[requiredArg[map[int]string]](t), "field V: is a map with keys of type int; use string keys"},
+		{"map by address", addBroken[requiredArg[map[netip.Addr]string]](t), "field V: is a map with keys of type netip.Addr"},
+		{"inner channel", addBroken[requiredArg[struct{ C chan int }]](t), "field V.C: is of type chan int, which"},
+		{"deeper channel", addBroken[requiredArg[[]map[string]struct{ C []chan int }]](t), "field V.C: is of type chan int, which"},
+		{"unexported fields alone", addBroken[withUnexported](t), "type In: is a struct without an exported field"},
+		{"inner unexported fields alone", addBroken[withInnerLock](t), "field Lock: is a struct without an exported field"},
+		{"unexported field with a tag", addBroken[withTaggedUnexported](t), "field town: is unexported"},
+		{"embedded string", addBroken[withEmbeddedString](t), "field toolColor: is embedded and not a plain struct"},
+		{"embedded pointer", addBroken[withEmbeddedPointer](t), "field toolPage: is embedded and not a plain struct"},
+		{"embedded time", addBroken[withEmbeddedTime](t), "field Time: is embedded and not a plain struct"},
+		{"embedded address", addBroken[withEmbeddedAddr](t), "field Addr: is embedded and not a plain struct"},
+		{"embedded struct with its own JSON", addBroken[withEmbeddedChoice](t), "field toolChoice: is embedded and not a plain struct"},
+		{"struct in itself", addBroken[withTree](t), "field Tree.Children: is of type heads_test.toolTree, which holds itself; use json.RawMessage"},
+		{"slice of itself", addBroken[requiredArg[toolNest]](t), "field V: is of type heads_test.toolNest, which holds itself"},
+		{"one name twice", addBroken[withDuplicate](t), "field Town: has the json name Town of field City"},
+		{"one name twice by embedding", addBroken[withEmbeddedDuplicate](t), "field Number: has the json name page of field toolPage.Page"},
+		{"one inner name twice", addBroken[withInnerDuplicate](t), "field Home.B: has the json name B of field Home.A"},
+		{"name of the session", addBroken[struct {
+			S string `json:"session_metadata" jsonschema:"Session"`
+		}](t), "field S: is named session_metadata"},
+		{"no description", addBroken[struct{ City string }](t), "field City: has no description; write one into its jsonschema tag"},
+		{"blank description", addBroken[struct {
+			City string `jsonschema:"  "`
+		}](t), "field City: has no description"},
+		{"key in the description", addBroken[struct {
+			City string `jsonschema:"description=City"`
+		}](t), `field City: has "description=" in its jsonschema tag`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			faults := requireInvalid(t, row.err, "AddTool")
+			require.Len(t, faults, 1)
+			assert.Contains(t, faults[0], `heads: AddTool: tool "broken": `+row.want)
+		})
+	}
+}
+
+// addBroken returns the error for a tool that is sound but for its struct.
+func addBroken[In any](t *testing.T) error {
+	t.Helper()
+	h := newToolHandler(t)
+	err := heads.AddTool(h, "broken", "A tool", func(context.Context, In) (string, error) { return "", nil })
+	require.Empty(t, h.Tools(), "nothing half-made is kept")
+	return err
+}
+
+func TestOneTypeMayOccurTwice(t *testing.T) {
+	h := newToolHandler(t)
+	got := addTool[struct {
+		From toolAddress   `json:"from" jsonschema:"From"`
+		To   []toolAddress `json:"to" jsonschema:"To"`
+	}](t, h, "move")
+	assert.Equal(t, "done", toolReply(t, postTool(h, "/move", `{"from":{"street":"A"},"to":[{"street":"B"}]}`)))
+	assert.Equal(t, "A", got.From.Street)
+	assert.Equal(t, "B", got.To[0].Street)
+}
+
+func TestAddToolRefusesDefinitionsThatTheServiceCannotLoad(t *testing.T) {
+	f := func(context.Context, weatherArguments) (string, error) { return "", nil }
+	for _, row := range []struct{ name, tool, description string }{
+		{"no name", "", "Weather"},
+		{"space in the name", "get weather", "Weather"},
+		{"slash in the name", "get/weather", "Weather"},
+		{"long name", strings.Repeat("w", 65), "Weather"},
+		{"no description", "get_weather", ""},
+		{"blank description", "get_weather", " "},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := newToolHandler(t)
+			assert.NotEmpty(t, requireInvalid(t, heads.AddTool(h, row.tool, row.description, f), "AddTool"))
+			assert.Empty(t, h.Tools())
+		})
+	}
+	t.Run("bad parameter name", func(t *testing.T) {
+		err := addBroken[struct {
+			City string `json:"the city" jsonschema:"City"`
+		}](t)
+		faults := requireInvalid(t, err, "AddTool")
+		assert.Contains(t, faults[0], "the city")
+	})
+}
+
+func TestAddToolRefusesATakenName(t *testing.T) {
+	h := newToolHandler(t)
+	got := addWeather(t, h)
+	err := heads.AddTool(h, "get_weather", "Another", func(context.Context, weatherArguments) (string, error) { return "other", nil })
+	faults := requireInvalid(t, err, "AddTool")
+	require.Len(t, faults, 1)
+	assert.Contains(t, faults[0], "is taken")
+	assert.Equal(t, "done", toolReply(t, postTool(h, "/get_weather", `{"city":"Oslo"}`)), "the first one stays")
+	assert.Equal(t, "Oslo", got.City)
+}
+
+func TestAddToolTellsAllFaultsAtOnce(t *testing.T) {
+	h := newToolHandler(t)
+	err := heads.AddTool[struct {
+		City  string   `json:"Town"`
+		Town  string   `jsonschema:"Town"`
+		Chan  chan int `json:"chan" jsonschema:"Channel"`
+		Other string   `json:"an other" jsonschema:"Other"`
+	}](h, "get weather", "", nil)
+	all := strings.Join(requireInvalid(t, err, "AddTool"), "\n")
+	for _, want := range []string{"field City: has no description", "field Town: has the json name", "field Chan: is of type",
+		"an other", "get weather", "function: is nil", "description"} {
+		assert.Contains(t, all, want)
+	}
+}
+
+func TestUnsupportedFieldMayBeLeftOut(t *testing.T) {
+	h := newToolHandler(t)
+	addTool[struct {
+		City string   `json:"city" jsonschema:"City"`
+		Chan chan int `json:"-"`
+	}](t, h, "get_weather")
+	assert.Equal(t, []heads.ToolParameter{{Name: "city", Type: "string", Description: "City"}}, h.Tools()[0].Parameters)
+}
+
+// TestEveryKindIsCovered keeps toolKinds, on which other tests rest, complete.
+func TestEveryKindIsCovered(t *testing.T) {
+	seen := map[reflect.Kind]bool{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[toolKinds]()) {
+		seen[f.Type.Kind()] = true
+	}
+	for kind := reflect.Bool; kind <= reflect.Struct; kind++ {
+		switch kind {
+		case reflect.Uintptr, reflect.Complex64, reflect.Complex128, reflect.Chan, reflect.Func, reflect.Interface, reflect.UnsafePointer:
+		default:
+			assert.True(t, seen[kind], kind.String())
+		}
+	}
+}
