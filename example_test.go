@@ -14,7 +14,7 @@ import (
 
 // An emulator stands in for the service in all examples.
 var (
-	srv     = headstest.NewServer(headstest.WithSeed(1))
+	srv     = headstest.NewServer(headstest.WithSeed(1), headstest.WithLoopbackHTTP())
 	baseURL = srv.URL
 	token   = srv.Token
 	ctx     = context.Background()

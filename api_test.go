@@ -1,0 +1,170 @@
+package heads_test
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/printer"
+	gotoken "go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var updateAPI = flag.Bool("update-api", false, "write api.txt anew")
+
+var apiPackages = map[string]string{".": "heads", "headstest": "headstest"}
+
+// A change of the exported API is a line in api.txt, and so in a review.
+func TestAPIIsAsReviewed(t *testing.T) {
+	var api bytes.Buffer
+	for _, dir := range []string{".", "headstest"} {
+		for _, line := range exportedAPI(t, dir) {
+			api.WriteString(line + "\n")
+		}
+	}
+	if *updateAPI {
+		require.NoError(t, os.WriteFile("api.txt", api.Bytes(), 0o644))
+	}
+	reviewed, err := os.ReadFile("api.txt")
+	require.NoError(t, err)
+	assert.Equal(t, string(reviewed), api.String(), "if the change is meant: go test -run TestAPIIsAsReviewed . -update-api")
+}
+
+func TestEveryExportedSymbolHasAComment(t *testing.T) {
+	for dir := range apiPackages {
+		pkg, _ := parseDoc(t, dir)
+		assert.NotEmpty(t, pkg.Doc, dir)
+		values := func(list []*doc.Value) {
+			for _, v := range list {
+				assert.True(t, v.Doc != "" || everySpecHasComment(v.Decl), "%s: %v", dir, v.Names)
+			}
+		}
+		funcs := func(owner string, list []*doc.Func) {
+			for _, f := range list {
+				assert.NotEmpty(t, f.Doc, "%s: %s%s", dir, owner, f.Name)
+			}
+		}
+		values(pkg.Consts)
+		values(pkg.Vars)
+		funcs("", pkg.Funcs)
+		for _, typ := range pkg.Types {
+			assert.NotEmpty(t, typ.Doc, "%s: %s", dir, typ.Name)
+			values(typ.Consts)
+			values(typ.Vars)
+			funcs(typ.Name+".", typ.Funcs)
+			funcs(typ.Name+".", typ.Methods)
+		}
+	}
+}
+
+func everySpecHasComment(decl *ast.GenDecl) bool {
+	for _, spec := range decl.Specs {
+		if v := spec.(*ast.ValueSpec); v.Doc == nil && v.Comment == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// parseDoc reads the package in dir, without its tests.
+func parseDoc(t *testing.T, dir string) (*doc.Package, *gotoken.FileSet) {
+	t.Helper()
+	fset := gotoken.NewFileSet()
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		require.NoError(t, err)
+		files = append(files, file)
+	}
+	pkg, err := doc.NewFromFiles(fset, files, apiPackages[dir])
+	require.NoError(t, err)
+	return pkg, fset
+}
+
+// exportedAPI is one line for each exported function, method, type, field,
+// constant and variable of a package.
+func exportedAPI(t *testing.T, dir string) []string {
+	pkg, fset := parseDoc(t, dir)
+	var lines []string
+	add := func(node any) {
+		var b bytes.Buffer
+		require.NoError(t, printer.Fprint(&b, fset, node))
+		lines = append(lines, pkg.Name+": "+strings.Join(strings.Fields(b.String()), " "))
+	}
+	funcs := func(list []*doc.Func) {
+		for _, f := range list {
+			f.Decl.Doc, f.Decl.Body = nil, nil
+			add(f.Decl)
+		}
+	}
+	values := func(list []*doc.Value) {
+		for _, v := range list {
+			for _, name := range v.Names {
+				if ast.IsExported(name) {
+					lines = append(lines, pkg.Name+": "+v.Decl.Tok.String()+" "+name)
+				}
+			}
+		}
+	}
+	funcs(pkg.Funcs)
+	values(pkg.Consts)
+	values(pkg.Vars)
+	for _, typ := range pkg.Types {
+		for _, spec := range typ.Decl.Specs {
+			spec := spec.(*ast.TypeSpec)
+			spec.Doc, spec.Comment = nil, nil
+			lines = append(lines, typeLines(t, pkg.Name, spec)...)
+		}
+		funcs(typ.Funcs)
+		funcs(typ.Methods)
+		values(typ.Consts)
+		values(typ.Vars)
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
+
+// typeLines shows a struct field by field, so that a new one is one new line.
+func typeLines(t *testing.T, pkg string, spec *ast.TypeSpec) []string {
+	t.Helper()
+	structure, ok := spec.Type.(*ast.StructType)
+	if !ok {
+		stripComments(spec)
+		var b bytes.Buffer
+		require.NoError(t, printer.Fprint(&b, gotoken.NewFileSet(), spec))
+		return []string{pkg + ": type " + strings.Join(strings.Fields(b.String()), " ")}
+	}
+	lines := []string{pkg + ": type " + spec.Name.Name + " struct"}
+	for _, field := range structure.Fields.List {
+		var typ bytes.Buffer
+		require.NoError(t, printer.Fprint(&typ, gotoken.NewFileSet(), field.Type))
+		for _, name := range field.Names {
+			if name.IsExported() {
+				lines = append(lines, pkg+": field "+spec.Name.Name+"."+name.Name+" "+typ.String())
+			}
+		}
+	}
+	return lines
+}
+
+func stripComments(spec *ast.TypeSpec) {
+	ast.Inspect(spec, func(n ast.Node) bool {
+		if field, ok := n.(*ast.Field); ok {
+			field.Doc, field.Comment = nil, nil
+		}
+		return true
+	})
+}
