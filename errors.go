@@ -195,6 +195,12 @@ func decodeReason(err error) string {
 		return "no reason is known"
 	case errors.As(err, &mismatch):
 		kind, _, _ := strings.Cut(mismatch.Value, " ")
+		if mismatch.Field == "" {
+			return fmt.Sprintf("it is a JSON %s, which is no %s", kind, mismatch.Type)
+		}
+		if strings.HasPrefix(mismatch.Field, "customWords.") {
+			mismatch.Field = "customWords" // the rest of the path is a word of the head's
+		}
 		return fmt.Sprintf("field %q holds a JSON %s, which is no %s", mismatch.Field, kind, mismatch.Type)
 	case errors.As(err, &syntax):
 		return "it is not JSON"

@@ -37,6 +37,9 @@ func NewHeadUpdate(headID string) *HeadUpdate { return &HeadUpdate{id: headID} }
 // zero. It leaves out publicUrl, which the service assigns, and what has an
 // operation of its own (videoStreaming, enableEvents, conversationSettings).
 func HeadUpdateFrom(h *Head) *HeadUpdate {
+	if h == nil {
+		return NewHeadUpdate("") // refused by Validate
+	}
 	u := NewHeadUpdate(h.ID)
 	for _, field := range writableFields {
 		value := encodeField(field.value(h))
@@ -375,6 +378,17 @@ func findWritable(name string) *writableField {
 	return &writableFields[i]
 }
 
+// writableLike is the writable field whose name differs only in letter case,
+// or "".
+func writableLike(name string) string {
+	for _, f := range writableFields {
+		if strings.EqualFold(f.name, name) {
+			return f.name
+		}
+	}
+	return ""
+}
+
 // readOnlyChanges finds the differences that an update can't make.
 func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 	b, a := reflect.ValueOf(*before), reflect.ValueOf(*after)
@@ -385,7 +399,7 @@ func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 		}
 		faults.add(invalid(operation, name, "can't be changed by an update: %s", unchangeable(name)))
 	}
-	if a := after.PromptConfig; a != nil && a.ID != before.promptID() {
+	if a := after.PromptConfig; a != nil && a.ID != "" && a.ID != before.promptID() {
 		faults.add(invalid(operation, "promptConfig.id", "can't be changed by an update: %s", readOnly))
 	}
 	return faults
@@ -479,6 +493,8 @@ func (f *updateField) check() string {
 		}
 	} else if reason := unchangeable(f.name); reason != "" {
 		return "can't be changed by an update: " + reason
+	} else if meant := writableLike(f.name); meant != "" {
+		return "is not a field of the service; the name is " + meant
 	}
 	if found := findPlaceholder(f.value); found != "" {
 		return fmt.Sprintf("holds the placeholder %q; give a real value or leave the field out", found)

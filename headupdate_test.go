@@ -695,3 +695,13 @@ func TestDiffHeadsLeavesWhatNoUpdateMayHoldToValidate(t *testing.T) {
 	assert.Equal(t, []string{"name", "semanticThreshold", "ttsVoice"}, invalidFields(t, u.Validate()))
 	assert.True(t, errors.Is(u.Validate(), ErrInvalid))
 }
+
+func TestSetNamesTheFieldThatWasMeant(t *testing.T) {
+	err := NewHeadUpdate(testHead).Set("TTSvoice", "rachel").Validate()
+	require.ErrorIs(t, err, ErrInvalid)
+	assert.ErrorContains(t, err, "the name is ttsVoice")
+}
+
+func TestUpdateFromNoHeadIsRefused(t *testing.T) {
+	require.ErrorIs(t, HeadUpdateFrom(nil).Validate(), ErrInvalid)
+}

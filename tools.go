@@ -81,13 +81,12 @@ func (s *ConversationSettingsService) Replace(ctx context.Context, headID string
 	if cs == nil {
 		faults.add(invalid(opSettingsReplace.name, "settings", "are nil; give empty ones to remove all tools and settings"))
 	} else {
-		faults.add(cs.validate(opSettingsReplace.name))
+		faults.add(validateTools(opSettingsReplace.name, cs.Tools, cs.Tools))
 	}
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
-	body := appendMember([]byte{'{'}, "conversationSettings", cs.document())
-	return doPlain(ctx, s.c, opSettingsReplace, request{param: headID, body: append(body, '}')})
+	return s.put(ctx, headID, cs)
 }
 
 // Modify reads the conversation settings of a head, runs change on them and
@@ -122,7 +121,7 @@ func (s *ConversationSettingsService) SetTools(ctx context.Context, headID strin
 	const operation = "ConversationSettings.SetTools"
 	faults := faultList{}
 	faults.add(checkHeadID(operation, headID))
-	faults.add(validateTools(operation, tools))
+	faults.add(validateTools(operation, tools, tools))
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
@@ -137,7 +136,7 @@ func (s *ConversationSettingsService) SetTools(ctx context.Context, headID strin
 }
 
 // PutTool adds a tool to a head, or replaces the one of the same name. All
-// other tools are left as they are.
+// other tools are left as they are, even one that Tool.Validate would refuse.
 //
 // GET /head/{id}, PUT /head/{headId}/conversation-settings. Refuses what
 // Modify and Tool.Validate refuse.
@@ -196,16 +195,24 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 	if bytes.Equal(before.document(), after.document()) {
 		return after, nil
 	}
-	if head.OperationMode != OperationModeOC {
-		if added := before.added(after); added != "" {
-			return nil, invalid(operation, "tools", "head %s is in operation mode %q, in which it could never call tool %q; set operationMode oc first (HeadUpdate.OperationMode)",
-				headID, head.OperationMode, added)
-		}
+	given := before.given(after)
+	if head.OperationMode != OperationModeOC && len(given) > 0 {
+		return nil, invalid(operation, "tools", "head %s is in operation mode %q, in which it could never call tool %q; set operationMode oc first (HeadUpdate.OperationMode)",
+			headID, head.OperationMode, given[0].Name)
 	}
-	if _, err := s.Replace(ctx, headID, after); err != nil {
+	if err := validateTools(operation, after.Tools, given); err != nil {
+		return nil, err
+	}
+	if _, err := s.put(ctx, headID, after); err != nil {
 		return nil, err
 	}
 	return after, nil
+}
+
+// put writes settings that were validated.
+func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
+	body := appendMember([]byte{'{'}, "conversationSettings", cs.document())
+	return doPlain(ctx, s.c, opSettingsReplace, request{param: headID, body: append(body, '}')})
 }
 
 // Extra returns a copy of the value of a key other than tools.
@@ -316,16 +323,20 @@ func checkDescription(operation, field, text string) error {
 	return nil
 }
 
-// validateTools checks each tool, and that no two have one name.
-func validateTools(operation string, tools []Tool) error {
+// validateTools checks the tools that are given, and that none has the name of
+// another one of all.
+func validateTools(operation string, all, given []Tool) error {
 	var faults faultList
-	seen := map[string]bool{}
-	for _, t := range tools {
+	count := map[string]int{}
+	for _, t := range all {
+		count[t.Name]++
+	}
+	for _, t := range given {
 		faults.add(t.validate(operation))
-		if seen[t.Name] {
+		if count[t.Name] > 1 {
 			faults.add(invalid(operation, "tool "+quote(t.Name), "is given twice; names must differ"))
+			count[t.Name] = 0 // said once
 		}
-		seen[t.Name] = true
 	}
 	return faults.join()
 }
@@ -429,10 +440,6 @@ func (h *Head) settings() *ConversationSettings {
 	return h.ConversationSettings
 }
 
-func (cs *ConversationSettings) validate(operation string) error {
-	return validateTools(operation, cs.Tools)
-}
-
 // tool finds the tool of that name, or nil.
 func (cs *ConversationSettings) tool(name string) *Tool {
 	for i := range cs.Tools {
@@ -443,14 +450,16 @@ func (cs *ConversationSettings) tool(name string) *Tool {
 	return nil
 }
 
-// added names a tool of after that is new or changed, or "".
-func (cs *ConversationSettings) added(after *ConversationSettings) string {
+// given are the tools of after that are new or changed.
+func (cs *ConversationSettings) given(after *ConversationSettings) []Tool {
+	var given []Tool
 	for _, t := range after.Tools {
-		if old := cs.tool(t.Name); old == nil || !bytes.Equal(old.document(), t.document()) {
-			return t.Name
+		same := func(old Tool) bool { return bytes.Equal(old.document(), t.document()) }
+		if !slices.ContainsFunc(cs.Tools, same) {
+			given = append(given, t)
 		}
 	}
-	return ""
+	return given
 }
 
 func (cs *ConversationSettings) clone() *ConversationSettings {
@@ -468,9 +477,15 @@ func (cs *ConversationSettings) document() json.RawMessage {
 }
 
 func (t Tool) document() json.RawMessage {
+	var read Tool
+	if t.raw != nil && read.decode(t.raw) == nil && reflect.DeepEqual(read, t) {
+		return t.raw
+	}
 	doc := withText(t.raw, "name", t.Name)
 	doc = withText(doc, "description", t.Description)
-	doc = withMember(doc, "parameters", documents(t.Parameters, ToolParameter.document))
+	if old, _ := rawMember(t.raw, "parameters"); jsonKind(old) != "array" || !reflect.DeepEqual(read.Parameters, t.Parameters) {
+		doc = withMember(doc, "parameters", documents(t.Parameters, ToolParameter.document))
+	}
 	return withText(doc, "url", t.URL)
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -24,7 +26,7 @@ func hoursTool() Tool {
 }
 
 // oddSettings is testdata/settings_odd.json around and in its tools.
-type oddSettings struct{ whole, before, tools, after, hours, weather string }
+type oddSettings struct{ whole, before, tools, after, hours, weather, rewritten string }
 
 func readOddSettings(t testing.TB) (s oddSettings) {
 	t.Helper()
@@ -39,10 +41,11 @@ func readOddSettings(t testing.TB) (s oddSettings) {
 	s.hours, s.weather, found = strings.Cut(strings.TrimSuffix(strings.TrimPrefix(s.tools, "[\n    "), "\n  ]"), ",\n    {\"name\":\"weather\"")
 	require.True(t, found)
 	s.weather = `{"name":"weather"` + s.weather
-	// Between parameters there is no white space in what is written.
+	// Between parameters that were changed there is no white space.
+	s.rewritten = s.hours
 	for _, space := range []string{"[\n        {", ",\n        {", "}\n      ]"} {
 		require.Contains(t, s.hours, space)
-		s.hours = strings.Replace(s.hours, space, strings.Join(strings.Fields(space), ""), 1)
+		s.rewritten = strings.Replace(s.rewritten, space, strings.Join(strings.Fields(space), ""), 1)
 	}
 	require.Equal(t, s.whole, s.before+s.tools+s.after)
 	return s
@@ -97,7 +100,7 @@ func TestUnknownKeysSurviveByteForByte(t *testing.T) {
 		{Name: "lang", Type: "string", Description: "Language"},
 		{Name: "day", Type: "string", Description: "Any day"},
 	}
-	replaced := odd.hours
+	replaced := odd.rewritten
 	for old, changed := range map[string]string{
 		`"Tells when the museum is open"`:                                                       `"Tells opening hours & prices"`,
 		`"https:\/\/tools.example.com\/opening_hours"`:                                          `"https://tools.example.com/opening_hours?a=1&b=2"`,
@@ -133,7 +136,7 @@ func TestUnknownKeysSurviveByteForByte(t *testing.T) {
 		{"Modify changing a parameter in place", modifying(func(cs *ConversationSettings) error {
 			cs.Tools[0].Parameters[1].Type = "number"
 			return nil
-		}), odd.body(strings.Replace(odd.hours, `"integer"`, `"number"`, 1), odd.weather)},
+		}), odd.body(strings.Replace(odd.rewritten, `"integer"`, `"number"`, 1), odd.weather)},
 		{"Modify adding a parameter", modifying(func(cs *ConversationSettings) error {
 			cs.Tools[1].Parameters = append(cs.Tools[1].Parameters, ToolParameter{Name: "city", Type: "string", Description: "Where"})
 			return nil
@@ -637,4 +640,26 @@ func TestCheckPromptNamesWhatThePromptForgets(t *testing.T) {
 			assert.Equal(t, tt.missing, got)
 		})
 	}
+}
+
+func TestUntouchedToolsDoNotBlockAChange(t *testing.T) {
+	const sloppy = `{"name":"old one", "parameters":null,"url":"http://app.example.com"}`
+	var sent []byte
+	client, err := New("https://api.example.com", "token", WithHTTPClient(&http.Client{Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPut {
+			sent, _ = io.ReadAll(r.Body)
+			return answer(200, "")(r)
+		}
+		return answer(200, `{"id":"`+testHead+`","operationMode":"oc","conversationSettings":{"tools":[`+sloppy+`]}}`)(r)
+	})}))
+	require.NoError(t, err)
+	_, err = client.ConversationSettings.PutTool(t.Context(), testHead, Tool{Name: "weather", Description: "Tells the weather.", URL: "https://app.example.com/weather"})
+	require.NoError(t, err)
+	assert.Contains(t, string(sent), `{"conversationSettings":{"tools":[`+sloppy+`,{`, "a tool that nobody touched keeps its bytes")
+
+	_, err = client.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
+		cs.Tools[0].Description = "Still sloppy."
+		return nil
+	})
+	require.ErrorIs(t, err, ErrInvalid, "one that is changed must be sound")
 }
