@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/headsapi/heads-go/headstest"
+)
+
+// announcement is what a client needs to know. Clients of -json read its keys,
+// so none changes its name.
+type announcement struct {
+	BaseURL      string `json:"baseURL"`
+	ControlURL   string `json:"controlURL"`
+	Token        string `json:"token"`
+	LoopbackHTTP bool   `json:"loopbackHTTP"` // plain http is taken for webhook and tool addresses on loopback
+	Exposed      bool   `json:"exposed"`      // other machines reach the address
+	seeded
+}
+
+func announce(stdout io.Writer, s *settings, e *headstest.Emulator, addr net.Addr, done seeded) error {
+	a := announcement{
+		BaseURL: baseURL(addr), Token: e.BearerToken(), LoopbackHTTP: true, Exposed: !addr.(*net.TCPAddr).IP.IsLoopback(), seeded: done,
+	}
+	a.ControlURL = a.BaseURL + controlPrefix
+	text := a.lines()
+	if s.json {
+		line, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		text = string(line) + "\n"
+	}
+	_, err := io.WriteString(stdout, text)
+	return err
+}
+
+// baseURL is an address that works on this machine.
+func baseURL(addr net.Addr) string {
+	tcp := *addr.(*net.TCPAddr)
+	if tcp.IP.IsUnspecified() {
+		tcp.IP = net.IPv4(127, 0, 0, 1)
+	}
+	return "http://" + tcp.String()
+}
+
+// lines can be given to a shell as they are.
+func (a announcement) lines() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "# The emulator is listening. In another terminal:")
+	fmt.Fprintln(&b, "export HEADS_BASE_URL="+shellQuote(a.BaseURL))
+	fmt.Fprintln(&b, "export HEADS_TOKEN="+shellQuote(a.Token))
+	for i, id := range a.Heads {
+		if i == 0 {
+			fmt.Fprintln(&b, "export HEADS_HEAD_ID="+shellQuote(id))
+		} else {
+			fmt.Fprintln(&b, "# another head:", id)
+		}
+	}
+	fmt.Fprintln(&b, "# Its control API, for this machine alone:", a.ControlURL)
+	fmt.Fprintln(&b, "# Webhook and tool addresses on loopback may be plain http here; the service itself takes HTTPS alone.")
+	if a.Exposed {
+		fmt.Fprintln(&b, "# Other machines reach this address. Whoever has the token can make this machine send requests.")
+	}
+	fmt.Fprintln(&b, "# Ctrl-C stops it.")
+	return b.String()
+}
+
+// shellQuote makes one word of any text.
+func shellQuote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

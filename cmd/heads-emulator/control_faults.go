@@ -1,0 +1,125 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+)
+
+// requestFault is headstest.Fault as JSON.
+type requestFault struct {
+	Method      string   `json:"method,omitempty"`
+	Route       string   `json:"route,omitempty"`
+	Times       int      `json:"times,omitempty"` // 0: always
+	Status      int      `json:"status,omitempty"`
+	Body        string   `json:"body,omitempty"`
+	RetryAfter  duration `json:"retryAfter,omitzero"`
+	Latency     duration `json:"latency,omitzero"`
+	Cut         string   `json:"cut,omitempty"` // before or after the effect
+	CutBody     bool     `json:"cutBody,omitempty"`
+	AfterEffect bool     `json:"afterEffect,omitempty"`
+}
+
+// deliveryFault is headstest.DeliveryFault as JSON.
+type deliveryFault struct {
+	WebhookID        int64           `json:"webhookId,omitempty"`
+	Event            heads.EventType `json:"event,omitempty"`
+	Times            int             `json:"times,omitempty"` // 0: always
+	Drop             bool            `json:"drop,omitempty"`
+	Duplicate        bool            `json:"duplicate,omitempty"`
+	Reorder          bool            `json:"reorder,omitempty"`
+	Delay            duration        `json:"delay,omitzero"`
+	CorruptSignature bool            `json:"corruptSignature,omitempty"`
+	Encoding         string          `json:"encoding,omitempty"` // hex or base64
+	Age              duration        `json:"age,omitzero"`
+}
+
+// faultsView are the faults that are still to happen.
+type faultsView struct {
+	Requests   []requestFault  `json:"requests"`
+	Deliveries []deliveryFault `json:"deliveries"`
+}
+
+var cuts = names[headstest.CutPoint]{"": headstest.CutNone, "before": headstest.CutBefore, "after": headstest.CutAfter}
+
+var encodings = names[headstest.SignatureEncoding]{"": 0, "hex": headstest.SignatureHex, "base64": headstest.SignatureBase64}
+
+// names are how the values of a type are written.
+type names[T comparable] map[string]T
+
+func (n names[T]) of(value T) string {
+	for name, v := range n {
+		if v == value {
+			return name
+		}
+	}
+	return ""
+}
+
+func viewFaults(s headstest.Snapshot) faultsView {
+	v := faultsView{Requests: []requestFault{}, Deliveries: []deliveryFault{}}
+	for _, f := range s.Faults {
+		v.Requests = append(v.Requests, requestFault{
+			Method: f.Method, Route: f.Route, Times: f.Times, Status: f.Status, Body: f.Body,
+			RetryAfter: duration(f.RetryAfter), Latency: duration(f.Latency), Cut: cuts.of(f.Cut), CutBody: f.CutBody, AfterEffect: f.After,
+		})
+	}
+	for _, f := range s.DeliveryFaults {
+		v.Deliveries = append(v.Deliveries, deliveryFault{
+			WebhookID: f.WebhookID, Event: f.Event, Times: f.Times, Drop: f.Drop, Duplicate: f.Duplicate, Reorder: f.Reorder,
+			Delay: duration(f.Delay), CorruptSignature: f.CorruptSignature, Encoding: encodings.of(f.Encoding), Age: duration(f.Age),
+		})
+	}
+	return v
+}
+
+func (c *control) listFaults(*http.Request) (any, error) {
+	return viewFaults(c.emulator.Snapshot()), nil
+}
+
+func (c *control) addRequestFault(r *http.Request) (any, error) {
+	var f requestFault
+	if err := decode(r, &f); err != nil {
+		return nil, err
+	}
+	cut, known := cuts[f.Cut]
+	switch {
+	case !known:
+		return nil, refuse(http.StatusBadRequest, "cut must be before or after")
+	case f.Status != 0 && (f.Status < 200 || f.Status > 599):
+		return nil, refuse(http.StatusBadRequest, "status must be from 200 to 599")
+	case f.Times < 0 || f.RetryAfter < 0 || f.Latency < 0:
+		return nil, refuse(http.StatusBadRequest, "times, retryAfter and latency must not be below 0")
+	}
+	c.emulator.Inject(headstest.Fault{
+		Method: f.Method, Route: f.Route, Times: f.Times, Status: f.Status, Body: f.Body,
+		RetryAfter: time.Duration(f.RetryAfter), Latency: time.Duration(f.Latency), Cut: cut, CutBody: f.CutBody, After: f.AfterEffect,
+	})
+	return c.listFaults(r)
+}
+
+func (c *control) addDeliveryFault(r *http.Request) (any, error) {
+	var f deliveryFault
+	if err := decode(r, &f); err != nil {
+		return nil, err
+	}
+	encoding, known := encodings[f.Encoding]
+	switch {
+	case !known:
+		return nil, refuse(http.StatusBadRequest, "encoding must be hex or base64")
+	case f.Times < 0 || f.Delay < 0:
+		return nil, refuse(http.StatusBadRequest, "times and delay must not be below 0")
+	}
+	c.emulator.InjectDelivery(headstest.DeliveryFault{
+		WebhookID: f.WebhookID, Event: f.Event, Times: f.Times, Drop: f.Drop, Duplicate: f.Duplicate, Reorder: f.Reorder,
+		Delay: time.Duration(f.Delay), CorruptSignature: f.CorruptSignature, Encoding: encoding, Age: time.Duration(f.Age),
+	})
+	return c.listFaults(r)
+}
+
+func (c *control) removeFaults(r *http.Request) (any, error) {
+	c.emulator.RemoveFaults()
+	return c.listFaults(r)
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const page = "../../docs/emulator.md"
+
+// row is one of a table of the page.
+type row struct {
+	section string
+	cells   []string
+}
+
+func rowsOfThePage(t *testing.T) []row {
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	var rows []row
+	section := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "## "), strings.HasPrefix(line, "### "):
+			section = strings.TrimLeft(line, "# ")
+		case strings.HasPrefix(line, "| "):
+			cells := strings.Split(strings.Trim(line, "| "), " | ")
+			rows = append(rows, row{section, cells})
+		}
+	}
+	return rows
+}
+
+// column returns the code in one column of a section's tables.
+func column(rows []row, section string, n int) []string {
+	var found []string
+	for _, r := range rows {
+		if r.section == section && strings.HasPrefix(r.cells[n], "`") {
+			found = append(found, strings.Trim(r.cells[n], "`"))
+		}
+	}
+	return found
+}
+
+// sentences is how many the contract has in each section. A sentence of
+// several statements has a row for each.
+var sentences = map[string]int{"States and transitions": 15, "Rules": 5, "Delivery rules": 6, "Errors": 6, "Limits": 8,
+	"Authentication, events and tool calls": 10}
+
+func TestEverySentenceOfTheContractHasItsTests(t *testing.T) {
+	tests := testsOf(t, ".", "../../headstest")
+	counted := map[string]int{}
+	for _, r := range rowsOfThePage(t) {
+		if _, ok := sentences[r.section]; !ok || r.cells[0] == "#" {
+			continue
+		}
+		counted[r.section]++
+		require.Len(t, r.cells, 3, "%s: %v", r.section, r.cells)
+		assert.Equal(t, strconv.Itoa(counted[r.section]), r.cells[0], r.section)
+		names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(r.cells[2], -1)
+		assert.NotEmpty(t, names, "%s %s has no test", r.section, r.cells[0])
+		for _, name := range names {
+			assert.True(t, tests[name[1]], "%s %s: there is no test %s", r.section, r.cells[0], name[1])
+		}
+	}
+	assert.Equal(t, sentences, counted)
+}
+
+// testsOf returns the names of the test functions in some folders.
+func testsOf(t *testing.T, folders ...string) map[string]bool {
+	tests := map[string]bool{}
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, name := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
+					tests[f.Name.Name] = true
+				}
+			}
+		}
+	}
+	return tests
+}
+
+func TestPageListsTheWholeControlAPI(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(newControl(e, &seed{}, nil).actions())), column(rowsOfThePage(t), "The control API", 0))
+}
+
+func TestPageListsEveryFlag(t *testing.T) {
+	var help bytes.Buffer
+	require.ErrorIs(t, startAndStop(t, &help, io.Discard, "-h"), flag.ErrHelp)
+	flags := regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help.String(), -1)
+	var names []string
+	for _, f := range flags {
+		names = append(names, f[1])
+	}
+	assert.ElementsMatch(t, names, column(rowsOfThePage(t), "Start", 0))
+}
+
+func TestPageListsEveryKeyOfAFault(t *testing.T) {
+	listed := column(rowsOfThePage(t), "Faults", 0)
+	assert.NotEmpty(t, listed)
+	matching := []string{"method", "route", "times", "webhookId", "event"} // in the text
+	assert.ElementsMatch(t, append(keysOf[requestFault](), keysOf[deliveryFault]()...), append(listed, append(matching, "times")...))
+}
+
+// keysOf returns the JSON names of a struct's fields.
+func keysOf[T any]() []string {
+	var keys []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		keys = append(keys, name)
+	}
+	return keys
+}

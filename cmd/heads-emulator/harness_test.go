@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// program is the command, running inside the test.
+type program struct {
+	announcement
+	t    testing.TB
+	hc   *http.Client
+	log  *buffer
+	stop func() error // may be called again
+}
+
+// start runs the command on a free port until the test ends.
+func start(t testing.TB, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, hc: &http.Client{Transport: &http.Transport{}}, log: &buffer{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, append([]string{"-addr", "127.0.0.1:0", "-json"}, args...), in, p.log)
+		_ = in.CloseWithError(err)
+		ended <- err
+	}()
+	p.stop = sync.OnceValue(func() error {
+		cancel()
+		p.hc.CloseIdleConnections()
+		return <-ended
+	})
+	t.Cleanup(func() { assert.NoError(t, p.stop()) })
+	require.NoError(t, json.NewDecoder(out).Decode(&p.announcement))
+	return p
+}
+
+// startAndStop runs the command with a context that has ended, so that a start
+// that should have failed ends as well.
+func startAndStop(t testing.TB, out, log io.Writer, args ...string) error {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return run(ctx, args, out, log)
+}
+
+// buffer may be written to and read at the same time.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (p *program) send(req *http.Request) answer {
+	p.t.Helper()
+	resp, err := p.hc.Do(req)
+	require.NoError(p.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(p.t, err)
+	return answer{resp.StatusCode, resp.Header, string(body)}
+}
+
+func (p *program) request(method, path, body string) *http.Request {
+	req, err := http.NewRequest(method, p.BaseURL+path, strings.NewReader(body))
+	require.NoError(p.t, err)
+	if body != "" || method != http.MethodGet {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req
+}
+
+// api calls an operation of the contract.
+func (p *program) api(method, path, body string) answer {
+	p.t.Helper()
+	req := p.request(method, path, body)
+	req.Header.Set("Authorization", "Bearer "+p.Token)
+	if body == "" {
+		req.Header.Del("Content-Type")
+	}
+	return p.send(req)
+}
+
+// control calls the control API, without the token.
+func (p *program) control(method, path, body string) answer {
+	p.t.Helper()
+	return p.send(p.request(method, controlPrefix+path, body))
+}
+
+// ok reads a successful answer into v, unless that is nil.
+func (a answer) ok(t testing.TB, v any) {
+	t.Helper()
+	require.Less(t, a.status, 300, a.body)
+	if v != nil {
+		require.NoError(t, json.Unmarshal([]byte(a.body), v), a.body)
+	}
+}
+
+// refused asserts the form that every refusal has.
+func (a answer) refused(t testing.TB, status int, says string) {
+	t.Helper()
+	var body struct {
+		StatusCode     int
+		Message, Error string
+	}
+	require.Equal(t, status, a.status, a.body)
+	require.NoError(t, json.Unmarshal([]byte(a.body), &body), a.body)
+	assert.Equal(t, status, body.StatusCode)
+	assert.Equal(t, http.StatusText(status), body.Error)
+	assert.Contains(t, body.Message, says)
+}
+
+// receiver takes events and tool calls.
+func receiver(t testing.TB, answer http.HandlerFunc) string {
+	srv := httptest.NewServer(answer)
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+func accept(http.ResponseWriter, *http.Request) {}
+
+// hook registers an address for every event of the first head.
+func (p *program) hook(address string) (sharedKey string) {
+	p.t.Helper()
+	p.api("PUT", "/head/"+p.Heads[0]+"/enable-events?enableEvents=true", "").ok(p.t, nil)
+	var created struct{ SharedKey string }
+	p.api("POST", "/head-events", `{"headId":"`+p.Heads[0]+`","webhookUrl":"`+address+
+		`","startConversation":true,"endConversation":true,"timeoutConversation":true,"inactivityWarning":true}`).ok(p.t, &created)
+	return created.SharedKey
+}
+
+func (p *program) session() string {
+	p.t.Helper()
+	var s sessionView
+	p.control("POST", "sessions", `{"headId":"`+p.Heads[0]+`"}`).ok(p.t, &s)
+	return s.ID
+}
+
+// deliveries waits for one that matches the query.
+func (p *program) deliveries(query string) []deliveryView {
+	p.t.Helper()
+	var list []deliveryView
+	p.control("GET", "deliveries?wait=30s&"+query, "").ok(p.t, &list)
+	return list
+}
+
+func writeFile(t testing.TB, text string) string {
+	name := filepath.Join(t.TempDir(), "seed.json")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}

@@ -1,0 +1,107 @@
+// Heads-emulator is the service on your own machine, as a program: the eleven
+// operations with their state, signed events with retries, tool calls, and
+// faults on demand. It needs no account and starts with a head to try.
+//
+//	go run github.com/headsapi/heads-go/cmd/heads-emulator
+//
+// It prints what a client needs, as lines for a shell or, with -json, as one
+// JSON object. What the contract has no operation for, such as a user who says
+// something, is under /_emulator/; docs/emulator.md describes that and the
+// seed file.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/headsapi/heads-go/headstest"
+)
+
+// patience is how long requests under way may take after the signal to stop.
+const patience = 3 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "heads-emulator:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until the context ends. Addresses go to stdout, log lines to
+// stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	s, err := parse(args, stdout)
+	if err != nil {
+		return err
+	}
+	seed, err := s.seed()
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	emulator := headstest.NewEmulator(append(s.options(), headstest.WithLogger(logger))...)
+	defer emulator.Close()
+	seeded, err := seed.apply(emulator)
+	if err != nil {
+		return fmt.Errorf("the seed file: %w", err)
+	}
+	listener, err := listen(s)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler:           newHandler(emulator, seed, logger),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelError),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	err = announce(stdout, s, emulator, listener.Addr(), seeded)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-served:
+		}
+	}
+	return errors.Join(err, shutDown(server, emulator, logger))
+}
+
+// shutDown ends what would hold requests up, deliveries first, and then lets
+// the requests under way come to their end.
+func shutDown(server *http.Server, emulator *headstest.Emulator, logger *slog.Logger) error {
+	logger.Info("stopping")
+	emulator.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if server.Shutdown(ctx) != nil {
+		return server.Close()
+	}
+	return nil
+}
+
+// listen resolves the address once, so that what is checked is what is
+// listened on.
+func listen(s *settings) (net.Listener, error) {
+	addr, err := net.ResolveTCPAddr("tcp", s.addr)
+	if err != nil {
+		return nil, fmt.Errorf("-addr: %w", err)
+	}
+	if !addr.IP.IsLoopback() && !s.expose {
+		return nil, fmt.Errorf("-addr %s is reachable from other machines: whoever gets hold of the token could make "+
+			"this machine send requests; give a loopback address such as 127.0.0.1:8787, or -expose-to-network if that is what you want", s.addr)
+	}
+	return net.ListenTCP("tcp", addr)
+}

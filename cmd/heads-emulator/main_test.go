@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestStartServesAHeadToTheClient(t *testing.T) {
+	p := start(t)
+	require.Len(t, p.Heads, 1)
+	client, err := heads.New(p.BaseURL, p.Token)
+	require.NoError(t, err)
+	head, err := client.Heads.Get(t.Context(), p.Heads[0])
+	require.NoError(t, err)
+	assert.Equal(t, "Ada", head.Name)
+	assert.Equal(t, heads.OperationModeOC, head.OperationMode)
+	visual, err := client.HeadVisuals.Get(t.Context(), head.HeadVisualID)
+	require.NoError(t, err)
+	assert.Equal(t, heads.VisualModeDefault, visual.Mode)
+	_, err = client.Heads.SetVideoStreaming(t.Context(), head.ID, true)
+	assert.NoError(t, err)
+}
+
+func TestAnnouncementSaysHowToReachTheEmulator(t *testing.T) {
+	p := start(t, "-token", "given")
+	assert.Regexp(t, `^http://127\.0\.0\.1:\d+$`, p.BaseURL)
+	assert.Equal(t, p.BaseURL+"/_emulator/", p.ControlURL)
+	assert.Equal(t, "given", p.Token)
+	assert.True(t, p.LoopbackHTTP)
+	assert.False(t, p.Exposed)
+	assert.NotEmpty(t, start(t).Token, "made up")
+	assert.NotEqual(t, start(t).Token, start(t).Token)
+	assert.Equal(t, start(t, "-seed", "7").Token, start(t, "-seed", "7").Token)
+}
+
+func TestLinesAreForAShell(t *testing.T) {
+	a := announcement{BaseURL: "http://127.0.0.1:1", ControlURL: "http://127.0.0.1:1/_emulator/", Token: "it's"}
+	a.Heads = []string{"one", "two"}
+	text := a.lines()
+	assert.Contains(t, text, "export HEADS_BASE_URL='http://127.0.0.1:1'\nexport HEADS_TOKEN='it'\\''s'\nexport HEADS_HEAD_ID='one'\n")
+	assert.Contains(t, text, "two")
+	assert.Contains(t, text, a.ControlURL)
+	assert.Contains(t, text, "plain http")
+	assert.NotContains(t, text, "Other machines")
+	for line := range strings.Lines(text) {
+		assert.Regexp(t, "^(#|export )", line, "a shell takes every line")
+	}
+	a.Exposed = true
+	assert.Contains(t, a.lines(), "Other machines")
+}
+
+func TestListeningBeyondLoopbackNeedsItsFlag(t *testing.T) {
+	for _, addr := range []string{":0", "0.0.0.0:0", "192.0.2.1:0", "[::]:0"} {
+		var out bytes.Buffer
+		err := startAndStop(t, &out, io.Discard, "-addr", addr)
+		require.ErrorContains(t, err, "-expose-to-network", addr)
+		assert.Empty(t, out.String())
+	}
+	for _, addr := range []string{"127.0.0.1:0", "localhost:0"} {
+		assert.NoError(t, startAndStop(t, io.Discard, io.Discard, "-addr", addr), addr)
+	}
+	p := start(t, "-addr", "0.0.0.0:0", "-expose-to-network")
+	assert.True(t, p.Exposed)
+	assert.Contains(t, p.BaseURL, "http://127.0.0.1:", "an address that works here")
+	p.api("GET", "/head/"+p.Heads[0], "").ok(t, nil)
+}
+
+func TestAddressInUseIsAnError(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
+	var out bytes.Buffer
+	assert.Error(t, startAndStop(t, &out, io.Discard, "-addr", taken.Addr().String()))
+	assert.Empty(t, out.String())
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("closed pipe") }
+
+func TestOutputThatFailsEndsTheProgram(t *testing.T) {
+	assert.ErrorContains(t, startAndStop(t, broken{}, io.Discard, "-addr", "127.0.0.1:0"), "closed pipe")
+}
+
+func TestHelpListsTheFlagsAndStartsNothing(t *testing.T) {
+	var out bytes.Buffer
+	assert.ErrorIs(t, startAndStop(t, &out, io.Discard, "-h"), flag.ErrHelp)
+	for _, name := range []string{"-addr", "-token", "-seed-file", "-seed", "-responses", "-retry", "-json", "-expose-to-network"} {
+		assert.Regexp(t, "(?m)^  "+name+"( |$)", out.String())
+	}
+}
+
+// A stop must not wait for a caller's patience: not for a delivery's next
+// attempt, an answer held back, or someone who waits for a delivery.
+func TestStopEndsWhatIsUnderWay(t *testing.T) {
+	before := runtime.NumGoroutine()
+	p := start(t, "-retry", "1h")
+	p.hook(receiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	p.control("POST", "sessions/"+p.session()+"/message", "").ok(t, nil)
+	require.Len(t, p.deliveries(""), 1)
+	p.control("POST", "faults/requests", `{"route":"/head/{id}","latency":"1h","times":1}`).ok(t, nil)
+	held := make(chan struct{}, 2)
+	for _, path := range []string{"/head/" + p.Heads[0], controlPrefix + "deliveries?wait=1m&event=end_conversation"} {
+		go func() {
+			if resp, err := p.hc.Do(p.request("GET", path, "")); err == nil {
+				_ = resp.Body.Close()
+			}
+			held <- struct{}{}
+		}()
+	}
+	require.Eventually(t, func() bool { return !strings.Contains(p.control("GET", "faults", "").body, "latency") },
+		30*time.Second, time.Millisecond, "the request is held back")
+	began := time.Now()
+	require.NoError(t, p.stop())
+	<-held
+	<-held
+	assert.Less(t, time.Since(began), patience)
+	assert.Contains(t, p.log.String(), "msg=stopping")
+	p.hc.CloseIdleConnections()
+	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, 5*time.Second, 5*time.Millisecond)
+}
+
+func TestEveryRequestAndDeliveryIsLoggedWithoutSecrets(t *testing.T) {
+	p := start(t)
+	key := p.hook(receiver(t, accept) + "/canary?x=canary")
+	p.control("POST", "sessions/"+p.session()+"/message", `{"text":"canary"}`).ok(t, nil)
+	require.Len(t, p.deliveries(""), 1)
+	p.api("PUT", "/head/update", `{"id":"`+p.Heads[0]+`","greetings":"canary"}`).ok(t, nil)
+	p.control("GET", "state?x=canary", "").ok(t, nil)
+	require.NoError(t, p.stop())
+	log := p.log.String()
+	assert.Regexp(t, `msg=request method=PUT path=/head/update status=200 `, log)
+	assert.Regexp(t, `msg=delivery webhook=1 event=start_conversation session=\S+ attempt=1 status=200 `, log)
+	assert.Regexp(t, `msg=control method=GET path=/_emulator/state status=200 `, log)
+	for _, secret := range []string{p.Token, key, "canary"} {
+		assert.NotContains(t, log, secret)
+	}
+}
+
+// build compiles a program of this module.
+func build(t testing.TB, pkg string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "program.exe")
+	out, err := exec.Command("go", "build", "-o", name, pkg).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return name
+}
+
+func TestProcessServesUntilASignal(t *testing.T) {
+	binary := build(t, ".")
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			process := exec.Command(binary, "-addr", "127.0.0.1:0", "-json")
+			stdout, err := process.StdoutPipe()
+			require.NoError(t, err)
+			log := &buffer{}
+			process.Stderr = log
+			require.NoError(t, process.Start())
+			t.Cleanup(func() { _ = process.Process.Kill() })
+			p := &program{t: t, hc: &http.Client{Transport: &http.Transport{}}}
+			require.NoError(t, json.NewDecoder(stdout).Decode(&p.announcement))
+
+			got := make(chan string, 1)
+			key := p.hook(receiver(t, func(_ http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				assert.NoError(t, heads.VerifySignature(body, r.Header.Get(heads.SignatureHeader), <-got))
+			}))
+			got <- key
+			p.control("POST", "sessions/"+p.session()+"/message", "").ok(t, nil)
+			delivered := p.deliveries("final=true")
+			require.Len(t, delivered, 1)
+			assert.Equal(t, 200, delivered[0].Status)
+
+			p.hc.CloseIdleConnections()
+			require.NoError(t, process.Process.Signal(signal))
+			rest, err := io.ReadAll(stdout)
+			require.NoError(t, err)
+			assert.NoError(t, process.Wait(), "it ends with status 0: %s", log)
+			assert.Empty(t, strings.TrimSpace(string(rest)))
+			assert.Contains(t, log.String(), "msg=stopping")
+		})
+	}
+}
+
+func TestProcessThatCantStartEndsWithStatus1(t *testing.T) {
+	binary := build(t, ".")
+	out, err := exec.Command(binary, "-addr", "0.0.0.0:0").CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 1, exit.ExitCode())
+	assert.Regexp(t, regexp.MustCompile(`^heads-emulator: .*-expose-to-network`), string(out))
+	help, err := exec.Command(binary, "-h").CombinedOutput()
+	assert.NoError(t, err)
+	assert.Contains(t, string(help), "-seed-file")
+}

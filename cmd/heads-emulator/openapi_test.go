@@ -1,0 +1,288 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// contract is what the description is to hold: the operations, and the fields
+// of every record, as the contract lists them.
+var contract = map[string]string{
+	"PUT /head/update": "HeadUpdate", "GET /head/{id}": "", "GET /head_visual/{headVisualId}": "",
+	"PUT /head/{headId}/video-streaming": "", "PUT /head/{headId}/conversation-settings": "ConversationSettingsUpdate",
+	"POST /head-events": "WebhookCreate", "GET /head-events": "", "GET /head-events/{webhookId}": "",
+	"PATCH /head-events/{webhookId}": "WebhookUpdate", "DELETE /head-events/{webhookId}": "", "PUT /head/{headId}/enable-events": "",
+}
+
+const (
+	writableFields = "name alias language languageSpeechRecognition ttsProvider ttsVoice operationMode ocProvider promptConfig greetings " +
+		"voiceflowApiKey isRandomSuggestions phrases suggestions customWords publicUrl fileUrl pluginOperationalModeConfig semanticThreshold"
+	readOnlyFields = "createdAt updatedAt publicId documentJsonDto documentUrl encodedPath iconConfig headVisualId isActive orgId orgPublicId " +
+		"allowedOrigins allowedIframeOrigins videoCache conversationSettings splitter expirationSeconds ttsStream headVisualVideoUrl " +
+		"posterVideoImage ttsDisplayName organisation"
+	eventFlags = "startConversation endConversation timeoutConversation inactivityWarning"
+)
+
+var documentedFields = map[string]string{
+	"Head":                 "id videoStreaming enableEvents " + writableFields + " " + readOnlyFields,
+	"HeadUpdate":           "id " + writableFields,
+	"PromptConfig":         "id system_prompt",
+	"Organisation":         "id createdAt updatedAt apiKey name publicId alias subscriptionType slots streaming isActive",
+	"HeadVisual":           "id mode",
+	"ConversationSettings": "tools",
+	"Tool":                 "name description parameters url",
+	"ToolParameter":        "name type description",
+	"ToolReply":            "message",
+	"Webhook":              "id createdAt updatedAt orgId headId webhookUrl sharedKey " + eventFlags,
+	"WebhookCreate":        "headId webhookUrl " + eventFlags,
+	"WebhookUpdate":        "headId webhookUrl " + eventFlags,
+	"WebhookCreated":       "id createdAt updatedAt orgId headId webhookUrl sharedKey " + eventFlags,
+	"Event":                "timestamp head_id session_id public_head_id public_org_id event_type",
+}
+
+// served is the description as the command answers it.
+func served(t *testing.T, p *program) description {
+	ans := p.control("GET", "openapi.json", "")
+	ans.ok(t, nil)
+	require.Equal(t, string(openAPI), ans.body)
+	return describe(t, []byte(ans.body))
+}
+
+// described are the operations in the form of the contract's table.
+func (d description) described() map[string]any {
+	operations := map[string]any{}
+	for path, item := range d.root["paths"].(map[string]any) {
+		for method, operation := range item.(map[string]any) {
+			operations[strings.ToUpper(method)+" "+path] = operation
+		}
+	}
+	return operations
+}
+
+func TestDescriptionHoldsTheElevenOperations(t *testing.T) {
+	d := describe(t, openAPI)
+	assert.Equal(t, "3.1.0", d.root["openapi"])
+	operations := d.described()
+	assert.Equal(t, slices.Sorted(maps.Keys(contract)), slices.Sorted(maps.Keys(operations)))
+	ids := map[any]bool{}
+	for route, operation := range operations {
+		id := d.at(operation, "operationId")
+		assert.NotEmpty(t, id, route)
+		assert.False(t, ids[id], "%s has the operationId of another", route)
+		ids[id] = true
+		assert.NotEmpty(t, d.at(operation, "summary"), route)
+		assert.Equal(t, contract[route] != "", d.at(operation, "requestBody", "required") == true, "%s has a body", route)
+		if name := contract[route]; name != "" {
+			assert.Equal(t, d.schema(name), d.at(operation, "requestBody", "content", "application/json", "schema"), route)
+		}
+		assert.NotNil(t, d.at(operation, "responses", "2XX", "description"), route)
+		assert.NotNil(t, d.at(operation, "responses", "default", "content", "application/json", "schema"), route)
+	}
+	assert.Equal(t, "bearer", d.at(d.root, "components", "securitySchemes", "bearer", "scheme"))
+	assert.Equal(t, []any{map[string]any{"bearer": []any{}}}, d.root["security"])
+}
+
+func TestDescriptionDeclaresEveryParameter(t *testing.T) {
+	d := describe(t, openAPI)
+	queries := map[string]string{"videoStreaming": "PUT /head/{headId}/video-streaming", "enableEvents": "PUT /head/{headId}/enable-events", "headId": "GET /head-events"}
+	for route, operation := range d.described() {
+		want := map[string]string{}
+		for _, name := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(route, -1) {
+			want[name[1]] = "path"
+		}
+		for name, of := range queries {
+			if of == route {
+				want[name] = "query"
+			}
+		}
+		got := map[string]string{}
+		for _, parameter := range list(d.at(operation, "parameters")) {
+			got[d.at(parameter, "name").(string)] = d.at(parameter, "in").(string)
+			assert.Equal(t, true, d.at(parameter, "required"), route)
+			assert.NotNil(t, d.at(parameter, "schema", "type"), route)
+		}
+		assert.Equal(t, want, got, route)
+	}
+}
+
+func TestDescriptionHoldsEveryDocumentedField(t *testing.T) {
+	d := describe(t, openAPI)
+	for name, fields := range documentedFields {
+		assert.ElementsMatch(t, strings.Fields(fields), slices.Collect(maps.Keys(d.schema(name)["properties"].(map[string]any))), name)
+	}
+	head := d.schema("Head")["properties"].(map[string]any)
+	for field := range strings.FieldsSeq(readOnlyFields + " id videoStreaming enableEvents") {
+		assert.Equal(t, true, head[field].(map[string]any)["readOnly"], field)
+	}
+	for field := range strings.FieldsSeq(writableFields) {
+		assert.Nil(t, d.at(head[field], "readOnly"), field)
+		assert.Equal(t, head[field], d.schema("HeadUpdate")["properties"].(map[string]any)[field], "a field has one description")
+	}
+	assert.Len(t, list(d.schema("Head")["required"]), len(head))
+	assert.Equal(t, "x-signature-256", d.at(d.root, "webhooks", "event", "post", "parameters").([]any)[0].(map[string]any)["name"])
+}
+
+func TestDescriptionsReferencesLeadSomewhere(t *testing.T) {
+	d := describe(t, openAPI)
+	seen := 0
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if _, ok := v["$ref"].(string); ok {
+				seen++
+				assert.IsType(t, map[string]any{}, d.resolve(v))
+			}
+			for _, item := range v {
+				walk(item)
+			}
+		case []any:
+			for _, item := range v {
+				walk(item)
+			}
+		}
+	}
+	walk(d.root)
+	assert.Greater(t, seen, 30)
+}
+
+// The Allow header of a path tells the methods that are routed there.
+func TestEmulatorRoutesExactlyWhatIsDescribed(t *testing.T) {
+	p := start(t)
+	methods := map[string][]string{}
+	for route := range served(t, p).described() {
+		method, path, _ := strings.Cut(route, " ")
+		path = regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, p.Heads[0])
+		methods[path] = append(methods[path], method)
+	}
+	for path, described := range methods {
+		ans := p.api("PROBE", path, "")
+		require.Equal(t, http.StatusMethodNotAllowed, ans.status, path)
+		allowed := strings.Split(ans.header.Get("Allow"), ", ")
+		allowed = slices.DeleteFunc(allowed, func(m string) bool { return m == http.MethodHead }) // comes with GET
+		if path == "/head/update" {
+			allowed = slices.DeleteFunc(allowed, func(m string) bool { return m == http.MethodGet }) // as an id of GET /head/{id}
+		}
+		assert.ElementsMatch(t, described, allowed, path)
+	}
+}
+
+// walkOperations calls every operation once, as a client would. It returns the
+// answers by the operation's route.
+func walkOperations(t *testing.T, p *program) map[string]answer {
+	const tool = `{"name":"hours","description":"Tells the hours.","parameters":[{"name":"day","type":"string","description":"Day of the week."}],"url":"https://tools.example.test/hours"}`
+	head := "/head/" + p.Heads[0]
+	answers := map[string]answer{}
+	call := func(route, path, body string) {
+		method, _, _ := strings.Cut(route, " ")
+		answers[route] = p.api(method, path, body)
+		answers[route].ok(t, nil)
+	}
+	call("PUT /head/update", "/head/update", `{"id":"`+p.Heads[0]+`","name":"Bea","customWords":{"AI":"A I"},"phrases":["Well"],"fileUrl":null}`)
+	call("PUT /head/{headId}/conversation-settings", head+"/conversation-settings", `{"conversationSettings":{"tools":[`+tool+`]}}`)
+	call("PUT /head/{headId}/video-streaming", head+"/video-streaming?videoStreaming=true", "")
+	call("PUT /head/{headId}/enable-events", head+"/enable-events?enableEvents=true", "")
+	call("GET /head/{id}", head, "")
+	call("GET /head_visual/{headVisualId}", "/head_visual/"+p.Visuals[0], "")
+	call("POST /head-events", "/head-events", `{"headId":"`+p.Heads[0]+`","webhookUrl":"https://hook.example.test","endConversation":true}`)
+	call("PATCH /head-events/{webhookId}", "/head-events/1", `{"inactivityWarning":true}`)
+	call("GET /head-events", "/head-events?headId="+p.Heads[0], "")
+	call("GET /head-events/{webhookId}", "/head-events/1", "")
+	call("DELETE /head-events/{webhookId}", "/head-events/1", "")
+	return answers
+}
+
+func TestAnswersAreAsDescribed(t *testing.T) {
+	for _, style := range []string{"empty", "record", "bool"} {
+		t.Run(style, func(t *testing.T) {
+			p := start(t, "-responses", style)
+			d, answers := served(t, p), walkOperations(t, p)
+			require.Len(t, answers, len(contract))
+			for route, operation := range d.described() {
+				if schema := d.at(operation, "responses", "2XX", "content", "application/json", "schema"); schema != nil {
+					assert.Empty(t, d.check(schema, value(t, answers[route].body), route))
+				}
+			}
+		})
+	}
+}
+
+func TestAnswersHoldEveryDocumentedField(t *testing.T) {
+	p := start(t, "-responses", "record")
+	d, answers := served(t, p), walkOperations(t, p)
+	head := value(t, answers["GET /head/{id}"].body)
+	settings := d.at(head, "conversationSettings")
+	tool := d.at(settings, "tools").([]any)[0]
+	records := map[string][]any{
+		"Head":                 {head, value(t, answers["PUT /head/update"].body)},
+		"PromptConfig":         {d.at(head, "promptConfig")},
+		"Organisation":         {d.at(head, "organisation")},
+		"ConversationSettings": {settings},
+		"Tool":                 {tool},
+		"ToolParameter":        {d.at(tool, "parameters").([]any)[0]},
+		"HeadVisual":           {value(t, answers["GET /head_visual/{headVisualId}"].body)},
+		"WebhookCreated":       {value(t, answers["POST /head-events"].body)},
+		"Webhook":              {value(t, answers["GET /head-events/{webhookId}"].body), value(t, answers["GET /head-events"].body).([]any)[0]},
+	}
+	for name, list := range records {
+		for _, record := range list {
+			for field := range strings.FieldsSeq(documentedFields[name]) {
+				assert.Contains(t, record, field, name)
+			}
+			assert.Empty(t, d.check(d.schema(name), record, name))
+		}
+	}
+}
+
+func TestOutboundRequestsAreAsDescribed(t *testing.T) {
+	p := start(t)
+	d := served(t, p)
+	customer := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"message":"Hi"}`)
+	})
+	p.hook(customer)
+	p.api("PUT", "/head/"+p.Heads[0]+"/conversation-settings", `{"conversationSettings":{"tools":[{"name":"hours","url":"`+customer+`"}]}}`).ok(t, nil)
+	session := p.session()
+	p.control("POST", "sessions/"+session+"/inactive", "").ok(t, nil)
+	event := p.deliveries("")[0]
+	sent := value(t, event.Body)
+	for field := range strings.FieldsSeq(documentedFields["Event"]) {
+		assert.Contains(t, sent, field)
+	}
+	request := d.at(d.root, "webhooks", "event", "post")
+	assert.Empty(t, d.check(d.at(request, "requestBody", "content", "application/json", "schema"), sent, "event"))
+	header := d.at(request, "parameters").([]any)[0].(map[string]any)["name"].(string)
+	assert.NotEmpty(t, event.Headers[http.CanonicalHeaderKey(header)])
+
+	var called toolReply
+	p.control("POST", "sessions/"+session+"/tool-calls", `{"tool":"hours"}`).ok(t, &called)
+	assert.Empty(t, d.check(d.at(d.root, "webhooks", "toolCall", "post", "requestBody", "content", "application/json", "schema"), value(t, string(called.Sent)), "tool call"))
+}
+
+func TestRefusalsAreAsDescribed(t *testing.T) {
+	p := start(t)
+	d := served(t, p)
+	for route, operation := range d.described() {
+		method, path, _ := strings.Cut(route, " ")
+		ans := p.api(method, regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "nobody"), "")
+		require.GreaterOrEqual(t, ans.status, 400, route)
+		schema := d.at(operation, "responses", "default", "content", "application/json", "schema")
+		assert.Empty(t, d.check(schema, value(t, ans.body), route))
+	}
+}
+
+func value(t *testing.T, body string) (v any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(body), &v), body)
+	return v
+}

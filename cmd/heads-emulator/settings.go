@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headsapi/heads-go/headstest"
+)
+
+// settings are what the flags set.
+type settings struct {
+	addr      string
+	token     string
+	seedFile  string
+	ids       *uint64
+	responses headstest.Responses
+	retries   []time.Duration
+	json      bool
+	expose    bool
+}
+
+// parse reads the flags. An error never shows what was given for -token, nor
+// an argument without a flag, which may be a token too.
+func parse(args []string, stdout io.Writer) (*settings, error) {
+	s := &settings{retries: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}}
+	flags := flag.NewFlagSet("heads-emulator", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&s.addr, "addr", "127.0.0.1:8787", "`address` to listen on; port 0 takes a free one")
+	flags.StringVar(&s.token, "token", "", "bearer `token` that requests must carry (default: made up)")
+	flags.StringVar(&s.seedFile, "seed-file", "", "JSON `file` with heads, visuals, registrations and tools to start with (default: one head to try)")
+	flags.Func("seed", "`number` that makes every id, key and token the same on every run", s.setIDs)
+	flags.Func("responses", "`style` of the answers that the contract leaves open: empty, record or bool (default empty)", s.setResponses)
+	flags.Func("retry", "`waits` before an event is delivered again, such as 1s,2s,4s; none for no repetition (default 1s,2s,4s)", s.setRetries)
+	flags.BoolVar(&s.json, "json", false, "print addresses, token and ids as one JSON object")
+	flags.BoolVar(&s.expose, "expose-to-network", false, "allow an address that other machines reach: whoever has the token can then\n"+
+		"make this machine send requests, to its own loopback addresses too")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(stdout)
+		fmt.Fprintln(stdout, "Usage of heads-emulator:")
+		flags.PrintDefaults()
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w; -h lists the flags", err)
+	case flags.NArg() > 0:
+		return nil, errors.New("there are arguments without a flag; -h lists the flags")
+	}
+	return s, s.checkToken()
+}
+
+func (s *settings) checkToken() error {
+	for _, c := range []byte(s.token) {
+		if c <= ' ' || c > '~' {
+			return errors.New("-token must be visible ASCII characters without a space")
+		}
+	}
+	if s.expose && s.token == "" && s.ids != nil {
+		return errors.New("-seed makes a token that anybody can work out; give -token too, or leave out -expose-to-network")
+	}
+	return nil
+}
+
+func (s *settings) setIDs(text string) error {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return errors.New("not a whole number from 0 on")
+	}
+	s.ids = &n
+	return nil
+}
+
+func (s *settings) setResponses(text string) error {
+	styles := map[string]headstest.Responses{
+		"empty": headstest.ResponsesEmpty, "record": headstest.ResponsesRecord, "bool": headstest.ResponsesBool,
+	}
+	style, ok := styles[text]
+	if !ok {
+		return errors.New("must be empty, record or bool")
+	}
+	s.responses = style
+	return nil
+}
+
+func (s *settings) setRetries(text string) error {
+	s.retries = nil
+	if text == "none" {
+		return nil
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		wait, err := time.ParseDuration(strings.TrimSpace(item))
+		if err != nil || wait < 0 {
+			return errors.New("must be durations such as 500ms,1s, or none")
+		}
+		s.retries = append(s.retries, wait)
+	}
+	return nil
+}
+
+// options are the emulator's own.
+func (s *settings) options() []headstest.Option {
+	opts := []headstest.Option{
+		headstest.WithLoopbackHTTP(),
+		headstest.WithToken(s.token),
+		headstest.WithResponses(s.responses),
+		headstest.WithRetrySchedule(s.retries...),
+	}
+	if s.ids != nil {
+		opts = append(opts, headstest.WithSeed(*s.ids))
+	}
+	return opts
+}
+
+// seed reads the seed file, or the one that comes with the program.
+func (s *settings) seed() (*seed, error) {
+	if s.seedFile == "" {
+		return parseSeed(demo)
+	}
+	text, err := os.ReadFile(s.seedFile)
+	if err != nil {
+		return nil, fmt.Errorf("-seed-file: %w", err)
+	}
+	parsed, err := parseSeed(text)
+	if err != nil {
+		return nil, fmt.Errorf("-seed-file %s: %w", s.seedFile, err)
+	}
+	return parsed, nil
+}

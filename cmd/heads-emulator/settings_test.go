@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFlagsAreRefused(t *testing.T) {
+	rows := []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"unknown flag", []string{"-port", "1"}, "-port"},
+		{"argument without a flag", []string{"canary"}, "without a flag"},
+		{"token with a space", []string{"-token", "a canary"}, "without a space"},
+		{"token with a line break", []string{"-token", "canary\n"}, "visible ASCII"},
+		{"token beyond ASCII", []string{"-token", "canary\u00e9"}, "visible ASCII"},
+		{"token without a value", []string{"-token"}, "-token"},
+		{"seed that is no number", []string{"-seed", "one"}, "-seed"},
+		{"seed below zero", []string{"-seed", "-1"}, "-seed"},
+		{"seed with more behind", []string{"-seed", "1 2"}, "-seed"},
+		{"unknown style", []string{"-responses", "full"}, "empty, record or bool"},
+		{"wait without unit", []string{"-retry", "1,2"}, "-retry"},
+		{"wait below zero", []string{"-retry", "1s,-2s"}, "-retry"},
+		{"no wait", []string{"-retry", ""}, "-retry"},
+		{"address without port", []string{"-addr", "127.0.0.1"}, "-addr"},
+		{"seed file that is not there", []string{"-seed-file", filepath.Join(t.TempDir(), "none")}, "-seed-file"},
+		{"token that can be worked out, for the network", []string{"-seed", "1", "-addr", "0.0.0.0:0", "-expose-to-network"}, "-token"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			var out, log bytes.Buffer
+			err := startAndStop(t, &out, &log, row.args...)
+			require.ErrorContains(t, err, row.says)
+			assert.NotContains(t, err.Error()+log.String(), "canary", "what may be a token is not shown")
+			assert.Empty(t, out.String())
+		})
+	}
+}
+
+func TestRetryFlagSetsTheWaits(t *testing.T) {
+	rows := map[string][]time.Duration{
+		"":              {time.Second, 2 * time.Second, 4 * time.Second},
+		"none":          nil,
+		"0s":            {0},
+		"500ms, 1m,2h ": {500 * time.Millisecond, time.Minute, 2 * time.Hour},
+	}
+	for given, want := range rows {
+		t.Run(given, func(t *testing.T) {
+			args := []string{"-retry", given}
+			if given == "" {
+				args = nil
+			}
+			s, err := parse(args, io.Discard)
+			require.NoError(t, err)
+			assert.Equal(t, want, s.retries)
+		})
+	}
+}
+
+func TestResponsesFlagSetsTheStyle(t *testing.T) {
+	for style, want := range map[string]string{"empty": "^$", "bool": "^true$", "record": `"name":"Bea"`} {
+		t.Run(style, func(t *testing.T) {
+			p := start(t, "-responses", style)
+			ans := p.api("PUT", "/head/update", `{"id":"`+p.Heads[0]+`","name":"Bea"}`)
+			ans.ok(t, nil)
+			assert.Regexp(t, want, ans.body)
+		})
+	}
+}
+
+func TestTokenFlagIsTheOneToken(t *testing.T) {
+	p := start(t, "-token", "given")
+	p.api("GET", "/head/"+p.Heads[0], "").ok(t, nil)
+	p.Token = "other"
+	p.api("GET", "/head/"+p.Heads[0], "").refused(t, 401, "Bearer")
+}

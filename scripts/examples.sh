@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Runs the example programs against the emulator command, each as a process of
+# its own, over TCP: quickstart, convert, webhooks, tools.
+#
+# Needs Go and curl.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export NO_PROXY='*' no_proxy='*'
+
+dir=$(mktemp -d)
+pids=''
+finish() {
+	for pid in $pids; do
+		kill "$pid" 2>/dev/null || true
+	done
+	rm -rf "$dir"
+}
+trap finish EXIT
+
+fail() {
+	printf 'FAILED: %s\n' "$*" >&2
+	exit 1
+}
+
+# wait_for FILE TEXT waits until a program has printed a text.
+wait_for() {
+	for _ in $(seq 300); do
+		grep -qF -- "$2" "$1" && return
+		sleep 0.1
+	done
+	fail "$1 does not hold \"$2\": $(cat "$1")"
+}
+
+# post PATH BODY calls the control API of the emulator.
+post() { curl -sS --fail-with-body -H 'Content-Type: application/json' --data-binary "$2" "$HEADS_BASE_URL/_emulator/$1"; }
+
+text() { sed -n 's/.*"'"$1"'":"\([^"]*\)".*/\1/p'; }
+
+go build -o "$dir/" ./cmd/heads-emulator ./examples/...
+
+: >"$dir/announced"
+"$dir/heads-emulator" -addr 127.0.0.1:0 -json >"$dir/announced" 2>"$dir/log" &
+pids=$!
+wait_for "$dir/announced" baseURL
+HEADS_BASE_URL=$(text baseURL <"$dir/announced")
+HEADS_TOKEN=$(text token <"$dir/announced")
+head=$(sed 's/.*"heads":\["\([^"]*\)".*/\1/' "$dir/announced")
+export HEADS_BASE_URL HEADS_TOKEN
+
+echo '== quickstart'
+"$dir/quickstart" -head "$head" >"$dir/out"
+wait_for "$dir/out" 'again with -write'
+
+echo '== webhooks'
+: >"$dir/webhooks.out"
+"$dir/webhooks" -head "$head" >"$dir/webhooks.out" &
+webhooks=$!
+pids="$pids $webhooks"
+wait_for "$dir/webhooks.out" 'until interrupted'
+session=$(post sessions '{"headId":"'"$head"'"}' | text id)
+post "sessions/$session/message" '{"text":"Hello"}' >/dev/null
+post "sessions/$session/timeout" '{}' >/dev/null
+for event in start_conversation timeout_conversation end_conversation; do
+	wait_for "$dir/webhooks.out" "$session: $event"
+done
+kill -INT "$webhooks"
+wait "$webhooks" || fail "webhooks ended with status $?"
+wait_for "$dir/webhooks.out" 'no delivery was cut off'
+
+echo '== tools'
+: >"$dir/tools.out"
+"$dir/tools" -head "$head" >"$dir/tools.out" &
+tools=$!
+pids="$pids $tools"
+wait_for "$dir/tools.out" 'until interrupted'
+post tool-calls '{"headId":"'"$head"'","tool":"get_weather","arguments":{"city":"Lisbon"}}' >"$dir/out"
+wait_for "$dir/out" 'Sunny in Lisbon'
+kill -INT "$tools"
+wait "$tools" || fail "tools ended with status $?"
+
+echo '== convert'
+"$dir/convert" -head "$head" -provider elevenlabs -voice pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 >"$dir/out"
+wait_for "$dir/out" 'Embedded integrations must use the new address'
+
+echo 'all examples passed'
