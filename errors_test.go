@@ -160,7 +160,8 @@ func TestSeveralFaultsComeBackJoined(t *testing.T) {
 	for _, field := range []string{"head id", "webhookUrl", "events"} {
 		assert.ErrorContains(t, err, "heads: Webhooks.Create: "+field+": ")
 	}
-	_, err = client.Heads.Get(t.Context(), "")
+	_, err = client.Webhooks.Create(t.Context(), WebhookSpec{HeadID: testHead, URL: "http://hooks.example.com", Events: []EventType{EventStartConversation}})
+	require.ErrorIs(t, err, ErrInvalid)
 	_, joined := err.(interface{ Unwrap() []error })
 	assert.False(t, joined, "one fault comes alone")
 }

@@ -3,6 +3,7 @@ package heads
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -233,4 +234,12 @@ func TestModifyWorksBesideReadOnlyFieldsOfAnotherType(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, `{"id":"`+guideID+`","greetings":"Hi"}`, service.bodyOf(t, "PUT /head/update"))
+}
+
+func TestPrintedHeadsAndUpdatesCanBeToldApart(t *testing.T) {
+	head := Head{ID: guideID, Name: "Guide", Organisation: &Organisation{ID: "o", Name: "Museum"}}
+	assert.Equal(t, `heads.Head{`+guideID+` "Guide"}`, fmt.Sprint(head))
+	assert.Equal(t, `heads.Organisation{o "Museum"}`, fmt.Sprintf("%+v", head.Organisation))
+	assert.Equal(t, `heads.HeadUpdate{`+guideID+`: greetings phrases}`, fmt.Sprint(NewHeadUpdate(guideID).Greetings("x").Phrases("y")))
+	assert.Equal(t, `heads.HeadVisual{v default}`, fmt.Sprint(HeadVisual{ID: "v", Mode: VisualModeDefault}))
 }

@@ -269,6 +269,30 @@ func TestPostAfterATimeout(t *testing.T) {
 	}
 }
 
+// What the attempt before has written says nothing of this one.
+func TestPostIsRepeatedWhenOnlyTheLastConnectionFailed(t *testing.T) {
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if requests++; requests == 1 {
+			w.Header().Set("Connection", "close")
+			w.WriteHeader(429)
+			return
+		}
+		fmt.Fprint(w, `{"sharedKey":"k"}`)
+	}))
+	t.Cleanup(server.Close)
+	transport, dials := newTransport(t), 0
+	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dials++; dials == 2 {
+			return nil, errors.New("no route")
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	require.NoError(t, postHook(t.Context(), newTestClient(t, server.URL+prefix, transport)))
+	assert.Equal(t, 3, dials)
+	assert.Equal(t, 2, requests)
+}
+
 func TestRetriesAreCountedByThePolicy(t *testing.T) {
 	for retries := range 7 {
 		for name, step := range map[string]step{"status": answer(500, "the body"), "error": fail(io.EOF)} {

@@ -62,7 +62,7 @@ var layouts = map[bool]map[bool]string{
 // can fit, since a failed time.Parse is dear.
 func parseTime(s string) (time.Time, bool) {
 	const dateLen = len("2006-01-02")
-	if len(s) <= dateLen+1 {
+	if len(s) <= dateLen+1 || s[dateLen+1] == ' ' { // which time.Parse would pass over
 		return time.Time{}, false
 	}
 	layout := layouts[s[dateLen] == ' '][strings.ContainsAny(s[dateLen+1:], "Zz+-")]
