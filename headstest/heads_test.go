@@ -302,14 +302,14 @@ func TestChangesMoveUpdatedAt(t *testing.T) {
 		}
 		for _, row := range rows {
 			before := stamp(row.read)
-			time.Sleep(time.Second) // of the bubble's clock
+			<-time.After(time.Second) // of the bubble's clock
 			status, body, err := inMemory(t.Context(), e, row.method, row.path, row.body)
 			require.NoError(t, err)
 			require.Equal(t, 200, status, body)
 			assert.Equal(t, row.moves, stamp(row.read) != before, "%s %s %s", row.method, row.path, row.body)
 		}
 		before := stamp("/head/" + id)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.NoError(t, e.EnableSplitter(id))
 		assert.NotEqual(t, before, stamp("/head/"+id))
 	})

@@ -105,7 +105,7 @@ func play(t *testing.T, rc *receiver, opts []headstest.Option, f func(s *scene))
 
 // settle lets every delivery come to its end.
 func (s *scene) settle() {
-	time.Sleep(time.Hour) // of the bubble's clock
+	<-time.After(time.Hour) // of the bubble's clock
 	synctest.Wait()
 }
 

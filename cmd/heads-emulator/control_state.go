@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/headsapi/heads-go/headstest"
 )
@@ -108,6 +109,7 @@ func viewRegistration(record json.RawMessage) registrationView {
 	for _, e := range w.events() {
 		view.Events = append(view.Events, string(e))
 	}
+	slices.Sort(view.Events)
 	return view
 }
 
