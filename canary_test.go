@@ -410,7 +410,7 @@ func refusals(t testing.TB) map[string]error {
 		"placeholder beside a key":     update(NewHeadUpdate(testHead).PublicURL("https://chat.example.com/a/b?x=" + canaryAddress + "&api_key=<PUBLIC_API_KEY>")),
 		"key of the wrong type":        update(NewHeadUpdate(testHead).Set("voiceflowApiKey", []string{canaryVoiceflow})),
 		"read-only key":                update(NewHeadUpdate(testHead).Set("organisation", map[string]string{"apiKey": canaryOrg})),
-		"not JSON":                     update(NewHeadUpdate(testHead).Set("x", map[any]any{canaryBody: canaryBody})),
+		"not JSON":                     update(NewHeadUpdate(testHead).Set("x", map[string]any{canaryBody: func() {}})),
 		"address as a head id":         badHeadID,
 		"document with a wrong type":   badDocument,
 		"settings that are no JSON":    badExtra,
