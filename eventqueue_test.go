@@ -61,6 +61,29 @@ func TestQueueAnswersFirstAndWorksLater(t *testing.T) {
 	})
 }
 
+func TestQueuedDeliveryTellsItsTimesApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen deliveryObserver
+		slowKeys := keyFunc(func(context.Context, KeyHint) ([]string, error) {
+			<-time.After(time.Second)
+			return []string{testKeyA}, nil
+		})
+		h, err := NewEventHandler(slowKeys, func(context.Context, *Event) error {
+			<-time.After(time.Minute)
+			return nil
+		}, WithQueue(1, 10), WithDeliveryObserver(seen.observe))
+		require.NoError(t, err)
+		assert.Equal(t, 200, postNthEvent(h, "s1", 1))
+		assert.Equal(t, 200, postNthEvent(h, "s1", 2))
+		require.NoError(t, h.Shutdown(t.Context()))
+
+		require.Len(t, seen.infos, 2)
+		assert.Equal(t, time.Second, seen.infos[1].Duration, "until the answer")
+		assert.Equal(t, 59*time.Second, seen.infos[1].QueueDuration, "until the first, which began a second earlier, has ended")
+		assert.Equal(t, time.Minute, seen.infos[1].HandleDuration)
+	})
+}
+
 func TestQueueRunsAnEventAtMostOnce(t *testing.T) {
 	for name, first := range map[string]func() error{
 		"error": func() error { return errors.New("failed") },

@@ -10,15 +10,10 @@ import (
 )
 
 // What the service or somebody in between can answer must not cause a panic,
-// and must not break what the library promises of the result.
+// and must not break what the library promises of the result. Seeds stand in
+// testdata/fuzz.
 
 func FuzzErrorBody(f *testing.F) {
-	for _, seed := range []string{
-		``, `true`, `not found`, `<html>`, `{"message":"no such head"}`, `{"message":["a","b"],"statusCode":400}`,
-		`{"error":{"message":"m","code":7}}`, `{"error":"Bad Request","detail":[{"msg":"m"}]}`, `{"title":"t"}`, `{"message":"secret-token"}`, "\xff\x00",
-	} {
-		f.Add([]byte(seed))
-	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		client := fuzzClient(t, http.StatusBadRequest, body)
 		_, err := client.Heads.Get(t.Context(), testHead)
@@ -26,7 +21,7 @@ func FuzzErrorBody(f *testing.F) {
 		if !ok || e.StatusCode != http.StatusBadRequest {
 			t.Fatalf("%T %v", err, err)
 		}
-		if strings.Contains(e.Message, "secret-token") || strings.ContainsAny(e.Message, "\r\n") || utf8.RuneCountInString(e.Message) > maxMessage {
+		if strings.Contains(err.Error(), "secret-token") || strings.ContainsAny(e.Message, "\r\n") || utf8.RuneCountInString(e.Message) > maxMessage {
 			t.Fatalf("message %q", e.Message)
 		}
 	})
@@ -34,13 +29,6 @@ func FuzzErrorBody(f *testing.F) {
 
 // FuzzAnswers reads one document as everything that the service can send.
 func FuzzAnswers(f *testing.F) {
-	for _, seed := range []string{
-		``, `null`, `true`, `[]`, `{}`, `{"id":"v","mode":"default"}`, `[{"id":1,"sharedKey":"k","webhookUrl":"https://a.example"}]`,
-		`{"id":"` + testHead + `","createdAt":5,"organisation":"x","promptConfig":{"id":1},"customWords":{"a":"b"}}`,
-		`{"conversationSettings":{"tools":[{"name":"n","parameters":[{"name":"p"}]}],"x":1e3}}`, `{"sharedKey":"k","id":"x"}`,
-	} {
-		f.Add([]byte(seed))
-	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		client := fuzzClient(t, http.StatusOK, body)
 		head, err := client.Heads.Get(t.Context(), testHead)
@@ -68,9 +56,6 @@ func FuzzAnswers(f *testing.F) {
 }
 
 func FuzzSettings(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"tools":[]}`, `{"tools":[{"name":"n","x":1.0}],"y" : "\u0061"}`, `{"tools":null}`, `{"a":1,"tools":[{"parameters":[{"type":"string","z":[]}]}]}`} {
-		f.Add([]byte(seed), "key")
-	}
 	f.Fuzz(func(t *testing.T, document []byte, key string) {
 		var cs ConversationSettings
 		if json.Unmarshal(document, &cs) != nil {
@@ -97,9 +82,6 @@ func FuzzSettings(f *testing.F) {
 }
 
 func FuzzRetryAfter(f *testing.F) {
-	for _, seed := range []string{"", "0", "3600", "99999999999999999999", "-1", "1.5", "Fri, 20 Nov 2026 23:48:00 GMT", " 7 "} {
-		f.Add(seed)
-	}
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, value string) {
 		if wait, ok := parseRetryAfter(value, now); wait < 0 || !ok && wait != 0 {

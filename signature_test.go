@@ -233,6 +233,18 @@ func TestSignaturesDoNotDisturbEachOther(t *testing.T) {
 	wg.Wait()
 }
 
+func TestSigningLeavesNothingInMemory(t *testing.T) {
+	fresh := func() *mac { return &mac{sha: sha256.New()} }
+	m := fresh()
+	m.setKey(testKeyA)
+	m.round(0x36, []byte("body"))
+	m.forget()
+	assert.Equal(t, fresh().sha.Sum(nil), m.sha.Sum(nil), "the state of the hash stands for the key")
+	assert.Zero(t, m.key)
+	assert.Zero(t, m.block)
+	assert.Zero(t, m.sum)
+}
+
 func TestSignatureErrorsShowNoKey(t *testing.T) {
 	body := []byte("body")
 	for _, err := range []error{

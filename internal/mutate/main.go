@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +38,8 @@ func main() {
 	run := flag.String("run", "", "run only the tests that match")
 	sample := flag.Int("sample", 1, "take every nth mutant")
 	workers := flag.Int("p", 2, "mutants at a time")
-	timeout := flag.Duration("timeout", 2*time.Minute, "limit for the tests of one mutant; one that hangs is killed")
+	slow := flag.Duration("slow", 100*time.Millisecond, "run tests slower than this only on mutants that survive all others")
+	timeout := flag.Duration("timeout", time.Minute, "limit for the tests of one mutant; one that hangs is killed")
 	want := flag.Float64("want", 95, "percentage that must be killed")
 	verbose := flag.Bool("v", false, "show every mutant")
 	flag.Parse()
@@ -55,7 +57,12 @@ func main() {
 	for i := 0; i < len(mutants); i += max(*sample, 1) {
 		picked = append(picked, mutants[i])
 	}
-	c := campaign{run: *run, timeout: *timeout, verbose: *verbose}
+	slowTests, err := testsSlowerThan(*slow, *run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	c := campaign{run: *run, slow: slowTests, timeout: *timeout, verbose: *verbose}
 	c.all(picked, *workers)
 	score := c.report()
 	if score < *want {
@@ -177,6 +184,7 @@ func removals(list []ast.Stmt) []edit {
 // campaign runs the tests over mutants.
 type campaign struct {
 	run     string
+	slow    string // matches the tests that are run last
 	timeout time.Duration
 	verbose bool
 
@@ -236,21 +244,47 @@ func (c *campaign) test(m mutant) (verdict string, err error) {
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
-	defer cancel()
-	if exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").Run() != nil {
+	if exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").Run() != nil {
 		return "does not compile", nil
 	}
-	err = exec.CommandContext(ctx, binary, "-test.failfast", "-test.run", c.run).Run()
-	var failed *exec.ExitError
-	switch {
-	case err == nil:
-		return "survived", nil
-	case errors.As(err, &failed):
-		return "killed", nil
-	default:
-		return "", err
+	killed, err := c.fails(binary, "-test.run", c.run, "-test.skip", c.slow)
+	if err == nil && !killed {
+		killed, err = c.fails(binary, "-test.run", c.slow)
 	}
+	if killed {
+		return "killed", err
+	}
+	return "survived", err
+}
+
+// fails runs tests; those that hang count as failed.
+func (c *campaign) fails(binary string, args ...string) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	err := exec.CommandContext(ctx, binary, append(args, "-test.failfast")...).Run()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return true, nil
+	}
+	return false, err
+}
+
+var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)$`)
+
+// testsSlowerThan runs the tests as they are, and returns a pattern that matches
+// those that took longer.
+func testsSlowerThan(limit time.Duration, run string) (pattern string, err error) {
+	out, err := exec.Command("go", "test", "-count=1", "-v", "-run", run, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("the tests fail before anything is broken: %w\n%s", err, out)
+	}
+	names := []string{"no test is slow"}
+	for _, m := range passed.FindAllStringSubmatch(string(out), -1) {
+		if seconds, err := strconv.ParseFloat(m[2], 64); err == nil && seconds > limit.Seconds() {
+			names = append(names, m[1])
+		}
+	}
+	return "^(" + strings.Join(names, "|") + ")$", nil
 }
 
 // writeOverlay tells the go command to read the mutant in place of the file.

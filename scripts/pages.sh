@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Runs the shell lines of the pages as they stand, each once: of README.md, of
+# CONTRIBUTING.md and of docs. (Those of docs/emulator.md need a receiver and are
+# run by conformance.sh.) Each line is a command of its own.
+#
+# Needs Go and curl.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export NO_PROXY='*' no_proxy='*'
+
+dir=$(mktemp -d)
+server=''
+finish() {
+	[ -z "$server" ] || kill -- "-$server" 2>/dev/null || true
+	rm -rf "$dir"
+}
+trap finish EXIT
+
+fail() {
+	printf 'FAILED: %s\n' "$*" >&2
+	exit 1
+}
+
+# shell_lines FILE... prints the lines of the sh blocks, and of console blocks
+# what follows the prompt.
+shell_lines() {
+	awk '
+		/^```sh$/ { sh = 1; next }
+		/^```console$/ { console = 1; next }
+		/^```/ { sh = console = 0; next }
+		sh && NF { print }
+		console && sub(/^\$ /, "") { print }
+	' "$@" | awk '!seen[$0]++'
+}
+
+# fetch runs a go get in a new module that finds this one here; what this one
+# requires has been downloaded with it.
+fetch() {
+	local here=$PWD
+	go mod download
+	mkdir "$dir/new"
+	(
+		cd "$dir/new"
+		go mod init example.com/new
+		go mod edit -replace "$module=$here"
+		GOPROXY=off bash -euc "$1"
+		printf 'package main\n\nimport (\n\t_ "%s"\n\t_ "%s/headstest"\n)\n\nfunc main() {}\n' "$module" "$module" >main.go
+		GOPROXY=off go run .
+	)
+}
+
+# serve runs a server on a free port until it has answered, and ends it as
+# Ctrl-C does.
+serve() {
+	set -m # a process group of its own, as in a terminal
+	bash -euc "exec $1 -addr 127.0.0.1:0" >"$dir/served" 2>"$dir/log" &
+	server=$!
+	set +m
+	local address=''
+	for _ in $(seq 600); do
+		address=$(sed -n "s/^export HEADS_BASE_URL='\(.*\)'$/\1/p" "$dir/served")
+		[ -z "$address" ] || break
+		kill -0 "$server" 2>/dev/null || fail "$1: $(cat "$dir/log")"
+		sleep 0.1
+	done
+	[ -n "$address" ] || fail "$1 does not say where it listens"
+	curl -fsS "$address/_emulator/health"
+	kill -INT -- "-$server"
+	wait "$server" || true # go run tells of the interrupt
+	server=''
+}
+
+module=$(go list -m)
+pages=(README.md CONTRIBUTING.md)
+for page in docs/*.md; do
+	[ "$page" = docs/emulator.md ] || pages+=("$page")
+done
+
+lines=0
+while read -r line <&3; do
+	lines=$((lines + 1))
+	printf '\n$ %s\n' "$line"
+	case $line in
+	'go get '*) fetch "$line" ;;
+	*/cmd/heads-emulator) serve "$line" ;;
+	*) bash -euc "$line" </dev/null ;;
+	esac
+done 3< <(shell_lines "${pages[@]}")
+[ "$lines" -ge 8 ] || fail "only $lines shell lines were found"
+printf '\nall %d shell lines of the pages hold\n' "$lines"
