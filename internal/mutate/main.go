@@ -25,6 +25,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,7 +63,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	c := campaign{run: *run, slow: slowTests, timeout: *timeout, verbose: *verbose}
+	inside, outside, err := testFiles()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	c := campaign{run: *run, slow: slowTests, inside: inside, outside: outside, timeout: *timeout, verbose: *verbose}
 	c.all(picked, *workers)
 	score := c.report()
 	if score < *want {
@@ -184,7 +190,9 @@ func removals(list []ast.Stmt) []edit {
 // campaign runs the tests over mutants.
 type campaign struct {
 	run     string
-	slow    string // matches the tests that are run last
+	slow    string   // matches the tests that are run last
+	inside  []string // test files of the package itself
+	outside []string // test files of the package beside it
 	timeout time.Duration
 	verbose bool
 
@@ -232,29 +240,40 @@ func (c *campaign) try(m mutant) {
 	}
 }
 
-// test builds the package with the mutant laid over it, and runs its tests.
+// test builds the package with the mutant laid over it, and runs its tests:
+// those of the package that holds the file's own test first, since building is
+// what takes the time.
 func (c *campaign) test(m mutant) (verdict string, err error) {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "mutant.test")
-	overlay, err := writeOverlay(dir, m)
-	if err != nil {
-		return "", err
+	without := [2][]string{c.outside, c.inside}
+	if slices.Contains(c.outside, strings.TrimSuffix(m.file, ".go")+"_test.go") {
+		without[0], without[1] = without[1], without[0]
 	}
-	if exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").Run() != nil {
-		return "does not compile", nil
+	var binaries []string
+	for i, left := range without {
+		overlay, err := writeOverlay(dir, m, left)
+		if err != nil {
+			return "", err
+		}
+		binary := filepath.Join(dir, fmt.Sprintf("mutant%d.test", i))
+		if exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").Run() != nil {
+			return "does not compile", nil
+		}
+		if killed, err := c.fails(binary, "-test.run", c.run, "-test.skip", c.slow); killed || err != nil {
+			return "killed", err
+		}
+		binaries = append(binaries, binary)
 	}
-	killed, err := c.fails(binary, "-test.run", c.run, "-test.skip", c.slow)
-	if err == nil && !killed {
-		killed, err = c.fails(binary, "-test.run", c.slow)
+	for _, binary := range binaries {
+		if killed, err := c.fails(binary, "-test.run", c.slow); killed || err != nil {
+			return "killed", err
+		}
 	}
-	if killed {
-		return "killed", err
-	}
-	return "survived", err
+	return "survived", nil
 }
 
 // fails runs tests; those that hang count as failed.
@@ -287,17 +306,29 @@ func testsSlowerThan(limit time.Duration, run string) (pattern string, err error
 	return "^(" + strings.Join(names, "|") + ")$", nil
 }
 
-// writeOverlay tells the go command to read the mutant in place of the file.
-func writeOverlay(dir string, m mutant) (string, error) {
-	original, err := filepath.Abs(m.file)
+// testFiles are the test files of the package and of the one beside it.
+func testFiles() (inside, outside []string, err error) {
+	out, err := exec.Command("go", "list", "-f", `{{join .TestGoFiles " "}}|{{join .XTestGoFiles " "}}`, ".").Output()
 	if err != nil {
-		return "", err
+		return nil, nil, fmt.Errorf("go list: %w", err)
 	}
+	in, beside, _ := strings.Cut(string(out), "|")
+	return strings.Fields(in), strings.Fields(beside), nil
+}
+
+// writeOverlay tells the go command to read the mutant in place of the file,
+// and to see nothing of some other files.
+func writeOverlay(dir string, m mutant, without []string) (string, error) {
 	replaced := filepath.Join(dir, "mutant.go")
 	if err := os.WriteFile(replaced, m.source, 0o600); err != nil {
 		return "", err
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: replaced}})
+	replace := map[string]string{}
+	for _, name := range without {
+		replace[name] = ""
+	}
+	replace[m.file] = replaced
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
