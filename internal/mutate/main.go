@@ -276,11 +276,15 @@ func (c *campaign) test(m mutant) (verdict string, err error) {
 	return "survived", nil
 }
 
-// fails runs tests; those that hang count as failed.
+// limited runs a program that may take 4 GiB of memory at most.
+const limited = `ulimit -v 4194304; exec "$@"`
+
+// fails runs tests; those that hang, or eat up the memory, count as failed.
 func (c *campaign) fails(binary string, args ...string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
-	err := exec.CommandContext(ctx, binary, append(args, "-test.failfast")...).Run()
+	command := append([]string{"-c", limited, "sh", binary, "-test.failfast"}, args...)
+	err := exec.CommandContext(ctx, "sh", command...).Run()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
 		return true, nil
