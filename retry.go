@@ -166,10 +166,7 @@ func (p RetryPolicy) backoff(retry int) time.Duration {
 	if p.MinWait <= p.MaxWait>>retry {
 		limit = p.MinWait << retry
 	}
-	if limit <= 0 {
-		return 0
-	}
-	return time.Duration(rand.Int64N(int64(limit)) + 1)
+	return rand.N(max(limit, 1)) // it panics on 0
 }
 
 // retryAfter is the wait that the last answer asks for.

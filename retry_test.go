@@ -432,6 +432,8 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		"over the cap":  {"61", final, 61 * time.Second},
 		"an hour":       {"3600", final, time.Hour},
 		"for ever":      {"99999999999999999999", final, math.MaxInt64},
+		"longest":       {"9223372036", final, 9223372036 * time.Second},
+		"spaces":        {" 5\t", 5 * time.Second, 5 * time.Second},
 		"no Duration":   {"9223372037", final, math.MaxInt64},
 		"date":          {date(30 * time.Second), 30 * time.Second, 30 * time.Second},
 		"date over cap": {date(2 * time.Hour), final, 2 * time.Hour},
