@@ -232,6 +232,39 @@ func TestQueuedFunctionHasTheTimeoutThatWasGiven(t *testing.T) {
 	})
 }
 
+func TestContextOfAQueuedEventEndsWithItsFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var given context.Context
+		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
+			given = ctx
+			return nil
+		}, WithQueue(1, 10))
+		require.Equal(t, 200, postEvent(h, "1"))
+		synctest.Wait()
+		assert.ErrorIs(t, given.Err(), context.Canceled)
+		require.NoError(t, h.Shutdown(t.Context()))
+	})
+}
+
+func TestShutdownGivesUpWithoutAQueueToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := newTestHandler(t, func(context.Context, *Event) error {
+			<-release
+			return nil
+		})
+		answered := make(chan int)
+		go func() { answered <- postEvent(h, "1") }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.ErrorIs(t, h.Shutdown(ctx), context.Canceled)
+		close(release)
+		assert.Equal(t, 200, <-answered)
+		require.NoError(t, h.Shutdown(t.Context()))
+	})
+}
+
 func TestShutdownLetsNothingIn(t *testing.T) {
 	for name, opts := range map[string][]EventHandlerOption{"without queue": nil, "with queue": {WithQueue(1, 10)}} {
 		t.Run(name, func(t *testing.T) {

@@ -188,6 +188,29 @@ func TestPlanTellsWhatItFound(t *testing.T) {
 	}, plan.Steps)
 }
 
+func TestPlanTellsWhatStays(t *testing.T) {
+	w := newWire(t, streamingHead())
+	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+	require.NoError(t, err)
+	assert.Equal(t, []heads.ConversionStep{
+		{Name: heads.StepCheck, Detail: "the head streams already"},
+		{Name: heads.StepVoice, Skipped: true, Detail: "stays pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)"},
+		{Name: heads.StepEnable, Skipped: true, Detail: "nothing to do"},
+		{Name: heads.StepAddress, Skipped: true, Detail: "stays " + plan.Before.String()},
+	}, plan.Steps)
+}
+
+func TestPrintedConversionsCanBeToldApart(t *testing.T) {
+	before, err := heads.ParseAccessURL(legacyURL)
+	require.NoError(t, err)
+	after, err := before.WithBase("https://stream.example.test")
+	require.NoError(t, err)
+	plan := heads.ConversionPlan{HeadID: convertID, Blockers: []error{heads.ErrVisualMode}}
+	assert.Equal(t, "heads.ConversionPlan{"+convertID+", steps: 0, blockers: 1, already streaming: false}", fmt.Sprint(plan))
+	conversion := heads.Conversion{HeadID: convertID, Before: before, After: after}
+	assert.Equal(t, "heads.Conversion{"+convertID+", before: "+before.String()+", after: "+after.String()+"}", fmt.Sprint(conversion))
+}
+
 func TestOnStepIsToldOnlyWhatWasDone(t *testing.T) {
 	tests := []struct {
 		request string
