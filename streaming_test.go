@@ -535,7 +535,11 @@ func TestConvertToLegacy(t *testing.T) {
 		w := newWire(t, streamingHead())
 		conversion, err := w.client(t).Heads.ConvertToLegacy(t.Context(), convertID)
 		require.NoError(t, err)
-		assert.Equal(t, stepNames("check disable address"), namesOf(conversion.Steps))
+		assert.Equal(t, []heads.ConversionStep{
+			{Name: heads.StepCheck, Detail: "the head streams, and its visual allows the way back"},
+			{Name: heads.StepDisable, Detail: "switched to legacy mode"},
+			{Name: heads.StepAddress, Detail: "now " + conversion.After.String()},
+		}, conversion.Steps)
 		assert.Equal(t, streamURL, conversion.Before.Reveal())
 		assert.Equal(t, legacyURL, conversion.After.Reveal())
 		assert.Equal(t, state{false, newVoice}, w.state(t), "the voice stays")
