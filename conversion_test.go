@@ -532,6 +532,19 @@ func TestRollbackIsSettledByReading(t *testing.T) {
 	}
 }
 
+func TestRefusedRollbackIsNotReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice))
+		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
+		w.faults[putBack] = spoiling{before("", status(403)), -1}
+		err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
+		var failure *heads.ConversionError
+		require.ErrorAs(t, err, &failure)
+		assert.ErrorIs(t, failure.RollbackErr, heads.ErrForbidden)
+		assert.Equal(t, putBack, w.sent[len(w.sent)-1])
+	})
+}
+
 func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
 	tests := []struct {
 		name    string
