@@ -34,13 +34,14 @@ shell_lines() {
 }
 
 # fetch runs a go get in a new module that finds this one here; what this one
-# requires has been downloaded with it.
+# requires has been downloaded with it, and is known by the sums of its go.sum.
 fetch() {
 	local here=$PWD
 	go mod download
 	mkdir "$dir/new"
 	(
 		cd "$dir/new"
+		cp "$here/go.sum" .
 		go mod init example.com/new
 		go mod edit -replace "$module=$here"
 		GOPROXY=off bash -euc "$1"
