@@ -23,9 +23,12 @@ type AccessURL struct {
 // the streaming form on any host. An address in which a part is missing gives
 // an InvalidError, which does not show the key.
 func ParseAccessURL(raw string) (AccessURL, error) {
-	const operation, field = "ParseAccessURL", "access address"
+	return parseAccessURL("ParseAccessURL", "access address", raw)
+}
+
+func parseAccessURL(operation, field, raw string) (AccessURL, error) {
 	if raw == "" {
-		return AccessURL{}, invalid(operation, field, "is empty")
+		return AccessURL{}, invalid(operation, field, "is empty; want the publicUrl of a head as Heads.Get reads it")
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
@@ -95,12 +98,17 @@ func (c *Client) AccessURL(h *Head) (AccessURL, error) {
 	if h == nil {
 		return AccessURL{}, invalid("AccessURL", "head", "is nil")
 	}
-	address, err := ParseAccessURL(h.PublicURL.Reveal())
+	address, err := currentAddress("AccessURL", h)
 	if err != nil {
 		return AccessURL{}, err
 	}
 	address.Base = c.accessBase(h.VideoStreaming, address.Base)
 	return address, nil
+}
+
+// currentAddress is the address of a head as the service gives it.
+func currentAddress(operation string, h *Head) (AccessURL, error) {
+	return parseAccessURL(operation, "publicUrl of head "+quote(h.ID), h.PublicURL.Reveal())
 }
 
 // accessBase is the configured base for a mode, or else the given one.

@@ -107,7 +107,7 @@ func TestLogLines(t *testing.T) {
 		_, err := client.Webhooks.List(t.Context(), testHead)
 		require.NoError(t, err)
 		assert.Equal(t, strings.Join([]string{
-			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=1 status=503 duration=0s request_id=r-1 error="heads: Webhooks.List: GET /head-events: 503 Service Unavailable: busy [request r-1]" retry_in=2s`,
+			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=1 status=503 duration=0s request_id=r-1 error="heads: Webhooks.List: GET /head-events: 503 Service Unavailable: busy (retry after 2s) [request r-1]" retry_in=2s`,
 			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=2 status=0 duration=0s error="lost with [redacted]" retry_in=1ns`,
 			`level=DEBUG msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=3 status=200 duration=0s request_id=r-3`,
 			``,

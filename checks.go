@@ -57,7 +57,7 @@ func isUUID(s string) bool {
 func checkPathID(operation, field, id string) error {
 	switch {
 	case strings.TrimSpace(id) == "":
-		return invalid(operation, field, "is empty")
+		return invalid(operation, field, "is empty; use the id as the service gives it")
 	case id == "." || id == "..":
 		return invalid(operation, field, "%q is a step in a path, not an id", id)
 	}

@@ -21,7 +21,8 @@
 // names field, value and remedy. An answer outside 200 to 299 gives an *Error;
 // errors.Is knows ErrNotFound, ErrRateLimited and the other sentinels. An
 // answer that can't be read gives a DecodeError. Where no answer came, the
-// error unwraps to that of the transport, such as context.DeadlineExceeded.
+// error unwraps to that of the transport, such as context.DeadlineExceeded, and
+// also to the *Error of an earlier attempt, if there was one.
 //
 // # Retries
 //
@@ -43,9 +44,9 @@
 //
 // No log line, error, observer value or printed value shows a token, a shared
 // key, an API key, a query string or a body. Types that hold one print
-// themselves without it, with every verb; Secret.Reveal gives a value. Error
-// has one field of foreign text, Message: one line, at most 200 characters,
-// with the client's token masked.
+// themselves without it, with every verb that go vet lets through;
+// Secret.Reveal gives a value. Error has one field of foreign text, Message:
+// one line, at most 200 characters, with the client's token masked.
 //
 // Redirects are never followed, so a token does not travel to another host.
 // Answers are read up to 8 MiB.

@@ -62,7 +62,7 @@ type Error struct {
 	cause error
 }
 
-// Error tells operation, status and message.
+// Error tells operation, status, message and the wait that was asked for.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "heads: %s: %s %s: %d", e.Operation, e.Method, e.Path, e.StatusCode)
@@ -74,6 +74,9 @@ func (e *Error) Error() string {
 	}
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, " (%d attempts)", e.Attempts)
+	}
+	if e.RetryAfter > 0 {
+		fmt.Fprintf(&b, " (retry after %v)", e.RetryAfter.Round(time.Second))
 	}
 	if e.RequestID != "" {
 		b.WriteString(" [request " + e.RequestID + "]")

@@ -109,7 +109,7 @@ func TestTextOfAnError(t *testing.T) {
 		"heads: Heads.Get: GET /head/x: 404 Not Found":       {StatusCode: 404},
 		"heads: Heads.Get: GET /head/x: 404 Not Found: gone": {StatusCode: 404, Message: "gone", Attempts: 1},
 		"heads: Heads.Get: GET /head/x: 599":                 {StatusCode: 599},
-		"heads: Heads.Get: GET /head/x: 503 Service Unavailable: busy (4 attempts) [request r-1]: context canceled": {
+		"heads: Heads.Get: GET /head/x: 503 Service Unavailable: busy (4 attempts) (retry after 1h0m0s) [request r-1]: context canceled": {
 			StatusCode: 503, Message: "busy", Attempts: 4, RequestID: "r-1", cause: context.Canceled, Code: "E1",
 			Body: []byte("the body"), Header: http.Header{"Set-Cookie": {"a=b"}}, RetryAfter: time.Hour,
 		},

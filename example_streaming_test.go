@@ -16,7 +16,7 @@ func ExampleHeadsService_ConvertToStreaming() {
 	var failed *heads.ConversionError
 	switch {
 	case errors.Is(err, heads.ErrVisualMode):
-		fmt.Println("this head can never stream:", err)
+		fmt.Println("not with the visual of this head:", err)
 	case errors.As(err, &failed):
 		fmt.Println("stopped at", failed.Step, "old voice put back:", failed.RolledBack, err)
 	case err == nil:

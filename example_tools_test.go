@@ -93,11 +93,11 @@ func ExampleToolHandler() {
 
 func ExampleCheckPrompt() {
 	systemPrompt := "You are a weather presenter. Use get_weather when the user asks for the weather."
-	weather := heads.Tool{
+	tools := []heads.Tool{{
 		Name:       "get_weather",
 		Parameters: []heads.ToolParameter{{Name: "city", Type: "string", Description: "City to report on"}},
-	}
-	for _, p := range heads.CheckPrompt(systemPrompt, weather) {
+	}}
+	for _, p := range heads.CheckPrompt(systemPrompt, tools...) {
 		fmt.Println(p.Problem)
 	}
 	// Output: The prompt never names "city", a parameter of the tool "get_weather". Say where its value comes from.

@@ -2,6 +2,7 @@ package heads
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -253,11 +254,11 @@ func (u *HeadUpdate) Validate() error {
 	var faults faultList
 	faults.add(checkHeadID(operation, u.id))
 	if len(u.fields) == 0 {
-		faults.add(invalid(operation, "update", "sets no field; an empty update can change a head in ways that nobody asked for"))
+		faults.add(invalid(operation, "update", "sets no field, and an empty update can change a head in ways that nobody asked for; call a setter"))
 	}
 	for _, f := range u.fields {
 		if fault := f.check(); fault != "" {
-			faults.add(invalid(operation, oneLine(f.name, maxLabel), "%s", fault))
+			faults.add(invalid(operation, cmp.Or(oneLine(f.name, maxLabel), `""`), "%s", fault))
 		}
 	}
 	if provider, voice := u.text("ttsProvider"), u.text("ttsVoice"); provider == "" != (voice == "") ||
@@ -485,7 +486,7 @@ func (f *updateField) check() string {
 		return f.fault
 	}
 	if f.name == "" {
-		return "is a field without a name"
+		return "is no name of a field; give the name that it has in JSON"
 	}
 	if known := findWritable(f.name); known != nil {
 		if fault := known.fault(f.value); fault != "" {

@@ -373,7 +373,8 @@ func TestUpdateRefusesAnEmptyUpdate(t *testing.T) {
 }
 
 func TestUpdateRefusesAFieldWithoutAName(t *testing.T) {
-	assert.Equal(t, []string{""}, invalidFields(t, NewHeadUpdate(guideID).Set("", 1).Validate()))
+	err := NewHeadUpdate(guideID).Set("", 1).Validate()
+	assert.EqualError(t, err, `heads: Heads.Update: "": is no name of a field; give the name that it has in JSON`)
 }
 
 func TestValidateReportsAllFaultsTogether(t *testing.T) {

@@ -15,6 +15,10 @@ import (
 // bounded however many head ids strangers make up, and an id that is not a UUID
 // never reaches the service.
 //
+// The keys of all registrations of a head count, whatever their URL: who
+// receives its events at another URL could sign for this handler too. Where
+// that matters, give the keys with HeadKeys.
+//
 // While the service can't be asked, deliveries are answered 503, so that they
 // come again. NewEventHandler refuses what an option refused.
 func (s *WebhooksService) KeySource(opts ...KeySourceOption) KeySource {

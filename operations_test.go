@@ -6,10 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/textproto"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -230,7 +236,10 @@ func TestOperationsOnTheWire(t *testing.T) {
 			length: "0",
 		},
 	}
+	var named []string
 	for _, tt := range tests {
+		name, _, _ := strings.Cut(tt.name, " ")
+		named = append(named, name)
 		t.Run(tt.name, func(t *testing.T) {
 			server := serveWire(t, http.StatusOK, tt.answer)
 			require.NoError(t, tt.call(t.Context(), server.client(t)))
@@ -253,6 +262,9 @@ func TestOperationsOnTheWire(t *testing.T) {
 			assert.Equal(t, header, sent.header)
 			assert.Empty(t, server.requests, "one call is one request")
 		})
+	}
+	for _, name := range declaredOperations(t) {
+		assert.Contains(t, named, name)
 	}
 }
 
@@ -373,6 +385,18 @@ var headCalls = map[string]func(context.Context, *Client, string) error{
 		_, err := c.Heads.SetVideoStreaming(ctx, id, true)
 		return err
 	},
+	"Heads.PlanStreaming": func(ctx context.Context, c *Client, id string) error {
+		_, err := c.Heads.PlanStreaming(ctx, id, ConvertOptions{})
+		return err
+	},
+	"Heads.ConvertToStreaming": func(ctx context.Context, c *Client, id string) error {
+		_, err := c.Heads.ConvertToStreaming(ctx, id, ConvertOptions{})
+		return err
+	},
+	"Heads.ConvertToLegacy": func(ctx context.Context, c *Client, id string) error {
+		_, err := c.Heads.ConvertToLegacy(ctx, id)
+		return err
+	},
 	"HeadVisuals.ForHead": func(ctx context.Context, c *Client, id string) error {
 		_, err := c.HeadVisuals.ForHead(ctx, id)
 		return err
@@ -417,6 +441,21 @@ var headCalls = map[string]func(context.Context, *Client, string) error{
 		_, err := c.Webhooks.SetDelivery(ctx, id, true)
 		return err
 	},
+	"Webhooks.Ensure": func(ctx context.Context, c *Client, id string) error {
+		_, err := c.Webhooks.Ensure(ctx, WebhookSpec{HeadID: id, URL: "https://hooks.example.com", Events: []EventType{EventEndConversation}})
+		return err
+	},
+}
+
+// A method that is added and not tested is named here.
+func TestEveryMethodThatTakesAHeadIDIsTested(t *testing.T) {
+	api, err := os.ReadFile("api.txt")
+	require.NoError(t, err)
+	methods := regexp.MustCompile(`(?m)^heads: func \(s \*(\w+)Service\) (\w+)\(ctx context\.Context, headID string`).FindAllStringSubmatch(string(api), -1)
+	require.NotEmpty(t, methods)
+	for _, m := range methods {
+		assert.Contains(t, headCalls, m[1]+"."+m[2])
+	}
 }
 
 func TestHeadIDMustBeAUUID(t *testing.T) {
@@ -481,7 +520,7 @@ func TestErrorsOfTheServiceNameTheOperation(t *testing.T) {
 			return err
 		}
 	}
-	require.Len(t, calls, 11)
+	assert.ElementsMatch(t, declaredOperations(t), slices.Collect(maps.Keys(calls)), "every operation is described or undescribed")
 	body, err := json.Marshal(map[string]any{"statusCode": 409, "message": "wrong order"})
 	require.NoError(t, err)
 	for name, call := range calls {
@@ -495,4 +534,22 @@ func TestErrorsOfTheServiceNameTheOperation(t *testing.T) {
 			assert.NotContains(t, refused.Path, basePath)
 		})
 	}
+}
+
+// declaredOperations are the names that the package gives to newOperation.
+func declaredOperations(t *testing.T) []string {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	var names []string
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`newOperation\("([^"]+)"`).FindAllSubmatch(source, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	return names
 }

@@ -87,9 +87,11 @@ type ConversionError struct {
 	voiceSent bool // the head has the new voice, unless it was put back
 }
 
-// What a plan's Blockers and a ConversionError unwrap to.
+// What a plan's Blockers and a ConversionError unwrap to. ErrVisualMode stands
+// for every mode but default, and also for one that can't be known: of a head
+// without a visual, of a visual that is not found or that shows no mode.
 var (
-	ErrVisualMode           = errors.New("heads: the mode of the head visual does not allow streaming")
+	ErrVisualMode           = errors.New("heads: the mode of the head visual is not known to allow streaming")
 	ErrProviderNotStreaming = errors.New("heads: the text-to-speech provider can't stream")
 )
 
@@ -130,7 +132,7 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 		head:             head,
 	}
 	plan.chooseVoice(o)
-	plan.Before, err = s.c.currentAddress(head)
+	plan.Before, err = currentAddress(operation, head)
 	if plan.AlreadyStreaming {
 		plan.describe()
 		return plan, nil
@@ -210,7 +212,7 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 	if err != nil {
 		return nil, run.fail(StepCheck, err)
 	}
-	if run.done.Before, err = s.c.currentAddress(head); err != nil && head.VideoStreaming {
+	if run.done.Before, err = currentAddress(operation, head); err != nil && head.VideoStreaming {
 		return nil, run.fail(StepCheck, err)
 	}
 	if head.VideoStreaming {
@@ -373,13 +375,4 @@ func (s *HeadsService) checkProvider(provider string, o ConvertOptions) error {
 	}
 	return fmt.Errorf("provider %s is not known to stream; give a Voice of one that does, or AllowAnyProvider to let the service decide: %w",
 		quote(provider), ErrProviderNotStreaming)
-}
-
-// currentAddress is the address of a head as the service gives it.
-func (c *Client) currentAddress(h *Head) (AccessURL, error) {
-	address, err := ParseAccessURL(h.PublicURL.Reveal())
-	if err != nil {
-		return AccessURL{}, fmt.Errorf("publicUrl of head %s: %w", h.ID, err)
-	}
-	return address, nil
 }

@@ -230,7 +230,7 @@ func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) erro
 	const operation = "ConversationSettings.SetExtra"
 	switch {
 	case key == "":
-		return invalid(operation, "key", "is empty")
+		return invalid(operation, "key", "is empty; give the name of a setting")
 	case key == "tools":
 		return invalid(operation, "key", "\"tools\" has a field of its own; use ConversationSettings.Tools")
 	case value != nil && !json.Valid(value):

@@ -91,6 +91,8 @@ func (c *core) checkOutbound(target string) error {
 		return fmt.Errorf("must be an absolute HTTPS address")
 	case u.Scheme == "https", u.Scheme == "http" && c.cfg.loopbackHTTP && isLoopback(u.Hostname()):
 		return nil
+	case u.Scheme == "http" && isLoopback(u.Hostname()):
+		return fmt.Errorf("must use HTTPS (WithLoopbackHTTP lets plain http to this machine through)")
 	default:
 		return fmt.Errorf("must use HTTPS")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -40,11 +41,14 @@ func start(t testing.TB, args ...string) *program {
 	}()
 	p.stop = sync.OnceValue(func() error {
 		cancel()
+		_ = out.Close() // whatever is still being written
 		p.hc.CloseIdleConnections()
 		return <-ended
 	})
 	t.Cleanup(func() { assert.NoError(t, p.stop()) })
-	require.NoError(t, json.NewDecoder(out).Decode(&p.announcement))
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(line, &p.announcement))
 	return p
 }
 

@@ -130,30 +130,19 @@ func change(ctx context.Context, out io.Writer, client *heads.Client, s settings
 }
 
 func stream(ctx context.Context, out io.Writer, client *heads.Client, s settings) error {
-	before, err := address(ctx, client, s.head)
+	conversion, err := client.Heads.ConvertToStreaming(ctx, s.head, heads.ConvertOptions{})
 	if err != nil {
 		return err
 	}
-	if _, err := client.Heads.SetVideoStreaming(ctx, s.head, true); err != nil {
-		return err
+	if conversion.AlreadyStreaming {
+		fmt.Fprintf(out, "The head streams already. Its address stays %s\n", conversion.After)
+		return nil
 	}
-	after, err := address(ctx, client, s.head)
-	if err != nil {
-		return err
-	}
+	// The addresses print without their key; Reveal gives the whole of one.
 	fmt.Fprintln(out, "Switched the head to streaming. Its address has changed:")
-	fmt.Fprintf(out, "   old: %s\n   new: %s\n", before, after)
+	fmt.Fprintf(out, "   old: %s\n   new: %s\n", conversion.Before, conversion.After)
 	fmt.Fprintln(out, "   The old one no longer works, so pages that embed the head need the new one.")
 	return nil
-}
-
-// address prints without its key; Reveal gives the whole of it.
-func address(ctx context.Context, client *heads.Client, headID string) (heads.AccessURL, error) {
-	head, err := client.Heads.Get(ctx, headID)
-	if err != nil {
-		return heads.AccessURL{}, err
-	}
-	return client.AccessURL(head)
 }
 
 func register(ctx context.Context, out io.Writer, client *heads.Client, s settings) error {
@@ -161,10 +150,7 @@ func register(ctx context.Context, out io.Writer, client *heads.Client, s settin
 		fmt.Fprintln(out, "No -webhook address given, so none is registered.")
 		return nil
 	}
-	if _, err := client.Webhooks.SetDelivery(ctx, s.head, true); err != nil {
-		return err
-	}
-	hook, err := client.Webhooks.Create(ctx, heads.WebhookSpec{
+	hook, err := client.Webhooks.Ensure(ctx, heads.WebhookSpec{
 		HeadID: s.head,
 		URL:    s.webhook,
 		Events: []heads.EventType{heads.EventStartConversation, heads.EventEndConversation},
@@ -172,8 +158,8 @@ func register(ctx context.Context, out io.Writer, client *heads.Client, s settin
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "Turned the delivery of events on and registered a webhook.")
-	fmt.Fprintf(out, "   Its events are signed with the shared key %v: keep it, your handler needs it.\n", hook.SharedKey)
+	fmt.Fprintln(out, "Turned the delivery of events on and made sure of a webhook.")
+	fmt.Fprintf(out, "   Its events are signed with the shared key %v, which hook.SharedKey.Reveal() gives to your handler.\n", hook.SharedKey)
 	hooks, err := client.Webhooks.List(ctx, s.head)
 	if err != nil {
 		return err

@@ -51,6 +51,14 @@ func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
 	assert.Contains(t, out.String(), "Switched the head to streaming.")
 	assert.Contains(t, out.String(), "No -webhook address given")
 	assert.NotContains(t, out.String(), srv.Token)
+
+	args := []string{"-head", id, "-write", "-webhook", "https://app.example.com/events"}
+	for range 2 {
+		out.Reset()
+		require.NoError(t, run(context.Background(), &out, args))
+		assert.Contains(t, out.String(), "The head streams already. Its address stays https://stream.")
+		assert.Equal(t, 1, strings.Count(out.String(), "   webhook "), "it may run again")
+	}
 }
 
 func TestQuickstartNamesAWrongHeadID(t *testing.T) {
