@@ -95,7 +95,10 @@ func (a AccessURL) LogValue() slog.Value { return slog.StringValue(a.String()) }
 //
 // A head whose PublicURL lacks a part gives an InvalidError.
 func (c *Client) AccessURL(h *Head) (AccessURL, error) {
-	if h == nil {
+	switch {
+	case c == nil || c.core == nil:
+		return AccessURL{}, invalid("AccessURL", "client", "was not made by New")
+	case h == nil:
 		return AccessURL{}, invalid("AccessURL", "head", "is nil")
 	}
 	address, err := currentAddress("AccessURL", h)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -221,7 +222,7 @@ func (c *call) answerError() *Error {
 	e.Header = c.header
 	e.Body = bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
 	e.cause = c.tokenErr
-	if c.wait > 0 || c.repeatable() {
+	if c.wait > 0 || c.retries < c.core.retry.MaxRetries && c.repeatable() {
 		e.cause = c.Err() // the call would have gone on
 	}
 	return e
@@ -229,7 +230,7 @@ func (c *call) answerError() *Error {
 
 // describe is an *Error without header and body.
 func (c *call) describe() *Error {
-	text := readErrorText(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
+	text := readErrorText(c.body.Bytes())
 	wait, _ := parseRetryAfter(c.header.Get("Retry-After"), time.Now())
 	e := &Error{
 		Operation: c.op.name, Method: c.op.method, Path: c.path,
@@ -264,7 +265,7 @@ func (c *call) transportError() error {
 	if ended := c.Err(); ended != nil && !errors.Is(e.err, ended) {
 		e.err = fmt.Errorf("%w: %w", ended, e.err)
 	}
-	e.text = redactURLs(c.mask(e.err.Error()))
+	e.text = redactText(c.mask(e.err.Error()))
 	if c.op.method == http.MethodPost && c.mayBeWritten() {
 		e.text += "; the request was not repeated, and may have been carried out"
 	}
@@ -292,6 +293,7 @@ func (c *call) tokens() []string {
 	if c.refused != nil {
 		tokens = append(tokens, c.refused.token)
 	}
+	slices.SortFunc(tokens, func(a, b string) int { return len(b) - len(a) }) // one may begin with the other
 	return tokens
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/go-querystring/query"
@@ -46,6 +47,8 @@ type core struct {
 	insecureHTTP         bool
 
 	locks keyedLocks // of what is read, changed and written back whole
+
+	oldAddresses sync.Map // of heads that were switched and still show it: head id to AccessURL
 }
 
 // New returns a client for the service at baseURL, which authenticates with a
@@ -346,7 +349,7 @@ type Response struct {
 // gives a DecodeError.
 func (r *Response) Decode(v any) error {
 	if err := json.Unmarshal(r.Body, v); err != nil {
-		return &DecodeError{Operation: r.operation, Body: bytes.Clone(r.Body[:min(len(r.Body), maxDecodeBody)]), Err: err}
+		return &DecodeError{Operation: r.operation, Body: bytes.Clone(r.Body[:min(len(r.Body), maxDecodeBody)]), Err: err, foreign: true}
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ const (
 	settleTimeout = 30 * time.Second
 )
 
+var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new address; give WithAccessURLs its base (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
+
 // conversion is one conversion under way.
 type conversion struct {
 	heads  *HeadsService
@@ -222,7 +224,8 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 	}
 	base := c.heads.c.accessBase(head.VideoStreaming, "")
 	if base == "" {
-		return AccessURL{}, errors.New("the mode was switched, but neither the answer nor the head shows the new address; give WithAccessURLs its base (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
+		c.heads.c.core.oldAddresses.Store(strings.ToLower(c.done.HeadID), c.done.Before)
+		return AccessURL{}, errNoNewAddress
 	}
 	moved := c.done.Before
 	moved.Base = base
@@ -232,12 +235,22 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 // stays ends a conversion that had nothing to do.
 func (c *conversion) stays(head *Head, step ConversionStep) (*Conversion, error) {
 	address, err := c.heads.c.AccessURL(head)
+	if err == nil && c.isOld(address) {
+		err = errNoNewAddress
+	}
 	if err != nil {
 		return &c.done, c.fail(StepAddress, err)
 	}
 	c.done.After = address
 	c.step(step)
 	return &c.done, nil
+}
+
+// isOld says whether an earlier conversion by this client found the address to
+// be the one from before its switch.
+func (c *conversion) isOld(address AccessURL) bool {
+	old, ok := c.heads.c.core.oldAddresses.Load(strings.ToLower(c.done.HeadID))
+	return ok && old == address
 }
 
 // findAddress looks for the address in an answer of whatever shape: a text, or

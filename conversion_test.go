@@ -808,6 +808,28 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 	}
 }
 
+// The address that a head still shows after the switch does not become the new
+// one because the conversion is run again.
+func TestOldAddressIsNotTakenForTheNewOneByASecondRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(capableVoice), headstest.WithStaleAddresses())
+		client := w.client(t).Heads
+		for range 3 {
+			conversion, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+			var failure *heads.ConversionError
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, heads.StepAddress, failure.Step)
+			assert.ErrorContains(t, err, "WithAccessURLs")
+			assert.Zero(t, conversion.After)
+		}
+		w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, streamURL)
+		w.answers[getHead] = w.answers[readBack]
+		conversion, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, streamURL, conversion.After.Reveal(), "the head shows it by now")
+	})
+}
+
 // With the base given, the second run finds the address that the first missed.
 func TestMissingAddressIsFoundByASecondRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

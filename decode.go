@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	errEmptyAnswer = errors.New("it is empty")
-	errNullAnswer  = errors.New("it is null")
+	errEmptyAnswer error = answerFault("it is empty")
+	errNullAnswer  error = answerFault("it is null")
 )
 
 // rawKeeper is a resource that keeps the document it was read from.

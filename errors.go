@@ -32,7 +32,12 @@ var (
 var ErrInvalid = errors.New("heads: invalid request")
 
 // errTooLarge is inside the error of an answer that is longer than maxAnswer.
-var errTooLarge = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+var errTooLarge error = answerFault(fmt.Sprintf("the answer is longer than %d bytes", maxAnswer))
+
+// answerFault says what is wrong with an answer, and holds nothing of it.
+type answerFault string
+
+func (f answerFault) Error() string { return string(f) }
 
 const (
 	maxErrorBody  = 64 << 10 // of Error.Body
@@ -123,7 +128,6 @@ func (e Error) LogValue() slog.Value {
 		slog.String("method", e.Method),
 		slog.String("path", e.Path),
 		slog.Int("status", e.StatusCode),
-		slog.String("code", e.Code),
 		slog.String("message", e.Message),
 		slog.String("request_id", e.RequestID),
 		slog.Int("attempts", e.Attempts),
@@ -172,11 +176,13 @@ type DecodeError struct {
 	Operation string
 	Body      []byte
 	Err       error
+
+	foreign bool // it was read into a type of the caller's, so that names of fields may come from the answer
 }
 
 // Error tells what was wrong with the answer, and shows nothing of it.
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("heads: %s: the request succeeded, but its answer can't be read: %s", e.Operation, decodeReason(e.Err))
+	return fmt.Sprintf("heads: %s: the request succeeded, but its answer can't be read: %s", e.Operation, e.reason())
 }
 
 // Unwrap returns the reason.
@@ -188,27 +194,34 @@ func (e DecodeError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 // LogValue gives the same text as Error.
 func (e DecodeError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
-// decodeReason describes an error of encoding/json without the value that
-// caused it, which its own text may hold.
-func decodeReason(err error) string {
+// reason describes Err without the value that caused it, which the text of Err
+// may hold.
+func (e *DecodeError) reason() string {
 	var mismatch *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
+	var fault answerFault
 	switch {
-	case err == nil:
+	case e.Err == nil:
 		return "no reason is known"
-	case errors.As(err, &mismatch):
+	case errors.As(e.Err, &mismatch):
 		kind, _, _ := strings.Cut(mismatch.Value, " ")
-		if mismatch.Field == "" {
+		field := mismatch.Field
+		if strings.HasPrefix(field, "customWords.") {
+			field = "customWords" // the rest of the path is a word of the head's
+		}
+		switch {
+		case field == "":
 			return fmt.Sprintf("it is a JSON %s, which is no %s", kind, mismatch.Type)
+		case e.foreign:
+			return fmt.Sprintf("a field in it holds a JSON %s, which is no %s", kind, mismatch.Type)
 		}
-		if strings.HasPrefix(mismatch.Field, "customWords.") {
-			mismatch.Field = "customWords" // the rest of the path is a word of the head's
-		}
-		return fmt.Sprintf("field %q holds a JSON %s, which is no %s", mismatch.Field, kind, mismatch.Type)
-	case errors.As(err, &syntax):
+		return fmt.Sprintf("field %q holds a JSON %s, which is no %s", field, kind, mismatch.Type)
+	case errors.As(e.Err, &syntax):
 		return "it is not JSON"
+	case errors.As(e.Err, &fault):
+		return string(fault)
 	default:
-		return err.Error()
+		return "a value in it is not of the form that its type wants"
 	}
 }
 
@@ -249,12 +262,19 @@ func (e *transportError) LogValue() slog.Value { return slog.StringValue(e.Error
 var (
 	urlQuery    = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?#]*)[?#][^\s"']*`)
 	urlUserinfo = regexp.MustCompile(`://[^\s/"']*@`)
+
+	// notHTTP is what net/http says of an answer that is not HTTP, with what it quotes of it.
+	notHTTP = regexp.MustCompile(`(?s)(transport connection broken: [^"\[]*[^"\[ ]).*`)
 )
 
 // redactURLs takes query, fragment and userinfo out of every URL in a text.
 func redactURLs(text string) string {
 	return urlUserinfo.ReplaceAllString(urlQuery.ReplaceAllString(text, "$1"), "://")
 }
+
+// redactText takes out of the text of an error what may be secret in it: parts
+// of URLs, and bytes of an answer.
+func redactText(text string) string { return redactURLs(notHTTP.ReplaceAllString(text, "$1")) }
 
 // redactedError is an error of somebody else with a text that is safe to show.
 type redactedError struct {
@@ -264,7 +284,7 @@ type redactedError struct {
 
 // redact makes the text of err safe: no query in a URL, none of the secrets.
 func redact(err error, secrets ...string) error {
-	return &redactedError{text: redactURLs(maskSecrets(err.Error(), secrets...)), err: err}
+	return &redactedError{text: redactText(maskSecrets(err.Error(), secrets...)), err: err}
 }
 
 func (e *redactedError) Error() string              { return e.text }
@@ -297,10 +317,7 @@ type errorText struct{ message, code string }
 func readErrorText(body []byte) errorText {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(body, &doc) != nil {
-		if text := strings.TrimSpace(string(body)); utf8.ValidString(text) {
-			return errorText{message: text}
-		}
-		return errorText{}
+		return errorText{message: plainText(body)}
 	}
 	found := errorText{code: jsonText(doc["code"])}
 	var nested map[string]json.RawMessage
@@ -313,6 +330,19 @@ func readErrorText(body []byte) errorText {
 		}
 	}
 	return found
+}
+
+// plainText is the message of a body that is no JSON object. A text with escapes
+// is none: a token in it could not be told.
+func plainText(body []byte) string {
+	if text := jsonText(body); text != "" {
+		return text
+	}
+	text := strings.TrimSpace(string(body))
+	if !utf8.ValidString(text) || strings.Contains(text, `\`) {
+		return ""
+	}
+	return text
 }
 
 // jsonText is the text of a JSON string or number, or of a list of them;

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -45,39 +47,45 @@ func TestSentinelOfAStatus(t *testing.T) {
 
 func TestMessageOfAnAnswer(t *testing.T) {
 	for name, row := range map[string]struct{ body, message, code string }{
-		"message":                 {`{"statusCode":400,"message":"no such voice","error":"Bad Request"}`, "no such voice", ""},
-		"list":                    {`{"message":["name is empty","alias is empty"],"error":"Bad Request"}`, "name is empty; alias is empty", ""},
-		"empty list":              {`{"message":[],"error":"Bad Request"}`, "Bad Request", ""},
-		"list of objects":         {`{"detail":[{"loc":["body"],"msg":"field required"},{"message":"too long"}]}`, "field required; too long", ""},
-		"list of anything":        {`{"message":["a",5,null,{"x":1},"b"]}`, "a; b", ""},
-		"error":                   {`{"error":"Bad Request"}`, "Bad Request", ""},
-		"error object":            {`{"error":{"code":"voice_unknown","message":"no such voice"}}`, "no such voice", "voice_unknown"},
-		"error object, number":    {`{"error":{"code":17}}`, "", "17"},
-		"code beside":             {`{"code":"E1","error":{"code":"E2","message":"m"}}`, "m", "E1"},
-		"detail":                  {`{"detail":"not here"}`, "not here", ""},
-		"title":                   {`{"type":"about:blank","title":"Not found"}`, "Not found", ""},
-		"message before others":   {`{"title":"t","detail":"d","error":"e","message":"m"}`, "m", ""},
-		"detail before title":     {`{"title":"t","detail":"d"}`, "d", ""},
-		"number":                  {`{"message":404}`, "404", ""},
-		"wrong types":             {`{"message":{"a":1},"error":true,"detail":null,"code":[]}`, "", ""},
-		"unknown shape":           {`{"reason":"x"}`, "", ""},
-		"text":                    {"upstream is down\n", "upstream is down", ""},
-		"HTML":                    {"<html>\r\n<h1>Bad\tGateway</h1></html>", "<html> <h1>Bad Gateway</h1></html>", ""},
-		"broken JSON":             {`{"message":"m`, `{"message":"m`, ""},
-		"true":                    {"true", "true", ""},
-		"null":                    {"null", "", ""},
-		"nothing":                 {"", "", ""},
-		"bytes":                   {"\xff\xfe\x00", "", ""},
-		"control characters":      {`{"message":"a\u001b[31mb\r\nc\u0000d\u202ee"}`, "a [31mb c d e", ""},
-		"the token":               {`{"message":"bad token ` + pathToken + `","code":"` + pathToken + `"}`, "bad token [redacted]", "[redacted]"},
-		"the token, escaped":      {`{"message":"\u0074oken-of-the-tests"}`, "[redacted]", ""},
-		"the token in text":       {"no: Bearer " + pathToken, "no: Bearer [redacted]", ""},
-		"200 characters":          {`{"message":"` + strings.Repeat("é", 200) + `"}`, strings.Repeat("é", 200), ""},
-		"more":                    {`{"message":"` + strings.Repeat("é", 201) + `"}`, strings.Repeat("é", 199) + "…", ""},
-		"the token at the cut":    {`{"message":"` + strings.Repeat("x", 190) + pathToken + `"}`, strings.Repeat("x", 190) + "[redacted]", ""},
-		"long code":               {`{"code":"` + strings.Repeat("c", 500) + `"}`, "", strings.Repeat("c", 127) + "…"},
-		"deep":                    {strings.Repeat("[", 20000), strings.Repeat("[", 199) + "…", ""},
-		"message after the limit": {`{"pad":"` + strings.Repeat("x", 70<<10) + `","message":"m"}`, `{"pad":"` + strings.Repeat("x", 191) + "…", ""},
+		"message":                {`{"statusCode":400,"message":"no such voice","error":"Bad Request"}`, "no such voice", ""},
+		"list":                   {`{"message":["name is empty","alias is empty"],"error":"Bad Request"}`, "name is empty; alias is empty", ""},
+		"empty list":             {`{"message":[],"error":"Bad Request"}`, "Bad Request", ""},
+		"list of objects":        {`{"detail":[{"loc":["body"],"msg":"field required"},{"message":"too long"}]}`, "field required; too long", ""},
+		"list of anything":       {`{"message":["a",5,null,{"x":1},"b"]}`, "a; b", ""},
+		"error":                  {`{"error":"Bad Request"}`, "Bad Request", ""},
+		"error object":           {`{"error":{"code":"voice_unknown","message":"no such voice"}}`, "no such voice", "voice_unknown"},
+		"error object, number":   {`{"error":{"code":17}}`, "", "17"},
+		"code beside":            {`{"code":"E1","error":{"code":"E2","message":"m"}}`, "m", "E1"},
+		"detail":                 {`{"detail":"not here"}`, "not here", ""},
+		"title":                  {`{"type":"about:blank","title":"Not found"}`, "Not found", ""},
+		"message before others":  {`{"title":"t","detail":"d","error":"e","message":"m"}`, "m", ""},
+		"detail before title":    {`{"title":"t","detail":"d"}`, "d", ""},
+		"number":                 {`{"message":404}`, "404", ""},
+		"wrong types":            {`{"message":{"a":1},"error":true,"detail":null,"code":[]}`, "", ""},
+		"unknown shape":          {`{"reason":"x"}`, "", ""},
+		"text":                   {"upstream is down\n", "upstream is down", ""},
+		"HTML":                   {"<html>\r\n<h1>Bad\tGateway</h1></html>", "<html> <h1>Bad Gateway</h1></html>", ""},
+		"broken JSON":            {`{"message":"m`, `{"message":"m`, ""},
+		"true":                   {"true", "true", ""},
+		"null":                   {"null", "", ""},
+		"nothing":                {"", "", ""},
+		"bytes":                  {"\xff\xfe\x00", "", ""},
+		"control characters":     {`{"message":"a\u001b[31mb\r\nc\u0000d\u202ee"}`, "a [31mb c d e", ""},
+		"the token":              {`{"message":"bad token ` + pathToken + `","code":"` + pathToken + `"}`, "bad token [redacted]", "[redacted]"},
+		"the token, escaped":     {`{"message":"\u0074oken-of-the-tests"}`, "[redacted]", ""},
+		"the token in text":      {"no: Bearer " + pathToken, "no: Bearer [redacted]", ""},
+		"200 characters":         {`{"message":"` + strings.Repeat("é", 200) + `"}`, strings.Repeat("é", 200), ""},
+		"more":                   {`{"message":"` + strings.Repeat("é", 201) + `"}`, strings.Repeat("é", 199) + "…", ""},
+		"the token at the cut":   {`{"message":"` + strings.Repeat("x", 190) + pathToken + `"}`, strings.Repeat("x", 190) + "[redacted]", ""},
+		"long code":              {`{"code":"` + strings.Repeat("c", 500) + `"}`, "", strings.Repeat("c", 127) + "…"},
+		"deep":                   {strings.Repeat("[", 20000), strings.Repeat("[", 199) + "…", ""},
+		"behind what Body keeps": {`{"pad":"` + strings.Repeat("x", 70<<10) + `","message":"m"}`, "m", ""},
+		"text longer than Body":  {"x" + strings.Repeat("é", 40<<10), "x" + strings.Repeat("é", 198) + "…", ""},
+		"a list for an object":   {`["a","b\/c"]`, "a; b/c", ""},
+		"a string for an object": {`"no such \u0076oice"`, "no such voice", ""},
+		"escaped token":          {`["\u0074oken-of-the-tests is bad"]`, "[redacted] is bad", ""},
+		"escapes that are cut":   {`{"message":"\u0074oken-of-the-tests is bad`, "", ""},
+		"text with brackets":     {`[1, [2]] is not a list of names`, "[1, [2]] is not a list of names", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := getHead(t.Context(), newTestClient(t, memoryURL, newScript(answer(400, row.body))))
@@ -90,6 +98,80 @@ func TestMessageOfAnAnswer(t *testing.T) {
 			assert.NotContains(t, err.Error(), "\n")
 		})
 	}
+}
+
+func TestReasonLeavesTheErrorAsItIs(t *testing.T) {
+	mismatch := &json.UnmarshalTypeError{Value: "number 5", Type: reflect.TypeFor[string](), Field: "customWords.hush-hush"}
+	decode := &DecodeError{Operation: "Heads.Get", Err: mismatch}
+	assert.ErrorContains(t, decode, `field "customWords" holds a JSON number`)
+	assert.Equal(t, "customWords.hush-hush", mismatch.Field, "others may be reading it")
+}
+
+// The names in a type of the caller's may come from the answer, as in a map.
+func TestDecodeErrorOfAResponseShowsNoNames(t *testing.T) {
+	response := &Response{Body: []byte(`{"hush-hush":"x"}`)}
+	for _, v := range []any{new(map[string]int), &struct {
+		F int `json:"hush-hush"`
+	}{}} {
+		err := response.Decode(v)
+		require.Error(t, err)
+		assert.NotContains(t, err.Error(), "hush")
+	}
+}
+
+// net/http quotes what it can't read as HTTP.
+func TestErrorShowsNothingOfAnAnswerThatIsNotHTTP(t *testing.T) {
+	for name, answer := range map[string]string{
+		"body alone":        `{"sharedKey":"hush-hush"}` + "\r\n\r\n",
+		"header line":       "HTTP/1.1 200 OK\r\nhush-hush\r\n\r\n",
+		"header begins":     "HTTP/1.1 200 OK\r\n hush-hush: 1\r\n\r\n",
+		"length":            "HTTP/1.1 200 OK\r\nContent-Length: hush-hush\r\n\r\n",
+		"two lengths":       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: hush-hush\r\n\r\n",
+		"transfer encoding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: hush-hush\r\n\r\n",
+		"status":            "HTTP/1.1 hush-hush\r\n\r\n",
+		"version":           "HTTP/hush-hush 200 OK\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					if _, err := readWire(conn); err == nil {
+						_, _ = io.WriteString(conn, answer)
+					}
+					_ = conn.Close()
+				}
+			}()
+			defer func() { _ = listener.Close(); <-done }()
+			var out bytes.Buffer
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			client := newTestClient(t, "http://"+listener.Addr().String(), transport, WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
+				WithObserver(func(_ context.Context, a Attempt) { fmt.Fprintln(&out, a.Err) }))
+			err = getHead(t.Context(), client)
+			require.ErrorContains(t, err, "transport connection broken")
+			assert.NotContains(t, err.Error()+out.String(), "hush")
+		})
+	}
+}
+
+func TestLongerTokenIsMaskedFirst(t *testing.T) {
+	tr := newScript(answer(401, ""), answer(400, `neither abc nor abc-and-more`))
+	given := []string{"abc-and-more", "abc"}
+	client := sourceClient(t, tr, func(context.Context, string) (string, error) {
+		next := given[0]
+		given = given[1:]
+		return next, nil
+	})
+	var failure *Error
+	require.ErrorAs(t, getHead(t.Context(), client), &failure)
+	assert.Equal(t, "neither [redacted] nor [redacted]", failure.Message)
 }
 
 // After a renewal, an answer may still speak of the token before.
@@ -127,18 +209,18 @@ func TestTextOfAnError(t *testing.T) {
 }
 
 func TestErrorsInALog(t *testing.T) {
-	failure := &Error{Operation: "Heads.Get", Method: "GET", Path: "/head/x", StatusCode: 404, Code: "E1", Message: "gone",
+	failure := &Error{Operation: "Heads.Get", Method: "GET", Path: "/head/x", StatusCode: 404, Code: "E1 of the answer", Message: "gone",
 		RequestID: "r-1", Attempts: 2, Body: []byte("the body"), Header: http.Header{"Set-Cookie": {"the header"}}}
-	decode := &DecodeError{Operation: "Heads.Get", Body: []byte("the body"), Err: io.ErrUnexpectedEOF}
+	decode := &DecodeError{Operation: "Heads.Get", Body: []byte("the body"), Err: errNullAnswer}
 	var out bytes.Buffer
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "failure", failure, "value", *failure, "decode", decode, "decode value", *decode)
 	var line map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
-	group := map[string]any{"operation": "Heads.Get", "method": "GET", "path": "/head/x", "status": 404.0, "code": "E1",
+	group := map[string]any{"operation": "Heads.Get", "method": "GET", "path": "/head/x", "status": 404.0,
 		"message": "gone", "request_id": "r-1", "attempts": 2.0}
 	assert.Equal(t, group, line["failure"])
 	assert.Equal(t, group, line["value"])
-	text := "heads: Heads.Get: the request succeeded, but its answer can't be read: unexpected EOF"
+	text := "heads: Heads.Get: the request succeeded, but its answer can't be read: it is null"
 	assert.Equal(t, text, line["decode"])
 	assert.Equal(t, text, line["decode value"])
 }
@@ -174,7 +256,8 @@ func TestDecodeErrorSaysWhy(t *testing.T) {
 		"none":     {nil, "no reason is known"},
 		"syntax":   {json.Unmarshal([]byte("{hush-hush"), new(any)), "it is not JSON"},
 		"mismatch": {json.Unmarshal([]byte(`{"name":123456}`), new(Head)), `field "name" holds a JSON number, which is no string`},
-		"other":    {errEmptyAnswer, "it is empty"},
+		"empty":    {errEmptyAnswer, "it is empty"},
+		"value":    {json.Unmarshal([]byte(`"hush-hush"`), new(time.Time)), "a value in it is not of the form that its type wants"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decode := &DecodeError{Operation: "Heads.Get", Body: []byte("the body"), Err: row.err}
@@ -213,5 +296,34 @@ func TestRedactURLs(t *testing.T) {
 		"HTTPS://A.example.com?k=v":                 "HTTPS://A.example.com",
 	} {
 		assert.Equal(t, want, redactURLs(text))
+	}
+}
+
+// With no retry left, the answer is why a call failed, whatever its context did
+// meanwhile.
+func TestLastAnswerIsNotBlamedOnTheContext(t *testing.T) {
+	for name, retries := range map[string]int{"no retries": 0, "a retry": 1} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			refuse := func(r *http.Request) (*http.Response, error) {
+				cancel()
+				return answer(503, "busy")(r)
+			}
+			err := getHead(ctx, newTestClient(t, memoryURL, newScript(refuse), WithRetryPolicy(RetryPolicy{MaxRetries: retries})))
+			assert.ErrorIs(t, err, ErrServer)
+			assert.Equal(t, retries > 0, errors.Is(err, context.Canceled), "it would have gone on")
+		})
+	}
+}
+
+func TestServicesNotMadeByNewSaySo(t *testing.T) {
+	_, visualErr := new(HeadVisualsService).ForHead(t.Context(), testHead)
+	_, settingsErr := new(ConversationSettingsService).Get(t.Context(), testHead)
+	_, headErr := new(HeadsService).Get(t.Context(), testHead)
+	_, addressErr := new(Client).AccessURL(&Head{})
+	for _, err := range []error{visualErr, settingsErr, headErr, addressErr} {
+		assert.ErrorIs(t, err, ErrInvalid)
+		assert.ErrorContains(t, err, "was not made by New")
 	}
 }

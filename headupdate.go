@@ -35,8 +35,9 @@ func NewHeadUpdate(headID string) *HeadUpdate { return &HeadUpdate{id: headID} }
 
 // HeadUpdateFrom returns an update with every writable field that h has: the
 // ones that the document it was read from holds, and the ones that are not
-// zero. It leaves out publicUrl, which the service assigns, and what has an
-// operation of its own (videoStreaming, enableEvents, conversationSettings).
+// zero. It leaves out publicUrl, which the service assigns, what has an
+// operation of its own (videoStreaming, enableEvents, conversationSettings), and
+// a provider without its voice or a voice without its provider.
 func HeadUpdateFrom(h *Head) *HeadUpdate {
 	if h == nil {
 		return NewHeadUpdate("") // refused by Validate
@@ -48,6 +49,7 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 		stated := has && (field.nullable || !isJSONNull(raw))
 		switch {
 		case field.name == "publicUrl":
+		case field.name == "promptConfig" && h.PromptConfig != nil && h.PromptConfig.SystemPrompt == "" && has && !hasPrompt(raw):
 		case value.isNull():
 			if stated && field.canEmpty() {
 				u.put(field.name, field.emptied())
@@ -56,14 +58,15 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 			u.put(field.name, value)
 		}
 	}
+	u.dropHalfVoice()
 	return u
 }
 
 // HeadUpdateFromJSON returns an update with every writable field of a document
 // as GET /head/{id} sends it, values byte for byte. The fields that the service
 // would ignore are left out, and so are publicUrl, what has an operation of its
-// own, fields that the contract does not name, and null where it is not
-// allowed. A document that is no JSON object, has no id or holds a value of the
+// own, fields that the contract does not name, null where it is not allowed, and
+// half a voice, as in HeadUpdateFrom. A document that is no JSON object, has no id or holds a value of the
 // wrong type gives an InvalidError.
 func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	const operation = "HeadUpdateFromJSON"
@@ -96,6 +99,7 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
+	u.dropHalfVoice()
 	return u, nil
 }
 
@@ -568,6 +572,14 @@ func (u *HeadUpdate) index(name string) int {
 
 func (u *HeadUpdate) has(name string) bool { return u.index(name) >= 0 }
 
+// dropHalfVoice takes out provider and voice where the document has only one of
+// them, or neither: nothing that could be sent.
+func (u *HeadUpdate) dropHalfVoice() {
+	if u.text("ttsProvider") == "" || u.text("ttsVoice") == "" {
+		u.fields = slices.DeleteFunc(u.fields, func(f updateField) bool { return f.name == "ttsProvider" || f.name == "ttsVoice" })
+	}
+}
+
 // text is the value of a field that holds a string, else "".
 func (u *HeadUpdate) text(name string) string {
 	if i := u.index(name); i >= 0 && jsonKind(u.fields[i].value) == "string" {
@@ -597,6 +609,11 @@ func promptOnly(value json.RawMessage) (json.RawMessage, bool) {
 	}
 	prompt, ok := rawMember(value, "system_prompt")
 	return append(appendMember([]byte{'{'}, "system_prompt", prompt), '}'), ok && !isJSONNull(prompt)
+}
+
+func hasPrompt(promptConfig json.RawMessage) bool {
+	_, ok := promptOnly(promptConfig)
+	return ok
 }
 
 // orEmpty makes nil an empty list.

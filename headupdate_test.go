@@ -426,6 +426,13 @@ func TestHeadUpdateFromHasEveryWritableFieldThatTheHeadHas(t *testing.T) {
 			`,"name":"n","isRandomSuggestions":true,"phrases":[]`},
 		{"only read-only and switched fields", readHead(t, full.without(writableNames...).String()), ""},
 		{"the address", readHead(t, `{"id":"`+guideID+`","publicUrl":"https://c.example.com/o/h?api_key=1"}`), ""},
+		{"a prompt without text", readHead(t, `{"id":"`+guideID+`","promptConfig":{"id":"p"}}`), ""},
+		{"a prompt with a text of null", readHead(t, `{"id":"`+guideID+`","promptConfig":{"id":"p","system_prompt":null}}`), ""},
+		{"an empty prompt that was read", readHead(t, `{"id":"`+guideID+`","promptConfig":{"system_prompt":""}}`), `,"promptConfig":{"system_prompt":""}`},
+		{"an empty prompt of a head made by hand", &Head{ID: guideID, PromptConfig: &PromptConfig{}}, `,"promptConfig":{"system_prompt":""}`},
+		{"provider without voice", readHead(t, `{"id":"`+guideID+`","ttsProvider":"azure","ttsVoice":""}`), ""},
+		{"voice without provider", readHead(t, `{"id":"`+guideID+`","ttsVoice":"rachel"}`), ""},
+		{"an empty voice", readHead(t, `{"id":"`+guideID+`","ttsProvider":"","ttsVoice":""}`), ""},
 		{"the prompt without its id", readHead(t, `{"id":"`+guideID+`","promptConfig":{"id":"p","system_prompt":"Be kind."}}`), `,"promptConfig":{"system_prompt":"Be kind."}`},
 	}
 	for _, tt := range tests {
@@ -501,6 +508,9 @@ func TestHeadUpdateFromJSONLeavesOut(t *testing.T) {
 		"conversationSettings":            `"conversationSettings":{"tools":[]}`,
 		"a read-only field":               `"isActive":true`,
 		"a wrong type in what is ignored": `"organisation":7`,
+		"provider without voice":          `"ttsProvider":"azure"`,
+		"voice without provider":          `"ttsProvider":null,"ttsVoice":"rachel"`,
+		"an empty voice":                  `"ttsProvider":"","ttsVoice":""`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, err := HeadUpdateFromJSON([]byte(`{"id":"` + guideID + `","alias":"a",` + member + `}`))

@@ -56,6 +56,9 @@ func (s *HeadVisualsService) Get(ctx context.Context, visualID string) (*HeadVis
 // GET /head/{id}, GET /head_visual/{headVisualId}. A head without a visual
 // gives an InvalidError.
 func (s *HeadVisualsService) ForHead(ctx context.Context, headID string) (*HeadVisual, error) {
+	if err := s.c.check(ctx, "HeadVisuals.ForHead"); err != nil {
+		return nil, err
+	}
 	head, err := s.c.Heads.Get(ctx, headID)
 	if err != nil {
 		return nil, err

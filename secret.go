@@ -13,7 +13,8 @@ const redacted = "[redacted]"
 // keeps it, so that a resource can be stored and read back.
 //
 // The verbs %p and %w are outside this promise: fmt passes over formatters
-// for them, and go vet refuses them for this type.
+// for them, and go vet refuses them for this type. So is an unexported field of
+// a struct that is printed: fmt can't call methods there.
 type Secret string
 
 // Reveal returns the secret itself.

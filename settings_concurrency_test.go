@@ -194,3 +194,22 @@ func TestChangeOfSettingsThatFailsLetsTheNextOneIn(t *testing.T) {
 		})
 	}
 }
+
+// A copy of a tool is a tool that is given, whatever else the head has.
+func TestCopyOfAToolIsRefused(t *testing.T) {
+	for _, mode := range []heads.OperationMode{heads.OperationModeOC, heads.OperationModeTTT} {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newHookWorld(t)
+			id := w.AddHead(headstest.Head{OperationMode: mode, Fields: map[string]any{
+				"conversationSettings": map[string]any{"tools": []heads.Tool{numberedTool(1), numberedTool(2)}},
+			}})
+			w.since()
+			_, err := w.client().ConversationSettings.Modify(t.Context(), id, func(cs *heads.ConversationSettings) error {
+				cs.Tools = append(cs.Tools, cs.Tools[0])
+				return nil
+			})
+			assert.ErrorIs(t, err, heads.ErrInvalid)
+			assert.Equal(t, map[string]int{http.MethodGet: 1}, w.tally())
+		})
+	}
+}

@@ -160,8 +160,10 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 // settled by reading the head. When enabling is refused after the voice was
 // changed, the old voice is put back, even if ctx has just ended, unless the
 // head is seen to stream by then. Running it again after any failure resumes. A
-// head that streams already is success without a change. Conversions of one
-// head by one client take turns, so OnStep must not convert the same head.
+// head that streams already is success without a change; its address is the one
+// that it shows, unless this client knows that from before the switch.
+// Conversions of one head by one client take turns, so OnStep must not convert
+// the same head.
 //
 // Every failure after the check of the arguments is a *ConversionError. If
 // only the new address could not be found out, the Conversion is returned

@@ -63,6 +63,9 @@ var opSettingsReplace = newOperation("ConversationSettings.Replace", http.Method
 //
 // GET /head/{id}.
 func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*ConversationSettings, error) {
+	if err := s.c.check(ctx, "ConversationSettings.Get"); err != nil {
+		return nil, err
+	}
 	head, err := s.c.Heads.Get(ctx, headID)
 	if err != nil {
 		return nil, err
@@ -453,10 +456,13 @@ func (cs *ConversationSettings) tool(name string) *Tool {
 // given are the tools of after that are new or changed.
 func (cs *ConversationSettings) given(after *ConversationSettings) []Tool {
 	var given []Tool
+	kept := slices.Clone(cs.Tools)
 	for _, t := range after.Tools {
-		same := func(old Tool) bool { return bytes.Equal(old.document(), t.document()) }
-		if !slices.ContainsFunc(cs.Tools, same) {
+		i := slices.IndexFunc(kept, func(old Tool) bool { return bytes.Equal(old.document(), t.document()) })
+		if i < 0 {
 			given = append(given, t)
+		} else {
+			kept = slices.Delete(kept, i, i+1) // a copy of it is new
 		}
 	}
 	return given

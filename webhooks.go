@@ -2,7 +2,6 @@ package heads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -54,7 +53,7 @@ type WebhookUpdate struct {
 	headID *string
 	url    *string
 	flags  map[EventType]bool
-	none   bool // Events was called without types
+	none   bool // Events was called without types, and no event was turned on after it
 }
 
 var (
@@ -145,7 +144,9 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 // GET /head-events/{webhookId}, PATCH /head-events/{webhookId}. A change of a
 // read-only field (id, createdAt, updatedAt, orgId, sharedKey), an address that
 // is not https and a head id that is no UUID give an InvalidError. An error of
-// change is returned as it is, and nothing is sent.
+// change is returned as it is, and nothing is sent. Changes of one registration
+// by one client take turns, so change must not modify the same one: it would
+// wait for itself until the context ends.
 func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change func(*Webhook) error) (*Webhook, error) {
 	const operation = "Webhooks.Modify"
 	if change == nil {
@@ -220,13 +221,13 @@ func (u *WebhookUpdate) URL(v string) *WebhookUpdate {
 // Events sets all four flags: on for the given types, off for all others. No
 // types at all are refused; SetDelivery turns delivery off.
 func (u *WebhookUpdate) Events(types ...EventType) *WebhookUpdate {
-	u.none = len(types) == 0
 	for _, f := range eventFlags {
 		u.Event(f.event, false)
 	}
 	for _, t := range types {
 		u.Event(t, true)
 	}
+	u.none = len(types) == 0
 	return u
 }
 
@@ -236,6 +237,7 @@ func (u *WebhookUpdate) Event(t EventType, on bool) *WebhookUpdate {
 		u.flags = map[EventType]bool{}
 	}
 	u.flags[t.normal()] = on
+	u.none = u.none && !on
 	return u
 }
 
@@ -431,7 +433,7 @@ func (w *createdWebhook) untyped(path string) bool { return path != "" && path !
 // check demands what the contract promises.
 func (w *createdWebhook) check() error {
 	if w.SharedKey == "" {
-		return errors.New("the webhook was created, but the answer holds no sharedKey; Webhooks.List has it")
+		return answerFault("the webhook was created, but the answer holds no sharedKey; Webhooks.List has it")
 	}
 	return nil
 }

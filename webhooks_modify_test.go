@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -197,4 +198,36 @@ func TestWebhooksModifyTakesAnyAnswer(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, got.Events(), w.registered(t)[0].Events())
 	}
+}
+
+func TestWebhooksModifyTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newModifyWorld(t)
+		w.everyReadIsSlow()
+		client := w.client().Webhooks
+		changes := []func(*heads.Webhook){
+			func(h *heads.Webhook) { h.EndConversation = true },
+			func(h *heads.Webhook) { h.InactivityWarning = true },
+			func(h *heads.Webhook) { h.URL = "https://hooks.example.com/new" },
+		}
+		atOnce(len(changes), func(i int) {
+			_, err := client.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+				changes[i](h)
+				return nil
+			})
+			assert.NoError(t, err)
+		})
+		hook := w.registered(t)[0]
+		assert.True(t, hook.EndConversation && hook.InactivityWarning, "no change is lost")
+		assert.Equal(t, "https://hooks.example.com/new", hook.URL)
+	})
+}
+
+func TestEventsWithoutTypesCanBeFollowedByOne(t *testing.T) {
+	w := newModifyWorld(t)
+	_, err := w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, true))
+	require.NoError(t, err)
+	assert.Equal(t, []heads.EventType{heads.EventEndConversation}, w.registered(t)[0].Events())
+	_, err = w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, false))
+	assert.ErrorIs(t, err, heads.ErrInvalid)
 }
