@@ -16,7 +16,7 @@ type AccessURL struct {
 	HeadPublicID string // "li-28379"
 	APIKey       Secret
 
-	others string // further query parameters, encoded
+	others string // further query parameters, encoded; JSON does not keep them
 }
 
 // ParseAccessURL takes an access address apart. It reads the legacy form and

@@ -153,7 +153,7 @@ func errorAttrs(err error) []slog.Attr {
 	if err == nil {
 		return nil
 	}
-	attrs := []slog.Attr{slog.String("error", clipSent(err.Error(), 1024))}
+	attrs := []slog.Attr{slog.String("error", clipSent(fmt.Sprint(err), 1024))} // Sprint survives an Error method that panics
 	if p, ok := err.(*panicError); ok {
 		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}

@@ -93,18 +93,26 @@ func readWithin(timeout time.Duration, w http.ResponseWriter, body io.Reader, bu
 }
 
 // readBeside is for a ResponseWriter that hides the connection's deadline: the
-// reader is left behind when it takes too long. The server ends it with the
-// connection.
+// reader is left behind when it takes too long, until the server ends the
+// connection by its own ReadTimeout. A panic of the reader is passed on.
 func readBeside(timeout time.Duration, body io.Reader, buf *bytes.Buffer) error {
 	done := make(chan error, 1)
+	var panicked any // may be read after done
 	go func() {
-		_, err := buf.ReadFrom(body)
-		done <- err
+		var err error
+		defer func() {
+			panicked = recover()
+			done <- err
+		}()
+		_, err = buf.ReadFrom(body)
 	}()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case err := <-done:
+		if panicked != nil {
+			panic(panicked)
+		}
 		return err
 	case <-timer.C:
 		return errBodyTooSlow

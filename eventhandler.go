@@ -203,8 +203,8 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 		}
 	}
 	if err == ErrNoSharedKey {
-		// An unknown head costs the same as a wrong signature, or the time taken
-		// would tell which heads are known.
+		// An unknown head costs as much to compute as a wrong signature, or the time
+		// taken would tell which heads are known.
 		_, _ = matchingKey(body, sent, decoyKeys)
 	}
 	if err != nil {

@@ -857,6 +857,44 @@ func TestEveryPanicIsCaught(t *testing.T) {
 	assert.NoError(t, h.Shutdown(t.Context()), "no delivery is left counted")
 }
 
+// brokenError is an error whose text can't be had.
+type brokenError struct{ text string }
+
+func (e *brokenError) Error() string { return e.text }
+
+func TestErrorWithoutATextIsAFailure(t *testing.T) {
+	for name, opts := range map[string][]EventHandlerOption{"at once": nil, "queue": {WithQueue(1, 1)}} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			var seen deliveryObserver
+			opts = append(opts, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))), WithDeliveryObserver(seen.observe))
+			h := newTestHandler(t, func(context.Context, *Event) error {
+				var none *brokenError
+				return none
+			}, opts...)
+			postEvent(h, "s")
+			require.NoError(t, h.Shutdown(t.Context()))
+			assert.Equal(t, []DeliveryOutcome{DeliveryFailed}, seen.outcomes())
+			assert.Contains(t, log.String(), "failed")
+		})
+	}
+}
+
+type panickingBody struct{}
+
+func (panickingBody) Read([]byte) (int, error) { panic("the body is broken") }
+func (panickingBody) Close() error             { return nil }
+
+// A recorder has no deadlines, so the body is read on a goroutine of its own.
+func TestPanicOfABodyIsCaught(t *testing.T) {
+	var seen deliveryObserver
+	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithDeliveryObserver(seen.observe))
+	r := signedEvent("{}", testKeyA)
+	r.Body = panickingBody{}
+	assert.Equal(t, 500, serveEvent(h, r).Code)
+	assert.Equal(t, []DeliveryOutcome{DeliveryPanicked}, seen.outcomes())
+}
+
 func TestSharedKeysRotation(t *testing.T) {
 	var seen deliveryObserver
 	h, err := NewEventHandler(SharedKeys("new key", "", "old key"), func(context.Context, *Event) error { return nil },

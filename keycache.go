@@ -36,11 +36,14 @@ const (
 
 	maxKnownHeads     = 16384 // heads with keys: only the service adds to them
 	maxMissedHeads    = 4096  // heads without keys: anybody does
-	maxKeyFetches     = 16    // questions to the service at one time
+	maxKeyFetches     = 16    // questions to the service at one time, for known heads and for others
 	maxWaitingFetches = 1024  // and those that wait for their turn, with them
 )
 
-var errKeyFetchesFull = errors.New("heads: the keys of too many heads are being asked for at once")
+var (
+	errKeyFetchesFull = errors.New("heads: the keys of too many heads are being asked for at once")
+	errKeyFetchEnded  = errors.New("heads: the goroutine that asked for the keys of a head was ended")
+)
 
 // cachedKeySource is the source that asks and remembers. An err from its
 // options is found by NewEventHandler, and returned by every call of Keys.
@@ -53,12 +56,13 @@ type cachedKeySource struct {
 // It may return none for a head that does not exist.
 func newCachedKeySource(list func(ctx context.Context, headID string) ([]string, error), opts ...KeySourceOption) cachedKeySource {
 	s := cachedKeySource{cache: &keyCache{
-		list:    list,
-		ttl:     defaultKeyTTL,
-		slots:   make(chan struct{}, maxKeyFetches),
-		known:   make(map[string]cachedKeys),
-		missed:  make(map[string]cachedKeys),
-		fetches: make(map[string]*keyFetch),
+		list:       list,
+		ttl:        defaultKeyTTL,
+		slots:      make(chan struct{}, maxKeyFetches),
+		knownSlots: make(chan struct{}, maxKeyFetches),
+		known:      make(map[string]cachedKeys),
+		missed:     make(map[string]cachedKeys),
+		fetches:    make(map[string]*keyFetch),
 	}}
 	for _, opt := range opts {
 		if opt == nil {
@@ -93,6 +97,10 @@ type keyCache struct {
 	ttl   time.Duration
 	slots chan struct{}
 
+	// knownSlots are for the heads in known, which so need not wait behind the
+	// ids that strangers make up.
+	knownSlots chan struct{}
+
 	mu      sync.Mutex
 	known   map[string]cachedKeys
 	missed  map[string]cachedKeys // apart, so that misses can't push out known heads
@@ -109,6 +117,7 @@ type cachedKeys struct {
 // closed.
 type keyFetch struct {
 	mismatch bool
+	slots    chan struct{}
 	done     chan struct{}
 	keys     []string
 	err      error
@@ -123,11 +132,15 @@ func (c *keyCache) get(ctx context.Context, headID string, mismatch bool) ([]str
 	}
 	fetch := c.fetches[headID]
 	if fetch == nil {
-		if len(c.fetches) >= maxWaitingFetches {
+		_, known := c.known[headID] // though it may have expired
+		if !known && len(c.fetches) >= maxWaitingFetches {
 			c.mu.Unlock()
 			return nil, errKeyFetchesFull
 		}
-		fetch = &keyFetch{mismatch: mismatch, done: make(chan struct{})}
+		fetch = &keyFetch{mismatch: mismatch, slots: c.slots, done: make(chan struct{})}
+		if known {
+			fetch.slots = c.knownSlots
+		}
 		c.fetches[headID] = fetch
 		// The answer serves later deliveries too, so it does not end with this one.
 		go c.run(context.WithoutCancel(ctx), headID, fetch)
@@ -154,26 +167,27 @@ func (c *keyCache) look(headID string) (cachedKeys, bool) {
 func (c *keyCache) run(ctx context.Context, headID string, fetch *keyFetch) {
 	ctx, cancel := context.WithTimeout(ctx, keyFetchTimeout)
 	defer cancel()
-	keys, err := c.ask(ctx, headID)
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remember(headID, fetch.mismatch, keys, err)
-	delete(c.fetches, headID)
-	fetch.keys, fetch.err = keys, err
-	close(fetch.done)
+	fetch.err = errKeyFetchEnded
+	defer func() { // even if the goroutine is ended by the user's code
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.remember(headID, fetch.mismatch, fetch.keys, fetch.err)
+		delete(c.fetches, headID)
+		close(fetch.done)
+	}()
+	fetch.keys, fetch.err = c.ask(ctx, headID, fetch.slots)
 }
 
 // ask calls list when there is a slot. It runs on a goroutine of its own, where
 // a panic in the user's token source or transport would end the program.
-func (c *keyCache) ask(ctx context.Context, headID string) (keys []string, err error) {
+func (c *keyCache) ask(ctx context.Context, headID string, slots chan struct{}) (keys []string, err error) {
 	select {
-	case c.slots <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	defer func() {
-		<-c.slots
+		<-slots
 		if v := recover(); v != nil {
 			err = fmt.Errorf("heads: panic while asking for the keys of a head: %v", v)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -373,6 +374,68 @@ func TestFloodOfUnknownHeadsIsNotPassedOn(t *testing.T) {
 		assert.GreaterOrEqual(t, refused.Load(), int32(10000-maxWaitingFetches))
 		assert.Empty(t, source.cache.fetches)
 	})
+}
+
+func TestKnownHeadIsAskedForBesideAFloodOfUnknownOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		service.delay = 2 * time.Second
+		source := newCachedKeySource(service.list)
+		require.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+		<-time.After(defaultKeyTTL)
+		for i := range 2 * maxWaitingFetches {
+			go func() {
+				_, _ = source.Keys(t.Context(), KeyHint{HeadID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i)})
+			}()
+		}
+		synctest.Wait()
+		begun := time.Now()
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+		assert.Equal(t, service.delay, time.Since(begun), "it did not wait for its turn")
+		<-time.After(time.Hour)
+	})
+}
+
+func TestQuestionWhoseGoroutineEndsIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		source := newCachedKeySource(func(context.Context, string) ([]string, error) {
+			calls++
+			if calls == 1 {
+				runtime.Goexit()
+			}
+			return []string{testKeyA}, nil
+		})
+		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+		assert.ErrorIs(t, err, errKeyFetchEnded)
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+	})
+}
+
+func TestKeySourceAsksForTheKeysOfTheHead(t *testing.T) {
+	for name, row := range map[string]struct {
+		status int
+		body   string
+		keys   []string
+		fails  bool
+	}{
+		"its registrations": {200, `[{"id":1,"headId":"` + testHeadA + `","sharedKey":"one"},{"id":2,"headId":"` + strings.ToUpper(testHeadA) + `","sharedKey":"two"}]`,
+			[]string{"one", "two"}, false},
+		"a registration without a head": {200, `[{"id":1,"sharedKey":"one"}]`, []string{"one"}, false},
+		"that of another head":          {200, `[{"id":1,"headId":"` + testHeadB + `","sharedKey":"one"}]`, nil, false},
+		"none":                          {200, `[]`, nil, false},
+		"an unknown head":               {404, `{}`, nil, false},
+		"a failure":                     {500, `{}`, nil, true},
+		"no permission":                 {403, `{}`, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := serveWire(t, row.status, row.body)
+			keys, err := server.client(t).Webhooks.KeySource().Keys(t.Context(), KeyHint{HeadID: testHeadA})
+			assert.Equal(t, row.fails, err != nil, err)
+			assert.Equal(t, row.keys, keys)
+			assert.Equal(t, "GET /base/v1/head-events?headId="+testHeadA+" HTTP/1.1", (<-server.requests).line)
+		})
+	}
 }
 
 func TestKeySourceOptionsRefuseBadValues(t *testing.T) {

@@ -332,8 +332,12 @@ func pointerDecoder(elem argument) decodeFunc {
 func sliceDecoder(elem argument) decodeFunc {
 	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
 		items := listItems(raw)
-		v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
-		return decodeItems(elem, items, v)
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		// The list grows with what is good: an item may be far larger than its JSON.
+		return decodeItems(elem, items, func(i int) reflect.Value {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			return v.Index(i)
+		})
 	}
 }
 
@@ -343,7 +347,7 @@ func arrayDecoder(elem argument) decodeFunc {
 		if len(items) != v.Len() {
 			return wrongArgument("a list of exactly "+strconv.Itoa(v.Len())+" values", raw)
 		}
-		return decodeItems(elem, items, v)
+		return decodeItems(elem, items, v.Index)
 	}
 }
 
@@ -358,9 +362,9 @@ func listItems(raw json.RawMessage) []json.RawMessage {
 
 // decodeItems stops at the first fault: a list that is wrong throughout is one
 // mistake, not one for each item.
-func decodeItems(elem argument, items []json.RawMessage, v reflect.Value) argumentFaults {
+func decodeItems(elem argument, items []json.RawMessage, at func(int) reflect.Value) argumentFaults {
 	for i, item := range items {
-		if faults := elem.decodeItem(item, v.Index(i)); faults != nil {
+		if faults := elem.decodeItem(item, at(i)); faults != nil {
 			return faults.under("[" + strconv.Itoa(i) + "]")
 		}
 	}

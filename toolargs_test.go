@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -478,4 +479,21 @@ func TestArgumentsOutliveTheirCall(t *testing.T) {
 	assert.Equal(t, `"`+want+`"`, string(kept.Raw))
 	assert.Equal(t, `"`+want+`"`, string(kept.Raws[0]))
 	assert.Equal(t, want, kept.Text)
+}
+
+// What a list of large items takes grows with what is good of it, not with what
+// somebody sends.
+func TestListEndsAtItsFirstFault(t *testing.T) {
+	type large struct {
+		Name string       `json:"name,omitempty" jsonschema:"A name"`
+		Rest [1000]string `json:"-"`
+	}
+	h := newToolHandler(t)
+	addTool[requiredArg[[]large]](t, h, "tool")
+	body := `{"v":[` + strings.Repeat("0,", 30000) + `0]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	assert.Contains(t, toolReply(t, postTool(h, "/tool", body)), "v[0] must be an object")
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), "30,001 items of 16 kB are 480 MB")
 }

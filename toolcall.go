@@ -78,7 +78,7 @@ func (s *toolServer) authorize(w http.ResponseWriter, r *http.Request) (err erro
 var errNotAnObject = errors.New("the body is not a JSON object")
 
 // limitBodyTime starts the time in which the body must arrive. Not every
-// writer has deadlines; those of the server are all there is then.
+// writer has deadlines; the server's ReadTimeout is all there is then.
 func limitBodyTime(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(toolBodyTimeout))
 }

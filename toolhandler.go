@@ -151,6 +151,10 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 	base, faults := toolBase(baseURL)
 	h.server.base = base
 	for _, opt := range opts {
+		if opt == nil {
+			faults = append(faults, handlerFault("option", "is nil"))
+			continue
+		}
 		if err := opt(h); err != nil {
 			faults = append(faults, err)
 		}

@@ -147,6 +147,7 @@ func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
 		name, reason string
 		opt          heads.ToolHandlerOption
 	}{
+		{"no option", "option: is nil", nil},
 		{"empty path token", "path token: is empty", heads.WithPathToken("")},
 		{"path token with a slash", "path token: holds a character", heads.WithPathToken("hunter2/secret")},
 		{"path token with a space", "path token: holds a character", heads.WithPathToken("hunter2 secret")},

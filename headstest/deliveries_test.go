@@ -1,12 +1,14 @@
 package headstest_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -420,6 +422,25 @@ func TestDeliveryOverTLS(t *testing.T) {
 	assert.Equal(t, 307, d.Status)
 	require.Len(t, got, 1, "the redirect is not followed")
 	assert.Equal(t, "/hook", (<-got).URL.Path)
+}
+
+// net/http reads Location before it asks whether to follow, and quotes it.
+func TestUnreadableRedirectShowsNoAddress(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "https://[bad/?key=canary")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}))
+	defer srv.Close()
+	var log bytes.Buffer
+	a := newAPI(t, headstest.WithLoopbackHTTP(), headstest.WithRetrySchedule(), headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	id := a.AddHead(headstest.Head{EnableEvents: true})
+	a.register(`{"headId":"` + id + `","webhookUrl":"` + srv.URL + `","startConversation":true}`)
+	require.NoError(t, a.StartSession(id).UserMessage("x"))
+	d, err := a.WaitDelivery(t.Context(), nil)
+	require.NoError(t, err)
+	assert.ErrorContains(t, d.Err, "a redirect to an address that can't be read")
+	a.Close()
+	assert.NotContains(t, fmt.Sprint(d)+d.Err.Error()+log.String(), "canary")
 }
 
 func TestUntrustedReceiverIsAnError(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // outboundClient is the client of deliveries and tool calls. It answers with
@@ -39,8 +40,12 @@ func (c *core) exchange(req *http.Request, limit int64) (resp *http.Response, bo
 // query may hold a secret.
 func withoutURL(err error) error {
 	var u *url.Error
-	if errors.As(err, &u) {
+	switch {
+	case !errors.As(err, &u):
+		return err
+	case strings.Contains(u.Err.Error(), "Location header"):
+		return errors.New("the answer is a redirect to an address that can't be read")
+	default:
 		return u.Err
 	}
-	return err
 }

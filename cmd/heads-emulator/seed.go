@@ -19,8 +19,7 @@ import (
 var demo []byte
 
 // seed is what the emulator starts with, and what can be added later. Its
-// records have the shape that the operations give them, so that the answer to
-// a GET is a seed too.
+// records have the shape that the operations give them.
 type seed struct {
 	visuals       []headstest.Visual
 	heads         []headstest.Head

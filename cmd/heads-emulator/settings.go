@@ -47,6 +47,8 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 		fmt.Fprintln(stdout, "Usage of heads-emulator:")
 		flags.PrintDefaults()
 		return nil, err
+	case err != nil && strings.HasPrefix(err.Error(), "bad flag syntax"):
+		return nil, errors.New("a flag begins with one or two dashes and a name; -h lists the flags") // it shows the whole argument
 	case err != nil:
 		return nil, fmt.Errorf("%w; -h lists the flags", err)
 	case flags.NArg() > 0:

@@ -19,6 +19,7 @@ func TestFlagsAreRefused(t *testing.T) {
 	}{
 		{"unknown flag", []string{"-port", "1"}, "-port"},
 		{"argument without a flag", []string{"canary"}, "without a flag"},
+		{"three dashes", []string{"---token=canary"}, "one or two dashes"},
 		{"token with a space", []string{"-token", "a canary"}, "without a space"},
 		{"token with a line break", []string{"-token", "canary\n"}, "visible ASCII"},
 		{"token beyond ASCII", []string{"-token", "canary\u00e9"}, "visible ASCII"},

@@ -342,7 +342,6 @@ func writeOverlay(dir string, m mutant, without []string) (string, error) {
 
 func (c *campaign) report() (score float64) {
 	total := c.killed + len(c.survivors)
-	score = 100
 	if total > 0 {
 		score = 100 * float64(c.killed) / float64(total)
 	}
