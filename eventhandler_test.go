@@ -880,6 +880,20 @@ func TestErrorWithoutATextIsAFailure(t *testing.T) {
 	}
 }
 
+func TestLogLinesHaveALimit(t *testing.T) {
+	var log bytes.Buffer
+	h := newTestHandler(t, func(context.Context, *Event) error { return errors.New(strings.Repeat("x", 5000)) },
+		WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	assert.Equal(t, 503, postEvent(h, "s"))
+	r := signedEvent(recentEventBody(testHeadA, "s"), testKeyA)
+	r.Method = strings.Repeat("M", 500)
+	assert.Equal(t, 405, serveEvent(h, r).Code)
+	assert.Contains(t, log.String(), strings.Repeat("x", 1024)+"...")
+	assert.NotContains(t, log.String(), strings.Repeat("x", 1025))
+	assert.Contains(t, log.String(), strings.Repeat("M", 64)+"...")
+	assert.NotContains(t, log.String(), strings.Repeat("M", 65))
+}
+
 type panickingBody struct{}
 
 func (panickingBody) Read([]byte) (int, error) { panic("the body is broken") }

@@ -412,6 +412,30 @@ func TestQuestionWhoseGoroutineEndsIsAnError(t *testing.T) {
 	})
 }
 
+// A question that waits for its turn ends in time, even if those before it hang.
+func TestQuestionDoesNotWaitForeverForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		source := newCachedKeySource(func(context.Context, string) ([]string, error) {
+			<-release
+			return nil, nil
+		})
+		for i := range maxKeyFetches + 1 {
+			go func() {
+				_, _ = source.Keys(t.Context(), KeyHint{HeadID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i)})
+			}()
+			synctest.Wait()
+		}
+		<-time.After(keyFetchTimeout + time.Second)
+		synctest.Wait()
+		source.cache.mu.Lock()
+		waiting := len(source.cache.fetches)
+		source.cache.mu.Unlock()
+		assert.Equal(t, maxKeyFetches, waiting)
+		close(release)
+	})
+}
+
 func TestKeySourceAsksForTheKeysOfTheHead(t *testing.T) {
 	for name, row := range map[string]struct {
 		status int
