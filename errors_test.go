@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"reflect"
 	"strings"
@@ -132,29 +130,12 @@ func TestErrorShowsNothingOfAnAnswerThatIsNotHTTP(t *testing.T) {
 		"version":           "HTTP/hush-hush 200 OK\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				for {
-					conn, err := listener.Accept()
-					if err != nil {
-						return
-					}
-					if _, err := readWire(conn); err == nil {
-						_, _ = io.WriteString(conn, answer)
-					}
-					_ = conn.Close()
-				}
-			}()
-			defer func() { _ = listener.Close(); <-done }()
 			var out bytes.Buffer
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
-			client := newTestClient(t, "http://"+listener.Addr().String(), transport, WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
+			client := newTestClient(t, "http://"+serveBytes(t, answer).addr, transport, WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
 				WithObserver(func(_ context.Context, a Attempt) { fmt.Fprintln(&out, a.Err) }))
-			err = getHead(t.Context(), client)
+			err := getHead(t.Context(), client)
 			require.ErrorContains(t, err, "transport connection broken")
 			assert.NotContains(t, err.Error()+out.String(), "hush")
 		})

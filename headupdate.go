@@ -37,7 +37,7 @@ func NewHeadUpdate(headID string) *HeadUpdate { return &HeadUpdate{id: headID} }
 // ones that the document it was read from holds, and the ones that are not
 // zero. It leaves out publicUrl, which the service assigns, what has an
 // operation of its own (videoStreaming, enableEvents, conversationSettings), and
-// a provider without its voice or a voice without its provider.
+// a voice that is empty.
 func HeadUpdateFrom(h *Head) *HeadUpdate {
 	if h == nil {
 		return NewHeadUpdate("") // refused by Validate
@@ -58,7 +58,7 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 			u.put(field.name, value)
 		}
 	}
-	u.dropHalfVoice()
+	u.dropEmptyVoice()
 	return u
 }
 
@@ -66,8 +66,8 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 // as GET /head/{id} sends it, values byte for byte. The fields that the service
 // would ignore are left out, and so are publicUrl, what has an operation of its
 // own, fields that the contract does not name, null where it is not allowed, and
-// half a voice, as in HeadUpdateFrom. A document that is no JSON object, has no id or holds a value of the
-// wrong type gives an InvalidError.
+// a voice that is empty. A document that is no JSON object, has no id or holds a
+// value of the wrong type gives an InvalidError.
 func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	const operation = "HeadUpdateFromJSON"
 	var document map[string]json.RawMessage
@@ -99,7 +99,7 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
-	u.dropHalfVoice()
+	u.dropEmptyVoice()
 	return u, nil
 }
 
@@ -572,10 +572,10 @@ func (u *HeadUpdate) index(name string) int {
 
 func (u *HeadUpdate) has(name string) bool { return u.index(name) >= 0 }
 
-// dropHalfVoice takes out provider and voice where the document has only one of
-// them, or neither: nothing that could be sent.
-func (u *HeadUpdate) dropHalfVoice() {
-	if u.text("ttsProvider") == "" || u.text("ttsVoice") == "" {
+// dropEmptyVoice takes out a voice of which neither part is set: nothing that
+// could be sent. Half a voice stays, for Validate to refuse.
+func (u *HeadUpdate) dropEmptyVoice() {
+	if u.text("ttsProvider") == "" && u.text("ttsVoice") == "" {
 		u.fields = slices.DeleteFunc(u.fields, func(f updateField) bool { return f.name == "ttsProvider" || f.name == "ttsVoice" })
 	}
 }

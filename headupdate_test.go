@@ -430,8 +430,6 @@ func TestHeadUpdateFromHasEveryWritableFieldThatTheHeadHas(t *testing.T) {
 		{"a prompt with a text of null", readHead(t, `{"id":"`+guideID+`","promptConfig":{"id":"p","system_prompt":null}}`), ""},
 		{"an empty prompt that was read", readHead(t, `{"id":"`+guideID+`","promptConfig":{"system_prompt":""}}`), `,"promptConfig":{"system_prompt":""}`},
 		{"an empty prompt of a head made by hand", &Head{ID: guideID, PromptConfig: &PromptConfig{}}, `,"promptConfig":{"system_prompt":""}`},
-		{"provider without voice", readHead(t, `{"id":"`+guideID+`","ttsProvider":"azure","ttsVoice":""}`), ""},
-		{"voice without provider", readHead(t, `{"id":"`+guideID+`","ttsVoice":"rachel"}`), ""},
 		{"an empty voice", readHead(t, `{"id":"`+guideID+`","ttsProvider":"","ttsVoice":""}`), ""},
 		{"the prompt without its id", readHead(t, `{"id":"`+guideID+`","promptConfig":{"id":"p","system_prompt":"Be kind."}}`), `,"promptConfig":{"system_prompt":"Be kind."}`},
 	}
@@ -508,8 +506,6 @@ func TestHeadUpdateFromJSONLeavesOut(t *testing.T) {
 		"conversationSettings":            `"conversationSettings":{"tools":[]}`,
 		"a read-only field":               `"isActive":true`,
 		"a wrong type in what is ignored": `"organisation":7`,
-		"provider without voice":          `"ttsProvider":"azure"`,
-		"voice without provider":          `"ttsProvider":null,"ttsVoice":"rachel"`,
 		"an empty voice":                  `"ttsProvider":"","ttsVoice":""`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -517,6 +513,18 @@ func TestHeadUpdateFromJSONLeavesOut(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, []string{"alias"}, u.Fields())
 		})
+	}
+}
+
+// Half a voice is not left out in silence: it may be an edit.
+func TestHalfAVoiceOfADocumentIsRefused(t *testing.T) {
+	for _, member := range []string{`"ttsProvider":"azure"`, `"ttsVoice":"rachel"`, `"ttsProvider":"azure","ttsVoice":""`} {
+		document := `{"id":"` + guideID + `","name":"n",` + member + `}`
+		u, err := HeadUpdateFromJSON([]byte(document))
+		require.NoError(t, err)
+		assert.ErrorContains(t, u.Validate(), "must be set together")
+		assert.NoError(t, u.Voice("azure", "rachel").Validate())
+		assert.ErrorIs(t, HeadUpdateFrom(readHead(t, document)).Validate(), ErrInvalid)
 	}
 }
 

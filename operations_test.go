@@ -38,6 +38,12 @@ type wireRequest struct {
 // serveWire answers every request with status and body, one a connection.
 func serveWire(t *testing.T, status int, body string) *wireServer {
 	t.Helper()
+	return serveBytes(t, fmt.Sprintf("HTTP/1.1 %d Answer\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body))
+}
+
+// serveBytes answers every request with the bytes, one a connection.
+func serveBytes(t *testing.T, answer string) *wireServer {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s := &wireServer{addr: listener.Addr().String(), requests: make(chan wireRequest, 8)}
@@ -55,7 +61,7 @@ func serveWire(t *testing.T, status int, body string) *wireServer {
 			}
 			if r, err := readWire(conn); err == nil {
 				s.requests <- r
-				fmt.Fprintf(conn, "HTTP/1.1 %d Answer\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
+				_, _ = io.WriteString(conn, answer)
 			}
 			conn.Close()
 		}
