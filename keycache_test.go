@@ -186,6 +186,19 @@ func TestMismatchOfAMissIsLimitedToo(t *testing.T) {
 	})
 }
 
+func TestMinuteOfAMismatchOutlivesAMiss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		service.keys = map[string][]string{}
+		source := newCachedKeySource(service.list, WithKeyTTL(10*time.Second))
+		askKeys(t, source, testHeadA, true)
+		<-time.After(10 * time.Second)
+		askKeys(t, source, testHeadA, false)
+		askKeys(t, source, testHeadA, true)
+		assert.Equal(t, 2, service.count())
+	})
+}
+
 func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
