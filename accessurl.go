@@ -31,7 +31,8 @@ func parseAccessURL(operation, field, raw string) (AccessURL, error) {
 		return AccessURL{}, invalid(operation, field, "is empty; want the publicUrl of a head as Heads.Get reads it")
 	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil ||
+		strings.Contains(u.Host, "%") { // a zone, which is of one machine
 		return AccessURL{}, invalid(operation, field, "is not an absolute https URL")
 	}
 	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
