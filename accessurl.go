@@ -9,14 +9,15 @@ import (
 
 // AccessURL is the public address at which a head is reached, taken apart:
 // {base}/{public org id}/{public head id}?api_key={key}. Printing it shows all
-// but the key.
+// but the key. JSON keeps the fields, key included, and no further query
+// parameters that the address had.
 type AccessURL struct {
 	Base         string // "https://chat.example.com", without a slash at the end
 	OrgPublicID  string // "MyOrg-1234"
 	HeadPublicID string // "li-28379"
 	APIKey       Secret
 
-	others string // further query parameters, encoded; JSON does not keep them
+	others string // further query parameters, encoded
 }
 
 // ParseAccessURL takes an access address apart. It reads the legacy form and

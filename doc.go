@@ -45,7 +45,7 @@
 // No log line, error, observer value or printed value shows a token, a shared
 // key, an API key, a query string or a body. Types that hold one print
 // themselves without it, with every verb that go vet lets through;
-// Secret.Reveal gives a value. Error has one field of foreign text, Message:
+// Secret.Reveal gives a value. Error shows one field of foreign text, Message:
 // one line, at most 200 characters, with the client's token masked.
 //
 // Redirects are never followed, so a token does not travel to another host.

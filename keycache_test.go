@@ -78,6 +78,9 @@ func askKeys(t *testing.T, source KeySource, headID string, mismatch bool) []str
 	return keys
 }
 
+// madeUpHead is a head id, another one for each i.
+func madeUpHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", i) }
+
 func TestKeySourceAsksOncePerTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
@@ -335,7 +338,7 @@ func TestUnknownHeadsTakeBoundedMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
 	for i := range 12000 {
-		headID := fmt.Sprintf("00000000-0000-4000-8000-%012x", i)
+		headID := madeUpHead(i)
 		require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(headID, "s"), testKeyA)).Code)
 	}
 	assert.LessOrEqual(t, len(source.cache.missed), maxMissedHeads)
@@ -349,7 +352,7 @@ func TestUnknownHeadsTakeBoundedMemory(t *testing.T) {
 func TestKnownHeadsTakeBoundedMemory(t *testing.T) {
 	source := newCachedKeySource(func(_ context.Context, headID string) ([]string, error) { return []string{headID}, nil })
 	for i := range maxKnownHeads + 100 {
-		headID := fmt.Sprintf("00000000-0000-4000-8000-%012x", i)
+		headID := madeUpHead(i)
 		require.Equal(t, []string{headID}, askKeys(t, source, headID, false))
 	}
 	assert.Len(t, source.cache.known, maxKnownHeads)
@@ -367,7 +370,7 @@ func TestFloodOfUnknownHeadsIsNotPassedOn(t *testing.T) {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 				defer cancel()
-				keys, err := source.Keys(ctx, KeyHint{HeadID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i)})
+				keys, err := source.Keys(ctx, KeyHint{HeadID: madeUpHead(i)})
 				assert.Empty(t, keys)
 				if err != nil {
 					refused.Add(1)
@@ -398,7 +401,7 @@ func TestKnownHeadIsAskedForBesideAFloodOfUnknownOnes(t *testing.T) {
 		<-time.After(defaultKeyTTL)
 		for i := range 2 * maxWaitingFetches {
 			go func() {
-				_, _ = source.Keys(t.Context(), KeyHint{HeadID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i)})
+				_, _ = source.Keys(t.Context(), KeyHint{HeadID: madeUpHead(i)})
 			}()
 		}
 		synctest.Wait()
@@ -435,7 +438,7 @@ func TestQuestionDoesNotWaitForeverForItsTurn(t *testing.T) {
 		})
 		for i := range maxKeyFetches + 1 {
 			go func() {
-				_, _ = source.Keys(t.Context(), KeyHint{HeadID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i)})
+				_, _ = source.Keys(t.Context(), KeyHint{HeadID: madeUpHead(i)})
 			}()
 			synctest.Wait()
 		}

@@ -219,7 +219,8 @@ func (u *WebhookUpdate) URL(v string) *WebhookUpdate {
 }
 
 // Events sets all four flags: on for the given types, off for all others. No
-// types at all are refused; SetDelivery turns delivery off.
+// types at all are refused, unless Event turns one on afterwards; SetDelivery
+// turns delivery off.
 func (u *WebhookUpdate) Events(types ...EventType) *WebhookUpdate {
 	for _, f := range eventFlags {
 		u.Event(f.event, false)
