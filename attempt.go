@@ -35,11 +35,10 @@ type Attempt struct {
 	RetryIn    time.Duration // 0 when this attempt is the last; 1 ns for a repeat at once
 }
 
-// call is one method call on its way: the context of all its attempts and what
-// the last of them brought.
+// call is one method call on its way: what all its attempts share, and what the
+// last of them brought. It is the transport of its own http.Client, so that
+// every attempt is one call of its RoundTrip.
 type call struct {
-	context.Context // the caller's
-
 	core       *core
 	op         *operation
 	path       string // escaped, without the prefix of the base URL
@@ -47,13 +46,16 @@ type call struct {
 	refused    *credential // the one before, after a renewal
 	renewed    bool
 	tokenErr   error
+	hasBody    bool
 
 	// Parts that a call needs once, kept here to be allocated with it.
 	url     url.URL
-	request http.Request // as the retry loop sees it; its context is the call
+	request http.Request // as the retry loop sees it
 	first   http.Request // the first attempt's
+	client  http.Client
+	loop    retryLoop
 	retry   retryRequest
-	reply   http.Response // what the retry loop is shown of every answer
+	reply   http.Response // what http.Client is shown of the last answer
 
 	attempts, retries int
 	wait              time.Duration // before the next attempt
@@ -72,18 +74,6 @@ type call struct {
 	tooLong bool
 }
 
-type callKey struct{}
-
-// Value hands out the call itself to the pieces that see only its context.
-func (c *call) Value(key any) any {
-	if key == (callKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
-}
-
-func callFrom(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
-
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // maxPooled keeps one huge answer from holding its memory for ever.
@@ -98,19 +88,6 @@ func (c *call) release() {
 	c.body = nil
 }
 
-func (c *call) authorize(req *http.Request) {
-	req.Header["Authorization"] = c.credential.header
-}
-
-// refresh prepares the next attempt. The one before may still hold the old
-// header, and http.Client has put the cookies of its jar there, which it is
-// about to do again.
-func (c *call) refresh(req *http.Request) {
-	req.Header = req.Header.Clone()
-	delete(req.Header, "Cookie")
-	c.authorize(req)
-}
-
 // connTrace tells whether a request can have reached a connection.
 type connTrace struct{ dialed, connected atomic.Bool }
 
@@ -123,53 +100,47 @@ func (t *connTrace) attach(ctx context.Context) context.Context {
 	})
 }
 
-// attemptTransport makes each attempt whole: it limits its time, reads the
-// answer to its end and leaves the outcome in the call. It has no
-// CloseIdleConnections, so that the failure of one call does not close the
-// connections of the others.
-type attemptTransport struct {
-	base    http.RoundTripper
-	timeout time.Duration
-}
-
-// RoundTrip always returns an empty 200 and no error: the retry loop hands its
-// Backoff nothing but the response, and http.Client would follow redirects and
-// wrap errors in a text that holds the URL.
-func (t *attemptTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	call := callFrom(req.Context())
+// RoundTrip makes one attempt whole: it limits its time, reads the answer to
+// its end and keeps the outcome in the call. The body that it returns is always
+// empty, so nothing is left to drain or to close.
+func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	start := time.Now()
-	call.attempts++
-	call.err = t.exchange(call, req)
-	call.duration = time.Since(start)
-	if call.err != nil || call.status >= http.StatusInternalServerError {
-		call.inDoubt = true
+	c.attempts++
+	c.err = c.attempt(req)
+	c.duration = time.Since(start)
+	if c.err != nil || c.status >= http.StatusInternalServerError {
+		c.inDoubt = true
 	}
-	call.reply = http.Response{StatusCode: http.StatusOK, Header: call.header, Request: req, Body: http.NoBody}
-	return &call.reply, nil
+	if c.err != nil {
+		return nil, c.err
+	}
+	c.reply = http.Response{StatusCode: c.status, Header: c.header, Request: req, Body: http.NoBody}
+	return &c.reply, nil
 }
 
-func (t *attemptTransport) exchange(call *call, req *http.Request) error {
-	ctx, cancel := context.WithCancel(call)
+// attempt limits one attempt in time.
+func (c *call) attempt(req *http.Request) error {
+	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
-	timer := time.AfterFunc(t.timeout, cancel) // cheaper than context.WithTimeout
-	err := t.roundTrip(ctx, call, req)
-	if err != nil && !timer.Stop() && call.Err() == nil {
-		return fmt.Errorf("no whole answer within %v: %w", t.timeout, context.DeadlineExceeded)
+	timer := time.AfterFunc(c.core.attemptTimeout, cancel) // cheaper than context.WithTimeout
+	err := c.roundTrip(ctx, req)
+	if err != nil && !timer.Stop() && req.Context().Err() == nil {
+		return fmt.Errorf("no whole answer within %v: %w", c.core.attemptTimeout, context.DeadlineExceeded)
 	}
 	timer.Stop()
 	return err
 }
 
-func (t *attemptTransport) roundTrip(ctx context.Context, call *call, req *http.Request) error {
-	if call.op.method == http.MethodPost {
-		ctx = call.trace.attach(ctx)
+func (c *call) roundTrip(ctx context.Context, req *http.Request) error {
+	if c.op.method == http.MethodPost {
+		ctx = c.trace.attach(ctx)
 	}
-	attempt := &call.first
-	if call.attempts > 1 {
+	attempt := &c.first
+	if c.attempts > 1 {
 		attempt = new(http.Request) // the transport may still hold the one before
 	}
 	*attempt = *req.WithContext(ctx)
-	resp, err := t.base.RoundTrip(attempt)
+	resp, err := c.core.transport.RoundTrip(attempt)
 	switch {
 	case err != nil:
 		return err
@@ -178,7 +149,7 @@ func (t *attemptTransport) roundTrip(ctx context.Context, call *call, req *http.
 	case resp.Body == nil: // allowed in a fake, as http.Client allows it
 		resp.Body = http.NoBody
 	}
-	return call.read(resp)
+	return c.read(resp)
 }
 
 // read takes the answer over into the call. An answer that breaks off is an
@@ -200,14 +171,14 @@ func (c *call) read(resp *http.Response) error {
 }
 
 // outcome is nil when the call succeeded, and else its error.
-func (c *call) outcome() error {
+func (c *call) outcome(ctx context.Context) error {
 	switch {
 	case c.err != nil:
-		return c.transportError()
+		return c.transportError(ctx)
 	case c.status == http.StatusNotFound && c.op.method == http.MethodDelete && c.inDoubt:
 		return nil // the attempt that got no answer has done it
 	case !isSuccess(c.status):
-		return c.answerError()
+		return c.answerError(ctx)
 	case c.tooLong:
 		return c.decodeError(errTooLarge)
 	}
@@ -217,13 +188,13 @@ func (c *call) outcome() error {
 func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 
 // answerError makes an *Error of the last answer.
-func (c *call) answerError() *Error {
+func (c *call) answerError(ctx context.Context) *Error {
 	e := c.describe()
 	e.Header = c.header
 	e.Body = bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
 	e.cause = c.tokenErr
 	if c.wait > 0 || c.retries < c.core.retry.MaxRetries && c.repeatable() {
-		e.cause = c.Err() // the call would have gone on
+		e.cause = ctx.Err() // the call would have gone on
 	}
 	return e
 }
@@ -260,9 +231,9 @@ func (c *call) redirectTarget() string {
 }
 
 // transportError is the outcome of a call whose last attempt got no whole answer.
-func (c *call) transportError() error {
+func (c *call) transportError(ctx context.Context) error {
 	e := &transportError{where: c.where(), attempts: c.attempts, err: redactURLError(c.err)}
-	if ended := c.Err(); ended != nil && !errors.Is(e.err, ended) {
+	if ended := ctx.Err(); ended != nil && !errors.Is(e.err, ended) {
 		e.err = fmt.Errorf("%w: %w", ended, e.err)
 	}
 	e.text = redactText(c.mask(e.err.Error()))
@@ -270,7 +241,7 @@ func (c *call) transportError() error {
 		e.text += "; the request was not repeated, and may have been carried out"
 	}
 	if c.status != 0 && !isSuccess(c.status) {
-		e.last = c.answerError()
+		e.last = c.answerError(ctx)
 	}
 	return e
 }
@@ -309,7 +280,7 @@ func (c *call) requestID() string {
 }
 
 // report tells observer and logger of the attempt that just ended.
-func (c *call) report() {
+func (c *call) report(ctx context.Context) {
 	if c.core.observer == nil && c.core.logger == nil {
 		return
 	}
@@ -327,10 +298,10 @@ func (c *call) report() {
 		a.Err = c.describe()
 	}
 	if c.core.observer != nil {
-		c.core.observer(c.Context, a)
+		c.core.observer(ctx, a)
 	}
 	if c.core.logger != nil {
-		logAttempt(c.Context, c.core.logger, a)
+		logAttempt(ctx, c.core.logger, a)
 	}
 }
 

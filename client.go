@@ -36,11 +36,14 @@ type Client struct {
 type core struct {
 	base        *url.URL
 	credentials *credentials
-	retrier     *retryClient
+	transport   http.RoundTripper
+	jar         http.CookieJar
 	retry       RetryPolicy
 	observer    func(context.Context, Attempt)
 	logger      *slog.Logger
 	userAgent   []string
+
+	attemptTimeout time.Duration
 
 	chatBase, streamBase string
 	streamingProvider    map[string]bool
@@ -81,10 +84,19 @@ func New(baseURL, token string, opts ...Option) (*Client, error) {
 }
 
 func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
+	var given http.Client
+	if cfg.httpClient != nil {
+		given = *cfg.httpClient
+	}
+	if given.Transport == nil {
+		given.Transport = http.DefaultTransport
+	}
 	c := &Client{core: &core{
 		base:              base,
 		credentials:       creds,
-		retrier:           newRetrier(newHTTPClient(cfg)),
+		transport:         given.Transport,
+		jar:               given.Jar,
+		attemptTimeout:    attemptTimeout(cfg.attemptTimeout, given.Timeout),
 		retry:             cfg.retry,
 		observer:          cfg.observer,
 		logger:            cfg.logger,
@@ -99,20 +111,6 @@ func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
 	c.Webhooks = &WebhooksService{service{c}}
 	c.ConversationSettings = &ConversationSettingsService{service{c}}
 	return c
-}
-
-// newHTTPClient copies the caller's client: transport and cookie jar are kept,
-// the time-out moves into the attempt.
-func newHTTPClient(cfg *config) *http.Client {
-	var given http.Client
-	if cfg.httpClient != nil {
-		given = *cfg.httpClient
-	}
-	transport := &attemptTransport{base: http.DefaultTransport, timeout: attemptTimeout(cfg.attemptTimeout, given.Timeout)}
-	if given.Transport != nil {
-		transport.base = given.Transport
-	}
-	return &http.Client{Transport: transport, Jar: given.Jar}
 }
 
 // attemptTimeout is the limit of WithAttemptTimeout or the caller's
@@ -251,17 +249,16 @@ func (c *Client) exchange(ctx context.Context, op *operation, r request) (*call,
 		return nil, fmt.Errorf("heads: %s: nothing was sent: %w", op.name, err)
 	}
 	call := &call{
-		Context:    ctx,
 		core:       c.core,
 		op:         op,
 		credential: cred,
 		body:       bodies.Get().(*bytes.Buffer),
 	}
-	if err = call.prepare(r); err == nil {
+	if err = call.prepare(ctx, r); err == nil {
 		err = call.send(r.body)
 	}
 	if call.attempts > 0 {
-		err = call.outcome()
+		err = call.outcome(ctx)
 	}
 	if err != nil {
 		call.release()
@@ -298,7 +295,7 @@ func (c *Client) lock(ctx context.Context, operation, key string) (unlock func()
 
 // prepare builds the request without parsing its URL again, and with header
 // values that all requests share.
-func (c *call) prepare(r request) error {
+func (c *call) prepare(ctx context.Context, r request) error {
 	base := c.core.base
 	c.url = *base
 	c.url.Path = base.Path + c.op.before + r.param + c.op.after
@@ -314,10 +311,7 @@ func (c *call) prepare(r request) error {
 		}
 		c.url.RawQuery = values.Encode()
 	}
-	header := http.Header{"Accept": jsonHeader, "User-Agent": c.core.userAgent}
-	if r.body != nil {
-		header["Content-Type"] = jsonHeader
-	}
+	c.hasBody = r.body != nil
 	c.request = *(&http.Request{
 		Method:     c.op.method,
 		URL:        &c.url,
@@ -325,11 +319,20 @@ func (c *call) prepare(r request) error {
 		Proto:      "HTTP/1.1",
 		ProtoMajor: 1,
 		ProtoMinor: 1,
-		Header:     header,
-	}).WithContext(c)
-	c.authorize(&c.request)
+		Header:     c.newHeader(),
+	}).WithContext(ctx)
 	c.retry.Request = &c.request
 	return nil
+}
+
+// newHeader returns the header of the next attempt, of values that all requests
+// share.
+func (c *call) newHeader() http.Header {
+	header := http.Header{"Accept": jsonHeader, "User-Agent": c.core.userAgent, "Authorization": c.credential.header}
+	if c.hasBody {
+		header["Content-Type"] = jsonHeader
+	}
+	return header
 }
 
 // Response is what the service answered where the contract does not give the

@@ -194,8 +194,7 @@ func TestDefaultTransportIsUsedWithoutOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, err := New(memoryURL, pathToken, opts...)
 			require.NoError(t, err)
-			transport := client.core.retrier.HTTPClient.Transport.(*attemptTransport)
-			assert.Same(t, http.DefaultTransport, transport.base)
+			assert.Same(t, http.DefaultTransport, client.core.transport)
 		})
 	}
 }

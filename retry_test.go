@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -832,7 +834,15 @@ func TestFailuresLeaveTheConnectionsOfOthersAlone(t *testing.T) {
 
 // The loop's own log would write URLs to the standard error.
 func TestRetryLoopHasNoLogger(t *testing.T) {
-	client, err := New(memoryURL, pathToken)
+	written, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	require.NoError(t, err)
-	assert.Nil(t, client.core.retrier.Logger)
+	defer written.Close()
+	stderr := os.Stderr
+	os.Stderr = written
+	defer func() { os.Stderr = stderr }()
+	client := newTestClient(t, memoryURL, newScript(answer(503, "")))
+	require.ErrorIs(t, getHead(t.Context(), client), ErrServer)
+	text, err := os.ReadFile(written.Name())
+	require.NoError(t, err)
+	assert.Empty(t, string(text))
 }
