@@ -33,6 +33,7 @@ type Attempt struct {
 	RequestID  string
 	Err        error         // redacted; nil for a status from 200 to 299
 	RetryIn    time.Duration // 0 when this attempt is the last; 1 ns for a repeat at once
+	Waited     time.Duration // for WithRateLimit and for a Retry-After that holds the client back, before Duration began
 }
 
 // call is one method call on its way: what all its attempts share, and what the
@@ -47,6 +48,7 @@ type call struct {
 	renewed    bool
 	tokenErr   error
 	hasBody    bool
+	added      http.Header // by the caller of Client.Do
 
 	// Parts that a call needs once, kept here to be allocated with it.
 	url     url.URL
@@ -57,6 +59,8 @@ type call struct {
 	retry   retryRequest
 	reply   http.Response // what http.Client is shown of the last answer
 
+	waited            time.Duration // of the attempt, for its turn
+	heldBack          error         // why its turn did not come
 	attempts, retries int
 	wait              time.Duration // before the next attempt
 	inDoubt           bool          // an attempt may have been carried out without saying so
@@ -104,10 +108,15 @@ func (t *connTrace) attach(ctx context.Context) context.Context {
 // its end and keeps the outcome in the call. The body that it returns is always
 // empty, so nothing is left to drain or to close.
 func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.waited, c.heldBack = c.core.pace.wait(req.Context())
+	if c.heldBack != nil {
+		return nil, c.heldBack
+	}
 	start := time.Now()
 	c.attempts++
 	c.err = c.attempt(req)
 	c.duration = time.Since(start)
+	c.holdOthers()
 	if c.err != nil || c.status >= http.StatusInternalServerError {
 		c.inDoubt = true
 	}
@@ -132,7 +141,7 @@ func (c *call) attempt(req *http.Request) error {
 }
 
 func (c *call) roundTrip(ctx context.Context, req *http.Request) error {
-	if c.op.method == http.MethodPost {
+	if !c.op.repeatable {
 		ctx = c.trace.attach(ctx)
 	}
 	attempt := &c.first
@@ -173,6 +182,8 @@ func (c *call) read(resp *http.Response) error {
 // outcome is nil when the call succeeded, and else its error.
 func (c *call) outcome(ctx context.Context) error {
 	switch {
+	case c.heldBack != nil:
+		return c.heldBackError(ctx)
 	case c.err != nil:
 		return c.transportError(ctx)
 	case c.status == http.StatusNotFound && c.op.method == http.MethodDelete && c.inDoubt:
@@ -230,6 +241,20 @@ func (c *call) redirectTarget() string {
 	}
 }
 
+// heldBackError is the outcome of a call whose next attempt was not made.
+func (c *call) heldBackError(ctx context.Context) error {
+	switch {
+	case c.attempts == 0:
+		return fmt.Errorf("heads: %s: nothing was sent: %w", c.op.name, c.heldBack)
+	case c.err != nil:
+		c.err = fmt.Errorf("%w: %w", c.heldBack, c.err)
+		return c.transportError(ctx)
+	}
+	e := c.answerError(ctx)
+	e.cause = c.heldBack
+	return e
+}
+
 // transportError is the outcome of a call whose last attempt got no whole answer.
 func (c *call) transportError(ctx context.Context) error {
 	e := &transportError{where: c.where(), attempts: c.attempts, err: redactURLError(c.err)}
@@ -237,7 +262,7 @@ func (c *call) transportError(ctx context.Context) error {
 		e.err = fmt.Errorf("%w: %w", ended, e.err)
 	}
 	e.text = redactText(c.mask(e.err.Error()))
-	if c.op.method == http.MethodPost && c.mayBeWritten() {
+	if !c.op.repeatable && c.mayBeWritten() {
 		e.text += "; the request was not repeated, and may have been carried out"
 	}
 	if c.status != 0 && !isSuccess(c.status) {
@@ -286,7 +311,7 @@ func (c *call) report(ctx context.Context) {
 	}
 	a := Attempt{
 		Operation: c.op.name, Method: c.op.method, Route: c.op.route,
-		Number: c.attempts, Duration: c.duration, RetryIn: c.wait,
+		Number: c.attempts, Duration: c.duration, RetryIn: c.wait, Waited: c.waited,
 	}
 	if c.err == nil {
 		a.StatusCode, a.RequestID = c.status, c.requestID()

@@ -267,6 +267,7 @@ func canaryValues(t testing.TB) map[string][]any {
 		"RetryPolicy":                 {DefaultRetryPolicy()},
 		"Attempt":                     attempts,
 		"Response":                    {*response, Response{}},
+		"Request":                     {Request{Method: "POST", Path: "/x/" + canaryToken, Query: url.Values{"k": {canaryShared}}, Body: []byte(canaryToken), Header: http.Header{"X-Key": {canaryToken}}}},
 		"Secret":                      {Secret(canaryVoiceflow), hook.SharedKey, head.PublicURL},
 		"Time":                        {head.CreatedAt},
 		"Error":                       {*failure, Error{}},

@@ -2,18 +2,22 @@ package heads
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/go-querystring/query"
+	"golang.org/x/time/rate"
 )
 
 // Version is the version of this library, as it stands in the User-Agent.
@@ -39,6 +43,7 @@ type core struct {
 	transport   http.RoundTripper
 	jar         http.CookieJar
 	retry       RetryPolicy
+	pace        pace
 	observer    func(context.Context, Attempt)
 	logger      *slog.Logger
 	userAgent   []string
@@ -106,6 +111,9 @@ func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
 		streamingProvider: cfg.streamingProvider,
 		insecureHTTP:      cfg.insecureHTTP,
 	}}
+	if cfg.rateLimit > 0 {
+		c.core.pace.limiter = rate.NewLimiter(cfg.rateLimit, cfg.burst)
+	}
 	c.Heads = &HeadsService{service{c}}
 	c.HeadVisuals = &HeadVisualsService{service{c}}
 	c.Webhooks = &WebhooksService{service{c}}
@@ -184,10 +192,11 @@ func (s service) describe() string {
 type operation struct {
 	name, method, route string // "Heads.Get", "GET", "/head/{id}"
 	before, after       string // the route around its parameter
+	repeatable          bool   // it may be sent again though it may have been carried out
 }
 
 func newOperation(name, method, route string) *operation {
-	op := &operation{name: name, method: method, route: route}
+	op := &operation{name: name, method: method, route: route, repeatable: method != http.MethodPost}
 	before, rest, found := strings.Cut(route, "{")
 	op.before = before
 	if found {
@@ -196,20 +205,25 @@ func newOperation(name, method, route string) *operation {
 	return op
 }
 
-// request is what a method hands to do: the parameter of the route, unescaped
+// payload is what a method gives to do: the parameter of the route, unescaped
 // and checked, query options for go-querystring, and a JSON body.
-type request struct {
+type payload struct {
 	param string
 	query any
 	body  []byte
+
+	// Client.Do's alone, which has no parameter.
+	path, escapedPath string
+	values            url.Values
+	header            http.Header
 }
 
 // jsonHeader is shared by all requests and never changed.
 var jsonHeader = []string{"application/json"}
 
 // do makes one request whose answer has the shape T by the contract.
-func do[T any](ctx context.Context, c *Client, op *operation, r request) (*T, error) {
-	call, err := c.exchange(ctx, op, r)
+func do[T any](ctx context.Context, c *Client, op *operation, p payload) (*T, error) {
+	call, err := c.exchange(ctx, op, p)
 	if err != nil {
 		return nil, err
 	}
@@ -222,25 +236,18 @@ func do[T any](ctx context.Context, c *Client, op *operation, r request) (*T, er
 }
 
 // doPlain makes one request whose answer the contract does not describe.
-func doPlain(ctx context.Context, c *Client, op *operation, r request) (*Response, error) {
-	call, err := c.exchange(ctx, op, r)
+func doPlain(ctx context.Context, c *Client, op *operation, p payload) (*Response, error) {
+	call, err := c.exchange(ctx, op, p)
 	if err != nil {
 		return nil, err
 	}
 	defer call.release()
-	return &Response{
-		StatusCode: call.status,
-		Header:     call.header,
-		Body:       bytes.Clone(call.body.Bytes()),
-		Attempts:   call.attempts,
-		RequestID:  call.requestID(),
-		operation:  op.name,
-	}, nil
+	return call.response(), nil
 }
 
 // exchange is the one place where a request is made. The call that it returns
 // succeeded, and must be released.
-func (c *Client) exchange(ctx context.Context, op *operation, r request) (*call, error) {
+func (c *Client) exchange(ctx context.Context, op *operation, p payload) (*call, error) {
 	if err := c.check(ctx, op.name); err != nil {
 		return nil, err
 	}
@@ -254,10 +261,10 @@ func (c *Client) exchange(ctx context.Context, op *operation, r request) (*call,
 		credential: cred,
 		body:       bodies.Get().(*bytes.Buffer),
 	}
-	if err = call.prepare(ctx, r); err == nil {
-		err = call.send(r.body)
+	if err = call.prepare(ctx, p); err == nil {
+		err = call.send(p.body)
 	}
-	if call.attempts > 0 {
+	if call.attempts > 0 || call.heldBack != nil {
 		err = call.outcome(ctx)
 	}
 	if err != nil {
@@ -295,27 +302,23 @@ func (c *Client) lock(ctx context.Context, operation, key string) (unlock func()
 
 // prepare builds the request without parsing its URL again, and with header
 // values that all requests share.
-func (c *call) prepare(ctx context.Context, r request) error {
-	base := c.core.base
-	c.url = *base
-	c.url.Path = base.Path + c.op.before + r.param + c.op.after
-	c.path = c.url.Path[len(base.Path):]
-	if escaped := url.PathEscape(r.param); escaped != r.param || base.RawPath != "" {
-		c.path = c.op.before + escaped + c.op.after
-		c.url.RawPath = base.EscapedPath() + c.path
-	}
-	if r.query != nil {
-		values, err := query.Values(r.query)
+func (c *call) prepare(ctx context.Context, p payload) error {
+	c.address(p)
+	switch {
+	case p.query != nil:
+		values, err := query.Values(p.query)
 		if err != nil {
 			return fmt.Errorf("heads: %s: query: %w", c.op.name, err)
 		}
 		c.url.RawQuery = values.Encode()
+	case p.values != nil:
+		c.url.RawQuery = p.values.Encode()
 	}
-	c.hasBody = r.body != nil
+	c.hasBody, c.added = p.body != nil, p.header
 	c.request = *(&http.Request{
 		Method:     c.op.method,
 		URL:        &c.url,
-		Host:       base.Host,
+		Host:       c.core.base.Host,
 		Proto:      "HTTP/1.1",
 		ProtoMajor: 1,
 		ProtoMinor: 1,
@@ -325,6 +328,24 @@ func (c *call) prepare(ctx context.Context, r request) error {
 	return nil
 }
 
+// address puts the path of the operation behind that of the base URL.
+func (c *call) address(p payload) {
+	base := c.core.base
+	c.url = *base
+	if p.path == "" {
+		p.path = c.op.before + p.param + c.op.after
+		p.escapedPath = p.path
+		if escaped := url.PathEscape(p.param); escaped != p.param {
+			p.escapedPath = c.op.before + escaped + c.op.after
+		}
+	}
+	c.path = p.escapedPath
+	c.url.Path = base.Path + p.path
+	if p.escapedPath != p.path || base.RawPath != "" {
+		c.url.RawPath = base.EscapedPath() + p.escapedPath
+	}
+}
+
 // newHeader returns the header of the next attempt, of values that all requests
 // share.
 func (c *call) newHeader() http.Header {
@@ -332,7 +353,162 @@ func (c *call) newHeader() http.Header {
 	if c.hasBody {
 		header["Content-Type"] = jsonHeader
 	}
+	maps.Copy(header, c.added)
 	return header
+}
+
+// response is the answer to a call that succeeded.
+func (c *call) response() *Response {
+	return &Response{
+		StatusCode: c.status,
+		Header:     c.header,
+		Body:       bytes.Clone(c.body.Bytes()),
+		Attempts:   c.attempts,
+		RequestID:  c.requestID(),
+		operation:  c.op.name,
+	}
+}
+
+// Request is an operation of the service that has no method here, for
+// Client.Do.
+type Request struct {
+	Method     string      // GET, PUT, PATCH, POST or DELETE
+	Path       string      // below the base URL, escaped, beginning with one "/"
+	Route      string      // label for observers and logs, such as "/voice/{id}"; "" means "other"
+	Query      url.Values  // added to the path
+	Body       any         // nil; []byte and json.RawMessage as they are; anything else through encoding/json. Not with GET
+	Header     http.Header // added, and instead of the client's own Accept, Content-Type and User-Agent
+	Repeatable bool        // a POST that may be retried as a PUT is
+}
+
+// Format shows method and route: path, query, header and body may hold secrets.
+func (r Request) Format(f fmt.State, _ rune) { writeText(f, r.describe()) }
+
+// LogValue shows method and route.
+func (r Request) LogValue() slog.Value { return slog.StringValue(r.describe()) }
+
+func (r Request) describe() string {
+	return "heads.Request{" + oneLine(r.Method, maxLabel) + " " + oneLine(r.route(), maxLabel) + "}"
+}
+
+func (r Request) route() string { return cmp.Or(r.Route, "other") }
+
+// Do calls an operation that has no method here. Token, retries, limits and
+// redaction are the same as for every other method; any status from 200 to 299
+// is success.
+//
+// Do returns an InvalidError and sends nothing for another method, for a path
+// that has a host, a query, a fragment, a backslash, a broken escape or a dot
+// segment, for a body with GET or one that encoding/json can't write, and for
+// the headers that the client sets itself: Authorization, Host, Content-Length,
+// Transfer-Encoding and Cookie. An empty body is no body.
+func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	var faults faultList
+	faults.add(checkMethod(r.Method))
+	path, err := checkPath(r.Path)
+	faults.add(err)
+	header, err := checkHeader(r.Header)
+	faults.add(err)
+	body, err := r.encodeBody()
+	faults.add(err)
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	op := &operation{name: opDo, method: r.Method, route: r.route(), repeatable: r.Repeatable || r.Method != http.MethodPost}
+	return doPlain(ctx, c, op, payload{path: path, escapedPath: r.Path, values: r.Query, header: header, body: body})
+}
+
+const opDo = "Client.Do"
+
+func checkMethod(method string) error {
+	switch method {
+	case http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodPost, http.MethodDelete:
+		return nil
+	}
+	return invalid(opDo, "method", "%s is not supported; use GET, PUT, PATCH, POST or DELETE", quote(method))
+}
+
+// checkPath returns the path unescaped. Its errors don't show the path, which
+// may hold a secret.
+func checkPath(escaped string) (string, error) {
+	refuse := func(reason string) (string, error) { return "", invalid(opDo, "path", "%s", reason) }
+	switch {
+	case !strings.HasPrefix(escaped, "/"):
+		return refuse(`does not begin with "/"; give the path below the base URL, such as "/voice"`)
+	case strings.HasPrefix(escaped, "//"):
+		return refuse(`begins with "//", which names a host; give the path below the base URL`)
+	case strings.ContainsAny(escaped, "?#"):
+		return refuse("has a query or a fragment; use Query, or escape the character")
+	case strings.Contains(escaped, `\`):
+		return refuse("has a backslash; leave it out")
+	case strings.IndexFunc(escaped, func(r rune) bool { return r <= ' ' || r >= 0x7f }) >= 0:
+		return refuse("has a space or another character that must be escaped; use url.PathEscape on each segment")
+	}
+	path, err := url.PathUnescape(escaped)
+	if err != nil {
+		return refuse("has a broken escape; use url.PathEscape on each segment")
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			return refuse("has a dot segment, which would lead to another operation; leave it out")
+		}
+	}
+	if strings.Contains(path, `\`) {
+		return refuse("has an escaped backslash, which a server may take for a slash; leave it out")
+	}
+	return path, nil
+}
+
+// checkHeader returns the header under canonical names. Its errors don't show
+// values.
+func checkHeader(given http.Header) (http.Header, error) {
+	header := make(http.Header, len(given))
+	var faults faultList
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		canonical := http.CanonicalHeaderKey(name)
+		switch canonical {
+		case "Authorization", "Host", "Content-Length", "Transfer-Encoding", "Cookie":
+			faults.add(invalid(opDo, "header", "%s is set by the client itself; leave it out", canonical))
+			continue
+		}
+		if !isToken(name) {
+			faults.add(invalid(opDo, "header", "%s is not a header name; want letters, digits and dashes", quote(name)))
+		}
+		if slices.ContainsFunc(given[name], unsafeInHeader) {
+			faults.add(invalid(opDo, "header", "the value of %s has a line break or another control character; take it out", quote(canonical)))
+		}
+		header[canonical] = slices.Concat(header[canonical], given[name])
+	}
+	return header, faults.join()
+}
+
+func unsafeInHeader(value string) bool {
+	return strings.IndexFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) >= 0
+}
+
+// encodeBody returns the JSON to send, or nil.
+func (r Request) encodeBody() ([]byte, error) {
+	var body []byte
+	switch given := r.Body.(type) {
+	case nil:
+	case []byte:
+		body = bytes.Clone(given)
+	case json.RawMessage:
+		body = bytes.Clone(given)
+	default:
+		encoded, err := encodeJSON(r.Body)
+		if err != nil {
+			return nil, invalid(opDo, "body", "can't be written as JSON; give a value that encoding/json takes")
+		}
+		body = encoded
+	}
+	switch {
+	case len(body) == 0:
+		return nil, nil
+	case r.Method == http.MethodGet:
+		return nil, invalid(opDo, "body", "can't be sent with GET; use Query")
+	}
+	return body, nil
 }
 
 // Response is what the service answered where the contract does not give the

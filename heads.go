@@ -120,7 +120,7 @@ func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
 	if err := checkHeadID(opHeadsGet.name, headID); err != nil {
 		return nil, err
 	}
-	return do[Head](ctx, s.c, opHeadsGet, request{param: headID})
+	return do[Head](ctx, s.c, opHeadsGet, payload{param: headID})
 }
 
 // Update changes the fields that u sets, and nothing else.
@@ -131,7 +131,7 @@ func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, er
 	if err := u.Validate(); err != nil {
 		return nil, err
 	}
-	return doPlain(ctx, s.c, opHeadsUpdate, request{body: u.body()})
+	return doPlain(ctx, s.c, opHeadsUpdate, payload{body: u.body()})
 }
 
 // Modify reads a head, runs change on it and sends what change has changed,

@@ -41,7 +41,7 @@ func (s *HeadVisualsService) Get(ctx context.Context, visualID string) (*HeadVis
 	if err := checkPathID(opHeadVisualsGet.name, "head visual id", visualID); err != nil {
 		return nil, err
 	}
-	visual, err := do[HeadVisual](ctx, s.c, opHeadVisualsGet, request{param: visualID})
+	visual, err := do[HeadVisual](ctx, s.c, opHeadVisualsGet, payload{param: visualID})
 	if err != nil {
 		return nil, err
 	}

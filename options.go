@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Option configures a Client. New reports the faults of all options together.
@@ -20,6 +23,8 @@ type config struct {
 	httpClient        *http.Client
 	tokenSource       TokenSource
 	retry             RetryPolicy
+	rateLimit         rate.Limit // 0 when not given
+	burst             int
 	attemptTimeout    time.Duration // 0 when not given
 	logger            *slog.Logger
 	observer          func(context.Context, Attempt)
@@ -96,6 +101,21 @@ func WithAttemptTimeout(d time.Duration) Option {
 			return invalid("New", "WithAttemptTimeout", "%v is no limit; want more than 0", d)
 		}
 		c.attemptTimeout = d
+		return nil
+	}
+}
+
+// WithRateLimit keeps the client from making more than perSecond attempts a
+// second on average, retries included; burst of them may come at once. All
+// goroutines that use the client share the limit. An attempt waits for its
+// turn; if the context's deadline comes before it, the call fails at once with
+// context.DeadlineExceeded. The default is no limit.
+func WithRateLimit(perSecond float64, burst int) Option {
+	return func(c *config) error {
+		if !(perSecond > 0) || math.IsInf(perSecond, 1) || burst < 1 {
+			return invalid("New", "WithRateLimit", "%v a second, burst %d: want more than 0 a second and a burst of 1 or more", perSecond, burst)
+		}
+		c.rateLimit, c.burst = rate.Limit(perSecond), burst
 		return nil
 	}
 }

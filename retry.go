@@ -71,6 +71,9 @@ func minWait(minimum, _ time.Duration, _ int, _ *http.Response) time.Duration { 
 // next decides after each attempt whether there is another one, and after what
 // wait.
 func (c *call) next(ctx context.Context) bool {
+	if c.heldBack != nil {
+		return false
+	}
 	again := c.renewToken(ctx) || c.repeat(ctx)
 	if again {
 		// http.Client has put the cookies of its jar into the header, and the
@@ -125,16 +128,16 @@ func (c *call) repeat(ctx context.Context) bool {
 // last attempt brought.
 func (c *call) repeatable() bool {
 	if c.err != nil {
-		return c.op.method != http.MethodPost || !c.mayBeWritten()
+		return c.op.repeatable || !c.mayBeWritten()
 	}
 	switch c.status {
 	case http.StatusTooManyRequests:
 		return true
 	case http.StatusServiceUnavailable:
 		_, asked := c.retryAfter()
-		return asked || c.op.method != http.MethodPost
+		return asked || c.op.repeatable
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
-		return c.op.method != http.MethodPost
+		return c.op.repeatable
 	}
 	return false
 }
@@ -171,6 +174,17 @@ func (c *call) retryAfter() (time.Duration, bool) {
 		return 0, false
 	}
 	return parseRetryAfter(c.header.Get("Retry-After"), time.Now())
+}
+
+// holdOthers makes every attempt of the client wait for as long as the last
+// answer asks this one to.
+func (c *call) holdOthers() {
+	if c.status != http.StatusTooManyRequests && c.status != http.StatusServiceUnavailable {
+		return
+	}
+	if wait, _ := c.retryAfter(); wait > 0 {
+		c.core.pace.holdFor(min(wait, c.core.retry.MaxWait))
+	}
 }
 
 // parseRetryAfter reads both forms of the header: seconds and an HTTP date. A

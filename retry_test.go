@@ -482,13 +482,14 @@ func TestUnreadableRetryAfterIsIgnored(t *testing.T) {
 }
 
 func TestHourOfRetryAfterReturnsInMilliseconds(t *testing.T) {
-	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	busy := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(503)
 		fmt.Fprint(w, `{"message":"back in an hour"}`)
-	}, WithRetryPolicy(DefaultRetryPolicy()))
+	})
 	for _, call := range calls {
 		t.Run(call.method, func(t *testing.T) {
+			client := serve(t, busy, WithRetryPolicy(DefaultRetryPolicy())) // one each: the wait is the whole client's
 			start := time.Now()
 			var failure *Error
 			require.ErrorAs(t, call.run(t.Context(), client), &failure)

@@ -108,7 +108,7 @@ func (s *HeadsService) SetVideoStreaming(ctx context.Context, headID string, ena
 	type options struct {
 		VideoStreaming bool `url:"videoStreaming"`
 	}
-	return doPlain(ctx, s.c, opHeadsSetVideoStreaming, request{param: headID, query: options{enabled}})
+	return doPlain(ctx, s.c, opHeadsSetVideoStreaming, payload{param: headID, query: options{enabled}})
 }
 
 // PlanStreaming says what ConvertToStreaming would do with the same options. It

@@ -215,7 +215,7 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 // put writes settings that were validated.
 func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
 	body := appendMember([]byte{'{'}, "conversationSettings", cs.document())
-	return doPlain(ctx, s.c, opSettingsReplace, request{param: headID, body: append(body, '}')})
+	return doPlain(ctx, s.c, opSettingsReplace, payload{param: headID, body: append(body, '}')})
 }
 
 // Extra returns a copy of the value of a key other than tools.

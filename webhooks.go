@@ -82,7 +82,7 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	if err != nil {
 		return nil, err
 	}
-	created, err := do[createdWebhook](ctx, s.c, opWebhooksCreate, request{body: body})
+	created, err := do[createdWebhook](ctx, s.c, opWebhooksCreate, payload{body: body})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, e
 	type options struct {
 		HeadID string `url:"headId"`
 	}
-	hooks, err := do[[]Webhook](ctx, s.c, opWebhooksList, request{query: options{headID}})
+	hooks, err := do[[]Webhook](ctx, s.c, opWebhooksList, payload{query: options{headID}})
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (s *WebhooksService) SetDelivery(ctx context.Context, headID string, enable
 	type options struct {
 		EnableEvents bool `url:"enableEvents"`
 	}
-	return doPlain(ctx, s.c, opWebhooksSetDelivery, request{param: headID, query: options{enabled}})
+	return doPlain(ctx, s.c, opWebhooksSetDelivery, payload{param: headID, query: options{enabled}})
 }
 
 // NewWebhookUpdate returns an update that sets nothing yet.
@@ -470,6 +470,6 @@ func (s WebhookSpec) asked() *Webhook {
 	return w
 }
 
-func webhookRequest(webhookID int64) request {
-	return request{param: strconv.FormatInt(webhookID, 10)}
+func webhookRequest(webhookID int64) payload {
+	return payload{param: strconv.FormatInt(webhookID, 10)}
 }
