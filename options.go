@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 // Option configures a Client. New reports the faults of all options together.
@@ -224,7 +225,7 @@ func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error)
 		return refuse("carries a user name or password; take them out, the token is given on its own")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#"):
 		return refuse("carries a query or fragment; end the address after its path")
-	case u.Scheme == "http" && !insecure && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !insecure && !loopback.Is(u.Hostname()):
 		return refuse("is plain http, which would show the token to the network; use https, or WithInsecureHTTP")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
@@ -243,16 +244,6 @@ func cleanAccessBase(field string, address *string, insecure bool) error {
 		*address = u.String()
 	}
 	return err
-}
-
-// isLoopback says whether a host name or address can only be this machine.
-func isLoopback(host string) bool {
-	host = strings.ToLower(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 const maxToken = 16 << 10

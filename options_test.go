@@ -31,7 +31,7 @@ func TestBaseURL(t *testing.T) {
 		"prefix with an escape":     {url: "https://api.example.com/a%2Fb", base: "https://api.example.com/a%2Fb"},
 		"port":                      {url: "https://api.example.com:8443/v1", base: "https://api.example.com:8443/v1"},
 		"http to localhost":         {url: "http://localhost:8080", base: "http://localhost:8080"},
-		"http to a sub-localhost":   {url: "http://api.localhost:8080", base: "http://api.localhost:8080"},
+		"http to a sub-localhost":   {url: "http://api.localhost:8080", says: "plain http"},
 		"http to 127.0.0.1":         {url: "http://127.0.0.1", base: "http://127.0.0.1"},
 		"http to the loopback net":  {url: "http://127.9.9.9", base: "http://127.9.9.9"},
 		"http to ::1":               {url: "http://[::1]:80", base: "http://[::1]:80"},
