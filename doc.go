@@ -33,7 +33,7 @@
 //
 // The wait before a repeat is random between 0 and a limit that doubles, from
 // 200 ms up to 10 s, for 3 retries; WithRetryPolicy changes that. Retry-After
-// is obeyed. A wait that is longer than the policy allows or than the context
+// is obeyed, but for one of 0 or gone by, which does not shorten the wait. A wait that is longer than the policy allows or than the context
 // lasts is not begun: the call returns at once with the answer it has. The end
 // of the context ends a wait at once.
 //

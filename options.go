@@ -132,10 +132,11 @@ func WithApplication(name, version string) Option {
 		if !isToken(name) || version != "" && !isToken(version) {
 			return invalid("New", "WithApplication", "%q, %q: want letters, digits and -._+ without spaces", name, version)
 		}
+		product := name
 		if version != "" {
-			name += "/" + version
+			product += "/" + version
 		}
-		c.userAgent = name + " " + userAgent
+		c.userAgent = product + " " + userAgent
 		return nil
 	}
 }

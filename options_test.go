@@ -4,8 +4,11 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -346,6 +349,71 @@ func TestNewFromEnv(t *testing.T) {
 			assert.Equal(t, row.auth, tr.requests[0].Header.Get("Authorization"))
 			assert.Equal(t, row.wantChat, client.core.chatBase)
 			assert.Equal(t, row.wantStream, client.core.streamBase)
+		})
+	}
+}
+
+// NewFromEnv applies its options twice, and an option may be kept for several
+// clients.
+func TestOptionsCanBeAppliedAgain(t *testing.T) {
+	hc := &http.Client{Transport: newScript(answer(200, headJSON))}
+	logger := slog.New(slog.DiscardHandler)
+	observed := 0
+	rows := map[string]struct {
+		opt    Option
+		effect func(*Client) any
+		want   any
+	}{
+		"WithHTTPClient": {WithHTTPClient(hc), func(c *Client) any {
+			return c.core.retrier.HTTPClient.Transport.(*attemptTransport).base
+		}, hc.Transport},
+		"WithTokenSource": {WithTokenSource(fixedSource("from-source")), func(c *Client) any {
+			cred, err := c.core.credentials.get(t.Context())
+			require.NoError(t, err)
+			return cred.token
+		}, "from-source"},
+		"WithRetryPolicy": {WithRetryPolicy(RetryPolicy{MaxRetries: 7}), func(c *Client) any { return c.core.retry }, RetryPolicy{MaxRetries: 7}},
+		"WithAttemptTimeout": {WithAttemptTimeout(7 * time.Second), func(c *Client) any {
+			return c.core.retrier.HTTPClient.Transport.(*attemptTransport).timeout
+		}, 7 * time.Second},
+		"WithLogger": {WithLogger(logger), func(c *Client) any { return c.core.logger }, logger},
+		"WithObserver": {WithObserver(func(context.Context, Attempt) { observed++ }), func(c *Client) any {
+			before := observed
+			c.core.observer(t.Context(), Attempt{})
+			return observed - before
+		}, 1},
+		"WithApplication": {WithApplication("kiosk", "2"), func(c *Client) any { return c.core.userAgent }, []string{"kiosk/2 " + userAgent}},
+		"WithAccessURLs": {WithAccessURLs("https://a.example.com/", "https://b.example.com"), func(c *Client) any {
+			return []string{c.core.chatBase, c.core.streamBase}
+		}, []string{"https://a.example.com", "https://b.example.com"}},
+		"WithStreamingProviders": {WithStreamingProviders("Acme"), func(c *Client) any { return c.core.streamingProvider }, map[string]bool{"acme": true}},
+		"WithInsecureHTTP":       {WithInsecureHTTP(), func(c *Client) any { return c.core.insecureHTTP }, true},
+	}
+	api, err := os.ReadFile("api.txt")
+	require.NoError(t, err)
+	var named []string
+	for line := range strings.Lines(string(api)) {
+		if name, ok := strings.CutPrefix(line, "heads: func With"); ok && strings.HasSuffix(name, " Option\n") {
+			named = append(named, "With"+name[:strings.Index(name, "(")])
+		}
+	}
+	assert.ElementsMatch(t, named, slices.Collect(maps.Keys(rows)), "a row for every option")
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			token := pathToken
+			if name == "WithTokenSource" {
+				token = ""
+			}
+			for range 2 {
+				client, err := New(memoryURL, token, row.opt)
+				require.NoError(t, err)
+				assert.Equal(t, row.want, row.effect(client))
+			}
+			t.Setenv("HEADS_BASE_URL", memoryURL)
+			t.Setenv("HEADS_TOKEN", token)
+			client, err := NewFromEnv(row.opt)
+			require.NoError(t, err)
+			assert.Equal(t, row.want, row.effect(client))
 		})
 	}
 }
