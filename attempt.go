@@ -234,7 +234,7 @@ func (c *call) describe() *Error {
 	wait, _ := parseRetryAfter(c.header.Get("Retry-After"), time.Now())
 	e := &Error{
 		Operation: c.op.name, Method: c.op.method, Path: c.path,
-		StatusCode: c.status, Code: oneLine(c.mask(text.code), maxLabel), Message: oneLine(c.mask(text.message), maxMessage),
+		StatusCode: c.status, Code: answerText(text.code, maxLabel, c.tokens()...), Message: answerText(text.message, maxMessage, c.tokens()...),
 		RequestID: c.requestID(), RetryAfter: wait, Attempts: c.attempts,
 	}
 	if target := c.redirectTarget(); target != "" {
@@ -255,7 +255,7 @@ func (c *call) redirectTarget() string {
 	case target.Host == "":
 		return "another path of host " + c.core.base.Host
 	default:
-		return "host " + c.mask(target.Host)
+		return "host " + maskSecrets(target.Host, c.tokens()...)
 	}
 }
 
@@ -265,7 +265,7 @@ func (c *call) transportError() error {
 	if ended := c.Err(); ended != nil && !errors.Is(e.err, ended) {
 		e.err = fmt.Errorf("%w: %w", ended, e.err)
 	}
-	e.text = redactText(c.mask(e.err.Error()))
+	e.text = errorTextOf(e.err, c.tokens()...)
 	if c.op.method == http.MethodPost && c.mayBeWritten() {
 		e.text += "; the request was not repeated, and may have been carried out"
 	}
@@ -285,9 +285,7 @@ func (c *call) decodeError(err error) error {
 
 func (c *call) where() string { return c.op.name + ": " + c.op.method + " " + c.path }
 
-// mask takes the tokens of this call out of a text.
-func (c *call) mask(text string) string { return maskSecrets(text, c.tokens()...) }
-
+// tokens are the tokens of this call, which nothing may show.
 func (c *call) tokens() []string {
 	tokens := []string{c.credential.token}
 	if c.refused != nil {
@@ -305,7 +303,7 @@ func (c *call) requestID() string {
 	if id == "" {
 		return ""
 	}
-	return oneLine(c.mask(id), maxLabel)
+	return answerText(id, maxLabel, c.tokens()...)
 }
 
 // report tells observer and logger of the attempt that just ended.
