@@ -333,6 +333,22 @@ func (c *call) report() {
 }
 
 func logAttempt(ctx context.Context, logger *slog.Logger, a Attempt) {
+	level := slog.LevelDebug
+	if a.Err != nil {
+		level = slog.LevelWarn
+	}
+	logger.LogAttrs(ctx, level, "heads: attempt", a.attrs()...)
+}
+
+// LogValue returns the fields of a log line of WithLogger: request_id where
+// there is one, error and retry_in where the attempt failed.
+func (a Attempt) LogValue() slog.Value { return slog.GroupValue(a.attrs()...) }
+
+// MarshalJSON writes the fields of LogValue, durations in nanoseconds. Err is
+// written as its text.
+func (a Attempt) MarshalJSON() ([]byte, error) { return marshalGroup(a.LogValue()) }
+
+func (a Attempt) attrs() []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("operation", a.Operation),
 		slog.String("method", a.Method),
@@ -344,10 +360,8 @@ func logAttempt(ctx context.Context, logger *slog.Logger, a Attempt) {
 	if a.RequestID != "" {
 		attrs = append(attrs, slog.String("request_id", a.RequestID))
 	}
-	level := slog.LevelDebug
 	if a.Err != nil {
-		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("error", a.Err.Error()), slog.Duration("retry_in", a.RetryIn))
 	}
-	logger.LogAttrs(ctx, level, "heads: attempt", attrs...)
+	return attrs
 }

@@ -122,17 +122,39 @@ func (e *Error) Unwrap() error { return e.cause }
 // Format prints the same as Error, whatever the verb.
 func (e Error) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
-// LogValue gives the fields that are safe to log.
+// LogValue returns the fields that are safe to log: all but Header and Body.
 func (e Error) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("operation", e.Operation),
 		slog.String("method", e.Method),
 		slog.String("path", e.Path),
 		slog.Int("status", e.StatusCode),
+		slog.String("code", e.Code),
 		slog.String("message", e.Message),
 		slog.String("request_id", e.RequestID),
+		slog.Duration("retry_after", e.RetryAfter),
 		slog.Int("attempts", e.Attempts),
 	)
+}
+
+// MarshalJSON writes the fields of LogValue, retry_after in nanoseconds. The
+// answer's header and body are left out, so the result can't be read back.
+func (e Error) MarshalJSON() ([]byte, error) { return marshalGroup(e.LogValue()) }
+
+// marshalGroup writes a slog group as a JSON object.
+func marshalGroup(group slog.Value) ([]byte, error) {
+	document := []byte{'{'}
+	for i, attr := range group.Group() {
+		value, err := encodeJSON(attr.Value.Any())
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			document = append(document, ',')
+		}
+		document = appendMember(document, attr.Key, value)
+	}
+	return append(document, '}'), nil
 }
 
 // InvalidError says that a request was refused before anything was sent.
@@ -194,6 +216,11 @@ func (e DecodeError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 // LogValue gives the same text as Error.
 func (e DecodeError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+
+// MarshalJSON writes the operation and the text of the error, without the body.
+func (e DecodeError) MarshalJSON() ([]byte, error) {
+	return marshalGroup(slog.GroupValue(slog.String("operation", e.Operation), slog.String("error", e.Error())))
+}
 
 // reason describes Err without the value that caused it, which the text of Err
 // may hold.
