@@ -216,7 +216,7 @@ func (c *call) describe() *Error {
 	wait, _ := parseRetryAfter(c.header.Get("Retry-After"), time.Now())
 	e := &Error{
 		Operation: c.op.name, Method: c.op.method, Path: c.path,
-		StatusCode: c.status, Code: oneLine(c.mask(text.code), maxLabel), Message: oneLine(c.mask(text.message), maxMessage),
+		StatusCode: c.status, Code: answerText(text.code, maxLabel, c.tokens()...), Message: answerText(text.message, maxMessage, c.tokens()...),
 		RequestID: c.requestID(), RetryAfter: wait, Attempts: c.attempts,
 	}
 	if target := c.redirectTarget(); target != "" {
@@ -237,7 +237,7 @@ func (c *call) redirectTarget() string {
 	case target.Host == "":
 		return "another path of host " + c.core.base.Host
 	default:
-		return "host " + c.mask(target.Host)
+		return "host " + maskSecrets(target.Host, c.tokens()...)
 	}
 }
 
@@ -261,7 +261,7 @@ func (c *call) transportError(ctx context.Context) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(e.err, ended) {
 		e.err = fmt.Errorf("%w: %w", ended, e.err)
 	}
-	e.text = redactText(c.mask(e.err.Error()))
+	e.text = errorTextOf(e.err, c.tokens()...)
 	if !c.op.repeatable && c.mayBeWritten() {
 		e.text += "; the request was not repeated, and may have been carried out"
 	}
@@ -281,9 +281,7 @@ func (c *call) decodeError(err error) error {
 
 func (c *call) where() string { return c.op.name + ": " + c.op.method + " " + c.path }
 
-// mask takes the tokens of this call out of a text.
-func (c *call) mask(text string) string { return maskSecrets(text, c.tokens()...) }
-
+// tokens are the tokens of this call, which nothing may show.
 func (c *call) tokens() []string {
 	tokens := []string{c.credential.token}
 	if c.refused != nil {
@@ -301,7 +299,7 @@ func (c *call) requestID() string {
 	if id == "" {
 		return ""
 	}
-	return oneLine(c.mask(id), maxLabel)
+	return answerText(id, maxLabel, c.tokens()...)
 }
 
 // report tells observer and logger of the attempt that just ended.
@@ -331,6 +329,22 @@ func (c *call) report(ctx context.Context) {
 }
 
 func logAttempt(ctx context.Context, logger *slog.Logger, a Attempt) {
+	level := slog.LevelDebug
+	if a.Err != nil {
+		level = slog.LevelWarn
+	}
+	logger.LogAttrs(ctx, level, "heads: attempt", a.attrs()...)
+}
+
+// LogValue returns the fields of a log line of WithLogger: request_id where
+// there is one, error and retry_in where the attempt failed.
+func (a Attempt) LogValue() slog.Value { return slog.GroupValue(a.attrs()...) }
+
+// MarshalJSON writes the fields of LogValue, durations in nanoseconds. Err is
+// written as its text.
+func (a Attempt) MarshalJSON() ([]byte, error) { return marshalGroup(a.LogValue()) }
+
+func (a Attempt) attrs() []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("operation", a.Operation),
 		slog.String("method", a.Method),
@@ -342,10 +356,8 @@ func logAttempt(ctx context.Context, logger *slog.Logger, a Attempt) {
 	if a.RequestID != "" {
 		attrs = append(attrs, slog.String("request_id", a.RequestID))
 	}
-	level := slog.LevelDebug
 	if a.Err != nil {
-		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("error", a.Err.Error()), slog.Duration("retry_in", a.RetryIn))
 	}
-	logger.LogAttrs(ctx, level, "heads: attempt", attrs...)
+	return attrs
 }

@@ -211,6 +211,43 @@ func logsNoCanary(t testing.TB, v any) {
 	}
 }
 
+// What tells of an answer is written without it, also by encoders that look
+// into the fields of a struct.
+func TestJSONOfWhatTellsOfAnAnswerShowsNoSecret(t *testing.T) {
+	values := canaryValues(t)
+	for _, name := range []string{"Attempt", "Error", "DecodeError", "Response", "ConversionError", "DeliveryInfo", "InvalidError"} {
+		for _, v := range values[name] {
+			pointer := reflect.New(reflect.TypeOf(v))
+			pointer.Elem().Set(reflect.ValueOf(v))
+			for _, shown := range []any{v, pointer.Interface(), []any{v}, struct{ Field any }{v}, map[string]any{"k": pointer.Interface()}} {
+				raw, err := json.Marshal(shown)
+				require.NoError(t, err)
+				assertNoCanary(t, string(raw), name)
+				logsNoCanary(t, shown)
+			}
+		}
+	}
+}
+
+func TestJSONOfWhatTellsOfAnAnswer(t *testing.T) {
+	failure := &Error{Operation: "Heads.Get", Method: "GET", Path: "/head/x", StatusCode: 503, Code: "E<1>", Message: "busy", RequestID: "r-1",
+		RetryAfter: 2, Attempts: 4, Header: http.Header{"A": {"b"}}, Body: []byte("the body")}
+	for want, v := range map[string]any{
+		`{"operation":"Heads.Get","method":"GET","path":"/head/x","status":503,"code":"E<1>","message":"busy","request_id":"r-1","retry_after":2,"attempts":4}`: failure,
+		`{"operation":"Heads.Get","method":"GET","route":"/head/{id}","attempt":1,"status":503,"duration":5,"request_id":"r-1","error":"lost","retry_in":7}`: Attempt{
+			Operation: "Heads.Get", Method: "GET", Route: "/head/{id}", Number: 1, StatusCode: 503, Duration: 5, RequestID: "r-1", Err: errors.New("lost"), RetryIn: 7},
+		`{"operation":"Heads.Get","method":"GET","route":"/head/{id}","attempt":1,"status":200,"duration":5}`: Attempt{
+			Operation: "Heads.Get", Method: "GET", Route: "/head/{id}", Number: 1, StatusCode: 200, Duration: 5},
+		`{"operation":"Heads.Get","error":"heads: Heads.Get: the request succeeded, but its answer can't be read: it is null"}`: &DecodeError{
+			Operation: "Heads.Get", Err: errNullAnswer, Body: []byte("null")},
+		`{"status":200,"attempts":1,"request_id":"r-1","bytes":4}`: &Response{StatusCode: 200, Attempts: 1, RequestID: "r-1", Body: []byte("body")},
+	} {
+		raw, err := json.Marshal(v)
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(raw))
+	}
+}
+
 // exportedTypes are the names of all exported types of the package.
 func exportedTypes(t testing.TB) []string {
 	paths, err := filepath.Glob("*.go")

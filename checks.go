@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 // checkHeadID refuses everything but a UUID, and says what was given instead.
@@ -92,7 +94,7 @@ func checkCallbackURL(operation, field, raw string) error {
 		return invalid(operation, field, "carries a user name or password, which the service is not known to send; put a secret into the path")
 	case u.Fragment != "":
 		return invalid(operation, field, "carries a fragment, which is never sent; leave it out")
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && loopback.Is(u.Hostname()):
 		return nil
 	}
 	return invalid(operation, field, "%s is not https, which the service demands", quote(u.Scheme+"://"+u.Host))

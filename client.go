@@ -546,6 +546,10 @@ func (r Response) LogValue() slog.Value {
 	)
 }
 
+// MarshalJSON writes the fields of LogValue. Header and body are left out, so
+// the result can't be read back; Body holds what was received.
+func (r Response) MarshalJSON() ([]byte, error) { return marshalGroup(r.LogValue()) }
+
 func (r Response) describe() string {
 	return fmt.Sprintf("heads.Response{%d, attempts: %d, request: %q, body: %d bytes}", r.StatusCode, r.Attempts, r.RequestID, len(r.Body))
 }

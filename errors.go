@@ -43,6 +43,7 @@ const (
 	maxErrorBody  = 64 << 10 // of Error.Body
 	maxDecodeBody = 4 << 10  // of DecodeError.Body
 	maxMessage    = 200      // of Error.Message, in characters
+	maxErrorText  = 400      // of what is shown of somebody else's error, in characters
 	maxLabel      = 128      // of Error.Code and the request id
 )
 
@@ -57,7 +58,7 @@ type Error struct {
 	Path       string // "/head/3fa8…", without the prefix of the base URL and without a query
 	StatusCode int
 	Code       string // the service's own code, if it sent one
-	Message    string // from the answer: one line, at most 200 characters, the client's token masked
+	Message    string // from the answer: one line, at most 200 characters, the client's token and query strings masked
 	RequestID  string
 	RetryAfter time.Duration // 0 when the service did not ask for a wait
 	Attempts   int
@@ -121,17 +122,39 @@ func (e *Error) Unwrap() error { return e.cause }
 // Format prints the same as Error, whatever the verb.
 func (e Error) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
-// LogValue gives the fields that are safe to log.
+// LogValue returns the fields that are safe to log: all but Header and Body.
 func (e Error) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("operation", e.Operation),
 		slog.String("method", e.Method),
 		slog.String("path", e.Path),
 		slog.Int("status", e.StatusCode),
+		slog.String("code", e.Code),
 		slog.String("message", e.Message),
 		slog.String("request_id", e.RequestID),
+		slog.Duration("retry_after", e.RetryAfter),
 		slog.Int("attempts", e.Attempts),
 	)
+}
+
+// MarshalJSON writes the fields of LogValue, retry_after in nanoseconds. The
+// answer's header and body are left out, so the result can't be read back.
+func (e Error) MarshalJSON() ([]byte, error) { return marshalGroup(e.LogValue()) }
+
+// marshalGroup writes a slog group as a JSON object.
+func marshalGroup(group slog.Value) ([]byte, error) {
+	document := []byte{'{'}
+	for i, attr := range group.Group() {
+		value, err := encodeJSON(attr.Value.Any())
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			document = append(document, ',')
+		}
+		document = appendMember(document, attr.Key, value)
+	}
+	return append(document, '}'), nil
 }
 
 // InvalidError says that a request was refused before anything was sent.
@@ -193,6 +216,11 @@ func (e DecodeError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 // LogValue gives the same text as Error.
 func (e DecodeError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+
+// MarshalJSON writes the operation and the text of the error, without the body.
+func (e DecodeError) MarshalJSON() ([]byte, error) {
+	return marshalGroup(slog.GroupValue(slog.String("operation", e.Operation), slog.String("error", e.Error())))
+}
 
 // reason describes Err without the value that caused it, which the text of Err
 // may hold.
@@ -263,8 +291,10 @@ var (
 	urlQuery    = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?#]*)[?#][^\s"']*`)
 	urlUserinfo = regexp.MustCompile(`://[^\s/"']*@`)
 
-	// notHTTP is what net/http says of an answer that is not HTTP, with what it quotes of it.
-	notHTTP = regexp.MustCompile(`(?s)(transport connection broken: [^"\[]*[^"\[ ]).*`)
+	// notHTTP is what net/http says of an answer that is not HTTP, or whose body
+	// ends otherwise, with what it quotes of it.
+	notHTTP = regexp.MustCompile(`(?s)(transport connection broken: [^"\[]*[^"\[ ]|malformed (?:HTTP|MIME)(?: [a-z]+)*|` +
+		`multiple Content-Length headers|bad Content-Length|(?:unsupported|too many) transfer encodings?|bad trailer key|server sent GOAWAY).*`)
 )
 
 // redactURLs takes query, fragment and userinfo out of every URL in a text.
@@ -282,25 +312,15 @@ type redactedError struct {
 	err  error
 }
 
-// redact makes the text of err safe: no query in a URL, none of the secrets.
+// redact makes the text of err safe, as errorTextOf has it.
 func redact(err error, secrets ...string) error {
-	return &redactedError{text: redactText(maskSecrets(err.Error(), secrets...)), err: err}
+	return &redactedError{text: errorTextOf(err, secrets...), err: err}
 }
 
 func (e *redactedError) Error() string              { return e.text }
 func (e *redactedError) Unwrap() error              { return e.err }
 func (e *redactedError) Format(f fmt.State, _ rune) { writeText(f, e.text) }
 func (e *redactedError) LogValue() slog.Value       { return slog.StringValue(e.text) }
-
-// maskSecrets takes secrets out of a text; empty ones do not count.
-func maskSecrets(text string, secrets ...string) string {
-	for _, secret := range secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, redacted)
-		}
-	}
-	return text
-}
 
 // redactURLError returns a *url.Error with its URL redacted, anything else as it is.
 func redactURLError(err error) error {

@@ -197,8 +197,8 @@ func TestErrorsInALog(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "failure", failure, "value", *failure, "decode", decode, "decode value", *decode)
 	var line map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
-	group := map[string]any{"operation": "Heads.Get", "method": "GET", "path": "/head/x", "status": 404.0,
-		"message": "gone", "request_id": "r-1", "attempts": 2.0}
+	group := map[string]any{"operation": "Heads.Get", "method": "GET", "path": "/head/x", "status": 404.0, "code": "E1 of the answer",
+		"message": "gone", "request_id": "r-1", "retry_after": 0.0, "attempts": 2.0}
 	assert.Equal(t, group, line["failure"])
 	assert.Equal(t, group, line["value"])
 	text := "heads: Heads.Get: the request succeeded, but its answer can't be read: it is null"

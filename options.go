@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/loopback"
 	"golang.org/x/time/rate"
 )
 
@@ -151,10 +151,11 @@ func WithApplication(name, version string) Option {
 		if !isToken(name) || version != "" && !isToken(version) {
 			return invalid("New", "WithApplication", "%q, %q: want letters, digits and -._+ without spaces", name, version)
 		}
+		product := name
 		if version != "" {
-			name += "/" + version
+			product += "/" + version
 		}
-		c.userAgent = name + " " + userAgent
+		c.userAgent = product + " " + userAgent
 		return nil
 	}
 }
@@ -244,7 +245,7 @@ func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error)
 		return refuse("carries a user name or password; take them out, the token is given on its own")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#"):
 		return refuse("carries a query or fragment; end the address after its path")
-	case u.Scheme == "http" && !insecure && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !insecure && !loopback.Is(u.Hostname()):
 		return refuse("is plain http, which would show the token to the network; use https, or WithInsecureHTTP")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
@@ -263,16 +264,6 @@ func cleanAccessBase(field string, address *string, insecure bool) error {
 		*address = u.String()
 	}
 	return err
-}
-
-// isLoopback says whether a host name or address can only be this machine.
-func isLoopback(host string) bool {
-	host = strings.ToLower(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 const maxToken = 16 << 10

@@ -4,8 +4,11 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 )
 
 func TestBaseURL(t *testing.T) {
@@ -31,7 +35,7 @@ func TestBaseURL(t *testing.T) {
 		"prefix with an escape":     {url: "https://api.example.com/a%2Fb", base: "https://api.example.com/a%2Fb"},
 		"port":                      {url: "https://api.example.com:8443/v1", base: "https://api.example.com:8443/v1"},
 		"http to localhost":         {url: "http://localhost:8080", base: "http://localhost:8080"},
-		"http to a sub-localhost":   {url: "http://api.localhost:8080", base: "http://api.localhost:8080"},
+		"http to a sub-localhost":   {url: "http://api.localhost:8080", says: "plain http"},
 		"http to 127.0.0.1":         {url: "http://127.0.0.1", base: "http://127.0.0.1"},
 		"http to the loopback net":  {url: "http://127.9.9.9", base: "http://127.9.9.9"},
 		"http to ::1":               {url: "http://[::1]:80", base: "http://[::1]:80"},
@@ -345,6 +349,68 @@ func TestNewFromEnv(t *testing.T) {
 			assert.Equal(t, row.auth, tr.requests[0].Header.Get("Authorization"))
 			assert.Equal(t, row.wantChat, client.core.chatBase)
 			assert.Equal(t, row.wantStream, client.core.streamBase)
+		})
+	}
+}
+
+// NewFromEnv applies its options twice, and an option may be kept for several
+// clients.
+func TestOptionsCanBeAppliedAgain(t *testing.T) {
+	hc := &http.Client{Transport: newScript(answer(200, headJSON))}
+	logger := slog.New(slog.DiscardHandler)
+	observed := 0
+	rows := map[string]struct {
+		opt    Option
+		effect func(*Client) any
+		want   any
+	}{
+		"WithHTTPClient": {WithHTTPClient(hc), func(c *Client) any { return c.core.transport }, hc.Transport},
+		"WithTokenSource": {WithTokenSource(fixedSource("from-source")), func(c *Client) any {
+			cred, err := c.core.credentials.get(t.Context())
+			require.NoError(t, err)
+			return cred.token
+		}, "from-source"},
+		"WithRetryPolicy":    {WithRetryPolicy(RetryPolicy{MaxRetries: 7}), func(c *Client) any { return c.core.retry }, RetryPolicy{MaxRetries: 7}},
+		"WithAttemptTimeout": {WithAttemptTimeout(7 * time.Second), func(c *Client) any { return c.core.attemptTimeout }, 7 * time.Second},
+		"WithRateLimit":      {WithRateLimit(7, 3), func(c *Client) any { return []any{c.core.pace.limiter.Limit(), c.core.pace.limiter.Burst()} }, []any{rate.Limit(7), 3}},
+		"WithLogger":         {WithLogger(logger), func(c *Client) any { return c.core.logger }, logger},
+		"WithObserver": {WithObserver(func(context.Context, Attempt) { observed++ }), func(c *Client) any {
+			before := observed
+			c.core.observer(t.Context(), Attempt{})
+			return observed - before
+		}, 1},
+		"WithApplication": {WithApplication("kiosk", "2"), func(c *Client) any { return c.core.userAgent }, []string{"kiosk/2 " + userAgent}},
+		"WithAccessURLs": {WithAccessURLs("https://a.example.com/", "https://b.example.com"), func(c *Client) any {
+			return []string{c.core.chatBase, c.core.streamBase}
+		}, []string{"https://a.example.com", "https://b.example.com"}},
+		"WithStreamingProviders": {WithStreamingProviders("Acme"), func(c *Client) any { return c.core.streamingProvider }, map[string]bool{"acme": true}},
+		"WithInsecureHTTP":       {WithInsecureHTTP(), func(c *Client) any { return c.core.insecureHTTP }, true},
+	}
+	api, err := os.ReadFile("api.txt")
+	require.NoError(t, err)
+	var named []string
+	for line := range strings.Lines(string(api)) {
+		if name, ok := strings.CutPrefix(line, "heads: func With"); ok && strings.HasSuffix(name, " Option\n") {
+			named = append(named, "With"+name[:strings.Index(name, "(")])
+		}
+	}
+	assert.ElementsMatch(t, named, slices.Collect(maps.Keys(rows)), "a row for every option")
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			token := pathToken
+			if name == "WithTokenSource" {
+				token = ""
+			}
+			for range 2 {
+				client, err := New(memoryURL, token, row.opt)
+				require.NoError(t, err)
+				assert.Equal(t, row.want, row.effect(client))
+			}
+			t.Setenv("HEADS_BASE_URL", memoryURL)
+			t.Setenv("HEADS_TOKEN", token)
+			client, err := NewFromEnv(row.opt)
+			require.NoError(t, err)
+			assert.Equal(t, row.want, row.effect(client))
 		})
 	}
 }

@@ -12,7 +12,7 @@ var (
 	addressWithPart  = regexp.MustCompile(`^\S+://\S*<[A-Z][A-Z0-9_]*>\S*$`)
 )
 
-// isPlaceholder says whether a text stands where a real value was meant to be:
+// isPlaceholder reports whether a text stands where a real value was meant to be:
 // the word that API descriptions show for a string, a name in angle brackets,
 // or an address with such a name in it.
 func isPlaceholder(s string) bool {
@@ -27,30 +27,30 @@ func isPlaceholder(s string) bool {
 }
 
 // findPlaceholder returns the first placeholder among the strings of a JSON
-// value, at any depth, or "". Names of members are not looked at.
+// value, at any depth, or "". Names of members are ignored. It reads the document
+// once, from its beginning to its end, however deep it is.
 func findPlaceholder(raw []byte) string {
 	if bytes.IndexByte(raw, '<') < 0 && bytes.IndexByte(raw, '\\') < 0 && !bytes.Contains(raw, []byte("string")) {
 		return ""
 	}
-	switch jsonKind(raw) {
-	case "string":
-		if s := unquote(raw[skipSpace(raw, 0):]); isPlaceholder(s) {
-			return placeholderIn(s)
+	for i := 0; i < len(raw); {
+		if raw[i] != '"' {
+			i++
+			continue
 		}
-	case "array":
-		for element := range elements(raw) {
-			if found := findPlaceholder(element); found != "" {
-				return found
-			}
+		end := skipString(raw, i)
+		if text := unquote(raw[i:end]); !isName(raw, end) && isPlaceholder(text) {
+			return placeholderIn(text)
 		}
-	case "object":
-		for m := range members(raw) {
-			if found := findPlaceholder(m.value); found != "" {
-				return found
-			}
-		}
+		i = end
 	}
 	return ""
+}
+
+// isName reports whether the string that ends at i is the name of a member.
+func isName(raw []byte, i int) bool {
+	i = skipSpace(raw, i)
+	return i < len(raw) && raw[i] == ':'
 }
 
 // placeholderIn is what to show of a text that is or holds a placeholder: of an

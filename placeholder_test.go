@@ -2,7 +2,9 @@ package heads
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,6 +40,9 @@ func TestFindPlaceholderLooksAtValuesAtEveryDepth(t *testing.T) {
 		{"the name of a member", `{"string":"a","<API_KEY>":{"string":1}}`, ""},
 		{"of an address only the placeholder", `"https://chat.example.com/canary?api_key=<KEY>&x=canary"`, "<KEY>"},
 		{"part of a text", `{"a":"a string","b":"use <KEY> here"}`, ""},
+		{"the name of a member before white space", "{\"string\" \n\t: \"a\"}", ""},
+		{"behind a quotation mark in a text", `["\"<A>\\",{"a":"\\\"string"},"<X>"]`, "<X>"},
+		{"behind braces in a text", `["}]{[:,","string"]`, "string"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -45,4 +50,14 @@ func TestFindPlaceholderLooksAtValuesAtEveryDepth(t *testing.T) {
 			assert.Equal(t, tt.found, findPlaceholder([]byte(tt.document)))
 		})
 	}
+}
+
+// Nesting must not multiply the time: this takes under a millisecond in one
+// pass, and many seconds in one for every level.
+func TestFindPlaceholderReadsADocumentOnce(t *testing.T) {
+	const depth = 1 << 17
+	document := strings.Repeat(`[`, depth) + `"<X>"` + strings.Repeat(`]`, depth)
+	start := time.Now()
+	assert.Equal(t, "<X>", findPlaceholder([]byte(document)))
+	assert.Less(t, time.Since(start), 3*time.Second)
 }

@@ -2,231 +2,156 @@ package heads
 
 import (
 	"bytes"
-	"encoding/json"
-	"maps"
-	"net/url"
-	"slices"
+	"html"
+	"regexp"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
-// Redacted returns a deep copy without secrets and without Raw, which is safe
-// to encode as JSON.
-//
-// A secret that is set becomes "[redacted]". URLs keep everything but the
-// values of their query; those of tools also lose path segments of 16
-// characters or more, apart from the tool's name. In fields of raw JSON and in
-// keys that this library doesn't know, every text under a name with key, token,
-// secret or password becomes "[redacted]".
-func (h *Head) Redacted() *Head {
-	if h == nil {
-		return nil
-	}
-	c := *h
-	c.Raw = nil
-	c.VoiceflowAPIKey = copyOf(h.VoiceflowAPIKey)
-	if c.VoiceflowAPIKey != nil {
-		*c.VoiceflowAPIKey = c.VoiceflowAPIKey.mask()
-	}
-	if h.PromptConfig != nil {
-		c.PromptConfig = copyOf(h.PromptConfig)
-	}
-	if h.Organisation != nil {
-		c.Organisation = copyOf(h.Organisation)
-		c.Organisation.APIKey = h.Organisation.APIKey.mask()
-	}
-	c.PublicURL = redactAccessURL(h.PublicURL)
-	if h.FileURL != nil {
-		fileURL := redactURL(*h.FileURL)
-		c.FileURL = &fileURL
-	}
-	for _, field := range []*string{&c.DocumentURL, &c.HeadVisualVideoURL, &c.PosterVideoImage} {
-		*field = redactURL(*field)
-	}
-	c.Phrases, c.Suggestions = slices.Clone(h.Phrases), slices.Clone(h.Suggestions)
-	c.AllowedOrigins, c.AllowedIframeOrigins = slices.Clone(h.AllowedOrigins), slices.Clone(h.AllowedIframeOrigins)
-	c.CustomWords = maps.Clone(h.CustomWords)
-	for _, field := range []*json.RawMessage{&c.PluginOperationalModeConfig, &c.DocumentJSONDTO, &c.IconConfig, &c.VideoCache} {
-		*field = redactJSON(*field)
-	}
-	c.ConversationSettings = h.ConversationSettings.redacted()
-	return &c
+const (
+	// maxEscapes is how many times over an escaped secret is recognized: %3D,
+	// %253D and %25253D for =.
+	maxEscapes = 3
+	// maxMasked is how much of a foreign text is looked at, in bytes.
+	maxMasked = 1 << 20
+)
+
+var (
+	// anyQuery is a question mark, also an escaped one, and what follows it.
+	anyQuery    = regexp.MustCompile(`(?i)(\?|%(?:25)*3f|&(?:amp;)*(?:#0*63|#x0*3f|quest);|\\u003f)\S+`)
+	bareQuery   = regexp.MustCompile(`\?[^\s"']+`)
+	urlFragment = regexp.MustCompile(`(://[^\s#]*#)\S+`)
+)
+
+// answerText makes a text of an answer safe to show: one line of at most limit
+// characters, without the secrets, userinfo and what follows a question mark.
+func answerText(text string, limit int, secrets ...string) string {
+	text = urlUserinfo.ReplaceAllString(maskForeign(text, secrets...), "://")
+	text = anyQuery.ReplaceAllString(text, "${1}"+redacted)
+	return oneLine(urlFragment.ReplaceAllString(text, "${1}"+redacted), limit)
 }
 
-// Redacted returns a deep copy without secrets, which is safe to encode as
-// JSON: the shared key becomes "[redacted]", and the URL loses the values of
-// its query and path segments of 16 characters or more.
-func (w *Webhook) Redacted() *Webhook {
-	if w == nil {
-		return nil
-	}
-	c := *w
-	c.SharedKey = w.SharedKey.mask()
-	c.URL = redactCallbackURL(w.URL, "")
-	c.Duplicates = slices.Clone(w.Duplicates)
-	return &c
+// errorTextOf makes the text of somebody else's error safe to show: one line
+// of at most maxErrorText characters, without the secrets, parts of URLs that
+// can be secret, and bytes of an answer.
+func errorTextOf(err error, secrets ...string) string {
+	text := redactText(maskForeign(err.Error(), secrets...))
+	return oneLine(bareQuery.ReplaceAllString(text, "?"+redacted), maxErrorText)
 }
 
-func (cs *ConversationSettings) redacted() *ConversationSettings {
-	if cs == nil {
-		return nil
+// maskForeign is maskSecrets for a text of any length. Of a text that is cut,
+// the end is dropped, which may hold the beginning of a secret.
+func maskForeign(text string, secrets ...string) string {
+	if len(text) <= maxMasked {
+		return maskSecrets(text, secrets...)
 	}
-	c := new(ConversationSettings)
-	if c.UnmarshalJSON(redactJSON(cs.document())) != nil {
-		return new(ConversationSettings)
-	}
-	for i := range c.Tools {
-		c.Tools[i].URL = redactCallbackURL(cs.Tools[i].URL, c.Tools[i].Name)
-	}
-	return c
+	masked := maskSecrets(text[:maxMasked], secrets...)
+	return masked[:max(0, len(masked)-maxMasked/4)]
 }
 
-func copyOf[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	c := *p
-	return &c
-}
-
-// mask is what stands for a secret; one that is not set stays empty.
-func (s Secret) mask() Secret {
-	if s == "" {
-		return ""
-	}
-	return redacted
-}
-
-// redactAccessURL keeps an access URL without its key, and nothing of a text
-// that is no URL.
-func redactAccessURL(raw Secret) Secret {
-	if !isAbsoluteURL(raw.Reveal()) {
-		return raw.mask()
-	}
-	return Secret(redactURL(raw.Reveal()))
-}
-
-func isAbsoluteURL(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && u.Scheme != "" && u.Host != ""
-}
-
-// redactURL takes user name, values of the query and fragment out of a URL. A
-// text that is none stays as it is.
-func redactURL(text string) string {
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found || strings.ContainsAny(scheme, " \t\r\n") {
-		return text
-	}
-	rest, _, fragment := strings.Cut(rest, "#")
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	host, path, hasPath := strings.Cut(rest, "/")
-	if at := strings.LastIndex(host, "@"); at >= 0 {
-		host = redacted + host[at:]
-	}
-	text = scheme + "://" + host
-	if hasPath {
-		text += "/" + path
-	}
-	if hasQuery {
-		text += "?" + redactQuery(query)
-	}
-	if fragment {
-		text += "#" + redacted
+// maskSecrets takes secrets out of a text, also those whose characters are
+// escaped as in URLs, HTML or JSON; empty ones are ignored.
+func maskSecrets(text string, secrets ...string) string {
+	for _, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		text = strings.ReplaceAll(text, secret, redacted)
+		if strings.ContainsAny(text, `%&\`) {
+			text = maskEscaped(text, secret)
+		}
 	}
 	return text
 }
 
-func redactQuery(query string) string {
-	pairs := strings.Split(query, "&")
-	for i, pair := range pairs {
-		switch name, value, named := strings.Cut(pair, "="); {
-		case value != "":
-			pairs[i] = name + "=" + redacted
-		case !named && pair != "":
-			pairs[i] = redacted
-		}
+func maskEscaped(text, secret string) string {
+	hidden := make([]bool, len(text))
+	read := unescaped{text: []byte(text), ends: make([]int, len(text))}
+	for i := range read.ends {
+		read.ends[i] = i + 1
 	}
-	return strings.Join(pairs, "&")
-}
-
-// longSegment is the length from which a segment of a callback URL is taken for
-// a secret.
-const longSegment = 16
-
-// redactCallbackURL is redactURL for the URL of a webhook or a tool, whose path
-// may hold a token.
-func redactCallbackURL(raw, toolName string) string {
-	text := redactURL(raw)
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found {
-		return text
-	}
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	segments := strings.Split(rest, "/")
-	for i, segment := range segments[1:] {
-		plain, err := url.PathUnescape(segment)
-		if err != nil {
-			plain = segment
-		}
-		if utf8.RuneCountInString(segment) >= longSegment && plain != toolName {
-			segments[i+1] = redacted
-		}
-	}
-	text = scheme + "://" + strings.Join(segments, "/")
-	if hasQuery {
-		text += "?" + query
-	}
-	return text
-}
-
-// redactJSON masks the secrets in a JSON value: texts under a telling name, at
-// any depth, and the queries of URLs.
-func redactJSON(doc json.RawMessage) json.RawMessage {
-	if doc == nil {
-		return nil
-	}
-	return appendRedacted(nil, doc, false)
-}
-
-func appendRedacted(out, value []byte, secret bool) []byte {
-	switch jsonKind(value) {
-	case "object":
-		out = append(out, '{')
-		first := true
-		for m := range members(value) {
-			if !first {
-				out = append(out, ',')
+	for range maxEscapes {
+		read = read.unescape()
+		for i := bytes.Index(read.text, []byte(secret)); i >= 0; {
+			end := i + len(secret)
+			for j := read.start(i); j < read.ends[end-1]; j++ {
+				hidden[j] = true
 			}
-			first = false
-			out = append(appendString(out, string(m.key)), ':')
-			out = appendRedacted(out, m.value, secret || namesASecret(string(m.key)))
-		}
-		return append(out, '}')
-	case "array":
-		out = append(out, '[')
-		first := true
-		for element := range elements(value) {
-			if !first {
-				out = append(out, ',')
+			next := bytes.Index(read.text[end:], []byte(secret))
+			if next < 0 {
+				break
 			}
-			first = false
-			out = appendRedacted(out, element, secret)
-		}
-		return append(out, ']')
-	case "string":
-		text := unquote(bytes.TrimSpace(value))
-		if secret {
-			return appendString(out, Secret(text).mask().Reveal())
-		}
-		if shown := redactURL(text); shown != text {
-			return appendString(out, shown)
+			i = end + next
 		}
 	}
-	return append(out, bytes.TrimSpace(value)...)
+	var b strings.Builder
+	for i := range len(text) {
+		switch {
+		case !hidden[i]:
+			b.WriteByte(text[i])
+		case i == 0 || !hidden[i-1]:
+			b.WriteString(redacted)
+		}
+	}
+	return b.String()
 }
 
-func namesASecret(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"key", "token", "secret", "password"}, func(word string) bool { return strings.Contains(name, word) })
+// unescaped is a text with the place of each character in the original.
+type unescaped struct {
+	text []byte
+	ends []int
+}
+
+func (u unescaped) start(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return u.ends[i-1]
+}
+
+// unescape replaces each escape sequence with the character that it stands for.
+func (u unescaped) unescape() unescaped {
+	next := unescaped{text: make([]byte, 0, len(u.text)), ends: make([]int, 0, len(u.text))}
+	for i := 0; i < len(u.text); {
+		c, size := unescapeFirst(u.text[i:])
+		i += size
+		next.text = append(next.text, c)
+		next.ends = append(next.ends, u.ends[i-1])
+	}
+	return next
+}
+
+// unescapeFirst returns the first character of a text and its length there.
+// The sequences are %3D, &#61; &#x3d; &equals;, \u003d and \/.
+func unescapeFirst(text []byte) (c byte, size int) {
+	rest := text[1:]
+	switch text[0] {
+	case '%':
+		if code, ok := hexByte(rest, 2); ok {
+			return code, 3
+		}
+	case '\\':
+		if code, ok := hexByte(bytes.TrimPrefix(rest, []byte("u")), 4); ok && rest[0] == 'u' {
+			return code, 6
+		}
+		if len(rest) > 0 && rest[0] != 'u' {
+			return rest[0], 2
+		}
+	case '&':
+		if end := bytes.IndexByte(rest[:min(len(rest), 12)], ';'); end > 0 {
+			if meant := html.UnescapeString(string(text[:end+2])); len(meant) == 1 {
+				return meant[0], end + 2
+			}
+		}
+	}
+	return text[0], 1
+}
+
+// hexByte reads the given number of hexadecimal digits.
+func hexByte(text []byte, digits int) (c byte, ok bool) {
+	if len(text) < digits {
+		return 0, false
+	}
+	code, err := strconv.ParseUint(string(text[:digits]), 16, 8)
+	return byte(code), err == nil
 }

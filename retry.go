@@ -17,7 +17,8 @@ import (
 
 // RetryPolicy says how often and after what waits a request is repeated. The
 // wait before retry n is random between 0 and MinWait·2ⁿ⁻¹, at most MaxWait,
-// unless the service asks for another one with Retry-After.
+// unless the service asks for another one with Retry-After. A Retry-After of 0,
+// or of a time gone by, does not shorten the wait.
 type RetryPolicy struct {
 	MaxRetries       int // 0 means one attempt
 	MinWait, MaxWait time.Duration
@@ -110,7 +111,7 @@ func (c *call) repeat(ctx context.Context) bool {
 		return false
 	}
 	wait, asked := c.retryAfter()
-	if !asked {
+	if !asked || wait == 0 {
 		wait = c.core.retry.backoff(c.retries)
 	}
 	if asked && wait > c.core.retry.MaxWait {

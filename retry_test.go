@@ -428,7 +428,6 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		wait  time.Duration // final: the call returns at once
 		asked time.Duration // as the error tells it
 	}{
-		"0":             {"0", 0, 0},
 		"5 s":           {"5", 5 * time.Second, 5 * time.Second},
 		"the cap":       {"60", maxWait, maxWait},
 		"over the cap":  {"61", final, 61 * time.Second},
@@ -439,7 +438,6 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		"no Duration":   {"9223372037", final, math.MaxInt64},
 		"date":          {date(30 * time.Second), 30 * time.Second, 30 * time.Second},
 		"date over cap": {date(2 * time.Hour), final, 2 * time.Hour},
-		"date gone by":  {date(-time.Hour), 0, 0},
 		"date, RFC 850": {now.Add(7 * time.Second).Format("Monday, 02-Jan-06 15:04:05 GMT"), 7 * time.Second, 7 * time.Second},
 		"date, asctime": {now.Add(7 * time.Second).Format(time.ANSIC), 7 * time.Second, 7 * time.Second},
 	} {
@@ -468,6 +466,29 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 					assert.Equal(t, 1, tr.sent())
 					assert.Zero(t, elapsed)
 					assert.Equal(t, []time.Duration{0}, waits)
+				})
+			})
+		}
+	}
+}
+
+// A service that asks for no wait is not asked again at once.
+func TestRetryAfterOfNoTimeWaitsTheBackoff(t *testing.T) {
+	for name, value := range map[string]string{"0": "0", "00": "00", "date gone by": "Fri, 31 Dec 1999 23:00:00 GMT", "now": "Sat, 01 Jan 2000 00:00:00 GMT"} {
+		for _, code := range []int{429, 500, 503} {
+			t.Run(fmt.Sprint(name, " ", code), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tr := newScript(answer(code, "", "Retry-After: "+value))
+					var waits []time.Duration
+					client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 8, MinWait: time.Hour, MaxWait: time.Hour}),
+						WithObserver(func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }))
+					start := time.Now()
+					require.Error(t, getHead(t.Context(), client))
+					assert.Equal(t, 9, tr.sent())
+					assert.Greater(t, time.Since(start), time.Second, "eight random waits of up to an hour")
+					for _, wait := range waits[:8] {
+						assert.Greater(t, wait, atOnce)
+					}
 				})
 			})
 		}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 const (
@@ -178,7 +180,7 @@ func toolBase(baseURL string) (base string, faults []error) {
 		refuse("is not an absolute URL; give one like https://tools.example.com/heads")
 		return "", faults
 	}
-	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if u.Scheme == "http" && !loopback.Is(u.Hostname()) {
 		refuse("is plain http to " + u.Host + ", which the service does not call; use https")
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {

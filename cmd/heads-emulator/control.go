@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 // controlPrefix is where the control API begins. No operation of the contract
@@ -109,10 +110,10 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Host gives away; what it may send elsewhere without being asked for consent
 // is not application/json.
 func (c *control) admit(r *http.Request) error {
-	if host, _, _ := net.SplitHostPort(r.RemoteAddr); !isLoopback(host) {
+	if host, _, _ := net.SplitHostPort(r.RemoteAddr); !loopback.Is(host) {
 		return refuse(http.StatusForbidden, "the control API is for the machine that the emulator runs on")
 	}
-	if !isLoopback(hostname(r.Host)) {
+	if !loopback.Is(hostname(r.Host)) {
 		return refuse(http.StatusForbidden, "the control API is to be called at a loopback address")
 	}
 	if err := c.origins.Check(r); err != nil {
@@ -128,10 +129,6 @@ func (c *control) admit(r *http.Request) error {
 }
 
 func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
-
-func isLoopback(host string) bool {
-	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
-}
 
 // action answers with a value that is written as JSON, or as it is when it is
 // a rawJSON.
