@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,8 +57,8 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 		t.logger.WarnContext(r.Context(), "tool call could not be read", slog.String("error", err.Error()))
 		s.reply(w, toolUnreadableReply)
 	default:
-		ctx := withSession(r.Context(), body[sessionMetadataName])
-		s.reply(w, s.answer(ctx, t, argumentsOf(body, t.fields)))
+		values, session := argumentsOf(body, t.fields)
+		s.reply(w, s.answer(withSession(r.Context(), session), t, values))
 	}
 }
 
@@ -83,9 +84,9 @@ func limitBodyTime(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(toolBodyTimeout))
 }
 
-// readToolBody returns the members of the body. It ends a connection on which
-// the body does not come.
-func readToolBody(w http.ResponseWriter, r *http.Request) (map[string]json.RawMessage, error) {
+// readToolBody returns a body that is a JSON object. It ends a connection on
+// which the body does not come.
+func readToolBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	buffer := toolBodies.Get().(*bytes.Buffer)
 	defer toolBodies.Put(buffer)
 	buffer.Reset()
@@ -98,39 +99,32 @@ func readToolBody(w http.ResponseWriter, r *http.Request) (map[string]json.RawMe
 	// A deadline that stays would end the request's context while f runs.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 
-	members, ok := objectMembers(bytes.TrimSpace(buffer.Bytes()))
-	if !ok {
+	body := bytes.TrimSpace(buffer.Bytes())
+	if jsonKind(body) != "object" || !json.Valid(body) {
 		return nil, errNotAnObject
 	}
-	return members, nil
+	return bytes.Clone(body), nil
 }
 
-// argumentsOf returns where the arguments are: flat in the body, or, when none
-// of the tool's parameters is there, in an object of their own.
-func argumentsOf(body map[string]json.RawMessage, fields []argumentField) map[string]json.RawMessage {
-	if holdsArgument(body, fields) {
-		return body
-	}
+// argumentsOf returns the values of the fields, and the session beside them.
+// The arguments are flat in the body, or, when none of the tool's parameters is
+// there, in an object of their own.
+func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, session json.RawMessage) {
+	session, _ = rawMember(body, sessionMetadataName)
+	values, found := fields.find(body)
 	for _, name := range []string{"parameters", "arguments"} {
-		if nested, ok := objectMembers(body[name]); ok && holdsArgument(nested, fields) {
-			return nested
+		if found {
+			break
 		}
+		nested, _ := rawMember(body, name)
+		values, found = fields.find(nested)
 	}
-	return body
-}
-
-func holdsArgument(members map[string]json.RawMessage, fields []argumentField) bool {
-	for i := range fields {
-		if _, ok := members[fields[i].name]; ok {
-			return true
-		}
-	}
-	return false
+	return values, slices.Clip(session)
 }
 
 // answer returns what the model is told. It waits for the function no longer
 // than its deadline, even if the function does not look at its context.
-func (s *toolServer) answer(ctx context.Context, t *servedTool, arguments map[string]json.RawMessage) string {
+func (s *toolServer) answer(ctx context.Context, t *servedTool, values []json.RawMessage) string {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	started := time.Now()
@@ -145,7 +139,7 @@ func (s *toolServer) answer(ctx context.Context, t *servedTool, arguments map[st
 				t.logger.WarnContext(ctx, "tool returned after its call had ended", slog.Duration("took", time.Since(started)))
 			}
 		}()
-		message = callTool(ctx, t, arguments)
+		message = callTool(ctx, t, values)
 	}()
 	select {
 	case message := <-answered:
@@ -157,7 +151,7 @@ func (s *toolServer) answer(ctx context.Context, t *servedTool, arguments map[st
 }
 
 // callTool calls the function and survives its panic.
-func callTool(ctx context.Context, t *servedTool, arguments map[string]json.RawMessage) (message string) {
+func callTool(ctx context.Context, t *servedTool, values []json.RawMessage) (message string) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -165,7 +159,7 @@ func callTool(ctx context.Context, t *servedTool, arguments map[string]json.RawM
 			message = toolFailedReply
 		}
 	}()
-	text, err := t.call(ctx, arguments)
+	text, err := t.call(ctx, values)
 	if err != nil {
 		text = messageOf(ctx, t, err)
 	}
@@ -202,13 +196,16 @@ func (s *toolServer) reply(w http.ResponseWriter, message string) {
 	body, _ := json.Marshal(struct { // a string always marshals
 		Message string `json:"message"`
 	}{replyText(message, s.replyLimit)})
-	w.Header().Set("Content-Type", "application/json")
+	w.Header()["Content-Type"] = jsonHeader
 	_, _ = w.Write(body) // nobody is left to be told of an error
 }
 
 // replyText returns text as one line of valid UTF-8: line breaks and other
 // control characters, with the space around them, become one space.
 func replyText(text string, limit int) string {
+	if strings.IndexFunc(text, breaksLine) < 0 {
+		return cutText(strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"), limit)
+	}
 	parts := strings.FieldsFunc(text, breaksLine)
 	kept := parts[:0]
 	for _, part := range parts {

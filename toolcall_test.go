@@ -3,6 +3,7 @@ package heads_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -494,4 +495,15 @@ func TestSlowCheckLeavesTimeForTheBody(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "Oslo", got.City)
 	})
+}
+
+func TestRawArgumentsDoNotShareTheirCapacity(t *testing.T) {
+	type raw struct {
+		A json.RawMessage `json:"a" jsonschema:"A"`
+		B json.RawMessage `json:"b" jsonschema:"B"`
+	}
+	got, reply := callWith[raw](t, `{"a":1,"b":2}`)
+	require.Equal(t, "done", reply)
+	_ = append(got.A, `,"b":9}`...)
+	assert.Equal(t, "2", string(got.B))
 }

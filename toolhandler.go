@@ -51,6 +51,7 @@ type toolServer struct {
 	tokenSum   [sha256.Size]byte
 	check      func(*http.Request) error
 	timeout    time.Duration
+	location   *time.Location // nil without WithToolLocation
 	replyLimit int
 	logger     *slog.Logger
 
@@ -62,9 +63,9 @@ type toolServer struct {
 // servedTool is a definition with the function that answers it.
 type servedTool struct {
 	tool   Tool
-	fields []argumentField
-	call   func(ctx context.Context, arguments map[string]json.RawMessage) (string, error)
-	logger *slog.Logger // with the name of the tool
+	fields argumentFields
+	call   func(ctx context.Context, values []json.RawMessage) (string, error) // one value for each field
+	logger *slog.Logger                                                        // with the name of the tool
 }
 
 // ToolHandlerOption configures a ToolHandler.
@@ -131,6 +132,19 @@ func WithToolReplyLimit(characters int) ToolHandlerOption {
 			return handlerFault("tool reply limit", "is "+strconv.Itoa(characters)+"; give a number above zero")
 		}
 		h.server.replyLimit = characters
+		return nil
+	}
+}
+
+// WithToolLocation sets the time zone of a time argument that names none, and
+// of a date without a time. Without this option the model is asked for the zone
+// of such a time, and a date is midnight in UTC.
+func WithToolLocation(l *time.Location) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if l == nil {
+			return handlerFault("tool location", "is nil; give a location, or leave the option out to have the model asked")
+		}
+		h.server.location = l
 		return nil
 	}
 }
@@ -222,8 +236,8 @@ func needsEscape(r rune) bool {
 // In is a struct; its fields are the parameters. The json tag gives the name,
 // the jsonschema tag the description, and the Go kind the type: string, number,
 // integer, boolean, array or object. A time.Time and a type with UnmarshalText
-// are strings, a byte slice is a string in base64, a json.RawMessage is an
-// object that takes any value. The fields of an embedded struct count as fields
+// are strings, a time.Duration is a string like "90s", a byte slice is a string
+// in base64, a json.RawMessage is an object that takes any value. The fields of an embedded struct count as fields
 // of In. A field is optional when it is a pointer or its json tag has omitempty
 // or omitzero. Fields of inner structs can't be registered, so the description
 // of the outer field has to tell of them.
@@ -246,20 +260,20 @@ func AddTool[In any](h *ToolHandler, name, description string, f func(context.Co
 	if h == nil || h.server == nil {
 		return toolFault(name, "handler", "is not one that NewToolHandler returned; make one first")
 	}
-	b := schemaBuilder{tool: name}
-	fields := b.parameters(reflect.TypeFor[In]())
+	b := schemaBuilder{tool: name, location: h.server.location}
+	fields := newArgumentFields(b.parameters(reflect.TypeFor[In]()))
 	if f == nil {
 		b.faults = append(b.faults, toolFault(name, "function", "is nil; give the function that answers"))
 	}
-	call := func(ctx context.Context, arguments map[string]json.RawMessage) (string, error) {
+	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
 		var in In
-		if faults := decodeFields(fields, arguments, reflect.ValueOf(&in).Elem()); faults != nil {
+		if faults := fields.decode(values, reflect.ValueOf(&in).Elem()); faults != nil {
 			return "", faults
 		}
 		return f(ctx, in)
 	}
 	return h.server.add(&servedTool{
-		tool:   Tool{Name: name, Description: description, Parameters: toolParameters(fields)},
+		tool:   Tool{Name: name, Description: description, Parameters: toolParameters(fields.list)},
 		fields: fields,
 		call:   call,
 		logger: h.server.logger.With(slog.String("tool", name)),

@@ -157,6 +157,7 @@ func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
 		{"no check", "tool auth: is nil", heads.WithToolAuth(nil)},
 		{"no time", "tool timeout: is 0s", heads.WithToolTimeout(0)},
 		{"less than no time", "tool timeout: is -1s", heads.WithToolTimeout(-1e9)},
+		{"no location", "is nil; give a location", heads.WithToolLocation(nil)},
 		{"no reply", "tool reply limit: is 0", heads.WithToolReplyLimit(0)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
