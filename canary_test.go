@@ -307,7 +307,7 @@ func canaryValues(t testing.TB) map[string][]any {
 		"SessionMetadata":             {SessionMetadata{SessionID: "s", Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 		"ToolError":                   {ToolError{Message: "not found"}},
 		"ToolHandler":                 {canaryToolHandler(t)},
-		"ToolHandlerOption":           {WithPathToken(canaryBody)},
+		"ToolHandlerOption":           {WithPathToken(canaryToolPath)},
 		"Event":                       {Event{Type: EventStartConversation, HeadID: testHead, Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 	}
 	return values
@@ -320,7 +320,7 @@ func canaryEventHandler(t testing.TB, keys KeySource) EventHandler {
 }
 
 func canaryToolHandler(t testing.TB) ToolHandler {
-	h, err := NewToolHandler("https://tools.example.com", WithPathToken(canaryBody))
+	h, err := NewToolHandler("https://tools.example.com", WithPathToken(canaryToolPath))
 	require.NoError(t, err)
 	require.NoError(t, AddTool(h, "weather", "Tells the weather.", func(context.Context, struct{}) (string, error) { return "", nil }))
 	return *h

@@ -42,10 +42,13 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 		r.Body = http.NoBody
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxToolBody)
-	if err := s.authorize(w, r); err != nil {
-		t.logger.WarnContext(r.Context(), "tool call refused", slog.String("error", fmt.Sprint(err)))
-		http.Error(w, "unauthorized", http.StatusUnauthorized)
-		return
+	if s.check != nil {
+		if err := s.authorize(r); err != nil {
+			t.logger.WarnContext(r.Context(), "tool call refused", slog.String("error", fmt.Sprint(err)))
+			http.Error(w, "unauthorized", http.StatusUnauthorized)
+			return
+		}
+		limitBodyTime(w) // anew, since the check may have taken long
 	}
 	body, err := readToolBody(w, r)
 	var tooLarge *http.MaxBytesError
@@ -63,11 +66,7 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 }
 
 // authorize turns a panic of the check into a refusal.
-func (s *toolServer) authorize(w http.ResponseWriter, r *http.Request) (err error) {
-	if s.check == nil {
-		return nil
-	}
-	limitBodyTime(w) // the check may read the body
+func (s *toolServer) authorize(r *http.Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the check panicked: %v", p)
@@ -90,8 +89,6 @@ func readToolBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	buffer := toolBodies.Get().(*bytes.Buffer)
 	defer toolBodies.Put(buffer)
 	buffer.Reset()
-
-	limitBodyTime(w)
 	if _, err := buffer.ReadFrom(r.Body); err != nil {
 		w.Header().Set("Connection", "close")
 		return nil, err

@@ -441,6 +441,39 @@ func TestBodyMustArriveInTime(t *testing.T) {
 	}
 }
 
+// TestBodyMustArriveInTimeWhateverTheAnswer sends the head of a request and
+// nothing of its body.
+func TestBodyMustArriveInTimeWhateverTheAnswer(t *testing.T) {
+	refuse := heads.WithToolAuth(func(*http.Request) error { return errors.New("no") })
+	for _, row := range []struct {
+		name, method, path string
+		code               int
+		opts               []heads.ToolHandlerOption
+	}{
+		{name: "wrong method", method: http.MethodPut, path: "/" + toolToken + "/get_weather", code: http.StatusMethodNotAllowed},
+		{name: "unknown tool", method: http.MethodPost, path: "/" + toolToken + "/no_such_tool", code: http.StatusNotFound},
+		{name: "wrong path token", method: http.MethodPost, path: "/wrong/get_weather", code: http.StatusNotFound},
+		{name: "refused", method: http.MethodPost, path: "/" + toolToken + "/get_weather", code: http.StatusUnauthorized,
+			opts: []heads.ToolHandlerOption{refuse}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newToolHandler(t, append(row.opts, heads.WithPathToken(toolToken))...)
+				addWeather(t, h)
+				started := time.Now()
+				conn := overPipe(t, h)
+				response := sendRaw(t, conn, row.method+" "+row.path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
+				_, err := io.Copy(io.Discard, response.Body)
+				require.NoError(t, err)
+				assert.Equal(t, row.code, response.StatusCode)
+				_, err = conn.Read(make([]byte, 1))
+				assert.ErrorIs(t, err, io.EOF, "the server closes the connection")
+				assert.Equal(t, 5*time.Second, time.Since(started))
+			})
+		})
+	}
+}
+
 func TestTimeForTheBodyDoesNotEndTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newToolHandler(t)

@@ -21,6 +21,7 @@ import (
 const (
 	defaultToolTimeout    = 10 * time.Second
 	defaultToolReplyLimit = 4000
+	minPathToken          = 16
 )
 
 // ToolHandler is an http.Handler that answers the tool calls of a head with the
@@ -72,8 +73,9 @@ type servedTool struct {
 type ToolHandlerOption func(*ToolHandler) error
 
 // WithToolLogger sets where the handler tells what the model is not told: the
-// errors and panics of functions, deadlines, refused calls. It logs neither
-// arguments nor replies nor paths. The default, and nil, is silence.
+// errors and panics of functions, deadlines, refused calls. At the debug level
+// it also tells why a request was answered 404 or 405. It logs neither arguments
+// nor replies nor paths. The default, and nil, is silence.
 func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if l != nil {
@@ -84,9 +86,10 @@ func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 }
 
 // WithPathToken puts secret into every tool URL, before the name of the tool,
-// so that only who knows the URL can call. The service is not known to sign or
-// authenticate its tool calls. Use 16 random bytes or more, in hexadecimal for
-// instance: the secret must be made of letters, digits and "-", "_", ".", "~".
+// so that only callers who know the URL can call. The service is not known to
+// sign or authenticate its tool calls. Use 16 random bytes or more, in
+// hexadecimal for instance: the secret must have 16 characters or more, all of
+// them letters, digits, "-", "_", "." or "~".
 func WithPathToken(secret string) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if reason := pathTokenFault(secret); reason != "" {
@@ -222,6 +225,8 @@ func pathTokenFault(secret string) string {
 		return "is no more than dots; give 16 random bytes or more in hexadecimal"
 	case strings.ContainsFunc(secret, needsEscape):
 		return "holds a character that has a meaning in a URL; use letters, digits and - _ . ~"
+	case len(secret) < minPathToken:
+		return "has " + strconv.Itoa(len(secret)) + " characters; give 16 or more, such as 16 random bytes in hexadecimal"
 	default:
 		return ""
 	}
@@ -342,12 +347,19 @@ func (h ToolHandler) LogValue() slog.Value { return slog.StringValue(h.String())
 
 // ServeHTTP answers one tool call.
 func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// First of all: after any answer, the server reads what is left of the body.
+	limitBodyTime(w)
+	if h.server == nil {
+		http.NotFound(w, r)
+		return
+	}
 	if r.Method != http.MethodPost {
+		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", clipSent(r.Method, 16)))
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	t := h.route(r.URL.Path)
+	t := h.server.route(r)
 	if t == nil {
 		http.NotFound(w, r)
 		return
@@ -355,14 +367,10 @@ func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.server.serve(w, r, t)
 }
 
-// route returns the tool that path ends in, or nil. It looks at the token and
-// the name alike before it decides, so that the time tells nothing either.
-func (h *ToolHandler) route(path string) *servedTool {
-	s := h.server
-	if s == nil {
-		return nil
-	}
-	rest, name := cutLastSegment(path)
+// route returns the tool that the path ends in, or nil. It looks at the token
+// and the name alike before it decides, so that the time tells nothing either.
+func (s *toolServer) route(r *http.Request) *servedTool {
+	rest, name := cutLastSegment(r.URL.Path)
 	_, token := cutLastSegment(rest)
 	sum := sha256.Sum256([]byte(token))
 	wrongToken := s.pathToken != "" && subtle.ConstantTimeCompare(sum[:], s.tokenSum[:]) == 0
@@ -370,10 +378,14 @@ func (h *ToolHandler) route(path string) *servedTool {
 	s.mu.RLock()
 	t := s.tools[name]
 	s.mu.RUnlock()
-	if wrongToken {
-		return nil
+	if t != nil && !wrongToken {
+		return t
 	}
-	return t
+	// The path is not logged: if the handler is mounted at the wrong place, any
+	// segment may be the token.
+	s.logger.DebugContext(r.Context(), "request is not a tool call: no tool at its path", slog.Bool("known_tool", t != nil),
+		slog.Bool("right_path_token", !wrongToken), slog.Int("path_segments", strings.Count(r.URL.Path, "/")))
+	return nil
 }
 
 func cutLastSegment(path string) (before, segment string) {
