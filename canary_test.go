@@ -175,7 +175,7 @@ func TestNoExportedTypePrintsASecret(t *testing.T) {
 // themselves how they print.
 var harmlessTypes = []string{"Attempt", "Claim", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType",
 	"InvalidError", "KeyHint", "KeySourceOption", "MemoryDeduplicator", "OperationMode", "Option", "PromptConfig", "PromptProblem",
-	"RetryPolicy", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "VisualMode", "Voice"}
+	"RetryPolicy", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "ToolOutcome", "VisualMode", "Voice"}
 
 // printsNoCanary prints a value with every verb, alone and inside of others.
 func printsNoCanary(t testing.TB, v any) {
@@ -307,6 +307,8 @@ func canaryValues(t testing.TB) map[string][]any {
 		"SessionMetadata":             {SessionMetadata{SessionID: "s", Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 		"ToolError":                   {ToolError{Message: "not found"}},
 		"ToolHandler":                 {canaryToolHandler(t)},
+		"ToolCallInfo":                {ToolCallInfo{Tool: "find", Outcome: ToolFailed, SessionID: "s-1", Err: failure}},
+		"ToolOutcome":                 {ToolAnswered},
 		"ToolHandlerOption":           {WithPathToken(canaryToolPath)},
 		"Event":                       {Event{Type: EventStartConversation, HeadID: testHead, Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 	}

@@ -27,6 +27,7 @@ import (
 const (
 	toolFailed     = "The tool failed; tell the user that this does not work right now and go on without it"
 	toolUnreadable = "The call could not be read; call the tool again"
+	toolBusy       = "The tool is busy; call it again in a moment"
 )
 
 // answerWith adds a tool without parameters that returns text and err.
@@ -449,17 +450,22 @@ func TestBodyMustArriveInTimeWhateverTheAnswer(t *testing.T) {
 		name, method, path string
 		code               int
 		opts               []heads.ToolHandlerOption
+		shutDown           bool
 	}{
 		{name: "wrong method", method: http.MethodPut, path: "/" + toolToken + "/get_weather", code: http.StatusMethodNotAllowed},
 		{name: "unknown tool", method: http.MethodPost, path: "/" + toolToken + "/no_such_tool", code: http.StatusNotFound},
 		{name: "wrong path token", method: http.MethodPost, path: "/wrong/get_weather", code: http.StatusNotFound},
 		{name: "refused", method: http.MethodPost, path: "/" + toolToken + "/get_weather", code: http.StatusUnauthorized,
 			opts: []heads.ToolHandlerOption{refuse}},
+		{name: "after Shutdown", method: http.MethodPost, path: "/" + toolToken + "/get_weather", code: http.StatusOK, shutDown: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newToolHandler(t, append(row.opts, heads.WithPathToken(toolToken))...)
 				addWeather(t, h)
+				if row.shutDown {
+					require.NoError(t, h.Shutdown(t.Context()))
+				}
 				started := time.Now()
 				conn := overPipe(t, h)
 				response := sendRaw(t, conn, row.method+" "+row.path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")

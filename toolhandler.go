@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	defaultToolTimeout    = 10 * time.Second
-	defaultToolReplyLimit = 4000
-	minPathToken          = 16
+	defaultToolTimeout     = 10 * time.Second
+	defaultToolReplyLimit  = 4000
+	defaultToolConcurrency = 64
+	minPathToken           = 16
 )
 
 // ToolHandler is an http.Handler that answers the tool calls of a head with the
@@ -38,7 +39,7 @@ const (
 // the path; 404 for an unknown tool or a wrong path token, which look alike;
 // 401 when the check of WithToolAuth refuses; 413 for a body above 64 KiB. From
 // then on it is always 200 with {"message": "..."}, since the service has no
-// use for another status.
+// use for another status. After Shutdown, every call of a tool is answered 200.
 //
 // A ToolHandler is safe for concurrent use. It prints as the number of its
 // tools.
@@ -55,6 +56,9 @@ type toolServer struct {
 	location   *time.Location // nil without WithToolLocation
 	replyLimit int
 	logger     *slog.Logger
+	observe    func(context.Context, ToolCallInfo)
+	running    chan struct{} // holds one value for each function that runs
+	gate       *deliveryGate
 
 	mu    sync.RWMutex
 	tools map[string]*servedTool
@@ -139,6 +143,19 @@ func WithToolReplyLimit(characters int) ToolHandlerOption {
 	}
 }
 
+// WithToolConcurrency sets how many functions may run at once, those included
+// that go on after their call was answered. A call above that is answered at
+// once: the model is told to call the tool again. The default is 64.
+func WithToolConcurrency(n int) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if n < 1 {
+			return handlerFault("tool concurrency", "is "+strconv.Itoa(n)+"; give a number above zero")
+		}
+		h.server.running = make(chan struct{}, n)
+		return nil
+	}
+}
+
 // WithToolLocation sets the time zone of a time argument that names none, and
 // of a date without a time. Without this option the model is asked for the zone
 // of such a time, and a date is midnight in UTC.
@@ -148,6 +165,19 @@ func WithToolLocation(l *time.Location) ToolHandlerOption {
 			return handlerFault("tool location", "is nil; give a location, or leave the option out to have the model asked")
 		}
 		h.server.location = l
+		return nil
+	}
+}
+
+// WithToolObserver calls f once for every call that reached a tool, for metrics
+// and tracing. It runs after the answer was written, on the goroutine of the
+// request; the context has the session, as in a tool. A panic of f is logged.
+func WithToolObserver(f func(context.Context, ToolCallInfo)) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if f == nil {
+			return handlerFault("tool observer", "is nil; give a function or leave the option out")
+		}
+		h.server.observe = f
 		return nil
 	}
 }
@@ -163,6 +193,8 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 		timeout:    defaultToolTimeout,
 		replyLimit: defaultToolReplyLimit,
 		logger:     slog.New(slog.DiscardHandler),
+		running:    make(chan struct{}, defaultToolConcurrency),
+		gate:       &deliveryGate{empty: make(chan struct{})},
 		tools:      make(map[string]*servedTool),
 	}}
 	base, faults := toolBase(baseURL)
@@ -344,6 +376,20 @@ func (h ToolHandler) Format(f fmt.State, _ rune) { writeText(f, h.String()) }
 
 // LogValue returns the number of tools.
 func (h ToolHandler) LogValue() slog.Value { return slog.StringValue(h.String()) }
+
+// Shutdown waits until the calls under way are answered and their functions have
+// returned, those included that go on after their call was answered. When ctx
+// ends before that, Shutdown returns the error of ctx. From its beginning on no
+// further function is called: a call that reaches its tool is answered 200, and
+// the model is told to call the tool again, which may reach another instance.
+//
+// Call it after, or at the same time as, the Shutdown of the http.Server.
+func (h *ToolHandler) Shutdown(ctx context.Context) error {
+	if h.server == nil {
+		return nil
+	}
+	return h.server.gate.close(ctx)
+}
 
 // ServeHTTP answers one tool call.
 func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

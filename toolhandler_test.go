@@ -158,7 +158,9 @@ func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
 		{"no check", "tool auth: is nil", heads.WithToolAuth(nil)},
 		{"no time", "tool timeout: is 0s", heads.WithToolTimeout(0)},
 		{"less than no time", "tool timeout: is -1s", heads.WithToolTimeout(-1e9)},
+		{"no concurrency", "is 0; give a number above zero", heads.WithToolConcurrency(0)},
 		{"no location", "is nil; give a location", heads.WithToolLocation(nil)},
+		{"no observer", "is nil; give a function", heads.WithToolObserver(nil)},
 		{"no reply", "tool reply limit: is 0", heads.WithToolReplyLimit(0)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -452,6 +454,7 @@ func TestZeroToolHandlerHasNoTools(t *testing.T) {
 	f := func(context.Context, struct{}) (string, error) { return "", nil }
 	require.ErrorIs(t, heads.AddTool(&h, "a", "A", f), heads.ErrInvalid)
 	require.ErrorIs(t, heads.AddTool(nil, "a", "A", f), heads.ErrInvalid)
+	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestToolsCanBeAddedWhileServing(t *testing.T) {
