@@ -175,7 +175,7 @@ func TestNoExportedTypePrintsASecret(t *testing.T) {
 // themselves how they print.
 var harmlessTypes = []string{"Attempt", "Claim", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType",
 	"InvalidError", "KeyHint", "KeySourceOption", "MemoryDeduplicator", "OperationMode", "Option", "PromptConfig", "PromptProblem",
-	"RetryPolicy", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "VisualMode", "Voice"}
+	"RetryPolicy", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "ToolOutcome", "VisualMode", "Voice"}
 
 // printsNoCanary prints a value with every verb, alone and inside of others.
 func printsNoCanary(t testing.TB, v any) {
@@ -345,7 +345,9 @@ func canaryValues(t testing.TB) map[string][]any {
 		"SessionMetadata":             {SessionMetadata{SessionID: "s", Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 		"ToolError":                   {ToolError{Message: "not found"}},
 		"ToolHandler":                 {canaryToolHandler(t)},
-		"ToolHandlerOption":           {WithPathToken(canaryBody)},
+		"ToolCallInfo":                {ToolCallInfo{Tool: "find", Outcome: ToolFailed, SessionID: "s-1", Err: failure}},
+		"ToolOutcome":                 {ToolAnswered},
+		"ToolHandlerOption":           {WithPathToken(canaryToolPath)},
 		"Event":                       {Event{Type: EventStartConversation, HeadID: testHead, Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 	}
 	return values
@@ -358,7 +360,7 @@ func canaryEventHandler(t testing.TB, keys KeySource) EventHandler {
 }
 
 func canaryToolHandler(t testing.TB) ToolHandler {
-	h, err := NewToolHandler("https://tools.example.com", WithPathToken(canaryBody))
+	h, err := NewToolHandler("https://tools.example.com", WithPathToken(canaryToolPath))
 	require.NoError(t, err)
 	require.NoError(t, AddTool(h, "weather", "Tells the weather.", func(context.Context, struct{}) (string, error) { return "", nil }))
 	return *h

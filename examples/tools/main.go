@@ -67,7 +67,10 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	defer func() {
-		_ = server.Shutdown(context.WithoutCancel(ctx))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+		_ = tools.Shutdown(ctx) // waits for functions that outlived their calls
 		<-served
 	}()
 	if os.Getenv("HEADS_BASE_URL") == "" {
