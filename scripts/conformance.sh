@@ -192,7 +192,7 @@ done >"$dir/page/all"
 # What differs from run to run, and white space, is no difference.
 normal() {
 	sed -E -e 's/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/ID/g' -e 's/[0-9a-f]{32,}/HEX/g' \
-		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/TIME/g' -e 's/(li|MyOrg)-[0-9]+/PUBLIC/g' \
+		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+Z| [0-9:]{8})/TIME/g' -e 's/(li|MyOrg)-[0-9]+/PUBLIC/g' \
 		-e 's/127\.0\.0\.1:[0-9]+/ADDRESS/g' -e 's/"took": ?"[^"]*"/TOOK/g' "$1" | tr -d ' \t\n'
 }
 blocks=0
