@@ -199,7 +199,7 @@ func TestNothingPrintsSecrets(t *testing.T) {
 	a.do("PUT", "/head/update?q=canary-query", `{"id":"`+id+`","greetings":"canary-body"}`)
 	values := []any{
 		a.Server, *a.Server, a.Emulator, *a.Emulator, a.Requests(), a.Requests()[0],
-		headstest.Head{Fields: map[string]any{"x": "canary-field"}}, headstest.Visual{Fields: map[string]any{"x": "canary-field"}},
+		headstest.Head{Fields: map[string]any{"x": "canary-field"}, Extra: map[string]any{"x": "canary-field"}}, headstest.Visual{Fields: map[string]any{"x": "canary-field"}},
 		headstest.Fault{Body: "canary-fault"}, a.StartSession(id), *a.StartSession(id),
 	}
 	for _, v := range values {

@@ -325,4 +325,6 @@ func TestFaultsWithAShareLetOthersHaveTheirTurn(t *testing.T) {
 	e.Inject(headstest.Fault{Status: 500, Times: 20})
 	got := statuses(t, e, 30)
 	assert.Equal(t, []int{3, 20, 7}, []int{count(got, 503), count(got, 500), count(got, 200)}, "times are those that have happened")
+	assert.NotEqual(t, []int{503, 503, 503}, got[:3])
+	assert.NotContains(t, got[:23], 200)
 }

@@ -159,6 +159,15 @@ call 200 POST /_emulator/tool-calls '{"headId":"'"$head"'","tool":"hours","argum
 holds '"message":"received","problem":""'
 grep -qF '"day":"Monday"' "$dir/received/3.body" || fail "the tool was sent $(cat "$dir/received/3.body")"
 
+step operations that are not in the contract
+call 200 GET "/head/$head/enable-events"
+holds true
+call 200 GET "/head/$head/conversation-settings"
+holds '{"conversationSettings":{"tools":[{"name":"hours"'
+call 200 PUT "/head/$head/splitter?splitter=true"
+call 200 GET "/head/$head"
+holds '"videoStreaming":false'
+
 step change and remove the registration
 call 200 PATCH "/head-events/$hook" '{"startConversation":false}'
 call 200 GET "/head-events/$hook"
