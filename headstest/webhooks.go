@@ -216,6 +216,18 @@ func (c *core) deleteWebhook(r *http.Request) (reply, error) {
 	return c.undocumented(w.document()), nil
 }
 
+// getEnableEvents is not in the contract.
+func (c *core) getEnableEvents(r *http.Request) (reply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.st.head(r.PathValue("headId"))
+	if err != nil {
+		return reply{}, err
+	}
+	return jsonReply(http.StatusOK, strconv.AppendBool(nil, h.is("enableEvents"))), nil
+}
+
+// putEnableEvents ignores a body; the query counts.
 func (c *core) putEnableEvents(r *http.Request) (reply, error) {
 	enabled, err := switchQuery(r, "enableEvents")
 	if err != nil {

@@ -177,7 +177,8 @@ func TestServiceIsUsedWhereOneIsSet(t *testing.T) {
 	assert.Equal(t, []string{"done check", "skipped voice", "done enable", "done address"}, marks(out)[len(planned):])
 	assertInOrder(t, out, "old: https://chat.example.test/MyOrg-1/li-1?api_key="+key, "new: https://stream.example.test/MyOrg-1/li-1?api_key="+key)
 
-	out, err = serviceOutput(t, srv, "-head", id)
+	t.Setenv("HEADS_HEAD_ID", id)
+	out, err = serviceOutput(t, srv)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"done check", "skipped voice", "skipped enable", "skipped address"}, marks(out)[len(planned):])
 	assertInOrder(t, out, "Nothing had to be changed.", "https://stream.example.test/MyOrg-1/li-1?api_key=[redacted]")

@@ -1,12 +1,13 @@
-// Receiver is a customer's server at its smallest: it takes every POST, keeps
-// it, and answers {"message":"received"}, which is right for an event and for
-// a tool call. It checks nothing, so that something else can.
+// Receiver is a customer's server at its smallest: it takes every POST and
+// answers {"message":"received"}, which is right for an event and for a tool
+// call. It checks nothing, so that something else can.
 //
-//	go run ./internal/receiver -dir received
+//	go run ./internal/receiver
 //
 // It listens on a free loopback port and prints its address as a line for a
-// shell. The n-th request becomes the files n.body, byte for byte, and
-// n.signature with the value of its header x-signature-256.
+// shell. It writes nothing, unless -dir names a folder: there the n-th request
+// becomes the files n.body, byte for byte, and n.signature with the value of its
+// header x-signature-256.
 package main
 
 import (
@@ -23,7 +24,7 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", ".", "folder for what is received; it must exist")
+	dir := flag.String("dir", "", "`folder` that keeps what is received; it must exist (default: none)")
 	flag.Parse()
 	if err := serve(*dir); err != nil {
 		fmt.Fprintln(os.Stderr, "receiver:", err)
@@ -42,7 +43,7 @@ func serve(dir string) error {
 }
 
 type receiver struct {
-	dir string
+	dir string // "": nothing is kept
 	mu  sync.Mutex
 	n   int
 }
@@ -61,6 +62,9 @@ func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (rc *receiver) keep(body []byte, signature string) error {
+	if rc.dir == "" {
+		return nil
+	}
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
 	rc.n++
