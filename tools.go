@@ -32,7 +32,8 @@ type ConversationSettingsService struct{ service }
 type ConversationSettings struct {
 	Tools []Tool
 
-	raw []byte // the document, with tools as they were read
+	raw     []byte // the document, with tools as they were read
+	missing bool   // the head that was read does not show its settings
 }
 
 // Tool is an external endpoint that a head in operation mode oc may call.
@@ -56,10 +57,14 @@ type ToolParameter struct {
 	raw []byte
 }
 
+// errNoSettings keeps settings that were not shown from being written back.
+var errNoSettings error = answerFault("the head holds no conversationSettings, so writing them back could erase what it has")
+
 var opSettingsReplace = newOperation("ConversationSettings.Replace", http.MethodPut, "/head/{headId}/conversation-settings")
 
-// Get reads the conversation settings from the head. A head without settings
-// has empty ones.
+// Get reads the conversation settings from the head. A head whose settings are
+// null has empty ones. So has a head that does not show them, but Replace then
+// refuses the result, since it would erase what the head does have.
 //
 // GET /head/{id}.
 func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*ConversationSettings, error) {
@@ -77,13 +82,17 @@ func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*
 // does not hold is gone afterwards. Modify is the safe way to change something.
 //
 // PUT /head/{headId}/conversation-settings. Tools that Tool.Validate refuses,
-// and two tools of one name, are not sent; all faults come back together.
+// two tools of one name, and settings from a head that did not show them are
+// not sent; all faults come back together.
 func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
 	faults := faultList{}
 	faults.add(checkHeadID(opSettingsReplace.name, headID))
 	if cs == nil {
 		faults.add(invalid(opSettingsReplace.name, "settings", "are nil; give empty ones to remove all tools and settings"))
 	} else {
+		if cs.missing {
+			faults.add(invalid(opSettingsReplace.name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has; start from new ConversationSettings to do so"))
+		}
 		faults.add(validateTools(opSettingsReplace.name, cs.Tools, cs.Tools))
 	}
 	if err := faults.join(); err != nil {
@@ -96,10 +105,11 @@ func (s *ConversationSettingsService) Replace(ctx context.Context, headID string
 // writes them back whole. It returns them as they were written. When nothing
 // changed, nothing is sent.
 //
-// GET /head/{id}, PUT /head/{headId}/conversation-settings. A head that is not
-// in operation mode oc and is given a tool gives an InvalidError, since it
-// could never call it. An error of change is returned as it is, and nothing is
-// sent. change must not itself change settings of the same head through the
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. A head that does
+// not show its settings, not even as null, is a DecodeError: writing them back
+// could erase what the head has. If a head that is not in operation mode oc is
+// given a tool, Modify returns an InvalidError, since the head could never call
+// it. An error of change is returned as it is, and nothing is sent. change must not itself change settings of the same head through the
 // same client: it would wait for itself until the context ends.
 func (s *ConversationSettingsService) Modify(ctx context.Context, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
 	const operation = "ConversationSettings.Modify"
@@ -190,6 +200,9 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 	head, err := s.c.Heads.Get(ctx, headID)
 	if err != nil {
 		return nil, err
+	}
+	if !head.Has("conversationSettings") {
+		return nil, newDecodeError(operation, head.Raw, errNoSettings)
 	}
 	before, after := head.settings(), head.settings().clone()
 	if err := change(after); err != nil {
@@ -438,7 +451,7 @@ func (p ToolParameter) describe() string {
 // settings are the head's own, or empty ones.
 func (h *Head) settings() *ConversationSettings {
 	if h.ConversationSettings == nil {
-		return &ConversationSettings{}
+		return &ConversationSettings{missing: !h.Has("conversationSettings")}
 	}
 	return h.ConversationSettings
 }
