@@ -116,7 +116,8 @@ var (
 // InvalidError. An answer that is not the document of this head, such as a
 // maintenance page or another head, is a DecodeError. So is a field of another
 // JSON type than the contract gives; a field whose type the contract leaves
-// open is left zero then, and stays readable in Raw.
+// open is left zero then, and stays readable in Raw. A tool of another shape is
+// read as far as it can be; see Tool.
 func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
 	if err := checkHeadID(opHeadsGet.name, headID); err != nil {
 		return nil, err
@@ -214,7 +215,15 @@ func (o Organisation) describe() string {
 	return fmt.Sprintf("heads.Organisation{%s %q}", o.ID, o.Name)
 }
 
-func (h *Head) keepRaw(document []byte) { h.Raw = document }
+func (h *Head) keepRaw(document []byte) {
+	h.Raw = document
+	if h.ConversationSettings == nil {
+		return
+	}
+	for i := range h.ConversationSettings.Tools {
+		h.ConversationSettings.Tools[i].served = true
+	}
+}
 
 func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
 
