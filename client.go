@@ -211,6 +211,7 @@ type payload struct {
 	param string
 	query any
 	body  []byte
+	of    string // the id that the answer must prove to be of, where it is not param
 
 	// Client.Do's alone, which has no parameter.
 	path, escapedPath string
@@ -221,8 +222,18 @@ type payload struct {
 // jsonHeader is shared by all requests and never changed.
 var jsonHeader = []string{"application/json"}
 
-// do makes one request whose answer has the shape T by the contract.
-func do[T any](ctx context.Context, c *Client, op *operation, p payload) (*T, error) {
+// proven is a document that can prove to be the one that was asked for.
+type proven[T any] interface {
+	*T
+	// prove returns an error unless the document is that of id. The error
+	// holds nothing of the document.
+	prove(id string) error
+}
+
+// do makes one request whose answer has the shape T by the contract, and
+// proves to be of what was asked for: a page of a proxy or the document of
+// another head must never be taken for it, changed and written back.
+func do[T any, P proven[T]](ctx context.Context, c *Client, op *operation, p payload) (*T, error) {
 	call, err := c.exchange(ctx, op, p)
 	if err != nil {
 		return nil, err
@@ -230,6 +241,9 @@ func do[T any](ctx context.Context, c *Client, op *operation, p payload) (*T, er
 	defer call.release()
 	v := new(T)
 	if err := decodeAnswer(call.body.Bytes(), v); err != nil {
+		return nil, call.decodeError(err)
+	}
+	if err := P(v).prove(cmp.Or(p.of, p.param)); err != nil {
 		return nil, call.decodeError(err)
 	}
 	return v, nil

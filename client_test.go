@@ -257,7 +257,7 @@ func TestDocumentedAnswersNeedTheirShape(t *testing.T) {
 	}
 	for operation, call := range documented {
 		for name, row := range answersOfAnyShape {
-			if row.object && operation != "Webhooks.List" && operation != "Webhooks.Create" || row.array && operation == "Webhooks.List" {
+			if row.object && operation != "Webhooks.List" && operation != "Webhooks.Create" || (row.array || row.body == "null") && operation == "Webhooks.List" {
 				continue
 			}
 			t.Run(operation+" "+name, func(t *testing.T) {

@@ -339,14 +339,11 @@ func readErrorText(body []byte) errorText {
 	if json.Unmarshal(body, &doc) != nil {
 		return errorText{message: plainText(body)}
 	}
-	found := errorText{code: jsonText(doc["code"])}
-	var nested map[string]json.RawMessage
-	if json.Unmarshal(doc["error"], &nested) == nil && found.code == "" {
-		found.code = jsonText(nested["code"])
-	}
-	for _, candidate := range []json.RawMessage{doc["message"], nested["message"], doc["error"], doc["detail"], doc["title"]} {
-		if found.message = jsonText(candidate); found.message != "" {
-			break
+	found := errorText{message: jsonText(body), code: jsonText(doc["code"])}
+	for _, key := range []string{"error", "message"} {
+		var nested map[string]json.RawMessage
+		if found.code == "" && json.Unmarshal(doc[key], &nested) == nil {
+			found.code = jsonText(nested["code"])
 		}
 	}
 	return found
@@ -365,38 +362,47 @@ func plainText(body []byte) string {
 	return text
 }
 
-// jsonText is the text of a JSON string or number, or of a list of them;
-// objects in a list count with their "message" or "msg".
+// jsonText is the text of a JSON value; see textIn.
 func jsonText(raw json.RawMessage) string {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {
 		return ""
 	}
+	if number, ok := value.(float64); ok {
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	return textIn(value)
+}
+
+// messageKeys are where an object may hold its text, the best place first.
+var messageKeys = []string{"message", "error", "errors", "text", "detail", "title", "msg", "code"}
+
+// textIn is the text in a JSON value: a string itself, all texts of a list, and
+// of an object the first that one of the messageKeys holds. A number is a
+// message only where an object names it so.
+func textIn(value any) string {
 	switch v := value.(type) {
 	case string:
 		return v
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
 	case []any:
-		return joinTexts(v)
-	}
-	return ""
-}
-
-func joinTexts(list []any) string {
-	var texts []string
-	for _, item := range list {
-		if object, ok := item.(map[string]any); ok {
-			item = object["message"]
-			if item == nil {
-				item = object["msg"]
+		var texts []string
+		for _, item := range v {
+			if text := textIn(item); text != "" {
+				texts = append(texts, text)
 			}
 		}
-		if text, ok := item.(string); ok {
-			texts = append(texts, text)
+		return strings.Join(texts, "; ")
+	case map[string]any:
+		if number, ok := v["message"].(float64); ok {
+			return strconv.FormatFloat(number, 'f', -1, 64)
+		}
+		for _, key := range messageKeys {
+			if text := textIn(v[key]); text != "" {
+				return text
+			}
 		}
 	}
-	return strings.Join(texts, "; ")
+	return ""
 }
 
 // oneLine folds white space and control characters into single spaces and cuts

@@ -113,9 +113,11 @@ var (
 // Get reads the complete configuration of a head.
 //
 // GET /head/{id}. The id is the head's UUID; a public id is refused with an
-// InvalidError. A field of another JSON type than the contract gives is a
-// DecodeError; a field whose type the contract leaves open is left zero then,
-// and stays readable in Raw.
+// InvalidError. An answer that is not the document of this head, such as a
+// maintenance page or another head, is a DecodeError. So is a field of another
+// JSON type than the contract gives; a field whose type the contract leaves
+// open is left zero then, and stays readable in Raw. A tool of another shape is
+// read as far as it can be; see Tool.
 func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
 	if err := checkHeadID(opHeadsGet.name, headID); err != nil {
 		return nil, err
@@ -143,8 +145,10 @@ func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, er
 // that names the method which does change it; so is a prompt that was removed.
 // An error of change is returned as it is, and nothing is sent.
 //
-// The service has no versions: what somebody else writes to the same fields
-// between the read and the write is overwritten.
+// Calls of one client for one head take turns, so change must not modify the
+// same head through the same client: it would wait for itself until the context
+// ends. The service has no versions: what another program writes to the same
+// fields between the read and the write is overwritten.
 func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*Head) error) (*Head, error) {
 	const operation = "Heads.Modify"
 	faults := faultList{}
@@ -155,13 +159,18 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
+	unlock, err := s.c.lock(ctx, operation, "head "+headID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	before, err := s.Get(ctx, headID)
 	if err != nil {
 		return nil, err
 	}
 	after := new(Head)
 	if err := decodeAnswer(before.Raw, after); err != nil {
-		return nil, &DecodeError{Operation: operation, Body: before.Raw[:min(len(before.Raw), maxDecodeBody)], Err: err}
+		return nil, newDecodeError(operation, before.Raw, err)
 	}
 	if err := change(after); err != nil {
 		return nil, err
@@ -206,7 +215,26 @@ func (o Organisation) describe() string {
 	return fmt.Sprintf("heads.Organisation{%s %q}", o.ID, o.Name)
 }
 
-func (h *Head) keepRaw(document []byte) { h.Raw = document }
+func (h *Head) keepRaw(document []byte) {
+	h.Raw = document
+	if h.ConversationSettings == nil {
+		return
+	}
+	for i := range h.ConversationSettings.Tools {
+		h.ConversationSettings.Tools[i].served = true
+	}
+}
+
+func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
+
+// mend reads a promptConfig that is a string as the prompt itself.
+func (h *Head) mend(document []byte) []byte {
+	prompt, _ := rawMember(document, "promptConfig")
+	if jsonKind(prompt) != "string" {
+		return nil
+	}
+	return withMember(document, "promptConfig", promptObject(prompt))
+}
 
 // untypedFields are the read-only fields that the contract names without a type.
 var untypedFields = []string{

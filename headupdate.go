@@ -602,13 +602,23 @@ func (u *HeadUpdate) body() []byte {
 	return append(b, '}')
 }
 
-// promptOnly leaves of a promptConfig what an update may hold.
+// promptOnly leaves of a promptConfig what an update may hold. One that is a
+// string is the prompt itself.
 func promptOnly(value json.RawMessage) (json.RawMessage, bool) {
-	if jsonKind(value) != "object" {
+	switch jsonKind(value) {
+	case "object":
+	case "string":
+		return promptObject(value), true
+	default:
 		return value, true // refused for its type
 	}
 	prompt, ok := rawMember(value, "system_prompt")
-	return append(appendMember([]byte{'{'}, "system_prompt", prompt), '}'), ok && !isJSONNull(prompt)
+	return promptObject(prompt), ok && !isJSONNull(prompt)
+}
+
+// promptObject is the promptConfig of a prompt, a JSON value.
+func promptObject(prompt []byte) json.RawMessage {
+	return append(appendMember([]byte{'{'}, "system_prompt", prompt), '}')
 }
 
 func hasPrompt(promptConfig json.RawMessage) bool {

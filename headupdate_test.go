@@ -542,7 +542,7 @@ func TestHeadUpdateFromJSONRefuses(t *testing.T) {
 		{"an id of another type", `{"id":5}`, []string{"id"}},
 		{"an id of null", `{"id":null}`, []string{"id"}},
 		{"a public id", `{"id":"li-28379"}`, []string{"id"}},
-		{"values of the wrong type, all of them", `{"id":"` + guideID + `","name":5,"phrases":["a",1],"customWords":{"a":1},"fileUrl":false,"promptConfig":"x"}`,
+		{"values of the wrong type, all of them", `{"id":"` + guideID + `","name":5,"phrases":["a",1],"customWords":{"a":1},"fileUrl":false,"promptConfig":["x"]}`,
 			[]string{"name", "promptConfig", "phrases", "customWords", "fileUrl"}},
 		{"a prompt that is no text", `{"id":"` + guideID + `","promptConfig":{"system_prompt":5}}`, []string{"promptConfig"}},
 	}

@@ -461,8 +461,8 @@ func TestKeySourceAsksForTheKeysOfTheHead(t *testing.T) {
 	}{
 		"its registrations": {200, `[{"id":1,"headId":"` + testHeadA + `","sharedKey":"one"},{"id":2,"headId":"` + strings.ToUpper(testHeadA) + `","sharedKey":"two"}]`,
 			[]string{"one", "two"}, false},
-		"a registration without a head": {200, `[{"id":1,"sharedKey":"one"}]`, []string{"one"}, false},
-		"that of another head":          {200, `[{"id":1,"headId":"` + testHeadB + `","sharedKey":"one"}]`, nil, false},
+		"a registration without a head": {200, `[{"id":1,"sharedKey":"one"}]`, nil, true},
+		"that of another head":          {200, `[{"id":1,"headId":"` + testHeadB + `","sharedKey":"one"}]`, nil, true},
 		"none":                          {200, `[]`, nil, false},
 		"an unknown head":               {404, `{}`, nil, false},
 		"a failure":                     {500, `{}`, nil, true},

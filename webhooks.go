@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -82,7 +83,7 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	if err != nil {
 		return nil, err
 	}
-	created, err := do[createdWebhook](ctx, s.c, opWebhooksCreate, payload{body: body})
+	created, err := do[createdWebhook](ctx, s.c, opWebhooksCreate, payload{body: body, of: spec.HeadID})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,8 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 
 // List returns all registrations of a head.
 //
-// GET /head-events?headId=….
+// GET /head-events?headId=…. A list with a record that does not name this head
+// is a DecodeError. A list that is null is empty.
 func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, error) {
 	if err := checkHeadID(opWebhooksList.name, headID); err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, e
 	type options struct {
 		HeadID string `url:"headId"`
 	}
-	hooks, err := do[[]Webhook](ctx, s.c, opWebhooksList, payload{query: options{headID}})
+	hooks, err := do[webhookList](ctx, s.c, opWebhooksList, payload{query: options{headID}, of: headID})
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +111,7 @@ func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, e
 // Get reads one registration.
 //
 // GET /head-events/{webhookId}. An id below 1 is refused with an InvalidError.
+// An answer without this id is a DecodeError.
 func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, error) {
 	if err := checkWebhookID(opWebhooksGet.name, webhookID); err != nil {
 		return nil, err
@@ -294,6 +297,62 @@ func (u WebhookUpdate) describe() string {
 	return fmt.Sprintf("heads.WebhookUpdate{head: %t, url: %t, flags: %d}", u.headID != nil, u.url != nil, len(u.flags))
 }
 
+func (w *Webhook) prove(id string) error {
+	found := ""
+	if w.ID != 0 {
+		found = strconv.FormatInt(w.ID, 10)
+	}
+	return proveID("webhook", found, id)
+}
+
+// mend reads an id that is a string of digits.
+func (w *Webhook) mend(document []byte) []byte { return withNumericID(document) }
+
+// withNumericID returns a record with its id as a number where that is a string
+// of digits, and else nil.
+func withNumericID(record []byte) []byte {
+	id, _ := rawMember(record, "id")
+	if jsonKind(id) != "string" {
+		return nil
+	}
+	number, err := strconv.ParseInt(unquote(id), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return withMember(record, "id", strconv.AppendInt(nil, number, 10))
+}
+
+// webhookList is the answer to List.
+type webhookList []Webhook
+
+// mend reads null as an empty list, and ids that are strings of digits.
+func (l *webhookList) mend(document []byte) []byte {
+	if isJSONNull(document) {
+		return []byte("[]")
+	}
+	if jsonKind(document) != "array" {
+		return nil
+	}
+	var records [][]byte
+	for record := range elements(document) {
+		if better := withNumericID(record); better != nil {
+			record = better
+		}
+		records = append(records, record)
+	}
+	return slices.Concat([]byte{'['}, bytes.Join(records, []byte{','}), []byte{']'})
+}
+
+// prove takes the id of the head that all records must name.
+func (l *webhookList) prove(headID string) error {
+	for _, w := range *l {
+		if !strings.EqualFold(w.HeadID, headID) {
+			return answerFault("a record in it does not belong to the head that was asked for")
+		}
+	}
+	return nil
+}
+
 // webhookBody is the body of POST and PATCH; nil is not sent.
 type webhookBody struct {
 	HeadID              *string `json:"headId,omitempty"`
@@ -429,12 +488,22 @@ type createdWebhook struct {
 	webhookBody
 }
 
+func (w *createdWebhook) mend(document []byte) []byte { return withNumericID(document) }
+
 func (w *createdWebhook) untyped(path string) bool { return path != "" && path != "sharedKey" }
 
 // check demands what the contract promises.
 func (w *createdWebhook) check() error {
 	if w.SharedKey == "" {
 		return answerFault("the webhook was created, but the answer holds no sharedKey; Webhooks.List has it")
+	}
+	return nil
+}
+
+// prove takes the id of the head that a whole record must name.
+func (w *createdWebhook) prove(headID string) error {
+	if w.HeadID != nil && !strings.EqualFold(*w.HeadID, headID) {
+		return answerFault("it is the registration of another head than the one that was asked for")
 	}
 	return nil
 }
