@@ -256,14 +256,34 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 	return run.toLegacy(head)
 }
 
-// Format shows head and state; addresses show without their keys.
+// Format prints the steps and what blocks them, one a line; access URLs show
+// without their keys.
 func (p ConversionPlan) Format(f fmt.State, _ rune) { writeText(f, p.text()) }
 
-// LogValue shows head and state.
+// LogValue shows the same lines as Format.
 func (p ConversionPlan) LogValue() slog.Value { return slog.StringValue(p.text()) }
 
 func (p ConversionPlan) text() string {
-	return fmt.Sprintf("heads.ConversionPlan{%s, steps: %d, blockers: %d, already streaming: %t}", p.HeadID, len(p.Steps), len(p.Blockers), p.AlreadyStreaming)
+	state := "ready"
+	switch {
+	case !p.Ready():
+		state = "blocked"
+	case p.AlreadyStreaming:
+		state = "already streaming"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "conversion of head %s: %s", p.HeadID, state)
+	for _, step := range p.Steps {
+		fmt.Fprintf(&b, "\n  %s", step.Name)
+		if step.Skipped {
+			b.WriteString(" (skipped)")
+		}
+		fmt.Fprintf(&b, ": %s", step.Detail)
+	}
+	for _, blocker := range p.Blockers {
+		fmt.Fprintf(&b, "\n  blocked: %v", blocker)
+	}
+	return b.String()
 }
 
 // Format shows head and addresses, without their keys.
@@ -279,7 +299,11 @@ func (c Conversion) text() string {
 // Error tells the step, what was done before it and what is left behind.
 func (e *ConversionError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "heads: converting head %s stopped at step %q", e.HeadID, e.Step)
+	subject := "head " + e.HeadID
+	if errorMentions(e.Err, e.HeadID) || errorMentions(e.RollbackErr, e.HeadID) {
+		subject = "a head" // which one is said below
+	}
+	fmt.Fprintf(&b, "heads: converting %s stopped at step %q", subject, e.Step)
 	if len(e.Done) > 0 {
 		fmt.Fprintf(&b, " (done: %s)", joinSteps(e.Done))
 	}
@@ -303,6 +327,11 @@ func (e ConversionError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 // LogValue gives the same text as Error.
 func (e ConversionError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+
+// errorMentions reports whether the text of an error holds an id.
+func errorMentions(err error, id string) bool {
+	return err != nil && strings.Contains(strings.ToLower(err.Error()), strings.ToLower(id))
+}
 
 func joinSteps(steps []ConversionStep) string {
 	names := make([]string, len(steps))

@@ -728,6 +728,38 @@ func TestRolledBackConversionIsTemporaryThoughTheVoiceWasUnknown(t *testing.T) {
 	}
 }
 
+func TestPrintedPlanShowsStepsAndBlockers(t *testing.T) {
+	w := newWire(t, headWith(muteVoice))
+	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
+	require.NoError(t, err)
+	want := "conversion of head " + convertID + `: blocked
+  check: head reads as legacy, visual mode "default"
+  voice (skipped): stays Joanna of polly
+  enable: switch to streaming
+  address: take the streaming access URL in place of ` + plan.Before.String() + `
+  blocked: ` + plan.Blockers[0].Error()
+	assert.Equal(t, want, fmt.Sprint(plan))
+	assert.Equal(t, want, fmt.Sprintf("%+v", *plan))
+	assert.Equal(t, want, plan.LogValue().String())
+
+	plan.Blockers = nil
+	assert.Contains(t, fmt.Sprint(plan), ": ready\n")
+	plan.AlreadyStreaming = true
+	assert.Contains(t, fmt.Sprint(plan), ": already streaming\n")
+}
+
+func TestConversionErrorNamesTheHeadOnce(t *testing.T) {
+	w := newWire(t, headWith(muteVoice))
+	for _, request := range []string{getHead, getVisual} {
+		w.faults[request] = spoiling{before("", status(404)), 1}
+		_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+		require.Error(t, err)
+		assert.Equal(t, 1, strings.Count(err.Error(), convertID), err)
+	}
+	_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+	assert.ErrorContains(t, err, "heads: converting head "+convertID+" stopped at step \"check\": ")
+}
+
 func TestConvertToLegacy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, streamingHead())
