@@ -173,7 +173,7 @@ func TestNoExportedTypePrintsASecret(t *testing.T) {
 
 // harmlessTypes can hold neither a secret nor a body. All others say
 // themselves how they print.
-var harmlessTypes = []string{"Attempt", "Claim", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType",
+var harmlessTypes = []string{"Attempt", "Claim", "ConversionReason", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType",
 	"InvalidError", "KeyHint", "KeySourceOption", "MemoryDeduplicator", "OperationMode", "Option", "PromptConfig", "PromptProblem",
 	"RetryPolicy", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "ToolOutcome", "VisualMode", "Voice"}
 
@@ -320,6 +320,7 @@ func canaryValues(t testing.TB) map[string][]any {
 		"Voice":                       {Voice{"azure", "a"}},
 		"ConvertOptions":              {ConvertOptions{Voice: &Voice{"azure", "a"}, OnStep: func(ConversionStep) { _ = canaryToken }}},
 		"StepName":                    {StepVoice},
+		"ConversionReason":            {ReasonVisual},
 		"ConversionStep":              {steps[0]},
 		"ConversionPlan":              {ConversionPlan{HeadID: testHead, Steps: steps, Blockers: []error{failure, ErrVisualMode}, Before: address, head: head}, canaryPlan(t)},
 		"Conversion":                  {Conversion{HeadID: testHead, Steps: steps, Before: address, After: address}},

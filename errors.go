@@ -1,13 +1,16 @@
 package heads
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -415,4 +418,36 @@ func oneLine(text string, limit int) string {
 		return text
 	}
 	return string([]rune(text)[:limit-1]) + "…"
+}
+
+// Temporary reports whether the same call may succeed later: the service gave no
+// answer, was not given enough time, or answered 408, 425, 429 or 5xx other than
+// 501; or a conversion failed with ReasonTemporary or ReasonUnknownOutcome.
+// Joined errors are temporary if all of them are. Temporary returns false for
+// nil, for a call whose context was canceled, and for any other error.
+func Temporary(err error) bool {
+	switch e := err.(type) {
+	case *ConversionError:
+		return e.Reason == ReasonTemporary || e.Reason == ReasonUnknownOutcome
+	case *Error:
+		return temporaryStatus(e.StatusCode) && !errors.Is(e.cause, context.Canceled)
+	case *DecodeError, *InvalidError:
+		return false
+	case *transportError, *net.OpError:
+		return !errors.Is(err, context.Canceled)
+	case interface{ Unwrap() []error }:
+		isLasting := func(err error) bool { return !Temporary(err) }
+		return len(e.Unwrap()) > 0 && !slices.ContainsFunc(e.Unwrap(), isLasting)
+	case interface{ Unwrap() error }:
+		return Temporary(e.Unwrap())
+	}
+	return err == context.DeadlineExceeded
+}
+
+func temporaryStatus(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= http.StatusInternalServerError && status != http.StatusNotImplemented
 }
