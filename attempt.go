@@ -27,6 +27,7 @@ type Attempt struct {
 	Operation  string // "Heads.Get"
 	Method     string // "GET"
 	Route      string // "/head/{id}": safe as a metric label
+	Host       string // of the base URL, with its port if it has one
 	Number     int    // 1 for the first
 	StatusCode int    // 0 when no response came
 	Duration   time.Duration
@@ -66,7 +67,8 @@ type call struct {
 	inDoubt           bool          // an attempt may have been carried out without saying so
 
 	// the last attempt
-	err      error // why no whole answer came
+	hooked   []context.Context // what each hook's start returned
+	err      error             // why no whole answer came
 	duration time.Duration
 	trace    connTrace
 
@@ -114,6 +116,9 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	start := time.Now()
 	c.attempts++
+	if len(c.core.hooks) > 0 {
+		req = c.startHooks(req)
+	}
 	c.err = c.attempt(req)
 	c.duration = time.Since(start)
 	c.holdOthers()
@@ -302,15 +307,21 @@ func (c *call) requestID() string {
 	return answerText(id, maxLabel, c.tokens()...)
 }
 
-// report tells observer and logger of the attempt that just ended.
+// newAttempt is what is known of an attempt when it begins.
+func (c *call) newAttempt() Attempt {
+	return Attempt{
+		Operation: c.op.name, Method: c.op.method, Route: c.op.route, Host: c.core.base.Host,
+		Number: c.attempts, Waited: c.waited,
+	}
+}
+
+// report tells hooks, observer and logger of the attempt that just ended.
 func (c *call) report(ctx context.Context) {
-	if c.core.observer == nil && c.core.logger == nil {
+	if c.core.observer == nil && c.core.logger == nil && len(c.core.hooks) == 0 {
 		return
 	}
-	a := Attempt{
-		Operation: c.op.name, Method: c.op.method, Route: c.op.route,
-		Number: c.attempts, Duration: c.duration, RetryIn: c.wait, Waited: c.waited,
-	}
+	a := c.newAttempt()
+	a.Duration, a.RetryIn = c.duration, c.wait
 	if c.err == nil {
 		a.StatusCode, a.RequestID = c.status, c.requestID()
 	}
@@ -320,6 +331,7 @@ func (c *call) report(ctx context.Context) {
 	case !isSuccess(c.status):
 		a.Err = c.describe()
 	}
+	c.endHooks(a)
 	if c.core.observer != nil {
 		c.core.observer(ctx, a)
 	}

@@ -45,6 +45,7 @@ type core struct {
 	retry       RetryPolicy
 	pace        pace
 	observer    func(context.Context, Attempt)
+	hooks       []attemptHook
 	logger      *slog.Logger
 	userAgent   []string
 
@@ -104,6 +105,7 @@ func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
 		attemptTimeout:    attemptTimeout(cfg.attemptTimeout, given.Timeout),
 		retry:             cfg.retry,
 		observer:          cfg.observer,
+		hooks:             cfg.hooks,
 		logger:            cfg.logger,
 		userAgent:         []string{cfg.userAgent},
 		chatBase:          cfg.chatURL,
@@ -480,8 +482,7 @@ func checkHeader(given http.Header) (http.Header, error) {
 	var faults faultList
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		canonical := http.CanonicalHeaderKey(name)
-		switch canonical {
-		case "Authorization", "Host", "Content-Length", "Transfer-Encoding", "Cookie":
+		if ownHeader(canonical) {
 			faults.add(invalid(opDo, "header", "%s is set by the client itself; leave it out", canonical))
 			continue
 		}

@@ -28,6 +28,7 @@ type config struct {
 	attemptTimeout    time.Duration // 0 when not given
 	logger            *slog.Logger
 	observer          func(context.Context, Attempt)
+	hooks             []attemptHook
 	userAgent         string
 	chatURL           string
 	streamURL         string
@@ -140,6 +141,26 @@ func WithObserver(f func(context.Context, Attempt)) Option {
 			return invalid("New", "WithObserver", "the function is nil; leave the option out")
 		}
 		c.observer = f
+		return nil
+	}
+}
+
+// WithAttemptHook calls start before every attempt and end after it, in the
+// goroutine of the call, for tracing. The attempt runs with the context that
+// start returns, which must be derived from the one it is given; end gets the
+// same one. Keys that start adds to the header, which it gets empty, are sent
+// with this one attempt, unless the client sets them itself. What start is told
+// of the attempt lacks its outcome.
+//
+// Either function may be nil. Hooks add up, in the order of the options, and
+// are called by many goroutines at once. A panic in one of them is logged and
+// doesn't end the call.
+func WithAttemptHook(start func(context.Context, Attempt, http.Header) context.Context, end func(context.Context, Attempt)) Option {
+	return func(c *config) error {
+		if start == nil && end == nil {
+			return invalid("New", "WithAttemptHook", "has no function; give start, end or both, or leave the option out")
+		}
+		c.hooks = append(c.hooks, attemptHook{start, end})
 		return nil
 	}
 }
