@@ -548,6 +548,34 @@ func (r *Response) Decode(v any) error {
 	return nil
 }
 
+// proves reports whether the answer to a change can only be the service's own:
+// it is empty, true, or the record with that id.
+func (r *Response) proves(id string) bool {
+	body := bytes.TrimSpace(r.Body)
+	if len(body) == 0 || string(body) == "true" {
+		return true
+	}
+	found, _ := rawMember(body, "id")
+	return json.Valid(body) && strings.EqualFold(strings.Trim(string(found), `"`), id)
+}
+
+// confirm reads back what a change has made, unless its answer proves that the
+// service has seen it. A status of 200 alone does not: a proxy that is under
+// maintenance sends it with a page of its own.
+func confirm[T any](operation string, answer *Response, id string, read func() (T, error), made func(T) bool) error {
+	if answer.proves(id) {
+		return nil
+	}
+	now, err := read()
+	switch {
+	case err != nil:
+		return fmt.Errorf("heads: %s: the answer to the change may not be the service's, and a follow-up read that would show the change failed: %w", operation, err)
+	case !made(now):
+		return fmt.Errorf("heads: %s: the answer to the change may not be the service's, and a follow-up read does not show the change; try again", operation)
+	}
+	return nil
+}
+
 // Format shows status, attempts, request id and the length of the body.
 func (r Response) Format(f fmt.State, _ rune) { writeText(f, r.describe()) }
 

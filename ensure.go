@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,7 +38,7 @@ func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhoo
 		return nil, err
 	}
 	defer unlock()
-	if _, err := s.SetDelivery(ctx, spec.HeadID, true); err != nil {
+	if err := s.deliver(ctx, spec.HeadID); err != nil {
 		return nil, err
 	}
 	same, err := s.sameURL(ctx, spec)
@@ -48,6 +49,16 @@ func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhoo
 		return s.createOnce(ctx, spec)
 	}
 	return s.settle(ctx, spec, same)
+}
+
+// deliver turns delivery on.
+func (s *WebhooksService) deliver(ctx context.Context, headID string) error {
+	answer, err := s.SetDelivery(ctx, headID, true)
+	if err != nil {
+		return err
+	}
+	read := func() (*Head, error) { return s.c.Heads.Get(ctx, headID) }
+	return confirm("Webhooks.Ensure", answer, headID, read, func(h *Head) bool { return h.EnableEvents })
 }
 
 // sameURL lists the registrations of the spec's URL, the oldest first.
@@ -107,7 +118,12 @@ func (s *WebhooksService) createOnce(ctx context.Context, spec WebhookSpec) (*We
 func (s *WebhooksService) settle(ctx context.Context, spec WebhookSpec, same []Webhook) (*Webhook, error) {
 	hook := &same[0]
 	if asked := spec.asked(); !slices.Equal(hook.Events(), asked.Events()) {
-		if _, err := s.Update(ctx, hook.ID, asked.writable()); err != nil {
+		answer, err := s.Update(ctx, hook.ID, asked.writable())
+		if err != nil {
+			return nil, err
+		}
+		read := func() (*Webhook, error) { return s.Get(ctx, hook.ID) }
+		if err := confirm("Webhooks.Ensure", answer, strconv.FormatInt(hook.ID, 10), read, asked.sameWritable); err != nil {
 			return nil, err
 		}
 		hook.URL = asked.URL

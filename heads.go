@@ -84,7 +84,8 @@ type Head struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// PromptConfig holds the prompt of a head. Its ID is read-only.
+// PromptConfig holds the prompt of a head. Its ID is read-only. A service that
+// sends the prompt as a plain string is read the same way.
 type PromptConfig struct {
 	ID           string `json:"id,omitempty"`
 	SystemPrompt string `json:"system_prompt"`
@@ -143,7 +144,9 @@ func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, er
 // GET /head/{id}, PUT /head/update. A changed voice or provider brings its
 // partner. A change of a field that an update can't change is an InvalidError
 // that names the method which does change it; so is a prompt that was removed.
-// An error of change is returned as it is, and nothing is sent.
+// An error of change is returned as it is, and nothing is sent. If the answer to
+// the update is of unknown shape, such as a page of a proxy, Modify reads the
+// head again and returns an error unless it shows the change.
 //
 // Calls of one client for one head take turns, so change must not modify the
 // same head through the same client: it would wait for itself until the context
@@ -182,7 +185,12 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	if len(u.fields) == 0 {
 		return after, nil
 	}
-	if _, err := s.Update(ctx, u.For(headID)); err != nil {
+	answer, err := s.Update(ctx, u.For(headID))
+	if err != nil {
+		return nil, err
+	}
+	read := func() (*Head, error) { return s.Get(ctx, headID) }
+	if err := confirm(operation, answer, headID, read, u.shownBy); err != nil {
 		return nil, err
 	}
 	return after, nil

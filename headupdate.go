@@ -626,6 +626,23 @@ func hasPrompt(promptConfig json.RawMessage) bool {
 	return ok
 }
 
+// shownBy reports whether a head has all values of the update.
+func (u *HeadUpdate) shownBy(h *Head) bool {
+	for _, f := range u.fields {
+		has := encodeField(findWritable(f.name).value(h))
+		if !sameJSON(has.raw, f.value) && !(has.isEmpty() && encodedField{raw: f.value}.isEmpty()) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameJSON compares two documents by content, whatever the order of their keys.
+func sameJSON(a, b []byte) bool {
+	var left, right any
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
+}
+
 // orEmpty makes nil an empty list.
 func orEmpty(v []string) []string {
 	if v == nil {

@@ -78,3 +78,63 @@ func TestModifyStopsWaitingWhenItsContextEnds(t *testing.T) {
 		assert.True(t, slices.Equal([]string{"first"}, head.Phrases))
 	})
 }
+
+// answering answers requests of a method in the place of the service.
+func (w *hookWorld) answering(method, body string) {
+	w.Inject(headstest.Fault{Method: method, Status: http.StatusOK, Body: body, Times: 1})
+}
+
+func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
+	changes := map[string]struct {
+		method string
+		call   func(*testing.T, *hookWorld, int64) error
+	}{
+		"Heads.Modify": {http.MethodPut, func(t *testing.T, w *hookWorld, _ int64) error {
+			_, err := w.client().Heads.Modify(t.Context(), w.head, addPhrase("hello"))
+			return err
+		}},
+		"ConversationSettings.PutTool": {http.MethodPut, func(t *testing.T, w *hookWorld, _ int64) error {
+			_, err := w.client().ConversationSettings.PutTool(t.Context(), w.head, numberedTool(1))
+			return err
+		}},
+		"Webhooks.Modify": {http.MethodPatch, func(t *testing.T, w *hookWorld, id int64) error {
+			_, err := w.client().Webhooks.Modify(t.Context(), id, func(hook *heads.Webhook) error {
+				hook.EndConversation = !hook.EndConversation
+				return nil
+			})
+			return err
+		}},
+		"Webhooks.Ensure": {http.MethodPut, func(t *testing.T, w *hookWorld, _ int64) error {
+			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			return err
+		}},
+		"Webhooks.Ensure of other events": {http.MethodPatch, func(t *testing.T, w *hookWorld, _ int64) error {
+			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(heads.EventInactivityWarning))
+			return err
+		}},
+	}
+	for name, change := range changes {
+		for _, page := range []string{"<html>canary: we are back soon</html>", `{"message":"canary"}`, `{}`, `false`, `{"id":"canary"}`} {
+			t.Run(name+" "+page, func(t *testing.T) {
+				w := newHookWorld(t)
+				hook := w.add(t, hookURL, heads.EventStartConversation)
+				w.answering(change.method, page)
+				err := change.call(t, w, hook.ID)
+				require.ErrorContains(t, err, "a follow-up read does not show the change")
+				assert.NotContains(t, err.Error(), "canary")
+				require.NoError(t, change.call(t, w, hook.ID), "it can be tried again")
+			})
+		}
+		for answers, form := range map[string]headstest.Option{
+			"empty": headstest.WithResponses(headstest.ResponsesEmpty), "true": headstest.WithResponses(headstest.ResponsesBool),
+			"the record": headstest.WithResponses(headstest.ResponsesRecord),
+		} {
+			t.Run(name+" answered with "+answers, func(t *testing.T) {
+				w := newHookWorld(t, form)
+				hook := w.add(t, hookURL, heads.EventStartConversation)
+				require.NoError(t, change.call(t, w, hook.ID))
+				assert.LessOrEqual(t, w.tally()[http.MethodGet], 1, "no read after the change")
+			})
+		}
+	}
+}

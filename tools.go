@@ -115,7 +115,9 @@ func (s *ConversationSettingsService) Replace(ctx context.Context, headID string
 // not show its settings, not even as null, is a DecodeError: writing them back
 // could erase what the head has. If a head that is not in operation mode oc is
 // given a tool, Modify returns an InvalidError, since the head could never call
-// it. An error of change is returned as it is, and nothing is sent. change must not itself change settings of the same head through the
+// it. An error of change is returned as it is, and nothing is sent. If the
+// answer to the write is of unknown shape, Modify reads the head again and
+// returns an error unless it shows the change. change must not itself change settings of the same head through the
 // same client: it would wait for itself until the context ends.
 func (s *ConversationSettingsService) Modify(ctx context.Context, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
 	const operation = "ConversationSettings.Modify"
@@ -227,7 +229,13 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 	if err := validateTools(operation, after.Tools, given); err != nil {
 		return nil, err
 	}
-	if _, err := s.put(ctx, headID, after); err != nil {
+	answer, err := s.put(ctx, headID, after)
+	if err != nil {
+		return nil, err
+	}
+	read := func() (*ConversationSettings, error) { return s.Get(ctx, headID) }
+	shown := func(now *ConversationSettings) bool { return sameJSON(now.document(), after.document()) }
+	if err := confirm(operation, answer, headID, read, shown); err != nil {
 		return nil, err
 	}
 	return after, nil

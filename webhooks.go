@@ -147,7 +147,9 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 // GET /head-events/{webhookId}, PATCH /head-events/{webhookId}. A change of a
 // read-only field (id, createdAt, updatedAt, orgId, sharedKey), an address that
 // is not https and a head id that is no UUID give an InvalidError. An error of
-// change is returned as it is, and nothing is sent. Changes of one registration
+// change is returned as it is, and nothing is sent. If the answer to the write
+// is of unknown shape, Modify reads the registration again and returns an error
+// unless it shows the change. Changes of one registration
 // by one client take turns, so change must not modify the same one: it would
 // wait for itself until the context ends.
 func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change func(*Webhook) error) (*Webhook, error) {
@@ -171,10 +173,15 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 	if err := before.sameReadOnly(operation, &after); err != nil {
 		return nil, err
 	}
-	if after.HeadID == before.HeadID && after.URL == before.URL && slices.Equal(after.Events(), before.Events()) {
+	if after.sameWritable(before) {
 		return &after, nil
 	}
-	if _, err := s.Update(ctx, webhookID, after.writable()); err != nil {
+	answer, err := s.Update(ctx, webhookID, after.writable())
+	if err != nil {
+		return nil, err
+	}
+	read := func() (*Webhook, error) { return s.Get(ctx, webhookID) }
+	if err := confirm(operation, answer, strconv.FormatInt(webhookID, 10), read, after.sameWritable); err != nil {
 		return nil, err
 	}
 	return &after, nil
@@ -384,6 +391,11 @@ func (w *Webhook) writable() *WebhookUpdate {
 		u.Event(f.event, *f.webhook(w))
 	}
 	return u
+}
+
+// sameWritable reports whether an update would make no difference.
+func (w *Webhook) sameWritable(o *Webhook) bool {
+	return strings.EqualFold(w.HeadID, o.HeadID) && w.URL == o.URL && slices.Equal(w.Events(), o.Events())
 }
 
 // sameReadOnly refuses a change of what an update can't change.
