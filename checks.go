@@ -9,6 +9,15 @@ import (
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
+// checkText asks for a required text that is blank. The remedy says what to
+// give.
+func checkText(operation, field, text, remedy string) error {
+	if strings.TrimSpace(text) == "" {
+		return invalid(operation, field, "is blank; %s", remedy)
+	}
+	return nil
+}
+
 // checkHeadID refuses everything but a UUID, and says what was given instead.
 func checkHeadID(operation, id string) error {
 	if isUUID(id) {
@@ -22,10 +31,10 @@ var publicID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*-[0-9]
 func headIDFault(id string) string {
 	const want = "use the UUID in the head's id field"
 	switch {
-	case id == "":
-		return "is empty; " + want
+	case strings.TrimSpace(id) == "":
+		return "is blank; give the UUID in the head's id field"
 	case strings.ContainsAny(id, "/?"):
-		return "an address was given; " + want
+		return "is an address; " + want
 	case publicID.MatchString(id):
 		return quote(id) + " is a public id; " + want
 	case isUUID(strings.TrimSpace(id)):
@@ -57,13 +66,10 @@ func isUUID(s string) bool {
 
 // checkPathID refuses an id that can't stand as one segment of a path.
 func checkPathID(operation, field, id string) error {
-	switch {
-	case strings.TrimSpace(id) == "":
-		return invalid(operation, field, "is empty; use the id as the service gives it")
-	case id == "." || id == "..":
-		return invalid(operation, field, "%q is a step in a path, not an id", id)
+	if id == "." || id == ".." {
+		return invalid(operation, field, "%q is a step in a path, not an id; give the id as the service returns it", id)
 	}
-	return nil
+	return checkText(operation, field, id, "give the id as the service returns it")
 }
 
 func checkWebhookID(operation string, id int64) error {
@@ -81,8 +87,8 @@ func quote(value string) string { return fmt.Sprintf("%q", oneLine(value, 64)) }
 // call: it must be absolute https with a host. Plain http is let through to a
 // loopback host, for work with the emulator.
 func checkCallbackURL(operation, field, raw string) error {
-	if raw == "" {
-		return invalid(operation, field, "is empty; want an https:// address")
+	if err := checkText(operation, field, raw, "give an https:// address"); err != nil {
+		return err
 	}
 	u, err := url.Parse(raw)
 	switch {
@@ -97,7 +103,7 @@ func checkCallbackURL(operation, field, raw string) error {
 	case u.Scheme == "https", u.Scheme == "http" && loopback.Is(u.Hostname()):
 		return nil
 	}
-	return invalid(operation, field, "%s is not https, which the service demands", quote(u.Scheme+"://"+u.Host))
+	return invalid(operation, field, "%s is not https, which the service demands; use an https:// address", quote(u.Scheme+"://"+u.Host))
 }
 
 // hostOf is what may be shown of an address: its path can hold a secret as well

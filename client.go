@@ -293,7 +293,7 @@ func (c *Client) exchange(ctx context.Context, op *operation, p payload) (*call,
 // check refuses a client and a context that nothing can be sent with.
 func (c *Client) check(ctx context.Context, operation string) error {
 	if c == nil || c.core == nil {
-		return invalid(operation, "client", "was not made by New")
+		return invalid(operation, "client", "was not made by New; make one with New or NewFromEnv")
 	}
 	if ctx == nil {
 		return invalid(operation, "context", "is nil; give context.Background()")

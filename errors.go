@@ -164,20 +164,36 @@ func marshalGroup(group slog.Value) ([]byte, error) {
 type InvalidError struct {
 	Operation string // "Heads.Get"
 	Field     string // "head id"
-	Reason    string // what was given, what was expected, what to do
+	Reason    string // what was given, what is wrong with it, what to do: it goes on after Field
 }
 
-// Error tells operation, field and reason.
+// Error returns the operation, and field and reason as one sentence.
 func (e *InvalidError) Error() string {
-	return "heads: " + e.Operation + ": " + e.Field + ": " + e.Reason
+	return "heads: " + e.Operation + ": " + e.Field + " " + e.Reason
 }
 
 // Is makes every InvalidError an ErrInvalid.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
+// invalid returns an InvalidError. The reason continues the sentence that
+// field begins: it starts with the given value or a verb.
 func invalid(operation, field, format string, args ...any) error {
 	return &InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)}
 }
+
+// because returns an error that errors.Is finds the sentinel in, with a text of
+// its own: the sentinel's general words would follow, and could contradict it.
+func because(sentinel error, format string, args ...any) error {
+	return &reasonedError{text: fmt.Sprintf(format, args...), sentinel: sentinel}
+}
+
+type reasonedError struct {
+	text     string
+	sentinel error
+}
+
+func (e *reasonedError) Error() string { return e.text }
+func (e *reasonedError) Unwrap() error { return e.sentinel }
 
 // faultList gathers the faults of one call, so that they come back together.
 type faultList []error

@@ -225,7 +225,7 @@ func TestInvalidErrorIsErrInvalid(t *testing.T) {
 	var one *InvalidError
 	require.ErrorAs(t, err, &one)
 	assert.Equal(t, &InvalidError{Operation: "Heads.Update", Field: "update", Reason: "sets no field"}, one)
-	assert.Equal(t, "heads: Heads.Update: update: sets no field", one.Error())
+	assert.Equal(t, "heads: Heads.Update: update sets no field", one.Error())
 }
 
 func TestSeveralFaultsComeBackJoined(t *testing.T) {
@@ -233,7 +233,7 @@ func TestSeveralFaultsComeBackJoined(t *testing.T) {
 	_, err := client.Webhooks.Create(t.Context(), WebhookSpec{HeadID: "li-28379", URL: "http://hooks.example.com", Events: []EventType{"unheard_of"}})
 	require.ErrorIs(t, err, ErrInvalid)
 	for _, field := range []string{"head id", "webhookUrl", "events"} {
-		assert.ErrorContains(t, err, "heads: Webhooks.Create: "+field+": ")
+		assert.ErrorContains(t, err, "heads: Webhooks.Create: "+field+" ")
 	}
 	_, err = client.Webhooks.Create(t.Context(), WebhookSpec{HeadID: testHead, URL: "http://hooks.example.com", Events: []EventType{EventStartConversation}})
 	require.ErrorIs(t, err, ErrInvalid)

@@ -1021,7 +1021,7 @@ func TestNewEventHandlerTellsAllFaultsAtOnce(t *testing.T) {
 	_, err := NewEventHandler(nil, nil, WithMaxAge(-1, 0), WithQueue(0, 0))
 	require.ErrorIs(t, err, ErrInvalid)
 	for _, field := range []string{"keys", "handle", "WithMaxAge", "WithQueue"} {
-		assert.ErrorContains(t, err, ": "+field+": ")
+		assert.ErrorContains(t, err, ": "+field+" ")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -116,7 +117,7 @@ func DiffHeads(before, after *Head) (*HeadUpdate, error) {
 
 func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
 	if before == nil || after == nil {
-		return nil, invalid(operation, "head", "is nil")
+		return nil, invalid(operation, "head", "is nil; give two heads that Heads.Get returned")
 	}
 	faults := readOnlyChanges(operation, before, after)
 	u := NewHeadUpdate(before.ID)
@@ -162,13 +163,14 @@ func (u *HeadUpdate) Name(v string) *HeadUpdate { return u.set("name", v) }
 // Alias sets the alias of the head.
 func (u *HeadUpdate) Alias(v string) *HeadUpdate { return u.set("alias", v) }
 
-// Language sets the language, a tag of the form xx-XX.
-func (u *HeadUpdate) Language(v string) *HeadUpdate { return u.set("language", v) }
+// Language sets the language, a BCP 47 tag such as en-US. Another text, such as
+// "german", is refused by Validate.
+func (u *HeadUpdate) Language(v string) *HeadUpdate { return u.setLanguage("language", v) }
 
-// LanguageSpeechRecognition sets the language that is listened for, a tag of
-// the form xx-XX.
+// LanguageSpeechRecognition sets the language that is listened for, a BCP 47
+// tag such as en-US.
 func (u *HeadUpdate) LanguageSpeechRecognition(v string) *HeadUpdate {
-	return u.set("languageSpeechRecognition", v)
+	return u.setLanguage("languageSpeechRecognition", v)
 }
 
 // Voice sets the text-to-speech provider and the voice of that provider. The
@@ -249,7 +251,8 @@ func (u *HeadUpdate) Set(field string, value any) *HeadUpdate { return u.set(fie
 // Validate says why the update can't be sent, all faults together, each an
 // InvalidError: no fields, an id that is no UUID, a placeholder such as
 // "string" or "<API_KEY>" at any depth, a voice without its provider or a
-// provider without its voice, a read-only name, a value of the wrong type.
+// provider without its voice, a language given as something else than a BCP 47
+// tag, a read-only name, a value of the wrong type.
 func (u *HeadUpdate) Validate() error {
 	operation := opHeadsUpdate.name
 	if u == nil {
@@ -262,14 +265,33 @@ func (u *HeadUpdate) Validate() error {
 	}
 	for _, f := range u.fields {
 		if fault := f.check(); fault != "" {
-			faults.add(invalid(operation, cmp.Or(oneLine(f.name, maxLabel), `""`), "%s", fault))
+			faults.add(invalid(operation, cmp.Or(oneLine(f.name, maxLabel), "field name"), "%s", fault))
 		}
 	}
-	if provider, voice := u.text("ttsProvider"), u.text("ttsVoice"); provider == "" != (voice == "") ||
-		u.has("ttsProvider") != u.has("ttsVoice") || u.has("ttsVoice") && voice == "" {
-		faults.add(invalid(operation, "ttsVoice", "voice %q and provider %q must be set together; use Voice(provider, voice)", voice, provider))
-	}
+	faults.add(u.checkVoice(operation))
 	return faults.join()
+}
+
+// checkVoice refuses half a voice.
+func (u *HeadUpdate) checkVoice(operation string) error {
+	if !u.has("ttsProvider") && !u.has("ttsVoice") {
+		return nil
+	}
+	provider, voice := u.text("ttsProvider"), u.text("ttsVoice")
+	noProvider, noVoice := strings.TrimSpace(provider) == "", strings.TrimSpace(voice) == ""
+	blank := ""
+	switch {
+	case noProvider && noVoice:
+		blank = "both are blank"
+	case noProvider:
+		blank = "the provider is blank"
+	case noVoice:
+		blank = "the voice is blank"
+	default:
+		return nil
+	}
+	return invalid(operation, "ttsVoice", "%s and ttsProvider %s must be set together, but %s; give both, use Voice(provider, voice)",
+		quote(voice), quote(provider), blank)
 }
 
 // MarshalJSON returns the body that Update sends.
@@ -458,7 +480,12 @@ func (f *writableField) fault(value json.RawMessage) string {
 	return ""
 }
 
-// fits says whether a JSON value is of the kind.
+// languageTag has the form of BCP 47 with a language of two or three letters,
+// which all languages of heads have.
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z]{3}){0,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?` +
+	`(-([A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(-[A-WYZa-wyz0-9](-[A-Za-z0-9]{2,8})+)*(-[Xx](-[A-Za-z0-9]{1,8})+)?$`)
+
+// fits reports whether a JSON value is of the kind.
 func (k fieldKind) fits(value []byte) bool {
 	switch kind := jsonKind(value); k {
 	case kindList:
@@ -489,8 +516,8 @@ func (f *updateField) check() string {
 	if f.fault != "" {
 		return f.fault
 	}
-	if f.name == "" {
-		return "is no name of a field; give the name that it has in JSON"
+	if strings.TrimSpace(f.name) == "" {
+		return "is blank; give the name that the field has in JSON"
 	}
 	if known := findWritable(f.name); known != nil {
 		if fault := known.fault(f.value); fault != "" {
@@ -554,6 +581,17 @@ func (e encodedField) isEmpty() bool {
 
 func (u *HeadUpdate) set(name string, v any) *HeadUpdate {
 	u.put(name, encodeField(v))
+	return u
+}
+
+// setLanguage sets a language with a fault if it can't be one. Values that were
+// read from the service, and those of Set, are sent as they are.
+func (u *HeadUpdate) setLanguage(name, v string) *HeadUpdate {
+	value := encodeField(v)
+	if v != "" && !isPlaceholder(v) && !languageTag.MatchString(v) {
+		value.fault = quote(v) + " is not a language tag; give a BCP 47 tag such as en-US"
+	}
+	u.put(name, value)
 	return u
 }
 

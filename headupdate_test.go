@@ -374,7 +374,7 @@ func TestUpdateRefusesAnEmptyUpdate(t *testing.T) {
 
 func TestUpdateRefusesAFieldWithoutAName(t *testing.T) {
 	err := NewHeadUpdate(guideID).Set("", 1).Validate()
-	assert.EqualError(t, err, `heads: Heads.Update: "": is no name of a field; give the name that it has in JSON`)
+	assert.EqualError(t, err, `heads: Heads.Update: field name is blank; give the name that the field has in JSON`)
 }
 
 func TestValidateReportsAllFaultsTogether(t *testing.T) {

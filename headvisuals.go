@@ -58,7 +58,7 @@ func (s *HeadVisualsService) ForHead(ctx context.Context, headID string) (*HeadV
 		return nil, err
 	}
 	if head.HeadVisualID == "" {
-		return nil, invalid("HeadVisuals.ForHead", "headVisualId", "head %s has no visual that can be read", headID)
+		return nil, invalid("HeadVisuals.ForHead", "headVisualId", "of head %s is missing, so that there is no visual to read; give the head a visual first", headID)
 	}
 	return s.Get(ctx, head.HeadVisualID)
 }

@@ -21,7 +21,7 @@ type KeySourceOption func(*keyCache) error
 func WithKeyTTL(d time.Duration) KeySourceOption {
 	return func(c *keyCache) error {
 		if d <= 0 {
-			return &InvalidError{Operation: "Webhooks.KeySource", Field: "WithKeyTTL", Reason: fmt.Sprintf("%v is not a positive duration", d)}
+			return &InvalidError{Operation: "Webhooks.KeySource", Field: "WithKeyTTL", Reason: fmt.Sprintf("is %v; give a duration above 0", d)}
 		}
 		c.ttl = d
 		return nil
@@ -66,7 +66,7 @@ func newCachedKeySource(list func(ctx context.Context, headID string) ([]string,
 	}}
 	for _, opt := range opts {
 		if opt == nil {
-			s.err = errors.Join(s.err, &InvalidError{Operation: "Webhooks.KeySource", Field: "option", Reason: "is nil"})
+			s.err = errors.Join(s.err, &InvalidError{Operation: "Webhooks.KeySource", Field: "option", Reason: "is nil; leave it out"})
 			continue
 		}
 		s.err = errors.Join(s.err, opt(s.cache))

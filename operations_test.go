@@ -469,15 +469,15 @@ func TestEveryMethodThatTakesAHeadIDIsTested(t *testing.T) {
 
 func TestHeadIDMustBeAUUID(t *testing.T) {
 	tests := []struct{ name, id, says string }{
-		{"empty", "", "is empty; use the UUID in the head's id field"},
-		{"a blank", " ", "is not a UUID"},
+		{"empty", "", "is blank; give the UUID in the head's id field"},
+		{"a blank", " ", "is blank; give the UUID"},
 		{"a public id", "li-28379", `"li-28379" is a public id; use the UUID in the head's id field`},
 		{"an organisation's public id", "MyOrg-1234", `"MyOrg-1234" is a public id`},
 		{"a public id with two dashes", "my-org-1234", `"my-org-1234" is a public id`},
-		{"an address", "https://chat.example.com/MyOrg-1234/li-28379?api_key=canary-key", "an address was given"},
-		{"the end of an address", "MyOrg-1234/li-28379", "an address was given"},
-		{"a public id with its key", "li-28379?api_key=canary-key", "an address was given"},
-		{"a path", "../head-events/1", "an address was given"},
+		{"an address", "https://chat.example.com/MyOrg-1234/li-28379?api_key=canary-key", "is an address"},
+		{"the end of an address", "MyOrg-1234/li-28379", "is an address"},
+		{"a public id with its key", "li-28379?api_key=canary-key", "is an address"},
+		{"a path", "../head-events/1", "is an address"},
 		{"a step in a path", ".", `"." is not a UUID`},
 		{"two steps in a path", "..", `".." is not a UUID`},
 		{"white space before it", " " + guideID, "has white space around it; trim it"},

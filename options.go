@@ -63,7 +63,7 @@ func newConfig(opts []Option) (*config, error) {
 func WithHTTPClient(hc *http.Client) Option {
 	return func(c *config) error {
 		if hc == nil {
-			return invalid("New", "WithHTTPClient", "the client is nil; leave the option out for the default")
+			return invalid("New", "WithHTTPClient", "has a nil client; leave the option out for the default")
 		}
 		c.httpClient = hc
 		return nil
@@ -75,7 +75,7 @@ func WithHTTPClient(hc *http.Client) Option {
 func WithTokenSource(ts TokenSource) Option {
 	return func(c *config) error {
 		if ts == nil {
-			return invalid("New", "WithTokenSource", "the source is nil; give a function or a fixed token")
+			return invalid("New", "WithTokenSource", "has a nil source; give a function or a fixed token")
 		}
 		c.tokenSource = ts
 		return nil
@@ -87,7 +87,7 @@ func WithRetryPolicy(p RetryPolicy) Option {
 	return func(c *config) error {
 		if p.MaxRetries < 0 || p.MinWait < 0 || p.MaxWait < p.MinWait {
 			return invalid("New", "WithRetryPolicy",
-				"MaxRetries %d, MinWait %v, MaxWait %v: want MaxRetries of 0 or more and 0 <= MinWait <= MaxWait", p.MaxRetries, p.MinWait, p.MaxWait)
+				"has MaxRetries %d, MinWait %v and MaxWait %v; want MaxRetries of 0 or more and 0 <= MinWait <= MaxWait", p.MaxRetries, p.MinWait, p.MaxWait)
 		}
 		c.retry = p
 		return nil
@@ -99,7 +99,7 @@ func WithRetryPolicy(p RetryPolicy) Option {
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return invalid("New", "WithAttemptTimeout", "%v is no limit; want more than 0", d)
+			return invalid("New", "WithAttemptTimeout", "is %v, which is no limit; give more than 0", d)
 		}
 		c.attemptTimeout = d
 		return nil
@@ -126,7 +126,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
-			return invalid("New", "WithLogger", "the logger is nil; leave the option out to log nothing")
+			return invalid("New", "WithLogger", "has a nil logger; leave the option out to log nothing")
 		}
 		c.logger = l
 		return nil
@@ -138,7 +138,7 @@ func WithLogger(l *slog.Logger) Option {
 func WithObserver(f func(context.Context, Attempt)) Option {
 	return func(c *config) error {
 		if f == nil {
-			return invalid("New", "WithObserver", "the function is nil; leave the option out")
+			return invalid("New", "WithObserver", "has a nil function; leave the option out")
 		}
 		c.observer = f
 		return nil
@@ -170,7 +170,7 @@ func WithAttemptHook(start func(context.Context, Attempt, http.Header) context.C
 func WithApplication(name, version string) Option {
 	return func(c *config) error {
 		if !isToken(name) || version != "" && !isToken(version) {
-			return invalid("New", "WithApplication", "%q, %q: want letters, digits and -._+ without spaces", name, version)
+			return invalid("New", "WithApplication", "has name %q and version %q; give a name, both of letters, digits and -._+!~ without spaces", name, version)
 		}
 		product := name
 		if version != "" {
@@ -186,7 +186,7 @@ func WithApplication(name, version string) Option {
 func WithAccessURLs(chatURL, streamURL string) Option {
 	return func(c *config) error {
 		if chatURL == "" && streamURL == "" {
-			return invalid("New", "WithAccessURLs", "both addresses are empty; leave the option out")
+			return invalid("New", "WithAccessURLs", "has two empty addresses; leave the option out")
 		}
 		c.chatURL, c.streamURL = chatURL, streamURL
 		return nil
@@ -200,12 +200,12 @@ func WithStreamingProviders(ids ...string) Option {
 		providers := make(map[string]bool, len(ids))
 		for _, id := range ids {
 			if strings.TrimSpace(id) == "" {
-				return invalid("New", "WithStreamingProviders", "one of the ids is empty")
+				return invalid("New", "WithStreamingProviders", "has a blank id; give the ids that heads have in ttsProvider")
 			}
 			providers[strings.ToLower(id)] = true
 		}
 		if len(providers) == 0 {
-			return invalid("New", "WithStreamingProviders", "no id given; leave the option out for azure and elevenlabs")
+			return invalid("New", "WithStreamingProviders", "has no id; leave the option out for azure and elevenlabs")
 		}
 		c.streamingProvider = providers
 		return nil
@@ -248,8 +248,8 @@ func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error)
 	refuse := func(reason string) (*url.URL, error) {
 		return nil, invalid(operation, field, "%q %s", shown, reason)
 	}
-	if strings.TrimSpace(raw) == "" {
-		return nil, invalid(operation, field, "is empty; want an address such as https://api.example.com")
+	if err := checkText(operation, field, raw, "give an address such as https://api.example.com"); err != nil {
+		return nil, err
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -294,14 +294,14 @@ const maxToken = 16 << 10
 func checkToken(token string) string {
 	scheme, _, hasScheme := strings.Cut(token, " ")
 	switch {
-	case token == "":
-		return "is empty; give the access token, or WithTokenSource"
+	case strings.TrimSpace(token) == "":
+		return "is blank; give the access token, or WithTokenSource"
 	case hasScheme && strings.EqualFold(scheme, "bearer"):
 		return `starts with "Bearer "; give the token alone`
 	case len(token) > maxToken:
 		return fmt.Sprintf("is %d bytes long; want at most %d", len(token), maxToken)
 	case strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0:
-		return "holds a space, a line break or another character that can't stand in a header; trim it"
+		return "holds a space, a line break or another character that can't stand in a header; give the token alone"
 	case isPlaceholder(token):
 		return "is a placeholder; give the real access token"
 	}

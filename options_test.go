@@ -44,8 +44,8 @@ func TestBaseURL(t *testing.T) {
 		"http to localhost in name": {url: "http://localhost.example.com", says: "plain http"},
 		"http to any address":       {url: "http://0.0.0.0", says: "plain http"},
 		"http to a private address": {url: "http://10.0.0.1", says: "plain http"},
-		"empty":                     {url: "", says: "is empty"},
-		"blank":                     {url: " \n", says: "is empty"},
+		"empty":                     {url: "", says: "is blank"},
+		"blank":                     {url: " \n", says: "is blank"},
 		"no scheme":                 {url: "api.example.com/v1", says: "is not absolute"},
 		"path":                      {url: "/v1", says: "is not absolute"},
 		"host and port":             {url: "api.example.com:443", says: "is not absolute"},
@@ -90,14 +90,14 @@ func TestToken(t *testing.T) {
 	for name, row := range map[string]struct{ token, says string }{
 		"plain":             {token: "abc.DEF-123_~+/="},
 		"the longest":       {token: strings.Repeat("a", maxToken)},
-		"empty":             {token: "", says: "is empty"},
+		"empty":             {token: "", says: "is blank"},
 		"too long":          {token: strings.Repeat("a", maxToken+1), says: "want at most"},
 		"with Bearer":       {token: "Bearer hush-hush", says: `starts with "Bearer "`},
 		"with bearer":       {token: "bearer hush-hush", says: `starts with "Bearer "`},
 		"line feed":         {token: "hush-hush\n", says: "line break"},
 		"header injection":  {token: "hush-hush\r\nX-Admin: 1", says: "line break"},
 		"space":             {token: "hush hush-hush", says: "a space"},
-		"blank":             {token: " ", says: "a space"},
+		"blank":             {token: " ", says: "is blank"},
 		"tab":               {token: "hush-hush\t", says: "another character"},
 		"NUL":               {token: "hush-hush\x00", says: "another character"},
 		"DEL":               {token: "hush-hush\x7f", says: "another character"},
@@ -165,7 +165,7 @@ func TestNewReportsAllFaultsTogether(t *testing.T) {
 	_, err := New("ftp://api.example.com", "", WithAttemptTimeout(-1), WithLogger(nil), WithAccessURLs("chat", "stream"))
 	require.ErrorIs(t, err, ErrInvalid)
 	for _, field := range []string{"base URL", "token", "WithAttemptTimeout", "WithLogger", "chat URL", "stream URL"} {
-		assert.Contains(t, err.Error(), "heads: New: "+field+": ")
+		assert.Contains(t, err.Error(), "heads: New: "+field+" ")
 	}
 }
 
@@ -321,13 +321,13 @@ func TestNewFromEnv(t *testing.T) {
 		"access URLs":         {base: memoryURL, token: "abc", chat: "https://chat.example.com/", stream: "https://stream.example.com", auth: "Bearer abc", wantChat: "https://chat.example.com", wantStream: "https://stream.example.com"},
 		"chat URL alone":      {base: memoryURL, token: "abc", chat: "https://chat.example.com", auth: "Bearer abc", wantChat: "https://chat.example.com"},
 		"option over env":     {base: memoryURL, token: "abc", chat: "https://chat.example.com", opts: []Option{WithAccessURLs("https://mine.example.com", "")}, auth: "Bearer abc", wantChat: "https://mine.example.com"},
-		"nothing":             {says: []string{"HEADS_BASE_URL: is not set", "HEADS_TOKEN: is not set"}},
-		"no base":             {token: "abc", says: []string{"HEADS_BASE_URL: is not set"}},
-		"no token":            {base: memoryURL, says: []string{"HEADS_TOKEN: is not set"}},
-		"bad base":            {base: "api.example.com", token: "abc", says: []string{"base URL: is not absolute"}},
-		"bad chat URL":        {base: memoryURL, token: "abc", chat: "chat", says: []string{"chat URL: "}},
+		"nothing":             {says: []string{"HEADS_BASE_URL is not set", "HEADS_TOKEN is not set"}},
+		"no base":             {token: "abc", says: []string{"HEADS_BASE_URL is not set"}},
+		"no token":            {base: memoryURL, says: []string{"HEADS_TOKEN is not set"}},
+		"bad base":            {base: "api.example.com", token: "abc", says: []string{"base URL is not absolute"}},
+		"bad chat URL":        {base: memoryURL, token: "abc", chat: "chat", says: []string{"chat URL "}},
 		"nothing, bad option": {opts: []Option{WithLogger(nil)}, says: []string{"HEADS_BASE_URL", "HEADS_TOKEN", "WithLogger"}},
-		"bad option":          {base: memoryURL, token: "abc", opts: []Option{nil}, says: []string{"option: is nil"}},
+		"bad option":          {base: memoryURL, token: "abc", opts: []Option{nil}, says: []string{"option is nil"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("HEADS_BASE_URL", row.base)
@@ -379,6 +379,7 @@ func TestOptionsCanBeAppliedAgain(t *testing.T) {
 			c.core.observer(t.Context(), Attempt{})
 			return observed - before
 		}, 1},
+		"WithAttemptHook": {WithAttemptHook(nil, func(context.Context, Attempt) {}), func(c *Client) any { return len(c.core.hooks) }, 1},
 		"WithApplication": {WithApplication("kiosk", "2"), func(c *Client) any { return c.core.userAgent }, []string{"kiosk/2 " + userAgent}},
 		"WithAccessURLs": {WithAccessURLs("https://a.example.com/", "https://b.example.com"), func(c *Client) any {
 			return []string{c.core.chatBase, c.core.streamBase}
@@ -420,8 +421,8 @@ func TestNewDoesNotReadTheEnvironment(t *testing.T) {
 	t.Setenv("HEADS_TOKEN", "from-env")
 	t.Setenv("HEADS_CHAT_URL", "https://chat.example.com")
 	_, err := New("", "")
-	require.ErrorContains(t, err, "base URL: is empty")
-	require.ErrorContains(t, err, "token: is empty")
+	require.ErrorContains(t, err, "base URL is blank")
+	require.ErrorContains(t, err, "token is blank")
 	client, err := New(memoryURL, pathToken)
 	require.NoError(t, err)
 	assert.Empty(t, client.core.chatBase)

@@ -299,11 +299,8 @@ func (c Conversion) text() string {
 // Error tells the step, what was done before it and what is left behind.
 func (e *ConversionError) Error() string {
 	var b strings.Builder
-	subject := "head " + e.HeadID
-	if errorMentions(e.Err, e.HeadID) || errorMentions(e.RollbackErr, e.HeadID) {
-		subject = "a head" // which one is said below
-	}
-	fmt.Fprintf(&b, "heads: converting %s stopped at step %q", subject, e.Step)
+	fmt.Fprintf(&b, "heads: converting head %s stopped at step %q", e.HeadID, e.Step)
+	said := b.Len()
 	if len(e.Done) > 0 {
 		fmt.Fprintf(&b, " (done: %s)", joinSteps(e.Done))
 	}
@@ -316,7 +313,11 @@ func (e *ConversionError) Error() string {
 	case e.voiceSent:
 		b.WriteString("; the head has the new voice")
 	}
-	return b.String()
+	if !isUUID(e.HeadID) {
+		return b.String()
+	}
+	// The id is said once; further down the route tells as much.
+	return b.String()[:said] + strings.ReplaceAll(b.String()[said:], e.HeadID, "{id}")
 }
 
 // Unwrap returns why the step failed.
@@ -327,11 +328,6 @@ func (e ConversionError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 // LogValue gives the same text as Error.
 func (e ConversionError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
-
-// errorMentions reports whether the text of an error holds an id.
-func errorMentions(err error, id string) bool {
-	return err != nil && strings.Contains(strings.ToLower(err.Error()), strings.ToLower(id))
-}
 
 func joinSteps(steps []ConversionStep) string {
 	names := make([]string, len(steps))
@@ -349,10 +345,10 @@ func (o ConvertOptions) validate(operation, headID string) error {
 	faults.add(checkHeadID(operation, headID))
 	if v := o.Voice; v != nil {
 		if strings.TrimSpace(v.Provider) == "" || strings.TrimSpace(v.ID) == "" {
-			faults.add(invalid(operation, "voice", "provider %s and id %s: both are needed; leave Voice nil to keep the head's voice", quote(v.Provider), quote(v.ID)))
+			faults.add(invalid(operation, "voice", "has provider %s and id %s, but both are needed; leave Voice nil to keep the head's voice", quote(v.Provider), quote(v.ID)))
 		}
 		if isPlaceholder(v.Provider) || isPlaceholder(v.ID) {
-			faults.add(invalid(operation, "voice", "provider %s and id %s: one is a placeholder", quote(v.Provider), quote(v.ID)))
+			faults.add(invalid(operation, "voice", "has provider %s and id %s, one of which is a placeholder; give the real values", quote(v.Provider), quote(v.ID)))
 		}
 	}
 	if o.ConfirmTimeout < 0 {
@@ -421,21 +417,21 @@ func (p *ConversionPlan) describe() {
 // switch: nil, an error with ErrVisualMode, or that of the reading.
 func (s *HeadsService) checkVisual(ctx context.Context, operation string, head *Head, allowUnknown bool) (VisualMode, error) {
 	if head.HeadVisualID == "" {
-		return "", fmt.Errorf("the head has no visual that can be read (headVisualId), so its mode is not known: %w", ErrVisualMode)
+		return "", because(ErrVisualMode, "the head has no visual that can be read (headVisualId), so its mode is not known")
 	}
 	visual, err := s.c.HeadVisuals.Get(ctx, head.HeadVisualID)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "", fmt.Errorf("visual %s of the head was not found, so its mode is not known: %w: %w", head.HeadVisualID, ErrVisualMode, err)
+		return "", fmt.Errorf("%w: %w", because(ErrVisualMode, "visual %s of the head was not found, so its mode is not known", head.HeadVisualID), err)
 	case err != nil:
 		return "", err
 	case visual.Mode == VisualModeDefault, visual.Mode == "" && allowUnknown:
 		return visual.Mode, nil
 	case visual.Mode == "":
-		return "", fmt.Errorf("the answer for visual %s holds no mode; AllowUnknownMode goes on and lets the service decide: %w", visual.ID, ErrVisualMode)
+		return "", because(ErrVisualMode, "the answer for visual %s holds no mode; AllowUnknownMode goes on and lets the service decide", visual.ID)
 	default:
-		return visual.Mode, fmt.Errorf("visual %s is in mode %s, only %q can be converted; a new head must be created: %w",
-			visual.ID, quote(string(visual.Mode)), VisualModeDefault, ErrVisualMode)
+		return visual.Mode, because(ErrVisualMode, "visual %s is in mode %s, only %q can be converted; a new head must be created",
+			visual.ID, quote(string(visual.Mode)), VisualModeDefault)
 	}
 }
 
@@ -444,6 +440,6 @@ func (s *HeadsService) checkProvider(provider string, o ConvertOptions) error {
 	if o.AllowAnyProvider || s.c.core.streamingProvider[strings.ToLower(provider)] {
 		return nil
 	}
-	return fmt.Errorf("provider %s is not known to stream; give a Voice of one that does, or AllowAnyProvider to let the service decide: %w",
-		quote(provider), ErrProviderNotStreaming)
+	return because(ErrProviderNotStreaming, "provider %s is not known to stream; give a Voice of one that does, or AllowAnyProvider to let the service decide",
+		quote(provider))
 }

@@ -268,7 +268,7 @@ func blockedHeads() []blocked {
 		{"provider", headstest.Visual{}, headWith(muteVoice), heads.ConvertOptions{}, []error{heads.ErrProviderNotStreaming}, []string{`"polly"`, "AllowAnyProvider"}},
 		{"provider of the new voice", headstest.Visual{}, good, heads.ConvertOptions{Voice: &muteVoice}, []error{heads.ErrProviderNotStreaming}, []string{`"polly"`}},
 		{"no provider", headstest.Visual{}, field("ttsProvider", ""), heads.ConvertOptions{}, []error{heads.ErrProviderNotStreaming}, []string{`provider ""`}},
-		{"no address", headstest.Visual{}, field("publicUrl", ""), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"publicUrl", "is empty"}},
+		{"no address", headstest.Visual{}, field("publicUrl", ""), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"publicUrl", "is blank"}},
 		{"address without its key", headstest.Visual{}, field("publicUrl", chatBase+publicPath), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"api_key"}},
 		{"address without an id", headstest.Visual{}, field("publicUrl", chatBase+"/li-28379?api_key="+convertKey), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"public id"}},
 		{"all at once", headstest.Visual{Mode: "two_loops"}, hopeless, heads.ConvertOptions{},
@@ -276,7 +276,7 @@ func blockedHeads() []blocked {
 		{"all at once, mode unknown", headstest.Visual{HideMode: true}, hopeless, heads.ConvertOptions{Voice: &muteVoice},
 			[]error{heads.ErrInvalid, heads.ErrVisualMode, heads.ErrProviderNotStreaming}, []string{"api_key", "no mode", `"polly"`}},
 		{"all at once, no visual", headstest.Visual{}, noVisual, heads.ConvertOptions{},
-			[]error{heads.ErrInvalid, heads.ErrVisualMode, heads.ErrProviderNotStreaming}, []string{"is empty", "no visual", `"polly"`}},
+			[]error{heads.ErrInvalid, heads.ErrVisualMode, heads.ErrProviderNotStreaming}, []string{"is blank", "no visual", `"polly"`}},
 	}
 }
 

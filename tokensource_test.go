@@ -127,7 +127,7 @@ func TestFailingSourceSendsNothing(t *testing.T) {
 		says   string
 	}{
 		"error":       {func(context.Context, string) (string, error) { return "", lost }, "vault is sealed"},
-		"empty token": {fixedSource(""), "is empty"},
+		"empty token": {fixedSource(""), "is blank"},
 		"Bearer":      {fixedSource("Bearer hush-hush"), `starts with "Bearer "`},
 		"line feed":   {fixedSource("hush-hush\n"), "line break"},
 	} {
@@ -165,7 +165,7 @@ func TestFailingSourceAfter401KeepsTheAnswer(t *testing.T) {
 		says  string
 	}{
 		"error":      {"", lost, "vault is sealed"},
-		"no token":   {"", nil, "is empty"},
+		"no token":   {"", nil, "is blank"},
 		"bad token":  {"two words", nil, "a space"},
 		"old in err": {"", fmt.Errorf("t1-old was revoked: %w", lost), "[redacted] was revoked"},
 	} {

@@ -203,7 +203,7 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 	h.server.base = base
 	for _, opt := range opts {
 		if opt == nil {
-			faults = append(faults, handlerFault("option", "is nil"))
+			faults = append(faults, handlerFault("option", "is nil; leave it out"))
 			continue
 		}
 		if err := opt(h); err != nil {
@@ -224,6 +224,9 @@ func handlerFault(field, reason string) error {
 // scheme and the host alone, as the rest may hold a password.
 func toolBase(baseURL string) (base string, faults []error) {
 	refuse := func(reason string) { faults = append(faults, handlerFault("base URL", reason)) }
+	if err := checkText("NewToolHandler", "base URL", baseURL, "give one like https://tools.example.com/heads"); err != nil {
+		return "", []error{err}
+	}
 	u, err := url.Parse(baseURL)
 	if err != nil || !u.IsAbs() || u.Hostname() == "" {
 		refuse("is not an absolute URL; give one like https://tools.example.com/heads")

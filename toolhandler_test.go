@@ -115,7 +115,7 @@ func requireInvalid(t testing.TB, err error, operation string) []string {
 
 func TestToolHandlerRefusesBaseURLs(t *testing.T) {
 	for _, row := range []struct{ name, url, reason string }{
-		{"empty", "", "not an absolute URL"},
+		{"empty", "", "is blank"},
 		{"relative", "/heads", "not an absolute URL"},
 		{"no scheme", "tools.example.com", "not an absolute URL"},
 		{"no host", "https:///heads", "not an absolute URL"},
@@ -135,7 +135,7 @@ func TestToolHandlerRefusesBaseURLs(t *testing.T) {
 			assert.Nil(t, h)
 			faults := requireInvalid(t, err, "NewToolHandler")
 			require.Len(t, faults, 1)
-			assert.Contains(t, faults[0], "base URL: ")
+			assert.Contains(t, faults[0], "base URL ")
 			assert.Contains(t, faults[0], row.reason)
 			assert.NotContains(t, faults[0], "hunter2secret")
 		})
@@ -147,21 +147,21 @@ func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
 		name, reason string
 		opt          heads.ToolHandlerOption
 	}{
-		{"no option", "option: is nil", nil},
-		{"empty path token", "path token: is empty", heads.WithPathToken("")},
-		{"path token with a slash", "path token: holds a character", heads.WithPathToken("hunter2/secret")},
-		{"path token with a space", "path token: holds a character", heads.WithPathToken("hunter2 secret")},
-		{"path token with a percent sign", "path token: holds a character", heads.WithPathToken("hunter2%20secret")},
-		{"path token of a dot", "path token: is no more than dots", heads.WithPathToken(".")},
+		{"no option", "option is nil", nil},
+		{"empty path token", "path token is empty", heads.WithPathToken("")},
+		{"path token with a slash", "path token holds a character", heads.WithPathToken("hunter2/secret")},
+		{"path token with a space", "path token holds a character", heads.WithPathToken("hunter2 secret")},
+		{"path token with a percent sign", "path token holds a character", heads.WithPathToken("hunter2%20secret")},
+		{"path token of a dot", "path token is no more than dots", heads.WithPathToken(".")},
 		{"path token of 15 characters", "has 15 characters; give 16 or more", heads.WithPathToken("hunter2-secret1")},
-		{"path token of dots", "path token: is no more than dots", heads.WithPathToken("..")},
-		{"no check", "tool auth: is nil", heads.WithToolAuth(nil)},
-		{"no time", "tool timeout: is 0s", heads.WithToolTimeout(0)},
-		{"less than no time", "tool timeout: is -1s", heads.WithToolTimeout(-1e9)},
+		{"path token of dots", "path token is no more than dots", heads.WithPathToken("..")},
+		{"no check", "tool auth is nil", heads.WithToolAuth(nil)},
+		{"no time", "tool timeout is 0s", heads.WithToolTimeout(0)},
+		{"less than no time", "tool timeout is -1s", heads.WithToolTimeout(-1e9)},
 		{"no concurrency", "is 0; give a number above zero", heads.WithToolConcurrency(0)},
 		{"no location", "is nil; give a location", heads.WithToolLocation(nil)},
 		{"no observer", "is nil; give a function", heads.WithToolObserver(nil)},
-		{"no reply", "tool reply limit: is 0", heads.WithToolReplyLimit(0)},
+		{"no reply", "tool reply limit is 0", heads.WithToolReplyLimit(0)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := heads.NewToolHandler("https://tools.example.com", row.opt)

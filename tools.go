@@ -189,9 +189,7 @@ func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, na
 	const operation = "ConversationSettings.RemoveTool"
 	faults := faultList{}
 	faults.add(checkHeadID(operation, headID))
-	if name == "" {
-		faults.add(invalid(operation, "tool name", "is empty; give the name of the tool to remove"))
-	}
+	faults.add(checkText(operation, "tool name", name, "give the name of the tool to remove"))
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
@@ -223,8 +221,8 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 	}
 	given := before.given(after)
 	if head.OperationMode != OperationModeOC && len(given) > 0 {
-		return nil, invalid(operation, "tools", "head %s is in operation mode %q, in which it could never call tool %q; set operationMode oc first (HeadUpdate.OperationMode)",
-			headID, head.OperationMode, given[0].Name)
+		return nil, invalid(operation, "tools", "hold %q, which head %s can't call in operation mode %q; set operationMode oc first (HeadUpdate.OperationMode)",
+			given[0].Name, headID, head.OperationMode)
 	}
 	if err := validateTools(operation, after.Tools, given); err != nil {
 		return nil, err
@@ -261,12 +259,12 @@ func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
 func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) error {
 	const operation = "ConversationSettings.SetExtra"
 	switch {
-	case key == "":
-		return invalid(operation, "key", "is empty; give the name of a setting")
+	case strings.TrimSpace(key) == "":
+		return checkText(operation, "key", key, "give the name of a setting")
 	case key == "tools":
 		return invalid(operation, "key", "\"tools\" has a field of its own; use ConversationSettings.Tools")
 	case value != nil && !json.Valid(value):
-		return invalid(operation, oneLine(key, maxLabel), "is given a value that is not JSON")
+		return invalid(operation, oneLine(key, maxLabel), "has a value that is not JSON; give a JSON value, or nil to remove the key")
 	}
 	cs.raw = withMember(cs.raw, key, bytes.TrimSpace(value))
 	return nil
@@ -334,7 +332,7 @@ func (t Tool) validate(operation string) error {
 	}
 	var faults, nameFault faultList
 	if !toolName.MatchString(t.Name) {
-		nameFault.add(invalid(operation, field, "name: want a letter or _, then letters, digits, _ and -, at most 64 in all"))
+		nameFault.add(invalid(operation, field, "name can keep the head from loading; use a letter or _, then letters, digits, _ and -, at most 64 in all"))
 	}
 	read := unreadText{operation, field, t.raw}
 	faults.add(read.or("name", t.Name, nameFault.join()))
@@ -347,7 +345,7 @@ func (t Tool) validate(operation string) error {
 	for _, p := range t.Parameters {
 		faults.add(p.validate(operation, field))
 		if p.Name != "" && seen[p.Name] {
-			faults.add(invalid(operation, field, "parameter %s is defined twice", quote(p.Name)))
+			faults.add(invalid(operation, field, "parameter %s is defined twice; names must differ", quote(p.Name)))
 		}
 		seen[p.Name] = true
 	}
@@ -361,7 +359,7 @@ func (p ToolParameter) validate(operation, tool string) error {
 	}
 	var faults, nameFault, typeFault faultList
 	if !parameterName.MatchString(p.Name) {
-		nameFault.add(invalid(operation, field, "name: want a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
+		nameFault.add(invalid(operation, field, "name can keep the head from loading; use a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
 	}
 	if !slices.Contains(toolTypes, p.Type) {
 		typeFault.add(invalid(operation, field, "type %s is unknown; want one of %s", quote(p.Type), strings.Join(toolTypes, ", ")))
@@ -393,7 +391,7 @@ func (u unreadText) or(key, text string, fault error) error {
 
 func checkDescription(operation, field, text string) error {
 	if strings.TrimSpace(text) == "" || isPlaceholder(text) {
-		return invalid(operation, field, "description %s: say in a sentence what it is for, the model reads it", quote(text))
+		return invalid(operation, field, "description %s says nothing; say in a sentence what it is for, the model reads it", quote(text))
 	}
 	return nil
 }

@@ -568,7 +568,7 @@ func TestToolValidate(t *testing.T) {
 		{"no description", with(func(t *Tool) { t.Description = "" }), []string{"description"}},
 		{"a blank description", with(func(t *Tool) { t.Description = " \n" }), []string{"description"}},
 		{"a placeholder for a description", with(func(t *Tool) { t.Description = "string" }), []string{"description"}},
-		{"no URL", with(func(t *Tool) { t.URL = "" }), []string{"url: is empty"}},
+		{"no URL", with(func(t *Tool) { t.URL = "" }), []string{"url is blank"}},
 		{"plain http", with(func(t *Tool) { t.URL = "http://tools.example.com/canary" }), []string{"http://tools.example.com\" is not https"}},
 		{"another scheme", with(func(t *Tool) { t.URL = "ftp://tools.example.com" }), []string{"not https"}},
 		{"no scheme", with(func(t *Tool) { t.URL = "tools.example.com/x" }), []string{"absolute"}},
@@ -596,7 +596,7 @@ func TestToolValidate(t *testing.T) {
 		{"no description of a parameter", parameter(func(p *ToolParameter) { p.Description = "" }), []string{"description"}},
 		{"a placeholder for that", parameter(func(p *ToolParameter) { p.Description = "<DESCRIPTION>" }), []string{"description"}},
 		{"all faults together", Tool{Name: "a b", Parameters: []ToolParameter{{Name: "c d", Type: "x"}, {Name: "c d", Type: "string", Description: "e"}}},
-			[]string{`tool "a b": name`, "description", "url", `parameter "c d": name`, "type", `parameter "c d": description`, `parameter "c d": name`, "twice"}},
+			[]string{`tool "a b" name`, "description", "url", `parameter "c d" name`, "type", `parameter "c d" description`, `parameter "c d" name`, "twice"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -85,7 +85,7 @@ func (b *schemaBuilder) refuse(goName, reason string) {
 }
 
 func toolFault(tool, part, reason string) error {
-	return &InvalidError{Operation: "AddTool", Field: "tool " + strconv.Quote(tool) + ": " + part, Reason: reason}
+	return &InvalidError{Operation: "AddTool", Field: "tool " + strconv.Quote(tool) + " " + part, Reason: reason}
 }
 
 // fields returns the usable fields of the struct t, those of embedded structs

@@ -172,49 +172,49 @@ func TestAddToolRefusesStructsThatNoCallCanFill(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"string", addBroken[string](t), "type In: is of type string; give a struct"},
-		{"pointer", addBroken[*weatherArguments](t), "type In: is of type *heads_test.weatherArguments; give a struct"},
-		{"map", addBroken[map[string]string](t), "type In: is of type map[string]string; give a struct"},
-		{"any", addBroken[any](t), "type In: is of type interface {}; give a struct"},
-		{"channel", addBroken[requiredArg[chan int]](t), "field V: is of type chan int, which no argument can fill"},
-		{"function", addBroken[requiredArg[func()]](t), "field V: is of type func(), which no argument can fill"},
-		{"complex", addBroken[requiredArg[complex128]](t), "field V: is of type complex128, which"},
-		{"uintptr", addBroken[requiredArg[uintptr]](t), "field V: is of type uintptr, which"},
-		{"any field", addBroken[requiredArg[any]](t), "field V: is of type interface {}, which no argument can fill; use a string, number, bool, slice, map, struct or json.RawMessage"},
-		{"interface field", addBroken[requiredArg[fmt.Stringer]](t), "field V: is of type fmt.Stringer, which"},
-		{"list of channels", addBroken[requiredArg[[]chan int]](t), "field V: is of type chan int, which"},
-		{"array of channels", addBroken[requiredArg[[2]chan int]](t), "field V: is of type chan int, which"},
-		{"pointer to a channel", addBroken[requiredArg[*chan int]](t), "field V: is of type chan int, which"},
-		{"map of channels", addBroken[requiredArg[map[string]chan int]](t), "field V: is of type chan int, which"},
-		{"map by number", addBroken[requiredArg[map[int]string]](t), "field V: is a map with keys of type int; use string keys"},
-		{"map by address", addBroken[requiredArg[map[netip.Addr]string]](t), "field V: is a map with keys of type netip.Addr"},
-		{"inner channel", addBroken[requiredArg[struct{ C chan int }]](t), "field V.C: is of type chan int, which"},
-		{"deeper channel", addBroken[requiredArg[[]map[string]struct{ C []chan int }]](t), "field V.C: is of type chan int, which"},
-		{"unexported fields alone", addBroken[withUnexported](t), "type In: is a struct without an exported field"},
-		{"inner unexported fields alone", addBroken[withInnerLock](t), "field Lock: is a struct without an exported field"},
-		{"unexported field with a tag", addBroken[withTaggedUnexported](t), "field town: is unexported"},
-		{"embedded string", addBroken[withEmbeddedString](t), "field toolColor: is embedded and not a plain struct"},
-		{"embedded pointer", addBroken[withEmbeddedPointer](t), "field toolPage: is embedded and not a plain struct"},
-		{"embedded time", addBroken[withEmbeddedTime](t), "field Time: is embedded and not a plain struct"},
-		{"embedded address", addBroken[withEmbeddedAddr](t), "field Addr: is embedded and not a plain struct"},
-		{"embedded struct with its own JSON", addBroken[withEmbeddedChoice](t), "field toolChoice: is embedded and not a plain struct"},
-		{"struct in itself", addBroken[withTree](t), "field Tree.Children: is of type heads_test.toolTree, which holds itself; use json.RawMessage"},
-		{"slice of itself", addBroken[requiredArg[toolNest]](t), "field V: is of type heads_test.toolNest, which holds itself"},
-		{"one name twice", addBroken[withDuplicate](t), "field Town: has the json name Town of field City"},
-		{"one name twice by embedding", addBroken[withEmbeddedDuplicate](t), "field Number: has the json name page of field toolPage.Page"},
-		{"one inner name twice", addBroken[withInnerDuplicate](t), "field Home.B: has the json name B of field Home.A"},
+		{"string", addBroken[string](t), "type In is of type string; give a struct"},
+		{"pointer", addBroken[*weatherArguments](t), "type In is of type *heads_test.weatherArguments; give a struct"},
+		{"map", addBroken[map[string]string](t), "type In is of type map[string]string; give a struct"},
+		{"any", addBroken[any](t), "type In is of type interface {}; give a struct"},
+		{"channel", addBroken[requiredArg[chan int]](t), "field V is of type chan int, which no argument can fill"},
+		{"function", addBroken[requiredArg[func()]](t), "field V is of type func(), which no argument can fill"},
+		{"complex", addBroken[requiredArg[complex128]](t), "field V is of type complex128, which"},
+		{"uintptr", addBroken[requiredArg[uintptr]](t), "field V is of type uintptr, which"},
+		{"any field", addBroken[requiredArg[any]](t), "field V is of type interface {}, which no argument can fill; use a string, number, bool, slice, map, struct or json.RawMessage"},
+		{"interface field", addBroken[requiredArg[fmt.Stringer]](t), "field V is of type fmt.Stringer, which"},
+		{"list of channels", addBroken[requiredArg[[]chan int]](t), "field V is of type chan int, which"},
+		{"array of channels", addBroken[requiredArg[[2]chan int]](t), "field V is of type chan int, which"},
+		{"pointer to a channel", addBroken[requiredArg[*chan int]](t), "field V is of type chan int, which"},
+		{"map of channels", addBroken[requiredArg[map[string]chan int]](t), "field V is of type chan int, which"},
+		{"map by number", addBroken[requiredArg[map[int]string]](t), "field V is a map with keys of type int; use string keys"},
+		{"map by address", addBroken[requiredArg[map[netip.Addr]string]](t), "field V is a map with keys of type netip.Addr"},
+		{"inner channel", addBroken[requiredArg[struct{ C chan int }]](t), "field V.C is of type chan int, which"},
+		{"deeper channel", addBroken[requiredArg[[]map[string]struct{ C []chan int }]](t), "field V.C is of type chan int, which"},
+		{"unexported fields alone", addBroken[withUnexported](t), "type In is a struct without an exported field"},
+		{"inner unexported fields alone", addBroken[withInnerLock](t), "field Lock is a struct without an exported field"},
+		{"unexported field with a tag", addBroken[withTaggedUnexported](t), "field town is unexported"},
+		{"embedded string", addBroken[withEmbeddedString](t), "field toolColor is embedded and not a plain struct"},
+		{"embedded pointer", addBroken[withEmbeddedPointer](t), "field toolPage is embedded and not a plain struct"},
+		{"embedded time", addBroken[withEmbeddedTime](t), "field Time is embedded and not a plain struct"},
+		{"embedded address", addBroken[withEmbeddedAddr](t), "field Addr is embedded and not a plain struct"},
+		{"embedded struct with its own JSON", addBroken[withEmbeddedChoice](t), "field toolChoice is embedded and not a plain struct"},
+		{"struct in itself", addBroken[withTree](t), "field Tree.Children is of type heads_test.toolTree, which holds itself; use json.RawMessage"},
+		{"slice of itself", addBroken[requiredArg[toolNest]](t), "field V is of type heads_test.toolNest, which holds itself"},
+		{"one name twice", addBroken[withDuplicate](t), "field Town has the json name Town of field City"},
+		{"one name twice by embedding", addBroken[withEmbeddedDuplicate](t), "field Number has the json name page of field toolPage.Page"},
+		{"one inner name twice", addBroken[withInnerDuplicate](t), "field Home.B has the json name B of field Home.A"},
 		{"name of the session", addBroken[struct {
 			S string `json:"session_metadata" jsonschema:"Session"`
-		}](t), "field S: is named session_metadata"},
-		{"no description", addBroken[struct{ City string }](t), "field City: has no description; write one into its jsonschema tag"},
+		}](t), "field S is named session_metadata"},
+		{"no description", addBroken[struct{ City string }](t), "field City has no description; write one into its jsonschema tag"},
 		{"blank description", addBroken[struct {
 			City string `jsonschema:"  "`
-		}](t), "field City: has no description"},
+		}](t), "field City has no description"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			faults := requireInvalid(t, row.err, "AddTool")
 			require.Len(t, faults, 1)
-			assert.Contains(t, faults[0], `heads: AddTool: tool "broken": `+row.want)
+			assert.Contains(t, faults[0], `heads: AddTool: tool "broken" `+row.want)
 		})
 	}
 }
@@ -331,8 +331,8 @@ func TestAddToolTellsAllFaultsAtOnce(t *testing.T) {
 		Other string   `json:"an other" jsonschema:"Other"`
 	}](h, "get weather", "", nil)
 	all := strings.Join(requireInvalid(t, err, "AddTool"), "\n")
-	for _, want := range []string{"field City: has no description", "field Town: has the json name", "field Chan: is of type",
-		"an other", "get weather", "function: is nil", "description"} {
+	for _, want := range []string{"field City has no description", "field Town has the json name", "field Chan is of type",
+		"an other", "get weather", "function is nil", "description"} {
 		assert.Contains(t, all, want)
 	}
 }

@@ -26,7 +26,7 @@ var oddTools = map[string]struct{ document, says string }{
 	"a number for a tool":         {`17.50`, `is a JSON number; want an object`},
 	"a list for a tool":           {`[ {"name":"odd"} ]`, `is a JSON array; want an object`},
 	"null for a tool":             {`null`, `is a JSON null; want an object`},
-	"an object without any field": {`{ "x" : 1.0 }`, `want a letter`},
+	"an object without any field": {`{ "x" : 1.0 }`, `use a letter`},
 }
 
 const goodTool = `{"name":"weather","description":"Tells the weather","parameters":[],"url":"https://tools.example.com/weather"}`

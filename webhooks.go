@@ -443,7 +443,7 @@ func checkEventType(operation string, t EventType) error {
 	if knownEvent(t.normal()) {
 		return nil
 	}
-	return invalid(operation, "events", "%s is unknown; want %s", quote(string(t)), knownEvents())
+	return invalid(operation, "events", "hold %s, which is unknown; use %s", quote(string(t)), knownEvents())
 }
 
 func knownEvents() string {
