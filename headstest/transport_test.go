@@ -99,9 +99,9 @@ func TestDeliveryHandlerIsServedAsAServerWould(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var seen *http.Request
+				requests := make(chan *http.Request, 1)
 				handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					seen = r
+					requests <- r
 					row.handle(w, r)
 				})
 				e := headstest.NewEmulator(headstest.WithDeliveryHandler(handler), headstest.WithRetrySchedule())
@@ -116,6 +116,7 @@ func TestDeliveryHandlerIsServedAsAServerWould(t *testing.T) {
 				assert.Equal(t, []any{row.status, row.reply}, []any{d.Status, string(d.Reply)})
 				require.ErrorIs(t, d.Err, row.err)
 				assert.LessOrEqual(t, time.Since(start), 5*time.Second, "a handler that goes on does not hold the delivery")
+				seen := <-requests
 				assert.Equal(t, []any{"app.example.test", "/events?x=1"}, []any{seen.Host, seen.RequestURI})
 				assert.NotEmpty(t, seen.RemoteAddr)
 			})
