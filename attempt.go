@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -35,63 +31,6 @@ type Attempt struct {
 	Err        error         // redacted; nil for a status from 200 to 299
 	RetryIn    time.Duration // 0 when this attempt is the last; 1 ns for a repeat at once
 	Waited     time.Duration // for WithRateLimit and for a Retry-After that holds the client back, before Duration began
-}
-
-// call is one method call on its way: what all its attempts share, and what the
-// last of them brought. It is the transport of its own http.Client, so that
-// every attempt is one call of its RoundTrip.
-type call struct {
-	core       *core
-	op         *operation
-	path       string // escaped, without the prefix of the base URL
-	credential *credential
-	refused    *credential // the one before, after a renewal
-	renewed    bool
-	tokenErr   error
-	hasBody    bool
-	added      http.Header // by the caller of Client.Do
-
-	// Parts that a call needs once, kept here to be allocated with it.
-	url     url.URL
-	request http.Request // as the retry loop sees it
-	first   http.Request // the first attempt's
-	client  http.Client
-	loop    retryLoop
-	retry   retryRequest
-	reply   http.Response // what http.Client is shown of the last answer
-
-	waited            time.Duration // of the attempt, for its turn
-	heldBack          error         // why its turn did not come
-	attempts, retries int
-	wait              time.Duration // before the next attempt
-	inDoubt           bool          // an attempt may have been carried out without saying so
-
-	// the last attempt
-	hooked   []context.Context // what each hook's start returned
-	err      error             // why no whole answer came
-	duration time.Duration
-	trace    connTrace
-
-	// the last answer; kept when a later attempt gets none
-	status  int
-	header  http.Header
-	body    *bytes.Buffer
-	limit   io.LimitedReader
-	tooLong bool
-}
-
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// maxPooled keeps one huge answer from holding its memory for ever.
-const maxPooled = 1 << 20
-
-// release gives the answer's buffer back. Nothing may look at the body after it.
-func (c *call) release() {
-	if c.body.Cap() <= maxPooled {
-		c.body.Reset()
-		bodies.Put(c.body)
-	}
-	c.body = nil
 }
 
 // connTrace tells whether a request can have reached a connection.
@@ -182,129 +121,6 @@ func (c *call) read(resp *http.Response) error {
 		c.tooLong = true
 	}
 	return nil
-}
-
-// outcome is nil when the call succeeded, and else its error.
-func (c *call) outcome(ctx context.Context) error {
-	switch {
-	case c.heldBack != nil:
-		return c.heldBackError(ctx)
-	case c.err != nil:
-		return c.transportError(ctx)
-	case c.status == http.StatusNotFound && c.op.method == http.MethodDelete && c.inDoubt:
-		return nil // the attempt that got no answer has done it
-	case !isSuccess(c.status):
-		return c.answerError(ctx)
-	case c.tooLong:
-		return c.decodeError(errTooLarge)
-	}
-	return nil
-}
-
-func isSuccess(status int) bool { return status >= 200 && status <= 299 }
-
-// answerError makes an *Error of the last answer.
-func (c *call) answerError(ctx context.Context) *Error {
-	e := c.describe()
-	e.Header = c.header
-	e.Body = bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
-	e.cause = c.tokenErr
-	if c.wait > 0 || c.retries < c.core.retry.MaxRetries && c.repeatable() {
-		e.cause = ctx.Err() // the call would have gone on
-	}
-	return e
-}
-
-// describe is an *Error without header and body.
-func (c *call) describe() *Error {
-	text := readErrorText(c.body.Bytes())
-	wait, _ := parseRetryAfter(c.header.Get("Retry-After"), time.Now())
-	e := &Error{
-		Operation: c.op.name, Method: c.op.method, Path: c.path,
-		StatusCode: c.status, Code: answerText(text.code, maxLabel, c.tokens()...), Message: answerText(text.message, maxMessage, c.tokens()...),
-		RequestID: c.requestID(), RetryAfter: wait, Attempts: c.attempts,
-	}
-	if target := c.redirectTarget(); target != "" {
-		e.Message = oneLine("redirected to "+target+", which is not followed; give New the address that the service itself answers at", maxMessage)
-	}
-	return e
-}
-
-// redirectTarget names the host that a redirect points to, for its error.
-func (c *call) redirectTarget() string {
-	if c.status < 300 || c.status > 399 || c.header.Get("Location") == "" {
-		return ""
-	}
-	target, err := url.Parse(c.header.Get("Location"))
-	switch {
-	case err != nil:
-		return "an unreadable address"
-	case target.Host == "":
-		return "another path of host " + c.core.base.Host
-	default:
-		return "host " + maskSecrets(target.Host, c.tokens()...)
-	}
-}
-
-// heldBackError is the outcome of a call whose next attempt was not made.
-func (c *call) heldBackError(ctx context.Context) error {
-	switch {
-	case c.attempts == 0:
-		return fmt.Errorf("heads: %s: nothing was sent: %w", c.op.name, c.heldBack)
-	case c.err != nil:
-		c.err = fmt.Errorf("%w: %w", c.heldBack, c.err)
-		return c.transportError(ctx)
-	}
-	e := c.answerError(ctx)
-	e.cause = c.heldBack
-	return e
-}
-
-// transportError is the outcome of a call whose last attempt got no whole answer.
-func (c *call) transportError(ctx context.Context) error {
-	e := &transportError{where: c.where(), attempts: c.attempts, err: redactURLError(c.err)}
-	if ended := ctx.Err(); ended != nil && !errors.Is(e.err, ended) {
-		e.err = fmt.Errorf("%w: %w", ended, e.err)
-	}
-	e.text = errorTextOf(e.err, c.tokens()...)
-	if !c.op.repeatable && c.mayBeWritten() {
-		e.text += "; the request was not repeated, and may have been carried out"
-	}
-	if c.status != 0 && !isSuccess(c.status) {
-		e.last = c.answerError(ctx)
-	}
-	return e
-}
-
-func (c *call) decodeError(err error) error {
-	return &DecodeError{
-		Operation: c.op.name,
-		Body:      bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxDecodeBody)]),
-		Err:       err,
-	}
-}
-
-func (c *call) where() string { return c.op.name + ": " + c.op.method + " " + c.path }
-
-// tokens are the tokens of this call, which nothing may show.
-func (c *call) tokens() []string {
-	tokens := []string{c.credential.token}
-	if c.refused != nil {
-		tokens = append(tokens, c.refused.token)
-	}
-	slices.SortFunc(tokens, func(a, b string) int { return len(b) - len(a) }) // one may begin with the other
-	return tokens
-}
-
-func (c *call) requestID() string {
-	id := c.header.Get("X-Request-Id")
-	if id == "" {
-		id = c.header.Get("X-Correlation-Id")
-	}
-	if id == "" {
-		return ""
-	}
-	return answerText(id, maxLabel, c.tokens()...)
 }
 
 // newAttempt is what is known of an attempt when it begins.

@@ -481,3 +481,8 @@ func TestHeadersOfRequestsAreTheirOwn(t *testing.T) {
 		"User-Agent":    {"heads-go/" + Version},
 	}, tr.requests[1].Header)
 }
+
+func TestTurnsAreTakenByTheHeadWhateverTheCaseOfItsID(t *testing.T) {
+	assert.Equal(t, headLock("settings", testHead), headLock("settings", strings.ToUpper(testHead)))
+	assert.NotEqual(t, headLock("settings", testHead), headLock("configuration", testHead))
+}

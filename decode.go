@@ -6,6 +6,8 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 var (
@@ -130,10 +132,10 @@ func withoutField(data []byte, path []string) (rest []byte, removed bool) {
 		return nil, false
 	}
 	rest = data
-	for m := range members(data) {
-		if strings.EqualFold(string(m.key), path[0]) {
-			inner, _ := withoutField(m.value, path[1:]) // nil takes the member out
-			rest, removed = withMember(rest, string(m.key), inner), true
+	for m := range rawjson.Members(data) {
+		if strings.EqualFold(string(m.Key), path[0]) {
+			inner, _ := withoutField(m.Value, path[1:]) // nil takes the member out
+			rest, removed = rawjson.With(rest, string(m.Key), inner), true
 		}
 	}
 	if !removed {

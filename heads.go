@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // HeadsService reads and changes heads.
@@ -162,7 +164,7 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
-	unlock, err := s.c.lock(ctx, operation, "head "+headID)
+	unlock, err := s.c.lock(ctx, operation, headLock("configuration", headID))
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +201,7 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 // Has says whether the document that the head was read from holds a field,
 // given by its JSON name, be it with the value null.
 func (h *Head) Has(field string) bool {
-	_, ok := rawMember(h.Raw, field)
+	_, ok := rawjson.Value(h.Raw, field)
 	return ok
 }
 
@@ -237,11 +239,11 @@ func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
 
 // mend reads a promptConfig that is a string as the prompt itself.
 func (h *Head) mend(document []byte) []byte {
-	prompt, _ := rawMember(document, "promptConfig")
-	if jsonKind(prompt) != "string" {
+	prompt, _ := rawjson.Value(document, "promptConfig")
+	if rawjson.Kind(prompt) != "string" {
 		return nil
 	}
-	return withMember(document, "promptConfig", promptObject(prompt))
+	return rawjson.With(document, "promptConfig", promptObject(prompt))
 }
 
 // untypedFields are the read-only fields that the contract names without a type.

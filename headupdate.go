@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // HeadUpdate is a partial update of a head. A setter that is called sends its
@@ -46,8 +48,8 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 	u := NewHeadUpdate(h.ID)
 	for _, field := range writableFields {
 		value := encodeField(field.value(h))
-		raw, has := rawMember(h.Raw, field.name)
-		stated := has && (field.nullable || !isJSONNull(raw))
+		raw, has := rawjson.Value(h.Raw, field.name)
+		stated := has && (field.nullable || !rawjson.IsNull(raw))
 		switch {
 		case field.name == "publicUrl":
 		case field.name == "promptConfig" && h.PromptConfig != nil && h.PromptConfig.SystemPrompt == "" && has && !hasPrompt(raw):
@@ -83,7 +85,7 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	var faults faultList
 	for _, field := range writableFields {
 		value, ok := document[field.name]
-		if !ok || field.name == "publicUrl" || isJSONNull(value) && !field.nullable {
+		if !ok || field.name == "publicUrl" || rawjson.IsNull(value) && !field.nullable {
 			continue
 		}
 		if field.name == "promptConfig" {
@@ -468,14 +470,14 @@ func (f *writableField) emptied() encodedField {
 
 // fault says why a JSON value does not suit the field, or "".
 func (f *writableField) fault(value json.RawMessage) string {
-	if isJSONNull(value) {
+	if rawjson.IsNull(value) {
 		if f.nullable {
 			return ""
 		}
 		return fmt.Sprintf("is null, which the service does not allow here; want a JSON %s", f.kind)
 	}
 	if !f.kind.fits(value) {
-		return fmt.Sprintf("is a JSON %s; want a JSON %s", jsonKind(value), f.kind)
+		return fmt.Sprintf("is a JSON %s; want a JSON %s", rawjson.Kind(value), f.kind)
 	}
 	return ""
 }
@@ -487,25 +489,25 @@ var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z]{3}){0,3}(-[A-Za-z
 
 // fits reports whether a JSON value is of the kind.
 func (k fieldKind) fits(value []byte) bool {
-	switch kind := jsonKind(value); k {
+	switch kind := rawjson.Kind(value); k {
 	case kindList:
-		for element := range elements(value) {
-			if jsonKind(element) != "string" {
+		for element := range rawjson.Elements(value) {
+			if rawjson.Kind(element) != "string" {
 				return false
 			}
 		}
 		return kind == "array"
 	case kindWords:
-		for m := range members(value) {
-			if jsonKind(m.value) != "string" {
+		for m := range rawjson.Members(value) {
+			if rawjson.Kind(m.Value) != "string" {
 				return false
 			}
 		}
 		return kind == "object"
 	case kindPrompt:
-		prompt, _ := rawMember(value, "system_prompt")
-		_, hasID := rawMember(value, "id")
-		return jsonKind(prompt) == "string" && !hasID
+		prompt, _ := rawjson.Value(value, "system_prompt")
+		_, hasID := rawjson.Value(value, "id")
+		return rawjson.Kind(prompt) == "string" && !hasID
 	default:
 		return kind == string(k)
 	}
@@ -541,14 +543,14 @@ type encodedField struct {
 }
 
 func encodeField(v any) encodedField {
-	raw, err := encodeJSON(v)
+	raw, err := rawjson.Encode(v)
 	if err != nil {
 		return encodedField{raw: json.RawMessage("null"), fault: "can't be written as JSON; give a value that encoding/json takes"}
 	}
 	return encodedField{raw: raw}
 }
 
-func (e encodedField) isNull() bool { return e.fault == "" && isJSONNull(e.raw) }
+func (e encodedField) isNull() bool { return e.fault == "" && rawjson.IsNull(e.raw) }
 
 func (e encodedField) equal(o encodedField) bool {
 	return e.fault == o.fault && bytes.Equal(escapeHTML(e.raw), escapeHTML(o.raw))
@@ -620,8 +622,8 @@ func (u *HeadUpdate) dropEmptyVoice() {
 
 // text is the value of a field that holds a string, else "".
 func (u *HeadUpdate) text(name string) string {
-	if i := u.index(name); i >= 0 && jsonKind(u.fields[i].value) == "string" {
-		return unquote(u.fields[i].value)
+	if i := u.index(name); i >= 0 && rawjson.Kind(u.fields[i].value) == "string" {
+		return rawjson.Unquote(u.fields[i].value)
 	}
 	return ""
 }
@@ -633,9 +635,9 @@ func (u *HeadUpdate) body() []byte {
 		size += len(f.name) + len(f.value) + len(`,"":`)
 	}
 	b := append(make([]byte, 0, size), '{')
-	b = appendString(append(b, `"id":`...), u.id)
+	b = rawjson.AppendString(append(b, `"id":`...), u.id)
 	for _, f := range u.fields {
-		b = appendMember(append(b, ','), f.name, f.value)
+		b = rawjson.AppendMember(append(b, ','), f.name, f.value)
 	}
 	return append(b, '}')
 }
@@ -643,20 +645,20 @@ func (u *HeadUpdate) body() []byte {
 // promptOnly leaves of a promptConfig what an update may hold. One that is a
 // string is the prompt itself.
 func promptOnly(value json.RawMessage) (json.RawMessage, bool) {
-	switch jsonKind(value) {
+	switch rawjson.Kind(value) {
 	case "object":
 	case "string":
 		return promptObject(value), true
 	default:
 		return value, true // refused for its type
 	}
-	prompt, ok := rawMember(value, "system_prompt")
-	return promptObject(prompt), ok && !isJSONNull(prompt)
+	prompt, ok := rawjson.Value(value, "system_prompt")
+	return promptObject(prompt), ok && !rawjson.IsNull(prompt)
 }
 
 // promptObject is the promptConfig of a prompt, a JSON value.
 func promptObject(prompt []byte) json.RawMessage {
-	return append(appendMember([]byte{'{'}, "system_prompt", prompt), '}')
+	return append(rawjson.AppendMember([]byte{'{'}, "system_prompt", prompt), '}')
 }
 
 func hasPrompt(promptConfig json.RawMessage) bool {

@@ -458,7 +458,7 @@ var headCalls = map[string]func(context.Context, *Client, string) error{
 
 // A method that is added and not tested is named here.
 func TestEveryMethodThatTakesAHeadIDIsTested(t *testing.T) {
-	api, err := os.ReadFile("api.txt")
+	api, err := os.ReadFile("testdata/api.txt")
 	require.NoError(t, err)
 	methods := regexp.MustCompile(`(?m)^heads: func \(s \*(\w+)Service\) (\w+)\(ctx context\.Context, headID string`).FindAllStringSubmatch(string(api), -1)
 	require.NotEmpty(t, methods)

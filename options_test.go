@@ -387,7 +387,7 @@ func TestOptionsCanBeAppliedAgain(t *testing.T) {
 		"WithStreamingProviders": {WithStreamingProviders("Acme"), func(c *Client) any { return c.core.streamingProvider }, map[string]bool{"acme": true}},
 		"WithInsecureHTTP":       {WithInsecureHTTP(), func(c *Client) any { return c.core.insecureHTTP }, true},
 	}
-	api, err := os.ReadFile("api.txt")
+	api, err := os.ReadFile("testdata/api.txt")
 	require.NoError(t, err)
 	var named []string
 	for line := range strings.Lines(string(api)) {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // A language model writes the arguments, so the decoding here forgives what
@@ -422,9 +424,9 @@ func newArgumentFields(list []argumentField) argumentFields {
 // of a name counts.
 func (f argumentFields) find(doc []byte) (values []json.RawMessage, found bool) {
 	values = make([]json.RawMessage, len(f.list))
-	for m := range members(doc) {
-		if i, ok := f.byName[string(m.key)]; ok {
-			values[i], found = slices.Clip(m.value), true
+	for m := range rawjson.Members(doc) {
+		if i, ok := f.byName[string(m.Key)]; ok {
+			values[i], found = slices.Clip(m.Value), true
 		}
 	}
 	return values, found

@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 const (
@@ -185,7 +187,7 @@ func readToolBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 
 	body := bytes.TrimSpace(buffer.Bytes())
-	if jsonKind(body) != "object" || !json.Valid(body) {
+	if rawjson.Kind(body) != "object" || !json.Valid(body) {
 		return nil, errNotAnObject
 	}
 	return bytes.Clone(body), nil
@@ -195,13 +197,13 @@ func readToolBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // The arguments are flat in the body, or, when none of the tool's parameters is
 // there, in an object of their own.
 func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, session json.RawMessage) {
-	session, _ = rawMember(body, sessionMetadataName)
+	session, _ = rawjson.Value(body, sessionMetadataName)
 	values, found := fields.find(body)
 	for _, name := range []string{"parameters", "arguments"} {
 		if found {
 			break
 		}
-		nested, _ := rawMember(body, name)
+		nested, _ := rawjson.Value(body, name)
 		values, found = fields.find(nested)
 	}
 	return values, slices.Clip(session)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // WebhooksService registers the addresses that receive the events of heads.
@@ -79,7 +81,7 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	if err := spec.validate(opWebhooksCreate.name); err != nil {
 		return nil, err
 	}
-	body, err := encodeJSON(spec.body())
+	body, err := rawjson.Encode(spec.body())
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +133,7 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
-	body, err := encodeJSON(u)
+	body, err := rawjson.Encode(u)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +159,7 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 	if change == nil {
 		return nil, invalid(operation, "change", "is nil; give a function that changes the webhook")
 	}
-	unlock, err := s.c.lock(ctx, operation, fmt.Sprintf("webhook %d", webhookID))
+	unlock, err := s.c.lock(ctx, operation, lockKey{"webhook", strconv.FormatInt(webhookID, 10)})
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +262,7 @@ func (u WebhookUpdate) MarshalJSON() ([]byte, error) {
 			*f.body(&body) = &on
 		}
 	}
-	return encodeJSON(body)
+	return rawjson.Encode(body)
 }
 
 // Events returns the event types that the registration receives.
@@ -318,15 +320,15 @@ func (w *Webhook) mend(document []byte) []byte { return withNumericID(document) 
 // withNumericID returns a record with its id as a number where that is a string
 // of digits, and else nil.
 func withNumericID(record []byte) []byte {
-	id, _ := rawMember(record, "id")
-	if jsonKind(id) != "string" {
+	id, _ := rawjson.Value(record, "id")
+	if rawjson.Kind(id) != "string" {
 		return nil
 	}
-	number, err := strconv.ParseInt(unquote(id), 10, 64)
+	number, err := strconv.ParseInt(rawjson.Unquote(id), 10, 64)
 	if err != nil {
 		return nil
 	}
-	return withMember(record, "id", strconv.AppendInt(nil, number, 10))
+	return rawjson.With(record, "id", strconv.AppendInt(nil, number, 10))
 }
 
 // webhookList is the answer to List.
@@ -334,14 +336,14 @@ type webhookList []Webhook
 
 // mend reads null as an empty list, and ids that are strings of digits.
 func (l *webhookList) mend(document []byte) []byte {
-	if isJSONNull(document) {
+	if rawjson.IsNull(document) {
 		return []byte("[]")
 	}
-	if jsonKind(document) != "array" {
+	if rawjson.Kind(document) != "array" {
 		return nil
 	}
 	var records [][]byte
-	for record := range elements(document) {
+	for record := range rawjson.Elements(document) {
 		if better := withNumericID(record); better != nil {
 			record = better
 		}

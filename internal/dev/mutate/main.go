@@ -2,9 +2,9 @@
 // to find rules that no test holds: conditions are flipped, statements removed,
 // constants changed. The sources on disk are never touched.
 //
-//	go run ./internal/mutate                       # the files that matter most
-//	go run ./internal/mutate -files retry.go -v    # one file, every mutant shown
-//	go run ./internal/mutate -sample 5             # every fifth mutant
+//	go run ./internal/dev/mutate                       # the files that matter most
+//	go run ./internal/dev/mutate -files retry.go -v    # one file, every mutant shown
+//	go run ./internal/dev/mutate -sample 5             # every fifth mutant
 //
 // It prints the mutants that survived and the share that was killed, and exits
 // with 1 when that is below -want percent.

@@ -21,7 +21,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
-	"github.com/headsapi/heads-go/internal/faultproxy"
+	"github.com/headsapi/heads-go/internal/dev/faultproxy"
 )
 
 var (

@@ -1,4 +1,4 @@
-package heads
+package rawjson
 
 import (
 	"bytes"
@@ -32,15 +32,15 @@ func TestMembersWalksAnObject(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []pair
-			for m := range members([]byte(tt.doc)) {
-				got = append(got, pair{string(m.key), string(m.value)})
+			for m := range Members([]byte(tt.doc)) {
+				got = append(got, pair{string(m.Key), string(m.Value)})
 			}
 			assert.Equal(t, tt.want, got)
 		})
 	}
 	t.Run("stops when asked to", func(t *testing.T) {
 		n := 0
-		for range members([]byte(`{"a":1,"b":2}`)) {
+		for range Members([]byte(`{"a":1,"b":2}`)) {
 			n++
 			break
 		}
@@ -63,7 +63,7 @@ func TestElementsWalksAnArray(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for element := range elements([]byte(tt.doc)) {
+			for element := range Elements([]byte(tt.doc)) {
 				got = append(got, string(element))
 			}
 			assert.Equal(t, tt.want, got)
@@ -74,12 +74,12 @@ func TestElementsWalksAnArray(t *testing.T) {
 func TestRawMember(t *testing.T) {
 	const doc = `{"a":{"b":1},"c":[{"b":2}],"d":3,"d":4,"\u0065":5,"N":null}`
 	for key, want := range map[string]string{"a": `{"b":1}`, "d": "4", "e": "5", "N": "null"} {
-		value, ok := rawMember([]byte(doc), key)
+		value, ok := Value([]byte(doc), key)
 		assert.True(t, ok, key)
 		assert.Equal(t, want, string(value), key)
 	}
 	for _, key := range []string{"b", "n", "A", "", `\u0065`} {
-		_, ok := rawMember([]byte(doc), key)
+		_, ok := Value([]byte(doc), key)
 		assert.False(t, ok, key)
 	}
 }
@@ -119,7 +119,7 @@ func TestWithMemberChangesOneMemberAndNoOtherByte(t *testing.T) {
 				value = []byte(tt.value)
 			}
 			doc := []byte(tt.doc)
-			got := withMember(doc, tt.key, value)
+			got := With(doc, tt.key, value)
 			assert.Equal(t, tt.want, string(got))
 			assert.Equal(t, tt.doc, string(doc), "the document itself is left alone")
 			got = append(got[:0], bytes.Repeat([]byte("x"), len(got))...)
@@ -130,21 +130,21 @@ func TestWithMemberChangesOneMemberAndNoOtherByte(t *testing.T) {
 
 func TestAppendStringWritesJSON(t *testing.T) {
 	for _, s := range []string{"", "plain", `\`, `"`, "\x1f", `quote " and \ backslash`, "line\nbreak\t\x00\x1f", "é 😀 \u2028 \x7f", "<b>&amp;'", "bad \xff utf8"} {
-		written := appendString([]byte("x"), s)[1:]
+		written := AppendString([]byte("x"), s)[1:]
 		var read string
 		require.NoError(t, json.Unmarshal(written, &read), "%q", written)
 		want := string([]rune(s))
 		assert.Equal(t, want, read)
-		assert.Equal(t, want, unquote(written))
+		assert.Equal(t, want, Unquote(written))
 	}
-	assert.Equal(t, `"<b>&'"`, string(appendString(nil, "<b>&'")), "texts are sent as they are written")
+	assert.Equal(t, `"<b>&'"`, string(AppendString(nil, "<b>&'")), "texts are sent as they are written")
 }
 
 func TestEncodeJSONEscapesNoHTML(t *testing.T) {
-	raw, err := encodeJSON(map[string]string{"a": "<b>&"})
+	raw, err := Encode(map[string]string{"a": "<b>&"})
 	require.NoError(t, err)
 	assert.Equal(t, `{"a":"<b>&"}`, string(raw))
-	_, err = encodeJSON(func() {})
+	_, err = Encode(func() {})
 	assert.Error(t, err)
 }
 
@@ -152,7 +152,7 @@ func TestJSONKind(t *testing.T) {
 	for raw, want := range map[string]string{
 		`"a"`: "string", `{}`: "object", ` [1]`: "array", "true": "boolean", "false": "boolean", "\n null ": "null", "-1e3": "number", "0": "number", "": "nothing", "  ": "nothing",
 	} {
-		assert.Equal(t, want, jsonKind([]byte(raw)), "%q", raw)
+		assert.Equal(t, want, Kind([]byte(raw)), "%q", raw)
 	}
 }
 
@@ -167,23 +167,22 @@ func TestBrokenDocumentsCauseNoPanic(t *testing.T) {
 		t.Run(fmt.Sprintf("%q", doc), func(t *testing.T) {
 			raw := []byte(doc)
 			assert.NotPanics(t, func() {
-				for range members(raw) {
+				for range Members(raw) {
 				}
-				for range elements(raw) {
+				for range Elements(raw) {
 				}
-				rawMember(raw, "a")
-				withMember(raw, "a", []byte("1"))
-				withMember(raw, "a", nil)
-				findPlaceholder(raw)
-				unquote(raw)
-				jsonKind(raw)
+				Value(raw, "a")
+				With(raw, "a", []byte("1"))
+				With(raw, "a", nil)
+				Unquote(raw)
+				Kind(raw)
 			})
 		})
 	}
 }
 
-// decodeMembersWithJSON is members, by encoding/json alone.
-func decodeMembersWithJSON(t *testing.T, doc []byte) (names []string, values []string) {
+// membersByJSON is Members, by encoding/json alone.
+func membersByJSON(t *testing.T, doc []byte) (names []string, values []string) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(doc))
 	_, err := decoder.Token()
@@ -198,9 +197,9 @@ func decodeMembersWithJSON(t *testing.T, doc []byte) (names []string, values []s
 	return names, values
 }
 
-// FuzzWithMember: no document causes a panic; in a valid object one member is
+// FuzzWith: no document causes a panic; in a valid object one member is
 // set or removed, and all others keep their order and their bytes.
-func FuzzWithMember(f *testing.F) {
+func FuzzWith(f *testing.F) {
 	for _, doc := range brokenDocuments {
 		f.Add([]byte(doc), "a", []byte("1"))
 		f.Add([]byte(doc), "a", []byte(nil))
@@ -222,19 +221,18 @@ func FuzzWithMember(f *testing.F) {
 			value = nil
 		}
 		before := bytes.Clone(doc)
-		out := withMember(doc, key, value)
-		for range elements(doc) {
+		out := With(doc, key, value)
+		for range Elements(doc) {
 		}
-		findPlaceholder(doc)
 		require.Equal(t, before, doc)
-		valid := json.Valid(doc) && jsonKind(doc) == "object" && utf8.Valid(doc)
+		valid := json.Valid(doc) && Kind(doc) == "object" && utf8.Valid(doc)
 		if !valid || !utf8.ValidString(key) || value != nil && !json.Valid(value) {
 			return
 		}
 		require.True(t, json.Valid(out), "%q", out)
-		oldNames, oldValues := decodeMembersWithJSON(t, doc)
-		names, values := decodeMembersWithJSON(t, out)
-		got, ok := rawMember(out, key)
+		oldNames, oldValues := membersByJSON(t, doc)
+		names, values := membersByJSON(t, out)
+		got, ok := Value(out, key)
 		require.Equal(t, value != nil, ok)
 		if ok {
 			require.JSONEq(t, string(value), string(got))
@@ -259,10 +257,10 @@ func FuzzWithMember(f *testing.F) {
 		}
 		// What was written once is written again without a change, and what is
 		// written back as it was gives the same bytes.
-		require.Equal(t, string(out), string(withMember(out, key, value)))
+		require.Equal(t, string(out), string(With(out, key, value)))
 		if occurrences := len(oldNames)*2 - len(others(oldNames, oldValues)); occurrences == 2 {
-			same, _ := rawMember(doc, key)
-			require.Equal(t, string(bytes.TrimLeft(doc, " \n\t\r")), string(withMember(doc, key, same)))
+			same, _ := Value(doc, key)
+			require.Equal(t, string(bytes.TrimLeft(doc, " \n\t\r")), string(With(doc, key, same)))
 		}
 	})
 }

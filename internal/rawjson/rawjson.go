@@ -1,4 +1,7 @@
-package heads
+// Package rawjson looks into JSON documents without decoding them, so that what
+// the library doesn't know keeps its bytes. Documents are valid JSON; in
+// anything else these functions find nothing, and they never panic.
+package rawjson
 
 import (
 	"bytes"
@@ -7,43 +10,39 @@ import (
 	"strings"
 )
 
-// This file looks into JSON documents without decoding them, so that what the
-// library does not know keeps its bytes. Documents are valid JSON; on anything
-// else these functions find nothing, and never panic.
-
-// member is one member of an object: doc[start:end] is everything since the
+// Member is one member of an object: doc[start:end] is everything since the
 // member before it, comma and white space included.
-type member struct {
-	key        []byte // decoded
-	value      []byte
+type Member struct {
+	Key        []byte // decoded
+	Value      []byte
 	start, end int
 }
 
-// members walks the members of an object.
-func members(doc []byte) iter.Seq[member] {
-	return func(yield func(member) bool) {
-		i := skipSpace(doc, 0)
+// Members walks the members of an object.
+func Members(doc []byte) iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		i := SkipSpace(doc, 0)
 		if i >= len(doc) || doc[i] != '{' {
 			return
 		}
 		for i++; ; {
 			start := i
-			i = skipSpace(doc, i)
+			i = SkipSpace(doc, i)
 			if i < len(doc) && doc[i] == ',' {
-				i = skipSpace(doc, i+1)
+				i = SkipSpace(doc, i+1)
 			}
 			if i >= len(doc) || doc[i] != '"' {
 				return
 			}
 			keyEnd := skipValue(doc, i)
 			key := unquoteKey(doc[i:keyEnd])
-			i = skipSpace(doc, keyEnd)
+			i = SkipSpace(doc, keyEnd)
 			if i >= len(doc) || doc[i] != ':' {
 				return
 			}
-			i = skipSpace(doc, i+1)
+			i = SkipSpace(doc, i+1)
 			end := skipValue(doc, i)
-			if !yield(member{key: key, value: doc[i:end], start: start, end: end}) {
+			if !yield(Member{Key: key, Value: doc[i:end], start: start, end: end}) {
 				return
 			}
 			i = end
@@ -51,15 +50,15 @@ func members(doc []byte) iter.Seq[member] {
 	}
 }
 
-// elements walks the elements of an array.
-func elements(doc []byte) iter.Seq[[]byte] {
+// Elements walks the elements of an array.
+func Elements(doc []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		i := skipSpace(doc, 0)
+		i := SkipSpace(doc, 0)
 		if i >= len(doc) || doc[i] != '[' {
 			return
 		}
 		for i++; ; i++ {
-			i = skipSpace(doc, i)
+			i = SkipSpace(doc, i)
 			if i >= len(doc) || doc[i] == ']' {
 				return
 			}
@@ -67,14 +66,14 @@ func elements(doc []byte) iter.Seq[[]byte] {
 			if end == i || !yield(doc[i:end]) {
 				return
 			}
-			if i = skipSpace(doc, end); i >= len(doc) || doc[i] != ',' {
+			if i = SkipSpace(doc, end); i >= len(doc) || doc[i] != ',' {
 				return
 			}
 		}
 	}
 }
 
-func skipSpace(doc []byte, i int) int {
+func SkipSpace(doc []byte, i int) int {
 	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++
 	}
@@ -87,7 +86,7 @@ func skipValue(doc []byte, i int) int {
 	for i < len(doc) {
 		switch doc[i] {
 		case '"':
-			i = skipString(doc, i)
+			i = SkipString(doc, i)
 		case '{', '[':
 			depth++
 			i++
@@ -108,7 +107,7 @@ func skipValue(doc []byte, i int) int {
 	return i
 }
 
-func skipString(doc []byte, i int) int {
+func SkipString(doc []byte, i int) int {
 	for i++; i < len(doc); i++ {
 		switch doc[i] {
 		case '\\':
@@ -127,8 +126,8 @@ func skipLiteral(doc []byte, i int) int {
 	return i
 }
 
-// unquote decodes a JSON string.
-func unquote(raw []byte) string {
+// Unquote decodes a JSON string.
+func Unquote(raw []byte) string {
 	if len(raw) < 2 {
 		return ""
 	}
@@ -146,43 +145,43 @@ func unquoteKey(raw []byte) []byte {
 	if len(raw) >= 2 && bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
 	}
-	return []byte(unquote(raw))
+	return []byte(Unquote(raw))
 }
 
-// rawMember is the value of a member; as in encoding/json, the last one of the
+// Value is the value of a member; as in encoding/json, the last one of the
 // same name counts.
-func rawMember(doc []byte, key string) (value json.RawMessage, ok bool) {
-	for m := range members(doc) {
-		if string(m.key) == key {
-			value, ok = m.value, true
+func Value(doc []byte, key string) (value json.RawMessage, ok bool) {
+	for m := range Members(doc) {
+		if string(m.Key) == key {
+			value, ok = m.Value, true
 		}
 	}
 	return value, ok
 }
 
-// withMember returns a copy of an object in which one member has another
+// With returns a copy of an object in which one member has another
 // value, or is added at the end, or, for a nil value, is taken out. All other
 // bytes stay as they are.
-func withMember(doc []byte, key string, value []byte) []byte {
+func With(doc []byte, key string, value []byte) []byte {
 	out := []byte{'{'}
 	end, written, found := 1, 0, false
 	if open := bytes.IndexByte(doc, '{'); open >= 0 {
 		end = open + 1
 	}
-	for m := range members(doc) {
+	for m := range Members(doc) {
 		end = m.end
-		if string(m.key) == key && (value == nil || found) {
+		if string(m.Key) == key && (value == nil || found) {
 			continue
 		}
-		lead := doc[m.start : m.end-len(m.value)]
-		if comma := skipSpace(lead, 0); written == 0 && lead[comma] == ',' {
+		lead := doc[m.start : m.end-len(m.Value)]
+		if comma := SkipSpace(lead, 0); written == 0 && lead[comma] == ',' {
 			lead = lead[comma+1:] // the members before it are gone
 		}
 		out = append(out, lead...)
-		if string(m.key) == key {
+		if string(m.Key) == key {
 			out, found = append(out, value...), true
 		} else {
-			out = append(out, m.value...)
+			out = append(out, m.Value...)
 		}
 		written++
 	}
@@ -190,7 +189,7 @@ func withMember(doc []byte, key string, value []byte) []byte {
 		if written > 0 {
 			out = append(out, ',')
 		}
-		out = appendMember(out, key, value)
+		out = AppendMember(out, key, value)
 	}
 	if end >= len(doc) {
 		return append(out, '}')
@@ -198,25 +197,25 @@ func withMember(doc []byte, key string, value []byte) []byte {
 	return append(out, doc[end:]...)
 }
 
-// appendMember writes one member of an object, without a comma.
-func appendMember(b []byte, key string, value []byte) []byte {
-	return append(append(appendString(b, key), ':'), value...)
+// AppendMember writes one member of an object, without a comma.
+func AppendMember(b []byte, key string, value []byte) []byte {
+	return append(append(AppendString(b, key), ':'), value...)
 }
 
-// appendString writes a JSON string; one without anything to escape, such as
+// AppendString writes a JSON string; one without anything to escape, such as
 // a name or an id, costs nothing.
-func appendString(b []byte, s string) []byte {
+func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return append(b, jsonString(s)...)
+			return append(b, String(s)...)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// encodeJSON is json.Marshal without escapes for HTML, so that texts are sent
+// Encode is json.Marshal without escapes for HTML, so that texts are sent
 // as they are written.
-func encodeJSON(v any) (json.RawMessage, error) {
+func Encode(v any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	encoder := json.NewEncoder(&buf)
 	encoder.SetEscapeHTML(false)
@@ -226,16 +225,16 @@ func encodeJSON(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}), nil
 }
 
-// jsonString encodes a string, which can't fail.
-func jsonString(s string) json.RawMessage {
-	raw, _ := encodeJSON(s)
+// String encodes a string, which can't fail.
+func String(s string) json.RawMessage {
+	raw, _ := Encode(s)
 	return raw
 }
 
-func isJSONNull(raw []byte) bool { return string(bytes.TrimSpace(raw)) == "null" }
+func IsNull(raw []byte) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
-// jsonKind names the type of a JSON value.
-func jsonKind(raw []byte) string {
+// Kind names the type of a JSON value.
+func Kind(raw []byte) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return "nothing"

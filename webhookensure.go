@@ -33,7 +33,7 @@ func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhoo
 	if err := spec.validate("Webhooks.Ensure"); err != nil {
 		return nil, err
 	}
-	unlock, err := s.c.lock(ctx, "Webhooks.Ensure", "webhooks "+spec.HeadID)
+	unlock, err := s.c.lock(ctx, "Webhooks.Ensure", headLock("webhooks", spec.HeadID))
 	if err != nil {
 		return nil, err
 	}

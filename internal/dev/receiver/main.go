@@ -2,7 +2,7 @@
 // answers {"message":"received"}, which is right for an event and for a tool
 // call. It checks nothing, so that something else can.
 //
-//	go run ./internal/receiver
+//	go run ./internal/dev/receiver
 //
 // It listens on a free loopback port and prints its address as a line for a
 // shell. It writes nothing, unless -dir names a folder: there the n-th request

@@ -1,4 +1,4 @@
-package heads
+package keyed
 
 import (
 	"context"
@@ -11,22 +11,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func takeLock(t *testing.T, l *keyedLocks, key string) (unlock func()) {
+func takeLock(t *testing.T, l *Locks[string], key string) (unlock func()) {
 	t.Helper()
-	unlock, err := l.lock(t.Context(), key)
+	unlock, err := l.Lock(t.Context(), key)
 	require.NoError(t, err)
 	return unlock
 }
 
 // The counter is not guarded by anything else, so the race detector sees a
 // lock that orders nothing.
-func TestKeyedLocksLetOneGoroutineInAtATime(t *testing.T) {
-	var l keyedLocks
+func TestLocksLetOneGoroutineInAtATime(t *testing.T) {
+	var l Locks[string]
 	var all sync.WaitGroup
 	count := 0
 	for range 100 {
 		all.Go(func() {
-			unlock, err := l.lock(t.Context(), "key")
+			unlock, err := l.Lock(t.Context(), "key")
 			if assert.NoError(t, err) {
 				count++
 				unlock()
@@ -38,15 +38,15 @@ func TestKeyedLocksLetOneGoroutineInAtATime(t *testing.T) {
 	assert.Empty(t, l.held)
 }
 
-func TestKeyedLocksLetOneWaiterInAtATime(t *testing.T) {
+func TestLocksLetOneWaiterInAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l keyedLocks
+		var l Locks[string]
 		var inside atomic.Int32
 		leave := make(chan struct{})
 		unlock := takeLock(t, &l, "key")
 		for range 10 {
 			go func() {
-				unlock, err := l.lock(t.Context(), "key")
+				unlock, err := l.Lock(t.Context(), "key")
 				if assert.NoError(t, err) {
 					inside.Add(1)
 					<-leave
@@ -69,9 +69,9 @@ func TestKeyedLocksLetOneWaiterInAtATime(t *testing.T) {
 	})
 }
 
-func TestKeyedLocksKeepKeysApart(t *testing.T) {
+func TestLocksKeepKeysApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l keyedLocks
+		var l Locks[string]
 		first, second := takeLock(t, &l, "settings a"), takeLock(t, &l, "settings b") // a wait would be a deadlock
 		second()
 		first()
@@ -79,27 +79,14 @@ func TestKeyedLocksKeepKeysApart(t *testing.T) {
 	})
 }
 
-func TestKeyedLocksTakeAnIDOfAnyCaseForTheSame(t *testing.T) {
+func TestLocksStopWaitingWhenTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l keyedLocks
-		unlock := takeLock(t, &l, "settings 3FA85F64-5717-4562-B3FC-2C963F66AFA6")
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := l.lock(ctx, "settings 3fa85f64-5717-4562-b3fc-2c963f66afa6")
-		require.ErrorIs(t, err, context.Canceled)
-		unlock()
-		assert.Empty(t, l.held)
-	})
-}
-
-func TestKeyedLocksStopWaitingWhenTheContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var l keyedLocks
+		var l Locks[string]
 		unlock := takeLock(t, &l, "key")
 		ctx, cancel := context.WithCancel(t.Context())
 		waiter := make(chan error, 1)
 		go func() {
-			_, err := l.lock(ctx, "key")
+			_, err := l.Lock(ctx, "key")
 			waiter <- err
 		}()
 		synctest.Wait()
