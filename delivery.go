@@ -17,7 +17,7 @@ type DeliveryOutcome string
 // been answered 200 before the function runs.
 const (
 	DeliveryHandled      DeliveryOutcome = "handled"      // 200: the function returned nil
-	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before
+	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before, or in the queue
 	DeliveryBusy         DeliveryOutcome = "busy"         // 503: a twin is being handled
 	DeliveryFailed       DeliveryOutcome = "failed"       // 503: the function returned an error
 	DeliveryTimedOut     DeliveryOutcome = "timed_out"    // 503: there was no success in time
@@ -34,6 +34,9 @@ const (
 	DeliveryShutDown     DeliveryOutcome = "shut_down"    // 503: the handler was shut down
 	DeliveryDropped      DeliveryOutcome = "dropped"      // 200, but Shutdown gave up before the function ran
 )
+
+// isDone reports whether no redelivery of the event may run the function.
+func (o DeliveryOutcome) isDone() bool { return o == DeliveryHandled || o == DeliveryDuplicate }
 
 func (o DeliveryOutcome) status() int {
 	switch o {
@@ -100,9 +103,11 @@ func (d DeliveryInfo) describe() string {
 // SessionID of its info are set once the event is verified.
 type delivery struct {
 	DeliveryInfo
-	arrived time.Time
-	event   *Event
-	ctx     context.Context // of the request, without its end, for the queue
+	arrived     time.Time
+	hasDeadline bool // the connection's reads end bodyTimeout after the arrival
+	event       *Event
+	claim       *eventClaim     // nil until the event is to be claimed
+	ctx         context.Context // of the request, without its end, for the queue
 }
 
 // report logs the delivery and tells the observer.
