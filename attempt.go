@@ -56,6 +56,7 @@ type call struct {
 	reply   http.Response // what the retry loop is shown of every answer
 
 	attempts, retries int
+	maxRetries        int
 	wait              time.Duration // before the next attempt
 	inDoubt           bool          // an attempt may have been carried out without saying so
 
@@ -222,7 +223,7 @@ func (c *call) answerError() *Error {
 	e.Header = c.header
 	e.Body = bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
 	e.cause = c.tokenErr
-	if c.wait > 0 || c.retries < c.core.retry.MaxRetries && c.repeatable() {
+	if c.wait > 0 || c.retries < c.maxRetries && c.repeatable() {
 		e.cause = c.Err() // the call would have gone on
 	}
 	return e

@@ -199,11 +199,13 @@ func newOperation(name, method, route string) *operation {
 }
 
 // request is what a method hands to do: the parameter of the route, unescaped
-// and checked, query options for go-querystring, and a JSON body.
+// and checked, query options for go-querystring, and a JSON body. With once it
+// is not retried.
 type request struct {
 	param string
 	query any
 	body  []byte
+	once  bool
 }
 
 // jsonHeader is shared by all requests and never changed.
@@ -256,6 +258,10 @@ func (c *Client) exchange(ctx context.Context, op *operation, r request) (*call,
 		op:         op,
 		credential: cred,
 		body:       bodies.Get().(*bytes.Buffer),
+		maxRetries: c.core.retry.MaxRetries,
+	}
+	if r.once {
+		call.maxRetries = 0
 	}
 	if err = call.prepare(r); err == nil {
 		err = call.send(r.body)

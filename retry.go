@@ -107,7 +107,7 @@ func (c *call) renewToken() bool {
 }
 
 func (c *call) repeat() bool {
-	if c.Err() != nil || c.retries >= c.core.retry.MaxRetries || !c.repeatable() {
+	if c.Err() != nil || c.retries >= c.maxRetries || !c.repeatable() {
 		return false
 	}
 	wait, asked := c.retryAfter()
