@@ -3,6 +3,7 @@ package heads
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -250,7 +251,8 @@ func (h *EventHandler) handOn(ctx context.Context, d *delivery) (DeliveryOutcome
 		return DeliveryTimedOut, err
 	}
 	key := d.event.Key()
-	claim, err := h.dedup.Claim(ctx, key, h.memory())
+	owner := rand.Text()
+	claim, err := h.dedup.Claim(ctx, key, owner, h.memory())
 	switch {
 	case err != nil:
 		return DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err)
@@ -262,7 +264,7 @@ func (h *EventHandler) handOn(ctx context.Context, d *delivery) (DeliveryOutcome
 		return DeliveryClaimFailed, fmt.Errorf("heads: the deduplicator returned %v", claim)
 	}
 	accepted := false
-	defer func() { h.settle(ctx, key, accepted) }()
+	defer func() { h.settle(ctx, key, owner, accepted) }()
 	if h.queue != nil {
 		accepted = h.enqueue(ctx, d)
 		if !accepted {
@@ -298,7 +300,7 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryO
 // settle tells the deduplicator how it ended, even if the request has just
 // ended. What goes wrong here no longer changes the answer: the function has
 // run or has not.
-func (h *EventHandler) settle(ctx context.Context, key string, accepted bool) {
+func (h *EventHandler) settle(ctx context.Context, key, owner string, accepted bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	defer func() {
@@ -308,9 +310,9 @@ func (h *EventHandler) settle(ctx context.Context, key string, accepted bool) {
 	}()
 	var err error
 	if accepted {
-		err = h.dedup.Done(ctx, key, h.memory())
+		err = h.dedup.Done(ctx, key, owner, h.memory())
 	} else {
-		err = h.dedup.Release(ctx, key)
+		err = h.dedup.Release(ctx, key, owner)
 	}
 	if err != nil {
 		h.complain(ctx, "the deduplicator failed", err)

@@ -90,21 +90,21 @@ type fakeDeduplicator struct {
 	done, release func(ctx context.Context, key string) error
 }
 
-func (d fakeDeduplicator) Claim(ctx context.Context, key string, ttl time.Duration) (Claim, error) {
+func (d fakeDeduplicator) Claim(ctx context.Context, key, _ string, lease time.Duration) (Claim, error) {
 	if d.claim == nil {
 		return ClaimNew, nil
 	}
-	return d.claim(ctx, key, ttl)
+	return d.claim(ctx, key, lease)
 }
 
-func (d fakeDeduplicator) Done(ctx context.Context, key string, _ time.Duration) error {
+func (d fakeDeduplicator) Done(ctx context.Context, key, _ string, _ time.Duration) error {
 	if d.done == nil {
 		return nil
 	}
 	return d.done(ctx, key)
 }
 
-func (d fakeDeduplicator) Release(ctx context.Context, key string) error {
+func (d fakeDeduplicator) Release(ctx context.Context, key, _ string) error {
 	if d.release == nil {
 		return nil
 	}
