@@ -35,6 +35,9 @@ const (
 	DeliveryDropped      DeliveryOutcome = "dropped"      // 200, but Shutdown gave up before the function ran
 )
 
+// isDone reports whether no redelivery of the event may run the function.
+func (o DeliveryOutcome) isDone() bool { return o == DeliveryHandled || o == DeliveryDuplicate }
+
 func (o DeliveryOutcome) status() int {
 	switch o {
 	case DeliveryHandled, DeliveryDuplicate, DeliveryDropped:
@@ -100,9 +103,11 @@ func (d DeliveryInfo) describe() string {
 // SessionID of its info are set once the event is verified.
 type delivery struct {
 	DeliveryInfo
-	arrived time.Time
-	event   *Event
-	ctx     context.Context // of the request, without its end, for the queue
+	arrived     time.Time
+	hasDeadline bool // the connection's reads end bodyTimeout after the arrival
+	event       *Event
+	claim       *eventClaim     // nil until the event is to be claimed
+	ctx         context.Context // of the request, without its end, for the queue
 }
 
 // report logs the delivery and tells the observer.

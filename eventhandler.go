@@ -3,13 +3,13 @@ package heads
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,8 +17,13 @@ const (
 	defaultMaxAge         = 24 * time.Hour
 	defaultFutureSkew     = 5 * time.Minute
 	defaultHandlerTimeout = 4 * time.Second
-	claimTimeout          = time.Second
 )
+
+// ErrDuplicate is what an event function returns, alone or wrapped, for an event
+// that was handled before. The delivery is answered 200 with the outcome
+// DeliveryDuplicate. It is for functions that remember events themselves, such as
+// with a unique Event.Key in a database.
+var ErrDuplicate = errors.New("heads: the event was handled before")
 
 // EventHandler is an http.Handler that receives webhook events: it verifies the
 // signature with the keys of the event's head, passes over what was handled
@@ -29,6 +34,7 @@ type EventHandler struct {
 	logger       *slog.Logger
 	observe      func(context.Context, DeliveryInfo)
 	dedup        Deduplicator
+	local        bool // dedup is a MemoryDeduplicator
 	maxAge       time.Duration
 	futureSkew   time.Duration
 	timeout      time.Duration
@@ -74,7 +80,10 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		refuseOption(keys == nil, "keys", "the key source is nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"),
 		refuseOption(handle == nil, "handle", "the function is nil"),
 	)
-	if s, ok := keys.(cachedKeySource); ok {
+	switch s := keys.(type) {
+	case cachedKeySource:
+		err = errors.Join(err, s.err)
+	case staticKeys:
 		err = errors.Join(err, s.err)
 	}
 	for _, opt := range opts {
@@ -87,8 +96,25 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	if err != nil {
 		return nil, err
 	}
+	_, h.local = h.dedup.(*MemoryDeduplicator)
 	return h, nil
 }
+
+// Queued reports whether the handler was made with WithQueue.
+func (h *EventHandler) Queued() bool { return h.queue != nil }
+
+// Deduplicator returns what remembers the events: the one that was given with
+// WithDeduplicator, or else the handler's own.
+func (h *EventHandler) Deduplicator() Deduplicator { return h.dedup }
+
+// Memory returns how long the handler remembers an event that was handled: a
+// minute longer than WithMaxAge lets a delivery of it in.
+func (h *EventHandler) Memory() time.Duration {
+	return addDurations(h.maxAge, h.futureSkew, memoryMargin)
+}
+
+// lease returns how long a claim lasts that is not extended.
+func (h *EventHandler) lease() time.Duration { return addDurations(h.timeout, leaseMargin) }
 
 // String returns the name of the type: a handler knows keys.
 func (h EventHandler) String() string { return "heads.EventHandler" }
@@ -102,6 +128,8 @@ func (h EventHandler) LogValue() slog.Value { return slog.StringValue(h.String()
 // ServeHTTP receives one delivery.
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := &delivery{arrived: time.Now()}
+	// Even a delivery that is refused unread must not hold its connection.
+	d.hasDeadline = http.NewResponseController(w).SetReadDeadline(d.arrived.Add(h.bodyTimeout)) == nil
 	outcome, err := DeliveryShutDown, errShutDown
 	if h.gate.enter() {
 		defer h.gate.leave()
@@ -130,6 +158,7 @@ func (h *EventHandler) Shutdown(ctx context.Context) error {
 	h.stop()
 	if err != nil && h.queue != nil {
 		for _, d := range h.queue.drop() {
+			d.claim.settle(false, time.Now())
 			d.Outcome, d.Err = DeliveryDropped, errDropped
 			h.report(d.ctx, d)
 			h.gate.leave()
@@ -158,7 +187,7 @@ func (h *EventHandler) receive(w http.ResponseWriter, r *http.Request, d *delive
 	if r.Method != http.MethodPost {
 		return DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clipSent(r.Method, 64))
 	}
-	body, outcome, err := receiveBody(w, r, h.bodyTimeout)
+	body, outcome, err := h.receiveBody(w, r, d)
 	if err != nil {
 		return outcome, err
 	}
@@ -217,13 +246,14 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 }
 
 // requestSignature refuses a repeated header: which one the sender meant can't
-// be known.
+// be known. Space around the value is no part of it; HTTP/1 readers trim it,
+// HTTP/2 readers don't.
 func requestSignature(r *http.Request) (sum [sha256.Size]byte, err error) {
 	switch values := r.Header.Values(SignatureHeader); len(values) {
 	case 0:
 		return sum, ErrSignatureMissing
 	case 1:
-		return decodeSignature(values[0])
+		return decodeSignature(strings.Trim(values[0], " \t"))
 	default:
 		return sum, ErrSignatureMalformed
 	}
@@ -244,37 +274,50 @@ func (h *EventHandler) checkAge(timestamp time.Time) error {
 	return nil
 }
 
-// handOn gives an event that is new to the function or the queue. However that
+// handOn passes an event that is new to the function or the queue. However that
 // ends, the claim is settled or given back.
-func (h *EventHandler) handOn(ctx context.Context, d *delivery) (DeliveryOutcome, error) {
+func (h *EventHandler) handOn(ctx context.Context, d *delivery) (outcome DeliveryOutcome, err error) {
 	if err := ctx.Err(); err != nil {
 		return DeliveryTimedOut, err
 	}
 	key := d.event.Key()
-	owner := rand.Text()
-	claim, err := h.dedup.Claim(ctx, key, owner, h.memory())
-	switch {
-	case err != nil:
-		return DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err)
-	case claim == ClaimDone:
+	if h.queue != nil && h.queue.holds(key) {
 		return DeliveryDuplicate, nil
-	case claim == ClaimBusy:
+	}
+	d.claim = h.newClaim(ctx, key)
+	claim, err := d.claim.take(d.arrived.Add(min(h.timeout, claimTime)))
+	switch claim {
+	case ClaimDone:
+		return DeliveryDuplicate, nil
+	case ClaimBusy:
 		return DeliveryBusy, errTwin
-	case claim != ClaimNew:
-		return DeliveryClaimFailed, fmt.Errorf("heads: the deduplicator returned %v", claim)
 	}
-	accepted := false
-	defer func() { h.settle(ctx, key, owner, accepted) }()
-	if h.queue != nil {
-		accepted = h.enqueue(ctx, d)
-		if !accepted {
-			return DeliveryQueueFull, errQueueFull
+	defer func() {
+		if outcome != deliveryQueued {
+			d.claim.settle(outcome.isDone(), d.arrived.Add(answerTime))
 		}
-		return deliveryQueued, nil
+	}()
+	if err != nil { // the store may have applied the claim all the same
+		return claimFailure(err)
 	}
-	outcome, err := h.call(ctx, d)
-	accepted = outcome == DeliveryHandled
-	return outcome, err
+	if err := ctx.Err(); err != nil {
+		return DeliveryTimedOut, err
+	}
+	if h.queue == nil {
+		return h.call(ctx, d)
+	}
+	if !h.enqueue(ctx, d) {
+		return DeliveryQueueFull, errQueueFull
+	}
+	return deliveryQueued, nil
+}
+
+func claimFailure(err error) (DeliveryOutcome, error) {
+	var p *panicError
+	if errors.As(err, &p) {
+		return DeliveryPanicked, err
+	}
+	return DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err)
 }
 
 // call runs the user's function.
@@ -290,32 +333,12 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryO
 	switch {
 	case err == nil:
 		return DeliveryHandled, nil
+	case errors.Is(err, ErrDuplicate):
+		return DeliveryDuplicate, nil
 	case ctx.Err() == context.DeadlineExceeded:
 		return DeliveryTimedOut, err
 	default:
 		return DeliveryFailed, err
-	}
-}
-
-// settle tells the deduplicator how it ended, even if the request has just
-// ended. What goes wrong here no longer changes the answer: the function has
-// run or has not.
-func (h *EventHandler) settle(ctx context.Context, key, owner string, accepted bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
-	defer cancel()
-	defer func() {
-		if v := recover(); v != nil {
-			h.complain(ctx, "the deduplicator panicked", newPanicError(v))
-		}
-	}()
-	var err error
-	if accepted {
-		err = h.dedup.Done(ctx, key, owner, h.memory())
-	} else {
-		err = h.dedup.Release(ctx, key, owner)
-	}
-	if err != nil {
-		h.complain(ctx, "the deduplicator failed", err)
 	}
 }
 
@@ -344,8 +367,20 @@ func (h *EventHandler) work(d *delivery) {
 		defer cancel()
 	}
 	d.QueueDuration = time.Since(d.arrived) - d.Duration
-	d.Outcome, d.Err = h.call(ctx, d)
+	d.Outcome, d.Err = h.callQueued(ctx, d)
 	h.report(d.ctx, d)
+}
+
+// callQueued runs the function at most once: what fails is done as well.
+func (h *EventHandler) callQueued(ctx context.Context, d *delivery) (DeliveryOutcome, error) {
+	switch Claim(d.claim.lost.Load()) {
+	case ClaimDone:
+		return DeliveryDuplicate, nil
+	case ClaimBusy:
+		return DeliveryBusy, errTwin
+	}
+	defer func() { d.claim.settle(true, time.Now().Add(storeTimeout)) }()
+	return h.call(ctx, d)
 }
 
 // answerDelivery says nothing that the status does not: the truth is for the log.

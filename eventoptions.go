@@ -92,11 +92,9 @@ func refuseOption(bad bool, field, reason string) error {
 // memoryMargin is for stores that round, and whose clock is not this one.
 const memoryMargin = time.Minute
 
-// memory returns how long an event that was handled must be remembered: longer
-// than a replay of it is young enough.
-func (h *EventHandler) memory() time.Duration {
-	sum := h.maxAge
-	for _, d := range []time.Duration{h.futureSkew, memoryMargin} {
+// addDurations returns the sum, or the longest duration if that is shorter.
+func addDurations(sum time.Duration, more ...time.Duration) time.Duration {
+	for _, d := range more {
 		sum += min(d, math.MaxInt64-sum)
 	}
 	return sum

@@ -16,7 +16,8 @@ type eventQueue struct {
 	held    int // running and waiting
 	running int
 	lanes   map[eventLaneKey]*eventLane
-	ready   []*eventLane // whose first delivery waits for a worker
+	keys    map[string]struct{} // of the events running and waiting
+	ready   []*eventLane        // whose first delivery waits for a worker
 }
 
 type eventLaneKey struct{ headID, sessionID string }
@@ -30,7 +31,15 @@ type eventLane struct {
 }
 
 func newEventQueue(workers, size int, work func(*delivery)) *eventQueue {
-	return &eventQueue{workers: workers, limit: workers + size, work: work, lanes: make(map[eventLaneKey]*eventLane)}
+	return &eventQueue{workers: workers, limit: workers + size, work: work, lanes: make(map[eventLaneKey]*eventLane), keys: make(map[string]struct{})}
+}
+
+// holds reports whether an event of that key is running or waiting.
+func (q *eventQueue) holds(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, held := q.keys[key]
+	return held
 }
 
 // push reports false when the queue is full.
@@ -41,6 +50,7 @@ func (q *eventQueue) push(d *delivery) bool {
 		return false
 	}
 	q.held++
+	q.keys[d.claim.key] = struct{}{}
 	key := eventLaneKey{d.event.HeadID, d.event.SessionID}
 	l := q.lanes[key]
 	if l == nil {
@@ -78,6 +88,7 @@ func (q *eventQueue) finish(l *eventLane) {
 	q.held--
 	q.running--
 	l.running = false
+	delete(q.keys, l.deliveries[0].claim.key)
 	l.deliveries = l.deliveries[1:]
 	if len(l.deliveries) == 0 {
 		delete(q.lanes, l.key)
@@ -100,6 +111,9 @@ func (q *eventQueue) drop() []*delivery {
 			delete(q.lanes, key)
 		}
 		dropped = append(dropped, waiting...)
+	}
+	for _, d := range dropped {
+		delete(q.keys, d.claim.key)
 	}
 	q.ready = nil
 	q.limit = 0

@@ -29,7 +29,8 @@ type KeyHint struct {
 
 // SharedKeys returns a source that has the same keys for every head: the key of
 // the one registration behind a URL, and a second one while it is being
-// replaced. Empty keys are left out, since they verify nothing.
+// replaced. Empty keys are left out, since they verify nothing; without any
+// other key NewEventHandler returns an InvalidError.
 //
 // Where several heads send to one URL, use HeadKeys: with SharedKeys the key of
 // one head signs for all.
@@ -38,23 +39,32 @@ func SharedKeys(keys ...string) KeySource {
 	return staticKeys{
 		name: "SharedKeys",
 		find: func(string) []string { return keys },
+		err:  refuseKeys(len(keys) == 0),
 	}
 }
 
 // HeadKeys returns a source that knows the keys of each head by its id, for many
 // heads behind one URL. The map is copied. Ids are compared as they are
-// written; empty ids and keys are left out.
+// written; empty ids and keys are left out, and without any other key
+// NewEventHandler returns an InvalidError.
 func HeadKeys(keysByHead map[string][]string) KeySource {
 	byHead := make(map[string][]string, len(keysByHead))
+	usable := 0
 	for id, keys := range keysByHead {
 		if id != "" {
 			byHead[id] = usableKeys(keys)
+			usable += len(byHead[id])
 		}
 	}
 	return staticKeys{
 		name: "HeadKeys",
 		find: func(headID string) []string { return byHead[headID] },
+		err:  refuseKeys(usable == 0),
 	}
+}
+
+func refuseKeys(none bool) error {
+	return refuseOption(none, "keys", "hold no usable shared key; an empty key or head id is none, so every delivery would be refused")
 }
 
 // usableKeys returns a copy without empty keys, to which nothing can be
@@ -67,6 +77,7 @@ func usableKeys(keys []string) []string {
 type staticKeys struct {
 	name string
 	find func(headID string) []string
+	err  error // for NewEventHandler
 }
 
 // Keys returns the keys of the head. They never change, so a mismatch brings
