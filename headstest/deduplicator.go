@@ -404,10 +404,8 @@ func (c *deduplicatorCheck) endedContext() {
 	cancel()
 	claimed, settled, released := c.key+"-claimed", c.key+"-settled", c.key+"-released"
 
-	var claim heads.Claim
-	err := c.guard(ended, func(ctx context.Context) (err error) {
-		claim, err = c.d.Claim(ctx, claimed, owner, longLease)
-		return err
+	claim, err := guard(ended, func(ctx context.Context) (heads.Claim, error) {
+		return c.d.Claim(ctx, claimed, owner, longLease)
 	})
 	if c.returned("Claim with an ended context", err) {
 		c.want("Claim with an ended context, without an error,", claim, heads.ClaimNew)
@@ -416,13 +414,17 @@ func (c *deduplicatorCheck) endedContext() {
 	c.release(claimed, owner)
 	c.claim(claimed, third, longLease, heads.ClaimNew, "of a key that was claimed with an ended context and released")
 
-	err = c.guard(ended, func(ctx context.Context) error { return c.d.Done(ctx, settled, owner, longLease) })
+	_, err = guard(ended, func(ctx context.Context) (heads.Claim, error) {
+		return 0, c.d.Done(ctx, settled, owner, longLease)
+	})
 	if c.returned("Done with an ended context", err) {
 		c.claim(settled, other, longLease, heads.ClaimDone, "of a key that was settled with an ended context, without an error")
 	}
 
 	c.claim(released, owner, longLease, heads.ClaimNew, "of a free key")
-	err = c.guard(ended, func(ctx context.Context) error { return c.d.Release(ctx, released, owner) })
+	_, err = guard(ended, func(ctx context.Context) (heads.Claim, error) {
+		return 0, c.d.Release(ctx, released, owner)
+	})
 	if c.returned("Release with an ended context", err) {
 		c.claim(released, other, longLease, heads.ClaimNew, "of a key that was released with an ended context, without an error")
 	}
@@ -450,41 +452,48 @@ func (c *deduplicatorCheck) fault(format string, args ...any) {
 	}
 }
 
-// guard calls f, which may panic or not return.
-func (c *deduplicatorCheck) guard(ctx context.Context, f func(context.Context) error) error {
-	returned := make(chan error, 1)
+// guard calls f, which may panic or not return. Done and Release have no claim.
+func guard(ctx context.Context, f func(context.Context) (heads.Claim, error)) (heads.Claim, error) {
+	type answer struct {
+		claim heads.Claim
+		err   error
+	}
+	answers := make(chan answer, 1) // not variables: f may go on after guard has returned
 	go func() {
 		defer func() {
 			if v := recover(); v != nil {
-				returned <- fmt.Errorf("panic: %v", v)
+				answers <- answer{0, fmt.Errorf("panic: %v", v)}
 			}
 		}()
-		returned <- f(ctx)
+		claim, err := f(ctx)
+		answers <- answer{claim, err}
 	}()
 	select {
-	case err := <-returned:
-		return err
+	case a := <-answers:
+		return a.claim, a.err
 	case <-ctx.Done():
 	}
 	select {
-	case err := <-returned:
-		return err
+	case a := <-answers:
+		return a.claim, a.err
 	case <-time.After(callGrace):
-		return errNotReturned
+		return 0, errNotReturned
 	}
 }
 
 // call makes a call that must succeed.
-func (c *deduplicatorCheck) call(what string, f func(context.Context) error) {
+func (c *deduplicatorCheck) call(what string, f func(context.Context) (heads.Claim, error)) heads.Claim {
 	if c.over {
-		return
+		return 0
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, callTimeout)
 	defer cancel()
-	if err := c.guard(ctx, f); err != nil {
+	claim, err := guard(ctx, f)
+	if err != nil {
 		c.over = true
 		c.fault("%s: %w", what, err)
 	}
+	return claim
 }
 
 // returned reports whether a call with an ended context succeeded. That it
@@ -508,20 +517,16 @@ func (c *deduplicatorCheck) claim(key, by string, lease time.Duration, want head
 	c.want("Claim "+when, c.tryClaim(key, by, lease), want)
 }
 
-func (c *deduplicatorCheck) tryClaim(key, by string, lease time.Duration) (claim heads.Claim) {
-	c.call("Claim", func(ctx context.Context) (err error) {
-		claim, err = c.d.Claim(ctx, key, by, lease)
-		return err
-	})
-	return claim
+func (c *deduplicatorCheck) tryClaim(key, by string, lease time.Duration) heads.Claim {
+	return c.call("Claim", func(ctx context.Context) (heads.Claim, error) { return c.d.Claim(ctx, key, by, lease) })
 }
 
 func (c *deduplicatorCheck) done(key, by string, memory time.Duration) {
-	c.call("Done", func(ctx context.Context) error { return c.d.Done(ctx, key, by, memory) })
+	c.call("Done", func(ctx context.Context) (heads.Claim, error) { return 0, c.d.Done(ctx, key, by, memory) })
 }
 
 func (c *deduplicatorCheck) release(key, by string) {
-	c.call("Release", func(ctx context.Context) error { return c.d.Release(ctx, key, by) })
+	c.call("Release", func(ctx context.Context) (heads.Claim, error) { return 0, c.d.Release(ctx, key, by) })
 }
 
 // together makes calls at the same time, each with a check of its own.
