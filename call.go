@@ -46,6 +46,7 @@ type call struct {
 	waited            time.Duration // of the attempt, for its turn
 	heldBack          error         // why its turn did not come
 	attempts, retries int
+	maxRetries        int
 	wait              time.Duration // before the next attempt
 	inDoubt           bool          // an attempt may have been carried out without saying so
 
@@ -171,7 +172,7 @@ func (c *call) answerError(ctx context.Context) *Error {
 	e.Header = c.header
 	e.Body = bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
 	e.cause = c.tokenErr
-	if c.wait > 0 || c.retries < c.core.retry.MaxRetries && c.repeatable() {
+	if c.wait > 0 || c.retries < c.maxRetries && c.repeatable() {
 		e.cause = ctx.Err() // the call would have gone on
 	}
 	return e

@@ -342,7 +342,7 @@ func canaryValues(t testing.TB) map[string][]any {
 		"EventHandlerOption":          {WithQueue(1, 1)},
 		"KeyHint":                     {KeyHint{HeadID: testHead}},
 		"KeySource":                   {SharedKeys(canaryBody), HeadKeys(map[string][]string{testHead: {canaryBody}}), client.Webhooks.KeySource()},
-		"KeySourceOption":             {WithKeyTTL(time.Minute)},
+		"KeySourceOption":             {WithKeyTTL(time.Minute), WithStaleKeys(time.Minute)},
 		"SessionMetadata":             {SessionMetadata{SessionID: "s", Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 		"ToolError":                   {ToolError{Message: "not found"}},
 		"ToolHandler":                 {canaryToolHandler(t)},

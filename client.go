@@ -214,6 +214,7 @@ type payload struct {
 	param string
 	query any
 	body  []byte
+	once  bool   // without retries
 	of    string // the id that the answer must prove to be of, where it is not param
 
 	// Client.Do's alone, which has no parameter.
@@ -277,6 +278,9 @@ func (c *Client) exchange(ctx context.Context, op *operation, p payload) (*call,
 		op:         op,
 		credential: cred,
 		body:       bodies.Get().(*bytes.Buffer),
+	}
+	if !p.once {
+		call.maxRetries = c.core.retry.MaxRetries
 	}
 	if err = call.prepare(ctx, p); err == nil {
 		err = call.send(p.body)

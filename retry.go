@@ -107,7 +107,7 @@ func (c *call) renewToken(ctx context.Context) bool {
 }
 
 func (c *call) repeat(ctx context.Context) bool {
-	if ctx.Err() != nil || c.retries >= c.core.retry.MaxRetries || !c.repeatable() {
+	if ctx.Err() != nil || c.retries >= c.maxRetries || !c.repeatable() {
 		return false
 	}
 	wait, asked := c.retryAfter()

@@ -97,13 +97,18 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 // GET /head-events?headId=…. A list with a record that does not name this head
 // is a DecodeError. A list that is null is empty.
 func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, error) {
+	return s.list(ctx, headID, true)
+}
+
+// list is List, which sends a request that fails again only with retry.
+func (s *WebhooksService) list(ctx context.Context, headID string, retry bool) ([]Webhook, error) {
 	if err := checkHeadID(opWebhooksList.name, headID); err != nil {
 		return nil, err
 	}
 	type options struct {
 		HeadID string `url:"headId"`
 	}
-	hooks, err := do[webhookList](ctx, s.c, opWebhooksList, payload{query: options{headID}, of: headID})
+	hooks, err := do[webhookList](ctx, s.c, opWebhooksList, payload{query: options{headID}, of: headID, once: !retry})
 	if err != nil {
 		return nil, err
 	}
