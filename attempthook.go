@@ -3,7 +3,6 @@ package heads
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net/http"
 )
 
@@ -13,10 +12,10 @@ type attemptHook struct {
 	end   func(context.Context, Attempt)
 }
 
-// startHooks tells the hooks that an attempt begins. It returns the request
-// with the context of the last one and the header keys of all.
-func (c *call) startHooks(req *http.Request) *http.Request {
-	ctx, added := req.Context(), http.Header{}
+// startHooks tells the hooks that an attempt begins, and adds their keys to its
+// header. It returns the context of the last one.
+func (c *call) startHooks(ctx context.Context, header http.Header) context.Context {
+	added := http.Header{}
 	c.hooked = c.hooked[:0]
 	for _, hook := range c.core.hooks {
 		if hook.start != nil {
@@ -28,16 +27,13 @@ func (c *call) startHooks(req *http.Request) *http.Request {
 		}
 		c.hooked = append(c.hooked, ctx)
 	}
-	header := maps.Clone(req.Header)
 	for name, values := range added {
 		name = http.CanonicalHeaderKey(name)
 		if _, taken := header[name]; !taken && !ownHeader(name) {
 			header[name] = values
 		}
 	}
-	req = req.WithContext(ctx)
-	req.Header = header
-	return req
+	return ctx
 }
 
 func (c *call) endHooks(a Attempt) {
