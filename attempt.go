@@ -67,8 +67,8 @@ type call struct {
 	inDoubt           bool          // an attempt may have been carried out without saying so
 
 	// the last attempt
-	hooked   []context.Context // what each hook's start returned
-	err      error             // why no whole answer came
+	hooked   hookedContexts
+	err      error // why no whole answer came
 	duration time.Duration
 	trace    connTrace
 
@@ -331,7 +331,7 @@ func (c *call) report(ctx context.Context) {
 	case !isSuccess(c.status):
 		a.Err = c.describe()
 	}
-	c.endHooks(a)
+	c.core.hooks.end(c.hooked, a, c.complainOfHook)
 	if c.core.observer != nil {
 		c.core.observer(ctx, a)
 	}

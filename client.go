@@ -45,7 +45,7 @@ type core struct {
 	retry       RetryPolicy
 	pace        pace
 	observer    func(context.Context, Attempt)
-	hooks       []attemptHook
+	hooks       hooks[attemptStart, Attempt]
 	logger      *slog.Logger
 	userAgent   []string
 

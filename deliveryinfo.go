@@ -103,11 +103,15 @@ type delivery struct {
 	arrived time.Time
 	event   *Event
 	ctx     context.Context // of the request, without its end, for the queue
+	hooked  hookedContexts
 }
 
-// report logs the delivery and tells the observer.
+// report logs the delivery and tells the observer and the hooks.
 func (h *EventHandler) report(ctx context.Context, d *delivery) {
 	h.log(ctx, d)
+	if len(h.hooks) > 0 {
+		defer h.hooks.end(d.hooked, d.DeliveryInfo, h.complainOfHook)
+	}
 	if h.observe == nil {
 		return
 	}
@@ -117,6 +121,10 @@ func (h *EventHandler) report(ctx context.Context, d *delivery) {
 		}
 	}()
 	h.observe(ctx, d.DeliveryInfo)
+}
+
+func (h *EventHandler) complainOfHook(ctx context.Context, err error) {
+	h.complain(ctx, "a delivery hook panicked", err)
 }
 
 func (h *EventHandler) log(ctx context.Context, d *delivery) {

@@ -27,6 +27,7 @@ type EventHandler struct {
 	handle       func(context.Context, *Event) error
 	logger       *slog.Logger
 	observe      func(context.Context, DeliveryInfo)
+	hooks        hooks[struct{}, DeliveryInfo]
 	dedup        Deduplicator
 	maxAge       time.Duration
 	futureSkew   time.Duration
@@ -101,6 +102,10 @@ func (h EventHandler) LogValue() slog.Value { return slog.StringValue(h.String()
 // ServeHTTP receives one delivery.
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := &delivery{arrived: time.Now()}
+	if len(h.hooks) > 0 {
+		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
+		r, d.hooked = r.WithContext(ctx), hooked
+	}
 	outcome, err := DeliveryShutDown, errShutDown
 	if h.gate.enter() {
 		defer h.gate.leave()
@@ -321,6 +326,9 @@ func (h *EventHandler) settle(ctx context.Context, key string, accepted bool) {
 // to the queue.
 func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
 	d.ctx = context.WithoutCancel(ctx)
+	for i := range d.hooked {
+		d.hooked[i] = context.WithoutCancel(d.hooked[i])
+	}
 	d.StatusCode = http.StatusOK
 	d.Duration = time.Since(d.arrived)
 	h.gate.stay()

@@ -46,6 +46,15 @@ func SessionFromContext(ctx context.Context) (SessionMetadata, bool) {
 	return parseSession(raw), true
 }
 
+// sessionIDFrom returns the session's id alone, at the price of no more than that.
+func sessionIDFrom(ctx context.Context) (id string) {
+	raw, _ := ctx.Value(sessionKey{}).(json.RawMessage)
+	if member, _ := rawMember(raw, "session_id"); !isNull(member) {
+		id, _ = scalarText(member)
+	}
+	return id
+}
+
 // withSession returns ctx with the session in raw, or ctx itself when raw holds
 // none. It is parsed when asked for, as most functions don't ask.
 func withSession(ctx context.Context, raw json.RawMessage) context.Context {
