@@ -87,7 +87,7 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		refuseOption(handle == nil, "handle", "is nil; give the function that handles an event"),
 	)
 	switch s := keys.(type) {
-	case cachedKeySource:
+	case cachedKeys:
 		err = errors.Join(err, s.err)
 	case staticKeys:
 		err = errors.Join(err, s.err)
