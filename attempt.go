@@ -147,7 +147,7 @@ func (c *call) report(ctx context.Context) {
 	case !isSuccess(c.status):
 		a.Err = c.describe()
 	}
-	c.endHooks(a)
+	c.core.hooks.end(c.hooked, a, c.complainOfHook)
 	if c.core.observer != nil {
 		c.core.observer(ctx, a)
 	}

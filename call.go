@@ -51,8 +51,8 @@ type call struct {
 	inDoubt           bool          // an attempt may have been carried out without saying so
 
 	// the last attempt
-	hooked   []context.Context // what each hook's start returned
-	err      error             // why no whole answer came
+	hooked   hookedContexts // what each hook's start returned
+	err      error          // why no whole answer came
 	duration time.Duration
 	trace    connTrace
 

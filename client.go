@@ -46,7 +46,7 @@ type core struct {
 	retry       RetryPolicy
 	pace        pace
 	observer    func(context.Context, Attempt)
-	hooks       []attemptHook
+	hooks       hooks[attemptStart, Attempt]
 	logger      *slog.Logger
 	userAgent   []string
 

@@ -36,6 +36,7 @@ type EventHandler struct {
 	handle       func(context.Context, *Event) error
 	logger       *slog.Logger
 	observe      func(context.Context, DeliveryInfo)
+	hooks        hooks[struct{}, DeliveryInfo]
 	dedup        Deduplicator
 	local        bool // dedup is a MemoryDeduplicator
 	maxAge       time.Duration
@@ -136,6 +137,10 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := &delivery{arrived: time.Now()}
 	// Even a delivery that is refused unread must not hold its connection.
 	d.hasDeadline = http.NewResponseController(w).SetReadDeadline(d.arrived.Add(h.bodyTimeout)) == nil
+	if len(h.hooks) > 0 {
+		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
+		r, d.hooked = r.WithContext(ctx), hooked
+	}
 	outcome, err := DeliveryShutDown, errShutDown
 	if h.gate.Enter() {
 		defer h.gate.Leave()
@@ -354,6 +359,9 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryO
 // to the queue.
 func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
 	d.ctx = context.WithoutCancel(ctx)
+	for i := range d.hooked {
+		d.hooked[i] = context.WithoutCancel(d.hooked[i])
+	}
 	d.StatusCode = http.StatusOK
 	d.Duration = time.Since(d.arrived)
 	h.gate.Stay()

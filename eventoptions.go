@@ -35,6 +35,25 @@ func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOpt
 	}
 }
 
+// WithDeliveryHook calls start when a delivery arrives and end after the
+// observer, for tracing. The key source and the event function, also behind a
+// queue, run with the context that start returns, which must be derived from the
+// one it is given; end gets the same one.
+//
+// Either function may be nil. Hooks add up, in the order of the options, and are
+// called by many goroutines at once. A panic in one of them is logged and
+// doesn't change the answer.
+func WithDeliveryHook(start func(context.Context) context.Context, end func(context.Context, DeliveryInfo)) EventHandlerOption {
+	return func(h *EventHandler) error {
+		added := hook[struct{}, DeliveryInfo]{end: end}
+		if start != nil {
+			added.start = func(ctx context.Context, _ struct{}) context.Context { return start(ctx) }
+		}
+		h.hooks = append(h.hooks, added)
+		return refuseOption(start == nil && end == nil, "WithDeliveryHook", "has no function; give start, end or both, or leave the option out")
+	}
+}
+
 // WithDeduplicator sets what remembers the events that were handled. The
 // default is NewMemoryDeduplicator(65536), which is enough for one process.
 //

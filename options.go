@@ -28,7 +28,7 @@ type config struct {
 	attemptTimeout    time.Duration // 0 when not given
 	logger            *slog.Logger
 	observer          func(context.Context, Attempt)
-	hooks             []attemptHook
+	hooks             hooks[attemptStart, Attempt]
 	userAgent         string
 	chatURL           string
 	streamURL         string
@@ -160,7 +160,11 @@ func WithAttemptHook(start func(context.Context, Attempt, http.Header) context.C
 		if start == nil && end == nil {
 			return invalid("New", "WithAttemptHook", "has no function; give start, end or both, or leave the option out")
 		}
-		c.hooks = append(c.hooks, attemptHook{start, end})
+		h := hook[attemptStart, Attempt]{end: end}
+		if start != nil {
+			h.start = func(ctx context.Context, s attemptStart) context.Context { return start(ctx, s.attempt, s.header) }
+		}
+		c.hooks = append(c.hooks, h)
 		return nil
 	}
 }
