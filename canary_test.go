@@ -173,9 +173,9 @@ func TestNoExportedTypePrintsASecret(t *testing.T) {
 
 // harmlessTypes can hold neither a secret nor a body. All others say
 // themselves how they print.
-var harmlessTypes = []string{"Attempt", "Claim", "ConversionReason", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType",
+var harmlessTypes = []string{"Attempt", "Claim", "ConversionReason", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType", "Finding",
 	"InvalidError", "KeyHint", "KeySourceOption", "MemoryDeduplicator", "OperationMode", "Option", "PromptConfig", "PromptProblem",
-	"RetryPolicy", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "ToolOutcome", "VisualMode", "Voice"}
+	"RetryPolicy", "Severity", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "ToolOutcome", "VisualMode", "Voice"}
 
 // printsNoCanary prints a value with every verb, alone and inside of others.
 func printsNoCanary(t testing.TB, v any) {
@@ -314,6 +314,9 @@ func canaryValues(t testing.TB) map[string][]any {
 		"PromptConfig":                {*head.PromptConfig},
 		"Organisation":                {*head.Organisation, Organisation{}},
 		"OperationMode":               {OperationModeOC},
+		"Examination":                 {Examination{HeadID: testHead, Findings: []Finding{{Code: "inactive"}}}},
+		"Finding":                     {Finding{Code: "inactive"}},
+		"Severity":                    {SeverityNote},
 		"HeadUpdate":                  {*update, *update.For(testHead), *NewHeadUpdate(testHead).VoiceflowAPIKey(canaryVoiceflow)},
 		"HeadVisual":                  {*visual},
 		"VisualMode":                  {VisualModeDefault},
