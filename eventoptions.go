@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/lanes"
 )
 
 // EventHandlerOption changes how an EventHandler works.
@@ -104,7 +106,7 @@ func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 // Call Shutdown before the program ends.
 func WithQueue(workers, size int) EventHandlerOption {
 	return func(h *EventHandler) error {
-		h.queue = newEventQueue(workers, size, h.work)
+		h.queue = lanes.New[eventSession](workers, size, h.work)
 		return refuseOption(workers < 1 || size < 1, "WithQueue", fmt.Sprintf("has %d workers and %d places; give at least 1 of both", workers, size))
 	}
 }

@@ -106,8 +106,8 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 		r, hooked = r.WithContext(ctx), contexts
 	}
 	ctx, result := r.Context(), toolResult{ToolBusy, toolBusyReply, errToolsShutDown, 0}
-	if s.gate.enter() {
-		defer s.gate.leave()
+	if s.gate.Enter() {
+		defer s.gate.Leave()
 		ctx, result = s.receive(w, r, t)
 	} else {
 		t.logger.InfoContext(ctx, "tool call refused", slog.String("error", result.err.Error()))
@@ -231,11 +231,11 @@ func (s *toolServer) answer(ctx context.Context, t *servedTool, values []json.Ra
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	s.gate.stay() // for the function, which may outlive the call
+	s.gate.Stay() // for the function, which may outlive the call
 	started := time.Now()
 	answered := make(chan toolResult)
 	go func() {
-		defer s.gate.leave()
+		defer s.gate.Leave()
 		result := toolResult{ToolPanicked, toolFailedReply, errToolEnded, 0} // stays after runtime.Goexit
 		defer func() {
 			<-s.running

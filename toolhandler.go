@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/gate"
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
@@ -61,7 +62,7 @@ type toolServer struct {
 	observe    func(context.Context, ToolCallInfo)
 	hooks      hooks[string, ToolCallInfo]
 	running    chan struct{} // holds one value for each function that runs
-	gate       *deliveryGate
+	gate       *gate.Gate
 
 	mu    sync.RWMutex
 	tools map[string]*servedTool
@@ -215,7 +216,7 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 		replyLimit: defaultToolReplyLimit,
 		logger:     slog.New(slog.DiscardHandler),
 		running:    make(chan struct{}, defaultToolConcurrency),
-		gate:       &deliveryGate{empty: make(chan struct{})},
+		gate:       new(gate.Gate),
 		tools:      make(map[string]*servedTool),
 	}}
 	base, faults := toolBase(baseURL)
@@ -509,7 +510,7 @@ func (h *ToolHandler) Shutdown(ctx context.Context) error {
 	if h.server == nil {
 		return nil
 	}
-	return h.server.gate.close(ctx)
+	return h.server.gate.Close(ctx)
 }
 
 // ServeHTTP answers one tool call.
