@@ -394,6 +394,10 @@ var headCalls = map[string]func(context.Context, *Client, string) error{
 		_, err := c.Heads.SetVideoStreaming(ctx, id, true)
 		return err
 	},
+	"Heads.Examine": func(ctx context.Context, c *Client, id string) error {
+		_, err := c.Heads.Examine(ctx, id)
+		return err
+	},
 	"Heads.PlanStreaming": func(ctx context.Context, c *Client, id string) error {
 		_, err := c.Heads.PlanStreaming(ctx, id, ConvertOptions{})
 		return err
