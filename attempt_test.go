@@ -239,7 +239,7 @@ func TestBodiesAreReadAndClosedOnEveryPath(t *testing.T) {
 			t.Run(name+" "+call.method, func(t *testing.T) {
 				opened, closed := 0, 0
 				var bodies []io.Reader
-				client := newTestClient(t, memoryURL, transportFunc(func(r *http.Request) (*http.Response, error) {
+				client := newTestClient(t, memoryURL, newScript(func(r *http.Request) (*http.Response, error) {
 					resp, err := row.step(r)
 					opened++
 					bodies = append(bodies, resp.Body)

@@ -137,6 +137,7 @@ func TestCanariesAreSeenWhereNothingHidesThem(t *testing.T) {
 }
 
 func TestNoExportedTypePrintsASecret(t *testing.T) {
+	t.Parallel()
 	values := canaryValues(t)
 	for _, name := range exportedTypes(t) {
 		if name == "Deduplicator" { // an interface, of which MemoryDeduplicator has a row
@@ -402,7 +403,7 @@ func canaryAnswers(t testing.TB) (failure *Error, decode *DecodeError, response 
 }
 
 func canaryPlan(t testing.TB) ConversionPlan {
-	client := canaryClient(t, transportFunc(func(r *http.Request) (*http.Response, error) {
+	client := canaryClient(t, newScript(func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "head_visual") {
 			return answer(200, `{"id":"v","mode":"two_loops","key":"`+canaryBody+`"}`)(r)
 		}

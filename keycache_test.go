@@ -705,7 +705,7 @@ func TestKeySourceAsksForTheKeysOfTheHead(t *testing.T) {
 			keys, err := server.client(t).Webhooks.KeySource().Keys(t.Context(), KeyHint{HeadID: testHeadA})
 			assert.Equal(t, row.fails, err != nil, err)
 			assert.Equal(t, row.keys, keys)
-			assert.Equal(t, "GET /base/v1/head-events?headId="+testHeadA+" HTTP/1.1", (<-server.requests).line)
+			assert.Equal(t, "GET /api/v3/head-events?headId="+testHeadA+" HTTP/1.1", (<-server.requests).line)
 		})
 	}
 }

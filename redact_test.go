@@ -138,7 +138,7 @@ func TestErrorShowsNothingOfABrokenTrailer(t *testing.T) {
 		"no line end":  "2\r\n{}hush-hush\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := shown(t, "http://"+serveBytes(t, head+rest).addr, newTransport(t))
+			got := shown(t, serveBytes(t, head+rest).url, newTransport(t))
 			assert.Contains(t, got, "broke off")
 			assert.NotContains(t, got, "hush")
 		})
