@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headsapi/heads-go/internal/keyed"
@@ -56,7 +57,8 @@ type core struct {
 	streamingProvider    map[string]bool
 	insecureHTTP         bool
 
-	locks keyed.Locks[lockKey] // of what is read, changed and written back whole
+	locks            keyed.Locks[lockKey] // of what is read, changed and written back whole
+	webhooksModified atomic.Int64         // writes of Webhooks.Modify
 
 	oldAddresses sync.Map // of heads that were switched and still show it: head id to AccessURL
 }
