@@ -59,7 +59,7 @@ func exampleBodies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	nested, err := filepath.Glob("headsredis/*_test.go")
+	nested, err := filepath.Glob("heads*/*_test.go")
 	require.NoError(t, err)
 	files = append(files, nested...)
 	var bodies []string
