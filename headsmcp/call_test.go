@@ -94,6 +94,15 @@ func TestArgumentsThatTheSchemaRefusesReachNoServer(t *testing.T) {
 	assert.Equal(t, []string{`{"city":"Oslo","days":1,"to":{"zip":"12345"}}`}, *arguments)
 }
 
+func TestArgumentsOfASchemaBehindARefAreChecked(t *testing.T) {
+	var s rawServer
+	arguments := s.received()
+	h := serving(t, &s, `{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"x":{"type":"integer"},"y":{"enum":["a"]}},"required":["x","y"]}}}`)
+	assert.Equal(t, "y is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1,"y":"b"}`))
+	assert.Equal(t, "done", call(t, h, "tool", `{"x":"1","y":"a"}`))
+	assert.Equal(t, []string{`{"x":1,"y":"a"}`}, *arguments)
+}
+
 func TestDefaultsAreTheServers(t *testing.T) {
 	var s rawServer
 	arguments := s.received()
@@ -119,9 +128,10 @@ func TestReplies(t *testing.T) {
 		{"5 MB", `{"content":[{"type":"text","text":"` + strings.Repeat("x", 5<<20) + `"}]}`, strings.Repeat("x", 3999) + "…"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			var log strings.Builder
 			var infos []heads.ToolCallInfo
 			s := rawServer{answer: func(json.RawMessage) string { return `"result":` + row.result }}
-			h := serving(t, &s, `{}`, heads.WithToolObserver(func(_ context.Context, i heads.ToolCallInfo) { infos = append(infos, i) }))
+			h := serving(t, &s, `{}`, logTo(&log), heads.WithToolObserver(func(_ context.Context, i heads.ToolCallInfo) { infos = append(infos, i) }))
 			assert.Equal(t, row.want, call(t, h, "tool", `{}`))
 			want := heads.ToolAnswered
 			switch row.name {
@@ -129,6 +139,7 @@ func TestReplies(t *testing.T) {
 				want = heads.ToolTold
 			case "error without a text":
 				want = heads.ToolFailed
+				assert.Contains(t, log.String(), "an error without a text")
 			}
 			assert.Equal(t, want, infos[0].Outcome)
 		})

@@ -57,6 +57,8 @@ var schemaRows = []struct {
 		wireType: "object", description: "Fields: all (list of object, optional), name (string, optional), next (object, optional)."},
 	{name: "recursion to the top", property: `{"type":"array","items":{"$ref":"#"}}`, wireType: "array", description: "Items: object."},
 
+	{name: "a parameter that is the top", property: `{"$ref":"#","description":"Self"}`, wireType: "object", description: "Self."},
+
 	{name: "allOf", property: `{"allOf":[{"type":"string","description":"First"},{"description":"Second","minLength":3,"maxLength":5},{"maxLength":9}]}`,
 		wireType: "string", description: "First. At least 3 characters. At most 5 characters."},
 	{name: "allOf of objects", property: `{"allOf":[{"$ref":"#/$defs/a"},{"properties":{"b":{"type":"integer"}},"required":["b"]}]}`,
