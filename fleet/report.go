@@ -14,12 +14,12 @@ type Outcome string
 
 // The outcomes of Plan and Apply.
 const (
-	Unchanged Outcome = "unchanged" // the head was as wanted
-	Changed   Outcome = "changed"
-	Pending   Outcome = "pending" // Plan only: Apply would change the head
-	Blocked   Outcome = "blocked" // reading the head showed that it can't be had; nothing was changed
-	Failed    Outcome = "failed"
-	Skipped   Outcome = "skipped" // not begun
+	OutcomeUnchanged Outcome = "unchanged" // the head was as wanted
+	OutcomeChanged   Outcome = "changed"
+	OutcomePending   Outcome = "pending" // Plan only: Apply would change the head
+	OutcomeBlocked   Outcome = "blocked" // reading the head showed that it can't be had; nothing was changed
+	OutcomeFailed    Outcome = "failed"
+	OutcomeSkipped   Outcome = "skipped" // not begun
 )
 
 // Change is one thing that was changed, or would be. It is for people: it holds

@@ -15,7 +15,7 @@ import (
 type Spec struct {
 	ID            string         `json:"id" yaml:"id"`                                             // UUID
 	Label         string         `json:"label,omitempty" yaml:"label,omitempty"`                   // for people, never sent
-	Set           map[string]any `json:"set,omitzero" yaml:"set,omitempty"`                        // writable fields by their JSON names; null where it is allowed
+	Set           map[string]any `json:"set,omitempty" yaml:"set,omitempty"`                       // writable fields by their JSON names; null where it is allowed
 	Voice         *heads.Voice   `json:"voice,omitempty" yaml:"voice,omitempty"`                   // part of the conversion if there is one
 	Streaming     *bool          `json:"streaming,omitempty" yaml:"streaming,omitempty"`           // true converts, false converts back
 	Delivery      *bool          `json:"delivery,omitempty" yaml:"delivery,omitempty"`             // enableEvents; webhooks alone don't turn it on
