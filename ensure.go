@@ -5,15 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/headsapi/heads-go/internal/sameurl"
 )
 
 // Ensure brings about what spec says, and may be called again at any time: at
-// every start of a program, by many at once. It turns delivery on, looks for
+// every start of a program, by many at once. It turns delivery on, unless spec
+// has KeepDelivery, looks for
 // the registration of the URL, creates it when there is none, and updates it
 // when its events differ. Registrations of other URLs are left alone.
 //
@@ -38,8 +38,10 @@ func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhoo
 		return nil, err
 	}
 	defer unlock()
-	if err := s.deliver(ctx, spec.HeadID); err != nil {
-		return nil, err
+	if !spec.KeepDelivery {
+		if err := s.deliver(ctx, spec.HeadID); err != nil {
+			return nil, err
+		}
 	}
 	same, err := s.sameURL(ctx, spec)
 	if err != nil {
@@ -67,10 +69,8 @@ func (s *WebhooksService) sameURL(ctx context.Context, spec WebhookSpec) ([]Webh
 	if err != nil {
 		return nil, err
 	}
-	wanted := comparableURL(spec.URL)
-	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return comparableURL(w.URL) != wanted })
-	sortByAge(same)
-	return same, nil
+	wanted := sameurl.Key(spec.URL)
+	return slices.DeleteFunc(hooks, func(w Webhook) bool { return sameurl.Key(w.URL) != wanted }), nil
 }
 
 // sortByAge puts the oldest first. Ids decide where the times are the same, and
@@ -158,25 +158,4 @@ func mayHaveHappened(err error) bool {
 	var lost *transportError
 	var unread *DecodeError
 	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
-}
-
-// comparableURL is the same text for addresses that mean the same place. One
-// with a user name means none that a spec may hold.
-func comparableURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.User != nil {
-		return raw
-	}
-	port := u.Port()
-	switch {
-	case port == "" && u.Scheme == "https":
-		port = "443"
-	case port == "" && u.Scheme == "http":
-		port = "80"
-	}
-	text := u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port) + strings.TrimSuffix(u.EscapedPath(), "/")
-	if u.RawQuery != "" {
-		text += "?" + u.RawQuery
-	}
-	return text
 }

@@ -142,6 +142,16 @@ func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
 	return u, nil
 }
 
+// WritableFields returns the JSON names of the fields that an update can change,
+// in the contract's order.
+func WritableFields() []string {
+	names := make([]string, len(writableFields))
+	for i, field := range writableFields {
+		names[i] = field.name
+	}
+	return names
+}
+
 // For returns the same changes for another head.
 func (u *HeadUpdate) For(headID string) *HeadUpdate {
 	return &HeadUpdate{id: headID, fields: slices.Clone(u.fields)}

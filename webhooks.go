@@ -43,6 +43,9 @@ type WebhookSpec struct {
 	// RemoveDuplicates lets Ensure delete further registrations of the same
 	// URL; Create does not look at it.
 	RemoveDuplicates bool
+	// KeepDelivery lets Ensure leave the delivery of events as it is; Create
+	// ignores it.
+	KeepDelivery bool
 }
 
 // WebhookUpdate is a partial update of a registration: what is set is sent,
@@ -90,7 +93,7 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	return created.complete(spec), nil
 }
 
-// List returns all registrations of a head.
+// List returns all registrations of a head, the oldest first.
 //
 // GET /head-events?headId=…. A list with a record that does not name this head
 // is a DecodeError. A list that is null is empty.
@@ -105,6 +108,7 @@ func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, e
 	if err != nil {
 		return nil, err
 	}
+	sortByAge(*hooks)
 	return *hooks, nil
 }
 
@@ -118,6 +122,11 @@ func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, e
 	}
 	return do[Webhook](ctx, s.c, opWebhooksGet, webhookRequest(webhookID))
 }
+
+// Validate returns why a registration can't be made, all faults together, each an
+// InvalidError: a head id that is no UUID, a URL that is not https, no event or
+// an unknown one. Plain http is allowed to a loopback host.
+func (s WebhookSpec) Validate() error { return s.validate("WebhookSpec.Validate") }
 
 // Update changes what u sets, and nothing else.
 //
