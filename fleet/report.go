@@ -31,7 +31,7 @@ const (
 var outcomes = []Outcome{OutcomeChanged, OutcomePending, OutcomeUnchanged, OutcomeBlocked, OutcomeFailed, OutcomeSkipped}
 
 // Result is what became of one head. JSON has it as a report does, without
-// secrets.
+// secrets; printing it shows id, label and outcome.
 type Result struct {
 	HeadID  string
 	Label   string // of the spec, or else the name of the head
@@ -241,6 +241,16 @@ func (c Change) String() string {
 		return fmt.Sprintf("%s: %s removed", c.Field, c.From)
 	}
 	return fmt.Sprintf("%s: %s → %s", c.Field, c.From, c.To)
+}
+
+// Format shows id, label, outcome and reason.
+func (r Result) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.text()) }
+
+// LogValue shows id, label, outcome and reason.
+func (r Result) LogValue() slog.Value { return slog.StringValue(r.text()) }
+
+func (r *Result) text() string {
+	return strings.TrimSpace(fmt.Sprintf("fleet.Result{%s %q %s %s", r.HeadID, r.Label, r.Outcome, r.Reason)) + "}"
 }
 
 // Format shows how many heads have each outcome.

@@ -131,7 +131,13 @@ func (f *specFaults) checkWebhooks(hooks []WebhookSpec) {
 	seen := map[string]int{}
 	for i, hook := range hooks {
 		name := fmt.Sprintf("webhooks[%d]", i)
-		f.addAll(name, heads.WebhookSpec{HeadID: anyID, URL: hook.URL, Events: hook.Events}.Validate())
+		for _, fault := range invalidErrors(heads.WebhookSpec{HeadID: anyID, URL: hook.URL, Events: hook.Events}.Validate()) {
+			field := fault.Field
+			if field == "webhookUrl" {
+				field = "url"
+			}
+			f.add(name+"."+field, fault.Reason)
+		}
 		key := sameurl.Key(hook.URL)
 		if first, twice := seen[key]; twice && hook.URL != "" {
 			f.add(name, fmt.Sprintf("has the URL of webhooks[%d]; a URL has one registration", first))
