@@ -59,6 +59,7 @@ func exampleBodies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
+	files = append(files, filepath.Join("fleet", "example_test.go"))
 	var bodies []string
 	for _, name := range files {
 		source, err := os.ReadFile(name)
@@ -73,7 +74,7 @@ func exampleBodies(t *testing.T) []string {
 			}
 			bodies = append(bodies, normalize(string(source[fset.Position(from).Offset:fset.Position(to).Offset])))
 		}
-		if !strings.HasPrefix(name, "example_") {
+		if !strings.HasPrefix(filepath.Base(name), "example_") {
 			continue
 		}
 		for _, decl := range file.Decls {
