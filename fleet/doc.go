@@ -11,8 +11,10 @@
 //		return err
 //	}
 //	defer journal.Close()
-//	on := true
-//	report, err := fleet.Apply(ctx, client, []fleet.Spec{{ID: id, Streaming: &on}}, fleet.Options{Journal: journal})
+//	report, err := fleet.Apply(ctx, client, specs, fleet.Options{Journal: journal})
+//	if report == nil {
+//		return err // nothing was sent
+//	}
 //
 // When a head begins to stream, its access URL changes and nobody can read the
 // old one any more. The Journal has the old one on disk before the switch is

@@ -3,7 +3,6 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"testing"
 
@@ -329,20 +328,4 @@ func TestAPageOfAProxyIsNotTakenForAChange(t *testing.T) {
 	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Delivery: on()})
 	assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
 	assert.Equal(t, heads.ReasonTemporary, report.Results[0].Reason)
-}
-
-func ExampleApply() {
-	emulator := headstest.NewEmulator(headstest.WithSeed(1))
-	defer emulator.Close()
-	streaming := true
-	specs := []fleet.Spec{{ID: emulator.AddHead(headstest.Head{Name: "Lobby"}), Streaming: &streaming}}
-	report, err := fleet.Apply(context.Background(), emulator.Client(), specs, fleet.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, move := range report.Moves() {
-		fmt.Println(move.Label, "moved from", move.Old.Base, "to", move.New.Base)
-	}
-	// Output: Lobby moved from https://chat.example.test to https://stream.example.test
 }
