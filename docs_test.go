@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go"
 )
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
@@ -42,6 +44,14 @@ func TestPackageSnippetIsPartOfAnExample(t *testing.T) {
 	snippet := regexp.MustCompile(`(?m)^\t.*\n`).FindAllString(file.Doc.Text(), -1)
 	require.NotEmpty(t, snippet)
 	assert.True(t, contains(exampleBodies(t), normalize(strings.Join(snippet, ""))))
+}
+
+func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
+	text, err := os.ReadFile("CHANGELOG.md")
+	require.NoError(t, err)
+	entries := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(string(text))
+	require.NotNil(t, entries)
+	assert.Equal(t, entries[1], heads.Version)
 }
 
 func contains(bodies []string, snippet string) bool {
