@@ -332,6 +332,7 @@ func canaryValues(t testing.TB) map[string][]any {
 		"AccessURL":                   {address, AccessURL{}},
 		"ConversationSettings":        {*head.ConversationSettings, ConversationSettings{}},
 		"Tool":                        {head.ConversationSettings.Tools[0], Tool{}},
+		"ToolSpec":                    {ToolSpec{Name: "find", Parameters: head.ConversationSettings.Tools[0].Parameters}, ToolSpec{}},
 		"ToolParameter":               {head.ConversationSettings.Tools[0].Parameters[0]},
 		"PromptProblem":               {CheckPrompt("nothing", head.ConversationSettings.Tools...)[0]},
 		"Webhook":                     {*hook, Webhook{}},

@@ -88,7 +88,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		"scheme-relative":    {"//" + host + "/hush-hush", "redirected to host " + host + ","},
 		"other path":         {"/elsewhere?key=hush-hush", "redirected to another path of host " + client.core.base.Host + ","},
 		"relative path":      {"other", "redirected to another path of host " + client.core.base.Host + ","},
-		"broken":             {"http://[hush-hush", "redirected to an unreadable address,"},
+		"broken":             {"http://[hush-hush", "redirected to an unreadable URL,"},
 		"very long":          {"http://" + strings.Repeat("a", 300) + ".example.com/", "redirected to host aaaa"},
 		"the token as host":  {"http://" + pathToken + "/", "redirected to host [redacted],"},
 		"nowhere (no value)": {"", ""},

@@ -108,11 +108,15 @@ type delivery struct {
 	event       *Event
 	claim       *eventClaim     // nil until the event is to be claimed
 	ctx         context.Context // of the request, without its end, for the queue
+	hooked      hookedContexts
 }
 
-// report logs the delivery and tells the observer.
+// report logs the delivery and tells the observer and the hooks.
 func (h *EventHandler) report(ctx context.Context, d *delivery) {
 	h.log(ctx, d)
+	if len(h.hooks) > 0 {
+		defer h.hooks.end(d.hooked, d.DeliveryInfo, h.complainOfHook)
+	}
 	if h.observe == nil {
 		return
 	}
@@ -122,6 +126,10 @@ func (h *EventHandler) report(ctx context.Context, d *delivery) {
 		}
 	}()
 	h.observe(ctx, d.DeliveryInfo)
+}
+
+func (h *EventHandler) complainOfHook(ctx context.Context, err error) {
+	h.complain(ctx, "a delivery hook panicked", err)
 }
 
 func (h *EventHandler) log(ctx context.Context, d *delivery) {

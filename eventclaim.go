@@ -203,9 +203,9 @@ func isHiccup(err error) bool {
 // within wait. If not, f goes on, and Shutdown waits for it.
 func (h *EventHandler) beside(wait time.Duration, f func()) bool {
 	ended := make(chan struct{})
-	h.gate.stay()
+	h.gate.Stay()
 	go func() {
-		defer h.gate.leave()
+		defer h.gate.Leave()
 		defer close(ended)
 		f()
 	}()

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/gate"
+	"github.com/headsapi/heads-go/internal/lanes"
 )
 
 const (
@@ -33,6 +36,7 @@ type EventHandler struct {
 	handle       func(context.Context, *Event) error
 	logger       *slog.Logger
 	observe      func(context.Context, DeliveryInfo)
+	hooks        hooks[struct{}, DeliveryInfo]
 	dedup        Deduplicator
 	local        bool // dedup is a MemoryDeduplicator
 	maxAge       time.Duration
@@ -40,11 +44,14 @@ type EventHandler struct {
 	timeout      time.Duration
 	queueTimeout time.Duration // 0 for none
 	bodyTimeout  time.Duration
-	queue        *eventQueue // nil without WithQueue
-	gate         *deliveryGate
+	queue        *lanes.Queue[eventSession, *delivery] // nil without WithQueue
+	gate         *gate.Gate
 	stopped      context.Context // ends when Shutdown gives up waiting
 	stop         context.CancelFunc
 }
+
+// eventSession is a lane of the queue: its events run one after the other.
+type eventSession struct{ headID, sessionID string }
 
 // NewEventHandler returns a handler that calls handle for every event, once
 // while it succeeds.
@@ -73,7 +80,7 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		futureSkew:  defaultFutureSkew,
 		timeout:     defaultHandlerTimeout,
 		bodyTimeout: eventBodyTimeout,
-		gate:        &deliveryGate{empty: make(chan struct{})},
+		gate:        new(gate.Gate),
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	err := errors.Join(
@@ -81,7 +88,7 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		refuseOption(handle == nil, "handle", "is nil; give the function that handles an event"),
 	)
 	switch s := keys.(type) {
-	case cachedKeySource:
+	case cachedKeys:
 		err = errors.Join(err, s.err)
 	case staticKeys:
 		err = errors.Join(err, s.err)
@@ -130,9 +137,13 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := &delivery{arrived: time.Now()}
 	// Even a delivery that is refused unread must not hold its connection.
 	d.hasDeadline = http.NewResponseController(w).SetReadDeadline(d.arrived.Add(h.bodyTimeout)) == nil
+	if len(h.hooks) > 0 {
+		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
+		r, d.hooked = r.WithContext(ctx), hooked
+	}
 	outcome, err := DeliveryShutDown, errShutDown
-	if h.gate.enter() {
-		defer h.gate.leave()
+	if h.gate.Enter() {
+		defer h.gate.Leave()
 		outcome, err = h.receive(w, r, d)
 	}
 	if outcome == deliveryQueued { // d is the queue's by now
@@ -156,14 +167,14 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // otherwise a connection that is slow to close leaves no time for the queue. It
 // also waits for calls of the Deduplicator that the answers did not wait for.
 func (h *EventHandler) Shutdown(ctx context.Context) error {
-	err := h.gate.close(ctx)
+	err := h.gate.Close(ctx)
 	h.stop()
 	if err != nil && h.queue != nil {
-		for _, d := range h.queue.drop() {
+		for _, d := range h.queue.Drop() {
 			d.claim.settle(false, time.Now())
 			d.Outcome, d.Err = DeliveryDropped, errDropped
 			h.report(d.ctx, d)
-			h.gate.leave()
+			h.gate.Leave()
 		}
 	}
 	return err
@@ -283,7 +294,7 @@ func (h *EventHandler) handOn(ctx context.Context, d *delivery) (outcome Deliver
 		return DeliveryTimedOut, err
 	}
 	key := d.event.Key()
-	if h.queue != nil && h.queue.holds(key) {
+	if h.queue != nil && h.queue.Holds(key) {
 		return DeliveryDuplicate, nil
 	}
 	d.claim = h.newClaim(ctx, key)
@@ -348,19 +359,22 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryO
 // to the queue.
 func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
 	d.ctx = context.WithoutCancel(ctx)
+	for i := range d.hooked {
+		d.hooked[i] = context.WithoutCancel(d.hooked[i])
+	}
 	d.StatusCode = http.StatusOK
 	d.Duration = time.Since(d.arrived)
-	h.gate.stay()
-	if h.queue.push(d) {
+	h.gate.Stay()
+	if h.queue.Push(eventSession{d.event.HeadID, d.event.SessionID}, d.claim.key, d) {
 		return true
 	}
-	h.gate.leave()
+	h.gate.Leave()
 	return false
 }
 
 // work handles a queued delivery.
 func (h *EventHandler) work(d *delivery) {
-	defer h.gate.leave()
+	defer h.gate.Leave()
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
 	defer context.AfterFunc(h.stopped, cancel)()

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/lanes"
 )
 
 // EventHandlerOption changes how an EventHandler works.
@@ -30,6 +32,25 @@ func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOpt
 	return func(h *EventHandler) error {
 		h.observe = f
 		return refuseOption(f == nil, "WithDeliveryObserver", "has a nil function; leave the option out")
+	}
+}
+
+// WithDeliveryHook calls start when a delivery arrives and end after the
+// observer, for tracing. The key source and the event function, also behind a
+// queue, run with the context that start returns, which must be derived from the
+// one it is given; end gets the same one.
+//
+// Either function may be nil. Hooks add up, in the order of the options, and are
+// called by many goroutines at once. A panic in one of them is logged and
+// doesn't change the answer.
+func WithDeliveryHook(start func(context.Context) context.Context, end func(context.Context, DeliveryInfo)) EventHandlerOption {
+	return func(h *EventHandler) error {
+		added := hook[struct{}, DeliveryInfo]{end: end}
+		if start != nil {
+			added.start = func(ctx context.Context, _ struct{}) context.Context { return start(ctx) }
+		}
+		h.hooks = append(h.hooks, added)
+		return refuseOption(start == nil && end == nil, "WithDeliveryHook", "has no function; give start, end or both, or leave the option out")
 	}
 }
 
@@ -85,7 +106,7 @@ func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 // Call Shutdown before the program ends.
 func WithQueue(workers, size int) EventHandlerOption {
 	return func(h *EventHandler) error {
-		h.queue = newEventQueue(workers, size, h.work)
+		h.queue = lanes.New[eventSession](workers, size, h.work)
 		return refuseOption(workers < 1 || size < 1, "WithQueue", fmt.Sprintf("has %d workers and %d places; give at least 1 of both", workers, size))
 	}
 }
