@@ -130,24 +130,12 @@ func findPlaceholder(raw []byte) string {
 	if bytes.IndexByte(raw, '<') < 0 && bytes.IndexByte(raw, '\\') < 0 && !bytes.Contains(raw, []byte("string")) {
 		return ""
 	}
-	for i := 0; i < len(raw); {
-		if raw[i] != '"' {
-			i++
-			continue
-		}
-		end := rawjson.SkipString(raw, i)
-		if text := rawjson.Unquote(raw[i:end]); !isName(raw, end) && isPlaceholder(text) {
+	for text := range rawjson.Strings(raw) {
+		if isPlaceholder(text) {
 			return placeholderIn(text)
 		}
-		i = end
 	}
 	return ""
-}
-
-// isName reports whether the string that ends at i is the name of a member.
-func isName(raw []byte, i int) bool {
-	i = rawjson.SkipSpace(raw, i)
-	return i < len(raw) && raw[i] == ':'
 }
 
 // placeholderIn is what to show of a text that is or holds a placeholder: of an

@@ -149,7 +149,7 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 	plan := &ConversionPlan{
 		HeadID:           headID,
 		AlreadyStreaming: head.VideoStreaming,
-		CurrentVoice:     Voice{head.TTSProvider, head.TTSVoice},
+		CurrentVoice:     head.voice(),
 		head:             head,
 	}
 	plan.chooseVoice(o)
@@ -386,11 +386,14 @@ func recommendedForStreaming(voiceID string) bool {
 	})
 }
 
-// voiceStays says whether the voice is set already. The provider's name is
-// compared without case.
-func (p *ConversionPlan) voiceStays() bool {
-	return p.Voice.ID == p.CurrentVoice.ID && strings.EqualFold(p.Voice.Provider, p.CurrentVoice.Provider)
-}
+// voiceStays reports whether the voice is set already.
+func (p *ConversionPlan) voiceStays() bool { return p.Voice.is(p.CurrentVoice) }
+
+func (h *Head) voice() Voice { return Voice{h.TTSProvider, h.TTSVoice} }
+
+// is reports whether two voices are the same. The provider's name is
+// case-insensitive.
+func (v Voice) is(o Voice) bool { return v.ID == o.ID && strings.EqualFold(v.Provider, o.Provider) }
 
 // fillSteps fills in the steps.
 func (p *ConversionPlan) fillSteps() {
