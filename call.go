@@ -309,6 +309,9 @@ func (r *Response) proves(id string) bool {
 	return json.Valid(body) && strings.EqualFold(strings.Trim(string(found), `"`), id)
 }
 
+// isPage reports whether the answer is HTML, which the service never sends.
+func (r *Response) isPage() bool { return bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<")) }
+
 // confirm reads back what a change has made, unless its answer proves that the
 // service has seen it. A status of 200 alone does not: a proxy that is under
 // maintenance sends it with a page of its own.

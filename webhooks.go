@@ -194,33 +194,25 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 // Delete removes a registration for good. A 404 that follows an attempt
 // without an answer, or with a 5xx, is success.
 //
-// DELETE /head-events/{webhookId}. If the answer is of unknown shape, such as a
-// page of a proxy, Delete reads the registration and returns an error if it is
-// still there, or if the read fails after a page.
+// DELETE /head-events/{webhookId}. If the answer is an HTML page, as a proxy
+// sends it, Delete reads the registration and returns an error if it is still
+// there.
 func (s *WebhooksService) Delete(ctx context.Context, webhookID int64) error {
 	if err := checkWebhookID(opWebhooksDelete.name, webhookID); err != nil {
 		return err
 	}
 	answer, err := doPlain(ctx, s.c, opWebhooksDelete, webhookPayload(webhookID))
-	if err != nil || answer.StatusCode == http.StatusNotFound {
+	if err != nil || answer.StatusCode == http.StatusNotFound || !answer.isPage() {
 		return err
 	}
-	read := func() (bool, error) { return s.gone(ctx, webhookID, answer) }
-	return confirm(opWebhooksDelete.name, answer, strconv.FormatInt(webhookID, 10), read, func(gone bool) bool { return gone })
-}
-
-// gone reads a registration to find out whether it was deleted. If the read
-// fails, the answer to the delete is believed, unless it is a page.
-func (s *WebhooksService) gone(ctx context.Context, webhookID int64, answer *Response) (bool, error) {
-	_, err := s.Get(ctx, webhookID)
-	if err == nil {
-		return false, nil
+	gone := func() (bool, error) {
+		_, err := s.Get(ctx, webhookID)
+		if errors.Is(err, ErrNotFound) {
+			return true, nil
+		}
+		return false, err
 	}
-	isPage := bytes.HasPrefix(bytes.TrimSpace(answer.Body), []byte("<"))
-	if errors.Is(err, ErrNotFound) || !isPage {
-		return true, nil
-	}
-	return false, err
+	return confirm(opWebhooksDelete.name, answer, strconv.FormatInt(webhookID, 10), gone, func(gone bool) bool { return gone })
 }
 
 // SetDelivery turns the delivery of events on or off for a head. Registrations
