@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/headsapi/heads-go/internal/mask"
 )
@@ -186,4 +187,19 @@ func hexByte(text []byte, digits int) (c byte, ok bool) {
 	}
 	code, err := strconv.ParseUint(string(text[:digits]), 16, 8)
 	return byte(code), err == nil
+}
+
+// clip returns text with at most limit characters, the last of them "…" if
+// any were cut.
+func clip(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	count := 0
+	for i := range text {
+		if count++; count == limit {
+			return strings.TrimSpace(text[:i]) + "…"
+		}
+	}
+	return text
 }
