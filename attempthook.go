@@ -3,7 +3,6 @@ package heads
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net/http"
 )
 
@@ -13,25 +12,18 @@ type attemptStart struct {
 	header  http.Header
 }
 
-// startHooks tells the hooks that an attempt begins. It returns the request
-// with the context of the last one and the header keys of all.
-func (c *call) startHooks(req *http.Request) *http.Request {
+// startHooks tells the hooks that an attempt begins, and adds their keys to its
+// header. It returns the context of the last one.
+func (c *call) startHooks(ctx context.Context, header http.Header) context.Context {
 	added := http.Header{}
-	ctx, hooked := c.core.hooks.start(req.Context(), attemptStart{c.newAttempt(), added}, c.hooked[:0], c.complainOfHook)
-	c.hooked = hooked
-	req = req.WithContext(ctx)
-	if len(added) == 0 {
-		return req
-	}
-	header := maps.Clone(req.Header)
+	ctx, c.hooked = c.core.hooks.start(ctx, attemptStart{c.newAttempt(), added}, c.hooked[:0], c.complainOfHook)
 	for name, values := range added {
 		name = http.CanonicalHeaderKey(name)
 		if _, taken := header[name]; !taken && !ownHeader(name) {
 			header[name] = values
 		}
 	}
-	req.Header = header
-	return req
+	return ctx
 }
 
 // complainOfHook doesn't show the panic, which may hold what a hook saw.

@@ -114,7 +114,7 @@ func TestPostOverATransportWithoutTrace(t *testing.T) {
 			err := postHook(t.Context(), newTestClient(t, memoryURL, tr))
 			require.ErrorIs(t, err, row.err)
 			assert.Equal(t, row.want, tr.sent())
-			const doubt = "the request was not repeated, and may have been carried out"
+			const doubt = "the request was not retried and may have been carried out"
 			if row.want == 1 {
 				assert.ErrorContains(t, err, doubt)
 			} else {

@@ -207,7 +207,8 @@ func AppendMember(b []byte, key string, value []byte) []byte {
 func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return append(b, String(s)...)
+			raw, _ := Encode(s)
+			return append(b, raw...)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
@@ -227,8 +228,7 @@ func Encode(v any) (json.RawMessage, error) {
 
 // String encodes a string, which can't fail.
 func String(s string) json.RawMessage {
-	raw, _ := Encode(s)
-	return raw
+	return AppendString(make([]byte, 0, len(s)+len(`""`)), s)
 }
 
 func IsNull(raw []byte) bool { return string(bytes.TrimSpace(raw)) == "null" }
