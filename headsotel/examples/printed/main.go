@@ -146,7 +146,7 @@ func describe(attributes []attribute.KeyValue) string {
 	var b strings.Builder
 	for _, a := range attributes {
 		if a.Key != "server.port" {
-			fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.Emit())
+			fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.String())
 		}
 	}
 	return b.String()
