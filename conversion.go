@@ -52,7 +52,7 @@ func newConversion(s *HeadsService, ctx context.Context, headID string, o Conver
 // begin waits until no other conversion of the head is under way, which would
 // undo half of this one.
 func (c *conversion) begin(operation string) (end func(), err error) {
-	unlock, err := c.heads.c.lock(c.ctx, operation, "mode "+strings.ToLower(c.done.HeadID))
+	unlock, err := c.heads.c.lock(c.ctx, operation, headLock("mode", c.done.HeadID))
 	if err != nil {
 		return nil, err
 	}

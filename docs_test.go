@@ -59,6 +59,9 @@ func exampleBodies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
+	nested, err := filepath.Glob("headsredis/*_test.go")
+	require.NoError(t, err)
+	files = append(files, nested...)
 	files = append(files, filepath.Join("fleet", "example_test.go"))
 	var bodies []string
 	for _, name := range files {

@@ -16,6 +16,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // What errors.Is finds in an *Error, by the status of the answer. ErrServer
@@ -148,14 +150,14 @@ func (e Error) MarshalJSON() ([]byte, error) { return marshalGroup(e.LogValue())
 func marshalGroup(group slog.Value) ([]byte, error) {
 	document := []byte{'{'}
 	for i, attr := range group.Group() {
-		value, err := encodeJSON(attr.Value.Any())
+		value, err := rawjson.Encode(attr.Value.Any())
 		if err != nil {
 			return nil, err
 		}
 		if i > 0 {
 			document = append(document, ',')
 		}
-		document = appendMember(document, attr.Key, value)
+		document = rawjson.AppendMember(document, attr.Key, value)
 	}
 	return append(document, '}'), nil
 }

@@ -31,10 +31,8 @@ var (
 var eventBodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // receiveBody returns a pooled buffer with the body, for the caller to put back.
-func receiveBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) (*bytes.Buffer, DeliveryOutcome, error) {
+func (h *EventHandler) receiveBody(w http.ResponseWriter, r *http.Request, d *delivery) (*bytes.Buffer, DeliveryOutcome, error) {
 	if r.ContentLength > maxEventBody {
-		// The server reads on for a while to save the connection: not for ever.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
 		return nil, DeliveryTooLarge, errBodyTooLarge
 	}
 	if r.Body == nil || r.Body == http.NoBody {
@@ -42,12 +40,15 @@ func receiveBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) 
 	}
 	buf := eventBodies.Get().(*bytes.Buffer)
 	buf.Reset()
-	err := readWithin(timeout, w, r.Body, buf)
+	err := h.readBody(r.Body, buf, d.hasDeadline)
 	if errors.Is(err, errBodyTooSlow) {
 		return nil, DeliveryTooSlow, err // the buffer may still be written to
 	}
 	outcome := DeliveryBadBody
+	var limit *http.MaxBytesError
 	switch {
+	case errors.As(err, &limit):
+		outcome, err = DeliveryTooLarge, fmt.Errorf("heads: a handler in front limits the body to %d bytes: %w", limit.Limit, err)
 	case errors.Is(err, http.ErrBodyReadAfterClose), err == nil && buf.Len() == 0:
 		err = emptyBody(r)
 	case err != nil:
@@ -55,6 +56,11 @@ func receiveBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) 
 	case buf.Len() > maxEventBody:
 		outcome, err = DeliveryTooLarge, errBodyTooLarge
 	default:
+		if d.hasDeadline {
+			// Otherwise the server, which watches for the end of the connection,
+			// would take the deadline for it while the function runs.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		}
 		return buf, "", nil
 	}
 	eventBodies.Put(buf)
@@ -69,27 +75,19 @@ func emptyBody(r *http.Request) error {
 	return errBodyEmpty
 }
 
-// readWithin reads the body, with one byte over the limit to tell that it is too
-// large. After a failure the connection keeps its deadline, so that the server
-// does not wait for the rest of a body that drips.
-func readWithin(timeout time.Duration, w http.ResponseWriter, body io.Reader, buf *bytes.Buffer) error {
+// readBody reads one byte over the limit, to tell that the body is too large.
+// After a failure the connection keeps its deadline, so that the server does not
+// wait for the rest of a body that drips.
+func (h *EventHandler) readBody(body io.Reader, buf *bytes.Buffer, hasDeadline bool) error {
 	body = io.LimitReader(body, maxEventBody+1)
-	rc := http.NewResponseController(w)
-	if rc.SetReadDeadline(time.Now().Add(timeout)) != nil {
-		return readBeside(timeout, body, buf)
+	if !hasDeadline {
+		return readBeside(h.bodyTimeout, body, buf)
 	}
-	if _, err := buf.ReadFrom(body); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return errBodyTooSlow
-		}
-		return err
+	_, err := buf.ReadFrom(body)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errBodyTooSlow
 	}
-	if buf.Len() <= maxEventBody {
-		// Otherwise the server, which watches for the end of the connection,
-		// would take the deadline for it while the function runs.
-		_ = rc.SetReadDeadline(time.Time{})
-	}
-	return nil
+	return err
 }
 
 // readBeside is for a ResponseWriter that hides the connection's deadline: the

@@ -9,43 +9,57 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/gate"
+	"github.com/headsapi/heads-go/internal/lanes"
 )
 
 const (
 	defaultMaxAge         = 24 * time.Hour
 	defaultFutureSkew     = 5 * time.Minute
 	defaultHandlerTimeout = 4 * time.Second
-	claimTimeout          = time.Second
 )
 
+// ErrDuplicate is what an event function returns, alone or wrapped, for an event
+// that was handled before. The delivery is answered 200 with the outcome
+// DeliveryDuplicate. It is for functions that remember events themselves, such as
+// with a unique Event.Key in a database.
+var ErrDuplicate = errors.New("heads: the event was handled before")
+
 // EventHandler is an http.Handler that receives webhook events: it verifies the
-// signature with the keys of the event's head, passes over what was handled
-// before, and hands on the rest. NewEventHandler makes one.
+// signature with the keys of the event's head, skips what was handled before,
+// and calls a function with the rest. NewEventHandler makes one.
 type EventHandler struct {
 	keys         KeySource
 	handle       func(context.Context, *Event) error
 	logger       *slog.Logger
 	observe      func(context.Context, DeliveryInfo)
+	hooks        hooks[struct{}, DeliveryInfo]
 	dedup        Deduplicator
+	local        bool // dedup is a MemoryDeduplicator
 	maxAge       time.Duration
 	futureSkew   time.Duration
 	timeout      time.Duration
 	queueTimeout time.Duration // 0 for none
 	bodyTimeout  time.Duration
-	queue        *eventQueue // nil without WithQueue
-	gate         *deliveryGate
+	queue        *lanes.Queue[eventSession, *delivery] // nil without WithQueue
+	gate         *gate.Gate
 	stopped      context.Context // ends when Shutdown gives up waiting
 	stop         context.CancelFunc
 }
+
+// eventSession is a lane of the queue: its events run one after the other.
+type eventSession struct{ headID, sessionID string }
 
 // NewEventHandler returns a handler that calls handle for every event, once
 // while it succeeds.
 //
 // The service sends an event again, up to three times, until it is answered 200
-// within 5 seconds. The handler answers 200 when handle returned nil, or had
-// done so before for the same event (Event.Key); after an error or a panic the
-// next delivery calls handle again. So handle may see an event twice when it
+// within 5 seconds. The handler answers 200 when handle returned nil or
+// ErrDuplicate, or had done so before for the same event (Event.Key); after any
+// other error or a panic the next delivery calls handle again. So handle may see an event twice when it
 // fails after half of its work.
 //
 // Handle runs on the goroutine of the request, with a context that ends 4
@@ -66,14 +80,17 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		futureSkew:  defaultFutureSkew,
 		timeout:     defaultHandlerTimeout,
 		bodyTimeout: eventBodyTimeout,
-		gate:        &deliveryGate{empty: make(chan struct{})},
+		gate:        new(gate.Gate),
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	err := errors.Join(
 		refuseOption(keys == nil, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"),
 		refuseOption(handle == nil, "handle", "is nil; give the function that handles an event"),
 	)
-	if s, ok := keys.(cachedKeySource); ok {
+	switch s := keys.(type) {
+	case cachedKeys:
+		err = errors.Join(err, s.err)
+	case staticKeys:
 		err = errors.Join(err, s.err)
 	}
 	for _, opt := range opts {
@@ -86,8 +103,25 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	if err != nil {
 		return nil, err
 	}
+	_, h.local = h.dedup.(*MemoryDeduplicator)
 	return h, nil
 }
+
+// Queued reports whether the handler was made with WithQueue.
+func (h *EventHandler) Queued() bool { return h.queue != nil }
+
+// Deduplicator returns what remembers the events: the one that was given with
+// WithDeduplicator, or else the handler's own.
+func (h *EventHandler) Deduplicator() Deduplicator { return h.dedup }
+
+// Memory returns how long the handler remembers an event that was handled: a
+// minute longer than WithMaxAge lets a delivery of it in.
+func (h *EventHandler) Memory() time.Duration {
+	return addDurations(h.maxAge, h.futureSkew, memoryMargin)
+}
+
+// lease returns how long a claim lasts that is not extended.
+func (h *EventHandler) lease() time.Duration { return addDurations(h.timeout, leaseMargin) }
 
 // String returns the name of the type: a handler knows keys.
 func (h EventHandler) String() string { return "heads.EventHandler" }
@@ -101,9 +135,15 @@ func (h EventHandler) LogValue() slog.Value { return slog.StringValue(h.String()
 // ServeHTTP receives one delivery.
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := &delivery{arrived: time.Now()}
+	// Even a delivery that is refused unread must not hold its connection.
+	d.hasDeadline = http.NewResponseController(w).SetReadDeadline(d.arrived.Add(h.bodyTimeout)) == nil
+	if len(h.hooks) > 0 {
+		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
+		r, d.hooked = r.WithContext(ctx), hooked
+	}
 	outcome, err := DeliveryShutDown, errShutDown
-	if h.gate.enter() {
-		defer h.gate.leave()
+	if h.gate.Enter() {
+		defer h.gate.Leave()
 		outcome, err = h.receive(w, r, d)
 	}
 	if outcome == deliveryQueued { // d is the queue's by now
@@ -123,15 +163,18 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // given up with the outcome DeliveryDropped, and Shutdown returns the error of
 // ctx.
 //
-// Call it after, or at the same time as, the Shutdown of the http.Server.
+// Call it after the Shutdown of the http.Server, with a deadline of its own:
+// otherwise a connection that is slow to close leaves no time for the queue. It
+// also waits for calls of the Deduplicator that the answers did not wait for.
 func (h *EventHandler) Shutdown(ctx context.Context) error {
-	err := h.gate.close(ctx)
+	err := h.gate.Close(ctx)
 	h.stop()
 	if err != nil && h.queue != nil {
-		for _, d := range h.queue.drop() {
+		for _, d := range h.queue.Drop() {
+			d.claim.settle(false, time.Now())
 			d.Outcome, d.Err = DeliveryDropped, errDropped
 			h.report(d.ctx, d)
-			h.gate.leave()
+			h.gate.Leave()
 		}
 	}
 	return err
@@ -157,7 +200,7 @@ func (h *EventHandler) receive(w http.ResponseWriter, r *http.Request, d *delive
 	if r.Method != http.MethodPost {
 		return DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clipSent(r.Method, 64))
 	}
-	body, outcome, err := receiveBody(w, r, h.bodyTimeout)
+	body, outcome, err := h.receiveBody(w, r, d)
 	if err != nil {
 		return outcome, err
 	}
@@ -216,13 +259,14 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 }
 
 // requestSignature refuses a repeated header: which one the sender meant can't
-// be known.
+// be known. Space around the value is no part of it; HTTP/1 readers trim it,
+// HTTP/2 readers don't.
 func requestSignature(r *http.Request) (sum [sha256.Size]byte, err error) {
 	switch values := r.Header.Values(SignatureHeader); len(values) {
 	case 0:
 		return sum, ErrSignatureMissing
 	case 1:
-		return decodeSignature(values[0])
+		return decodeSignature(strings.Trim(values[0], " \t"))
 	default:
 		return sum, ErrSignatureMalformed
 	}
@@ -243,36 +287,50 @@ func (h *EventHandler) checkAge(timestamp time.Time) error {
 	return nil
 }
 
-// handOn gives an event that is new to the function or the queue. However that
+// handOn passes an event that is new to the function or the queue. However that
 // ends, the claim is settled or given back.
-func (h *EventHandler) handOn(ctx context.Context, d *delivery) (DeliveryOutcome, error) {
+func (h *EventHandler) handOn(ctx context.Context, d *delivery) (outcome DeliveryOutcome, err error) {
 	if err := ctx.Err(); err != nil {
 		return DeliveryTimedOut, err
 	}
 	key := d.event.Key()
-	claim, err := h.dedup.Claim(ctx, key, h.memory())
-	switch {
-	case err != nil:
-		return DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err)
-	case claim == ClaimDone:
+	if h.queue != nil && h.queue.Holds(key) {
 		return DeliveryDuplicate, nil
-	case claim == ClaimBusy:
+	}
+	d.claim = h.newClaim(ctx, key)
+	claim, err := d.claim.take(d.arrived.Add(min(h.timeout, claimTime)))
+	switch claim {
+	case ClaimDone:
+		return DeliveryDuplicate, nil
+	case ClaimBusy:
 		return DeliveryBusy, errTwin
-	case claim != ClaimNew:
-		return DeliveryClaimFailed, fmt.Errorf("heads: the deduplicator returned %v", claim)
 	}
-	accepted := false
-	defer func() { h.settle(ctx, key, accepted) }()
-	if h.queue != nil {
-		accepted = h.enqueue(ctx, d)
-		if !accepted {
-			return DeliveryQueueFull, errQueueFull
+	defer func() {
+		if outcome != deliveryQueued {
+			d.claim.settle(outcome.isDone(), d.arrived.Add(answerTime))
 		}
-		return deliveryQueued, nil
+	}()
+	if err != nil { // the store may have applied the claim all the same
+		return claimFailure(err)
 	}
-	outcome, err := h.call(ctx, d)
-	accepted = outcome == DeliveryHandled
-	return outcome, err
+	if err := ctx.Err(); err != nil {
+		return DeliveryTimedOut, err
+	}
+	if h.queue == nil {
+		return h.call(ctx, d)
+	}
+	if !h.enqueue(ctx, d) {
+		return DeliveryQueueFull, errQueueFull
+	}
+	return deliveryQueued, nil
+}
+
+func claimFailure(err error) (DeliveryOutcome, error) {
+	var p *panicError
+	if errors.As(err, &p) {
+		return DeliveryPanicked, err
+	}
+	return DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err)
 }
 
 // call runs the user's function.
@@ -288,6 +346,8 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryO
 	switch {
 	case err == nil:
 		return DeliveryHandled, nil
+	case errors.Is(err, ErrDuplicate):
+		return DeliveryDuplicate, nil
 	case ctx.Err() == context.DeadlineExceeded:
 		return DeliveryTimedOut, err
 	default:
@@ -295,45 +355,26 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryO
 	}
 }
 
-// settle tells the deduplicator how it ended, even if the request has just
-// ended. What goes wrong here no longer changes the answer: the function has
-// run or has not.
-func (h *EventHandler) settle(ctx context.Context, key string, accepted bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
-	defer cancel()
-	defer func() {
-		if v := recover(); v != nil {
-			h.complain(ctx, "the deduplicator panicked", newPanicError(v))
-		}
-	}()
-	var err error
-	if accepted {
-		err = h.dedup.Done(ctx, key, h.memory())
-	} else {
-		err = h.dedup.Release(ctx, key)
-	}
-	if err != nil {
-		h.complain(ctx, "the deduplicator failed", err)
-	}
-}
-
 // enqueue reports false when there is no room. Afterwards the delivery belongs
 // to the queue.
 func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
 	d.ctx = context.WithoutCancel(ctx)
+	for i := range d.hooked {
+		d.hooked[i] = context.WithoutCancel(d.hooked[i])
+	}
 	d.StatusCode = http.StatusOK
 	d.Duration = time.Since(d.arrived)
-	h.gate.stay()
-	if h.queue.push(d) {
+	h.gate.Stay()
+	if h.queue.Push(eventSession{d.event.HeadID, d.event.SessionID}, d.claim.key, d) {
 		return true
 	}
-	h.gate.leave()
+	h.gate.Leave()
 	return false
 }
 
 // work handles a queued delivery.
 func (h *EventHandler) work(d *delivery) {
-	defer h.gate.leave()
+	defer h.gate.Leave()
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
 	defer context.AfterFunc(h.stopped, cancel)()
@@ -342,8 +383,20 @@ func (h *EventHandler) work(d *delivery) {
 		defer cancel()
 	}
 	d.QueueDuration = time.Since(d.arrived) - d.Duration
-	d.Outcome, d.Err = h.call(ctx, d)
+	d.Outcome, d.Err = h.callQueued(ctx, d)
 	h.report(d.ctx, d)
+}
+
+// callQueued runs the function at most once: what fails is done as well.
+func (h *EventHandler) callQueued(ctx context.Context, d *delivery) (DeliveryOutcome, error) {
+	switch Claim(d.claim.lost.Load()) {
+	case ClaimDone:
+		return DeliveryDuplicate, nil
+	case ClaimBusy:
+		return DeliveryBusy, errTwin
+	}
+	defer func() { d.claim.settle(true, time.Now().Add(storeTimeout)) }()
+	return h.call(ctx, d)
 }
 
 // answerDelivery says nothing that the status does not: the truth is for the log.

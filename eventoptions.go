@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/lanes"
 )
 
 // EventHandlerOption changes how an EventHandler works.
@@ -33,8 +35,32 @@ func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOpt
 	}
 }
 
+// WithDeliveryHook calls start when a delivery arrives and end after the
+// observer, for tracing. The key source and the event function, also behind a
+// queue, run with the context that start returns, which must be derived from the
+// one it is given; end gets the same one.
+//
+// Either function may be nil. Hooks add up, in the order of the options, and are
+// called by many goroutines at once. A panic in one of them is logged and
+// doesn't change the answer.
+func WithDeliveryHook(start func(context.Context) context.Context, end func(context.Context, DeliveryInfo)) EventHandlerOption {
+	return func(h *EventHandler) error {
+		added := hook[struct{}, DeliveryInfo]{end: end}
+		if start != nil {
+			added.start = func(ctx context.Context, _ struct{}) context.Context { return start(ctx) }
+		}
+		h.hooks = append(h.hooks, added)
+		return refuseOption(start == nil && end == nil, "WithDeliveryHook", "has no function; give start, end or both, or leave the option out")
+	}
+}
+
 // WithDeduplicator sets what remembers the events that were handled. The
 // default is NewMemoryDeduplicator(65536), which is enough for one process.
+//
+// The calls of any other deduplicator are retried while they fail, and the answer
+// leaves 4.9 seconds after the arrival at the latest, unless the function itself
+// takes longer. While another receiver holds the key, a delivery waits for it for
+// up to 4 seconds.
 func WithDeduplicator(d Deduplicator) EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.dedup = d
@@ -55,7 +81,9 @@ func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 
 // WithHandlerTimeout sets how long a delivery may take from its arrival to the
 // end of the function; the context of the key source and of the function ends
-// then. The default, 4 seconds, leaves one of the 5 that the service waits.
+// then. The default, 4 seconds, leaves one of the 5 that the service waits. A
+// claim of the Deduplicator lasts 5 seconds longer and is extended while the
+// function runs.
 //
 // Behind a queue the function has no deadline, except for this option's d,
 // counted from its start.
@@ -69,7 +97,8 @@ func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 // WithQueue answers 200 as soon as an event is verified and has a place in the
 // queue, and calls the function later, for work that can't be done within the 5
 // seconds that the service waits. Each event runs at most once: what fails, or is
-// still waiting when the program ends, does not come again. Events of one session
+// still waiting when the program ends, does not come again. A redelivery of an
+// event in the queue is answered 200 as well. Events of one session
 // run one after the other in the order of their arrival, those of different
 // sessions on up to that many workers at once. As many as size may wait; further
 // deliveries are answered 503, so that they come again.
@@ -77,7 +106,7 @@ func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 // Call Shutdown before the program ends.
 func WithQueue(workers, size int) EventHandlerOption {
 	return func(h *EventHandler) error {
-		h.queue = newEventQueue(workers, size, h.work)
+		h.queue = lanes.New[eventSession](workers, size, h.work)
 		return refuseOption(workers < 1 || size < 1, "WithQueue", fmt.Sprintf("has %d workers and %d places; give at least 1 of both", workers, size))
 	}
 }
@@ -92,11 +121,9 @@ func refuseOption(bad bool, field, reason string) error {
 // memoryMargin is for stores that round, and whose clock is not this one.
 const memoryMargin = time.Minute
 
-// memory returns how long an event that was handled must be remembered: longer
-// than a replay of it is young enough.
-func (h *EventHandler) memory() time.Duration {
-	sum := h.maxAge
-	for _, d := range []time.Duration{h.futureSkew, memoryMargin} {
+// addDurations returns the sum, or the longest duration if that is shorter.
+func addDurations(sum time.Duration, more ...time.Duration) time.Duration {
+	for _, d := range more {
 		sum += min(d, math.MaxInt64-sum)
 	}
 	return sum

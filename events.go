@@ -59,13 +59,15 @@ func ParseEvent(body []byte) (*Event, error) {
 
 // Key returns a text that is the same for every delivery of one event and
 // differs between events: SHA-256, in hex, over head id, session id, type and
-// the timestamp as it was sent, each with its length before it.
+// the timestamp as it was sent, each with its length before it. If there is no
+// timestamp or it can't be read, the SHA-256 of Raw follows, which every
+// redelivery repeats byte for byte.
 //
 // It can't tell apart two events of one type in one session whose timestamps
 // are the same text. The service may send whole seconds, so a second warning
-// within the same second counts as a repetition of the first. It doesn't look
-// at other fields, so the same event delivered through two registrations has
-// one key.
+// within the same second has the key of the first. Of an event with a readable
+// timestamp Key ignores all other fields, so the same event delivered through
+// two registrations has one key.
 func (e *Event) Key() string {
 	var buf [256]byte
 	b := buf[:0]
@@ -73,10 +75,25 @@ func (e *Event) Key() string {
 		b = binary.AppendUvarint(b, uint64(len(field)))
 		b = append(b, field...)
 	}
+	if !e.isTimed() {
+		body := sha256.Sum256(e.Raw)
+		b = binary.AppendUvarint(b, uint64(len(body)))
+		b = append(b, body[:]...)
+	}
 	sum := sha256.Sum256(b)
 	var text [hexLen]byte
 	hex.Encode(text[:], sum[:])
 	return string(text[:])
+}
+
+// isTimed reports whether TimestampText can be read. An event that was not
+// parsed from a body may have no Timestamp.
+func (e *Event) isTimed() bool {
+	if !e.Timestamp.IsZero() {
+		return true
+	}
+	_, ok := parseTime(e.TimestampText)
+	return ok
 }
 
 // String returns type, time and ids of the event, without Raw.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // SessionMetadata says in which conversation a tool was called. A function
@@ -44,6 +46,15 @@ func SessionFromContext(ctx context.Context) (SessionMetadata, bool) {
 		return SessionMetadata{}, false
 	}
 	return parseSession(raw), true
+}
+
+// sessionIDFrom returns the session's id alone, at the price of no more than that.
+func sessionIDFrom(ctx context.Context) (id string) {
+	raw, _ := ctx.Value(sessionKey{}).(json.RawMessage)
+	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) {
+		id, _ = scalarText(member)
+	}
+	return id
 }
 
 // withSession returns ctx with the session in raw, or ctx itself when raw holds

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -372,10 +373,16 @@ func (p *ConversionPlan) chooseVoice(o ConvertOptions) {
 	if o.Voice != nil {
 		p.Voice = *o.Voice
 	}
-	for _, model := range []string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"} {
-		id := strings.ToLower(p.Voice.ID)
-		p.VoiceRecommended = p.VoiceRecommended || id == model || strings.HasSuffix(id, "_"+model)
-	}
+	p.VoiceRecommended = recommendedForStreaming(p.Voice.ID)
+}
+
+// recommendedForStreaming reports whether the model in a voice's id is one that
+// the service recommends for streaming.
+func recommendedForStreaming(voiceID string) bool {
+	voiceID = strings.ToLower(voiceID)
+	return slices.ContainsFunc([]string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"}, func(model string) bool {
+		return voiceID == model || strings.HasSuffix(voiceID, "_"+model)
+	})
 }
 
 // voiceStays says whether the voice is set already. The provider's name is

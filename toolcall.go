@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 const (
@@ -97,9 +99,15 @@ var (
 // serve answers a call that found its tool.
 func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool) {
 	started := time.Now()
+	var few [2]context.Context
+	hooked := hookedContexts(few[:0])
+	if len(s.hooks) > 0 {
+		ctx, contexts := s.hooks.start(r.Context(), t.tool.Name, hooked, t.complainOfHook)
+		r, hooked = r.WithContext(ctx), contexts
+	}
 	ctx, result := r.Context(), toolResult{ToolBusy, toolBusyReply, errToolsShutDown, 0}
-	if s.gate.enter() {
-		defer s.gate.leave()
+	if s.gate.Enter() {
+		defer s.gate.Leave()
 		ctx, result = s.receive(w, r, t)
 	} else {
 		t.logger.InfoContext(ctx, "tool call refused", slog.String("error", result.err.Error()))
@@ -109,21 +117,26 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 	} else {
 		http.Error(w, result.message, result.status)
 	}
-	if s.observe != nil {
-		s.report(ctx, t, ToolCallInfo{Tool: t.tool.Name, Outcome: result.outcome, Duration: time.Since(started), Err: result.err})
+	if s.observe != nil || len(s.hooks) > 0 {
+		s.report(ctx, hooked, t, ToolCallInfo{Tool: t.tool.Name, Outcome: result.outcome, Duration: time.Since(started), Err: result.err})
 	}
 }
 
-// report survives a panic of the observer.
-func (s *toolServer) report(ctx context.Context, t *servedTool, info ToolCallInfo) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.logger.LogAttrs(ctx, slog.LevelError, "tool observer panicked", errorAttrs(newPanicError(p))...)
-		}
-	}()
-	session, _ := SessionFromContext(ctx)
-	info.SessionID = session.SessionID
-	s.observe(ctx, info)
+// report tells the observer and the hooks, and survives their panics.
+func (s *toolServer) report(ctx context.Context, hooked hookedContexts, t *servedTool, info ToolCallInfo) {
+	info.SessionID = sessionIDFrom(ctx)
+	if s.observe != nil {
+		survive(ctx, t.complainOfObserver, func() { s.observe(ctx, info) })
+	}
+	s.hooks.end(hooked, info, t.complainOfHook)
+}
+
+func (t *servedTool) complainOfObserver(ctx context.Context, err error) {
+	t.logger.LogAttrs(ctx, slog.LevelError, "tool observer panicked", errorAttrs(err)...)
+}
+
+func (t *servedTool) complainOfHook(ctx context.Context, err error) {
+	t.logger.LogAttrs(ctx, slog.LevelError, "tool hook panicked", errorAttrs(err)...)
 }
 
 // receive returns the context of the call, with its session if that was read.
@@ -185,7 +198,7 @@ func readToolBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 
 	body := bytes.TrimSpace(buffer.Bytes())
-	if jsonKind(body) != "object" || !json.Valid(body) {
+	if rawjson.Kind(body) != "object" || !json.Valid(body) {
 		return nil, errNotAnObject
 	}
 	return bytes.Clone(body), nil
@@ -195,13 +208,13 @@ func readToolBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // The arguments are flat in the body, or, when none of the tool's parameters is
 // there, in an object of their own.
 func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, session json.RawMessage) {
-	session, _ = rawMember(body, sessionMetadataName)
+	session, _ = rawjson.Value(body, sessionMetadataName)
 	values, found := fields.find(body)
 	for _, name := range []string{"parameters", "arguments"} {
 		if found {
 			break
 		}
-		nested, _ := rawMember(body, name)
+		nested, _ := rawjson.Value(body, name)
 		values, found = fields.find(nested)
 	}
 	return values, slices.Clip(session)
@@ -218,11 +231,11 @@ func (s *toolServer) answer(ctx context.Context, t *servedTool, values []json.Ra
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	s.gate.stay() // for the function, which may outlive the call
+	s.gate.Stay() // for the function, which may outlive the call
 	started := time.Now()
 	answered := make(chan toolResult)
 	go func() {
-		defer s.gate.leave()
+		defer s.gate.Leave()
 		result := toolResult{ToolPanicked, toolFailedReply, errToolEnded, 0} // stays after runtime.Goexit
 		defer func() {
 			<-s.running

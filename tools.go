@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // ConversationSettingsService reads and changes the conversation settings of
@@ -200,7 +202,7 @@ func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, na
 }
 
 func (s *ConversationSettingsService) modify(ctx context.Context, operation, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
-	unlock, err := s.c.lock(ctx, operation, "settings "+headID)
+	unlock, err := s.c.lock(ctx, operation, headLock("settings", headID))
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +243,7 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 
 // put writes settings that were validated.
 func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
-	body := appendMember([]byte{'{'}, "conversationSettings", cs.document())
+	body := rawjson.AppendMember([]byte{'{'}, "conversationSettings", cs.document())
 	return doPlain(ctx, s.c, opSettingsReplace, payload{param: headID, body: append(body, '}')})
 }
 
@@ -250,7 +252,7 @@ func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
 	if key == "tools" {
 		return nil, false
 	}
-	value, ok := rawMember(cs.raw, key)
+	value, ok := rawjson.Value(cs.raw, key)
 	return bytes.Clone(value), ok
 }
 
@@ -266,21 +268,21 @@ func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) erro
 	case value != nil && !json.Valid(value):
 		return invalid(operation, oneLine(key, maxLabel), "has a value that is not JSON; give a JSON value, or nil to remove the key")
 	}
-	cs.raw = withMember(cs.raw, key, bytes.TrimSpace(value))
+	cs.raw = rawjson.With(cs.raw, key, bytes.TrimSpace(value))
 	return nil
 }
 
 // UnmarshalJSON keeps the whole document beside the tools in it.
 func (cs *ConversationSettings) UnmarshalJSON(data []byte) error {
 	*cs = ConversationSettings{}
-	if isJSONNull(data) {
+	if rawjson.IsNull(data) {
 		return nil
 	}
-	if jsonKind(data) != "object" {
+	if rawjson.Kind(data) != "object" {
 		return mismatch("", data, reflect.TypeFor[map[string]any]())
 	}
 	cs.raw = bytes.Clone(data)
-	tools, _ := rawMember(cs.raw, "tools")
+	tools, _ := rawjson.Value(cs.raw, "tools")
 	if oddList(tools) {
 		return mismatch("tools", tools, reflect.TypeFor[[]Tool]())
 	}
@@ -327,8 +329,8 @@ func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
 func (t Tool) validate(operation string) error {
 	field := "tool " + quote(t.Name)
-	if t.raw != nil && jsonKind(t.raw) != "object" && t.unchanged() {
-		return invalid(operation, field, "is a JSON %s; want an object with name, description, parameters and url", jsonKind(t.raw))
+	if t.raw != nil && rawjson.Kind(t.raw) != "object" && t.unchanged() {
+		return invalid(operation, field, "is a JSON %s; want an object with name, description, parameters and url", rawjson.Kind(t.raw))
 	}
 	var faults, nameFault faultList
 	if !toolName.MatchString(t.Name) {
@@ -338,8 +340,8 @@ func (t Tool) validate(operation string) error {
 	faults.add(read.or("name", t.Name, nameFault.join()))
 	faults.add(read.or("description", t.Description, checkDescription(operation, field, t.Description)))
 	faults.add(read.or("url", t.URL, checkCallbackURL(operation, field+" url", t.URL)))
-	if given, _ := rawMember(t.raw, "parameters"); t.Parameters == nil && oddList(given) {
-		faults.add(invalid(operation, field, "parameters are a JSON %s; want a list of objects with name, type and description", jsonKind(given)))
+	if given, _ := rawjson.Value(t.raw, "parameters"); t.Parameters == nil && oddList(given) {
+		faults.add(invalid(operation, field, "parameters are a JSON %s; want a list of objects with name, type and description", rawjson.Kind(given)))
 	}
 	seen := map[string]bool{"": true}
 	for _, p := range t.Parameters {
@@ -354,8 +356,8 @@ func (t Tool) validate(operation string) error {
 
 func (p ToolParameter) validate(operation, tool string) error {
 	field := tool + " parameter " + quote(p.Name)
-	if p.raw != nil && jsonKind(p.raw) != "object" && p.unchanged() {
-		return invalid(operation, field, "is a JSON %s; want an object with name, type and description", jsonKind(p.raw))
+	if p.raw != nil && rawjson.Kind(p.raw) != "object" && p.unchanged() {
+		return invalid(operation, field, "is a JSON %s; want an object with name, type and description", rawjson.Kind(p.raw))
 	}
 	var faults, nameFault, typeFault faultList
 	if !parameterName.MatchString(p.Name) {
@@ -380,8 +382,8 @@ type unreadText struct {
 // or returns the fault of a member that could not be read and was not set
 // since, and else the given one.
 func (u unreadText) or(key, text string, fault error) error {
-	value, _ := rawMember(u.raw, key)
-	switch kind := jsonKind(value); {
+	value, _ := rawjson.Value(u.raw, key)
+	switch kind := rawjson.Kind(value); {
 	case text != "", kind == "string", kind == "null", kind == "nothing":
 		return fault
 	default:
@@ -483,8 +485,8 @@ func (cs ConversationSettings) LogValue() slog.Value { return slog.StringValue(c
 
 func (cs ConversationSettings) describe() string {
 	others := 0
-	for m := range members(cs.raw) {
-		if string(m.key) != "tools" {
+	for m := range rawjson.Members(cs.raw) {
+		if string(m.Key) != "tools" {
 			others++
 		}
 	}
@@ -555,7 +557,7 @@ func (cs *ConversationSettings) clone() *ConversationSettings {
 // document is the JSON of the settings: the one that was read, with the tools
 // as they are now.
 func (cs *ConversationSettings) document() json.RawMessage {
-	return withMember(cs.raw, "tools", documents(cs.Tools, Tool.document))
+	return rawjson.With(cs.raw, "tools", documents(cs.Tools, Tool.document))
 }
 
 // unchanged reports whether the tool is as it was read.
@@ -577,11 +579,11 @@ func (t Tool) document() json.RawMessage {
 	read.decode(doc)
 	doc = withText(doc, read.Name, "name", t.Name)
 	doc = withText(doc, read.Description, "description", t.Description)
-	old, _ := rawMember(doc, "parameters")
+	old, _ := rawjson.Value(doc, "parameters")
 	switch {
 	case t.Parameters == nil && oddList(old):
-	case jsonKind(old) != "array" || !reflect.DeepEqual(read.Parameters, t.Parameters):
-		doc = withMember(doc, "parameters", documents(t.Parameters, ToolParameter.document))
+	case rawjson.Kind(old) != "array" || !reflect.DeepEqual(read.Parameters, t.Parameters):
+		doc = rawjson.With(doc, "parameters", documents(t.Parameters, ToolParameter.document))
 	}
 	return withText(doc, read.URL, "url", t.URL)
 }
@@ -610,7 +612,7 @@ func (p ToolParameter) document() json.RawMessage {
 
 // objectOf returns a document that is an object, and nil for any other.
 func objectOf(doc []byte) []byte {
-	if jsonKind(doc) != "object" {
+	if rawjson.Kind(doc) != "object" {
 		return nil
 	}
 	return doc
@@ -630,10 +632,10 @@ func documents[T any](list []T, document func(T) json.RawMessage) []byte {
 // withText sets a string member, and leaves its bytes alone when they were read
 // as the same text.
 func withText(doc []byte, read, key, text string) []byte {
-	if _, ok := rawMember(doc, key); ok && read == text {
+	if _, ok := rawjson.Value(doc, key); ok && read == text {
 		return doc
 	}
-	return withMember(doc, key, jsonString(text))
+	return rawjson.With(doc, key, rawjson.String(text))
 }
 
 // inherit keeps the unknown keys of an old tool of the same name, and of its
@@ -644,7 +646,7 @@ func (t Tool) inherit(old *Tool) Tool {
 	}
 	t.raw = old.raw
 	t.Parameters = slices.Clone(t.Parameters)
-	if given, _ := rawMember(old.raw, "parameters"); t.Parameters == nil && oddList(given) {
+	if given, _ := rawjson.Value(old.raw, "parameters"); t.Parameters == nil && oddList(given) {
 		t.Parameters = []ToolParameter{} // what is there of another shape goes
 	}
 	for i, p := range t.Parameters {
@@ -659,16 +661,16 @@ func (t Tool) inherit(old *Tool) Tool {
 // decode reads a tool from a document that it keeps.
 func (t *Tool) decode(doc []byte) {
 	*t = Tool{raw: doc, served: t.served}
-	for m := range members(doc) {
-		switch string(m.key) {
+	for m := range rawjson.Members(doc) {
+		switch string(m.Key) {
 		case "name":
-			t.Name = textOf(m.value)
+			t.Name = textOf(m.Value)
 		case "description":
-			t.Description = textOf(m.value)
+			t.Description = textOf(m.Value)
 		case "url":
-			t.URL = textOf(m.value)
+			t.URL = textOf(m.Value)
 		case "parameters":
-			t.Parameters = decodeList(m.value, (*ToolParameter).decode)
+			t.Parameters = decodeList(m.Value, (*ToolParameter).decode)
 		}
 	}
 }
@@ -676,14 +678,14 @@ func (t *Tool) decode(doc []byte) {
 // decode reads a parameter from a document that it keeps.
 func (p *ToolParameter) decode(doc []byte) {
 	*p = ToolParameter{raw: doc}
-	for m := range members(doc) {
-		switch string(m.key) {
+	for m := range rawjson.Members(doc) {
+		switch string(m.Key) {
 		case "name":
-			p.Name = textOf(m.value)
+			p.Name = textOf(m.Value)
 		case "type":
-			p.Type = textOf(m.value)
+			p.Type = textOf(m.Value)
 		case "description":
-			p.Description = textOf(m.value)
+			p.Description = textOf(m.Value)
 		}
 	}
 }
@@ -691,11 +693,11 @@ func (p *ToolParameter) decode(doc []byte) {
 // decodeList reads an array, whose elements may keep their part of it. What is
 // no array reads as nil.
 func decodeList[T any](value []byte, decode func(*T, []byte)) []T {
-	if jsonKind(value) != "array" {
+	if rawjson.Kind(value) != "array" {
 		return nil
 	}
 	list := []T{}
-	for element := range elements(value) {
+	for element := range rawjson.Elements(value) {
 		list = append(list, *new(T))
 		decode(&list[len(list)-1], element)
 	}
@@ -704,7 +706,7 @@ func decodeList[T any](value []byte, decode func(*T, []byte)) []T {
 
 // oddList reports whether a member that should be a list is something else.
 func oddList(value []byte) bool {
-	switch jsonKind(value) {
+	switch rawjson.Kind(value) {
 	case "array", "null", "nothing":
 		return false
 	}
@@ -713,13 +715,13 @@ func oddList(value []byte) bool {
 
 // textOf is the text of a JSON string, and "" for anything else.
 func textOf(value []byte) string {
-	if jsonKind(value) != "string" {
+	if rawjson.Kind(value) != "string" {
 		return ""
 	}
-	return unquote(value)
+	return rawjson.Unquote(value)
 }
 
 // mismatch is the error of encoding/json for a value of the wrong type.
 func mismatch(field string, value []byte, want reflect.Type) error {
-	return &json.UnmarshalTypeError{Field: field, Value: jsonKind(value), Type: want}
+	return &json.UnmarshalTypeError{Field: field, Value: rawjson.Kind(value), Type: want}
 }

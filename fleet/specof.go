@@ -93,6 +93,7 @@ func (s *Spec) takeVoice(head *heads.Head) {
 
 // takeWebhooks takes the oldest registration of every URL.
 func (s *Spec) takeWebhooks(hooks []heads.Webhook) {
+	byAge(hooks)
 	seen := map[string]bool{}
 	for _, w := range hooks {
 		key := sameurl.Key(w.URL)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/oldest"
 	"github.com/headsapi/heads-go/internal/sameurl"
 )
 
@@ -17,9 +19,15 @@ type webhookWork struct {
 	changes []Change
 }
 
-// webhookChanges compares the wanted registrations with those of a head, the
-// oldest first.
+// byAge sorts registrations, the oldest first: of several of one URL, that is the
+// one that is used.
+func byAge(registered []heads.Webhook) {
+	oldest.First(registered, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
+}
+
+// webhookChanges compares the wanted registrations with those of a head.
 func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
+	byAge(registered)
 	used := map[int64]bool{}
 	for _, wanted := range spec.Webhooks {
 		i := slices.IndexFunc(registered, func(w heads.Webhook) bool { return sameurl.Key(w.URL) == sameurl.Key(wanted.URL) })
