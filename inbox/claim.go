@@ -80,7 +80,6 @@ func (c *claim) wasCut() bool {
 func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	sent := time.Now()
 	t := &taking{run: r}
 	err = r.in.db.Write(limited, func(ctx context.Context, tx engine.Tx) error { return t.take(ctx, tx, n) })
 	if err != nil {
@@ -89,7 +88,7 @@ func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err
 	}
 	r.mu.Lock()
 	for _, d := range t.claimed {
-		c := newClaim(r.base, d.session, d.fence, sent.Add(r.lease))
+		c := newClaim(r.base, d.session, d.fence, t.sent.Add(r.lease))
 		c.first, c.spent = &d.event, d.spent
 		claims = append(claims, c)
 		r.claims[c] = struct{}{}
@@ -104,6 +103,7 @@ func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err
 // taking is one transaction that claims.
 type taking struct {
 	run       *run
+	sent      time.Time // before the statement whose time the leases count from
 	due       int
 	claimed   []*dueSession
 	takenOver []*dueSession
@@ -122,7 +122,7 @@ type dueSession struct {
 // take locks first and looks for events in later statements: one that has
 // waited for a lock sees other tables as before the wait.
 func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
-	t.due, t.claimed, t.takenOver = 0, nil, nil
+	t.sent, t.due, t.claimed, t.takenOver = time.Now(), 0, nil, nil
 	var due []*dueSession
 	err := tx.Send(ctx, engine.Get(func(scan func(...any) error) error {
 		d := &dueSession{}

@@ -115,7 +115,7 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 		}
 		var own *engine.EffectError
 		switch {
-		case errors.Is(err, errStale):
+		case engine.KindOf(err) == engine.Stale:
 			return m.settle(ErrFenced)
 		case errors.As(err, &own):
 			if own.Kind != engine.Again && own.Kind != engine.Away {
@@ -139,7 +139,7 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 }
 
 var (
-	errStale     = errors.New("inbox: stale")
+	errStale     = &engine.Error{Kind: engine.Stale, Text: "the event is no longer the claim's"}
 	errUnsettled = errors.New("inbox: unsettled")
 )
 
@@ -148,7 +148,7 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 	mark := engine.Do(engine.MarkHandled, m.sequence, m.claim.fence)
 	err := tx.Send(ctx, mark)
 	if err == nil && mark.N == 0 {
-		err = errStale
+		return errStale
 	}
 	return err
 }

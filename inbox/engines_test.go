@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
@@ -207,4 +208,23 @@ func (s store) word(text string) string {
 		return strings.NewReplacer("$1", "?1", "$2", "?2", "$3", "?3", "$4", "?4").Replace(text)
 	}
 	return text
+}
+
+func newPool(t *testing.T, dsn string, conns int32) *pgxpool.Pool {
+	cfg, err := pgxpool.ParseConfig(dsn)
+	require.NoError(t, err)
+	cfg.MaxConns = conns
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func openPool(t *testing.T, pool *pgxpool.Pool) *inbox.Inbox {
+	db, err := postgres.FromPool(pool)
+	require.NoError(t, err)
+	in, err := inbox.Open(t.Context(), db)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, in.Close(context.Background())) })
+	return in
 }

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
@@ -19,13 +20,21 @@ func (in *Inbox) Handler(keys heads.KeySource, opts ...heads.EventHandlerOption)
 	if err != nil {
 		return nil, err
 	}
+	if h.Queued() || h.Deduplicator() != heads.Deduplicator(own) {
+		return nil, ErrQueued
+	}
+	if m := h.Memory(); m > in.retention {
+		return nil, invalid("Handler", "WithMaxAge", fmt.Sprintf("an event must be known for %v, and the retention is %v: raise it with WithRetention", m, in.retention))
+	}
 	return h, nil
 }
 
 // store is the function of the handler.
 func (in *Inbox) store(ctx context.Context, e *heads.Event) error {
 	added, err := in.Append(ctx, e)
-	_ = added
+	if err == nil && !added {
+		return heads.ErrDuplicate
+	}
 	return err
 }
 
@@ -36,4 +45,4 @@ func (*passAll) Claim(context.Context, string, string, time.Duration) (heads.Cla
 	return heads.ClaimNew, nil
 }
 func (*passAll) Done(context.Context, string, string, time.Duration) error { return nil }
-func (*passAll) Release(context.Context, string, string) error             { return nil }
+func (*passAll) Release(context.Context, string, string) error            { return nil }

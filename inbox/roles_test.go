@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -38,14 +39,16 @@ type role struct {
 	Name  string
 	Log   string // the file of the functions' starts and ends
 	Lease time.Duration
-	Fail  int // percent of the functions
-	Max   int // attempts
+	Fail  int    // percent of the functions
+	Max   int    // attempts
+	Where string // "function" or "effect"
 }
 
 // process is a test binary that plays a role.
 type process struct {
 	cmd    *exec.Cmd
 	out    *bufio.Reader
+	in     io.Writer
 	killed int64 // when, in nanoseconds
 }
 
@@ -58,8 +61,10 @@ func start(tb testing.TB, r role) *process {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(tb, err)
+	in, err := cmd.StdinPipe()
+	require.NoError(tb, err)
 	require.NoError(tb, cmd.Start())
-	p := &process{cmd: cmd, out: bufio.NewReader(out)}
+	p := &process{cmd: cmd, out: bufio.NewReader(out), in: in}
 	tb.Cleanup(p.kill)
 	return p
 }
@@ -92,7 +97,7 @@ func playRole(config string) int {
 	err := json.Unmarshal([]byte(config), &r)
 	if err == nil {
 		err = map[string]func(role) error{
-			"receiver": receive, "worker": work, "killer": workOnKillers, "sleeper": sleepInEffect,
+			"receiver": receive, "worker": work, "killer": workOnKillers, "sleeper": sleepInside,
 		}[r.Role](r)
 	}
 	if err != nil {
@@ -317,5 +322,49 @@ func pauseFor(ctx context.Context, d time.Duration) {
 
 func logFile(tb testing.TB) string { return filepath.Join(tb.TempDir(), "functions.log") }
 
-func workOnKillers(role) error { return errors.New("no killer yet") }
-func sleepInEffect(role) error { return errors.New("no sleeper yet") }
+// sleep waits for a line in its first function, before Commit or inside the
+// effect, and prints what Commit has returned.
+func sleepInside(r role) error {
+	in, err := r.open()
+	if err != nil {
+		return err
+	}
+	s, input := store{r.Kind, r.Name}, bufio.NewReader(os.Stdin)
+	wait := func() {
+		fmt.Println("inside")
+		_, _ = input.ReadString('\n')
+	}
+	return runUntilTerm(in, func(ctx context.Context, d *inbox.Delivery) error {
+		if r.Where == "function" {
+			wait()
+		}
+		err := d.Commit(ctx, func(tx *sql.Tx) error {
+			_, err := tx.Exec(s.word("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
+			if r.Where == "effect" {
+				wait()
+			}
+			return err
+		})
+		fmt.Println("fenced:", errors.Is(err, inbox.ErrFenced), "cause:", errors.Is(context.Cause(ctx), inbox.ErrFenced), err)
+		return err
+	}, inbox.Lease(r.Lease), inbox.Concurrency(1))
+}
+
+// workOnKillers dies in event 0 and takes a moment for others.
+func workOnKillers(r role) error {
+	in, err := r.open()
+	if err != nil {
+		return err
+	}
+	return runUntilTerm(in, func(ctx context.Context, d *inbox.Delivery) error {
+		if numberOf(d.Event) == 0 {
+			pauseFor(ctx, 30*time.Millisecond)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		pauseFor(ctx, 20*time.Millisecond)
+		return nil
+	}, inbox.Lease(r.Lease), inbox.MaxAttempts(r.Max), inbox.Backoff(func(attempt int) time.Duration {
+		d := 200 * time.Millisecond << attempt
+		return d/2 + rand.N(d/2)
+	}))
+}

@@ -88,7 +88,9 @@ func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	return engine.New(b), nil
 }
 
-func publicError(err error) error { return errors.New("inbox: postgres: " + strings.TrimPrefix(err.Error(), "postgres: ")) }
+func publicError(err error) error {
+	return errors.New("inbox: postgres: " + strings.TrimPrefix(err.Error(), "postgres: "))
+}
 
 // seekWritable makes a DSN with several hosts find the primary.
 func seekWritable(cfg *pgx.ConnConfig) {
