@@ -85,8 +85,8 @@ type dedupEntry struct {
 
 // NewMemoryDeduplicator returns a deduplicator that remembers up to size keys;
 // below 1 means 65,536, which take 15 MB. When it is full, the key that was
-// settled longest ago makes room, and with it the protection against a
-// repetition of that event. Keys that are claimed and not done do not make
+// settled longest ago makes room, and a redelivery of that event is handled
+// again. Keys that are claimed and not done do not make
 // room: when there are nothing but those, Claim returns an error.
 func NewMemoryDeduplicator(size int) *MemoryDeduplicator {
 	if size < 1 {

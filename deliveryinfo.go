@@ -17,7 +17,7 @@ type DeliveryOutcome string
 // been answered 200 before the function runs.
 const (
 	DeliveryHandled      DeliveryOutcome = "handled"      // 200: the function returned nil
-	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before
+	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before, or in the queue
 	DeliveryBusy         DeliveryOutcome = "busy"         // 503: a twin is being handled
 	DeliveryFailed       DeliveryOutcome = "failed"       // 503: the function returned an error
 	DeliveryTimedOut     DeliveryOutcome = "timed_out"    // 503: there was no success in time

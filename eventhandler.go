@@ -26,8 +26,8 @@ const (
 var ErrDuplicate = errors.New("heads: the event was handled before")
 
 // EventHandler is an http.Handler that receives webhook events: it verifies the
-// signature with the keys of the event's head, passes over what was handled
-// before, and hands on the rest. NewEventHandler makes one.
+// signature with the keys of the event's head, skips what was handled before,
+// and calls a function with the rest. NewEventHandler makes one.
 type EventHandler struct {
 	keys         KeySource
 	handle       func(context.Context, *Event) error
@@ -50,9 +50,9 @@ type EventHandler struct {
 // while it succeeds.
 //
 // The service sends an event again, up to three times, until it is answered 200
-// within 5 seconds. The handler answers 200 when handle returned nil, or had
-// done so before for the same event (Event.Key); after an error or a panic the
-// next delivery calls handle again. So handle may see an event twice when it
+// within 5 seconds. The handler answers 200 when handle returned nil or
+// ErrDuplicate, or had done so before for the same event (Event.Key); after any
+// other error or a panic the next delivery calls handle again. So handle may see an event twice when it
 // fails after half of its work.
 //
 // Handle runs on the goroutine of the request, with a context that ends 4
@@ -152,7 +152,9 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // given up with the outcome DeliveryDropped, and Shutdown returns the error of
 // ctx.
 //
-// Call it after, or at the same time as, the Shutdown of the http.Server.
+// Call it after the Shutdown of the http.Server, with a deadline of its own:
+// otherwise a connection that is slow to close leaves no time for the queue. It
+// also waits for calls of the Deduplicator that the answers did not wait for.
 func (h *EventHandler) Shutdown(ctx context.Context) error {
 	err := h.gate.close(ctx)
 	h.stop()

@@ -35,6 +35,11 @@ func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOpt
 
 // WithDeduplicator sets what remembers the events that were handled. The
 // default is NewMemoryDeduplicator(65536), which is enough for one process.
+//
+// The calls of any other deduplicator are retried while they fail, and the answer
+// leaves 4.9 seconds after the arrival at the latest, unless the function itself
+// takes longer. While another receiver holds the key, a delivery waits for it for
+// up to 4 seconds.
 func WithDeduplicator(d Deduplicator) EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.dedup = d
@@ -55,7 +60,9 @@ func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 
 // WithHandlerTimeout sets how long a delivery may take from its arrival to the
 // end of the function; the context of the key source and of the function ends
-// then. The default, 4 seconds, leaves one of the 5 that the service waits.
+// then. The default, 4 seconds, leaves one of the 5 that the service waits. A
+// claim of the Deduplicator lasts 5 seconds longer and is extended while the
+// function runs.
 //
 // Behind a queue the function has no deadline, except for this option's d,
 // counted from its start.
@@ -69,7 +76,8 @@ func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 // WithQueue answers 200 as soon as an event is verified and has a place in the
 // queue, and calls the function later, for work that can't be done within the 5
 // seconds that the service waits. Each event runs at most once: what fails, or is
-// still waiting when the program ends, does not come again. Events of one session
+// still waiting when the program ends, does not come again. A redelivery of an
+// event in the queue is answered 200 as well. Events of one session
 // run one after the other in the order of their arrival, those of different
 // sessions on up to that many workers at once. As many as size may wait; further
 // deliveries are answered 503, so that they come again.
