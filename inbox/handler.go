@@ -45,4 +45,4 @@ func (*passAll) Claim(context.Context, string, string, time.Duration) (heads.Cla
 	return heads.ClaimNew, nil
 }
 func (*passAll) Done(context.Context, string, string, time.Duration) error { return nil }
-func (*passAll) Release(context.Context, string, string) error            { return nil }
+func (*passAll) Release(context.Context, string, string) error             { return nil }

@@ -127,6 +127,7 @@ const (
 	Full                 // there is no room
 	Damaged              // the database is not what was written
 	ReadOnly             // the database takes no writes
+	Stale                // the event is no longer the claim's
 )
 
 // Error is a failure of the database. Its text holds no secret and nothing of
