@@ -44,9 +44,13 @@ func newPair(t *testing.T) (primary, standby *pgtest.Server) {
 func serve(t *testing.T, in *inbox.Inbox) func(body []byte) int {
 	h, err := in.Handler(heads.SharedKeys(sharedKey))
 	require.NoError(t, err)
+	return serveHandler(t, h)
+}
+
+func newHTTPServer(t *testing.T, h http.Handler) *httptest.Server {
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	return func(body []byte) int { return deliver(srv.Client(), srv.URL, body) }
+	return srv
 }
 
 func TestFailoverLosesNothingThatWasAcknowledged(t *testing.T) {

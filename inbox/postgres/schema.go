@@ -116,11 +116,13 @@ func schemaVersion(ctx context.Context, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }, prefix string) (int, error) {
 	var exists bool
-	if err := q.QueryRow(ctx, `SELECT to_regclass($1::text) IS NOT NULL`, prefix+"meta").Scan(&exists); err != nil || !exists {
+	// Not to_regclass, which remembers that there was no such table.
+	err := q.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE relname = $1::text AND pg_catalog.pg_table_is_visible(oid))`, prefix+"meta").Scan(&exists)
+	if err != nil || !exists {
 		return 0, err
 	}
 	var text string
-	err := q.QueryRow(ctx, `SELECT value FROM `+prefix+`meta WHERE name = 'schema'`).Scan(&text)
+	err = q.QueryRow(ctx, `SELECT value FROM `+prefix+`meta WHERE name = 'schema'`).Scan(&text)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, refused("the table " + prefix + "meta has no schema version")
 	}
@@ -138,7 +140,7 @@ func schemaVersion(ctx context.Context, q interface {
 }
 
 func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte("heads inbox " + prefix))
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::bigint)`, int64(h.Sum64())); err != nil {
