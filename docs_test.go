@@ -58,6 +58,9 @@ func exampleBodies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
+	nested, err := filepath.Glob("*/*_test.go")
+	require.NoError(t, err)
+	files = append(files, nested...)
 	var bodies []string
 	for _, name := range files {
 		source, err := os.ReadFile(name)
