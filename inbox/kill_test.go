@@ -59,7 +59,7 @@ func killSome(t *testing.T, s store, events, sessions, workers int, server *pgte
 	p := &publisher{url: receiver.line(t), acknowledged: map[int]bool{}, progress: make(chan int, events)}
 	var all []*process
 	worker := func() *process {
-		w := start(t, role{Role: "worker", Kind: s.kind, Name: s.name, Log: log, Lease: time.Second, Fail: 10})
+		w := start(t, role{Role: "worker", Kind: s.kind, Name: s.name, Log: log, Lease: 2 * time.Second, Fail: 10})
 		w.line(t)
 		all = append(all, w)
 		return w

@@ -267,6 +267,8 @@ func overlapping(tb testing.TB, log string, processes []*process) (n int) {
 			for _, b := range all[:i] {
 				if a.start < b.end && b.start < a.end {
 					n++
+					tb.Logf("process %d ran for %v, process %d began %v later and ran for %v", b.pid, time.Duration(b.end-b.start), a.pid,
+						time.Duration(a.start-b.start), time.Duration(a.end-a.start))
 				}
 			}
 		}

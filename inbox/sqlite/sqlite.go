@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	busyTimeout  = time.Second // for the lock of another process; less than an append may take
+	readTimeout  = time.Second          // for a lock of another process
+	writeTimeout = 5 * time.Millisecond // for one try; see line
 	setupTimeout = 10 * time.Second
 	// pollInterval is how soon a worker sees what another process has stored.
 	pollInterval = 10 * time.Millisecond
@@ -74,6 +75,7 @@ type backend struct {
 	marking *sql.Stmt // of effects: the mark before an effect
 	reads   *reader
 	mark    *mark
+	line    line
 
 	closing sync.Once
 	queue   chan *op
@@ -83,12 +85,12 @@ type backend struct {
 
 // dsn returns the name of the file as a URI, in which ?, # and % of the path
 // are escaped, with the settings of a connection.
-func (b *backend) dsn(more ...string) string {
+func (b *backend) dsn(busy time.Duration, more ...string) string {
 	q := url.Values{
 		"mode":    {"rw"},
 		"_txlock": {"immediate"},
 		"_pragma": append([]string{
-			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
+			fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()),
 			"journal_mode(wal)",
 			"synchronous(full)",
 			"journal_size_limit(67108864)",
@@ -119,6 +121,7 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 	if b.mark, err = openMark(b.markPath(prefix), acknowledged); err != nil {
 		return err
 	}
+	b.line.file = b.mark.file
 	syncFolder(filepath.Dir(b.path))
 	if err := b.open(ctx); err != nil {
 		return fault(err)
@@ -131,7 +134,7 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 // connect opens the connection of the writer. Another process may be creating
 // the file.
 func (b *backend) connect(ctx context.Context) (conn driver.Conn, err error) {
-	connector, err := sqlite.NewConnector(b.dsn())
+	connector, err := sqlite.NewConnector(b.dsn(writeTimeout))
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +147,7 @@ func (b *backend) connect(ctx context.Context) (conn driver.Conn, err error) {
 
 // open opens the connections for effects and for reads.
 func (b *backend) open(ctx context.Context) error {
-	effects, err := sqlite.NewConnector(b.dsn())
+	effects, err := sqlite.NewConnector(b.dsn(writeTimeout))
 	if err != nil {
 		return err
 	}
@@ -157,7 +160,7 @@ func (b *backend) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reads, err := sqlite.NewConnector(b.dsn("query_only(1)"))
+	reads, err := sqlite.NewConnector(b.dsn(readTimeout, "query_only(1)"))
 	if err != nil {
 		return err
 	}

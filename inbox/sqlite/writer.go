@@ -180,7 +180,7 @@ func (w *writer) alone(f func() error) error {
 	if err := w.open(); err != nil {
 		return err
 	}
-	err := w.run(w.begin, nil, nil)
+	err := w.lock()
 	if err != nil {
 		if kind, _ := kindOf(err); kind != engine.Again {
 			w.close()
@@ -197,10 +197,20 @@ func (w *writer) alone(f func() error) error {
 	return err
 }
 
+// lock begins the transaction. While the backend is being set up there is no
+// line yet.
+func (w *writer) lock() error {
+	begin := func() error { return w.run(w.begin, nil, nil) }
+	if w.backend.line.file == nil {
+		return begin()
+	}
+	return w.backend.begin(context.Background(), begin)
+}
+
 // open connects and prepares what is not there.
 func (w *writer) open() (err error) {
 	if w.conn == nil {
-		connector, err := sqlite.NewConnector(w.backend.dsn())
+		connector, err := sqlite.NewConnector(w.backend.dsn(writeTimeout))
 		if err != nil {
 			return err
 		}
@@ -338,9 +348,13 @@ func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context
 	case <-b.stop:
 		return errClosed
 	}
-	tx, err := b.effects.BeginTx(context.WithoutCancel(ctx), nil)
+	var tx *sql.Tx
+	err := b.begin(ctx, func() (err error) {
+		tx, err = b.effects.BeginTx(ctx, nil)
+		return err
+	})
 	if err != nil {
-		return fault(err)
+		return ended(ctx, err)
 	}
 	defer tx.Rollback()
 	run := func() error {
@@ -355,19 +369,26 @@ func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context
 			return &engine.EffectError{Err: err, Kind: kind}
 		}
 		if _, err := tx.Exec("RELEASE heads_inbox_effect"); err != nil {
-			return ended(err)
-		}
-		if err := ctx.Err(); err != nil {
-			return err
+			return gone(err)
 		}
 		return tx.Commit()
 	}
-	return fault(run())
+	return ended(ctx, run())
 }
 
-// ended explains a savepoint that is gone.
-func ended(err error) error {
-	if kind, _ := kindOf(err); kind != engine.Failed && !errors.Is(err, sql.ErrTxDone) {
+// ended returns the error of a context that has ended for what the driver made
+// of it.
+func ended(ctx context.Context, err error) error {
+	var effect *engine.EffectError
+	if err != nil && ctx.Err() != nil && !errors.As(err, &effect) {
+		return ctx.Err()
+	}
+	return fault(err)
+}
+
+// gone explains a savepoint that is not there any more.
+func gone(err error) error {
+	if kind, _ := kindOf(err); kind != engine.Failed {
 		return err
 	}
 	return &engine.Error{Kind: engine.Failed, Text: "sqlite: the transaction ended inside the effect: the effect must not end it, and must return the errors of its statements"}

@@ -120,8 +120,19 @@ func New(settings ...string) (*Server, error) {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// Start starts a server that was killed or stopped.
+// Start starts a server that was killed or stopped. After a kill the last of its
+// processes may still hold the shared memory for a moment.
 func (s *Server) Start(settings ...string) error {
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		err := s.start(settings...)
+		if err == nil || !strings.Contains(err.Error(), "pre-existing shared memory") || time.Since(begun) > 20*time.Second {
+			return err
+		}
+		_ = os.Truncate(filepath.Join(s.dir, "log"), 0)
+	}
+}
+
+func (s *Server) start(settings ...string) error {
 	args := []string{"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "max_connections=150", "-c", "log_min_messages=warning"}
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
