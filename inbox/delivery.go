@@ -155,15 +155,18 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 
 // settle looks at the event's row. The look is a write, so that what it has seen
 // is as safe as the look itself. Handled under this claim is success, waiting
-// under it is the given error.
+// under it is the given error. It doesn't outlast the claim: the function must
+// not run beside its successor.
 func (m *commitment) settle(otherwise error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.claim.ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(m.claim.ctx, storeTimeout)
 	defer cancel()
 	row, err := again(ctx, m.run.in, func(ctx context.Context, tx engine.Tx) (r eventState, err error) {
 		r.state, r.fence, err = look(ctx, tx, m.sequence)
 		return r, err
 	})
 	switch {
+	case m.claim.ctx.Err() != nil: // the next worker finds what is in the database
+		return context.Cause(m.claim.ctx)
 	case err != nil:
 		return err
 	case row.fence == m.claim.fence && row.state == engine.Handled:
