@@ -28,13 +28,13 @@ func ParseAccessURL(raw string) (AccessURL, error) {
 }
 
 func parseAccessURL(operation, field, raw string) (AccessURL, error) {
-	if raw == "" {
-		return AccessURL{}, invalid(operation, field, "is empty; want the publicUrl of a head as Heads.Get reads it")
+	if err := checkText(operation, field, raw, "give the publicUrl of a head as Heads.Get reads it"); err != nil {
+		return AccessURL{}, err
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil ||
 		strings.Contains(u.Host, "%") { // a zone, which is of one machine
-		return AccessURL{}, invalid(operation, field, "is not an absolute https URL")
+		return AccessURL{}, invalid(operation, field, "is not an absolute https URL; give the publicUrl of a head as Heads.Get reads it")
 	}
 	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if len(segments) < 2 || segments[len(segments)-2] == "" {
@@ -43,10 +43,10 @@ func parseAccessURL(operation, field, raw string) (AccessURL, error) {
 	query := u.Query()
 	key := query.Get("api_key")
 	if key == "" {
-		return AccessURL{}, invalid(operation, field, "on host %s lacks the query parameter api_key", u.Host)
+		return AccessURL{}, invalid(operation, field, "on host %s lacks the query parameter api_key; give the whole address", u.Host)
 	}
 	if isPlaceholder(key) {
-		return AccessURL{}, invalid(operation, field, "on host %s holds a placeholder for its api_key", u.Host)
+		return AccessURL{}, invalid(operation, field, "on host %s holds a placeholder for its api_key; give the real key", u.Host)
 	}
 	query.Del("api_key")
 	base := url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(strings.Join(segments[:len(segments)-2], "/"), "/")}
@@ -99,9 +99,9 @@ func (a AccessURL) LogValue() slog.Value { return slog.StringValue(a.String()) }
 func (c *Client) AccessURL(h *Head) (AccessURL, error) {
 	switch {
 	case c == nil || c.core == nil:
-		return AccessURL{}, invalid("AccessURL", "client", "was not made by New")
+		return AccessURL{}, invalid("AccessURL", "client", "was not made by New; make one with New or NewFromEnv")
 	case h == nil:
-		return AccessURL{}, invalid("AccessURL", "head", "is nil")
+		return AccessURL{}, invalid("AccessURL", "head", "is nil; give one that Heads.Get returned")
 	}
 	address, err := currentAddress("AccessURL", h)
 	if err != nil {

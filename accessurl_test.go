@@ -54,7 +54,7 @@ func TestParseAccessURL(t *testing.T) {
 
 func TestParseAccessURLRefusesWhatIsIncomplete(t *testing.T) {
 	tests := []struct{ name, raw, says string }{
-		{"empty", "", "is empty"},
+		{"empty", "", "is blank"},
 		{"no URL", "http://[::1" + convertKey, "is not an absolute https URL"},
 		{"the key alone", convertKey, "is not an absolute https URL"},
 		{"no scheme", "chat.example.com/o/h?api_key=" + convertKey, "is not an absolute https URL"},

@@ -31,9 +31,9 @@ func TestAPIIsAsReviewed(t *testing.T) {
 		}
 	}
 	if *updateAPI {
-		require.NoError(t, os.WriteFile("api.txt", api.Bytes(), 0o644))
+		require.NoError(t, os.WriteFile("testdata/api.txt", api.Bytes(), 0o644))
 	}
-	reviewed, err := os.ReadFile("api.txt")
+	reviewed, err := os.ReadFile("testdata/api.txt")
 	require.NoError(t, err)
 	was, is := strings.Split(string(reviewed), "\n"), strings.Split(api.String(), "\n")
 	without := func(lines, others []string) []string {

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/headsapi/heads-go"
 )
 
@@ -18,24 +20,31 @@ func (w *silentWriter) Header() http.Header         { return w.header }
 func (w *silentWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w *silentWriter) WriteHeader(int)             {}
 
+// oneToolCall returns a function that makes the call in body, and costs two
+// allocations of its own.
+func oneToolCall(tb testing.TB, body []byte) func() {
+	tb.Helper()
+	h := newToolHandler(tb, heads.WithPathToken(toolToken))
+	require.NoError(tb, heads.AddTool(h, "get_weather", "Weather", func(context.Context, weatherArguments) (string, error) { return "5 degrees", nil }))
+	request := httptest.NewRequest(http.MethodPost, "/"+toolToken+"/get_weather", nil)
+	w := &silentWriter{http.Header{}}
+	return func() {
+		// The handler wraps the body, so each call needs its own.
+		r := *request
+		r.Body = benchBody{bytes.NewReader(body)}
+		h.ServeHTTP(w, &r)
+	}
+}
+
 // BenchmarkToolHandler measures one call, beside json.Unmarshal of the same
 // body alone.
 func BenchmarkToolHandler(b *testing.B) {
 	body := []byte(toolDocument(b, "call_flat.json"))
 	b.Run("handler", func(b *testing.B) {
-		h := newToolHandler(b, heads.WithPathToken(toolToken))
-		err := heads.AddTool(h, "get_weather", "Weather", func(context.Context, weatherArguments) (string, error) { return "5 degrees", nil })
-		if err != nil {
-			b.Fatal(err)
-		}
-		request := httptest.NewRequest(http.MethodPost, "/"+toolToken+"/get_weather", nil)
-		w := &silentWriter{http.Header{}}
+		call := oneToolCall(b, body)
 		b.ReportAllocs()
 		for b.Loop() {
-			// The handler wraps the body, so each call needs its own.
-			r := *request
-			r.Body = benchBody{bytes.NewReader(body)}
-			h.ServeHTTP(w, &r)
+			call()
 		}
 	})
 	b.Run("unmarshal", func(b *testing.B) {

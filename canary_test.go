@@ -173,9 +173,9 @@ func TestNoExportedTypePrintsASecret(t *testing.T) {
 
 // harmlessTypes can hold neither a secret nor a body. All others say
 // themselves how they print.
-var harmlessTypes = []string{"Attempt", "Claim", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType",
+var harmlessTypes = []string{"Attempt", "Claim", "ConversionReason", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType", "Finding",
 	"InvalidError", "KeyHint", "KeySourceOption", "MemoryDeduplicator", "OperationMode", "Option", "PromptConfig", "PromptProblem",
-	"RetryPolicy", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "VisualMode", "Voice"}
+	"RetryPolicy", "Severity", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "ToolOutcome", "VisualMode", "Voice"}
 
 // printsNoCanary prints a value with every verb, alone and inside of others.
 func printsNoCanary(t testing.TB, v any) {
@@ -208,6 +208,43 @@ func logsNoCanary(t testing.TB, v any) {
 		logger.Info("m", "v", v, slog.Group("g", "v", v))
 		logger.With("v", v).WithGroup("g").Info("m")
 		assertNoCanary(t, out.String(), fmt.Sprintf("%s log of %T", name, v))
+	}
+}
+
+// What tells of an answer is written without it, also by encoders that look
+// into the fields of a struct.
+func TestJSONOfWhatTellsOfAnAnswerShowsNoSecret(t *testing.T) {
+	values := canaryValues(t)
+	for _, name := range []string{"Attempt", "Error", "DecodeError", "Response", "ConversionError", "DeliveryInfo", "InvalidError"} {
+		for _, v := range values[name] {
+			pointer := reflect.New(reflect.TypeOf(v))
+			pointer.Elem().Set(reflect.ValueOf(v))
+			for _, shown := range []any{v, pointer.Interface(), []any{v}, struct{ Field any }{v}, map[string]any{"k": pointer.Interface()}} {
+				raw, err := json.Marshal(shown)
+				require.NoError(t, err)
+				assertNoCanary(t, string(raw), name)
+				logsNoCanary(t, shown)
+			}
+		}
+	}
+}
+
+func TestJSONOfWhatTellsOfAnAnswer(t *testing.T) {
+	failure := &Error{Operation: "Heads.Get", Method: "GET", Path: "/head/x", StatusCode: 503, Code: "E<1>", Message: "busy", RequestID: "r-1",
+		RetryAfter: 2, Attempts: 4, Header: http.Header{"A": {"b"}}, Body: []byte("the body")}
+	for want, v := range map[string]any{
+		`{"operation":"Heads.Get","method":"GET","path":"/head/x","status":503,"code":"E<1>","message":"busy","request_id":"r-1","retry_after":2,"attempts":4}`: failure,
+		`{"operation":"Heads.Get","method":"GET","route":"/head/{id}","attempt":1,"status":503,"duration":5,"request_id":"r-1","error":"lost","retry_in":7}`: Attempt{
+			Operation: "Heads.Get", Method: "GET", Route: "/head/{id}", Number: 1, StatusCode: 503, Duration: 5, RequestID: "r-1", Err: errors.New("lost"), RetryIn: 7},
+		`{"operation":"Heads.Get","method":"GET","route":"/head/{id}","attempt":1,"status":200,"duration":5}`: Attempt{
+			Operation: "Heads.Get", Method: "GET", Route: "/head/{id}", Number: 1, StatusCode: 200, Duration: 5},
+		`{"operation":"Heads.Get","error":"heads: Heads.Get: the request succeeded, but its answer can't be read: it is null"}`: &DecodeError{
+			Operation: "Heads.Get", Err: errNullAnswer, Body: []byte("null")},
+		`{"status":200,"attempts":1,"request_id":"r-1","bytes":4}`: &Response{StatusCode: 200, Attempts: 1, RequestID: "r-1", Body: []byte("body")},
+	} {
+		raw, err := json.Marshal(v)
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(raw))
 	}
 }
 
@@ -267,6 +304,7 @@ func canaryValues(t testing.TB) map[string][]any {
 		"RetryPolicy":                 {DefaultRetryPolicy()},
 		"Attempt":                     attempts,
 		"Response":                    {*response, Response{}},
+		"Request":                     {Request{Method: "POST", Path: "/x/" + canaryToken, Query: url.Values{"k": {canaryShared}}, Body: []byte(canaryToken), Header: http.Header{"X-Key": {canaryToken}}}},
 		"Secret":                      {Secret(canaryVoiceflow), hook.SharedKey, head.PublicURL},
 		"Time":                        {head.CreatedAt},
 		"Error":                       {*failure, Error{}},
@@ -276,12 +314,16 @@ func canaryValues(t testing.TB) map[string][]any {
 		"PromptConfig":                {*head.PromptConfig},
 		"Organisation":                {*head.Organisation, Organisation{}},
 		"OperationMode":               {OperationModeOC},
+		"Examination":                 {Examination{HeadID: testHead, Findings: []Finding{{Code: "inactive"}}}},
+		"Finding":                     {Finding{Code: "inactive"}},
+		"Severity":                    {SeverityNote},
 		"HeadUpdate":                  {*update, *update.For(testHead), *NewHeadUpdate(testHead).VoiceflowAPIKey(canaryVoiceflow)},
 		"HeadVisual":                  {*visual},
 		"VisualMode":                  {VisualModeDefault},
 		"Voice":                       {Voice{"azure", "a"}},
 		"ConvertOptions":              {ConvertOptions{Voice: &Voice{"azure", "a"}, OnStep: func(ConversionStep) { _ = canaryToken }}},
 		"StepName":                    {StepVoice},
+		"ConversionReason":            {ReasonVisual},
 		"ConversionStep":              {steps[0]},
 		"ConversionPlan":              {ConversionPlan{HeadID: testHead, Steps: steps, Blockers: []error{failure, ErrVisualMode}, Before: address, head: head}, canaryPlan(t)},
 		"Conversion":                  {Conversion{HeadID: testHead, Steps: steps, Before: address, After: address}},
@@ -303,11 +345,13 @@ func canaryValues(t testing.TB) map[string][]any {
 		"EventHandlerOption":          {WithQueue(1, 1)},
 		"KeyHint":                     {KeyHint{HeadID: testHead}},
 		"KeySource":                   {SharedKeys(canaryBody), HeadKeys(map[string][]string{testHead: {canaryBody}}), client.Webhooks.KeySource()},
-		"KeySourceOption":             {WithKeyTTL(time.Minute)},
+		"KeySourceOption":             {WithKeyTTL(time.Minute), WithStaleKeys(time.Minute)},
 		"SessionMetadata":             {SessionMetadata{SessionID: "s", Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 		"ToolError":                   {ToolError{Message: "not found"}},
 		"ToolHandler":                 {canaryToolHandler(t)},
-		"ToolHandlerOption":           {WithPathToken(canaryBody)},
+		"ToolCallInfo":                {ToolCallInfo{Tool: "find", Outcome: ToolFailed, SessionID: "s-1", Err: failure}},
+		"ToolOutcome":                 {ToolAnswered},
+		"ToolHandlerOption":           {WithPathToken(canaryToolPath)},
 		"Event":                       {Event{Type: EventStartConversation, HeadID: testHead, Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 	}
 	return values
@@ -320,7 +364,7 @@ func canaryEventHandler(t testing.TB, keys KeySource) EventHandler {
 }
 
 func canaryToolHandler(t testing.TB) ToolHandler {
-	h, err := NewToolHandler("https://tools.example.com", WithPathToken(canaryBody))
+	h, err := NewToolHandler("https://tools.example.com", WithPathToken(canaryToolPath))
 	require.NoError(t, err)
 	require.NoError(t, AddTool(h, "weather", "Tells the weather.", func(context.Context, struct{}) (string, error) { return "", nil }))
 	return *h

@@ -1,11 +1,24 @@
 package heads
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
+
+// checkText asks for a required text that is blank. The remedy says what to
+// give.
+func checkText(operation, field, text, remedy string) error {
+	if strings.TrimSpace(text) == "" {
+		return invalid(operation, field, "is blank; %s", remedy)
+	}
+	return nil
+}
 
 // checkHeadID refuses everything but a UUID, and says what was given instead.
 func checkHeadID(operation, id string) error {
@@ -20,10 +33,10 @@ var publicID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*-[0-9]
 func headIDFault(id string) string {
 	const want = "use the UUID in the head's id field"
 	switch {
-	case id == "":
-		return "is empty; " + want
+	case strings.TrimSpace(id) == "":
+		return "is blank; give the UUID in the head's id field"
 	case strings.ContainsAny(id, "/?"):
-		return "an address was given; " + want
+		return "is an address; " + want
 	case publicID.MatchString(id):
 		return quote(id) + " is a public id; " + want
 	case isUUID(strings.TrimSpace(id)):
@@ -55,13 +68,10 @@ func isUUID(s string) bool {
 
 // checkPathID refuses an id that can't stand as one segment of a path.
 func checkPathID(operation, field, id string) error {
-	switch {
-	case strings.TrimSpace(id) == "":
-		return invalid(operation, field, "is empty; use the id as the service gives it")
-	case id == "." || id == "..":
-		return invalid(operation, field, "%q is a step in a path, not an id", id)
+	if id == "." || id == ".." {
+		return invalid(operation, field, "%q is a step in a path, not an id; give the id as the service returns it", id)
 	}
-	return nil
+	return checkText(operation, field, id, "give the id as the service returns it")
 }
 
 func checkWebhookID(operation string, id int64) error {
@@ -79,8 +89,8 @@ func quote(value string) string { return fmt.Sprintf("%q", oneLine(value, 64)) }
 // call: it must be absolute https with a host. Plain http is let through to a
 // loopback host, for work with the emulator.
 func checkCallbackURL(operation, field, raw string) error {
-	if raw == "" {
-		return invalid(operation, field, "is empty; want an https:// address")
+	if err := checkText(operation, field, raw, "give an https:// address"); err != nil {
+		return err
 	}
 	u, err := url.Parse(raw)
 	switch {
@@ -92,10 +102,10 @@ func checkCallbackURL(operation, field, raw string) error {
 		return invalid(operation, field, "carries a user name or password, which the service is not known to send; put a secret into the path")
 	case u.Fragment != "":
 		return invalid(operation, field, "carries a fragment, which is never sent; leave it out")
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && loopback.Is(u.Hostname()):
 		return nil
 	}
-	return invalid(operation, field, "%s is not https, which the service demands", quote(u.Scheme+"://"+u.Host))
+	return invalid(operation, field, "%s is not https, which the service demands; use an https:// address", quote(u.Scheme+"://"+u.Host))
 }
 
 // hostOf is what may be shown of an address: its path can hold a secret as well
@@ -106,4 +116,60 @@ func hostOf(raw string) string {
 		return ""
 	}
 	return u.Host
+}
+
+var (
+	wholePlaceholder = regexp.MustCompile(`^<[A-Za-z][A-Za-z0-9_ -]*>$`)
+	partPlaceholder  = regexp.MustCompile(`<[A-Z][A-Z0-9_]*>`)
+	addressWithPart  = regexp.MustCompile(`^\S+://\S*<[A-Z][A-Z0-9_]*>\S*$`)
+)
+
+// isPlaceholder reports whether a text stands where a real value was meant to be:
+// the word that API descriptions show for a string, a name in angle brackets,
+// or an address with such a name in it.
+func isPlaceholder(s string) bool {
+	s = strings.TrimSpace(s)
+	if s == "string" {
+		return true
+	}
+	if !strings.Contains(s, "<") {
+		return false
+	}
+	return wholePlaceholder.MatchString(s) || addressWithPart.MatchString(s)
+}
+
+// findPlaceholder returns the first placeholder among the strings of a JSON
+// value, at any depth, or "". Names of members are ignored. It reads the document
+// once, from its beginning to its end, however deep it is.
+func findPlaceholder(raw []byte) string {
+	if bytes.IndexByte(raw, '<') < 0 && bytes.IndexByte(raw, '\\') < 0 && !bytes.Contains(raw, []byte("string")) {
+		return ""
+	}
+	for i := 0; i < len(raw); {
+		if raw[i] != '"' {
+			i++
+			continue
+		}
+		end := rawjson.SkipString(raw, i)
+		if text := rawjson.Unquote(raw[i:end]); !isName(raw, end) && isPlaceholder(text) {
+			return placeholderIn(text)
+		}
+		i = end
+	}
+	return ""
+}
+
+// isName reports whether the string that ends at i is the name of a member.
+func isName(raw []byte, i int) bool {
+	i = rawjson.SkipSpace(raw, i)
+	return i < len(raw) && raw[i] == ':'
+}
+
+// placeholderIn is what to show of a text that is or holds a placeholder: of an
+// address only the placeholder, since the rest may be a secret.
+func placeholderIn(s string) string {
+	if found := partPlaceholder.FindString(s); found != "" {
+		return found
+	}
+	return strings.TrimSpace(s)
 }

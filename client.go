@@ -2,18 +2,23 @@ package heads
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/go-querystring/query"
+	"github.com/headsapi/heads-go/internal/keyed"
+	"github.com/headsapi/heads-go/internal/rawjson"
+	"golang.org/x/time/rate"
 )
 
 // Version is the version of this library, as it stands in the User-Agent.
@@ -36,17 +41,22 @@ type Client struct {
 type core struct {
 	base        *url.URL
 	credentials *credentials
-	retrier     *retryClient
+	transport   http.RoundTripper
+	jar         http.CookieJar
 	retry       RetryPolicy
+	pace        pace
 	observer    func(context.Context, Attempt)
+	hooks       []attemptHook
 	logger      *slog.Logger
 	userAgent   []string
+
+	attemptTimeout time.Duration
 
 	chatBase, streamBase string
 	streamingProvider    map[string]bool
 	insecureHTTP         bool
 
-	locks keyedLocks // of what is read, changed and written back whole
+	locks keyed.Locks[lockKey] // of what is read, changed and written back whole
 
 	oldAddresses sync.Map // of heads that were switched and still show it: head id to AccessURL
 }
@@ -81,12 +91,22 @@ func New(baseURL, token string, opts ...Option) (*Client, error) {
 }
 
 func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
+	var given http.Client
+	if cfg.httpClient != nil {
+		given = *cfg.httpClient
+	}
+	if given.Transport == nil {
+		given.Transport = http.DefaultTransport
+	}
 	c := &Client{core: &core{
 		base:              base,
 		credentials:       creds,
-		retrier:           newRetrier(newHTTPClient(cfg)),
+		transport:         given.Transport,
+		jar:               given.Jar,
+		attemptTimeout:    attemptTimeout(cfg.attemptTimeout, given.Timeout),
 		retry:             cfg.retry,
 		observer:          cfg.observer,
+		hooks:             cfg.hooks,
 		logger:            cfg.logger,
 		userAgent:         []string{cfg.userAgent},
 		chatBase:          cfg.chatURL,
@@ -94,25 +114,14 @@ func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
 		streamingProvider: cfg.streamingProvider,
 		insecureHTTP:      cfg.insecureHTTP,
 	}}
+	if cfg.rateLimit > 0 {
+		c.core.pace.limiter = rate.NewLimiter(cfg.rateLimit, cfg.burst)
+	}
 	c.Heads = &HeadsService{service{c}}
 	c.HeadVisuals = &HeadVisualsService{service{c}}
 	c.Webhooks = &WebhooksService{service{c}}
 	c.ConversationSettings = &ConversationSettingsService{service{c}}
 	return c
-}
-
-// newHTTPClient copies the caller's client: transport and cookie jar are kept,
-// the time-out moves into the attempt.
-func newHTTPClient(cfg *config) *http.Client {
-	var given http.Client
-	if cfg.httpClient != nil {
-		given = *cfg.httpClient
-	}
-	transport := &attemptTransport{base: http.DefaultTransport, timeout: attemptTimeout(cfg.attemptTimeout, given.Timeout)}
-	if given.Transport != nil {
-		transport.base = given.Transport
-	}
-	return &http.Client{Transport: transport, Jar: given.Jar}
 }
 
 // attemptTimeout is the limit of WithAttemptTimeout or the caller's
@@ -186,10 +195,11 @@ func (s service) describe() string {
 type operation struct {
 	name, method, route string // "Heads.Get", "GET", "/head/{id}"
 	before, after       string // the route around its parameter
+	repeatable          bool   // it may be sent again though it may have been carried out
 }
 
 func newOperation(name, method, route string) *operation {
-	op := &operation{name: name, method: method, route: route}
+	op := &operation{name: name, method: method, route: route, repeatable: method != http.MethodPost}
 	before, rest, found := strings.Cut(route, "{")
 	op.before = before
 	if found {
@@ -198,20 +208,37 @@ func newOperation(name, method, route string) *operation {
 	return op
 }
 
-// request is what a method hands to do: the parameter of the route, unescaped
+// payload is what a method gives to do: the parameter of the route, unescaped
 // and checked, query options for go-querystring, and a JSON body.
-type request struct {
+type payload struct {
 	param string
 	query any
 	body  []byte
+	once  bool   // without retries
+	of    string // the id that the answer must prove to be of, where it is not param
+
+	// Client.Do's alone, which has no parameter.
+	path, escapedPath string
+	values            url.Values
+	header            http.Header
 }
 
 // jsonHeader is shared by all requests and never changed.
 var jsonHeader = []string{"application/json"}
 
-// do makes one request whose answer has the shape T by the contract.
-func do[T any](ctx context.Context, c *Client, op *operation, r request) (*T, error) {
-	call, err := c.exchange(ctx, op, r)
+// proven is a document that can prove to be the one that was asked for.
+type proven[T any] interface {
+	*T
+	// prove returns an error unless the document is that of id. The error
+	// holds nothing of the document.
+	prove(id string) error
+}
+
+// do makes one request whose answer has the shape T by the contract, and
+// proves to be of what was asked for: a page of a proxy or the document of
+// another head must never be taken for it, changed and written back.
+func do[T any, P proven[T]](ctx context.Context, c *Client, op *operation, p payload) (*T, error) {
+	call, err := c.exchange(ctx, op, p)
 	if err != nil {
 		return nil, err
 	}
@@ -220,29 +247,25 @@ func do[T any](ctx context.Context, c *Client, op *operation, r request) (*T, er
 	if err := decodeAnswer(call.body.Bytes(), v); err != nil {
 		return nil, call.decodeError(err)
 	}
+	if err := P(v).prove(cmp.Or(p.of, p.param)); err != nil {
+		return nil, call.decodeError(err)
+	}
 	return v, nil
 }
 
 // doPlain makes one request whose answer the contract does not describe.
-func doPlain(ctx context.Context, c *Client, op *operation, r request) (*Response, error) {
-	call, err := c.exchange(ctx, op, r)
+func doPlain(ctx context.Context, c *Client, op *operation, p payload) (*Response, error) {
+	call, err := c.exchange(ctx, op, p)
 	if err != nil {
 		return nil, err
 	}
 	defer call.release()
-	return &Response{
-		StatusCode: call.status,
-		Header:     call.header,
-		Body:       bytes.Clone(call.body.Bytes()),
-		Attempts:   call.attempts,
-		RequestID:  call.requestID(),
-		operation:  op.name,
-	}, nil
+	return call.response(), nil
 }
 
 // exchange is the one place where a request is made. The call that it returns
 // succeeded, and must be released.
-func (c *Client) exchange(ctx context.Context, op *operation, r request) (*call, error) {
+func (c *Client) exchange(ctx context.Context, op *operation, p payload) (*call, error) {
 	if err := c.check(ctx, op.name); err != nil {
 		return nil, err
 	}
@@ -251,17 +274,19 @@ func (c *Client) exchange(ctx context.Context, op *operation, r request) (*call,
 		return nil, fmt.Errorf("heads: %s: nothing was sent: %w", op.name, err)
 	}
 	call := &call{
-		Context:    ctx,
 		core:       c.core,
 		op:         op,
 		credential: cred,
 		body:       bodies.Get().(*bytes.Buffer),
 	}
-	if err = call.prepare(r); err == nil {
-		err = call.send(r.body)
+	if !p.once {
+		call.maxRetries = c.core.retry.MaxRetries
 	}
-	if call.attempts > 0 {
-		err = call.outcome()
+	if err = call.prepare(ctx, p); err == nil {
+		err = call.send(p.body)
+	}
+	if call.attempts > 0 || call.heldBack != nil {
+		err = call.outcome(ctx)
 	}
 	if err != nil {
 		call.release()
@@ -273,7 +298,7 @@ func (c *Client) exchange(ctx context.Context, op *operation, r request) (*call,
 // check refuses a client and a context that nothing can be sent with.
 func (c *Client) check(ctx context.Context, operation string) error {
 	if c == nil || c.core == nil {
-		return invalid(operation, "client", "was not made by New")
+		return invalid(operation, "client", "was not made by New; make one with New or NewFromEnv")
 	}
 	if ctx == nil {
 		return invalid(operation, "context", "is nil; give context.Background()")
@@ -284,89 +309,162 @@ func (c *Client) check(ctx context.Context, operation string) error {
 	return nil
 }
 
+// lockKey is what calls of one client take turns on.
+type lockKey struct{ what, id string }
+
+// headLock is the key for a part of a head. Ids are UUIDs, whose case is
+// ignored.
+func headLock(what, headID string) lockKey { return lockKey{what, strings.ToLower(headID)} }
+
 // lock keeps other calls of this client from the same read, change and write.
-func (c *Client) lock(ctx context.Context, operation, key string) (unlock func(), err error) {
+func (c *Client) lock(ctx context.Context, operation string, key lockKey) (unlock func(), err error) {
 	if err := c.check(ctx, operation); err != nil {
 		return nil, err
 	}
-	unlock, err = c.core.locks.lock(ctx, key)
+	unlock, err = c.core.locks.Lock(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("heads: %s: nothing was sent: %w", operation, err)
 	}
 	return unlock, nil
 }
 
-// prepare builds the request without parsing its URL again, and with header
-// values that all requests share.
-func (c *call) prepare(r request) error {
-	base := c.core.base
-	c.url = *base
-	c.url.Path = base.Path + c.op.before + r.param + c.op.after
-	c.path = c.url.Path[len(base.Path):]
-	if escaped := url.PathEscape(r.param); escaped != r.param || base.RawPath != "" {
-		c.path = c.op.before + escaped + c.op.after
-		c.url.RawPath = base.EscapedPath() + c.path
+// Request is an operation of the service that has no method here, for
+// Client.Do.
+type Request struct {
+	Method     string      // GET, PUT, PATCH, POST or DELETE
+	Path       string      // below the base URL, escaped, beginning with one "/"
+	Route      string      // label for observers and logs, such as "/voice/{id}"; "" means "other"
+	Query      url.Values  // added to the path
+	Body       any         // nil; []byte and json.RawMessage as they are; anything else through encoding/json. Not with GET
+	Header     http.Header // added, and instead of the client's own Accept, Content-Type and User-Agent
+	Repeatable bool        // a POST that may be retried as a PUT is
+}
+
+// Format shows method and route: path, query, header and body may hold secrets.
+func (r Request) Format(f fmt.State, _ rune) { writeText(f, r.describe()) }
+
+// LogValue shows method and route.
+func (r Request) LogValue() slog.Value { return slog.StringValue(r.describe()) }
+
+func (r Request) describe() string {
+	return "heads.Request{" + oneLine(r.Method, maxLabel) + " " + oneLine(r.route(), maxLabel) + "}"
+}
+
+func (r Request) route() string { return cmp.Or(r.Route, "other") }
+
+// Do calls an operation that has no method here. Token, retries, limits and
+// redaction are the same as for every other method; any status from 200 to 299
+// is success.
+//
+// Do returns an InvalidError and sends nothing for another method, for a path
+// that has a host, a query, a fragment, a backslash, a broken escape or a dot
+// segment, for a body with GET or one that encoding/json can't write, and for
+// the headers that the client sets itself: Authorization, Host, Content-Length,
+// Transfer-Encoding and Cookie. An empty body is no body.
+func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	var faults faultList
+	faults.add(checkMethod(r.Method))
+	path, err := checkPath(r.Path)
+	faults.add(err)
+	header, err := checkHeader(r.Header)
+	faults.add(err)
+	body, err := r.encodeBody()
+	faults.add(err)
+	if err := faults.join(); err != nil {
+		return nil, err
 	}
-	if r.query != nil {
-		values, err := query.Values(r.query)
-		if err != nil {
-			return fmt.Errorf("heads: %s: query: %w", c.op.name, err)
+	op := &operation{name: opDo, method: r.Method, route: r.route(), repeatable: r.Repeatable || r.Method != http.MethodPost}
+	return doPlain(ctx, c, op, payload{path: path, escapedPath: r.Path, values: r.Query, header: header, body: body})
+}
+
+const opDo = "Client.Do"
+
+func checkMethod(method string) error {
+	switch method {
+	case http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodPost, http.MethodDelete:
+		return nil
+	}
+	return invalid(opDo, "method", "%s is not supported; use GET, PUT, PATCH, POST or DELETE", quote(method))
+}
+
+// checkPath returns the path unescaped. Its errors don't show the path, which
+// may hold a secret.
+func checkPath(escaped string) (string, error) {
+	refuse := func(reason string) (string, error) { return "", invalid(opDo, "path", "%s", reason) }
+	switch {
+	case !strings.HasPrefix(escaped, "/"):
+		return refuse(`does not begin with "/"; give the path below the base URL, such as "/voice"`)
+	case strings.HasPrefix(escaped, "//"):
+		return refuse(`begins with "//", which names a host; give the path below the base URL`)
+	case strings.ContainsAny(escaped, "?#"):
+		return refuse("has a query or a fragment; use Query, or escape the character")
+	case strings.Contains(escaped, `\`):
+		return refuse("has a backslash; leave it out")
+	case strings.IndexFunc(escaped, func(r rune) bool { return r <= ' ' || r >= 0x7f }) >= 0:
+		return refuse("has a space or another character that must be escaped; use url.PathEscape on each segment")
+	}
+	path, err := url.PathUnescape(escaped)
+	if err != nil {
+		return refuse("has a broken escape; use url.PathEscape on each segment")
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			return refuse("has a dot segment, which would lead to another operation; leave it out")
 		}
-		c.url.RawQuery = values.Encode()
 	}
-	header := http.Header{"Accept": jsonHeader, "User-Agent": c.core.userAgent}
-	if r.body != nil {
-		header["Content-Type"] = jsonHeader
+	if strings.Contains(path, `\`) {
+		return refuse("has an escaped backslash, which a server may take for a slash; leave it out")
 	}
-	c.request = *(&http.Request{
-		Method:     c.op.method,
-		URL:        &c.url,
-		Host:       base.Host,
-		Proto:      "HTTP/1.1",
-		ProtoMajor: 1,
-		ProtoMinor: 1,
-		Header:     header,
-	}).WithContext(c)
-	c.authorize(&c.request)
-	c.retry.Request = &c.request
-	return nil
+	return path, nil
 }
 
-// Response is what the service answered where the contract does not give the
-// answer's shape: any status from 200 to 299, with a body that may be empty
-// and need not be JSON.
-type Response struct {
-	StatusCode int
-	Header     http.Header
-	Body       []byte
-	Attempts   int
-	RequestID  string
-
-	operation string
-}
-
-// Decode reads a JSON body into v. A body that is empty or of another shape
-// gives a DecodeError.
-func (r *Response) Decode(v any) error {
-	if err := json.Unmarshal(r.Body, v); err != nil {
-		return &DecodeError{Operation: r.operation, Body: bytes.Clone(r.Body[:min(len(r.Body), maxDecodeBody)]), Err: err, foreign: true}
+// checkHeader returns the header under canonical names. Its errors don't show
+// values.
+func checkHeader(given http.Header) (http.Header, error) {
+	header := make(http.Header, len(given))
+	var faults faultList
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		canonical := http.CanonicalHeaderKey(name)
+		if ownHeader(canonical) {
+			faults.add(invalid(opDo, "header", "%s is set by the client itself; leave it out", canonical))
+			continue
+		}
+		if !isToken(name) {
+			faults.add(invalid(opDo, "header", "%s is not a header name; want letters, digits and dashes", quote(name)))
+		}
+		if slices.ContainsFunc(given[name], unsafeInHeader) {
+			faults.add(invalid(opDo, "header", "the value of %s has a line break or another control character; take it out", quote(canonical)))
+		}
+		header[canonical] = slices.Concat(header[canonical], given[name])
 	}
-	return nil
+	return header, faults.join()
 }
 
-// Format shows status, attempts, request id and the length of the body.
-func (r Response) Format(f fmt.State, _ rune) { writeText(f, r.describe()) }
-
-// LogValue shows status, attempts, request id and the length of the body.
-func (r Response) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.Int("status", r.StatusCode),
-		slog.Int("attempts", r.Attempts),
-		slog.String("request_id", r.RequestID),
-		slog.Int("bytes", len(r.Body)),
-	)
+func unsafeInHeader(value string) bool {
+	return strings.IndexFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) >= 0
 }
 
-func (r Response) describe() string {
-	return fmt.Sprintf("heads.Response{%d, attempts: %d, request: %q, body: %d bytes}", r.StatusCode, r.Attempts, r.RequestID, len(r.Body))
+// encodeBody returns the JSON to send, or nil.
+func (r Request) encodeBody() ([]byte, error) {
+	var body []byte
+	switch given := r.Body.(type) {
+	case nil:
+	case []byte:
+		body = bytes.Clone(given)
+	case json.RawMessage:
+		body = bytes.Clone(given)
+	default:
+		encoded, err := rawjson.Encode(r.Body)
+		if err != nil {
+			return nil, invalid(opDo, "body", "can't be written as JSON; give a value that encoding/json takes")
+		}
+		body = encoded
+	}
+	switch {
+	case len(body) == 0:
+		return nil, nil
+	case r.Method == http.MethodGet:
+		return nil, invalid(opDo, "body", "can't be sent with GET; use Query")
+	}
+	return body, nil
 }

@@ -2,6 +2,7 @@ package heads
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,75 +14,127 @@ import (
 const (
 	// After a change the head is read until it shows it: at once, then after
 	// waits that double from firstReadWait up to maxReadWait. A change whose
-	// answer was lost is given fewer reads.
-	acceptedReads = 9
+	// answer was lost is read lostReads times at most.
 	lostReads     = 4
 	firstReadWait = 250 * time.Millisecond
 	maxReadWait   = 5 * time.Second
 
-	// settleTimeout limits each thing that is still done after the caller's
-	// context has ended: finding out how far it got, putting the old voice back.
-	settleTimeout = 30 * time.Second
+	// maxReadTime limits one read, so that one that hangs leaves time for another.
+	maxReadTime = 8 * time.Second
+
+	// lastReadTime is how long before its timeout the last read begins.
+	lastReadTime = 250 * time.Millisecond
+
+	defaultConfirmTimeout = 25 * time.Second
+	defaultSettleTimeout  = 10 * time.Second
 )
 
 var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new address; give WithAccessURLs its base (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
 
 // conversion is one conversion under way.
 type conversion struct {
-	heads  *HeadsService
-	ctx    context.Context
-	o      ConvertOptions
-	done   Conversion
-	revert *Voice // the voice to put back when enabling fails
+	heads    *HeadsService
+	ctx      context.Context
+	settling context.Context // ends SettleTimeout after ctx
+	o        ConvertOptions
+	done     Conversion
+	revert   *Voice // the voice to put back when enabling fails
 
 	voiceSent bool // the head may have the new voice, or have had it
 }
 
 func newConversion(s *HeadsService, ctx context.Context, headID string, o ConvertOptions) *conversion {
+	o.ConfirmTimeout = cmp.Or(o.ConfirmTimeout, defaultConfirmTimeout)
+	o.SettleTimeout = cmp.Or(o.SettleTimeout, defaultSettleTimeout)
 	return &conversion{heads: s, ctx: ctx, o: o, done: Conversion{HeadID: headID}}
 }
 
-// lock keeps another conversion of the head from undoing half of this one.
-func (c *conversion) lock(operation string) (unlock func(), err error) {
-	return c.heads.c.lock(c.ctx, operation, "mode "+strings.ToLower(c.done.HeadID))
+// begin waits until no other conversion of the head is under way, which would
+// undo half of this one.
+func (c *conversion) begin(operation string) (end func(), err error) {
+	unlock, err := c.heads.c.lock(c.ctx, operation, headLock("mode", c.done.HeadID))
+	if err != nil {
+		return nil, err
+	}
+	settling, cancel := outlive(c.ctx, c.o.SettleTimeout)
+	c.settling = settling
+	return func() { cancel(); unlock() }, nil
 }
 
+// outlive returns a context that ends d after ctx has ended.
+func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(d, cancel)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, func() { stop(); cancel() }
+}
+
+// toStreaming does the steps of a plan. If OnStep panics, the panic passes
+// through here after the rollback.
 func (c *conversion) toStreaming(plan *ConversionPlan) (*Conversion, error) {
-	c.done.Before = plan.Before
+	returned := false
+	defer func() {
+		if !returned {
+			c.abandon()
+		}
+	}()
+	conversion, err := c.doSteps(plan)
+	returned = true
+	return conversion, err
+}
+
+func (c *conversion) doSteps(plan *ConversionPlan) (*Conversion, error) {
+	c.done.Before, c.done.AlreadyStreaming = plan.Before, plan.AlreadyStreaming
 	check, voice, enable, address := plan.Steps[0], plan.Steps[1], plan.Steps[2], plan.Steps[3]
 	c.step(check)
-	if plan.AlreadyStreaming {
-		c.done.AlreadyStreaming = true
-		c.step(voice)
-		c.step(enable)
-		return c.stays(plan.head, address)
-	}
 	if !voice.Skipped {
-		if err := c.setVoice(plan.CurrentVoice, plan.Voice); err != nil {
+		if err := c.setVoice(plan); err != nil {
 			return nil, c.failReverting(StepVoice, err)
 		}
 	}
 	c.step(voice)
-	answer, head, err := c.switchMode(true)
+	var answer *Response
+	var head *Head
+	var err error
+	if plan.AlreadyStreaming {
+		head, err = c.confirmStreaming(plan)
+	} else {
+		answer, head, err = c.switchMode(StepEnable, true)
+	}
 	if err != nil {
 		return nil, c.failReverting(StepEnable, err)
 	}
 	c.step(enable)
+	if plan.AlreadyStreaming {
+		return c.stays(head, address)
+	}
 	return c.finish(answer, head)
+}
+
+// confirmStreaming reads a head that streamed already. The read of the plan is
+// enough if nothing was changed since.
+func (c *conversion) confirmStreaming(plan *ConversionPlan) (*Head, error) {
+	r := reading{step: StepEnable}
+	if plan.voiceStays() {
+		r.known = plan.head
+	}
+	return c.confirm("the head already streams", true, r)
 }
 
 func (c *conversion) toLegacy(head *Head) (*Conversion, error) {
 	if !head.VideoStreaming {
-		c.step(ConversionStep{StepCheck, false, "the head is in legacy mode already"})
-		c.step(ConversionStep{StepDisable, true, "nothing to do"})
-		return c.stays(head, ConversionStep{StepAddress, true, "stays " + c.done.Before.String()})
+		c.step(ConversionStep{Name: StepCheck, Detail: "the head is in legacy mode already"})
+		c.step(ConversionStep{Name: StepDisable, Skipped: true, Detail: "nothing to do"})
+		return c.stays(head, ConversionStep{Name: StepAddress, Skipped: true, Detail: "stays " + c.done.Before.String()})
 	}
-	c.step(ConversionStep{StepCheck, false, "the head streams, and its visual allows the way back"})
-	answer, after, err := c.switchMode(false)
+	c.step(ConversionStep{Name: StepCheck, Detail: "the head streams, and its visual allows the way back"})
+	answer, after, err := c.switchMode(StepDisable, false)
 	if err != nil {
 		return nil, c.fail(StepDisable, err)
 	}
-	c.step(ConversionStep{StepDisable, false, "switched to legacy mode"})
+	c.step(ConversionStep{Name: StepDisable, Detail: "switched to legacy mode"})
 	return c.finish(answer, after)
 }
 
@@ -93,99 +146,171 @@ func (c *conversion) step(step ConversionStep) {
 	}
 }
 
+// waiting tells the caller that the head is read again after a wait.
+func (c *conversion) waiting(step StepName, wait time.Duration) {
+	if c.o.OnStep != nil {
+		c.o.OnStep(ConversionStep{Name: step, Waiting: true, Detail: fmt.Sprintf("the head does not show the change yet, reading it again in %v", wait)})
+	}
+}
+
 // setVoice sets the new voice. It returns nil only if the head is known to have
-// it. As long as the head may have it, revert is set.
-func (c *conversion) setVoice(old, voice Voice) error {
-	_, err := c.heads.Update(c.ctx, c.voiceUpdate(voice))
+// it. While the head may have it and does not stream, revert is set.
+func (c *conversion) setVoice(plan *ConversionPlan) error {
+	_, err := c.heads.Update(c.ctx, c.voiceUpdate(plan.Voice))
 	if err != nil && !unsettled(err) {
 		return err
 	}
-	c.revert, c.voiceSent = &old, true
-	if err == nil {
-		return nil
+	c.voiceSent = true
+	if !plan.AlreadyStreaming {
+		c.revert = &plan.CurrentVoice
 	}
-	head, readErr := c.readAfterwards(speaksWith(voice))
-	switch {
-	case readErr != nil:
-		return fmt.Errorf("%w; whether the voice was set could not be read: %w", err, readErr)
-	case head == nil:
-		c.revert, c.voiceSent = nil, false
-		return fmt.Errorf("%w; the head, read afterwards, did not have the new voice", err)
-	case c.ctx.Err() != nil:
-		return err // the voice was set, but the caller has left
+	if err != nil {
+		return c.settleVoice(err, plan.Voice)
 	}
 	return nil
 }
 
-// switchMode switches the mode and reads the head until it says so. It returns
-// the answer to the switch, if there was one, and the head.
-func (c *conversion) switchMode(streaming bool) (*Response, *Head, error) {
-	answer, err := c.heads.SetVideoStreaming(c.ctx, c.done.HeadID, streaming)
-	if err != nil {
-		if unsettled(err) {
-			head, settled := c.settleMode(err, streaming)
-			return nil, head, settled
-		}
-		return nil, nil, err
-	}
-	c.revert = nil // accepted: what follows is reading
-	head, err := c.readUntil(c.ctx, acceptedReads, switched(streaming))
+// settleVoice finds out whether a voice was set when the answer was lost.
+func (c *conversion) settleVoice(lost error, voice Voice) error {
+	_, shown, err := c.readAfterwards(StepVoice, speaksWith(voice))
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("the switch was accepted, but the head does not say so yet: %w", err)
-	case head == nil:
-		return nil, nil, fmt.Errorf("the switch was accepted, but after %d reads the head does not say so; run it again later", acceptedReads)
+		return unknownOutcome{fmt.Errorf("%w; a follow-up read, which would show whether the voice was set, failed: %w", lost, err)}
+	case !shown:
+		c.revert, c.voiceSent = nil, false
+		return fmt.Errorf("%w; a follow-up read shows that the head does not have the new voice", lost)
+	case c.ctx.Err() != nil:
+		return lost // the voice was set, but the caller has left
 	}
-	return answer, head, nil
+	return nil
 }
 
-// settleMode finds out whether a switch took place whose answer was lost.
-func (c *conversion) settleMode(lost error, streaming bool) (*Head, error) {
-	head, err := c.readAfterwards(switched(streaming))
+// switchMode switches the mode and reads the head until it shows the change. It
+// returns the answer to the switch, if there was one, and the head.
+func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head, error) {
+	answer, err := c.heads.SetVideoStreaming(c.ctx, c.done.HeadID, streaming)
+	if err != nil && !unsettled(err) {
+		return nil, nil, err
+	}
+	read := reading{step: step}
+	if err != nil {
+		if read.known, err = c.settleMode(step, err, streaming); err != nil {
+			return nil, nil, err
+		}
+	}
+	c.revert = nil // switched: what follows is reading
+	head, err := c.confirm("the switch was accepted", streaming, read)
+	return answer, head, err
+}
+
+// settleMode finds out whether a switch took place when its answer was lost. It
+// returns the head if it did.
+func (c *conversion) settleMode(step StepName, lost error, streaming bool) (*Head, error) {
+	head, shown, err := c.readAfterwards(step, func(h *Head) bool { return h.VideoStreaming == streaming })
 	switch {
 	case err != nil:
 		c.revert = nil // if the head streams now, it must keep a voice that can
-		return nil, fmt.Errorf("%w; whether the mode was switched could not be read, run it again to find out: %w", lost, err)
-	case head == nil:
-		return nil, fmt.Errorf("%w; the head, read afterwards, did not show the switch", lost)
+		return nil, unknownOutcome{fmt.Errorf("%w; a follow-up read, which would show whether the mode was switched, failed; run the conversion again to find out: %w", lost, err)}
+	case !shown:
+		return nil, fmt.Errorf("%w; a follow-up read shows that the head has not switched", lost)
 	}
 	return head, nil
 }
 
+// unknownOutcome is the error of a change whose effect could not be seen.
+type unknownOutcome struct{ error }
+
+func (e unknownOutcome) Unwrap() error { return e.error }
+
+// confirm reads the head, after what was accepted, until it is as the caller
+// wants it: in the mode, and if it streams, without a splitter and with the
+// voice that was asked for.
+func (c *conversion) confirm(accepted string, streaming bool, r reading) (*Head, error) {
+	r.shown = func(h *Head) bool { return c.missing(h, streaming) == "" }
+	head, shown, err := c.readUntil(c.ctx, r)
+	switch {
+	case shown:
+		return head, nil
+	case head == nil:
+		return nil, unknownOutcome{fmt.Errorf("%s, but the head could not be read: %w", accepted, err)}
+	}
+	c.voiceSent = c.voiceSent && !(head.VideoStreaming && c.wrongVoice(head))
+	if err != nil {
+		return nil, unknownOutcome{fmt.Errorf("%s, but %s: %w", accepted, c.missing(head, streaming), err)}
+	}
+	return nil, unknownOutcome{fmt.Errorf("%s, but after %v %s; run the conversion again later", accepted, c.o.ConfirmTimeout, c.missing(head, streaming))}
+}
+
+// missing says what a head does not show of what the caller wants, or "".
+func (c *conversion) missing(h *Head, streaming bool) string {
+	switch {
+	case h.VideoStreaming != streaming:
+		return "the head does not show it yet"
+	case streaming && h.Splitter:
+		return "the head still shows a splitter, with which no head streams"
+	case streaming && c.wrongVoice(h):
+		return fmt.Sprintf("the head has voice %s of %s, not %s of %s", quote(h.TTSVoice), quote(h.TTSProvider), quote(c.o.Voice.ID), quote(c.o.Voice.Provider))
+	}
+	return ""
+}
+
+// wrongVoice reports whether a head lacks the voice that was asked for.
+func (c *conversion) wrongVoice(h *Head) bool {
+	return c.o.Voice != nil && !speaksWith(*c.o.Voice)(h)
+}
+
 // readAfterwards reads the head, even if the caller has left, to find out
 // whether a change took place.
-func (c *conversion) readAfterwards(wanted func(*Head) bool) (*Head, error) {
-	ctx, cancel := c.settling()
-	defer cancel()
-	return c.readUntil(ctx, lostReads, wanted)
+func (c *conversion) readAfterwards(step StepName, wanted func(*Head) bool) (*Head, bool, error) {
+	return c.readUntil(c.settling, reading{step: step, reads: lostReads, shown: wanted})
 }
 
-// readUntil reads the head until it is as wanted. It returns nil if it is not
-// so after all reads.
-func (c *conversion) readUntil(ctx context.Context, reads int, wanted func(*Head) bool) (*Head, error) {
-	wait := firstReadWait
-	for i := range reads {
-		if i > 0 {
-			if err := sleep(ctx, wait); err != nil {
-				return nil, err
-			}
-			wait = min(2*wait, maxReadWait)
+// reading is how a head is read until it shows something.
+type reading struct {
+	step  StepName // for the caller, who is told of every wait
+	known *Head    // in place of the first read, if not nil
+	reads int      // at most so many; 0: as long as ConfirmTimeout allows
+	shown func(*Head) bool
+}
+
+// readUntil reads the head for ConfirmTimeout at most. It returns the head as
+// it was read last, and whether it shows what is wanted. The error is that of
+// the last read.
+func (c *conversion) readUntil(ctx context.Context, r reading) (head *Head, shown bool, err error) {
+	end := time.Now().Add(c.o.ConfirmTimeout)
+	limited, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	head = r.known
+	for n, wait := 1, firstReadWait; ; n, wait = n+1, min(2*wait, maxReadWait) {
+		if n > 1 || head == nil {
+			err = c.read(limited, &head)
 		}
-		head, err := c.heads.Get(ctx, c.done.HeadID)
-		if err != nil {
-			return nil, err
+		switch {
+		case err == nil && r.shown(head):
+			return head, true, nil
+		case err != nil && (!Temporary(err) || ctx.Err() != nil):
+			return head, false, err
 		}
-		if wanted(head) {
-			return head, nil
+		pause := min(wait, time.Until(end)-lastReadTime)
+		if n == r.reads || pause <= 0 {
+			return head, false, err
+		}
+		c.waiting(r.step, pause)
+		if err := sleep(ctx, pause); err != nil {
+			return head, false, err
 		}
 	}
-	return nil, nil
 }
 
-// switched says whether a head is in the wanted mode. A head that streams has
-// no splitter.
-func switched(streaming bool) func(*Head) bool {
-	return func(h *Head) bool { return h.VideoStreaming == streaming && !(streaming && h.Splitter) }
+// read reads the head once. It fails in time for another read.
+func (c *conversion) read(ctx context.Context, head **Head) error {
+	ctx, cancel := context.WithTimeout(ctx, maxReadTime)
+	defer cancel()
+	read, err := c.heads.Get(ctx, c.done.HeadID)
+	if err == nil {
+		*head = read
+	}
+	return err
 }
 
 // speaksWith says whether a head has a voice.
@@ -209,7 +334,7 @@ func (c *conversion) finish(answer *Response, head *Head) (*Conversion, error) {
 		return &c.done, c.fail(StepAddress, err)
 	}
 	c.done.After = after
-	c.step(ConversionStep{StepAddress, false, "now " + after.String()})
+	c.step(ConversionStep{Name: StepAddress, Detail: "now " + after.String()})
 	return &c.done, nil
 }
 
@@ -280,54 +405,85 @@ func (c *conversion) accept(text string) (AccessURL, bool) {
 
 // fail is the error of a step after which nothing is to be put back.
 func (c *conversion) fail(step StepName, err error) error {
-	return &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Err: err}
+	return &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Err: err}
 }
 
 // failReverting puts the old voice back, where the new one may be in force, and
 // says in the error how that went.
 func (c *conversion) failReverting(step StepName, err error) error {
-	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Err: err, voiceSent: c.voiceSent}
-	if c.revert != nil && !c.o.NoRollback {
-		failure.RollbackErr = c.putBack(*c.revert)
+	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Err: err, voiceSent: c.voiceSent}
+	if old := c.takeRevert(); old != nil {
+		failure.RollbackErr = c.putBack(*old)
 		failure.RolledBack = failure.RollbackErr == nil
+	}
+	if failure.RolledBack && failure.Reason == ReasonUnknownOutcome {
+		failure.Reason = ReasonTemporary // whatever happened was undone
 	}
 	return failure
 }
 
-// putBack sets the old voice again. It looks first: a head that streams by
-// now, because somebody else switched it or because the switch took its time,
-// must not be given a voice that may not be able to.
-func (c *conversion) putBack(old Voice) error {
-	if c.streamsNow() {
-		return errors.New("the head streams now, so it keeps the voice")
+// abandon puts the old voice back when OnStep has panicked or ended its
+// goroutine. OnStep is not called again.
+func (c *conversion) abandon() {
+	c.o.OnStep = nil
+	if old := c.takeRevert(); old != nil {
+		_ = c.putBack(*old) // there is no error left that could say so
 	}
-	ctx, cancel := c.settling()
-	defer cancel()
-	_, err := c.heads.Update(ctx, c.voiceUpdate(old))
+}
+
+// takeRevert returns the voice to put back, once, or nil.
+func (c *conversion) takeRevert() *Voice {
+	old := c.revert
+	c.revert = nil
+	if c.o.NoRollback {
+		return nil
+	}
+	return old
+}
+
+// reasonOf classifies the error of a step.
+func reasonOf(step StepName, err error) ConversionReason {
+	switch {
+	case step == StepAddress:
+		return ReasonAddress
+	case errors.As(err, new(unknownOutcome)):
+		return ReasonUnknownOutcome
+	case errors.Is(err, ErrVisualMode):
+		return ReasonVisual
+	case errors.Is(err, ErrProviderNotStreaming):
+		return ReasonProvider
+	case errors.Is(err, context.Canceled), Temporary(err):
+		return ReasonTemporary
+	}
+	return ReasonRefused
+}
+
+// putBack sets the old voice again. It looks first: a head that streams by now
+// must not be given a voice that may not be able to, and a voice that somebody
+// else has set is theirs. If the head still shows the old voice, it is set all
+// the same, since the read may be older than the update.
+func (c *conversion) putBack(old Voice) error {
+	head, err := c.heads.Get(c.settling, c.done.HeadID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the head could not be read, so its voice was left as it is: %w", err)
+	case head.VideoStreaming:
+		return errors.New("the head streams now, so its voice was left as it is")
+	case c.wrongVoice(head) && !speaksWith(old)(head):
+		return fmt.Errorf("the head now has voice %s of %s, which this conversion did not set, so it was left as it is", quote(head.TTSVoice), quote(head.TTSProvider))
+	}
+	_, err = c.heads.Update(c.settling, c.voiceUpdate(old))
 	if err == nil || !unsettled(err) {
 		return err
 	}
-	if head, readErr := c.readAfterwards(speaksWith(old)); readErr == nil && head != nil {
+	if _, shown, readErr := c.readAfterwards(StepVoice, speaksWith(old)); readErr == nil && shown {
 		return nil
 	}
 	return err
 }
 
-// streamsNow says whether the head is known to stream.
-func (c *conversion) streamsNow() bool {
-	ctx, cancel := c.settling()
-	defer cancel()
-	head, err := c.heads.Get(ctx, c.done.HeadID)
-	return err == nil && head.VideoStreaming
-}
-
 func (c *conversion) voiceUpdate(v Voice) *HeadUpdate {
 	return NewHeadUpdate(c.done.HeadID).Voice(v.Provider, v.ID)
-}
-
-// settling is a context for what has to be done even if the caller's has ended.
-func (c *conversion) settling() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.ctx), settleTimeout)
 }
 
 // sleep waits, or returns the context's error as soon as that ends.

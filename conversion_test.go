@@ -3,9 +3,11 @@ package heads_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -155,12 +157,25 @@ type state struct {
 	voice     heads.Voice
 }
 
-// state asks the emulator beside the wire.
-func (w *wire) state(t *testing.T) state {
+// beside is a client of the emulator beside the wire.
+func (w *wire) beside(t *testing.T) *heads.Client {
 	t.Helper()
 	client, err := heads.New("https://api.example.com", w.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: w.Transport()}))
 	require.NoError(t, err)
-	head, err := client.Heads.Get(context.Background(), convertID)
+	return client
+}
+
+// setVoice changes the voice as somebody else does.
+func (w *wire) setVoice(t *testing.T, v heads.Voice) {
+	t.Helper()
+	_, err := w.beside(t).Heads.Update(context.Background(), heads.NewHeadUpdate(convertID).Voice(v.Provider, v.ID))
+	require.NoError(t, err)
+}
+
+// state asks the emulator beside the wire.
+func (w *wire) state(t *testing.T) state {
+	t.Helper()
+	head, err := w.beside(t).Heads.Get(context.Background(), convertID)
 	require.NoError(t, err)
 	return state{head.VideoStreaming, heads.Voice{Provider: head.TTSProvider, ID: head.TTSVoice}}
 }
@@ -318,6 +333,17 @@ func outcomeOf(request string, f fault, always bool, old heads.Voice, noRollback
 	}
 }
 
+// reason is why a conversion failed under a fault.
+func (o outcome) reason(f fault) heads.ConversionReason {
+	switch {
+	case o.step == heads.StepEnable && o.streaming:
+		return heads.ReasonUnknownOutcome
+	case f.final && !f.cancels || f.name == "refused repeat":
+		return heads.ReasonRefused
+	}
+	return heads.ReasonTemporary
+}
+
 func stepNames(list string) []heads.StepName {
 	var names []heads.StepName
 	for _, name := range strings.Fields(list) {
@@ -358,7 +384,7 @@ func convertUnder(t *testing.T, w *wire, old heads.Voice, o heads.ConvertOptions
 		assert.Equal(t, newVoice, left.voice, "a head that streams has a voice that can")
 	}
 	if left.voice == newVoice {
-		assert.Regexp(t, "the head has the new voice|the head may have the new one", err.Error())
+		assert.Regexp(t, "the head has the new voice|the old voice was not put back", err.Error())
 	}
 	if failure.RolledBack {
 		assert.Equal(t, old, left.voice)
@@ -433,6 +459,7 @@ func requireFailure(t *testing.T, err error, f fault, want outcome) {
 	assert.Equal(t, want.step, failure.Step)
 	assert.Equal(t, want.done, namesOf(failure.Done))
 	assert.Equal(t, want.rolledBack, failure.RolledBack)
+	assert.Equal(t, want.reason(f), failure.Reason)
 	assert.NoError(t, failure.RollbackErr)
 	assert.Contains(t, err.Error(), fmt.Sprintf("stopped at step %q", want.step))
 	for _, step := range want.done {
@@ -477,17 +504,14 @@ func TestConversionUnderTwoFaults(t *testing.T) {
 // The service may do more than the requests show: another program switches the
 // head, or the answer to the switch is lost and the splitter ends late.
 func TestHeadThatStreamsIsNotGivenItsOldVoice(t *testing.T) {
-	streams := func(splitter bool) string {
-		return fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":%t,"publicUrl":%q}`, convertID, splitter, streamURL)
-	}
+	streams := fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":false,"publicUrl":%q}`, convertID, streamURL)
 	tests := []struct {
 		name  string
 		fault fault
 		reads string
 	}{
-		{"refused, but switched by somebody else", after("", status(409)), streams(false)},
-		{"not allowed, but switched by somebody else", after("", status(403)), streams(false)},
-		{"answer lost, splitter still on", after("", hangUp), streams(true)},
+		{"refused, but switched by somebody else", after("", status(409)), streams},
+		{"not allowed, but switched by somebody else", after("", status(403)), streams},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -525,7 +549,7 @@ func TestRollbackIsSettledByReading(t *testing.T) {
 				assert.Equal(t, f.effect, w.state(t).voice == muteVoice)
 				assert.ErrorIs(t, err, heads.ErrUnprocessable, "what stopped the conversion comes first")
 				if !f.effect {
-					assert.Contains(t, err.Error(), "the old voice could not be put back, and the head may have the new one: ")
+					assert.Contains(t, err.Error(), "; the old voice was not put back: ")
 				}
 			})
 		})
@@ -592,30 +616,295 @@ func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
 	}
 }
 
-// Whoever has cancelled is not kept waiting for ever by a service that hangs.
-func TestWorkAfterTheEndOfTheContextIsLimited(t *testing.T) {
+func TestCancelledConversionReturnsWithinSettleTimeout(t *testing.T) {
+	leaves := cancelling(before("", leave))
 	tests := []struct {
-		name  string
-		hangs string
-		limit time.Duration
+		name   string
+		leaves string // the caller, during this request
+		hangs  string // every time
+		settle time.Duration
+		within time.Duration
 	}{
-		{"settling", readBack, 30 * time.Second},
-		{"rollback", putBack, 70 * time.Second},
+		{"settling the voice", putVoice, checkVoice, 0, 10 * time.Second},
+		{"settling the switch", putSwitch, readBack, 0, 10 * time.Second},
+		{"rollback", putSwitch, putBack, 0, 10 * time.Second},
+		{"reading after the switch", readBack, readBack, 0, 0},
+		{"less", putSwitch, readBack, time.Second, time.Second},
+		{"less for settling and rollback together", putSwitch, putBack, 3 * time.Second, 3 * time.Second},
+		{"more", putSwitch, putBack, time.Minute, time.Minute},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWire(t, headWith(muteVoice))
-				w.faults[putSwitch] = spoiling{cancelling(before("", leave)), -1}
 				w.faults[tt.hangs] = spoiling{before("", stall), -1}
+				w.faults[tt.leaves] = spoiling{leaves, 1}
 				start := time.Now()
-				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
+				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{SettleTimeout: tt.settle})
 				require.ErrorIs(t, err, context.Canceled)
-				assert.Equal(t, state{false, newVoice}, w.state(t), "and the error says so")
-				assert.LessOrEqual(t, time.Since(start), tt.limit)
+				assert.LessOrEqual(t, time.Since(start), tt.within)
+				convertAgain(t, w)
 			})
 		})
 	}
+}
+
+func TestCancelledConversionToLegacyReturnsWithinTheDefaultSettleTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, streamingHead())
+		w.faults[putSwitch] = spoiling{before("", stall), -1}
+		w.faults[readBack] = spoiling{before("", stall), -1}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := w.client(t).Heads.ConvertToLegacy(ctx, convertID)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
+		assert.LessOrEqual(t, time.Since(start), 11*time.Second)
+	})
+}
+
+func TestOnStepHearsBeforeEveryFurtherRead(t *testing.T) {
+	lost := map[string]fault{putVoice: after("", status(500)), putSwitch: after("", status(500)), putBack: after("", status(500))}
+	tests := []struct {
+		name  string
+		fault string // its answer is lost
+		stale int
+		heard string
+	}{
+		{"no wait", "", 0, "check voice enable address"},
+		{"slow switch", "", 3, "check voice enable... enable... enable... enable address"},
+		{"lost switch, slow to show", putSwitch, 2, "check voice enable... enable... enable address"},
+		{"lost switch that is never shown", putSwitch, 100, "check voice enable... enable... enable..."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(muteVoice))
+				w.stale = tt.stale
+				if tt.fault != "" {
+					w.faults[tt.fault] = spoiling{lost[tt.fault], -1}
+				}
+				var heard []string
+				var told []heads.ConversionStep
+				o := heads.ConvertOptions{Voice: &newVoice, OnStep: func(step heads.ConversionStep) {
+					if !step.Waiting {
+						heard = append(heard, string(step.Name))
+						told = append(told, step)
+						return
+					}
+					heard = append(heard, string(step.Name)+"...")
+					assert.Contains(t, step.Detail, "reading it again in ")
+				}}
+				conversion, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, o)
+				assert.Equal(t, strings.Fields(tt.heard), heard)
+				var failure *heads.ConversionError
+				if errors.As(err, &failure) {
+					assert.Equal(t, told, failure.Done, "without waits")
+					return
+				}
+				require.NoError(t, err)
+				assert.Equal(t, told, conversion.Steps, "without waits")
+			})
+		})
+	}
+}
+
+func TestConfirmTimeoutLimitsTheReadsAfterASwitch(t *testing.T) {
+	tests := []struct {
+		name    string
+		confirm time.Duration
+		hangs   int // reads; below 0: all
+		reads   int
+		takes   time.Duration
+	}{
+		{"default", 0, 0, 10, 24750 * time.Millisecond},
+		{"shorter", 3 * time.Second, 0, 5, 2750 * time.Millisecond},
+		{"one read", time.Millisecond, 0, 1, 0},
+		{"longer", time.Minute, 0, 17, 59750 * time.Millisecond},
+		{"reads that hang", 0, -1, 3, 24750 * time.Millisecond},
+		{"reads that hang for a while", 3 * time.Second, -1, 1, 3 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(muteVoice))
+				w.stale = 1000
+				w.faults[readBack] = spoiling{before("", stall), tt.hangs}
+				start := time.Now()
+				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{ConfirmTimeout: tt.confirm})
+				assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
+				assert.Equal(t, tt.takes, time.Since(start))
+				assert.Len(t, w.sent[4:], tt.reads)
+				convertAgain(t, w)
+			})
+		})
+	}
+}
+
+func TestReadsGoOnAfterATemporaryFailure(t *testing.T) {
+	for _, f := range []fault{before("hangs", stall), before("503", status(503)), before("cut", hangUp)} {
+		t.Run(f.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(muteVoice))
+				w.faults[readBack] = spoiling{f, 5} // more often than one call is retried
+				if f.name == "hangs" {
+					w.faults[readBack] = spoiling{f, 2}
+				}
+				assert.NoError(t, convertUnder(t, w, muteVoice, heads.ConvertOptions{}))
+			})
+		})
+	}
+}
+
+// During the voice step, somebody else gives the head a voice of theirs.
+func TestRollbackLeavesAVoiceThatSomebodyElseSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice))
+		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
+		_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })})
+		var failure *heads.ConversionError
+		require.ErrorAs(t, err, &failure)
+		assert.False(t, failure.RolledBack)
+		assert.ErrorContains(t, failure.RollbackErr, `the head now has voice "en-GB-SoniaNeural" of "azure", which this conversion did not set`)
+		assert.ErrorContains(t, err, "; the old voice was not put back: ")
+		assert.NotContains(t, w.sent, putBack)
+		assert.Equal(t, state{false, capableVoice}, w.state(t))
+	})
+}
+
+// onVoice is an OnStep that does something after the voice step.
+func (w *wire) onVoice(do func()) func(heads.ConversionStep) {
+	return func(step heads.ConversionStep) {
+		if step.Name == heads.StepVoice {
+			do()
+		}
+	}
+}
+
+func TestRollbackChangesNothingOnAHeadThatCanNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice))
+		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
+		w.faults[readBack] = spoiling{before("", status(403)), -1}
+		err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
+		var failure *heads.ConversionError
+		require.ErrorAs(t, err, &failure)
+		assert.ErrorIs(t, failure.RollbackErr, heads.ErrForbidden)
+		assert.NotContains(t, w.sent, putBack)
+	})
+}
+
+func TestConversionWithAVoiceEndsWellOnlyIfTheHeadStreamsWithIt(t *testing.T) {
+	for name, old := range map[string]heads.Voice{"voice changed": muteVoice, "voice kept": newVoice} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(old))
+				o := heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })}
+				_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, o)
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, heads.StepEnable, failure.Step)
+				assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
+				assert.ErrorContains(t, err, `the head has voice "en-GB-SoniaNeural" of "azure", not "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5" of "elevenlabs"`)
+				assert.NotContains(t, err.Error(), "the head has the new voice")
+				assert.NotContains(t, w.sent, putBack)
+				assert.Equal(t, state{true, capableVoice}, w.state(t))
+				convertAgain(t, w)
+			})
+		})
+	}
+}
+
+func TestConversionWithoutAVoiceAcceptsAnyVoice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(newVoice))
+		_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })})
+		assert.NoError(t, err)
+	})
+}
+
+func TestPanicInOnStepPutsTheOldVoiceBackAndIsPassedOn(t *testing.T) {
+	tests := []struct {
+		name       string
+		at         string // the step, with "..." while it waits
+		noRollback bool
+		theirs     bool // somebody else has set another voice
+		want       state
+	}{
+		{"before the voice", "check", false, false, state{false, muteVoice}},
+		{"after the voice", "voice", false, false, state{false, muteVoice}},
+		{"after the voice, without rollback", "voice", true, false, state{false, newVoice}},
+		{"after the voice, with a voice of somebody else", "voice", false, true, state{false, capableVoice}},
+		{"after the voice, with a rollback that waits", "voice", false, false, state{false, muteVoice}},
+		{"waiting for a voice whose answer was lost", "voice...", false, false, state{false, muteVoice}},
+		{"waiting for a switch whose answer was lost", "enable...", false, false, state{true, newVoice}},
+		{"after the switch", "enable", false, false, state{true, newVoice}},
+		{"at the end", "address", false, false, state{true, newVoice}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(muteVoice))
+				w.faults[putSwitch] = spoiling{after("", hangUp), 4}
+				w.stale = 1
+				if tt.at == "voice..." {
+					w.faults[putVoice] = spoiling{after("", hangUp), 4}
+					w.faults[checkVoice] = spoiling{before("", status(503)), 4}
+				}
+				if strings.HasSuffix(tt.name, "that waits") {
+					w.faults[putBack] = spoiling{fault{strike: func(w *wire, r *http.Request) (*http.Response, error) {
+						w.faults[checkVoice] = spoiling{before("", status(503)), 4}
+						return after("", hangUp).strike(w, r)
+					}}, 4}
+				}
+				panicked := false
+				o := heads.ConvertOptions{Voice: &newVoice, NoRollback: tt.noRollback, OnStep: func(step heads.ConversionStep) {
+					assert.False(t, panicked, "it is not called again")
+					name := string(step.Name)
+					if step.Waiting {
+						name += "..."
+					}
+					if name == tt.at {
+						if tt.theirs {
+							w.setVoice(t, capableVoice)
+						}
+						panicked = true
+						panic("of OnStep")
+					}
+				}}
+				client := w.client(t)
+				assert.PanicsWithValue(t, "of OnStep", func() {
+					_, _ = client.Heads.ConvertToStreaming(t.Context(), convertID, o)
+				})
+				assert.Equal(t, tt.want, w.state(t))
+				w.faults, w.stale, w.sent = nil, 0, nil
+				_, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+				assert.NoError(t, err, "the turn has ended")
+			})
+		})
+	}
+}
+
+func TestGoexitInOnStepPutsTheOldVoiceBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(muteVoice))
+		client := w.client(t)
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			_, _ = client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(runtime.Goexit)})
+		})
+		ended.Wait()
+		assert.Equal(t, state{false, muteVoice}, w.state(t))
+	})
+}
+
+// reasonOf is the reason of a ConversionError.
+func reasonOf(t *testing.T, err error) heads.ConversionReason {
+	t.Helper()
+	var failure *heads.ConversionError
+	require.ErrorAs(t, err, &failure)
+	return failure.Reason
 }
 
 func TestConversionWaitsUntilTheHeadSaysSo(t *testing.T) {
@@ -633,9 +922,11 @@ func TestConversionStopsWaiting(t *testing.T) {
 	tests := []struct {
 		name  string
 		reads string
+		says  string
 	}{
-		{"still legacy", ""},
-		{"splitter still on", fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":true}`, convertID)},
+		{"still legacy", "", "the switch was accepted, but after 25s the head does not show it yet; run the conversion again later"},
+		{"splitter still on", fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":true,"ttsProvider":%q,"ttsVoice":%q}`, convertID, newVoice.Provider, newVoice.ID),
+			"the switch was accepted, but after 25s the head still shows a splitter"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -648,9 +939,9 @@ func TestConversionStopsWaiting(t *testing.T) {
 				start := time.Now()
 				err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
 				requireFailure(t, err, fault{}, outcome{step: heads.StepEnable, done: stepNames("check voice"), state: state{true, newVoice}})
-				assert.ErrorContains(t, err, "the switch was accepted, but after 9 reads the head does not say so; run it again later")
-				assert.Equal(t, 22750*time.Millisecond, time.Since(start))
-				assert.Equal(t, slices.Repeat([]string{readBack}, 9), w.sent[4:], "an accepted switch is not rolled back")
+				assert.ErrorContains(t, err, tt.says)
+				assert.Equal(t, 24750*time.Millisecond, time.Since(start))
+				assert.Equal(t, slices.Repeat([]string{readBack}, 10), w.sent[4:], "an accepted switch is not rolled back")
 				w.answers = nil
 				convertAgain(t, w)
 			})

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 var (
@@ -19,6 +21,18 @@ type rawKeeper interface{ keepRaw(document []byte) }
 // checked is a resource with more demands on its document than its types.
 type checked interface{ check() error }
 
+// proveID compares an id in an answer with the one that was asked for. what
+// names the document in the error, which shows neither id.
+func proveID(what, found, asked string) error {
+	switch {
+	case found == "":
+		return answerFault("it holds no id, so it is not the " + what + " that was asked for")
+	case !strings.EqualFold(found, asked):
+		return answerFault("it is not the " + what + " that was asked for: its id is another one")
+	}
+	return nil
+}
+
 // tolerant is a resource with fields whose type the contract does not give.
 type tolerant interface {
 	// untyped says whether the field at a path such as "organisation.slots"
@@ -26,18 +40,27 @@ type tolerant interface {
 	untyped(path string) bool
 }
 
+// mendable is a resource that also comes in forms other than the contract's.
+type mendable interface {
+	// mend returns the document in the contract's form, or nil where it can't.
+	mend(document []byte) []byte
+}
+
 // decodeAnswer reads a document of the service into v, a pointer to a struct
 // or slice. The buffer that data stands in may be used again afterwards.
 func decodeAnswer(data []byte, v any) error {
+	document := data
 	switch trimmed := bytes.TrimSpace(data); {
 	case len(trimmed) == 0:
 		return errEmptyAnswer
 	case string(trimmed) == "null":
-		return errNullAnswer
+		if document = mended(trimmed, v); document == nil {
+			return errNullAnswer
+		}
 	}
-	err := json.Unmarshal(data, v)
+	err := json.Unmarshal(document, v)
 	if err != nil {
-		err = decodeTolerantly(data, v, err)
+		err = decodeTolerantly(document, v, err)
 	}
 	if err != nil {
 		return err
@@ -53,15 +76,39 @@ func decodeAnswer(data []byte, v any) error {
 	return nil
 }
 
-// decodeTolerantly decodes again, each time without the one untyped field that
-// was in the way, since encoding/json names only the first.
+// mended is the document in the contract's form where v knows the one it has,
+// and else nil.
+func mended(document []byte, v any) []byte {
+	if m, ok := v.(mendable); ok {
+		return m.mend(document)
+	}
+	return nil
+}
+
+func newDecodeError(operation string, document []byte, err error) *DecodeError {
+	return &DecodeError{Operation: operation, Body: bytes.Clone(document[:min(len(document), maxDecodeBody)]), Err: err}
+}
+
+// decodeTolerantly decodes again: first in the contract's form, then each time
+// without the one untyped field that was in the way, since encoding/json names
+// only the first.
 func decodeTolerantly(data []byte, v any, err error) error {
+	var mismatch *json.UnmarshalTypeError
+	if !errors.As(err, &mismatch) {
+		return err // it is not JSON
+	}
+	if better := mended(data, v); better != nil {
+		data = better
+		reflect.ValueOf(v).Elem().SetZero()
+		if err = json.Unmarshal(data, v); err == nil {
+			return nil
+		}
+	}
 	t, ok := v.(tolerant)
 	if !ok {
 		return err
 	}
 	for {
-		var mismatch *json.UnmarshalTypeError
 		if !errors.As(err, &mismatch) || !t.untyped(mismatch.Field) {
 			return err
 		}
@@ -85,10 +132,10 @@ func withoutField(data []byte, path []string) (rest []byte, removed bool) {
 		return nil, false
 	}
 	rest = data
-	for m := range members(data) {
-		if strings.EqualFold(string(m.key), path[0]) {
-			inner, _ := withoutField(m.value, path[1:]) // nil takes the member out
-			rest, removed = withMember(rest, string(m.key), inner), true
+	for m := range rawjson.Members(data) {
+		if strings.EqualFold(string(m.Key), path[0]) {
+			inner, _ := withoutField(m.Value, path[1:]) // nil takes the member out
+			rest, removed = rawjson.With(rest, string(m.Key), inner), true
 		}
 	}
 	if !removed {

@@ -33,7 +33,7 @@
 //
 // The wait before a repeat is random between 0 and a limit that doubles, from
 // 200 ms up to 10 s, for 3 retries; WithRetryPolicy changes that. Retry-After
-// is obeyed. A wait that is longer than the policy allows or than the context
+// is obeyed, but for one of 0 or gone by, which does not shorten the wait. A wait that is longer than the policy allows or than the context
 // lasts is not begun: the call returns at once with the answer it has. The end
 // of the context ends a wait at once.
 //
@@ -45,8 +45,12 @@
 // No log line, error, observer value or printed value shows a token, a shared
 // key, an API key, a query string or a body. Types that hold one print
 // themselves without it, with every verb that go vet lets through;
-// Secret.Reveal gives a value. Error shows one field of foreign text, Message:
-// one line, at most 200 characters, with the client's token masked.
+// Secret.Reveal returns a value. Two texts come from outside. Error.Message is
+// one line of at most 200 characters from the answer. What a transport or a
+// proxy says of its failure is one line of at most 400 characters. In both, the
+// client's token is masked, also where it is escaped, and so is everything from
+// a question mark to the next space. SECURITY.md says what is promised in
+// detail.
 //
 // Redirects are never followed, so a token does not travel to another host.
 // Answers are read up to 8 MiB.

@@ -53,7 +53,8 @@ func contains(bodies []string, snippet string) bool {
 	return false
 }
 
-// exampleBodies returns the bodies of all examples, without indentation.
+// exampleBodies returns the bodies of all examples and the functions beside
+// them, without indentation.
 func exampleBodies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
@@ -74,6 +75,14 @@ func exampleBodies(t *testing.T) []string {
 				from, to = block.Lbrace+1, block.Rbrace
 			}
 			bodies = append(bodies, normalize(string(source[fset.Position(from).Offset:fset.Position(to).Offset])))
+		}
+		if !strings.HasPrefix(name, "example_") {
+			continue
+		}
+		for _, decl := range file.Decls {
+			if function, ok := decl.(*ast.FuncDecl); ok { // one that an example calls
+				bodies = append(bodies, normalize(string(source[fset.Position(function.Pos()).Offset:fset.Position(function.End()).Offset])))
+			}
 		}
 	}
 	return bodies

@@ -1,18 +1,23 @@
 package heads
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // What errors.Is finds in an *Error, by the status of the answer. ErrServer
@@ -43,6 +48,7 @@ const (
 	maxErrorBody  = 64 << 10 // of Error.Body
 	maxDecodeBody = 4 << 10  // of DecodeError.Body
 	maxMessage    = 200      // of Error.Message, in characters
+	maxErrorText  = 400      // of what is shown of somebody else's error, in characters
 	maxLabel      = 128      // of Error.Code and the request id
 )
 
@@ -57,7 +63,7 @@ type Error struct {
 	Path       string // "/head/3fa8…", without the prefix of the base URL and without a query
 	StatusCode int
 	Code       string // the service's own code, if it sent one
-	Message    string // from the answer: one line, at most 200 characters, the client's token masked
+	Message    string // from the answer: one line, at most 200 characters, the client's token and query strings masked
 	RequestID  string
 	RetryAfter time.Duration // 0 when the service did not ask for a wait
 	Attempts   int
@@ -121,37 +127,75 @@ func (e *Error) Unwrap() error { return e.cause }
 // Format prints the same as Error, whatever the verb.
 func (e Error) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
-// LogValue gives the fields that are safe to log.
+// LogValue returns the fields that are safe to log: all but Header and Body.
 func (e Error) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("operation", e.Operation),
 		slog.String("method", e.Method),
 		slog.String("path", e.Path),
 		slog.Int("status", e.StatusCode),
+		slog.String("code", e.Code),
 		slog.String("message", e.Message),
 		slog.String("request_id", e.RequestID),
+		slog.Duration("retry_after", e.RetryAfter),
 		slog.Int("attempts", e.Attempts),
 	)
+}
+
+// MarshalJSON writes the fields of LogValue, retry_after in nanoseconds. The
+// answer's header and body are left out, so the result can't be read back.
+func (e Error) MarshalJSON() ([]byte, error) { return marshalGroup(e.LogValue()) }
+
+// marshalGroup writes a slog group as a JSON object.
+func marshalGroup(group slog.Value) ([]byte, error) {
+	document := []byte{'{'}
+	for i, attr := range group.Group() {
+		value, err := rawjson.Encode(attr.Value.Any())
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			document = append(document, ',')
+		}
+		document = rawjson.AppendMember(document, attr.Key, value)
+	}
+	return append(document, '}'), nil
 }
 
 // InvalidError says that a request was refused before anything was sent.
 type InvalidError struct {
 	Operation string // "Heads.Get"
 	Field     string // "head id"
-	Reason    string // what was given, what was expected, what to do
+	Reason    string // what was given, what is wrong with it, what to do: it goes on after Field
 }
 
-// Error tells operation, field and reason.
+// Error returns the operation, and field and reason as one sentence.
 func (e *InvalidError) Error() string {
-	return "heads: " + e.Operation + ": " + e.Field + ": " + e.Reason
+	return "heads: " + e.Operation + ": " + e.Field + " " + e.Reason
 }
 
 // Is makes every InvalidError an ErrInvalid.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
+// invalid returns an InvalidError. The reason continues the sentence that
+// field begins: it starts with the given value or a verb.
 func invalid(operation, field, format string, args ...any) error {
 	return &InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)}
 }
+
+// because returns an error that errors.Is finds the sentinel in, with a text of
+// its own: the sentinel's general words would follow, and could contradict it.
+func because(sentinel error, format string, args ...any) error {
+	return &reasonedError{text: fmt.Sprintf(format, args...), sentinel: sentinel}
+}
+
+type reasonedError struct {
+	text     string
+	sentinel error
+}
+
+func (e *reasonedError) Error() string { return e.text }
+func (e *reasonedError) Unwrap() error { return e.sentinel }
 
 // faultList gathers the faults of one call, so that they come back together.
 type faultList []error
@@ -193,6 +237,11 @@ func (e DecodeError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 // LogValue gives the same text as Error.
 func (e DecodeError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
+
+// MarshalJSON writes the operation and the text of the error, without the body.
+func (e DecodeError) MarshalJSON() ([]byte, error) {
+	return marshalGroup(slog.GroupValue(slog.String("operation", e.Operation), slog.String("error", e.Error())))
+}
 
 // reason describes Err without the value that caused it, which the text of Err
 // may hold.
@@ -263,8 +312,10 @@ var (
 	urlQuery    = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?#]*)[?#][^\s"']*`)
 	urlUserinfo = regexp.MustCompile(`://[^\s/"']*@`)
 
-	// notHTTP is what net/http says of an answer that is not HTTP, with what it quotes of it.
-	notHTTP = regexp.MustCompile(`(?s)(transport connection broken: [^"\[]*[^"\[ ]).*`)
+	// notHTTP is what net/http says of an answer that is not HTTP, or whose body
+	// ends otherwise, with what it quotes of it.
+	notHTTP = regexp.MustCompile(`(?s)(transport connection broken: [^"\[]*[^"\[ ]|malformed (?:HTTP|MIME)(?: [a-z]+)*|` +
+		`multiple Content-Length headers|bad Content-Length|(?:unsupported|too many) transfer encodings?|bad trailer key|server sent GOAWAY).*`)
 )
 
 // redactURLs takes query, fragment and userinfo out of every URL in a text.
@@ -282,25 +333,15 @@ type redactedError struct {
 	err  error
 }
 
-// redact makes the text of err safe: no query in a URL, none of the secrets.
+// redact makes the text of err safe, as errorTextOf has it.
 func redact(err error, secrets ...string) error {
-	return &redactedError{text: redactText(maskSecrets(err.Error(), secrets...)), err: err}
+	return &redactedError{text: errorTextOf(err, secrets...), err: err}
 }
 
 func (e *redactedError) Error() string              { return e.text }
 func (e *redactedError) Unwrap() error              { return e.err }
 func (e *redactedError) Format(f fmt.State, _ rune) { writeText(f, e.text) }
 func (e *redactedError) LogValue() slog.Value       { return slog.StringValue(e.text) }
-
-// maskSecrets takes secrets out of a text; empty ones do not count.
-func maskSecrets(text string, secrets ...string) string {
-	for _, secret := range secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, redacted)
-		}
-	}
-	return text
-}
 
 // redactURLError returns a *url.Error with its URL redacted, anything else as it is.
 func redactURLError(err error) error {
@@ -319,14 +360,11 @@ func readErrorText(body []byte) errorText {
 	if json.Unmarshal(body, &doc) != nil {
 		return errorText{message: plainText(body)}
 	}
-	found := errorText{code: jsonText(doc["code"])}
-	var nested map[string]json.RawMessage
-	if json.Unmarshal(doc["error"], &nested) == nil && found.code == "" {
-		found.code = jsonText(nested["code"])
-	}
-	for _, candidate := range []json.RawMessage{doc["message"], nested["message"], doc["error"], doc["detail"], doc["title"]} {
-		if found.message = jsonText(candidate); found.message != "" {
-			break
+	found := errorText{message: jsonText(body), code: jsonText(doc["code"])}
+	for _, key := range []string{"error", "message"} {
+		var nested map[string]json.RawMessage
+		if found.code == "" && json.Unmarshal(doc[key], &nested) == nil {
+			found.code = jsonText(nested["code"])
 		}
 	}
 	return found
@@ -345,38 +383,47 @@ func plainText(body []byte) string {
 	return text
 }
 
-// jsonText is the text of a JSON string or number, or of a list of them;
-// objects in a list count with their "message" or "msg".
+// jsonText is the text of a JSON value; see textIn.
 func jsonText(raw json.RawMessage) string {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {
 		return ""
 	}
+	if number, ok := value.(float64); ok {
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	return textIn(value)
+}
+
+// messageKeys are where an object may hold its text, the best place first.
+var messageKeys = []string{"message", "error", "errors", "text", "detail", "title", "msg", "code"}
+
+// textIn is the text in a JSON value: a string itself, all texts of a list, and
+// of an object the first that one of the messageKeys holds. A number is a
+// message only where an object names it so.
+func textIn(value any) string {
 	switch v := value.(type) {
 	case string:
 		return v
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
 	case []any:
-		return joinTexts(v)
-	}
-	return ""
-}
-
-func joinTexts(list []any) string {
-	var texts []string
-	for _, item := range list {
-		if object, ok := item.(map[string]any); ok {
-			item = object["message"]
-			if item == nil {
-				item = object["msg"]
+		var texts []string
+		for _, item := range v {
+			if text := textIn(item); text != "" {
+				texts = append(texts, text)
 			}
 		}
-		if text, ok := item.(string); ok {
-			texts = append(texts, text)
+		return strings.Join(texts, "; ")
+	case map[string]any:
+		if number, ok := v["message"].(float64); ok {
+			return strconv.FormatFloat(number, 'f', -1, 64)
+		}
+		for _, key := range messageKeys {
+			if text := textIn(v[key]); text != "" {
+				return text
+			}
 		}
 	}
-	return strings.Join(texts, "; ")
+	return ""
 }
 
 // oneLine folds white space and control characters into single spaces and cuts
@@ -389,4 +436,36 @@ func oneLine(text string, limit int) string {
 		return text
 	}
 	return string([]rune(text)[:limit-1]) + "…"
+}
+
+// Temporary reports whether the same call may succeed later: the service gave no
+// answer, was not given enough time, or answered 408, 425, 429 or 5xx other than
+// 501; or a conversion failed with ReasonTemporary or ReasonUnknownOutcome.
+// Joined errors are temporary if all of them are. Temporary returns false for
+// nil, for a call whose context was canceled, and for any other error.
+func Temporary(err error) bool {
+	switch e := err.(type) {
+	case *ConversionError:
+		return e.Reason == ReasonTemporary || e.Reason == ReasonUnknownOutcome
+	case *Error:
+		return temporaryStatus(e.StatusCode) && !errors.Is(e.cause, context.Canceled)
+	case *DecodeError, *InvalidError:
+		return false
+	case *transportError, *net.OpError:
+		return !errors.Is(err, context.Canceled)
+	case interface{ Unwrap() []error }:
+		isLasting := func(err error) bool { return !Temporary(err) }
+		return len(e.Unwrap()) > 0 && !slices.ContainsFunc(e.Unwrap(), isLasting)
+	case interface{ Unwrap() error }:
+		return Temporary(e.Unwrap())
+	}
+	return err == context.DeadlineExceeded
+}
+
+func temporaryStatus(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= http.StatusInternalServerError && status != http.StatusNotImplemented
 }

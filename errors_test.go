@@ -75,7 +75,19 @@ func TestMessageOfAnAnswer(t *testing.T) {
 		"200 characters":         {`{"message":"` + strings.Repeat("é", 200) + `"}`, strings.Repeat("é", 200), ""},
 		"more":                   {`{"message":"` + strings.Repeat("é", 201) + `"}`, strings.Repeat("é", 199) + "…", ""},
 		"the token at the cut":   {`{"message":"` + strings.Repeat("x", 190) + pathToken + `"}`, strings.Repeat("x", 190) + "[redacted]", ""},
-		"long code":              {`{"code":"` + strings.Repeat("c", 500) + `"}`, "", strings.Repeat("c", 127) + "…"},
+		"message object":         {`{"message":{"text":"no such voice","code":"E1"},"error":"Bad Request"}`, "no such voice", "E1"},
+		"message object, deep":   {`{"message":{"error":{"detail":["no","such voice"]}}}`, "no; such voice", ""},
+		"message without a text": {`{"message":{"field":"name"},"error":"Bad Request"}`, "Bad Request", ""},
+		"errors":                 {`{"errors":[{"field":"name","message":"is empty"},"alias is empty",{"detail":"too long"}]}`, "is empty; alias is empty; too long", ""},
+		"errors of nothing":      {`{"errors":[],"title":"Bad Request"}`, "Bad Request", ""},
+		"text key":               {`{"text":"no such voice","detail":"d"}`, "no such voice", ""},
+		"text in an error":       {`{"error":{"text":"no such voice"}}`, "no such voice", ""},
+		"code alone":             {`{"code":"VOICE_UNKNOWN"}`, "VOICE_UNKNOWN", "VOICE_UNKNOWN"},
+		"code in an error":       {`{"error":{"code":"VOICE_UNKNOWN"}}`, "VOICE_UNKNOWN", "VOICE_UNKNOWN"},
+		"code in the message":    {`{"message":{"code":"VOICE_UNKNOWN"}}`, "VOICE_UNKNOWN", "VOICE_UNKNOWN"},
+		"code after all else":    {`{"code":"E1","title":"Bad Request"}`, "Bad Request", "E1"},
+		"the token inside":       {`{"message":{"errors":[{"text":"bad token \u0074oken-of-the-tests"}]}}`, "bad token [redacted]", ""},
+		"long code":              {`{"code":"` + strings.Repeat("c", 500) + `"}`, strings.Repeat("c", 199) + "…", strings.Repeat("c", 127) + "…"},
 		"deep":                   {strings.Repeat("[", 20000), strings.Repeat("[", 199) + "…", ""},
 		"behind what Body keeps": {`{"pad":"` + strings.Repeat("x", 70<<10) + `","message":"m"}`, "m", ""},
 		"text longer than Body":  {"x" + strings.Repeat("é", 40<<10), "x" + strings.Repeat("é", 198) + "…", ""},
@@ -197,8 +209,8 @@ func TestErrorsInALog(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "failure", failure, "value", *failure, "decode", decode, "decode value", *decode)
 	var line map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
-	group := map[string]any{"operation": "Heads.Get", "method": "GET", "path": "/head/x", "status": 404.0,
-		"message": "gone", "request_id": "r-1", "attempts": 2.0}
+	group := map[string]any{"operation": "Heads.Get", "method": "GET", "path": "/head/x", "status": 404.0, "code": "E1 of the answer",
+		"message": "gone", "request_id": "r-1", "retry_after": 0.0, "attempts": 2.0}
 	assert.Equal(t, group, line["failure"])
 	assert.Equal(t, group, line["value"])
 	text := "heads: Heads.Get: the request succeeded, but its answer can't be read: it is null"
@@ -213,7 +225,7 @@ func TestInvalidErrorIsErrInvalid(t *testing.T) {
 	var one *InvalidError
 	require.ErrorAs(t, err, &one)
 	assert.Equal(t, &InvalidError{Operation: "Heads.Update", Field: "update", Reason: "sets no field"}, one)
-	assert.Equal(t, "heads: Heads.Update: update: sets no field", one.Error())
+	assert.Equal(t, "heads: Heads.Update: update sets no field", one.Error())
 }
 
 func TestSeveralFaultsComeBackJoined(t *testing.T) {
@@ -221,7 +233,7 @@ func TestSeveralFaultsComeBackJoined(t *testing.T) {
 	_, err := client.Webhooks.Create(t.Context(), WebhookSpec{HeadID: "li-28379", URL: "http://hooks.example.com", Events: []EventType{"unheard_of"}})
 	require.ErrorIs(t, err, ErrInvalid)
 	for _, field := range []string{"head id", "webhookUrl", "events"} {
-		assert.ErrorContains(t, err, "heads: Webhooks.Create: "+field+": ")
+		assert.ErrorContains(t, err, "heads: Webhooks.Create: "+field+" ")
 	}
 	_, err = client.Webhooks.Create(t.Context(), WebhookSpec{HeadID: testHead, URL: "http://hooks.example.com", Events: []EventType{EventStartConversation}})
 	require.ErrorIs(t, err, ErrInvalid)

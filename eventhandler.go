@@ -77,8 +77,8 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	err := errors.Join(
-		refuseOption(keys == nil, "keys", "the key source is nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"),
-		refuseOption(handle == nil, "handle", "the function is nil"),
+		refuseOption(keys == nil, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"),
+		refuseOption(handle == nil, "handle", "is nil; give the function that handles an event"),
 	)
 	switch s := keys.(type) {
 	case cachedKeySource:
@@ -88,7 +88,7 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	}
 	for _, opt := range opts {
 		if opt == nil {
-			err = errors.Join(err, refuseOption(true, "option", "is nil"))
+			err = errors.Join(err, refuseOption(true, "option", "is nil; leave it out"))
 			continue
 		}
 		err = errors.Join(err, opt(h))

@@ -414,7 +414,7 @@ func TestKeysNeverCrossHeads(t *testing.T) {
 		`"\u0033` + testHeadA[1:] + `"`, `{"head_id":"` + testHeadA + `"}`}
 	for name, keys := range map[string]KeySource{
 		"HeadKeys": HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}),
-		"Webhooks.KeySource": newCachedKeySource(func(_ context.Context, headID string) ([]string, error) {
+		"Webhooks.KeySource": newCachedKeySource(func(_ context.Context, headID string, _ bool) ([]string, error) {
 			return map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}[headID], nil
 		}),
 	} {
@@ -1054,7 +1054,7 @@ func TestNewEventHandlerTellsAllFaultsAtOnce(t *testing.T) {
 	_, err := NewEventHandler(nil, nil, WithMaxAge(-1, 0), WithQueue(0, 0))
 	require.ErrorIs(t, err, ErrInvalid)
 	for _, field := range []string{"keys", "handle", "WithMaxAge", "WithQueue"} {
-		assert.ErrorContains(t, err, ": "+field+": ")
+		assert.ErrorContains(t, err, ": "+field+" ")
 	}
 }
 
@@ -1071,7 +1071,7 @@ func TestMemoryOfEventsDoesNotOverflow(t *testing.T) {
 func TestPrintedHandlerAndSourcesShowNoKeys(t *testing.T) {
 	shared := SharedKeys(testKeyA)
 	byHead := HeadKeys(map[string][]string{testHeadA: {testKeyA}})
-	asking := newCachedKeySource(func(context.Context, string) ([]string, error) { return []string{testKeyA}, nil })
+	asking := newCachedKeySource(func(context.Context, string, bool) ([]string, error) { return []string{testKeyA}, nil })
 	_, err := asking.Keys(t.Context(), KeyHint{HeadID: testHeadA})
 	require.NoError(t, err)
 	h, err := NewEventHandler(shared, func(context.Context, *Event) error { return nil })

@@ -18,7 +18,7 @@ type EventHandlerOption func(*EventHandler) error
 func WithEventLogger(l *slog.Logger) EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.logger = l
-		return refuseOption(l == nil, "WithEventLogger", "the logger is nil; leave the option out for silence")
+		return refuseOption(l == nil, "WithEventLogger", "has a nil logger; leave the option out for silence")
 	}
 }
 
@@ -29,7 +29,7 @@ func WithEventLogger(l *slog.Logger) EventHandlerOption {
 func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.observe = f
-		return refuseOption(f == nil, "WithDeliveryObserver", "the function is nil")
+		return refuseOption(f == nil, "WithDeliveryObserver", "has a nil function; leave the option out")
 	}
 }
 
@@ -43,7 +43,7 @@ func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOpt
 func WithDeduplicator(d Deduplicator) EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.dedup = d
-		return refuseOption(d == nil, "WithDeduplicator", "the deduplicator is nil")
+		return refuseOption(d == nil, "WithDeduplicator", "has a nil deduplicator; leave the option out for the default")
 	}
 }
 
@@ -54,7 +54,7 @@ func WithDeduplicator(d Deduplicator) EventHandlerOption {
 func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.maxAge, h.futureSkew = age, futureSkew
-		return refuseOption(age <= 0 || futureSkew < 0, "WithMaxAge", fmt.Sprintf("%v, %v: the age must be positive and the skew must not be negative", age, futureSkew))
+		return refuseOption(age <= 0 || futureSkew < 0, "WithMaxAge", fmt.Sprintf("has age %v and skew %v; give an age above 0 and a skew of 0 or more", age, futureSkew))
 	}
 }
 
@@ -69,7 +69,7 @@ func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.timeout, h.queueTimeout = d, d
-		return refuseOption(d <= 0, "WithHandlerTimeout", fmt.Sprintf("%v is not a positive duration", d))
+		return refuseOption(d <= 0, "WithHandlerTimeout", fmt.Sprintf("is %v; give a duration above 0", d))
 	}
 }
 
@@ -86,7 +86,7 @@ func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 func WithQueue(workers, size int) EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.queue = newEventQueue(workers, size, h.work)
-		return refuseOption(workers < 1 || size < 1, "WithQueue", fmt.Sprintf("%d workers and %d places: both must be at least 1", workers, size))
+		return refuseOption(workers < 1 || size < 1, "WithQueue", fmt.Sprintf("has %d workers and %d places; give at least 1 of both", workers, size))
 	}
 }
 

@@ -76,8 +76,8 @@ func ExampleHeadUpdate_Validate() {
 	fmt.Println(err)
 	// Output:
 	// true
-	// heads: Heads.Update: name: holds the placeholder "string"; give a real value or leave the field out
-	// heads: Heads.Update: ttsVoice: voice "rachel" and provider "" must be set together; use Voice(provider, voice)
+	// heads: Heads.Update: name holds the placeholder "string"; give a real value or leave the field out
+	// heads: Heads.Update: ttsVoice "rachel" and ttsProvider "" must be set together, but the provider is blank; give both, use Voice(provider, voice)
 }
 
 func ExampleHeadsService_SetVideoStreaming() {

@@ -2,11 +2,13 @@ package heads_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"github.com/headsapi/heads-go"
 )
@@ -89,6 +91,47 @@ func ExampleToolHandler() {
 	// Output:
 	// Sunny in Lisbon, 22 degrees <nil>
 	// There is no such city; ask the user for another <nil>
+}
+
+func ExampleToolHandler_Shutdown() {
+	tools, err := heads.NewToolHandler("https://tools.example.com/heads")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{Handler: tools}
+	err = func() error {
+		// Calls end within WithToolTimeout, so this leaves 20 seconds for functions that outlive theirs.
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		return errors.Join(server.Shutdown(ctx), tools.Shutdown(ctx))
+	}()
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleWithToolObserver() {
+	tools, err := heads.NewToolHandler("https://tools.example.com/heads",
+		heads.WithToolObserver(func(_ context.Context, call heads.ToolCallInfo) {
+			fmt.Println(call.Tool, call.Outcome) // count them by these two
+		}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = heads.AddTool(tools, "wait", "Waits",
+		func(_ context.Context, in struct {
+			For time.Duration `json:"for" jsonschema:"How long, like 90s"`
+		}) (string, error) {
+			return "I wait " + in.For.String(), nil
+		})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, body := range []string{`{"for": "PT30M"}`, `{"for": "soon"}`} {
+		tools.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/wait", strings.NewReader(body)))
+	}
+	// Output:
+	// wait answered
+	// wait arguments
 }
 
 func ExampleCheckPrompt() {

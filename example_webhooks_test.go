@@ -27,7 +27,7 @@ func ExampleEventHandler() {
 			func(ctx context.Context, e *heads.Event) error {
 				return save(ctx, e.SessionID, e.Type, e.Timestamp)
 			},
-			heads.WithEventLogger(slog.New(slog.DiscardHandler)),
+			heads.WithEventLogger(slog.Default()),
 		)
 		if err != nil {
 			return err

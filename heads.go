@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // HeadsService reads and changes heads.
@@ -84,7 +86,8 @@ type Head struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// PromptConfig holds the prompt of a head. Its ID is read-only.
+// PromptConfig holds the prompt of a head. Its ID is read-only. A service that
+// sends the prompt as a plain string is read the same way.
 type PromptConfig struct {
 	ID           string `json:"id,omitempty"`
 	SystemPrompt string `json:"system_prompt"`
@@ -113,14 +116,16 @@ var (
 // Get reads the complete configuration of a head.
 //
 // GET /head/{id}. The id is the head's UUID; a public id is refused with an
-// InvalidError. A field of another JSON type than the contract gives is a
-// DecodeError; a field whose type the contract leaves open is left zero then,
-// and stays readable in Raw.
+// InvalidError. An answer that is not the document of this head, such as a
+// maintenance page or another head, is a DecodeError. So is a field of another
+// JSON type than the contract gives; a field whose type the contract leaves
+// open is left zero then, and stays readable in Raw. A tool of another shape is
+// read as far as it can be; see Tool.
 func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
 	if err := checkHeadID(opHeadsGet.name, headID); err != nil {
 		return nil, err
 	}
-	return do[Head](ctx, s.c, opHeadsGet, request{param: headID})
+	return do[Head](ctx, s.c, opHeadsGet, payload{param: headID})
 }
 
 // Update changes the fields that u sets, and nothing else.
@@ -131,7 +136,7 @@ func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, er
 	if err := u.Validate(); err != nil {
 		return nil, err
 	}
-	return doPlain(ctx, s.c, opHeadsUpdate, request{body: u.body()})
+	return doPlain(ctx, s.c, opHeadsUpdate, payload{body: u.body()})
 }
 
 // Modify reads a head, runs change on it and sends what change has changed,
@@ -141,10 +146,14 @@ func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, er
 // GET /head/{id}, PUT /head/update. A changed voice or provider brings its
 // partner. A change of a field that an update can't change is an InvalidError
 // that names the method which does change it; so is a prompt that was removed.
-// An error of change is returned as it is, and nothing is sent.
+// An error of change is returned as it is, and nothing is sent. If the answer to
+// the update is of unknown shape, such as a page of a proxy, Modify reads the
+// head again and returns an error unless it shows the change.
 //
-// The service has no versions: what somebody else writes to the same fields
-// between the read and the write is overwritten.
+// Calls of one client for one head take turns, so change must not modify the
+// same head through the same client: it would wait for itself until the context
+// ends. The service has no versions: what another program writes to the same
+// fields between the read and the write is overwritten.
 func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*Head) error) (*Head, error) {
 	const operation = "Heads.Modify"
 	faults := faultList{}
@@ -155,13 +164,18 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
+	unlock, err := s.c.lock(ctx, operation, headLock("configuration", headID))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	before, err := s.Get(ctx, headID)
 	if err != nil {
 		return nil, err
 	}
 	after := new(Head)
 	if err := decodeAnswer(before.Raw, after); err != nil {
-		return nil, &DecodeError{Operation: operation, Body: before.Raw[:min(len(before.Raw), maxDecodeBody)], Err: err}
+		return nil, newDecodeError(operation, before.Raw, err)
 	}
 	if err := change(after); err != nil {
 		return nil, err
@@ -173,7 +187,12 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	if len(u.fields) == 0 {
 		return after, nil
 	}
-	if _, err := s.Update(ctx, u.For(headID)); err != nil {
+	answer, err := s.Update(ctx, u.For(headID))
+	if err != nil {
+		return nil, err
+	}
+	read := func() (*Head, error) { return s.Get(ctx, headID) }
+	if err := confirm(operation, answer, headID, read, u.shownBy); err != nil {
 		return nil, err
 	}
 	return after, nil
@@ -182,7 +201,7 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 // Has says whether the document that the head was read from holds a field,
 // given by its JSON name, be it with the value null.
 func (h *Head) Has(field string) bool {
-	_, ok := rawMember(h.Raw, field)
+	_, ok := rawjson.Value(h.Raw, field)
 	return ok
 }
 
@@ -206,7 +225,26 @@ func (o Organisation) describe() string {
 	return fmt.Sprintf("heads.Organisation{%s %q}", o.ID, o.Name)
 }
 
-func (h *Head) keepRaw(document []byte) { h.Raw = document }
+func (h *Head) keepRaw(document []byte) {
+	h.Raw = document
+	if h.ConversationSettings == nil {
+		return
+	}
+	for i := range h.ConversationSettings.Tools {
+		h.ConversationSettings.Tools[i].served = true
+	}
+}
+
+func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
+
+// mend reads a promptConfig that is a string as the prompt itself.
+func (h *Head) mend(document []byte) []byte {
+	prompt, _ := rawjson.Value(document, "promptConfig")
+	if rawjson.Kind(prompt) != "string" {
+		return nil
+	}
+	return rawjson.With(document, "promptConfig", promptObject(prompt))
+}
 
 // untypedFields are the read-only fields that the contract names without a type.
 var untypedFields = []string{

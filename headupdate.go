@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // HeadUpdate is a partial update of a head. A setter that is called sends its
@@ -45,8 +48,8 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 	u := NewHeadUpdate(h.ID)
 	for _, field := range writableFields {
 		value := encodeField(field.value(h))
-		raw, has := rawMember(h.Raw, field.name)
-		stated := has && (field.nullable || !isJSONNull(raw))
+		raw, has := rawjson.Value(h.Raw, field.name)
+		stated := has && (field.nullable || !rawjson.IsNull(raw))
 		switch {
 		case field.name == "publicUrl":
 		case field.name == "promptConfig" && h.PromptConfig != nil && h.PromptConfig.SystemPrompt == "" && has && !hasPrompt(raw):
@@ -82,7 +85,7 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	var faults faultList
 	for _, field := range writableFields {
 		value, ok := document[field.name]
-		if !ok || field.name == "publicUrl" || isJSONNull(value) && !field.nullable {
+		if !ok || field.name == "publicUrl" || rawjson.IsNull(value) && !field.nullable {
 			continue
 		}
 		if field.name == "promptConfig" {
@@ -116,7 +119,7 @@ func DiffHeads(before, after *Head) (*HeadUpdate, error) {
 
 func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
 	if before == nil || after == nil {
-		return nil, invalid(operation, "head", "is nil")
+		return nil, invalid(operation, "head", "is nil; give two heads that Heads.Get returned")
 	}
 	faults := readOnlyChanges(operation, before, after)
 	u := NewHeadUpdate(before.ID)
@@ -162,13 +165,14 @@ func (u *HeadUpdate) Name(v string) *HeadUpdate { return u.set("name", v) }
 // Alias sets the alias of the head.
 func (u *HeadUpdate) Alias(v string) *HeadUpdate { return u.set("alias", v) }
 
-// Language sets the language, a tag of the form xx-XX.
-func (u *HeadUpdate) Language(v string) *HeadUpdate { return u.set("language", v) }
+// Language sets the language, a BCP 47 tag such as en-US. Another text, such as
+// "german", is refused by Validate.
+func (u *HeadUpdate) Language(v string) *HeadUpdate { return u.setLanguage("language", v) }
 
-// LanguageSpeechRecognition sets the language that is listened for, a tag of
-// the form xx-XX.
+// LanguageSpeechRecognition sets the language that is listened for, a BCP 47
+// tag such as en-US.
 func (u *HeadUpdate) LanguageSpeechRecognition(v string) *HeadUpdate {
-	return u.set("languageSpeechRecognition", v)
+	return u.setLanguage("languageSpeechRecognition", v)
 }
 
 // Voice sets the text-to-speech provider and the voice of that provider. The
@@ -249,7 +253,8 @@ func (u *HeadUpdate) Set(field string, value any) *HeadUpdate { return u.set(fie
 // Validate says why the update can't be sent, all faults together, each an
 // InvalidError: no fields, an id that is no UUID, a placeholder such as
 // "string" or "<API_KEY>" at any depth, a voice without its provider or a
-// provider without its voice, a read-only name, a value of the wrong type.
+// provider without its voice, a language given as something else than a BCP 47
+// tag, a read-only name, a value of the wrong type.
 func (u *HeadUpdate) Validate() error {
 	operation := opHeadsUpdate.name
 	if u == nil {
@@ -262,14 +267,33 @@ func (u *HeadUpdate) Validate() error {
 	}
 	for _, f := range u.fields {
 		if fault := f.check(); fault != "" {
-			faults.add(invalid(operation, cmp.Or(oneLine(f.name, maxLabel), `""`), "%s", fault))
+			faults.add(invalid(operation, cmp.Or(oneLine(f.name, maxLabel), "field name"), "%s", fault))
 		}
 	}
-	if provider, voice := u.text("ttsProvider"), u.text("ttsVoice"); provider == "" != (voice == "") ||
-		u.has("ttsProvider") != u.has("ttsVoice") || u.has("ttsVoice") && voice == "" {
-		faults.add(invalid(operation, "ttsVoice", "voice %q and provider %q must be set together; use Voice(provider, voice)", voice, provider))
-	}
+	faults.add(u.checkVoice(operation))
 	return faults.join()
+}
+
+// checkVoice refuses half a voice.
+func (u *HeadUpdate) checkVoice(operation string) error {
+	if !u.has("ttsProvider") && !u.has("ttsVoice") {
+		return nil
+	}
+	provider, voice := u.text("ttsProvider"), u.text("ttsVoice")
+	noProvider, noVoice := strings.TrimSpace(provider) == "", strings.TrimSpace(voice) == ""
+	blank := ""
+	switch {
+	case noProvider && noVoice:
+		blank = "both are blank"
+	case noProvider:
+		blank = "the provider is blank"
+	case noVoice:
+		blank = "the voice is blank"
+	default:
+		return nil
+	}
+	return invalid(operation, "ttsVoice", "%s and ttsProvider %s must be set together, but %s; give both, use Voice(provider, voice)",
+		quote(voice), quote(provider), blank)
 }
 
 // MarshalJSON returns the body that Update sends.
@@ -446,39 +470,44 @@ func (f *writableField) emptied() encodedField {
 
 // fault says why a JSON value does not suit the field, or "".
 func (f *writableField) fault(value json.RawMessage) string {
-	if isJSONNull(value) {
+	if rawjson.IsNull(value) {
 		if f.nullable {
 			return ""
 		}
 		return fmt.Sprintf("is null, which the service does not allow here; want a JSON %s", f.kind)
 	}
 	if !f.kind.fits(value) {
-		return fmt.Sprintf("is a JSON %s; want a JSON %s", jsonKind(value), f.kind)
+		return fmt.Sprintf("is a JSON %s; want a JSON %s", rawjson.Kind(value), f.kind)
 	}
 	return ""
 }
 
-// fits says whether a JSON value is of the kind.
+// languageTag has the form of BCP 47 with a language of two or three letters,
+// which all languages of heads have.
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z]{3}){0,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?` +
+	`(-([A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(-[A-WYZa-wyz0-9](-[A-Za-z0-9]{2,8})+)*(-[Xx](-[A-Za-z0-9]{1,8})+)?$`)
+
+// fits reports whether a JSON value is of the kind.
 func (k fieldKind) fits(value []byte) bool {
-	switch kind := jsonKind(value); k {
+	switch kind := rawjson.Kind(value); k {
 	case kindList:
-		for element := range elements(value) {
-			if jsonKind(element) != "string" {
+		for element := range rawjson.Elements(value) {
+			if rawjson.Kind(element) != "string" {
 				return false
 			}
 		}
 		return kind == "array"
 	case kindWords:
-		for m := range members(value) {
-			if jsonKind(m.value) != "string" {
+		for m := range rawjson.Members(value) {
+			if rawjson.Kind(m.Value) != "string" {
 				return false
 			}
 		}
 		return kind == "object"
 	case kindPrompt:
-		prompt, _ := rawMember(value, "system_prompt")
-		_, hasID := rawMember(value, "id")
-		return jsonKind(prompt) == "string" && !hasID
+		prompt, _ := rawjson.Value(value, "system_prompt")
+		_, hasID := rawjson.Value(value, "id")
+		return rawjson.Kind(prompt) == "string" && !hasID
 	default:
 		return kind == string(k)
 	}
@@ -489,8 +518,8 @@ func (f *updateField) check() string {
 	if f.fault != "" {
 		return f.fault
 	}
-	if f.name == "" {
-		return "is no name of a field; give the name that it has in JSON"
+	if strings.TrimSpace(f.name) == "" {
+		return "is blank; give the name that the field has in JSON"
 	}
 	if known := findWritable(f.name); known != nil {
 		if fault := known.fault(f.value); fault != "" {
@@ -514,14 +543,14 @@ type encodedField struct {
 }
 
 func encodeField(v any) encodedField {
-	raw, err := encodeJSON(v)
+	raw, err := rawjson.Encode(v)
 	if err != nil {
 		return encodedField{raw: json.RawMessage("null"), fault: "can't be written as JSON; give a value that encoding/json takes"}
 	}
 	return encodedField{raw: raw}
 }
 
-func (e encodedField) isNull() bool { return e.fault == "" && isJSONNull(e.raw) }
+func (e encodedField) isNull() bool { return e.fault == "" && rawjson.IsNull(e.raw) }
 
 func (e encodedField) equal(o encodedField) bool {
 	return e.fault == o.fault && bytes.Equal(escapeHTML(e.raw), escapeHTML(o.raw))
@@ -557,6 +586,17 @@ func (u *HeadUpdate) set(name string, v any) *HeadUpdate {
 	return u
 }
 
+// setLanguage sets a language with a fault if it can't be one. Values that were
+// read from the service, and those of Set, are sent as they are.
+func (u *HeadUpdate) setLanguage(name, v string) *HeadUpdate {
+	value := encodeField(v)
+	if v != "" && !isPlaceholder(v) && !languageTag.MatchString(v) {
+		value.fault = quote(v) + " is not a language tag; give a BCP 47 tag such as en-US"
+	}
+	u.put(name, value)
+	return u
+}
+
 func (u *HeadUpdate) put(name string, value encodedField) {
 	field := updateField{name: name, value: value.raw, fault: value.fault}
 	if i := u.index(name); i >= 0 {
@@ -582,8 +622,8 @@ func (u *HeadUpdate) dropEmptyVoice() {
 
 // text is the value of a field that holds a string, else "".
 func (u *HeadUpdate) text(name string) string {
-	if i := u.index(name); i >= 0 && jsonKind(u.fields[i].value) == "string" {
-		return unquote(u.fields[i].value)
+	if i := u.index(name); i >= 0 && rawjson.Kind(u.fields[i].value) == "string" {
+		return rawjson.Unquote(u.fields[i].value)
 	}
 	return ""
 }
@@ -595,25 +635,52 @@ func (u *HeadUpdate) body() []byte {
 		size += len(f.name) + len(f.value) + len(`,"":`)
 	}
 	b := append(make([]byte, 0, size), '{')
-	b = appendString(append(b, `"id":`...), u.id)
+	b = rawjson.AppendString(append(b, `"id":`...), u.id)
 	for _, f := range u.fields {
-		b = appendMember(append(b, ','), f.name, f.value)
+		b = rawjson.AppendMember(append(b, ','), f.name, f.value)
 	}
 	return append(b, '}')
 }
 
-// promptOnly leaves of a promptConfig what an update may hold.
+// promptOnly leaves of a promptConfig what an update may hold. One that is a
+// string is the prompt itself.
 func promptOnly(value json.RawMessage) (json.RawMessage, bool) {
-	if jsonKind(value) != "object" {
+	switch rawjson.Kind(value) {
+	case "object":
+	case "string":
+		return promptObject(value), true
+	default:
 		return value, true // refused for its type
 	}
-	prompt, ok := rawMember(value, "system_prompt")
-	return append(appendMember([]byte{'{'}, "system_prompt", prompt), '}'), ok && !isJSONNull(prompt)
+	prompt, ok := rawjson.Value(value, "system_prompt")
+	return promptObject(prompt), ok && !rawjson.IsNull(prompt)
+}
+
+// promptObject is the promptConfig of a prompt, a JSON value.
+func promptObject(prompt []byte) json.RawMessage {
+	return append(rawjson.AppendMember([]byte{'{'}, "system_prompt", prompt), '}')
 }
 
 func hasPrompt(promptConfig json.RawMessage) bool {
 	_, ok := promptOnly(promptConfig)
 	return ok
+}
+
+// shownBy reports whether a head has all values of the update.
+func (u *HeadUpdate) shownBy(h *Head) bool {
+	for _, f := range u.fields {
+		has := encodeField(findWritable(f.name).value(h))
+		if !sameJSON(has.raw, f.value) && !(has.isEmpty() && encodedField{raw: f.value}.isEmpty()) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameJSON compares two documents by content, whatever the order of their keys.
+func sameJSON(a, b []byte) bool {
+	var left, right any
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
 // orEmpty makes nil an empty list.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -374,7 +375,7 @@ func TestUpdateRefusesAnEmptyUpdate(t *testing.T) {
 
 func TestUpdateRefusesAFieldWithoutAName(t *testing.T) {
 	err := NewHeadUpdate(guideID).Set("", 1).Validate()
-	assert.EqualError(t, err, `heads: Heads.Update: "": is no name of a field; give the name that it has in JSON`)
+	assert.EqualError(t, err, `heads: Heads.Update: field name is blank; give the name that the field has in JSON`)
 }
 
 func TestValidateReportsAllFaultsTogether(t *testing.T) {
@@ -465,7 +466,7 @@ func TestHeadUpdateFromJSONLeavesOnlyWritableFields(t *testing.T) {
 	for name := range parseObject(t, sent) {
 		assert.True(t, name == "id" || slices.Contains(want, name), "%s is sent", name)
 	}
-	compact, err := encodeJSON(json.RawMessage(sent))
+	compact, err := rawjson.Encode(json.RawMessage(sent))
 	require.NoError(t, err)
 	assert.Equal(t, golden(t, "update_from_get.json"), string(compact))
 }
@@ -542,7 +543,7 @@ func TestHeadUpdateFromJSONRefuses(t *testing.T) {
 		{"an id of another type", `{"id":5}`, []string{"id"}},
 		{"an id of null", `{"id":null}`, []string{"id"}},
 		{"a public id", `{"id":"li-28379"}`, []string{"id"}},
-		{"values of the wrong type, all of them", `{"id":"` + guideID + `","name":5,"phrases":["a",1],"customWords":{"a":1},"fileUrl":false,"promptConfig":"x"}`,
+		{"values of the wrong type, all of them", `{"id":"` + guideID + `","name":5,"phrases":["a",1],"customWords":{"a":1},"fileUrl":false,"promptConfig":["x"]}`,
 			[]string{"name", "promptConfig", "phrases", "customWords", "fileUrl"}},
 		{"a prompt that is no text", `{"id":"` + guideID + `","promptConfig":{"system_prompt":5}}`, []string{"promptConfig"}},
 	}

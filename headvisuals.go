@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // HeadVisualsService reads head visuals.
@@ -36,19 +38,13 @@ var opHeadVisualsGet = newOperation("HeadVisuals.Get", http.MethodGet, "/head_vi
 // Get reads a head visual.
 //
 // GET /head_visual/{headVisualId}. The id is a head's HeadVisualID; an empty
-// one, "." and ".." are refused with an InvalidError.
+// one, "." and ".." are refused with an InvalidError. An answer without this id
+// is a DecodeError.
 func (s *HeadVisualsService) Get(ctx context.Context, visualID string) (*HeadVisual, error) {
 	if err := checkPathID(opHeadVisualsGet.name, "head visual id", visualID); err != nil {
 		return nil, err
 	}
-	visual, err := do[HeadVisual](ctx, s.c, opHeadVisualsGet, request{param: visualID})
-	if err != nil {
-		return nil, err
-	}
-	if visual.ID == "" {
-		visual.ID = visualID
-	}
-	return visual, nil
+	return do[HeadVisual](ctx, s.c, opHeadVisualsGet, payload{param: visualID})
 }
 
 // ForHead reads a head and then its visual.
@@ -64,7 +60,7 @@ func (s *HeadVisualsService) ForHead(ctx context.Context, headID string) (*HeadV
 		return nil, err
 	}
 	if head.HeadVisualID == "" {
-		return nil, invalid("HeadVisuals.ForHead", "headVisualId", "head %s has no visual that can be read", headID)
+		return nil, invalid("HeadVisuals.ForHead", "headVisualId", "of head %s is missing, so that there is no visual to read; give the head a visual first", headID)
 	}
 	return s.Get(ctx, head.HeadVisualID)
 }
@@ -80,6 +76,14 @@ func (v HeadVisual) LogValue() slog.Value {
 func (v HeadVisual) describe() string { return fmt.Sprintf("heads.HeadVisual{%s %s}", v.ID, v.Mode) }
 
 func (v *HeadVisual) keepRaw(document []byte) { v.Raw = document }
+
+// prove takes an id that is a number as well.
+func (v *HeadVisual) prove(id string) error {
+	if number, _ := rawjson.Value(v.Raw, "id"); v.ID == "" && rawjson.Kind(number) == "number" {
+		v.ID = string(number)
+	}
+	return proveID("head visual", v.ID, id)
+}
 
 // untyped is every field, since the contract gives the type of none.
 func (v *HeadVisual) untyped(path string) bool { return path != "" }

@@ -19,21 +19,26 @@ func TestHeadVisualReadsTheModeWhereItIsText(t *testing.T) {
 		{"no mode", `{"id":"v-1"}`, "v-1", ""},
 		{"a mode of null", `{"id":"v-1","mode":null}`, "v-1", ""},
 		{"a mode of another type", `{"id":"v-1","mode":{"name":"default"}}`, "v-1", ""},
-		{"no id", `{"mode":"default"}`, "asked-for", VisualModeDefault},
-		{"an id of another type", `{"id":17,"mode":"default"}`, "asked-for", VisualModeDefault},
-		{"both of another type", `{"id":17,"mode":["default"]}`, "asked-for", ""},
-		{"nothing", `{}`, "asked-for", ""},
+		{"an id in another case", `{"id":"V-1","mode":"default"}`, "V-1", VisualModeDefault},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			service := newFakeAPI(t, map[string]string{"GET /head_visual/asked-for": tt.answer})
-			visual, err := service.HeadVisuals.Get(t.Context(), "asked-for")
+			service := newFakeAPI(t, map[string]string{"GET /head_visual/v-1": tt.answer})
+			visual, err := service.HeadVisuals.Get(t.Context(), "v-1")
 			require.NoError(t, err)
 			assert.Equal(t, tt.id, visual.ID)
 			assert.Equal(t, tt.mode, visual.Mode)
 			assert.Equal(t, tt.answer, string(visual.Raw))
 		})
 	}
+}
+
+func TestHeadVisualIDMayBeANumber(t *testing.T) {
+	service := newFakeAPI(t, map[string]string{"GET /head_visual/17": `{"id":17,"mode":["default"]}`})
+	visual, err := service.HeadVisuals.Get(t.Context(), "17")
+	require.NoError(t, err)
+	assert.Equal(t, "17", visual.ID)
+	assert.Empty(t, visual.Mode)
 }
 
 func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
@@ -48,7 +53,7 @@ func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
 func TestForHeadReadsTheVisualOfTheHead(t *testing.T) {
 	service := newFakeAPI(t, map[string]string{
 		"GET /head/" + guideID:                                  readFile(t, "head_full.json"),
-		"GET /head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f": `{"mode":"two_loops"}`,
+		"GET /head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f": `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"two_loops"}`,
 	})
 	visual, err := service.HeadVisuals.ForHead(t.Context(), guideID)
 	require.NoError(t, err)
@@ -85,7 +90,7 @@ func TestForHeadReturnsTheErrorsOfBothReads(t *testing.T) {
 }
 
 func TestPrintingAHeadVisualShowsNoDocument(t *testing.T) {
-	service := newFakeAPI(t, map[string]string{"GET /head_visual/v": `{"mode":"default","note":"canary"}`})
+	service := newFakeAPI(t, map[string]string{"GET /head_visual/v": `{"id":"v","mode":"default","note":"canary"}`})
 	visual, err := service.HeadVisuals.Get(t.Context(), "v")
 	require.NoError(t, err)
 	assertHides(t, *visual, "canary")

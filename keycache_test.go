@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,13 +23,17 @@ type fakeKeyService struct {
 	err   error
 	delay time.Duration
 	asked []string
-	most  int // at one time
+	once  []string // the heads of questions without retries
+	most  int      // at one time
 	now   int
 }
 
-func (s *fakeKeyService) list(ctx context.Context, headID string) ([]string, error) {
+func (s *fakeKeyService) list(ctx context.Context, headID string, retry bool) ([]string, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, headID)
+	if !retry {
+		s.once = append(s.once, headID)
+	}
 	s.now++
 	s.most = max(s.most, s.now)
 	delay := s.delay
@@ -59,6 +63,12 @@ func (s *fakeKeyService) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
+}
+
+func (s *fakeKeyService) slow(delay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = delay
 }
 
 func (s *fakeKeyService) count() int {
@@ -134,29 +144,67 @@ func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
 	})
 }
 
-func TestKeySourceRereadsAfterAMismatchOnceAMinute(t *testing.T) {
+func TestKeySourceRereadsThreeTimesAMinuteAfterMismatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		source := newCachedKeySource(service.list)
 		askKeys(t, source, testHeadA, false)
-		service.set(testHeadA, "new key", testKeyA)
-		assert.Equal(t, []string{"new key", testKeyA}, askKeys(t, source, testHeadA, true))
-		service.set(testHeadA, "newest key")
-		for range 60 {
-			assert.Equal(t, []string{"new key", testKeyA}, askKeys(t, source, testHeadA, true))
+		for i := range 4 * 60 { // less than the TTL
+			key := fmt.Sprint("key ", i)
+			service.set(testHeadA, key)
+			keys := askKeys(t, source, testHeadA, true)
+			if i%60 < 3 {
+				assert.Equal(t, []string{key}, keys, "a re-read is left in second %d", i)
+			} else {
+				assert.Equal(t, []string{fmt.Sprint("key ", i-i%60+2)}, keys, "second %d", i)
+			}
 			<-time.After(time.Second)
 		}
-		assert.Equal(t, 2, service.count())
-		assert.Equal(t, []string{testKeyB}, askKeys(t, source, testHeadB, false))
-		assert.Equal(t, []string{testKeyB}, askKeys(t, source, testHeadB, true), "each head has its own minute")
-		assert.Equal(t, []string{"newest key"}, askKeys(t, source, testHeadA, true))
-		assert.Equal(t, 5, service.count())
+		assert.Equal(t, 1+4*3, service.count())
+		before := service.count()
+		askKeys(t, source, testHeadB, false)
+		for range 10 {
+			askKeys(t, source, testHeadB, true)
+		}
+		assert.Equal(t, before+1+3, service.count(), "each head has its own minute")
 	})
 }
 
-// A mismatch is what a stranger can bring about at will: neither the TTL nor a
-// failing service may give him more than one question a minute.
-func TestMismatchesNeverAskMoreThanOnceAMinute(t *testing.T) {
+// The window slides: re-reads late in one minute and early in the next one are
+// counted together.
+func TestRereadsAreCountedOverAnyMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list)
+		askKeys(t, source, testHeadA, false)
+		begun := time.Now()
+		for _, second := range []int{0, 50, 55, 61, 62, 109, 111, 112, 116, 117} {
+			<-time.After(time.Duration(second)*time.Second - time.Since(begun))
+			askKeys(t, source, testHeadA, true)
+		}
+		assert.Equal(t, 1+3+1+1+1, service.count(), "at 0, 50 and 55, then at 61, 111 and 116")
+	})
+}
+
+func TestTwoBadSignaturesLeaveARereadForARotatedKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		var c eventCounter
+		h, err := NewEventHandler(newCachedKeySource(service.list), c.handle)
+		require.NoError(t, err)
+		require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		for i := range 2 {
+			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint("bad ", i)), "wrong key")).Code)
+		}
+		service.set(testHeadA, "new key")
+		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
+		assert.EqualValues(t, 2, c.calls.Load())
+	})
+}
+
+// A stranger can cause mismatches at will: neither the TTL nor a failing
+// service may give him more than three questions a minute.
+func TestMismatchesNeverAskMoreThanThreeTimesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		source := newCachedKeySource(service.list)
@@ -172,8 +220,8 @@ func TestMismatchesNeverAskMoreThanOnceAMinute(t *testing.T) {
 			}
 			<-time.After(time.Second)
 		}
-		assert.Equal(t, 4, failures)
-		assert.Equal(t, 5, service.count())
+		assert.Equal(t, 4*3, failures)
+		assert.Equal(t, 1+4*3, service.count())
 	})
 }
 
@@ -185,7 +233,7 @@ func TestMismatchOfAMissIsLimitedToo(t *testing.T) {
 		for range 30 {
 			assert.Empty(t, askKeys(t, source, testHeadA, true))
 		}
-		assert.Equal(t, 1, service.count())
+		assert.Equal(t, 3, service.count())
 	})
 }
 
@@ -194,11 +242,13 @@ func TestMinuteOfAMismatchOutlivesAMiss(t *testing.T) {
 		service := newFakeKeyService()
 		service.keys = map[string][]string{}
 		source := newCachedKeySource(service.list, WithKeyTTL(10*time.Second))
-		askKeys(t, source, testHeadA, true)
+		for range 3 {
+			askKeys(t, source, testHeadA, true)
+		}
 		<-time.After(10 * time.Second)
 		askKeys(t, source, testHeadA, false)
 		askKeys(t, source, testHeadA, true)
-		assert.Equal(t, 2, service.count())
+		assert.Equal(t, 4, service.count())
 	})
 }
 
@@ -213,7 +263,7 @@ func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
 		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
 		assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "3"), testKeyA)).Code, "the old key is out")
 		assert.EqualValues(t, 2, c.calls.Load())
-		assert.Equal(t, 2, service.count())
+		assert.Equal(t, 3, service.count())
 	})
 }
 
@@ -280,7 +330,7 @@ func TestFailedQuestionIsNotRemembered(t *testing.T) {
 func TestPanicInAQuestionIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		source := newCachedKeySource(func(context.Context, string) ([]string, error) {
+		source := newCachedKeySource(func(context.Context, string, bool) ([]string, error) {
 			calls++
 			if calls == 1 {
 				panic("token source is broken")
@@ -331,75 +381,132 @@ func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
 }
 
 func TestUnknownHeadsTakeBoundedMemory(t *testing.T) {
-	service := newFakeKeyService()
-	var c eventCounter
-	source := newCachedKeySource(service.list)
-	h, err := NewEventHandler(source, c.handle)
-	require.NoError(t, err)
-	require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
-	for i := range 12000 {
-		headID := madeUpHead(i)
-		require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(headID, "s"), testKeyA)).Code)
-	}
-	assert.LessOrEqual(t, len(source.cache.missed), maxMissedHeads)
-	assert.Empty(t, source.cache.fetches)
-	assert.Len(t, source.cache.known, 1)
-	before := service.count()
-	require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), testKeyA)).Code)
-	assert.Equal(t, before, service.count(), "strangers did not push the known head out")
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list)
+		askKeys(t, source, testHeadA, false)
+		for i := range maxMissedHeads + 100 {
+			assert.Empty(t, askKeys(t, source, madeUpHead(i), false))
+			<-time.After(time.Second / 5)
+		}
+		assert.Len(t, source.cache.missed, maxMissedHeads)
+		assert.Empty(t, source.cache.fetches)
+		assert.Len(t, source.cache.known, 1)
+		service.fail(errors.New("down"))
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false), "strangers did not push the known head out")
+	})
 }
 
 func TestKnownHeadsTakeBoundedMemory(t *testing.T) {
-	source := newCachedKeySource(func(_ context.Context, headID string) ([]string, error) { return []string{headID}, nil })
-	for i := range maxKnownHeads + 100 {
-		headID := madeUpHead(i)
-		require.Equal(t, []string{headID}, askKeys(t, source, headID, false))
-	}
-	assert.Len(t, source.cache.known, maxKnownHeads)
+	synctest.Test(t, func(t *testing.T) {
+		source := newCachedKeySource(func(_ context.Context, headID string, _ bool) ([]string, error) { return []string{headID}, nil })
+		for i := range maxKnownHeads + 100 {
+			headID := madeUpHead(i)
+			require.Equal(t, []string{headID}, askKeys(t, source, headID, false))
+			<-time.After(time.Second / 5)
+		}
+		assert.Len(t, source.cache.known, maxKnownHeads)
+	})
 }
 
-func TestFloodOfUnknownHeadsIsNotPassedOn(t *testing.T) {
+func TestQuestionsAboutUnknownHeadsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		service.delay = 100 * time.Millisecond
 		source := newCachedKeySource(service.list)
-		require.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
-		var refused atomic.Int32
-		var wg sync.WaitGroup
-		for i := range 10000 {
-			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-				defer cancel()
-				keys, err := source.Keys(ctx, KeyHint{HeadID: madeUpHead(i)})
-				assert.Empty(t, keys)
-				if err != nil {
-					refused.Add(1)
-				}
-			})
-		}
-		synctest.Wait()
-		source.cache.mu.Lock()
-		waiting := len(source.cache.fetches)
-		source.cache.mu.Unlock()
-		assert.Equal(t, maxWaitingFetches, waiting)
-		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false), "known heads are served meanwhile")
-		wg.Wait()
+		askKeys(t, source, testHeadA, false)
 		<-time.After(time.Minute)
-		synctest.Wait()
-		assert.Equal(t, maxKeyFetches, service.most)
-		assert.GreaterOrEqual(t, refused.Load(), int32(10000-maxWaitingFetches))
-		assert.Empty(t, source.cache.fetches)
+		refused := 0
+		for i := range 1000 {
+			if _, err := source.Keys(t.Context(), KeyHint{HeadID: madeUpHead(i)}); err != nil {
+				assert.ErrorIs(t, err, errUnknownHeads)
+				refused++
+			}
+		}
+		assert.Equal(t, 1+20, service.count(), "the burst")
+		assert.Equal(t, 1000-20, refused)
+		for i := range 1001 {
+			_, _ = source.Keys(t.Context(), KeyHint{HeadID: madeUpHead(1000 + i)})
+			<-time.After(10 * time.Millisecond)
+		}
+		assert.Equal(t, 1+20+50, service.count(), "5 a second in 10 seconds")
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, true), "known heads are asked about meanwhile")
+		assert.Equal(t, 1+20+50+1, service.count())
 	})
+}
+
+// A refused question is the receiver's limit, not the sender's fault: a head
+// that is new in a flood must be delivered again.
+func TestEventsAboveTheLimitOfUnknownHeadsAreAnswered503(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		var c eventCounter
+		h, err := NewEventHandler(newCachedKeySource(service.list), c.handle)
+		require.NoError(t, err)
+		for i := range 20 {
+			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(madeUpHead(i), "s"), testKeyA)).Code)
+		}
+		assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		<-time.After(time.Second)
+		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+	})
+}
+
+func TestQuestionsAboutUnknownHeadsAreNotRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list)
+		askKeys(t, source, testHeadA, false)
+		askKeys(t, source, madeUpHead(1), false)
+		<-time.After(defaultKeyTTL)
+		askKeys(t, source, testHeadA, false)
+		askKeys(t, source, madeUpHead(1), false)
+		askKeys(t, source, testHeadA, true)
+		assert.Equal(t, []string{testHeadA, madeUpHead(1), madeUpHead(1)}, service.once, "testHeadA is known after the first question")
+		assert.Equal(t, 5, service.count())
+	})
+}
+
+func TestQuestionWithoutRetriesIsOneRequest(t *testing.T) {
+	for name, row := range map[string]struct {
+		retry    bool
+		requests int
+	}{
+		"a known head":    {true, 4},
+		"an unknown head": {false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			transport := newScript(answer(503, `{}`))
+			_, err := newTestClient(t, memoryURL, transport).Webhooks.sharedKeys(t.Context(), testHeadA, row.retry)
+			require.Error(t, err)
+			assert.Equal(t, row.requests, transport.sent())
+		})
+	}
+}
+
+// A token that has expired is renewed, or the first event after a start would
+// never find its keys.
+func TestQuestionWithoutRetriesRenewsTheToken(t *testing.T) {
+	transport := newScript(answer(401, `{}`), answer(200, `[{"id":1,"headId":"`+testHeadA+`","sharedKey":"one"}]`))
+	tokens := 0
+	client, err := New(memoryURL, "", WithHTTPClient(&http.Client{Transport: transport}),
+		WithTokenSource(func(context.Context, string) (string, error) {
+			tokens++
+			return fmt.Sprint("token-", tokens), nil
+		}))
+	require.NoError(t, err)
+	keys, err := client.Webhooks.sharedKeys(t.Context(), testHeadA, false)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one"}, keys)
 }
 
 func TestKnownHeadIsAskedForBesideAFloodOfUnknownOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		service.delay = 2 * time.Second
-		source := newCachedKeySource(service.list)
+		source := newCachedKeySource(service.list, WithStaleKeys(0))
 		require.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 		<-time.After(defaultKeyTTL)
-		for i := range 2 * maxWaitingFetches {
+		for i := range 2000 {
 			go func() {
 				_, _ = source.Keys(t.Context(), KeyHint{HeadID: madeUpHead(i)})
 			}()
@@ -409,13 +516,129 @@ func TestKnownHeadIsAskedForBesideAFloodOfUnknownOnes(t *testing.T) {
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 		assert.Equal(t, service.delay, time.Since(begun), "it did not wait for its turn")
 		<-time.After(time.Hour)
+		assert.LessOrEqual(t, service.most, unknownHeadsBurst+1)
+	})
+}
+
+func TestQuestionsAboutKnownHeadsAreFewAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &fakeKeyService{keys: map[string][]string{}}
+		source := newCachedKeySource(service.list)
+		for i := range 100 {
+			service.set(madeUpHead(i), testKeyA)
+			askKeys(t, source, madeUpHead(i), false)
+			<-time.After(time.Second)
+		}
+		<-time.After(defaultKeyTTL)
+		service.slow(100 * time.Millisecond)
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() { askKeys(t, source, madeUpHead(i), false) })
+		}
+		wg.Wait()
+		assert.Equal(t, maxKnownFetches, service.most)
+		assert.Equal(t, 200, service.count())
+	})
+}
+
+func TestKnownHeadsKeepExpiredKeysWhileTheRefreshFails(t *testing.T) {
+	for name, row := range map[string]struct {
+		opts []KeySourceOption
+		kept time.Duration
+	}{
+		"by default": {nil, time.Hour},
+		"shorter":    {[]KeySourceOption{WithStaleKeys(20 * time.Second)}, 20 * time.Second},
+		"none":       {[]KeySourceOption{WithStaleKeys(0)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service := newFakeKeyService()
+				source := newCachedKeySource(service.list, row.opts...)
+				askKeys(t, source, testHeadA, false)
+				down := errors.New("down")
+				service.fail(down)
+				<-time.After(defaultKeyTTL)
+				for range row.kept / time.Second {
+					assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+					<-time.After(time.Second)
+				}
+				_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+				assert.ErrorIs(t, err, down)
+				service.fail(nil)
+				assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+			})
+		})
+	}
+}
+
+func TestEventsAreHandledWithKeysThatCannotBeRefreshed(t *testing.T) {
+	for name, breakIt := range map[string]func(*fakeKeyService){
+		"a service that fails": func(s *fakeKeyService) { s.fail(errors.New("down")) },
+		"a service that hangs": func(s *fakeKeyService) { s.slow(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service := newFakeKeyService()
+				var c eventCounter
+				h, err := NewEventHandler(newCachedKeySource(service.list), c.handle)
+				require.NoError(t, err)
+				require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "before"), testKeyA)).Code)
+				<-time.After(defaultKeyTTL)
+				breakIt(service)
+				for i := range 59 {
+					assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA)).Code, "minute %d", i)
+					<-time.After(time.Minute)
+				}
+				assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadB, "1"), testKeyB)).Code, "an unknown head has no keys")
+				<-time.After(time.Hour)
+			})
+		})
+	}
+}
+
+func TestDeliveriesDoNotWaitForARefreshThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list)
+		askKeys(t, source, testHeadA, false)
+		<-time.After(defaultKeyTTL)
+		service.slow(time.Hour)
+		begun := time.Now()
+		askKeys(t, source, testHeadA, false)
+		assert.Equal(t, time.Second, time.Since(begun))
+		for range 10 {
+			askKeys(t, source, testHeadA, false)
+		}
+		assert.Equal(t, time.Second, time.Since(begun), "the question is under way for long enough")
+		assert.Equal(t, 2, service.count())
+		<-time.After(time.Minute)
+	})
+}
+
+// Keys that are used too long are those of a registration that was deleted, so
+// an answer counts as soon as there is one.
+func TestStaleKeysEndWithTheFirstAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeySource(service.list)
+		askKeys(t, source, testHeadA, false)
+		<-time.After(defaultKeyTTL)
+		service.fail(errors.New("down"))
+		for range 60 {
+			askKeys(t, source, testHeadA, false)
+			<-time.After(time.Second)
+		}
+		assert.Equal(t, 1+6, service.count(), "one question every 10 seconds")
+		service.fail(nil)
+		service.set(testHeadA)
+		assert.Empty(t, askKeys(t, source, testHeadA, false))
 	})
 }
 
 func TestQuestionWhoseGoroutineEndsIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		source := newCachedKeySource(func(context.Context, string) ([]string, error) {
+		source := newCachedKeySource(func(context.Context, string, bool) ([]string, error) {
 			calls++
 			if calls == 1 {
 				runtime.Goexit()
@@ -431,12 +654,21 @@ func TestQuestionWhoseGoroutineEndsIsAnError(t *testing.T) {
 // A question that waits for its turn ends in time, even if those before it hang.
 func TestQuestionDoesNotWaitForeverForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const heads = maxKnownFetches + 1
 		release := make(chan struct{})
-		source := newCachedKeySource(func(context.Context, string) ([]string, error) {
-			<-release
-			return nil, nil
+		hanging := false
+		source := newCachedKeySource(func(context.Context, string, bool) ([]string, error) {
+			if hanging {
+				<-release
+			}
+			return []string{testKeyA}, nil
 		})
-		for i := range maxKeyFetches + 1 {
+		for i := range heads {
+			askKeys(t, source, madeUpHead(i), false)
+		}
+		<-time.After(defaultKeyTTL)
+		hanging = true
+		for i := range heads {
 			go func() {
 				_, _ = source.Keys(t.Context(), KeyHint{HeadID: madeUpHead(i)})
 			}()
@@ -447,7 +679,7 @@ func TestQuestionDoesNotWaitForeverForItsTurn(t *testing.T) {
 		source.cache.mu.Lock()
 		waiting := len(source.cache.fetches)
 		source.cache.mu.Unlock()
-		assert.Equal(t, maxKeyFetches, waiting)
+		assert.Equal(t, maxKnownFetches, waiting)
 		close(release)
 	})
 }
@@ -461,8 +693,8 @@ func TestKeySourceAsksForTheKeysOfTheHead(t *testing.T) {
 	}{
 		"its registrations": {200, `[{"id":1,"headId":"` + testHeadA + `","sharedKey":"one"},{"id":2,"headId":"` + strings.ToUpper(testHeadA) + `","sharedKey":"two"}]`,
 			[]string{"one", "two"}, false},
-		"a registration without a head": {200, `[{"id":1,"sharedKey":"one"}]`, []string{"one"}, false},
-		"that of another head":          {200, `[{"id":1,"headId":"` + testHeadB + `","sharedKey":"one"}]`, nil, false},
+		"a registration without a head": {200, `[{"id":1,"sharedKey":"one"}]`, nil, true},
+		"that of another head":          {200, `[{"id":1,"headId":"` + testHeadB + `","sharedKey":"one"}]`, nil, true},
 		"none":                          {200, `[]`, nil, false},
 		"an unknown head":               {404, `{}`, nil, false},
 		"a failure":                     {500, `{}`, nil, true},
@@ -481,8 +713,9 @@ func TestKeySourceAsksForTheKeysOfTheHead(t *testing.T) {
 func TestKeySourceOptionsRefuseBadValues(t *testing.T) {
 	service := newFakeKeyService()
 	for name, opt := range map[string]KeySourceOption{
-		"WithKeyTTL": WithKeyTTL(0),
-		"option":     nil,
+		"WithKeyTTL":    WithKeyTTL(0),
+		"WithStaleKeys": WithStaleKeys(-1),
+		"option":        nil,
 	} {
 		source := newCachedKeySource(service.list, opt)
 		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})

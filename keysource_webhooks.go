@@ -3,32 +3,36 @@ package heads
 import (
 	"context"
 	"errors"
-	"strings"
 )
 
 // KeySource returns a source for NewEventHandler that asks the service for the
 // shared keys of a head (GET /head-events) and remembers them.
 //
-// It asks once for several deliveries at the same time, remembers heads without
-// a registration as well, and, when no key matches, asks again, at most once a
-// minute for a head, so that a new key works without a restart. Its memory is
-// bounded however many head ids strangers make up, and an id that is not a UUID
-// never reaches the service.
+// It asks once for several deliveries at the same time and remembers heads
+// without a registration as well. When no key matches, it asks again, so that a
+// new key works without a restart; a head's mismatches ask at most three times
+// a minute. Its memory is bounded however many head ids strangers send, and an
+// id that is not a UUID never reaches the service.
+//
+// While the service can't be asked, the keys of known heads stay in use after
+// they have expired (WithStaleKeys). Questions about heads that are not known
+// pass a limit of 5 a second after a burst of 20, and are not retried, since
+// anyone can cause them. A delivery whose keys can't be asked for is answered
+// 503, so that it is sent again.
 //
 // The keys of all registrations of a head count, whatever their URL: who
 // receives its events at another URL could sign for this handler too. Where
 // that matters, give the keys with HeadKeys.
 //
-// While the service can't be asked, deliveries are answered 503, so that they
-// come again. NewEventHandler refuses what an option refused.
+// NewEventHandler refuses what an option refused.
 func (s *WebhooksService) KeySource(opts ...KeySourceOption) KeySource {
 	return newCachedKeySource(s.sharedKeys, opts...)
 }
 
 // sharedKeys returns the keys of the head's registrations. A head that the
 // service does not know has none.
-func (s *WebhooksService) sharedKeys(ctx context.Context, headID string) ([]string, error) {
-	hooks, err := s.List(ctx, headID)
+func (s *WebhooksService) sharedKeys(ctx context.Context, headID string, retry bool) ([]string, error) {
+	hooks, err := s.list(ctx, headID, retry)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
@@ -36,11 +40,8 @@ func (s *WebhooksService) sharedKeys(ctx context.Context, headID string) ([]stri
 		return nil, err
 	}
 	var keys []string
-	for _, hook := range hooks {
-		// A key belongs to its head, whatever else an answer holds.
-		if hook.HeadID == "" || strings.EqualFold(hook.HeadID, headID) {
-			keys = append(keys, hook.SharedKey.Reveal())
-		}
+	for _, hook := range hooks { // of this head, as List has proven
+		keys = append(keys, hook.SharedKey.Reveal())
 	}
 	return keys, nil
 }

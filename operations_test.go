@@ -100,7 +100,7 @@ func (s *wireServer) client(t *testing.T) *Client {
 type callOf func(context.Context, *Client) error
 
 func TestOperationsOnTheWire(t *testing.T) {
-	const hook = `{"id":7,"sharedKey":"k"}`
+	const hook = `{"id":7,"headId":"` + guideID + `","sharedKey":"k"}`
 	tests := []struct {
 		name   string
 		call   callOf
@@ -135,7 +135,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				return err
 			},
 			line:   "GET /base/v1/head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f HTTP/1.1",
-			answer: `{"mode":"default"}`,
+			answer: `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"default"}`,
 		},
 		{
 			name: "HeadVisuals.Get with an id that has to be escaped",
@@ -144,7 +144,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				return err
 			},
 			line:   "GET /base/v1/head_visual/a%2Fb%20c%3Fd%23e%252F..%C3%A9 HTTP/1.1",
-			answer: `{"mode":"default"}`,
+			answer: `{"id":"a/b c?d#e%2F..é","mode":"default"}`,
 		},
 		{
 			name: "Heads.SetVideoStreaming on",
@@ -206,7 +206,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				return err
 			},
 			line:   "GET /base/v1/head-events/9007199254740993 HTTP/1.1",
-			answer: hook,
+			answer: strings.Replace(hook, "7", "9007199254740993", 1),
 		},
 		{
 			name: "Webhooks.Update",
@@ -349,6 +349,9 @@ var described = map[string]callOf{
 func TestDescribedAnswersMustHaveTheirShape(t *testing.T) {
 	for name, call := range described {
 		for _, body := range []string{"", "  \n", "true", "5", `"text"`, "null", "done", `{"id":`, `{"id":"x"} x`, "<html>"} {
+			if name == "Webhooks.List" && body == "null" {
+				continue // an empty list
+			}
 			t.Run(name+" "+strconv.Quote(body), func(t *testing.T) {
 				err := call(t.Context(), serveWire(t, http.StatusOK, body).client(t))
 				var wrong *DecodeError
@@ -389,6 +392,10 @@ var headCalls = map[string]func(context.Context, *Client, string) error{
 	},
 	"Heads.SetVideoStreaming": func(ctx context.Context, c *Client, id string) error {
 		_, err := c.Heads.SetVideoStreaming(ctx, id, true)
+		return err
+	},
+	"Heads.Examine": func(ctx context.Context, c *Client, id string) error {
+		_, err := c.Heads.Examine(ctx, id)
 		return err
 	},
 	"Heads.PlanStreaming": func(ctx context.Context, c *Client, id string) error {
@@ -455,7 +462,7 @@ var headCalls = map[string]func(context.Context, *Client, string) error{
 
 // A method that is added and not tested is named here.
 func TestEveryMethodThatTakesAHeadIDIsTested(t *testing.T) {
-	api, err := os.ReadFile("api.txt")
+	api, err := os.ReadFile("testdata/api.txt")
 	require.NoError(t, err)
 	methods := regexp.MustCompile(`(?m)^heads: func \(s \*(\w+)Service\) (\w+)\(ctx context\.Context, headID string`).FindAllStringSubmatch(string(api), -1)
 	require.NotEmpty(t, methods)
@@ -466,15 +473,15 @@ func TestEveryMethodThatTakesAHeadIDIsTested(t *testing.T) {
 
 func TestHeadIDMustBeAUUID(t *testing.T) {
 	tests := []struct{ name, id, says string }{
-		{"empty", "", "is empty; use the UUID in the head's id field"},
-		{"a blank", " ", "is not a UUID"},
+		{"empty", "", "is blank; give the UUID in the head's id field"},
+		{"a blank", " ", "is blank; give the UUID"},
 		{"a public id", "li-28379", `"li-28379" is a public id; use the UUID in the head's id field`},
 		{"an organisation's public id", "MyOrg-1234", `"MyOrg-1234" is a public id`},
 		{"a public id with two dashes", "my-org-1234", `"my-org-1234" is a public id`},
-		{"an address", "https://chat.example.com/MyOrg-1234/li-28379?api_key=canary-key", "an address was given"},
-		{"the end of an address", "MyOrg-1234/li-28379", "an address was given"},
-		{"a public id with its key", "li-28379?api_key=canary-key", "an address was given"},
-		{"a path", "../head-events/1", "an address was given"},
+		{"an address", "https://chat.example.com/MyOrg-1234/li-28379?api_key=canary-key", "is an address"},
+		{"the end of an address", "MyOrg-1234/li-28379", "is an address"},
+		{"a public id with its key", "li-28379?api_key=canary-key", "is an address"},
+		{"a path", "../head-events/1", "is an address"},
 		{"a step in a path", ".", `"." is not a UUID`},
 		{"two steps in a path", "..", `".." is not a UUID`},
 		{"white space before it", " " + guideID, "has white space around it; trim it"},
@@ -507,7 +514,7 @@ func TestHeadIDMustBeAUUID(t *testing.T) {
 }
 
 func TestHeadIDMayHaveAnyCase(t *testing.T) {
-	service := newFakeAPI(t, map[string]string{"GET /head/3FA85F64-5717-4562-B3FC-2C963F66AFA6": `{"name":"n"}`})
+	service := newFakeAPI(t, map[string]string{"GET /head/3FA85F64-5717-4562-B3FC-2C963F66AFA6": `{"id":"` + guideID + `","name":"n"}`})
 	head, err := service.Heads.Get(t.Context(), "3FA85F64-5717-4562-B3FC-2C963F66AFA6")
 	require.NoError(t, err)
 	assert.Equal(t, "n", head.Name)

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/loopback"
+	"golang.org/x/time/rate"
 )
 
 // Option configures a Client. New reports the faults of all options together.
@@ -20,9 +23,12 @@ type config struct {
 	httpClient        *http.Client
 	tokenSource       TokenSource
 	retry             RetryPolicy
+	rateLimit         rate.Limit // 0 when not given
+	burst             int
 	attemptTimeout    time.Duration // 0 when not given
 	logger            *slog.Logger
 	observer          func(context.Context, Attempt)
+	hooks             []attemptHook
 	userAgent         string
 	chatURL           string
 	streamURL         string
@@ -57,7 +63,7 @@ func newConfig(opts []Option) (*config, error) {
 func WithHTTPClient(hc *http.Client) Option {
 	return func(c *config) error {
 		if hc == nil {
-			return invalid("New", "WithHTTPClient", "the client is nil; leave the option out for the default")
+			return invalid("New", "WithHTTPClient", "has a nil client; leave the option out for the default")
 		}
 		c.httpClient = hc
 		return nil
@@ -69,7 +75,7 @@ func WithHTTPClient(hc *http.Client) Option {
 func WithTokenSource(ts TokenSource) Option {
 	return func(c *config) error {
 		if ts == nil {
-			return invalid("New", "WithTokenSource", "the source is nil; give a function or a fixed token")
+			return invalid("New", "WithTokenSource", "has a nil source; give a function or a fixed token")
 		}
 		c.tokenSource = ts
 		return nil
@@ -81,7 +87,7 @@ func WithRetryPolicy(p RetryPolicy) Option {
 	return func(c *config) error {
 		if p.MaxRetries < 0 || p.MinWait < 0 || p.MaxWait < p.MinWait {
 			return invalid("New", "WithRetryPolicy",
-				"MaxRetries %d, MinWait %v, MaxWait %v: want MaxRetries of 0 or more and 0 <= MinWait <= MaxWait", p.MaxRetries, p.MinWait, p.MaxWait)
+				"has MaxRetries %d, MinWait %v and MaxWait %v; want MaxRetries of 0 or more and 0 <= MinWait <= MaxWait", p.MaxRetries, p.MinWait, p.MaxWait)
 		}
 		c.retry = p
 		return nil
@@ -93,9 +99,24 @@ func WithRetryPolicy(p RetryPolicy) Option {
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return invalid("New", "WithAttemptTimeout", "%v is no limit; want more than 0", d)
+			return invalid("New", "WithAttemptTimeout", "is %v, which is no limit; give more than 0", d)
 		}
 		c.attemptTimeout = d
+		return nil
+	}
+}
+
+// WithRateLimit keeps the client from making more than perSecond attempts a
+// second on average, retries included; burst of them may come at once. All
+// goroutines that use the client share the limit. An attempt waits for its
+// turn; if the context's deadline comes before it, the call fails at once with
+// context.DeadlineExceeded. The default is no limit.
+func WithRateLimit(perSecond float64, burst int) Option {
+	return func(c *config) error {
+		if !(perSecond > 0) || math.IsInf(perSecond, 1) || burst < 1 {
+			return invalid("New", "WithRateLimit", "%v a second, burst %d: want more than 0 a second and a burst of 1 or more", perSecond, burst)
+		}
+		c.rateLimit, c.burst = rate.Limit(perSecond), burst
 		return nil
 	}
 }
@@ -105,7 +126,7 @@ func WithAttemptTimeout(d time.Duration) Option {
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
-			return invalid("New", "WithLogger", "the logger is nil; leave the option out to log nothing")
+			return invalid("New", "WithLogger", "has a nil logger; leave the option out to log nothing")
 		}
 		c.logger = l
 		return nil
@@ -117,9 +138,29 @@ func WithLogger(l *slog.Logger) Option {
 func WithObserver(f func(context.Context, Attempt)) Option {
 	return func(c *config) error {
 		if f == nil {
-			return invalid("New", "WithObserver", "the function is nil; leave the option out")
+			return invalid("New", "WithObserver", "has a nil function; leave the option out")
 		}
 		c.observer = f
+		return nil
+	}
+}
+
+// WithAttemptHook calls start before every attempt and end after it, in the
+// goroutine of the call, for tracing. The attempt runs with the context that
+// start returns, which must be derived from the one it is given; end gets the
+// same one. Keys that start adds to the header, which it gets empty, are sent
+// with this one attempt, unless the client sets them itself. What start is told
+// of the attempt lacks its outcome.
+//
+// Either function may be nil. Hooks add up, in the order of the options, and
+// are called by many goroutines at once. A panic in one of them is logged and
+// doesn't end the call.
+func WithAttemptHook(start func(context.Context, Attempt, http.Header) context.Context, end func(context.Context, Attempt)) Option {
+	return func(c *config) error {
+		if start == nil && end == nil {
+			return invalid("New", "WithAttemptHook", "has no function; give start, end or both, or leave the option out")
+		}
+		c.hooks = append(c.hooks, attemptHook{start, end})
 		return nil
 	}
 }
@@ -129,12 +170,13 @@ func WithObserver(f func(context.Context, Attempt)) Option {
 func WithApplication(name, version string) Option {
 	return func(c *config) error {
 		if !isToken(name) || version != "" && !isToken(version) {
-			return invalid("New", "WithApplication", "%q, %q: want letters, digits and -._+ without spaces", name, version)
+			return invalid("New", "WithApplication", "has name %q and version %q; give a name, both of letters, digits and -._+!~ without spaces", name, version)
 		}
+		product := name
 		if version != "" {
-			name += "/" + version
+			product += "/" + version
 		}
-		c.userAgent = name + " " + userAgent
+		c.userAgent = product + " " + userAgent
 		return nil
 	}
 }
@@ -144,7 +186,7 @@ func WithApplication(name, version string) Option {
 func WithAccessURLs(chatURL, streamURL string) Option {
 	return func(c *config) error {
 		if chatURL == "" && streamURL == "" {
-			return invalid("New", "WithAccessURLs", "both addresses are empty; leave the option out")
+			return invalid("New", "WithAccessURLs", "has two empty addresses; leave the option out")
 		}
 		c.chatURL, c.streamURL = chatURL, streamURL
 		return nil
@@ -158,12 +200,12 @@ func WithStreamingProviders(ids ...string) Option {
 		providers := make(map[string]bool, len(ids))
 		for _, id := range ids {
 			if strings.TrimSpace(id) == "" {
-				return invalid("New", "WithStreamingProviders", "one of the ids is empty")
+				return invalid("New", "WithStreamingProviders", "has a blank id; give the ids that heads have in ttsProvider")
 			}
 			providers[strings.ToLower(id)] = true
 		}
 		if len(providers) == 0 {
-			return invalid("New", "WithStreamingProviders", "no id given; leave the option out for azure and elevenlabs")
+			return invalid("New", "WithStreamingProviders", "has no id; leave the option out for azure and elevenlabs")
 		}
 		c.streamingProvider = providers
 		return nil
@@ -206,8 +248,8 @@ func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error)
 	refuse := func(reason string) (*url.URL, error) {
 		return nil, invalid(operation, field, "%q %s", shown, reason)
 	}
-	if strings.TrimSpace(raw) == "" {
-		return nil, invalid(operation, field, "is empty; want an address such as https://api.example.com")
+	if err := checkText(operation, field, raw, "give an address such as https://api.example.com"); err != nil {
+		return nil, err
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -224,7 +266,7 @@ func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error)
 		return refuse("carries a user name or password; take them out, the token is given on its own")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#"):
 		return refuse("carries a query or fragment; end the address after its path")
-	case u.Scheme == "http" && !insecure && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !insecure && !loopback.Is(u.Hostname()):
 		return refuse("is plain http, which would show the token to the network; use https, or WithInsecureHTTP")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
@@ -245,16 +287,6 @@ func cleanAccessBase(field string, address *string, insecure bool) error {
 	return err
 }
 
-// isLoopback says whether a host name or address can only be this machine.
-func isLoopback(host string) bool {
-	host = strings.ToLower(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
 const maxToken = 16 << 10
 
 // checkToken says why a token can't be sent as a bearer credential, or "". It
@@ -262,14 +294,14 @@ const maxToken = 16 << 10
 func checkToken(token string) string {
 	scheme, _, hasScheme := strings.Cut(token, " ")
 	switch {
-	case token == "":
-		return "is empty; give the access token, or WithTokenSource"
+	case strings.TrimSpace(token) == "":
+		return "is blank; give the access token, or WithTokenSource"
 	case hasScheme && strings.EqualFold(scheme, "bearer"):
 		return `starts with "Bearer "; give the token alone`
 	case len(token) > maxToken:
 		return fmt.Sprintf("is %d bytes long; want at most %d", len(token), maxToken)
 	case strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0:
-		return "holds a space, a line break or another character that can't stand in a header; trim it"
+		return "holds a space, a line break or another character that can't stand in a header; give the token alone"
 	case isPlaceholder(token):
 		return "is a placeholder; give the real access token"
 	}

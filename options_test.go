@@ -4,8 +4,11 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 )
 
 func TestBaseURL(t *testing.T) {
@@ -31,7 +35,7 @@ func TestBaseURL(t *testing.T) {
 		"prefix with an escape":     {url: "https://api.example.com/a%2Fb", base: "https://api.example.com/a%2Fb"},
 		"port":                      {url: "https://api.example.com:8443/v1", base: "https://api.example.com:8443/v1"},
 		"http to localhost":         {url: "http://localhost:8080", base: "http://localhost:8080"},
-		"http to a sub-localhost":   {url: "http://api.localhost:8080", base: "http://api.localhost:8080"},
+		"http to a sub-localhost":   {url: "http://api.localhost:8080", says: "plain http"},
 		"http to 127.0.0.1":         {url: "http://127.0.0.1", base: "http://127.0.0.1"},
 		"http to the loopback net":  {url: "http://127.9.9.9", base: "http://127.9.9.9"},
 		"http to ::1":               {url: "http://[::1]:80", base: "http://[::1]:80"},
@@ -40,8 +44,8 @@ func TestBaseURL(t *testing.T) {
 		"http to localhost in name": {url: "http://localhost.example.com", says: "plain http"},
 		"http to any address":       {url: "http://0.0.0.0", says: "plain http"},
 		"http to a private address": {url: "http://10.0.0.1", says: "plain http"},
-		"empty":                     {url: "", says: "is empty"},
-		"blank":                     {url: " \n", says: "is empty"},
+		"empty":                     {url: "", says: "is blank"},
+		"blank":                     {url: " \n", says: "is blank"},
 		"no scheme":                 {url: "api.example.com/v1", says: "is not absolute"},
 		"path":                      {url: "/v1", says: "is not absolute"},
 		"host and port":             {url: "api.example.com:443", says: "is not absolute"},
@@ -86,14 +90,14 @@ func TestToken(t *testing.T) {
 	for name, row := range map[string]struct{ token, says string }{
 		"plain":             {token: "abc.DEF-123_~+/="},
 		"the longest":       {token: strings.Repeat("a", maxToken)},
-		"empty":             {token: "", says: "is empty"},
+		"empty":             {token: "", says: "is blank"},
 		"too long":          {token: strings.Repeat("a", maxToken+1), says: "want at most"},
 		"with Bearer":       {token: "Bearer hush-hush", says: `starts with "Bearer "`},
 		"with bearer":       {token: "bearer hush-hush", says: `starts with "Bearer "`},
 		"line feed":         {token: "hush-hush\n", says: "line break"},
 		"header injection":  {token: "hush-hush\r\nX-Admin: 1", says: "line break"},
 		"space":             {token: "hush hush-hush", says: "a space"},
-		"blank":             {token: " ", says: "a space"},
+		"blank":             {token: " ", says: "is blank"},
 		"tab":               {token: "hush-hush\t", says: "another character"},
 		"NUL":               {token: "hush-hush\x00", says: "another character"},
 		"DEL":               {token: "hush-hush\x7f", says: "another character"},
@@ -161,7 +165,7 @@ func TestNewReportsAllFaultsTogether(t *testing.T) {
 	_, err := New("ftp://api.example.com", "", WithAttemptTimeout(-1), WithLogger(nil), WithAccessURLs("chat", "stream"))
 	require.ErrorIs(t, err, ErrInvalid)
 	for _, field := range []string{"base URL", "token", "WithAttemptTimeout", "WithLogger", "chat URL", "stream URL"} {
-		assert.Contains(t, err.Error(), "heads: New: "+field+": ")
+		assert.Contains(t, err.Error(), "heads: New: "+field+" ")
 	}
 }
 
@@ -194,8 +198,7 @@ func TestDefaultTransportIsUsedWithoutOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, err := New(memoryURL, pathToken, opts...)
 			require.NoError(t, err)
-			transport := client.core.retrier.HTTPClient.Transport.(*attemptTransport)
-			assert.Same(t, http.DefaultTransport, transport.base)
+			assert.Same(t, http.DefaultTransport, client.core.transport)
 		})
 	}
 }
@@ -318,13 +321,13 @@ func TestNewFromEnv(t *testing.T) {
 		"access URLs":         {base: memoryURL, token: "abc", chat: "https://chat.example.com/", stream: "https://stream.example.com", auth: "Bearer abc", wantChat: "https://chat.example.com", wantStream: "https://stream.example.com"},
 		"chat URL alone":      {base: memoryURL, token: "abc", chat: "https://chat.example.com", auth: "Bearer abc", wantChat: "https://chat.example.com"},
 		"option over env":     {base: memoryURL, token: "abc", chat: "https://chat.example.com", opts: []Option{WithAccessURLs("https://mine.example.com", "")}, auth: "Bearer abc", wantChat: "https://mine.example.com"},
-		"nothing":             {says: []string{"HEADS_BASE_URL: is not set", "HEADS_TOKEN: is not set"}},
-		"no base":             {token: "abc", says: []string{"HEADS_BASE_URL: is not set"}},
-		"no token":            {base: memoryURL, says: []string{"HEADS_TOKEN: is not set"}},
-		"bad base":            {base: "api.example.com", token: "abc", says: []string{"base URL: is not absolute"}},
-		"bad chat URL":        {base: memoryURL, token: "abc", chat: "chat", says: []string{"chat URL: "}},
+		"nothing":             {says: []string{"HEADS_BASE_URL is not set", "HEADS_TOKEN is not set"}},
+		"no base":             {token: "abc", says: []string{"HEADS_BASE_URL is not set"}},
+		"no token":            {base: memoryURL, says: []string{"HEADS_TOKEN is not set"}},
+		"bad base":            {base: "api.example.com", token: "abc", says: []string{"base URL is not absolute"}},
+		"bad chat URL":        {base: memoryURL, token: "abc", chat: "chat", says: []string{"chat URL "}},
 		"nothing, bad option": {opts: []Option{WithLogger(nil)}, says: []string{"HEADS_BASE_URL", "HEADS_TOKEN", "WithLogger"}},
-		"bad option":          {base: memoryURL, token: "abc", opts: []Option{nil}, says: []string{"option: is nil"}},
+		"bad option":          {base: memoryURL, token: "abc", opts: []Option{nil}, says: []string{"option is nil"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("HEADS_BASE_URL", row.base)
@@ -350,13 +353,76 @@ func TestNewFromEnv(t *testing.T) {
 	}
 }
 
+// NewFromEnv applies its options twice, and an option may be kept for several
+// clients.
+func TestOptionsCanBeAppliedAgain(t *testing.T) {
+	hc := &http.Client{Transport: newScript(answer(200, headJSON))}
+	logger := slog.New(slog.DiscardHandler)
+	observed := 0
+	rows := map[string]struct {
+		opt    Option
+		effect func(*Client) any
+		want   any
+	}{
+		"WithHTTPClient": {WithHTTPClient(hc), func(c *Client) any { return c.core.transport }, hc.Transport},
+		"WithTokenSource": {WithTokenSource(fixedSource("from-source")), func(c *Client) any {
+			cred, err := c.core.credentials.get(t.Context())
+			require.NoError(t, err)
+			return cred.token
+		}, "from-source"},
+		"WithRetryPolicy":    {WithRetryPolicy(RetryPolicy{MaxRetries: 7}), func(c *Client) any { return c.core.retry }, RetryPolicy{MaxRetries: 7}},
+		"WithAttemptTimeout": {WithAttemptTimeout(7 * time.Second), func(c *Client) any { return c.core.attemptTimeout }, 7 * time.Second},
+		"WithRateLimit":      {WithRateLimit(7, 3), func(c *Client) any { return []any{c.core.pace.limiter.Limit(), c.core.pace.limiter.Burst()} }, []any{rate.Limit(7), 3}},
+		"WithLogger":         {WithLogger(logger), func(c *Client) any { return c.core.logger }, logger},
+		"WithObserver": {WithObserver(func(context.Context, Attempt) { observed++ }), func(c *Client) any {
+			before := observed
+			c.core.observer(t.Context(), Attempt{})
+			return observed - before
+		}, 1},
+		"WithAttemptHook": {WithAttemptHook(nil, func(context.Context, Attempt) {}), func(c *Client) any { return len(c.core.hooks) }, 1},
+		"WithApplication": {WithApplication("kiosk", "2"), func(c *Client) any { return c.core.userAgent }, []string{"kiosk/2 " + userAgent}},
+		"WithAccessURLs": {WithAccessURLs("https://a.example.com/", "https://b.example.com"), func(c *Client) any {
+			return []string{c.core.chatBase, c.core.streamBase}
+		}, []string{"https://a.example.com", "https://b.example.com"}},
+		"WithStreamingProviders": {WithStreamingProviders("Acme"), func(c *Client) any { return c.core.streamingProvider }, map[string]bool{"acme": true}},
+		"WithInsecureHTTP":       {WithInsecureHTTP(), func(c *Client) any { return c.core.insecureHTTP }, true},
+	}
+	api, err := os.ReadFile("testdata/api.txt")
+	require.NoError(t, err)
+	var named []string
+	for line := range strings.Lines(string(api)) {
+		if name, ok := strings.CutPrefix(line, "heads: func With"); ok && strings.HasSuffix(name, " Option\n") {
+			named = append(named, "With"+name[:strings.Index(name, "(")])
+		}
+	}
+	assert.ElementsMatch(t, named, slices.Collect(maps.Keys(rows)), "a row for every option")
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			token := pathToken
+			if name == "WithTokenSource" {
+				token = ""
+			}
+			for range 2 {
+				client, err := New(memoryURL, token, row.opt)
+				require.NoError(t, err)
+				assert.Equal(t, row.want, row.effect(client))
+			}
+			t.Setenv("HEADS_BASE_URL", memoryURL)
+			t.Setenv("HEADS_TOKEN", token)
+			client, err := NewFromEnv(row.opt)
+			require.NoError(t, err)
+			assert.Equal(t, row.want, row.effect(client))
+		})
+	}
+}
+
 func TestNewDoesNotReadTheEnvironment(t *testing.T) {
 	t.Setenv("HEADS_BASE_URL", "https://env.example.com")
 	t.Setenv("HEADS_TOKEN", "from-env")
 	t.Setenv("HEADS_CHAT_URL", "https://chat.example.com")
 	_, err := New("", "")
-	require.ErrorContains(t, err, "base URL: is empty")
-	require.ErrorContains(t, err, "token: is empty")
+	require.ErrorContains(t, err, "base URL is blank")
+	require.ErrorContains(t, err, "token is blank")
 	client, err := New(memoryURL, pathToken)
 	require.NoError(t, err)
 	assert.Empty(t, client.core.chatBase)

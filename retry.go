@@ -17,7 +17,8 @@ import (
 
 // RetryPolicy says how often and after what waits a request is repeated. The
 // wait before retry n is random between 0 and MinWait·2ⁿ⁻¹, at most MaxWait,
-// unless the service asks for another one with Retry-After.
+// unless the service asks for another one with Retry-After. A Retry-After of 0,
+// or of a time gone by, does not shorten the wait.
 type RetryPolicy struct {
 	MaxRetries       int // 0 means one attempt
 	MinWait, MaxWait time.Duration
@@ -35,65 +36,64 @@ const atOnce = time.Nanosecond
 
 // The rest of the package knows go-retryablehttp by these names alone.
 type (
-	retryClient  = retryablehttp.Client
+	retryLoop    = retryablehttp.Client
 	retryRequest = retryablehttp.Request
 )
 
-// newRetrier builds the retry loop around the transport. Its outcome is read
-// from the call, never from what the loop returns: every decision is made in
-// call.next, and every attempt has been read to its end by attemptTransport.
-// So there is no body left to drain, close or lose, and no error text of the
-// loop, which would hold the URL, is ever used.
-func newRetrier(hc *http.Client) *retryClient {
-	return &retryClient{
-		HTTPClient: hc,
-		RetryMax:   math.MaxInt, // counted in call.next, which also knows the method
-		CheckRetry: func(ctx context.Context, _ *http.Response, _ error) (bool, error) {
-			return callFrom(ctx).next(), nil
-		},
-		Backoff: func(_, _ time.Duration, _ int, resp *http.Response) time.Duration {
-			return callFrom(resp.Request.Context()).wait
-		},
-		PrepareRetry: func(req *http.Request) error {
-			callFrom(req.Context()).refresh(req)
-			return nil
-		},
-		ErrorHandler: func(_ *http.Response, err error, _ int) (*http.Response, error) {
-			return nil, err
-		},
-	}
-}
-
-// send runs the attempts. What they brought is in the call; the error is that
-// of a request which could not even be tried.
+// send runs the attempts, in a retry loop of the call's own. What they brought
+// is in the call, since the loop forgets the last answer when a wait is cut
+// short and its error texts hold the URL. The error that send returns matters
+// only when no attempt was made.
 func (c *call) send(body []byte) error {
 	if body != nil {
 		if err := c.retry.SetBody(body); err != nil {
 			return err
 		}
 	}
-	_, err := c.core.retrier.Do(&c.retry) //nolint:bodyclose // read and closed by attemptTransport
+	c.client = http.Client{Transport: c, Jar: c.core.jar, CheckRedirect: lastResponse}
+	c.loop.HTTPClient = &c.client
+	c.loop.RetryMax = math.MaxInt // counted in next, which also knows the method
+	c.loop.CheckRetry = func(ctx context.Context, _ *http.Response, _ error) (bool, error) {
+		again := c.next(ctx)
+		c.loop.RetryWaitMin = c.wait
+		return again, nil
+	}
+	c.loop.Backoff = minWait
+	_, err := c.loop.Do(&c.retry) //nolint:bodyclose // RoundTrip has read and closed it
 	return err
 }
 
+// lastResponse keeps http.Client from following a redirect.
+func lastResponse(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// minWait makes the retry loop wait for what next has decided.
+func minWait(minimum, _ time.Duration, _ int, _ *http.Response) time.Duration { return minimum }
+
 // next decides after each attempt whether there is another one, and after what
 // wait.
-func (c *call) next() bool {
-	again := c.renewToken() || c.repeat()
-	if !again {
+func (c *call) next(ctx context.Context) bool {
+	if c.heldBack != nil {
+		return false
+	}
+	again := c.renewToken(ctx) || c.repeat(ctx)
+	if again {
+		// http.Client has put the cookies of its jar into the header, and the
+		// attempt before may still hold it.
+		c.retry.Header = c.newHeader()
+	} else {
 		c.wait = 0
 	}
-	c.report()
+	c.report(ctx)
 	return again
 }
 
 // renewToken asks the token source again, once a call, after a 401.
-func (c *call) renewToken() bool {
+func (c *call) renewToken(ctx context.Context) bool {
 	if c.status != http.StatusUnauthorized || c.err != nil || c.renewed || c.core.credentials.source == nil {
 		return false
 	}
 	c.renewed = true
-	fresh, err := c.core.credentials.renew(c.Context, c.credential)
+	fresh, err := c.core.credentials.renew(ctx, c.credential)
 	if err != nil {
 		c.tokenErr = err
 		return false
@@ -106,18 +106,18 @@ func (c *call) renewToken() bool {
 	return true
 }
 
-func (c *call) repeat() bool {
-	if c.Err() != nil || c.retries >= c.core.retry.MaxRetries || !c.repeatable() {
+func (c *call) repeat(ctx context.Context) bool {
+	if ctx.Err() != nil || c.retries >= c.maxRetries || !c.repeatable() {
 		return false
 	}
 	wait, asked := c.retryAfter()
-	if !asked {
+	if !asked || wait == 0 {
 		wait = c.core.retry.backoff(c.retries)
 	}
 	if asked && wait > c.core.retry.MaxWait {
 		return false
 	}
-	if deadline, ok := c.Deadline(); ok && time.Until(deadline) <= wait {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
 		return false
 	}
 	c.wait = max(wait, atOnce)
@@ -129,16 +129,16 @@ func (c *call) repeat() bool {
 // last attempt brought.
 func (c *call) repeatable() bool {
 	if c.err != nil {
-		return c.op.method != http.MethodPost || !c.mayBeWritten()
+		return c.op.repeatable || !c.mayBeWritten()
 	}
 	switch c.status {
 	case http.StatusTooManyRequests:
 		return true
 	case http.StatusServiceUnavailable:
 		_, asked := c.retryAfter()
-		return asked || c.op.method != http.MethodPost
+		return asked || c.op.repeatable
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
-		return c.op.method != http.MethodPost
+		return c.op.repeatable
 	}
 	return false
 }
@@ -175,6 +175,17 @@ func (c *call) retryAfter() (time.Duration, bool) {
 		return 0, false
 	}
 	return parseRetryAfter(c.header.Get("Retry-After"), time.Now())
+}
+
+// holdOthers makes every attempt of the client wait for as long as the last
+// answer asks this one to.
+func (c *call) holdOthers() {
+	if c.status != http.StatusTooManyRequests && c.status != http.StatusServiceUnavailable {
+		return
+	}
+	if wait, _ := c.retryAfter(); wait > 0 {
+		c.core.pace.holdFor(min(wait, c.core.retry.MaxWait))
+	}
 }
 
 // parseRetryAfter reads both forms of the header: seconds and an HTTP date. A

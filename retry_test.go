@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -426,7 +428,6 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		wait  time.Duration // final: the call returns at once
 		asked time.Duration // as the error tells it
 	}{
-		"0":             {"0", 0, 0},
 		"5 s":           {"5", 5 * time.Second, 5 * time.Second},
 		"the cap":       {"60", maxWait, maxWait},
 		"over the cap":  {"61", final, 61 * time.Second},
@@ -437,7 +438,6 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		"no Duration":   {"9223372037", final, math.MaxInt64},
 		"date":          {date(30 * time.Second), 30 * time.Second, 30 * time.Second},
 		"date over cap": {date(2 * time.Hour), final, 2 * time.Hour},
-		"date gone by":  {date(-time.Hour), 0, 0},
 		"date, RFC 850": {now.Add(7 * time.Second).Format("Monday, 02-Jan-06 15:04:05 GMT"), 7 * time.Second, 7 * time.Second},
 		"date, asctime": {now.Add(7 * time.Second).Format(time.ANSIC), 7 * time.Second, 7 * time.Second},
 	} {
@@ -472,6 +472,29 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
+// A service that asks for no wait is not asked again at once.
+func TestRetryAfterOfNoTimeWaitsTheBackoff(t *testing.T) {
+	for name, value := range map[string]string{"0": "0", "00": "00", "date gone by": "Fri, 31 Dec 1999 23:00:00 GMT", "now": "Sat, 01 Jan 2000 00:00:00 GMT"} {
+		for _, code := range []int{429, 500, 503} {
+			t.Run(fmt.Sprint(name, " ", code), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tr := newScript(answer(code, "", "Retry-After: "+value))
+					var waits []time.Duration
+					client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 8, MinWait: time.Hour, MaxWait: time.Hour}),
+						WithObserver(func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }))
+					start := time.Now()
+					require.Error(t, getHead(t.Context(), client))
+					assert.Equal(t, 9, tr.sent())
+					assert.Greater(t, time.Since(start), time.Second, "eight random waits of up to an hour")
+					for _, wait := range waits[:8] {
+						assert.Greater(t, wait, atOnce)
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestUnreadableRetryAfterIsIgnored(t *testing.T) {
 	for _, value := range []string{"", "-5", "1.5", "5s", "soon", "+5", "0x10", "2000-01-01T00:00:05Z"} {
 		_, asked := parseRetryAfter(value, time.Now())
@@ -480,13 +503,14 @@ func TestUnreadableRetryAfterIsIgnored(t *testing.T) {
 }
 
 func TestHourOfRetryAfterReturnsInMilliseconds(t *testing.T) {
-	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	busy := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(503)
 		fmt.Fprint(w, `{"message":"back in an hour"}`)
-	}, WithRetryPolicy(DefaultRetryPolicy()))
+	})
 	for _, call := range calls {
 		t.Run(call.method, func(t *testing.T) {
+			client := serve(t, busy, WithRetryPolicy(DefaultRetryPolicy())) // one each: the wait is the whole client's
 			start := time.Now()
 			var failure *Error
 			require.ErrorAs(t, call.run(t.Context(), client), &failure)
@@ -832,7 +856,15 @@ func TestFailuresLeaveTheConnectionsOfOthersAlone(t *testing.T) {
 
 // The loop's own log would write URLs to the standard error.
 func TestRetryLoopHasNoLogger(t *testing.T) {
-	client, err := New(memoryURL, pathToken)
+	written, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	require.NoError(t, err)
-	assert.Nil(t, client.core.retrier.Logger)
+	defer written.Close()
+	stderr := os.Stderr
+	os.Stderr = written
+	defer func() { os.Stderr = stderr }()
+	client := newTestClient(t, memoryURL, newScript(answer(503, "")))
+	require.ErrorIs(t, getHead(t.Context(), client), ErrServer)
+	text, err := os.ReadFile(written.Name())
+	require.NoError(t, err)
+	assert.Empty(t, string(text))
 }

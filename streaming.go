@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 )
 
 var opHeadsSetVideoStreaming = newOperation("Heads.SetVideoStreaming", http.MethodPut, "/head/{headId}/video-streaming")
@@ -24,7 +26,9 @@ type ConvertOptions struct {
 	AllowAnyProvider bool                 // skip the local check of the provider, let the service decide
 	AllowUnknownMode bool                 // go on when the visual's mode is not in the response
 	NoRollback       bool                 // leave a changed voice in place when enabling is refused
-	OnStep           func(ConversionStep) // called in the same goroutine after every step
+	OnStep           func(ConversionStep) // called in the same goroutine after every step, and before every wait
+	ConfirmTimeout   time.Duration        // how long the head is read after an accepted switch; 0 means 25 s
+	SettleTimeout    time.Duration        // total of what is done after the caller's context has ended; 0 means 10 s
 }
 
 // StepName names a step of a conversion.
@@ -40,10 +44,12 @@ const (
 	StepAddress StepName = "address" // take the new access address
 )
 
-// ConversionStep is a step that was done, or that a plan holds.
+// ConversionStep is a step that was done, or that a plan holds. OnStep also
+// receives steps that wait, which are in no list of steps.
 type ConversionStep struct {
 	Name    StepName
 	Skipped bool   // there was nothing to do
+	Waiting bool   // not done yet: the head is about to be read again
 	Detail  string // for people; no secrets
 }
 
@@ -70,18 +76,33 @@ func (p *ConversionPlan) Ready() bool { return len(p.Blockers) == 0 }
 type Conversion struct {
 	HeadID           string
 	Steps            []ConversionStep
-	AlreadyStreaming bool // nothing had to be changed
+	AlreadyStreaming bool // no switch was needed; Steps say whether the voice was set
 	Before, After    AccessURL
 }
+
+// ConversionReason says what to do about a conversion that failed.
+type ConversionReason string
+
+// The reasons of a ConversionError. Where several things block, a visual comes
+// before a provider, and both before anything else.
+const (
+	ReasonVisual         ConversionReason = "visual"          // a new head is needed
+	ReasonProvider       ConversionReason = "provider"        // another voice is needed
+	ReasonRefused        ConversionReason = "refused"         // the service said no, or it can't be had
+	ReasonTemporary      ConversionReason = "temporary"       // nothing was switched; run it again
+	ReasonUnknownOutcome ConversionReason = "unknown_outcome" // the head was not seen as wanted; run it again to find out
+	ReasonAddress        ConversionReason = "address"         // converted, but the new access URL is not known
+)
 
 // ConversionError says at which step a conversion stopped, and what it leaves
 // behind.
 type ConversionError struct {
 	HeadID      string
 	Step        StepName         // the one that failed
+	Reason      ConversionReason // always set
 	Done        []ConversionStep // what was done before
 	RolledBack  bool             // the old voice was put back
-	RollbackErr error            // why it could not be put back
+	RollbackErr error            // why it was not put back
 	Err         error
 
 	voiceSent bool // the head has the new voice, unless it was put back
@@ -108,7 +129,7 @@ func (s *HeadsService) SetVideoStreaming(ctx context.Context, headID string, ena
 	type options struct {
 		VideoStreaming bool `url:"videoStreaming"`
 	}
-	return doPlain(ctx, s.c, opHeadsSetVideoStreaming, request{param: headID, query: options{enabled}})
+	return doPlain(ctx, s.c, opHeadsSetVideoStreaming, payload{param: headID, query: options{enabled}})
 }
 
 // PlanStreaming says what ConvertToStreaming would do with the same options. It
@@ -134,6 +155,9 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 	plan.chooseVoice(o)
 	plan.Before, err = currentAddress(operation, head)
 	if plan.AlreadyStreaming {
+		if !plan.voiceStays() {
+			plan.block(s.checkProvider(plan.Voice.Provider, o))
+		}
 		plan.describe()
 		return plan, nil
 	}
@@ -156,17 +180,24 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 //
 // GET /head/{id}, GET /head_visual/{headVisualId}, PUT /head/update (only if
 // the voice changes), PUT /head/{headId}/video-streaming, GET /head/{id} until
-// the head says that it streams. A request whose outcome is not known is
-// settled by reading the head. When enabling is refused after the voice was
-// changed, the old voice is put back, even if ctx has just ended, unless the
-// head is seen to stream by then. Running it again after any failure resumes. A
-// head that streams already is success without a change; its address is the one
-// that it shows, unless this client knows that from before the switch.
+// the head shows that it streams, without a splitter and with the Voice of the
+// options, if there is one. A request whose outcome is not known is settled by
+// reading the head. OnStep hears of every wait before a further read.
+//
+// If enabling fails after the voice was changed, or if OnStep panics, the old
+// voice is put back, even if ctx has just ended. A head that streams by then
+// keeps its voice, and so does a head with a voice that this run did not set. A
+// panic is passed on after the rollback. After ctx has ended, ConvertToStreaming
+// returns within SettleTimeout. Running it again after any failure resumes.
+//
+// If the head already streams, no switch is sent. A Voice that differs from the
+// head's is set and confirmed, and is not rolled back. The access URL is the one
+// that the head shows, unless this client knows that from before the switch.
 // Conversions of one head by one client take turns, so OnStep must not convert
 // the same head.
 //
 // Every failure after the check of the arguments is a *ConversionError. If
-// only the new address could not be found out, the Conversion is returned
+// only the new access URL could not be found out, the Conversion is returned
 // beside it, without After: the head does stream.
 func (s *HeadsService) ConvertToStreaming(ctx context.Context, headID string, o ConvertOptions) (*Conversion, error) {
 	const operation = "Heads.ConvertToStreaming"
@@ -174,11 +205,11 @@ func (s *HeadsService) ConvertToStreaming(ctx context.Context, headID string, o 
 		return nil, err
 	}
 	run := newConversion(s, ctx, headID, o)
-	unlock, err := run.lock(operation)
+	end, err := run.begin(operation)
 	if err != nil {
 		return nil, run.fail(StepCheck, err)
 	}
-	defer unlock()
+	defer end()
 	plan, err := s.PlanStreaming(ctx, headID, o)
 	if err != nil {
 		return nil, run.fail(StepCheck, err)
@@ -197,19 +228,20 @@ func (s *HeadsService) ConvertToStreaming(ctx context.Context, headID string, o 
 // change.
 //
 // GET /head/{id}, GET /head_visual/{headVisualId},
-// PUT /head/{headId}/video-streaming, GET /head/{id} until the head says so.
-// Every failure after the check of the id is a *ConversionError.
+// PUT /head/{headId}/video-streaming, GET /head/{id} until the head shows it.
+// The timeouts are the defaults of ConvertOptions. Every failure after the
+// check of the id is a *ConversionError.
 func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Conversion, error) {
 	const operation = "Heads.ConvertToLegacy"
 	if err := checkHeadID(operation, headID); err != nil {
 		return nil, err
 	}
 	run := newConversion(s, ctx, headID, ConvertOptions{})
-	unlock, err := run.lock(operation)
+	end, err := run.begin(operation)
 	if err != nil {
 		return nil, run.fail(StepCheck, err)
 	}
-	defer unlock()
+	defer end()
 	head, err := s.Get(ctx, headID)
 	if err != nil {
 		return nil, run.fail(StepCheck, err)
@@ -225,14 +257,34 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 	return run.toLegacy(head)
 }
 
-// Format shows head and state; addresses show without their keys.
+// Format prints the steps and what blocks them, one a line; access URLs show
+// without their keys.
 func (p ConversionPlan) Format(f fmt.State, _ rune) { writeText(f, p.text()) }
 
-// LogValue shows head and state.
+// LogValue shows the same lines as Format.
 func (p ConversionPlan) LogValue() slog.Value { return slog.StringValue(p.text()) }
 
 func (p ConversionPlan) text() string {
-	return fmt.Sprintf("heads.ConversionPlan{%s, steps: %d, blockers: %d, already streaming: %t}", p.HeadID, len(p.Steps), len(p.Blockers), p.AlreadyStreaming)
+	state := "ready"
+	switch {
+	case !p.Ready():
+		state = "blocked"
+	case p.AlreadyStreaming:
+		state = "already streaming"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "conversion of head %s: %s", p.HeadID, state)
+	for _, step := range p.Steps {
+		fmt.Fprintf(&b, "\n  %s", step.Name)
+		if step.Skipped {
+			b.WriteString(" (skipped)")
+		}
+		fmt.Fprintf(&b, ": %s", step.Detail)
+	}
+	for _, blocker := range p.Blockers {
+		fmt.Fprintf(&b, "\n  blocked: %v", blocker)
+	}
+	return b.String()
 }
 
 // Format shows head and addresses, without their keys.
@@ -249,6 +301,7 @@ func (c Conversion) text() string {
 func (e *ConversionError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "heads: converting head %s stopped at step %q", e.HeadID, e.Step)
+	said := b.Len()
 	if len(e.Done) > 0 {
 		fmt.Fprintf(&b, " (done: %s)", joinSteps(e.Done))
 	}
@@ -257,11 +310,15 @@ func (e *ConversionError) Error() string {
 	case e.RolledBack:
 		b.WriteString("; the old voice was put back")
 	case e.RollbackErr != nil:
-		fmt.Fprintf(&b, "; the old voice could not be put back, and the head may have the new one: %v", e.RollbackErr)
+		fmt.Fprintf(&b, "; the old voice was not put back: %v", e.RollbackErr)
 	case e.voiceSent:
 		b.WriteString("; the head has the new voice")
 	}
-	return b.String()
+	if !isUUID(e.HeadID) {
+		return b.String()
+	}
+	// The id is said once; further down the route tells as much.
+	return b.String()[:said] + strings.ReplaceAll(b.String()[said:], e.HeadID, "{id}")
 }
 
 // Unwrap returns why the step failed.
@@ -289,11 +346,17 @@ func (o ConvertOptions) validate(operation, headID string) error {
 	faults.add(checkHeadID(operation, headID))
 	if v := o.Voice; v != nil {
 		if strings.TrimSpace(v.Provider) == "" || strings.TrimSpace(v.ID) == "" {
-			faults.add(invalid(operation, "voice", "provider %s and id %s: both are needed; leave Voice nil to keep the head's voice", quote(v.Provider), quote(v.ID)))
+			faults.add(invalid(operation, "voice", "has provider %s and id %s, but both are needed; leave Voice nil to keep the head's voice", quote(v.Provider), quote(v.ID)))
 		}
 		if isPlaceholder(v.Provider) || isPlaceholder(v.ID) {
-			faults.add(invalid(operation, "voice", "provider %s and id %s: one is a placeholder", quote(v.Provider), quote(v.ID)))
+			faults.add(invalid(operation, "voice", "has provider %s and id %s, one of which is a placeholder; give the real values", quote(v.Provider), quote(v.ID)))
 		}
+	}
+	if o.ConfirmTimeout < 0 {
+		faults.add(invalid(operation, "confirm timeout", "%v is negative; use 0 for the default", o.ConfirmTimeout))
+	}
+	if o.SettleTimeout < 0 {
+		faults.add(invalid(operation, "settle timeout", "%v is negative; use 0 for the default", o.SettleTimeout))
 	}
 	return faults.join()
 }
@@ -308,13 +371,19 @@ func (p *ConversionPlan) block(err error) {
 // hint for people and never a reason to refuse it.
 func (p *ConversionPlan) chooseVoice(o ConvertOptions) {
 	p.Voice = p.CurrentVoice
-	if o.Voice != nil && !p.AlreadyStreaming {
+	if o.Voice != nil {
 		p.Voice = *o.Voice
 	}
-	for _, model := range []string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"} {
-		id := strings.ToLower(p.Voice.ID)
-		p.VoiceRecommended = p.VoiceRecommended || id == model || strings.HasSuffix(id, "_"+model)
-	}
+	p.VoiceRecommended = recommendedForStreaming(p.Voice.ID)
+}
+
+// recommendedForStreaming reports whether the model in a voice's id is one that
+// the service recommends for streaming.
+func recommendedForStreaming(voiceID string) bool {
+	voiceID = strings.ToLower(voiceID)
+	return slices.ContainsFunc([]string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"}, func(model string) bool {
+		return voiceID == model || strings.HasSuffix(voiceID, "_"+model)
+	})
 }
 
 // voiceStays says whether the voice is set already. The provider's name is
@@ -336,15 +405,18 @@ func (p *ConversionPlan) describe() {
 		voice = fmt.Sprintf("%s of %s becomes %s", p.CurrentVoice.ID, p.CurrentVoice.Provider, voice)
 	}
 	check := "head reads as legacy, visual mode " + quote(string(p.VisualMode))
-	enable, address := "switch to streaming", "take the streaming address in place of "+p.Before.String()
+	enable, address := "switch to streaming", "take the streaming access URL in place of "+p.Before.String()
 	if streams {
-		check, enable, address = "the head streams already", "nothing to do", "stays "+p.Before.String()
+		check, enable, address = "the head already streams", "nothing to do", "stays "+p.Before.String()
+	}
+	if streams && p.head.Splitter {
+		enable = "wait until the head shows no splitter"
 	}
 	p.Steps = []ConversionStep{
-		{StepCheck, false, check},
-		{StepVoice, streams || p.voiceStays(), voice},
-		{StepEnable, streams, enable},
-		{StepAddress, streams, address},
+		{Name: StepCheck, Detail: check},
+		{Name: StepVoice, Skipped: p.voiceStays(), Detail: voice},
+		{Name: StepEnable, Skipped: streams && !p.head.Splitter, Detail: enable},
+		{Name: StepAddress, Skipped: streams, Detail: address},
 	}
 }
 
@@ -352,21 +424,21 @@ func (p *ConversionPlan) describe() {
 // switch: nil, an error with ErrVisualMode, or that of the reading.
 func (s *HeadsService) checkVisual(ctx context.Context, operation string, head *Head, allowUnknown bool) (VisualMode, error) {
 	if head.HeadVisualID == "" {
-		return "", fmt.Errorf("head %s has no visual that can be read (headVisualId), so its mode is not known: %w", head.ID, ErrVisualMode)
+		return "", because(ErrVisualMode, "the head has no visual that can be read (headVisualId), so its mode is not known")
 	}
 	visual, err := s.c.HeadVisuals.Get(ctx, head.HeadVisualID)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "", fmt.Errorf("visual %s of the head was not found, so its mode is not known: %w: %w", head.HeadVisualID, ErrVisualMode, err)
+		return "", fmt.Errorf("%w: %w", because(ErrVisualMode, "visual %s of the head was not found, so its mode is not known", head.HeadVisualID), err)
 	case err != nil:
 		return "", err
 	case visual.Mode == VisualModeDefault, visual.Mode == "" && allowUnknown:
 		return visual.Mode, nil
 	case visual.Mode == "":
-		return "", fmt.Errorf("the answer for visual %s holds no mode; AllowUnknownMode goes on and lets the service decide: %w", visual.ID, ErrVisualMode)
+		return "", because(ErrVisualMode, "the answer for visual %s holds no mode; AllowUnknownMode goes on and lets the service decide", visual.ID)
 	default:
-		return visual.Mode, fmt.Errorf("visual %s is in mode %s, only %q can be converted; a new head must be created: %w",
-			visual.ID, quote(string(visual.Mode)), VisualModeDefault, ErrVisualMode)
+		return visual.Mode, because(ErrVisualMode, "visual %s is in mode %s, only %q can be converted; a new head must be created",
+			visual.ID, quote(string(visual.Mode)), VisualModeDefault)
 	}
 }
 
@@ -375,6 +447,6 @@ func (s *HeadsService) checkProvider(provider string, o ConvertOptions) error {
 	if o.AllowAnyProvider || s.c.core.streamingProvider[strings.ToLower(provider)] {
 		return nil
 	}
-	return fmt.Errorf("provider %s is not known to stream; give a Voice of one that does, or AllowAnyProvider to let the service decide: %w",
-		quote(provider), ErrProviderNotStreaming)
+	return because(ErrProviderNotStreaming, "provider %s is not known to stream; give a Voice of one that does, or AllowAnyProvider to let the service decide",
+		quote(provider))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,6 +70,7 @@ func TestConversionSendsExactlyThis(t *testing.T) {
 			"GET /head/" + id, visual, "PUT /head/" + id + "/video-streaming?videoStreaming=true", "GET /head/" + id,
 		}},
 		{"streams already", streamingHead(), toNewVoice, []string{"GET /head/" + id}},
+		{"streams already, with another voice", streamingWith(capableVoice), toNewVoice, []string{"GET /head/" + id, update, "GET /head/" + id}},
 		{"a plan", headWith(muteVoice), func(ctx context.Context, c *heads.Client) error {
 			_, err := c.Heads.PlanStreaming(ctx, id, heads.ConvertOptions{Voice: &newVoice})
 			return err
@@ -133,6 +135,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 		{"a new voice", headWith(muteVoice), nil},
 		{"the same voice", headWith(newVoice), stepNames("voice")},
 		{"streams already", streamingHead(), stepNames("voice enable address")},
+		{"streams already, with another voice", streamingWith(capableVoice), stepNames("enable address")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -184,7 +187,7 @@ func TestPlanTellsWhatItFound(t *testing.T) {
 		{Name: heads.StepCheck, Detail: `head reads as legacy, visual mode "default"`},
 		{Name: heads.StepVoice, Detail: "Joanna of polly becomes pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)"},
 		{Name: heads.StepEnable, Detail: "switch to streaming"},
-		{Name: heads.StepAddress, Detail: "take the streaming address in place of " + chatBase + publicPath + "?api_key=[redacted]"},
+		{Name: heads.StepAddress, Detail: "take the streaming access URL in place of " + chatBase + publicPath + "?api_key=[redacted]"},
 	}, plan.Steps)
 }
 
@@ -193,7 +196,7 @@ func TestPlanTellsWhatStays(t *testing.T) {
 	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 	require.NoError(t, err)
 	assert.Equal(t, []heads.ConversionStep{
-		{Name: heads.StepCheck, Detail: "the head streams already"},
+		{Name: heads.StepCheck, Detail: "the head already streams"},
 		{Name: heads.StepVoice, Skipped: true, Detail: "stays pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)"},
 		{Name: heads.StepEnable, Skipped: true, Detail: "nothing to do"},
 		{Name: heads.StepAddress, Skipped: true, Detail: "stays " + plan.Before.String()},
@@ -205,8 +208,6 @@ func TestPrintedConversionsCanBeToldApart(t *testing.T) {
 	require.NoError(t, err)
 	after, err := before.WithBase("https://stream.example.test")
 	require.NoError(t, err)
-	plan := heads.ConversionPlan{HeadID: convertID, Blockers: []error{heads.ErrVisualMode}}
-	assert.Equal(t, "heads.ConversionPlan{"+convertID+", steps: 0, blockers: 1, already streaming: false}", fmt.Sprint(plan))
 	conversion := heads.Conversion{HeadID: convertID, Before: before, After: after}
 	assert.Equal(t, "heads.Conversion{"+convertID+", before: "+before.String()+", after: "+after.String()+"}", fmt.Sprint(conversion))
 }
@@ -267,7 +268,7 @@ func blockedHeads() []blocked {
 		{"provider", headstest.Visual{}, headWith(muteVoice), heads.ConvertOptions{}, []error{heads.ErrProviderNotStreaming}, []string{`"polly"`, "AllowAnyProvider"}},
 		{"provider of the new voice", headstest.Visual{}, good, heads.ConvertOptions{Voice: &muteVoice}, []error{heads.ErrProviderNotStreaming}, []string{`"polly"`}},
 		{"no provider", headstest.Visual{}, field("ttsProvider", ""), heads.ConvertOptions{}, []error{heads.ErrProviderNotStreaming}, []string{`provider ""`}},
-		{"no address", headstest.Visual{}, field("publicUrl", ""), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"publicUrl", "is empty"}},
+		{"no address", headstest.Visual{}, field("publicUrl", ""), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"publicUrl", "is blank"}},
 		{"address without its key", headstest.Visual{}, field("publicUrl", chatBase+publicPath), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"api_key"}},
 		{"address without an id", headstest.Visual{}, field("publicUrl", chatBase+"/li-28379?api_key="+convertKey), heads.ConvertOptions{}, []error{heads.ErrInvalid}, []string{"public id"}},
 		{"all at once", headstest.Visual{Mode: "two_loops"}, hopeless, heads.ConvertOptions{},
@@ -275,7 +276,7 @@ func blockedHeads() []blocked {
 		{"all at once, mode unknown", headstest.Visual{HideMode: true}, hopeless, heads.ConvertOptions{Voice: &muteVoice},
 			[]error{heads.ErrInvalid, heads.ErrVisualMode, heads.ErrProviderNotStreaming}, []string{"api_key", "no mode", `"polly"`}},
 		{"all at once, no visual", headstest.Visual{}, noVisual, heads.ConvertOptions{},
-			[]error{heads.ErrInvalid, heads.ErrVisualMode, heads.ErrProviderNotStreaming}, []string{"is empty", "no visual", `"polly"`}},
+			[]error{heads.ErrInvalid, heads.ErrVisualMode, heads.ErrProviderNotStreaming}, []string{"is blank", "no visual", `"polly"`}},
 	}
 }
 
@@ -455,7 +456,12 @@ func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 		})
 	}
 	w := newWire(t, headstest.Head{})
-	_, err := w.client(t).Heads.ConvertToLegacy(t.Context(), "li-28379")
+	negative := heads.ConvertOptions{ConfirmTimeout: -1, SettleTimeout: -time.Second}
+	_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, negative)
+	require.ErrorIs(t, err, heads.ErrInvalid)
+	assert.ErrorContains(t, err, "-1ns is negative")
+	assert.ErrorContains(t, err, "-1s is negative")
+	_, err = w.client(t).Heads.ConvertToLegacy(t.Context(), "li-28379")
 	assert.ErrorIs(t, err, heads.ErrInvalid)
 	assert.Empty(t, w.Requests())
 }
@@ -483,7 +489,7 @@ func TestHeadThatStreamsAlreadyIsLeftAsItIs(t *testing.T) {
 		opts   []heads.Option
 		want   string // "": an error at the address
 	}{
-		{"with another voice asked for", func(*headstest.Head) {}, nil, streamURL},
+		{"with a voice that can stream", func(*headstest.Head) {}, nil, streamURL},
 		{"with a voice that can't stream", func(h *headstest.Head) { h.TTSProvider, h.TTSVoice = "polly", "Joanna" }, nil, streamURL},
 		{"with an old address", func(h *headstest.Head) { h.Fields = map[string]any{"publicUrl": legacyURL} },
 			[]heads.Option{heads.WithAccessURLs("", streamBase)}, streamURL},
@@ -497,7 +503,7 @@ func TestHeadThatStreamsAlreadyIsLeftAsItIs(t *testing.T) {
 			w := newWire(t, head)
 			w.showVisual(headstest.Visual{Mode: "two_loops"})
 			before := w.state(t)
-			client, o := w.client(t, tt.opts...), heads.ConvertOptions{Voice: &newVoice}
+			client, o := w.client(t, tt.opts...), heads.ConvertOptions{}
 			plan, err := client.Heads.PlanStreaming(t.Context(), convertID, o)
 			require.NoError(t, err)
 			assert.True(t, plan.AlreadyStreaming)
@@ -524,10 +530,234 @@ func TestHeadThatStreamsAlreadyIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-func streamingHead() headstest.Head {
-	head := headWith(newVoice)
+func streamingHead() headstest.Head { return streamingWith(newVoice) }
+
+// streamingWith is a head in streaming mode with a voice.
+func streamingWith(v heads.Voice) headstest.Head {
+	head := headWith(v)
 	head.VideoStreaming = true
 	return head
+}
+
+func TestVoiceOfAHeadThatStreamsIsSetAndConfirmed(t *testing.T) {
+	ignored := fault{name: "ignored", strike: func(*wire, *http.Request) (*http.Response, error) { return reply(http.StatusOK, "true") }}
+	tests := []struct {
+		name   string
+		fault  fault // of the update
+		reason heads.ConversionReason
+		step   heads.StepName
+		says   string
+		left   heads.Voice
+	}{
+		{"accepted", fault{}, "", "", "", newVoice},
+		{"answer lost", after("", hangUp), "", "", "", newVoice},
+		{"refused", before("", status(422)), heads.ReasonRefused, heads.StepVoice, "422", capableVoice},
+		{"not possible now", before("", status(503)), heads.ReasonTemporary, heads.StepVoice, "503", capableVoice},
+		{"accepted without effect", ignored, heads.ReasonUnknownOutcome, heads.StepEnable, `the head already streams, but after 25s the head has voice "en-GB-SoniaNeural"`, capableVoice},
+		{"caller left after the effect", cancelling(after("", leave)), heads.ReasonTemporary, heads.StepVoice, "; the head has the new voice", newVoice},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, streamingWith(capableVoice))
+				if tt.fault.strike != nil {
+					w.faults[putVoice] = spoiling{tt.fault, -1}
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				w.cancel = cancel
+				start := time.Now()
+				conversion, err := w.client(t).Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
+				assert.Equal(t, state{true, tt.left}, w.state(t))
+				assert.NotContains(t, w.sent, putSwitch)
+				assert.NotContains(t, w.sent, putBack)
+				if tt.reason == "" {
+					require.NoError(t, err)
+					if tt.fault.strike == nil {
+						assert.Zero(t, time.Since(start), "the read that confirms it does not wait")
+					}
+					assert.True(t, conversion.AlreadyStreaming)
+					assert.Equal(t, streamURL, conversion.After.Reveal())
+					return
+				}
+				assert.Nil(t, conversion)
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, tt.reason, failure.Reason)
+				assert.Equal(t, tt.step, failure.Step)
+				assert.NoError(t, failure.RollbackErr)
+				assert.ErrorContains(t, err, tt.says)
+			})
+		})
+	}
+}
+
+func TestHeadThatStreamsIsNotGivenAVoiceThatCanNot(t *testing.T) {
+	w := newWire(t, streamingHead())
+	o := heads.ConvertOptions{Voice: &muteVoice}
+	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, o)
+	require.NoError(t, err)
+	require.Len(t, plan.Blockers, 1)
+	assert.ErrorIs(t, plan.Blockers[0], heads.ErrProviderNotStreaming)
+	_, err = w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, o)
+	assert.Equal(t, heads.ReasonProvider, reasonOf(t, err))
+	assert.Equal(t, state{true, newVoice}, w.state(t))
+}
+
+// A head that says that it streams and shows a splitter is in no state of the
+// contract. It is waited for, in whatever run it is seen.
+func TestSplitterOfAHeadThatStreamsIsWaitedForInEveryRun(t *testing.T) {
+	document := func(splitter bool) string {
+		return fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":%t,"ttsProvider":%q,"ttsVoice":%q,"publicUrl":%q}`,
+			convertID, splitter, newVoice.Provider, newVoice.ID, streamURL)
+	}
+	run := func(t *testing.T, w *wire) (*heads.Conversion, error) {
+		return w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: func(step heads.ConversionStep) {
+			if step.Waiting {
+				w.answers[getHead] = document(w.stale > 0)
+				w.stale--
+			}
+		}})
+	}
+	tests := []struct {
+		name  string
+		head  headstest.Head
+		waits int
+		ok    bool
+	}{
+		{"first run, never without", headWith(newVoice), 1000, false},
+		{"second run, never without", streamingHead(), 1000, false},
+		{"second run, without it later", streamingHead(), 2, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, tt.head)
+				w.answers[readBack] = document(true)
+				if tt.head.VideoStreaming {
+					w.answers[getHead] = document(true)
+				}
+				w.stale = tt.waits
+				conversion, err := run(t, w)
+				if tt.ok {
+					require.NoError(t, err)
+					assert.True(t, conversion.AlreadyStreaming)
+					return
+				}
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, heads.StepEnable, failure.Step)
+				assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
+				assert.ErrorContains(t, err, "the head still shows a splitter")
+			})
+		})
+	}
+}
+
+func TestPlanOfAHeadThatStreamsTellsOfItsSplitter(t *testing.T) {
+	w := newWire(t, streamingHead())
+	w.answers[getHead] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":true,"publicUrl":%q}`, convertID, streamURL)
+	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, heads.ConversionStep{Name: heads.StepEnable, Detail: "wait until the head shows no splitter"}, plan.Steps[2])
+}
+
+func TestReasonOfABlockedConversionIsTheFirstThatCounts(t *testing.T) {
+	want := map[error]heads.ConversionReason{
+		heads.ErrVisualMode: heads.ReasonVisual, heads.ErrProviderNotStreaming: heads.ReasonProvider, heads.ErrInvalid: heads.ReasonRefused,
+	}
+	for _, tt := range blockedHeads() {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWire(t, tt.head)
+			w.showVisual(tt.visual)
+			_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, tt.o)
+			first := tt.is[0]
+			if len(tt.is) > 1 {
+				first = heads.ErrVisualMode // before all others
+			}
+			assert.Equal(t, want[first], reasonOf(t, err))
+		})
+	}
+}
+
+func TestReasonOfAConversionThatCanNotBegin(t *testing.T) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, streamingHead())
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				w.cancel = cancel
+				w.faults[getHead] = spoiling{f, -1}
+				want := heads.ReasonTemporary
+				if f.final && !f.cancels || f.name == "refused repeat" {
+					want = heads.ReasonRefused
+				}
+				assert.Equal(t, want, reasonOf(t, toNewVoice(ctx, w.client(t))))
+				assert.Equal(t, want, reasonOf(t, toLegacy(ctx, w.client(t))))
+			})
+		})
+	}
+}
+
+func TestReasonOfAnAddressThatIsNotKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, headWith(newVoice), headstest.WithStaleAddresses())
+		for range 2 {
+			assert.Equal(t, heads.ReasonAddress, reasonOf(t, toNewVoice(t.Context(), w.client(t))))
+			w = newWire(t, streamingHead())
+			w.answers[getHead] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"ttsProvider":%q,"ttsVoice":%q}`, convertID, newVoice.Provider, newVoice.ID)
+		}
+	})
+}
+
+func TestRolledBackConversionIsTemporaryThoughTheVoiceWasUnknown(t *testing.T) {
+	for _, noRollback := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(t, headWith(muteVoice))
+			w.faults[putVoice] = spoiling{after("", hangUp), -1}
+			w.faults[checkVoice] = spoiling{before("", status(403)), 1}
+			_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice, NoRollback: noRollback})
+			if noRollback {
+				assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
+				return
+			}
+			assert.Equal(t, heads.ReasonTemporary, reasonOf(t, err))
+			assert.Equal(t, state{false, muteVoice}, w.state(t))
+		})
+	}
+}
+
+func TestPrintedPlanShowsStepsAndBlockers(t *testing.T) {
+	w := newWire(t, headWith(muteVoice))
+	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
+	require.NoError(t, err)
+	want := "conversion of head " + convertID + `: blocked
+  check: head reads as legacy, visual mode "default"
+  voice (skipped): stays Joanna of polly
+  enable: switch to streaming
+  address: take the streaming access URL in place of ` + plan.Before.String() + `
+  blocked: ` + plan.Blockers[0].Error()
+	assert.Equal(t, want, fmt.Sprint(plan))
+	assert.Equal(t, want, fmt.Sprintf("%+v", *plan))
+	assert.Equal(t, want, plan.LogValue().String())
+
+	plan.Blockers = nil
+	assert.Contains(t, fmt.Sprint(plan), ": ready\n")
+	plan.AlreadyStreaming = true
+	assert.Contains(t, fmt.Sprint(plan), ": already streaming\n")
+}
+
+func TestConversionErrorNamesTheHeadOnce(t *testing.T) {
+	w := newWire(t, headWith(muteVoice))
+	for _, request := range []string{getHead, getVisual} {
+		w.faults[request] = spoiling{before("", status(404)), 1}
+		_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+		require.Error(t, err)
+		assert.Equal(t, 1, strings.Count(err.Error(), convertID), err)
+	}
+	_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+	assert.ErrorContains(t, err, "heads: converting head "+convertID+" stopped at step \"check\": ")
 }
 
 func TestConvertToLegacy(t *testing.T) {
@@ -710,7 +940,7 @@ func TestConversionErrorTellsWhatIsLeftBehind(t *testing.T) {
 		{"rolled back", heads.ConversionError{HeadID: "h", Step: heads.StepEnable, Err: cause, RolledBack: true},
 			`heads: converting head h stopped at step "enable": refused; the old voice was put back`},
 		{"not rolled back", heads.ConversionError{HeadID: "h", Step: heads.StepEnable, Err: cause, RollbackErr: errors.New("gone")},
-			`heads: converting head h stopped at step "enable": refused; the old voice could not be put back, and the head may have the new one: gone`},
+			`heads: converting head h stopped at step "enable": refused; the old voice was not put back: gone`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -18,6 +19,7 @@ func FuzzToolBody(f *testing.F) {
 	addTool[toolKinds](f, h, "all_kinds")
 	addTool[struct {
 		Kinds *toolKinds        `json:"kinds" jsonschema:"All of them"`
+		Wait  time.Duration     `json:"wait,omitempty" jsonschema:"How long"`
 		Maybe map[string]string `json:"maybe,omitempty" jsonschema:"Maybe"`
 	}](f, h, "nested")
 	f.Fuzz(func(t *testing.T, body []byte) {

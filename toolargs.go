@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // A language model writes the arguments, so the decoding here forgives what
@@ -111,6 +113,9 @@ func scalarText(raw json.RawMessage) (string, bool) {
 	case '{', '[':
 		return "", false
 	case '"':
+		if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+			return string(raw[1 : len(raw)-1]), true
+		}
 		var s string
 		err := json.Unmarshal(raw, &s)
 		return s, err == nil
@@ -119,32 +124,78 @@ func scalarText(raw json.RawMessage) (string, bool) {
 	}
 }
 
-func decodeString(raw json.RawMessage, v reflect.Value) argumentFaults {
+// The read functions say what a value means, whatever it is stored in.
+
+func readText(raw json.RawMessage) (string, argumentFaults) {
 	s, ok := scalarText(raw)
 	if !ok {
-		return wrongArgument("text", raw)
+		return "", wrongArgument("text", raw)
 	}
-	v.SetString(s)
-	return nil
+	return s, nil
 }
 
-func decodeBool(raw json.RawMessage, v reflect.Value) argumentFaults {
+func readBool(raw json.RawMessage) (bool, argumentFaults) {
 	s, _ := scalarText(raw)
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "true", "yes", "1":
-		v.SetBool(true)
+		return true, nil
 	case "false", "no", "0":
-		v.SetBool(false)
+		return false, nil
 	default:
-		return wrongArgument("true or false", raw)
+		return false, wrongArgument("true or false", raw)
 	}
-	return nil
+}
+
+// readInteger returns the digits, with a minus sign before them if need be.
+func readInteger(raw json.RawMessage) (string, argumentFaults) {
+	digits, ok := wholeNumber(raw)
+	if !ok {
+		return "", wrongArgument("a whole number", raw)
+	}
+	return digits, nil
+}
+
+func readNumber(raw json.RawMessage, bits int) (float64, argumentFaults) {
+	s, ok := numberText(raw)
+	if !ok {
+		return 0, wrongArgument("a number", raw)
+	}
+	n, err := strconv.ParseFloat(s, bits)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, wrongArgument("a number closer to zero", raw)
+	case err != nil:
+		return 0, wrongArgument("a number", raw)
+	}
+	return n, nil
+}
+
+// readList takes a single value for a list of one.
+func readList(raw json.RawMessage) []json.RawMessage {
+	if raw[0] != '[' {
+		return []json.RawMessage{raw}
+	}
+	var items []json.RawMessage
+	_ = json.Unmarshal(raw, &items) // raw was part of a document that could be read
+	return items
+}
+
+func decodeString(raw json.RawMessage, v reflect.Value) argumentFaults {
+	s, faults := readText(raw)
+	v.SetString(s)
+	return faults
+}
+
+func decodeBool(raw json.RawMessage, v reflect.Value) argumentFaults {
+	yes, faults := readBool(raw)
+	v.SetBool(yes)
+	return faults
 }
 
 func decodeInt(raw json.RawMessage, v reflect.Value) argumentFaults {
-	digits, ok := wholeNumber(raw)
-	if !ok {
-		return wrongArgument("a whole number", raw)
+	digits, faults := readInteger(raw)
+	if faults != nil {
+		return faults
 	}
 	n, err := strconv.ParseInt(digits, 10, v.Type().Bits())
 	if err != nil {
@@ -156,9 +207,9 @@ func decodeInt(raw json.RawMessage, v reflect.Value) argumentFaults {
 }
 
 func decodeUint(raw json.RawMessage, v reflect.Value) argumentFaults {
-	digits, ok := wholeNumber(raw)
-	if !ok {
-		return wrongArgument("a whole number", raw)
+	digits, faults := readInteger(raw)
+	if faults != nil {
+		return faults
 	}
 	n, err := strconv.ParseUint(digits, 10, v.Type().Bits())
 	if err != nil {
@@ -173,19 +224,9 @@ func wrongRange(lowest string, highest uint64, raw json.RawMessage) argumentFaul
 }
 
 func decodeFloat(raw json.RawMessage, v reflect.Value) argumentFaults {
-	s, ok := numberText(raw)
-	if !ok {
-		return wrongArgument("a number", raw)
-	}
-	n, err := strconv.ParseFloat(s, v.Type().Bits())
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return wrongArgument("a number closer to zero", raw)
-	case err != nil:
-		return wrongArgument("a number", raw)
-	}
+	n, faults := readNumber(raw, v.Type().Bits())
 	v.SetFloat(n)
-	return nil
+	return faults
 }
 
 // numberText returns a number, or the number in a string. It keeps out what
@@ -236,46 +277,10 @@ func wholeNumber(raw json.RawMessage) (string, bool) {
 	return sign + digits, true
 }
 
-func decodeTime(raw json.RawMessage, v reflect.Value) argumentFaults {
-	_, parsed, faults := argumentTime(raw)
-	if faults == nil {
-		v.Set(reflect.ValueOf(parsed))
-	}
-	return faults
-}
-
-func decodeStamp(raw json.RawMessage, v reflect.Value) argumentFaults {
-	text, parsed, faults := argumentTime(raw)
-	if faults == nil {
-		v.Set(reflect.ValueOf(Time{Time: parsed, Text: text}))
-	}
-	return faults
-}
-
-// argumentTime reads the forms of Time, and the shorter ones that people say:
-// a date alone, and a time without seconds, both in UTC.
-func argumentTime(raw json.RawMessage) (text string, parsed time.Time, faults argumentFaults) {
-	text, _ = scalarText(raw)
-	trimmed := strings.TrimSpace(text)
-	parsed, ok := parseTime(trimmed)
-	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02 15:04"} {
-		if ok {
-			break
-		}
-		var err error
-		parsed, err = time.Parse(layout, trimmed)
-		ok = err == nil
-	}
-	if !ok {
-		return "", time.Time{}, wrongArgument("a date and time like 2006-01-02T15:04:05Z", raw)
-	}
-	return text, parsed, nil
-}
-
 func decodeTextUnmarshaler(raw json.RawMessage, v reflect.Value) argumentFaults {
-	s, ok := scalarText(raw)
-	if !ok {
-		return wrongArgument("text", raw)
+	s, faults := readText(raw)
+	if faults != nil {
+		return faults
 	}
 	if v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)) != nil {
 		return wrongArgument("text of the form in its description", raw)
@@ -328,10 +333,9 @@ func pointerDecoder(elem argument) decodeFunc {
 	}
 }
 
-// sliceDecoder takes a single value for a list of one.
 func sliceDecoder(elem argument) decodeFunc {
 	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
-		items := listItems(raw)
+		items := readList(raw)
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 		// The list grows with what is good: an item may be far larger than its JSON.
 		return decodeItems(elem, items, func(i int) reflect.Value {
@@ -343,21 +347,12 @@ func sliceDecoder(elem argument) decodeFunc {
 
 func arrayDecoder(elem argument) decodeFunc {
 	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
-		items := listItems(raw)
+		items := readList(raw)
 		if len(items) != v.Len() {
 			return wrongArgument("a list of exactly "+strconv.Itoa(v.Len())+" values", raw)
 		}
 		return decodeItems(elem, items, v.Index)
 	}
-}
-
-func listItems(raw json.RawMessage) []json.RawMessage {
-	if raw[0] != '[' {
-		return []json.RawMessage{raw}
-	}
-	var items []json.RawMessage
-	_ = json.Unmarshal(raw, &items) // raw was part of a document that could be read
-	return items
 }
 
 // decodeItems stops at the first fault: a list that is wrong throughout is one
@@ -390,18 +385,18 @@ func mapDecoder(elem argument) decodeFunc {
 	}
 }
 
-func structDecoder(fields []argumentField) decodeFunc {
+func structDecoder(fields argumentFields) decodeFunc {
 	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
-		members, ok := objectMembers(raw)
-		if !ok {
+		if raw[0] != '{' {
 			return wrongArgument("an object", raw)
 		}
-		return decodeFields(fields, members, v).under(".")
+		values, _ := fields.find(raw)
+		return fields.decode(values, v).under(".")
 	}
 }
 
 func objectMembers(raw json.RawMessage) (map[string]json.RawMessage, bool) {
-	if len(raw) == 0 || raw[0] != '{' {
+	if raw[0] != '{' {
 		return nil, false
 	}
 	var members map[string]json.RawMessage
@@ -409,19 +404,51 @@ func objectMembers(raw json.RawMessage) (map[string]json.RawMessage, bool) {
 	return members, err == nil
 }
 
-// decodeFields fills the struct v and returns every fault in it.
-func decodeFields(fields []argumentField, members map[string]json.RawMessage, v reflect.Value) argumentFaults {
+// argumentFields are the parameters of a tool, or the fields of an object in
+// one.
+type argumentFields struct {
+	list   []argumentField
+	byName map[string]int // position in list
+}
+
+func newArgumentFields(list []argumentField) argumentFields {
+	fields := argumentFields{list: list, byName: make(map[string]int, len(list))}
+	for i, f := range list {
+		fields.byName[f.name] = i
+	}
+	return fields
+}
+
+// find returns the value of each field in the object doc, nil if doc does not
+// have it, and reports whether it has any. As in encoding/json, the last member
+// of a name counts.
+func (f argumentFields) find(doc []byte) (values []json.RawMessage, found bool) {
+	values = make([]json.RawMessage, len(f.list))
+	for m := range rawjson.Members(doc) {
+		if i, ok := f.byName[string(m.Key)]; ok {
+			values[i], found = slices.Clip(m.Value), true
+		}
+	}
+	return values, found
+}
+
+// decode fills the struct v from the values that find returned, and returns
+// every fault in them.
+func (f argumentFields) decode(values []json.RawMessage, v reflect.Value) argumentFaults {
 	var all argumentFaults
-	for i := range fields {
-		field := &fields[i]
-		raw := members[field.name]
-		absent := isNull(raw) || field.blankIsAbsent && isBlank(raw)
+	for i := range f.list {
+		field := &f.list[i]
 		switch {
-		case !absent:
-			all = append(all, field.decode(raw, v.FieldByIndex(field.index)).under(field.name)...)
+		case !field.absent(values[i]):
+			all = append(all, field.decode(values[i], v.FieldByIndex(field.index)).under(field.name)...)
 		case !field.optional:
 			all = append(all, missingArgument().under(field.name)...)
 		}
 	}
 	return all
+}
+
+// absent reports whether raw stands for no value.
+func (a argument) absent(raw json.RawMessage) bool {
+	return isNull(raw) || a.blankIsAbsent && isBlank(raw)
 }

@@ -3,6 +3,7 @@ package heads_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ import (
 const (
 	toolFailed     = "The tool failed; tell the user that this does not work right now and go on without it"
 	toolUnreadable = "The call could not be read; call the tool again"
+	toolBusy       = "The tool is busy; call it again in a moment"
 )
 
 // answerWith adds a tool without parameters that returns text and err.
@@ -440,6 +442,44 @@ func TestBodyMustArriveInTime(t *testing.T) {
 	}
 }
 
+// TestBodyMustArriveInTimeWhateverTheAnswer sends the head of a request and
+// nothing of its body.
+func TestBodyMustArriveInTimeWhateverTheAnswer(t *testing.T) {
+	refuse := heads.WithToolAuth(func(*http.Request) error { return errors.New("no") })
+	for _, row := range []struct {
+		name, method, path string
+		code               int
+		opts               []heads.ToolHandlerOption
+		shutDown           bool
+	}{
+		{name: "wrong method", method: http.MethodPut, path: "/" + toolToken + "/get_weather", code: http.StatusMethodNotAllowed},
+		{name: "unknown tool", method: http.MethodPost, path: "/" + toolToken + "/no_such_tool", code: http.StatusNotFound},
+		{name: "wrong path token", method: http.MethodPost, path: "/wrong/get_weather", code: http.StatusNotFound},
+		{name: "refused", method: http.MethodPost, path: "/" + toolToken + "/get_weather", code: http.StatusUnauthorized,
+			opts: []heads.ToolHandlerOption{refuse}},
+		{name: "after Shutdown", method: http.MethodPost, path: "/" + toolToken + "/get_weather", code: http.StatusOK, shutDown: true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newToolHandler(t, append(row.opts, heads.WithPathToken(toolToken))...)
+				addWeather(t, h)
+				if row.shutDown {
+					require.NoError(t, h.Shutdown(t.Context()))
+				}
+				started := time.Now()
+				conn := overPipe(t, h)
+				response := sendRaw(t, conn, row.method+" "+row.path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
+				_, err := io.Copy(io.Discard, response.Body)
+				require.NoError(t, err)
+				assert.Equal(t, row.code, response.StatusCode)
+				_, err = conn.Read(make([]byte, 1))
+				assert.ErrorIs(t, err, io.EOF, "the server closes the connection")
+				assert.Equal(t, 5*time.Second, time.Since(started))
+			})
+		})
+	}
+}
+
 func TestTimeForTheBodyDoesNotEndTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newToolHandler(t)
@@ -494,4 +534,15 @@ func TestSlowCheckLeavesTimeForTheBody(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "Oslo", got.City)
 	})
+}
+
+func TestRawArgumentsDoNotShareTheirCapacity(t *testing.T) {
+	type raw struct {
+		A json.RawMessage `json:"a" jsonschema:"A"`
+		B json.RawMessage `json:"b" jsonschema:"B"`
+	}
+	got, reply := callWith[raw](t, `{"a":1,"b":2}`)
+	require.Equal(t, "done", reply)
+	_ = append(got.A, `,"b":9}`...)
+	assert.Equal(t, "2", string(got.B))
 }

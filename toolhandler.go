@@ -16,11 +16,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 const (
-	defaultToolTimeout    = 10 * time.Second
-	defaultToolReplyLimit = 4000
+	defaultToolTimeout     = 10 * time.Second
+	defaultToolReplyLimit  = 4000
+	defaultToolConcurrency = 64
+	minPathToken           = 16
 )
 
 // ToolHandler is an http.Handler that answers the tool calls of a head with the
@@ -37,7 +41,7 @@ const (
 // the path; 404 for an unknown tool or a wrong path token, which look alike;
 // 401 when the check of WithToolAuth refuses; 413 for a body above 64 KiB. From
 // then on it is always 200 with {"message": "..."}, since the service has no
-// use for another status.
+// use for another status. After Shutdown, every call of a tool is answered 200.
 //
 // A ToolHandler is safe for concurrent use. It prints as the number of its
 // tools.
@@ -51,8 +55,12 @@ type toolServer struct {
 	tokenSum   [sha256.Size]byte
 	check      func(*http.Request) error
 	timeout    time.Duration
+	location   *time.Location // nil without WithToolLocation
 	replyLimit int
 	logger     *slog.Logger
+	observe    func(context.Context, ToolCallInfo)
+	running    chan struct{} // holds one value for each function that runs
+	gate       *deliveryGate
 
 	mu    sync.RWMutex
 	tools map[string]*servedTool
@@ -62,17 +70,18 @@ type toolServer struct {
 // servedTool is a definition with the function that answers it.
 type servedTool struct {
 	tool   Tool
-	fields []argumentField
-	call   func(ctx context.Context, arguments map[string]json.RawMessage) (string, error)
-	logger *slog.Logger // with the name of the tool
+	fields argumentFields
+	call   func(ctx context.Context, values []json.RawMessage) (string, error) // one value for each field
+	logger *slog.Logger                                                        // with the name of the tool
 }
 
 // ToolHandlerOption configures a ToolHandler.
 type ToolHandlerOption func(*ToolHandler) error
 
 // WithToolLogger sets where the handler tells what the model is not told: the
-// errors and panics of functions, deadlines, refused calls. It logs neither
-// arguments nor replies nor paths. The default, and nil, is silence.
+// errors and panics of functions, deadlines, refused calls. At the debug level
+// it also tells why a request was answered 404 or 405. It logs neither arguments
+// nor replies nor paths. The default, and nil, is silence.
 func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if l != nil {
@@ -83,9 +92,10 @@ func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 }
 
 // WithPathToken puts secret into every tool URL, before the name of the tool,
-// so that only who knows the URL can call. The service is not known to sign or
-// authenticate its tool calls. Use 16 random bytes or more, in hexadecimal for
-// instance: the secret must be made of letters, digits and "-", "_", ".", "~".
+// so that only callers who know the URL can call. The service is not known to
+// sign or authenticate its tool calls. Use 16 random bytes or more, in
+// hexadecimal for instance: the secret must have 16 characters or more, all of
+// them letters, digits, "-", "_", "." or "~".
 func WithPathToken(secret string) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if reason := pathTokenFault(secret); reason != "" {
@@ -135,6 +145,45 @@ func WithToolReplyLimit(characters int) ToolHandlerOption {
 	}
 }
 
+// WithToolConcurrency sets how many functions may run at once, those included
+// that go on after their call was answered. A call above that is answered at
+// once: the model is told to call the tool again. The default is 64.
+func WithToolConcurrency(n int) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if n < 1 {
+			return handlerFault("tool concurrency", "is "+strconv.Itoa(n)+"; give a number above zero")
+		}
+		h.server.running = make(chan struct{}, n)
+		return nil
+	}
+}
+
+// WithToolLocation sets the time zone of a time argument that names none, and
+// of a date without a time. Without this option the model is asked for the zone
+// of such a time, and a date is midnight in UTC.
+func WithToolLocation(l *time.Location) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if l == nil {
+			return handlerFault("tool location", "is nil; give a location, or leave the option out to have the model asked")
+		}
+		h.server.location = l
+		return nil
+	}
+}
+
+// WithToolObserver calls f once for every call that reached a tool, for metrics
+// and tracing. It runs after the answer was written, on the goroutine of the
+// request; the context has the session, as in a tool. A panic of f is logged.
+func WithToolObserver(f func(context.Context, ToolCallInfo)) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if f == nil {
+			return handlerFault("tool observer", "is nil; give a function or leave the option out")
+		}
+		h.server.observe = f
+		return nil
+	}
+}
+
 // NewToolHandler returns a handler without tools. The baseURL is where it can
 // be reached from the internet: an https URL, or http on a loopback host, with
 // a path or without.
@@ -146,13 +195,15 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 		timeout:    defaultToolTimeout,
 		replyLimit: defaultToolReplyLimit,
 		logger:     slog.New(slog.DiscardHandler),
+		running:    make(chan struct{}, defaultToolConcurrency),
+		gate:       &deliveryGate{empty: make(chan struct{})},
 		tools:      make(map[string]*servedTool),
 	}}
 	base, faults := toolBase(baseURL)
 	h.server.base = base
 	for _, opt := range opts {
 		if opt == nil {
-			faults = append(faults, handlerFault("option", "is nil"))
+			faults = append(faults, handlerFault("option", "is nil; leave it out"))
 			continue
 		}
 		if err := opt(h); err != nil {
@@ -173,12 +224,15 @@ func handlerFault(field, reason string) error {
 // scheme and the host alone, as the rest may hold a password.
 func toolBase(baseURL string) (base string, faults []error) {
 	refuse := func(reason string) { faults = append(faults, handlerFault("base URL", reason)) }
+	if err := checkText("NewToolHandler", "base URL", baseURL, "give one like https://tools.example.com/heads"); err != nil {
+		return "", []error{err}
+	}
 	u, err := url.Parse(baseURL)
 	if err != nil || !u.IsAbs() || u.Hostname() == "" {
 		refuse("is not an absolute URL; give one like https://tools.example.com/heads")
 		return "", faults
 	}
-	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if u.Scheme == "http" && !loopback.Is(u.Hostname()) {
 		refuse("is plain http to " + u.Host + ", which the service does not call; use https")
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {
@@ -208,6 +262,8 @@ func pathTokenFault(secret string) string {
 		return "is no more than dots; give 16 random bytes or more in hexadecimal"
 	case strings.ContainsFunc(secret, needsEscape):
 		return "holds a character that has a meaning in a URL; use letters, digits and - _ . ~"
+	case len(secret) < minPathToken:
+		return "has " + strconv.Itoa(len(secret)) + " characters; give 16 or more, such as 16 random bytes in hexadecimal"
 	default:
 		return ""
 	}
@@ -222,8 +278,8 @@ func needsEscape(r rune) bool {
 // In is a struct; its fields are the parameters. The json tag gives the name,
 // the jsonschema tag the description, and the Go kind the type: string, number,
 // integer, boolean, array or object. A time.Time and a type with UnmarshalText
-// are strings, a byte slice is a string in base64, a json.RawMessage is an
-// object that takes any value. The fields of an embedded struct count as fields
+// are strings, a time.Duration is a string like "90s", a byte slice is a string
+// in base64, a json.RawMessage is an object that takes any value. The fields of an embedded struct count as fields
 // of In. A field is optional when it is a pointer or its json tag has omitempty
 // or omitzero. Fields of inner structs can't be registered, so the description
 // of the outer field has to tell of them.
@@ -246,20 +302,20 @@ func AddTool[In any](h *ToolHandler, name, description string, f func(context.Co
 	if h == nil || h.server == nil {
 		return toolFault(name, "handler", "is not one that NewToolHandler returned; make one first")
 	}
-	b := schemaBuilder{tool: name}
-	fields := b.parameters(reflect.TypeFor[In]())
+	b := schemaBuilder{tool: name, location: h.server.location}
+	fields := newArgumentFields(b.parameters(reflect.TypeFor[In]()))
 	if f == nil {
 		b.faults = append(b.faults, toolFault(name, "function", "is nil; give the function that answers"))
 	}
-	call := func(ctx context.Context, arguments map[string]json.RawMessage) (string, error) {
+	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
 		var in In
-		if faults := decodeFields(fields, arguments, reflect.ValueOf(&in).Elem()); faults != nil {
+		if faults := fields.decode(values, reflect.ValueOf(&in).Elem()); faults != nil {
 			return "", faults
 		}
 		return f(ctx, in)
 	}
 	return h.server.add(&servedTool{
-		tool:   Tool{Name: name, Description: description, Parameters: toolParameters(fields)},
+		tool:   Tool{Name: name, Description: description, Parameters: toolParameters(fields.list)},
 		fields: fields,
 		call:   call,
 		logger: h.server.logger.With(slog.String("tool", name)),
@@ -326,14 +382,35 @@ func (h ToolHandler) Format(f fmt.State, _ rune) { writeText(f, h.String()) }
 // LogValue returns the number of tools.
 func (h ToolHandler) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
+// Shutdown waits until the calls under way are answered and their functions have
+// returned, those included that go on after their call was answered. When ctx
+// ends before that, Shutdown returns the error of ctx. From its beginning on no
+// further function is called: a call that reaches its tool is answered 200, and
+// the model is told to call the tool again, which may reach another instance.
+//
+// Call it after, or at the same time as, the Shutdown of the http.Server.
+func (h *ToolHandler) Shutdown(ctx context.Context) error {
+	if h.server == nil {
+		return nil
+	}
+	return h.server.gate.close(ctx)
+}
+
 // ServeHTTP answers one tool call.
 func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// First of all: after any answer, the server reads what is left of the body.
+	limitBodyTime(w)
+	if h.server == nil {
+		http.NotFound(w, r)
+		return
+	}
 	if r.Method != http.MethodPost {
+		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", clipSent(r.Method, 16)))
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	t := h.route(r.URL.Path)
+	t := h.server.route(r)
 	if t == nil {
 		http.NotFound(w, r)
 		return
@@ -341,14 +418,10 @@ func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.server.serve(w, r, t)
 }
 
-// route returns the tool that path ends in, or nil. It looks at the token and
-// the name alike before it decides, so that the time tells nothing either.
-func (h *ToolHandler) route(path string) *servedTool {
-	s := h.server
-	if s == nil {
-		return nil
-	}
-	rest, name := cutLastSegment(path)
+// route returns the tool that the path ends in, or nil. It looks at the token
+// and the name alike before it decides, so that the time tells nothing either.
+func (s *toolServer) route(r *http.Request) *servedTool {
+	rest, name := cutLastSegment(r.URL.Path)
 	_, token := cutLastSegment(rest)
 	sum := sha256.Sum256([]byte(token))
 	wrongToken := s.pathToken != "" && subtle.ConstantTimeCompare(sum[:], s.tokenSum[:]) == 0
@@ -356,10 +429,14 @@ func (h *ToolHandler) route(path string) *servedTool {
 	s.mu.RLock()
 	t := s.tools[name]
 	s.mu.RUnlock()
-	if wrongToken {
-		return nil
+	if t != nil && !wrongToken {
+		return t
 	}
-	return t
+	// The path is not logged: if the handler is mounted at the wrong place, any
+	// segment may be the token.
+	s.logger.DebugContext(r.Context(), "request is not a tool call: no tool at its path", slog.Bool("known_tool", t != nil),
+		slog.Bool("right_path_token", !wrongToken), slog.Int("path_segments", strings.Count(r.URL.Path, "/")))
+	return nil
 }
 
 func cutLastSegment(path string) (before, segment string) {

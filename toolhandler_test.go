@@ -115,7 +115,7 @@ func requireInvalid(t testing.TB, err error, operation string) []string {
 
 func TestToolHandlerRefusesBaseURLs(t *testing.T) {
 	for _, row := range []struct{ name, url, reason string }{
-		{"empty", "", "not an absolute URL"},
+		{"empty", "", "is blank"},
 		{"relative", "/heads", "not an absolute URL"},
 		{"no scheme", "tools.example.com", "not an absolute URL"},
 		{"no host", "https:///heads", "not an absolute URL"},
@@ -135,7 +135,7 @@ func TestToolHandlerRefusesBaseURLs(t *testing.T) {
 			assert.Nil(t, h)
 			faults := requireInvalid(t, err, "NewToolHandler")
 			require.Len(t, faults, 1)
-			assert.Contains(t, faults[0], "base URL: ")
+			assert.Contains(t, faults[0], "base URL ")
 			assert.Contains(t, faults[0], row.reason)
 			assert.NotContains(t, faults[0], "hunter2secret")
 		})
@@ -147,17 +147,21 @@ func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
 		name, reason string
 		opt          heads.ToolHandlerOption
 	}{
-		{"no option", "option: is nil", nil},
-		{"empty path token", "path token: is empty", heads.WithPathToken("")},
-		{"path token with a slash", "path token: holds a character", heads.WithPathToken("hunter2/secret")},
-		{"path token with a space", "path token: holds a character", heads.WithPathToken("hunter2 secret")},
-		{"path token with a percent sign", "path token: holds a character", heads.WithPathToken("hunter2%20secret")},
-		{"path token of a dot", "path token: is no more than dots", heads.WithPathToken(".")},
-		{"path token of dots", "path token: is no more than dots", heads.WithPathToken("..")},
-		{"no check", "tool auth: is nil", heads.WithToolAuth(nil)},
-		{"no time", "tool timeout: is 0s", heads.WithToolTimeout(0)},
-		{"less than no time", "tool timeout: is -1s", heads.WithToolTimeout(-1e9)},
-		{"no reply", "tool reply limit: is 0", heads.WithToolReplyLimit(0)},
+		{"no option", "option is nil", nil},
+		{"empty path token", "path token is empty", heads.WithPathToken("")},
+		{"path token with a slash", "path token holds a character", heads.WithPathToken("hunter2/secret")},
+		{"path token with a space", "path token holds a character", heads.WithPathToken("hunter2 secret")},
+		{"path token with a percent sign", "path token holds a character", heads.WithPathToken("hunter2%20secret")},
+		{"path token of a dot", "path token is no more than dots", heads.WithPathToken(".")},
+		{"path token of 15 characters", "has 15 characters; give 16 or more", heads.WithPathToken("hunter2-secret1")},
+		{"path token of dots", "path token is no more than dots", heads.WithPathToken("..")},
+		{"no check", "tool auth is nil", heads.WithToolAuth(nil)},
+		{"no time", "tool timeout is 0s", heads.WithToolTimeout(0)},
+		{"less than no time", "tool timeout is -1s", heads.WithToolTimeout(-1e9)},
+		{"no concurrency", "is 0; give a number above zero", heads.WithToolConcurrency(0)},
+		{"no location", "is nil; give a location", heads.WithToolLocation(nil)},
+		{"no observer", "is nil; give a function", heads.WithToolObserver(nil)},
+		{"no reply", "tool reply limit is 0", heads.WithToolReplyLimit(0)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := heads.NewToolHandler("https://tools.example.com", row.opt)
@@ -167,6 +171,11 @@ func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
 			assert.NotContains(t, faults[0], "hunter2")
 		})
 	}
+}
+
+func TestPathTokenOfSixteenCharactersIsEnough(t *testing.T) {
+	_, err := heads.NewToolHandler("https://tools.example.com", heads.WithPathToken("hunter2-secret12"))
+	assert.NoError(t, err)
 }
 
 func TestToolHandlerTellsAllFaultsAtOnce(t *testing.T) {
@@ -298,6 +307,32 @@ func TestOtherMethodsAnswerAlikeForEveryPath(t *testing.T) {
 	}
 }
 
+func TestRequestsThatMissEveryToolAreLoggedForDebugging(t *testing.T) {
+	for _, row := range []struct{ name, method, path, want string }{
+		{"wrong method", http.MethodGet, "/" + toolToken + "/get_weather", `msg="request is not a tool call: wrong method" method=GET`},
+		{"unknown tool", http.MethodPost, "/" + toolToken + "/no_such_tool", "known_tool=false right_path_token=true path_segments=2"},
+		{"wrong token", http.MethodPost, "/not-the-token/get_weather", "known_tool=true right_path_token=false path_segments=2"},
+		{"no token", http.MethodPost, "/get_weather", "known_tool=true right_path_token=false path_segments=1"},
+		{"token alone", http.MethodPost, "/a/" + toolToken, "known_tool=false right_path_token=false path_segments=2"},
+		{"slash at the end", http.MethodPost, "/" + toolToken + "/get_weather/", "known_tool=false right_path_token=false path_segments=3"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var debug, info toolLog
+			for log, level := range map[*toolLog]slog.Level{&debug: slog.LevelDebug, &info: slog.LevelInfo} {
+				h := newToolHandler(t, heads.WithPathToken(toolToken),
+					heads.WithToolLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))))
+				addWeather(t, h)
+				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(row.method, row.path, strings.NewReader(`{"city":"Oslo"}`)))
+			}
+			assert.Contains(t, debug.String(), row.want)
+			for _, secret := range []string{toolToken, "not-the-token", "no_such_tool", "Oslo"} {
+				assert.NotContains(t, debug.String(), secret)
+			}
+			assert.Empty(t, info.String())
+		})
+	}
+}
+
 func TestToolBodyIsCapped(t *testing.T) {
 	const limit = 64 << 10
 	body := func(size int) string {
@@ -419,6 +454,7 @@ func TestZeroToolHandlerHasNoTools(t *testing.T) {
 	f := func(context.Context, struct{}) (string, error) { return "", nil }
 	require.ErrorIs(t, heads.AddTool(&h, "a", "A", f), heads.ErrInvalid)
 	require.ErrorIs(t, heads.AddTool(nil, "a", "A", f), heads.ErrInvalid)
+	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestToolsCanBeAddedWhileServing(t *testing.T) {

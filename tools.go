@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // ConversationSettingsService reads and changes the conversation settings of
@@ -32,18 +33,26 @@ type ConversationSettingsService struct{ service }
 type ConversationSettings struct {
 	Tools []Tool
 
-	raw []byte // the document, with tools as they were read
+	raw     []byte // the document, with tools as they were read
+	missing bool   // the head that was read does not show its settings
 }
 
 // Tool is an external endpoint that a head in operation mode oc may call.
 // Keys that this library does not know are kept byte for byte.
+//
+// The service also stores tools of another shape, and a head with such a tool
+// may not load. What can't be read of one leaves its fields zero and keeps its
+// bytes: Validate reports what is wrong, and RemoveTool, PutTool, SetTools and
+// Modify repair it. A tool that was read from the service and is unchanged is
+// never refused when it is sent back.
 type Tool struct {
 	Name        string // the name that the prompt uses
 	Description string
 	URL         string // https
 	Parameters  []ToolParameter
 
-	raw []byte
+	raw    []byte
+	served bool // read from the service
 }
 
 // ToolParameter describes one parameter of a tool. Keys that this library does
@@ -56,10 +65,14 @@ type ToolParameter struct {
 	raw []byte
 }
 
+// errNoSettings keeps settings that were not shown from being written back.
+var errNoSettings error = answerFault("the head holds no conversationSettings, so writing them back could erase what it has")
+
 var opSettingsReplace = newOperation("ConversationSettings.Replace", http.MethodPut, "/head/{headId}/conversation-settings")
 
-// Get reads the conversation settings from the head. A head without settings
-// has empty ones.
+// Get reads the conversation settings from the head. A head whose settings are
+// null has empty ones. So has a head that does not show them, but Replace then
+// refuses the result, since it would erase what the head does have.
 //
 // GET /head/{id}.
 func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*ConversationSettings, error) {
@@ -77,13 +90,17 @@ func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*
 // does not hold is gone afterwards. Modify is the safe way to change something.
 //
 // PUT /head/{headId}/conversation-settings. Tools that Tool.Validate refuses,
-// and two tools of one name, are not sent; all faults come back together.
+// two tools of one name, and settings from a head that did not show them are
+// not sent; all faults come back together.
 func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
 	faults := faultList{}
 	faults.add(checkHeadID(opSettingsReplace.name, headID))
 	if cs == nil {
 		faults.add(invalid(opSettingsReplace.name, "settings", "are nil; give empty ones to remove all tools and settings"))
 	} else {
+		if cs.missing {
+			faults.add(invalid(opSettingsReplace.name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has; start from new ConversationSettings to do so"))
+		}
 		faults.add(validateTools(opSettingsReplace.name, cs.Tools, cs.Tools))
 	}
 	if err := faults.join(); err != nil {
@@ -96,10 +113,13 @@ func (s *ConversationSettingsService) Replace(ctx context.Context, headID string
 // writes them back whole. It returns them as they were written. When nothing
 // changed, nothing is sent.
 //
-// GET /head/{id}, PUT /head/{headId}/conversation-settings. A head that is not
-// in operation mode oc and is given a tool gives an InvalidError, since it
-// could never call it. An error of change is returned as it is, and nothing is
-// sent. change must not itself change settings of the same head through the
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. A head that does
+// not show its settings, not even as null, is a DecodeError: writing them back
+// could erase what the head has. If a head that is not in operation mode oc is
+// given a tool, Modify returns an InvalidError, since the head could never call
+// it. An error of change is returned as it is, and nothing is sent. If the
+// answer to the write is of unknown shape, Modify reads the head again and
+// returns an error unless it shows the change. change must not itself change settings of the same head through the
 // same client: it would wait for itself until the context ends.
 func (s *ConversationSettingsService) Modify(ctx context.Context, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
 	const operation = "ConversationSettings.Modify"
@@ -124,7 +144,7 @@ func (s *ConversationSettingsService) SetTools(ctx context.Context, headID strin
 	const operation = "ConversationSettings.SetTools"
 	faults := faultList{}
 	faults.add(checkHeadID(operation, headID))
-	faults.add(validateTools(operation, tools, tools))
+	faults.add(validateTools(operation, tools, built(tools)))
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
@@ -147,7 +167,9 @@ func (s *ConversationSettingsService) PutTool(ctx context.Context, headID string
 	const operation = "ConversationSettings.PutTool"
 	faults := faultList{}
 	faults.add(checkHeadID(operation, headID))
-	faults.add(t.validate(operation))
+	if t.Name == "" || !t.unchanged() { // one without a name replaces none
+		faults.add(t.validate(operation))
+	}
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
@@ -169,9 +191,7 @@ func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, na
 	const operation = "ConversationSettings.RemoveTool"
 	faults := faultList{}
 	faults.add(checkHeadID(operation, headID))
-	if name == "" {
-		faults.add(invalid(operation, "tool name", "is empty; give the name of the tool to remove"))
-	}
+	faults.add(checkText(operation, "tool name", name, "give the name of the tool to remove"))
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
@@ -182,7 +202,7 @@ func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, na
 }
 
 func (s *ConversationSettingsService) modify(ctx context.Context, operation, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
-	unlock, err := s.c.lock(ctx, operation, "settings "+headID)
+	unlock, err := s.c.lock(ctx, operation, headLock("settings", headID))
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +210,9 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 	head, err := s.c.Heads.Get(ctx, headID)
 	if err != nil {
 		return nil, err
+	}
+	if !head.Has("conversationSettings") {
+		return nil, newDecodeError(operation, head.Raw, errNoSettings)
 	}
 	before, after := head.settings(), head.settings().clone()
 	if err := change(after); err != nil {
@@ -200,13 +223,19 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 	}
 	given := before.given(after)
 	if head.OperationMode != OperationModeOC && len(given) > 0 {
-		return nil, invalid(operation, "tools", "head %s is in operation mode %q, in which it could never call tool %q; set operationMode oc first (HeadUpdate.OperationMode)",
-			headID, head.OperationMode, given[0].Name)
+		return nil, invalid(operation, "tools", "hold %q, which head %s can't call in operation mode %q; set operationMode oc first (HeadUpdate.OperationMode)",
+			given[0].Name, headID, head.OperationMode)
 	}
 	if err := validateTools(operation, after.Tools, given); err != nil {
 		return nil, err
 	}
-	if _, err := s.put(ctx, headID, after); err != nil {
+	answer, err := s.put(ctx, headID, after)
+	if err != nil {
+		return nil, err
+	}
+	read := func() (*ConversationSettings, error) { return s.Get(ctx, headID) }
+	shown := func(now *ConversationSettings) bool { return sameJSON(now.document(), after.document()) }
+	if err := confirm(operation, answer, headID, read, shown); err != nil {
 		return nil, err
 	}
 	return after, nil
@@ -214,8 +243,8 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 
 // put writes settings that were validated.
 func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
-	body := appendMember([]byte{'{'}, "conversationSettings", cs.document())
-	return doPlain(ctx, s.c, opSettingsReplace, request{param: headID, body: append(body, '}')})
+	body := rawjson.AppendMember([]byte{'{'}, "conversationSettings", cs.document())
+	return doPlain(ctx, s.c, opSettingsReplace, payload{param: headID, body: append(body, '}')})
 }
 
 // Extra returns a copy of the value of a key other than tools.
@@ -223,7 +252,7 @@ func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
 	if key == "tools" {
 		return nil, false
 	}
-	value, ok := rawMember(cs.raw, key)
+	value, ok := rawjson.Value(cs.raw, key)
 	return bytes.Clone(value), ok
 }
 
@@ -232,43 +261,53 @@ func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
 func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) error {
 	const operation = "ConversationSettings.SetExtra"
 	switch {
-	case key == "":
-		return invalid(operation, "key", "is empty; give the name of a setting")
+	case strings.TrimSpace(key) == "":
+		return checkText(operation, "key", key, "give the name of a setting")
 	case key == "tools":
 		return invalid(operation, "key", "\"tools\" has a field of its own; use ConversationSettings.Tools")
 	case value != nil && !json.Valid(value):
-		return invalid(operation, oneLine(key, maxLabel), "is given a value that is not JSON")
+		return invalid(operation, oneLine(key, maxLabel), "has a value that is not JSON; give a JSON value, or nil to remove the key")
 	}
-	cs.raw = withMember(cs.raw, key, bytes.TrimSpace(value))
+	cs.raw = rawjson.With(cs.raw, key, bytes.TrimSpace(value))
 	return nil
 }
 
 // UnmarshalJSON keeps the whole document beside the tools in it.
 func (cs *ConversationSettings) UnmarshalJSON(data []byte) error {
 	*cs = ConversationSettings{}
-	if isJSONNull(data) {
+	if rawjson.IsNull(data) {
 		return nil
 	}
+	if rawjson.Kind(data) != "object" {
+		return mismatch("", data, reflect.TypeFor[map[string]any]())
+	}
 	cs.raw = bytes.Clone(data)
-	return decodeMembers(cs.raw, func(key, value []byte) (err error) {
-		if string(key) == "tools" {
-			cs.Tools, err = decodeList(value, "tools", (*Tool).decode)
-		}
-		return err
-	})
+	tools, _ := rawjson.Value(cs.raw, "tools")
+	if oddList(tools) {
+		return mismatch("tools", tools, reflect.TypeFor[[]Tool]())
+	}
+	cs.Tools = decodeList(tools, (*Tool).decode)
+	return nil
 }
 
 // MarshalJSON writes the document with the tools as they are now.
 func (cs ConversationSettings) MarshalJSON() ([]byte, error) { return cs.document(), nil }
 
-// UnmarshalJSON keeps the whole document beside the fields.
-func (t *Tool) UnmarshalJSON(data []byte) error { return t.decode(bytes.Clone(data)) }
+// UnmarshalJSON keeps the whole document beside the fields. It takes any shape;
+// Validate reports what is wrong with it.
+func (t *Tool) UnmarshalJSON(data []byte) error {
+	t.decode(bytes.Clone(data))
+	return nil
+}
 
 // MarshalJSON writes the fields, and the keys that were read beside them.
 func (t Tool) MarshalJSON() ([]byte, error) { return t.document(), nil }
 
-// UnmarshalJSON keeps the whole document beside the fields.
-func (p *ToolParameter) UnmarshalJSON(data []byte) error { return p.decode(bytes.Clone(data)) }
+// UnmarshalJSON keeps the whole document beside the fields, as that of a Tool.
+func (p *ToolParameter) UnmarshalJSON(data []byte) error {
+	p.decode(bytes.Clone(data))
+	return nil
+}
 
 // MarshalJSON writes the fields, and the keys that were read beside them.
 func (p ToolParameter) MarshalJSON() ([]byte, error) { return p.document(), nil }
@@ -284,22 +323,31 @@ var (
 // more than the contract: a name of letters, digits, _ and - up to 64, a
 // description, an https URL (http only to a loopback host), and for each
 // parameter a name without spaces that no other one has, a description, and a
-// type out of string, number, integer, boolean, array and object.
+// type out of string, number, integer, boolean, array and object. A tool of
+// another shape, such as one whose parameters are an object, is refused too.
 func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
 func (t Tool) validate(operation string) error {
 	field := "tool " + quote(t.Name)
-	var faults faultList
-	if !toolName.MatchString(t.Name) {
-		faults.add(invalid(operation, field, "name: want a letter or _, then letters, digits, _ and -, at most 64 in all"))
+	if t.raw != nil && rawjson.Kind(t.raw) != "object" && t.unchanged() {
+		return invalid(operation, field, "is a JSON %s; want an object with name, description, parameters and url", rawjson.Kind(t.raw))
 	}
-	faults.add(checkDescription(operation, field, t.Description))
-	faults.add(checkCallbackURL(operation, field+" url", t.URL))
-	seen := map[string]bool{}
+	var faults, nameFault faultList
+	if !toolName.MatchString(t.Name) {
+		nameFault.add(invalid(operation, field, "name can keep the head from loading; use a letter or _, then letters, digits, _ and -, at most 64 in all"))
+	}
+	read := unreadText{operation, field, t.raw}
+	faults.add(read.or("name", t.Name, nameFault.join()))
+	faults.add(read.or("description", t.Description, checkDescription(operation, field, t.Description)))
+	faults.add(read.or("url", t.URL, checkCallbackURL(operation, field+" url", t.URL)))
+	if given, _ := rawjson.Value(t.raw, "parameters"); t.Parameters == nil && oddList(given) {
+		faults.add(invalid(operation, field, "parameters are a JSON %s; want a list of objects with name, type and description", rawjson.Kind(given)))
+	}
+	seen := map[string]bool{"": true}
 	for _, p := range t.Parameters {
 		faults.add(p.validate(operation, field))
-		if seen[p.Name] {
-			faults.add(invalid(operation, field, "parameter %s is defined twice", quote(p.Name)))
+		if p.Name != "" && seen[p.Name] {
+			faults.add(invalid(operation, field, "parameter %s is defined twice; names must differ", quote(p.Name)))
 		}
 		seen[p.Name] = true
 	}
@@ -308,26 +356,54 @@ func (t Tool) validate(operation string) error {
 
 func (p ToolParameter) validate(operation, tool string) error {
 	field := tool + " parameter " + quote(p.Name)
-	var faults faultList
+	if p.raw != nil && rawjson.Kind(p.raw) != "object" && p.unchanged() {
+		return invalid(operation, field, "is a JSON %s; want an object with name, type and description", rawjson.Kind(p.raw))
+	}
+	var faults, nameFault, typeFault faultList
 	if !parameterName.MatchString(p.Name) {
-		faults.add(invalid(operation, field, "name: want a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
+		nameFault.add(invalid(operation, field, "name can keep the head from loading; use a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
 	}
 	if !slices.Contains(toolTypes, p.Type) {
-		faults.add(invalid(operation, field, "type %s is unknown; want one of %s", quote(p.Type), strings.Join(toolTypes, ", ")))
+		typeFault.add(invalid(operation, field, "type %s is unknown; want one of %s", quote(p.Type), strings.Join(toolTypes, ", ")))
 	}
-	faults.add(checkDescription(operation, field, p.Description))
+	read := unreadText{operation, field, p.raw}
+	faults.add(read.or("name", p.Name, nameFault.join()))
+	faults.add(read.or("type", p.Type, typeFault.join()))
+	faults.add(read.or("description", p.Description, checkDescription(operation, field, p.Description)))
 	return faults.join()
+}
+
+// unreadText finds the members of a document that should be texts and are not.
+type unreadText struct {
+	operation, field string
+	raw              []byte
+}
+
+// or returns the fault of a member that could not be read and was not set
+// since, and else the given one.
+func (u unreadText) or(key, text string, fault error) error {
+	value, _ := rawjson.Value(u.raw, key)
+	switch kind := rawjson.Kind(value); {
+	case text != "", kind == "string", kind == "null", kind == "nothing":
+		return fault
+	default:
+		return invalid(u.operation, u.field, "%s is a JSON %s; want a string", key, kind)
+	}
 }
 
 func checkDescription(operation, field, text string) error {
 	if strings.TrimSpace(text) == "" || isPlaceholder(text) {
-		return invalid(operation, field, "description %s: say in a sentence what it is for, the model reads it", quote(text))
+		return invalid(operation, field, "description %s says nothing; say in a sentence what it is for, the model reads it", quote(text))
 	}
 	return nil
 }
 
+// built are the tools that a caller made or changed.
+func built(tools []Tool) []Tool { return slices.DeleteFunc(slices.Clone(tools), Tool.unchanged) }
+
 // validateTools checks the tools that are given, and that none has the name of
-// another one of all.
+// another one of all. What comes from the service and is unchanged is not
+// refused for its shape.
 func validateTools(operation string, all, given []Tool) error {
 	var faults faultList
 	count := map[string]int{}
@@ -335,7 +411,9 @@ func validateTools(operation string, all, given []Tool) error {
 		count[t.Name]++
 	}
 	for _, t := range given {
-		faults.add(t.validate(operation))
+		if !t.served || !t.unchanged() {
+			faults.add(t.validate(operation))
+		}
 		if count[t.Name] > 1 {
 			faults.add(invalid(operation, "tool "+quote(t.Name), "is given twice; names must differ"))
 			count[t.Name] = 0 // said once
@@ -407,8 +485,8 @@ func (cs ConversationSettings) LogValue() slog.Value { return slog.StringValue(c
 
 func (cs ConversationSettings) describe() string {
 	others := 0
-	for m := range members(cs.raw) {
-		if string(m.key) != "tools" {
+	for m := range rawjson.Members(cs.raw) {
+		if string(m.Key) != "tools" {
 			others++
 		}
 	}
@@ -438,7 +516,7 @@ func (p ToolParameter) describe() string {
 // settings are the head's own, or empty ones.
 func (h *Head) settings() *ConversationSettings {
 	if h.ConversationSettings == nil {
-		return &ConversationSettings{}
+		return &ConversationSettings{missing: !h.Has("conversationSettings")}
 	}
 	return h.ConversationSettings
 }
@@ -458,7 +536,7 @@ func (cs *ConversationSettings) given(after *ConversationSettings) []Tool {
 	var given []Tool
 	kept := slices.Clone(cs.Tools)
 	for _, t := range after.Tools {
-		i := slices.IndexFunc(kept, func(old Tool) bool { return bytes.Equal(old.document(), t.document()) })
+		i := slices.IndexFunc(kept, func(old Tool) bool { return encodeField(old).equal(encodeField(t)) })
 		if i < 0 {
 			given = append(given, t)
 		} else {
@@ -479,26 +557,65 @@ func (cs *ConversationSettings) clone() *ConversationSettings {
 // document is the JSON of the settings: the one that was read, with the tools
 // as they are now.
 func (cs *ConversationSettings) document() json.RawMessage {
-	return withMember(cs.raw, "tools", documents(cs.Tools, Tool.document))
+	return rawjson.With(cs.raw, "tools", documents(cs.Tools, Tool.document))
+}
+
+// unchanged reports whether the tool is as it was read.
+func (t Tool) unchanged() bool {
+	if t.raw == nil {
+		return false
+	}
+	read := Tool{served: t.served}
+	read.decode(t.raw)
+	return reflect.DeepEqual(read, t)
 }
 
 func (t Tool) document() json.RawMessage {
-	var read Tool
-	if t.raw != nil && read.decode(t.raw) == nil && reflect.DeepEqual(read, t) {
+	if t.unchanged() {
 		return t.raw
 	}
-	doc := withText(t.raw, "name", t.Name)
-	doc = withText(doc, "description", t.Description)
-	if old, _ := rawMember(t.raw, "parameters"); jsonKind(old) != "array" || !reflect.DeepEqual(read.Parameters, t.Parameters) {
-		doc = withMember(doc, "parameters", documents(t.Parameters, ToolParameter.document))
+	doc := objectOf(t.raw)
+	var read Tool
+	read.decode(doc)
+	doc = withText(doc, read.Name, "name", t.Name)
+	doc = withText(doc, read.Description, "description", t.Description)
+	old, _ := rawjson.Value(doc, "parameters")
+	switch {
+	case t.Parameters == nil && oddList(old):
+	case rawjson.Kind(old) != "array" || !reflect.DeepEqual(read.Parameters, t.Parameters):
+		doc = rawjson.With(doc, "parameters", documents(t.Parameters, ToolParameter.document))
 	}
-	return withText(doc, "url", t.URL)
+	return withText(doc, read.URL, "url", t.URL)
+}
+
+// unchanged reports whether the parameter is as it was read.
+func (p ToolParameter) unchanged() bool {
+	if p.raw == nil {
+		return false
+	}
+	var read ToolParameter
+	read.decode(p.raw)
+	return reflect.DeepEqual(read, p)
 }
 
 func (p ToolParameter) document() json.RawMessage {
-	doc := withText(p.raw, "name", p.Name)
-	doc = withText(doc, "type", p.Type)
-	return withText(doc, "description", p.Description)
+	if p.unchanged() {
+		return p.raw
+	}
+	doc := objectOf(p.raw)
+	var read ToolParameter
+	read.decode(doc)
+	doc = withText(doc, read.Name, "name", p.Name)
+	doc = withText(doc, read.Type, "type", p.Type)
+	return withText(doc, read.Description, "description", p.Description)
+}
+
+// objectOf returns a document that is an object, and nil for any other.
+func objectOf(doc []byte) []byte {
+	if rawjson.Kind(doc) != "object" {
+		return nil
+	}
+	return doc
 }
 
 func documents[T any](list []T, document func(T) json.RawMessage) []byte {
@@ -512,13 +629,13 @@ func documents[T any](list []T, document func(T) json.RawMessage) []byte {
 	return append(out, ']')
 }
 
-// withText sets a string member, and leaves its bytes alone when they already
-// say the same.
-func withText(doc []byte, key, text string) []byte {
-	if value, ok := rawMember(doc, key); ok && jsonKind(value) == "string" && unquote(value) == text {
+// withText sets a string member, and leaves its bytes alone when they were read
+// as the same text.
+func withText(doc []byte, read, key, text string) []byte {
+	if _, ok := rawjson.Value(doc, key); ok && read == text {
 		return doc
 	}
-	return withMember(doc, key, jsonString(text))
+	return rawjson.With(doc, key, rawjson.String(text))
 }
 
 // inherit keeps the unknown keys of an old tool of the same name, and of its
@@ -529,6 +646,9 @@ func (t Tool) inherit(old *Tool) Tool {
 	}
 	t.raw = old.raw
 	t.Parameters = slices.Clone(t.Parameters)
+	if given, _ := rawjson.Value(old.raw, "parameters"); t.Parameters == nil && oddList(given) {
+		t.Parameters = []ToolParameter{} // what is there of another shape goes
+	}
 	for i, p := range t.Parameters {
 		same := slices.IndexFunc(old.Parameters, func(o ToolParameter) bool { return o.Name == p.Name })
 		if same >= 0 && p.raw == nil {
@@ -539,93 +659,69 @@ func (t Tool) inherit(old *Tool) Tool {
 }
 
 // decode reads a tool from a document that it keeps.
-func (t *Tool) decode(doc []byte) error {
-	*t = Tool{raw: doc}
-	return decodeMembers(doc, func(key, value []byte) (err error) {
-		switch string(key) {
+func (t *Tool) decode(doc []byte) {
+	*t = Tool{raw: doc, served: t.served}
+	for m := range rawjson.Members(doc) {
+		switch string(m.Key) {
 		case "name":
-			return decodeText(value, "name", &t.Name)
+			t.Name = textOf(m.Value)
 		case "description":
-			return decodeText(value, "description", &t.Description)
+			t.Description = textOf(m.Value)
 		case "url":
-			return decodeText(value, "url", &t.URL)
+			t.URL = textOf(m.Value)
 		case "parameters":
-			t.Parameters, err = decodeList(value, "parameters", (*ToolParameter).decode)
+			t.Parameters = decodeList(m.Value, (*ToolParameter).decode)
 		}
-		return err
-	})
+	}
 }
 
 // decode reads a parameter from a document that it keeps.
-func (p *ToolParameter) decode(doc []byte) error {
+func (p *ToolParameter) decode(doc []byte) {
 	*p = ToolParameter{raw: doc}
-	return decodeMembers(doc, func(key, value []byte) error {
-		switch string(key) {
+	for m := range rawjson.Members(doc) {
+		switch string(m.Key) {
 		case "name":
-			return decodeText(value, "name", &p.Name)
+			p.Name = textOf(m.Value)
 		case "type":
-			return decodeText(value, "type", &p.Type)
+			p.Type = textOf(m.Value)
 		case "description":
-			return decodeText(value, "description", &p.Description)
+			p.Description = textOf(m.Value)
 		}
+	}
+}
+
+// decodeList reads an array, whose elements may keep their part of it. What is
+// no array reads as nil.
+func decodeList[T any](value []byte, decode func(*T, []byte)) []T {
+	if rawjson.Kind(value) != "array" {
 		return nil
-	})
-}
-
-// decodeMembers hands every member of an object to set.
-func decodeMembers(doc []byte, set func(key, value []byte) error) error {
-	if jsonKind(doc) != "object" {
-		return mismatch("", doc, reflect.TypeFor[map[string]any]())
-	}
-	for m := range members(doc) {
-		if err := set(m.key, m.value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// decodeList reads an array, whose elements may keep their part of it.
-func decodeList[T any](value []byte, field string, decode func(*T, []byte) error) ([]T, error) {
-	switch jsonKind(value) {
-	case "null":
-		return nil, nil
-	case "array":
-	default:
-		return nil, mismatch(field, value, reflect.TypeFor[[]T]())
 	}
 	list := []T{}
-	for element := range elements(value) {
+	for element := range rawjson.Elements(value) {
 		list = append(list, *new(T))
-		if err := decode(&list[len(list)-1], element); err != nil {
-			return nil, within(field, err)
-		}
+		decode(&list[len(list)-1], element)
 	}
-	return list, nil
+	return list
 }
 
-func decodeText(value []byte, field string, text *string) error {
-	switch jsonKind(value) {
-	case "string":
-		*text = unquote(value)
-	case "null":
-		*text = ""
-	default:
-		return mismatch(field, value, reflect.TypeFor[string]())
+// oddList reports whether a member that should be a list is something else.
+func oddList(value []byte) bool {
+	switch rawjson.Kind(value) {
+	case "array", "null", "nothing":
+		return false
 	}
-	return nil
+	return true
+}
+
+// textOf is the text of a JSON string, and "" for anything else.
+func textOf(value []byte) string {
+	if rawjson.Kind(value) != "string" {
+		return ""
+	}
+	return rawjson.Unquote(value)
 }
 
 // mismatch is the error of encoding/json for a value of the wrong type.
 func mismatch(field string, value []byte, want reflect.Type) error {
-	return &json.UnmarshalTypeError{Field: field, Value: jsonKind(value), Type: want}
-}
-
-// within puts the name of the list before the field that an error names.
-func within(list string, err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		wrong.Field = strings.TrimSuffix(list+"."+wrong.Field, ".")
-	}
-	return err
+	return &json.UnmarshalTypeError{Field: field, Value: rawjson.Kind(value), Type: want}
 }

@@ -198,15 +198,11 @@ func TestSettingsAreSentOnlyWhenSomethingChanged(t *testing.T) {
 }
 
 func TestHeadWithoutSettingsHasEmptyOnes(t *testing.T) {
-	for name, document := range map[string]string{
-		"absent":       `{"operationMode":"oc"}`,
-		"null":         `{"operationMode":"oc","conversationSettings":null}`,
-		"empty":        `{"operationMode":"oc","conversationSettings":{}}`,
-		"no tools":     `{"operationMode":"oc","conversationSettings":{"tools":[]}}`,
-		"null for all": `{"operationMode":"oc","conversationSettings":{"tools":null}}`,
+	for name, settings := range map[string]string{
+		"null": `null`, "empty": `{}`, "no tools": `{"tools":[]}`, "null for all": `{"tools":null}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := newFakeAPI(t, answering(document))
+			service := newFakeAPI(t, answering(`{"id":"`+guideID+`","operationMode":"oc","conversationSettings":`+settings+`}`))
 			settings, err := service.ConversationSettings.Get(t.Context(), guideID)
 			require.NoError(t, err)
 			assert.Empty(t, settings.Tools)
@@ -216,6 +212,37 @@ func TestHeadWithoutSettingsHasEmptyOnes(t *testing.T) {
 				service.bodyOf(t, settingsRoute))
 		})
 	}
+}
+
+// A head that leaves its settings out may have some all the same.
+func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
+	const document = `{"id":"` + guideID + `","operationMode":"oc"}`
+	for name, call := range map[string]settingsCall{
+		"PutTool": putting(weatherTool()), "SetTools": setting(weatherTool()), "SetTools to none": setting(), "RemoveTool": removing("weather"),
+		"Modify": modifying(func(cs *ConversationSettings) error { return cs.SetExtra("model", json.RawMessage(`1`)) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := newFakeAPI(t, answering(document))
+			settings, err := call(t.Context(), service.ConversationSettings)
+			assert.Nil(t, settings)
+			var wrong *DecodeError
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, document, string(wrong.Body))
+			assert.ErrorContains(t, err, "heads: ConversationSettings.")
+			assert.ErrorContains(t, err, "the head holds no conversationSettings")
+			assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+		})
+	}
+	t.Run("Get, then Replace", func(t *testing.T) {
+		service := newFakeAPI(t, answering(document))
+		settings, err := service.ConversationSettings.Get(t.Context(), guideID)
+		require.NoError(t, err)
+		assert.Empty(t, settings.Tools)
+		settings.Tools = []Tool{weatherTool()}
+		_, err = service.ConversationSettings.Replace(t.Context(), guideID, settings)
+		assert.Equal(t, []string{"settings"}, invalidFields(t, err))
+		assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+	})
 }
 
 func TestSettingsAreReadFromTheHead(t *testing.T) {
@@ -541,7 +568,7 @@ func TestToolValidate(t *testing.T) {
 		{"no description", with(func(t *Tool) { t.Description = "" }), []string{"description"}},
 		{"a blank description", with(func(t *Tool) { t.Description = " \n" }), []string{"description"}},
 		{"a placeholder for a description", with(func(t *Tool) { t.Description = "string" }), []string{"description"}},
-		{"no URL", with(func(t *Tool) { t.URL = "" }), []string{"url: is empty"}},
+		{"no URL", with(func(t *Tool) { t.URL = "" }), []string{"url is blank"}},
 		{"plain http", with(func(t *Tool) { t.URL = "http://tools.example.com/canary" }), []string{"http://tools.example.com\" is not https"}},
 		{"another scheme", with(func(t *Tool) { t.URL = "ftp://tools.example.com" }), []string{"not https"}},
 		{"no scheme", with(func(t *Tool) { t.URL = "tools.example.com/x" }), []string{"absolute"}},
@@ -569,7 +596,7 @@ func TestToolValidate(t *testing.T) {
 		{"no description of a parameter", parameter(func(p *ToolParameter) { p.Description = "" }), []string{"description"}},
 		{"a placeholder for that", parameter(func(p *ToolParameter) { p.Description = "<DESCRIPTION>" }), []string{"description"}},
 		{"all faults together", Tool{Name: "a b", Parameters: []ToolParameter{{Name: "c d", Type: "x"}, {Name: "c d", Type: "string", Description: "e"}}},
-			[]string{`tool "a b": name`, "description", "url", `parameter "c d": name`, "type", `parameter "c d": description`, `parameter "c d": name`, "twice"}},
+			[]string{`tool "a b" name`, "description", "url", `parameter "c d" name`, "type", `parameter "c d" description`, `parameter "c d" name`, "twice"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

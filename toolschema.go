@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,9 +35,10 @@ type argumentField struct {
 // schemaBuilder reads the fields of a tool's argument struct and gathers
 // everything that is wrong with it.
 type schemaBuilder struct {
-	tool   string
-	open   []reflect.Type // the types that the one at hand is part of
-	faults []error
+	tool     string
+	location *time.Location // of times without a zone; nil if they are refused
+	open     []reflect.Type // the types that the one at hand is part of
+	faults   []error
 }
 
 // parameters returns the fields of In that are without fault. The descriptions
@@ -51,6 +53,11 @@ func (b *schemaBuilder) parameters(in reflect.Type) []argumentField {
 	return slices.DeleteFunc(b.fields(in, ""), func(f argumentField) bool { return !b.describes(f) })
 }
 
+// foreignTag matches a jsonschema tag in the syntax of another library: one with
+// a keyword=value pair before the first space, and one that begins with a list
+// of keywords.
+var foreignTag = regexp.MustCompile(`(?i)^\s*([^\s=]+=|required\s*(,|$)|nullable\s*(,|$)|description:)`)
+
 // describes refuses a field that can't be registered under its name and
 // description.
 func (b *schemaBuilder) describes(f argumentField) bool {
@@ -59,8 +66,9 @@ func (b *schemaBuilder) describes(f argumentField) bool {
 		b.refuse(f.goName, "is named "+sessionMetadataName+", which carries the session; choose another json name")
 	case strings.TrimSpace(f.description) == "":
 		b.refuse(f.goName, "has no description; write one into its jsonschema tag")
-	case strings.HasPrefix(f.description, "description="):
-		b.refuse(f.goName, "has \"description=\" in its jsonschema tag; write the description alone")
+	case foreignTag.MatchString(f.description):
+		b.refuse(f.goName, "has the jsonschema tag "+quote(f.description)+" in the syntax of another library; write the description alone, "+
+			"like jsonschema:\"City to report on\"; a field is required unless it is a pointer or its json tag has omitempty")
 	default:
 		return true
 	}
@@ -77,7 +85,7 @@ func (b *schemaBuilder) refuse(goName, reason string) {
 }
 
 func toolFault(tool, part, reason string) error {
-	return &InvalidError{Operation: "AddTool", Field: "tool " + strconv.Quote(tool) + ": " + part, Reason: reason}
+	return &InvalidError{Operation: "AddTool", Field: "tool " + strconv.Quote(tool) + " " + part, Reason: reason}
 }
 
 // fields returns the usable fields of the struct t, those of embedded structs
@@ -162,6 +170,7 @@ var (
 	jsonUnmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 	wireTimeType        = reflect.TypeFor[Time]()
 	goTimeType          = reflect.TypeFor[time.Time]()
+	goDurationType      = reflect.TypeFor[time.Duration]()
 	rawMessageType      = reflect.TypeFor[json.RawMessage]()
 )
 
@@ -179,9 +188,11 @@ func (b *schemaBuilder) argument(t reflect.Type, goName string) (argument, bool)
 	case t == rawMessageType:
 		return argument{wireType: "object", decode: decodeRaw, nullable: true}, true
 	case t == goTimeType:
-		return argument{wireType: "string", decode: decodeTime, blankIsAbsent: true}, true
+		return argument{wireType: "string", decode: timeDecoder(b.location), blankIsAbsent: true}, true
 	case t == wireTimeType:
-		return argument{wireType: "string", decode: decodeStamp, blankIsAbsent: true}, true
+		return argument{wireType: "string", decode: stampDecoder(b.location), blankIsAbsent: true}, true
+	case t == goDurationType:
+		return argument{wireType: "string", decode: decodeDuration, blankIsAbsent: true}, true
 	case t.Kind() == reflect.Pointer:
 		elem, ok := b.argument(t.Elem(), goName)
 		elem.decode, elem.nullable = pointerDecoder(elem), true
@@ -224,7 +235,7 @@ func (b *schemaBuilder) composite(t reflect.Type, goName string) (argument, bool
 	switch t.Kind() {
 	case reflect.Struct:
 		before := len(b.faults)
-		a.decode = structDecoder(b.fields(t, goName+"."))
+		a.decode = structDecoder(newArgumentFields(b.fields(t, goName+".")))
 		return a, len(b.faults) == before
 	case reflect.Slice:
 		if isBase64(t) {

@@ -172,52 +172,49 @@ func TestAddToolRefusesStructsThatNoCallCanFill(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"string", addBroken[string](t), "type In: is of type string; give a struct"},
-		{"pointer", addBroken[*weatherArguments](t), "type In: is of type *heads_test.weatherArguments; give a struct"},
-		{"map", addBroken[map[string]string](t), "type In: is of type map[string]string; give a struct"},
-		{"any", addBroken[any](t), "type In: is of type interface {}; give a struct"},
-		{"channel", addBroken[requiredArg[chan int]](t), "field V: is of type chan int, which no argument can fill"},
-		{"function", addBroken[requiredArg[func()]](t), "field V: is of type func(), which no argument can fill"},
-		{"complex", addBroken[requiredArg[complex128]](t), "field V: is of type complex128, which"},
-		{"uintptr", addBroken[requiredArg[uintptr]](t), "field V: is of type uintptr, which"},
-		{"any field", addBroken[requiredArg[any]](t), "field V: is of type interface {}, which no argument can fill; use a string, number, bool, slice, map, struct or json.RawMessage"},
-		{"interface field", addBroken[requiredArg[fmt.Stringer]](t), "field V: is of type fmt.Stringer, which"},
-		{"list of channels", addBroken[requiredArg[[]chan int]](t), "field V: is of type chan int, which"},
-		{"array of channels", addBroken[requiredArg[[2]chan int]](t), "field V: is of type chan int, which"},
-		{"pointer to a channel", addBroken[requiredArg[*chan int]](t), "field V: is of type chan int, which"},
-		{"map of channels", addBroken[requiredArg[map[string]chan int]](t), "field V: is of type chan int, which"},
-		{"map by number", addBroken[requiredArg[map[int]string]](t), "field V: is a map with keys of type int; use string keys"},
-		{"map by address", addBroken[requiredArg[map[netip.Addr]string]](t), "field V: is a map with keys of type netip.Addr"},
-		{"inner channel", addBroken[requiredArg[struct{ C chan int }]](t), "field V.C: is of type chan int, which"},
-		{"deeper channel", addBroken[requiredArg[[]map[string]struct{ C []chan int }]](t), "field V.C: is of type chan int, which"},
-		{"unexported fields alone", addBroken[withUnexported](t), "type In: is a struct without an exported field"},
-		{"inner unexported fields alone", addBroken[withInnerLock](t), "field Lock: is a struct without an exported field"},
-		{"unexported field with a tag", addBroken[withTaggedUnexported](t), "field town: is unexported"},
-		{"embedded string", addBroken[withEmbeddedString](t), "field toolColor: is embedded and not a plain struct"},
-		{"embedded pointer", addBroken[withEmbeddedPointer](t), "field toolPage: is embedded and not a plain struct"},
-		{"embedded time", addBroken[withEmbeddedTime](t), "field Time: is embedded and not a plain struct"},
-		{"embedded address", addBroken[withEmbeddedAddr](t), "field Addr: is embedded and not a plain struct"},
-		{"embedded struct with its own JSON", addBroken[withEmbeddedChoice](t), "field toolChoice: is embedded and not a plain struct"},
-		{"struct in itself", addBroken[withTree](t), "field Tree.Children: is of type heads_test.toolTree, which holds itself; use json.RawMessage"},
-		{"slice of itself", addBroken[requiredArg[toolNest]](t), "field V: is of type heads_test.toolNest, which holds itself"},
-		{"one name twice", addBroken[withDuplicate](t), "field Town: has the json name Town of field City"},
-		{"one name twice by embedding", addBroken[withEmbeddedDuplicate](t), "field Number: has the json name page of field toolPage.Page"},
-		{"one inner name twice", addBroken[withInnerDuplicate](t), "field Home.B: has the json name B of field Home.A"},
+		{"string", addBroken[string](t), "type In is of type string; give a struct"},
+		{"pointer", addBroken[*weatherArguments](t), "type In is of type *heads_test.weatherArguments; give a struct"},
+		{"map", addBroken[map[string]string](t), "type In is of type map[string]string; give a struct"},
+		{"any", addBroken[any](t), "type In is of type interface {}; give a struct"},
+		{"channel", addBroken[requiredArg[chan int]](t), "field V is of type chan int, which no argument can fill"},
+		{"function", addBroken[requiredArg[func()]](t), "field V is of type func(), which no argument can fill"},
+		{"complex", addBroken[requiredArg[complex128]](t), "field V is of type complex128, which"},
+		{"uintptr", addBroken[requiredArg[uintptr]](t), "field V is of type uintptr, which"},
+		{"any field", addBroken[requiredArg[any]](t), "field V is of type interface {}, which no argument can fill; use a string, number, bool, slice, map, struct or json.RawMessage"},
+		{"interface field", addBroken[requiredArg[fmt.Stringer]](t), "field V is of type fmt.Stringer, which"},
+		{"list of channels", addBroken[requiredArg[[]chan int]](t), "field V is of type chan int, which"},
+		{"array of channels", addBroken[requiredArg[[2]chan int]](t), "field V is of type chan int, which"},
+		{"pointer to a channel", addBroken[requiredArg[*chan int]](t), "field V is of type chan int, which"},
+		{"map of channels", addBroken[requiredArg[map[string]chan int]](t), "field V is of type chan int, which"},
+		{"map by number", addBroken[requiredArg[map[int]string]](t), "field V is a map with keys of type int; use string keys"},
+		{"map by address", addBroken[requiredArg[map[netip.Addr]string]](t), "field V is a map with keys of type netip.Addr"},
+		{"inner channel", addBroken[requiredArg[struct{ C chan int }]](t), "field V.C is of type chan int, which"},
+		{"deeper channel", addBroken[requiredArg[[]map[string]struct{ C []chan int }]](t), "field V.C is of type chan int, which"},
+		{"unexported fields alone", addBroken[withUnexported](t), "type In is a struct without an exported field"},
+		{"inner unexported fields alone", addBroken[withInnerLock](t), "field Lock is a struct without an exported field"},
+		{"unexported field with a tag", addBroken[withTaggedUnexported](t), "field town is unexported"},
+		{"embedded string", addBroken[withEmbeddedString](t), "field toolColor is embedded and not a plain struct"},
+		{"embedded pointer", addBroken[withEmbeddedPointer](t), "field toolPage is embedded and not a plain struct"},
+		{"embedded time", addBroken[withEmbeddedTime](t), "field Time is embedded and not a plain struct"},
+		{"embedded address", addBroken[withEmbeddedAddr](t), "field Addr is embedded and not a plain struct"},
+		{"embedded struct with its own JSON", addBroken[withEmbeddedChoice](t), "field toolChoice is embedded and not a plain struct"},
+		{"struct in itself", addBroken[withTree](t), "field Tree.Children is of type heads_test.toolTree, which holds itself; use json.RawMessage"},
+		{"slice of itself", addBroken[requiredArg[toolNest]](t), "field V is of type heads_test.toolNest, which holds itself"},
+		{"one name twice", addBroken[withDuplicate](t), "field Town has the json name Town of field City"},
+		{"one name twice by embedding", addBroken[withEmbeddedDuplicate](t), "field Number has the json name page of field toolPage.Page"},
+		{"one inner name twice", addBroken[withInnerDuplicate](t), "field Home.B has the json name B of field Home.A"},
 		{"name of the session", addBroken[struct {
 			S string `json:"session_metadata" jsonschema:"Session"`
-		}](t), "field S: is named session_metadata"},
-		{"no description", addBroken[struct{ City string }](t), "field City: has no description; write one into its jsonschema tag"},
+		}](t), "field S is named session_metadata"},
+		{"no description", addBroken[struct{ City string }](t), "field City has no description; write one into its jsonschema tag"},
 		{"blank description", addBroken[struct {
 			City string `jsonschema:"  "`
-		}](t), "field City: has no description"},
-		{"key in the description", addBroken[struct {
-			City string `jsonschema:"description=City"`
-		}](t), `field City: has "description=" in its jsonschema tag`},
+		}](t), "field City has no description"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			faults := requireInvalid(t, row.err, "AddTool")
 			require.Len(t, faults, 1)
-			assert.Contains(t, faults[0], `heads: AddTool: tool "broken": `+row.want)
+			assert.Contains(t, faults[0], `heads: AddTool: tool "broken" `+row.want)
 		})
 	}
 }
@@ -229,6 +226,53 @@ func addBroken[In any](t *testing.T) error {
 	err := heads.AddTool(h, "broken", "A tool", func(context.Context, In) (string, error) { return "", nil })
 	require.Empty(t, h.Tools(), "nothing half-made is kept")
 	return err
+}
+
+func TestAddToolRefusesTagsOfOtherLibraries(t *testing.T) {
+	for tag, err := range map[string]error{
+		"description=City": addBroken[struct {
+			City string `jsonschema:"description=City"`
+		}](t),
+		"required,description=City": addBroken[struct {
+			City string `jsonschema:"required,description=City"`
+		}](t),
+		"required, description=City": addBroken[struct {
+			City string `jsonschema:"required, description=City"`
+		}](t),
+		"title=city,required": addBroken[struct {
+			City string `jsonschema:"title=city,required"`
+		}](t),
+		"enum=Oslo,enum=Rome": addBroken[struct {
+			City string `jsonschema:"enum=Oslo,enum=Rome"`
+		}](t),
+		"nullable,minLength=1": addBroken[struct {
+			City string `jsonschema:"nullable,minLength=1"`
+		}](t),
+		"required": addBroken[struct {
+			City string `jsonschema:"required"`
+		}](t),
+		"description:City": addBroken[struct {
+			City string `jsonschema:"description:City"`
+		}](t),
+	} {
+		t.Run(tag, func(t *testing.T) {
+			faults := requireInvalid(t, err, "AddTool")
+			require.Len(t, faults, 1)
+			assert.Contains(t, faults[0], `field City`)
+			assert.Contains(t, faults[0], `"`+tag+`" in the syntax of another library; write the description alone`)
+			assert.Contains(t, faults[0], "required unless it is a pointer or its json tag has omitempty")
+		})
+	}
+}
+
+func TestDescriptionsMayHoldWordsOfOtherLibraries(t *testing.T) {
+	h := newToolHandler(t)
+	addTool[struct {
+		Filter string `json:"filter" jsonschema:"Filter like size=large, required"`
+		Zone   string `json:"zone" jsonschema:"Required zone"`
+		Text   string `json:"text" jsonschema:"Description of the case"`
+	}](t, h, "find")
+	assert.Equal(t, "Filter like size=large, required", h.Tools()[0].Parameters[0].Description)
 }
 
 func TestOneTypeMayOccurTwice(t *testing.T) {
@@ -287,8 +331,8 @@ func TestAddToolTellsAllFaultsAtOnce(t *testing.T) {
 		Other string   `json:"an other" jsonschema:"Other"`
 	}](h, "get weather", "", nil)
 	all := strings.Join(requireInvalid(t, err, "AddTool"), "\n")
-	for _, want := range []string{"field City: has no description", "field Town: has the json name", "field Chan: is of type",
-		"an other", "get weather", "function: is nil", "description"} {
+	for _, want := range []string{"field City has no description", "field Town has the json name", "field Chan is of type",
+		"an other", "get weather", "function is nil", "description"} {
 		assert.Contains(t, all, want)
 	}
 }

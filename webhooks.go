@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // WebhooksService registers the addresses that receive the events of heads.
@@ -78,11 +81,11 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	if err := spec.validate(opWebhooksCreate.name); err != nil {
 		return nil, err
 	}
-	body, err := encodeJSON(spec.body())
+	body, err := rawjson.Encode(spec.body())
 	if err != nil {
 		return nil, err
 	}
-	created, err := do[createdWebhook](ctx, s.c, opWebhooksCreate, request{body: body})
+	created, err := do[createdWebhook](ctx, s.c, opWebhooksCreate, payload{body: body, of: spec.HeadID})
 	if err != nil {
 		return nil, err
 	}
@@ -91,15 +94,21 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 
 // List returns all registrations of a head.
 //
-// GET /head-events?headId=….
+// GET /head-events?headId=…. A list with a record that does not name this head
+// is a DecodeError. A list that is null is empty.
 func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, error) {
+	return s.list(ctx, headID, true)
+}
+
+// list is List, which sends a request that fails again only with retry.
+func (s *WebhooksService) list(ctx context.Context, headID string, retry bool) ([]Webhook, error) {
 	if err := checkHeadID(opWebhooksList.name, headID); err != nil {
 		return nil, err
 	}
 	type options struct {
 		HeadID string `url:"headId"`
 	}
-	hooks, err := do[[]Webhook](ctx, s.c, opWebhooksList, request{query: options{headID}})
+	hooks, err := do[webhookList](ctx, s.c, opWebhooksList, payload{query: options{headID}, of: headID, once: !retry})
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +118,7 @@ func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, e
 // Get reads one registration.
 //
 // GET /head-events/{webhookId}. An id below 1 is refused with an InvalidError.
+// An answer without this id is a DecodeError.
 func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, error) {
 	if err := checkWebhookID(opWebhooksGet.name, webhookID); err != nil {
 		return nil, err
@@ -128,7 +138,7 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
-	body, err := encodeJSON(u)
+	body, err := rawjson.Encode(u)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +154,9 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 // GET /head-events/{webhookId}, PATCH /head-events/{webhookId}. A change of a
 // read-only field (id, createdAt, updatedAt, orgId, sharedKey), an address that
 // is not https and a head id that is no UUID give an InvalidError. An error of
-// change is returned as it is, and nothing is sent. Changes of one registration
+// change is returned as it is, and nothing is sent. If the answer to the write
+// is of unknown shape, Modify reads the registration again and returns an error
+// unless it shows the change. Changes of one registration
 // by one client take turns, so change must not modify the same one: it would
 // wait for itself until the context ends.
 func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change func(*Webhook) error) (*Webhook, error) {
@@ -152,7 +164,7 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 	if change == nil {
 		return nil, invalid(operation, "change", "is nil; give a function that changes the webhook")
 	}
-	unlock, err := s.c.lock(ctx, operation, fmt.Sprintf("webhook %d", webhookID))
+	unlock, err := s.c.lock(ctx, operation, lockKey{"webhook", strconv.FormatInt(webhookID, 10)})
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +180,15 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 	if err := before.sameReadOnly(operation, &after); err != nil {
 		return nil, err
 	}
-	if after.HeadID == before.HeadID && after.URL == before.URL && slices.Equal(after.Events(), before.Events()) {
+	if after.sameWritable(before) {
 		return &after, nil
 	}
-	if _, err := s.Update(ctx, webhookID, after.writable()); err != nil {
+	answer, err := s.Update(ctx, webhookID, after.writable())
+	if err != nil {
+		return nil, err
+	}
+	read := func() (*Webhook, error) { return s.Get(ctx, webhookID) }
+	if err := confirm(operation, answer, strconv.FormatInt(webhookID, 10), read, after.sameWritable); err != nil {
 		return nil, err
 	}
 	return &after, nil
@@ -200,7 +217,7 @@ func (s *WebhooksService) SetDelivery(ctx context.Context, headID string, enable
 	type options struct {
 		EnableEvents bool `url:"enableEvents"`
 	}
-	return doPlain(ctx, s.c, opWebhooksSetDelivery, request{param: headID, query: options{enabled}})
+	return doPlain(ctx, s.c, opWebhooksSetDelivery, payload{param: headID, query: options{enabled}})
 }
 
 // NewWebhookUpdate returns an update that sets nothing yet.
@@ -250,7 +267,7 @@ func (u WebhookUpdate) MarshalJSON() ([]byte, error) {
 			*f.body(&body) = &on
 		}
 	}
-	return encodeJSON(body)
+	return rawjson.Encode(body)
 }
 
 // Events returns the event types that the registration receives.
@@ -294,6 +311,62 @@ func (u WebhookUpdate) describe() string {
 	return fmt.Sprintf("heads.WebhookUpdate{head: %t, url: %t, flags: %d}", u.headID != nil, u.url != nil, len(u.flags))
 }
 
+func (w *Webhook) prove(id string) error {
+	found := ""
+	if w.ID != 0 {
+		found = strconv.FormatInt(w.ID, 10)
+	}
+	return proveID("webhook", found, id)
+}
+
+// mend reads an id that is a string of digits.
+func (w *Webhook) mend(document []byte) []byte { return withNumericID(document) }
+
+// withNumericID returns a record with its id as a number where that is a string
+// of digits, and else nil.
+func withNumericID(record []byte) []byte {
+	id, _ := rawjson.Value(record, "id")
+	if rawjson.Kind(id) != "string" {
+		return nil
+	}
+	number, err := strconv.ParseInt(rawjson.Unquote(id), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return rawjson.With(record, "id", strconv.AppendInt(nil, number, 10))
+}
+
+// webhookList is the answer to List.
+type webhookList []Webhook
+
+// mend reads null as an empty list, and ids that are strings of digits.
+func (l *webhookList) mend(document []byte) []byte {
+	if rawjson.IsNull(document) {
+		return []byte("[]")
+	}
+	if rawjson.Kind(document) != "array" {
+		return nil
+	}
+	var records [][]byte
+	for record := range rawjson.Elements(document) {
+		if better := withNumericID(record); better != nil {
+			record = better
+		}
+		records = append(records, record)
+	}
+	return slices.Concat([]byte{'['}, bytes.Join(records, []byte{','}), []byte{']'})
+}
+
+// prove takes the id of the head that all records must name.
+func (l *webhookList) prove(headID string) error {
+	for _, w := range *l {
+		if !strings.EqualFold(w.HeadID, headID) {
+			return answerFault("a record in it does not belong to the head that was asked for")
+		}
+	}
+	return nil
+}
+
 // webhookBody is the body of POST and PATCH; nil is not sent.
 type webhookBody struct {
 	HeadID              *string `json:"headId,omitempty"`
@@ -325,6 +398,11 @@ func (w *Webhook) writable() *WebhookUpdate {
 		u.Event(f.event, *f.webhook(w))
 	}
 	return u
+}
+
+// sameWritable reports whether an update would make no difference.
+func (w *Webhook) sameWritable(o *Webhook) bool {
+	return strings.EqualFold(w.HeadID, o.HeadID) && w.URL == o.URL && slices.Equal(w.Events(), o.Events())
 }
 
 // sameReadOnly refuses a change of what an update can't change.
@@ -372,7 +450,7 @@ func checkEventType(operation string, t EventType) error {
 	if knownEvent(t.normal()) {
 		return nil
 	}
-	return invalid(operation, "events", "%s is unknown; want %s", quote(string(t)), knownEvents())
+	return invalid(operation, "events", "hold %s, which is unknown; use %s", quote(string(t)), knownEvents())
 }
 
 func knownEvents() string {
@@ -429,12 +507,22 @@ type createdWebhook struct {
 	webhookBody
 }
 
+func (w *createdWebhook) mend(document []byte) []byte { return withNumericID(document) }
+
 func (w *createdWebhook) untyped(path string) bool { return path != "" && path != "sharedKey" }
 
 // check demands what the contract promises.
 func (w *createdWebhook) check() error {
 	if w.SharedKey == "" {
 		return answerFault("the webhook was created, but the answer holds no sharedKey; Webhooks.List has it")
+	}
+	return nil
+}
+
+// prove takes the id of the head that a whole record must name.
+func (w *createdWebhook) prove(headID string) error {
+	if w.HeadID != nil && !strings.EqualFold(*w.HeadID, headID) {
+		return answerFault("it is the registration of another head than the one that was asked for")
 	}
 	return nil
 }
@@ -470,6 +558,6 @@ func (s WebhookSpec) asked() *Webhook {
 	return w
 }
 
-func webhookRequest(webhookID int64) request {
-	return request{param: strconv.FormatInt(webhookID, 10)}
+func webhookRequest(webhookID int64) payload {
+	return payload{param: strconv.FormatInt(webhookID, 10)}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,11 +44,11 @@ func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 		want         func(Webhook) Webhook
 	}{
 		{"nothing else", `{"sharedKey":"canary"}`, func(w Webhook) Webhook { return w }},
-		{"the whole record", `{"id":9007199254740993,"createdAt":"2026-08-31T06:56:30Z","updatedAt":"2026-08-31 06:56:31","orgId":"org","headId":"` + otherID + `",
+		{"the whole record", `{"id":9007199254740993,"createdAt":"2026-08-31T06:56:30Z","updatedAt":"2026-08-31 06:56:31","orgId":"org","headId":"` + strings.ToUpper(guideID) + `",
 			"webhookUrl":"https://hooks.example.com/stored","sharedKey":"canary","startConversation":false,"endConversation":true,"timeoutConversation":true,"inactivityWarning":true}`,
 			func(Webhook) Webhook {
 				return Webhook{
-					ID: 9007199254740993, OrgID: "org", HeadID: otherID, URL: "https://hooks.example.com/stored", SharedKey: "canary",
+					ID: 9007199254740993, OrgID: "org", HeadID: strings.ToUpper(guideID), URL: "https://hooks.example.com/stored", SharedKey: "canary",
 					CreatedAt:       Time{time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC), "2026-08-31T06:56:30Z"},
 					UpdatedAt:       Time{time.Date(2026, 8, 31, 6, 56, 31, 0, time.UTC), "2026-08-31 06:56:31"},
 					EndConversation: true, TimeoutConversation: true, InactivityWarning: true,
@@ -55,7 +56,8 @@ func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 			}},
 		{"null for all else", `{"id":null,"createdAt":null,"orgId":null,"headId":null,"webhookUrl":null,"sharedKey":"canary","startConversation":null}`,
 			func(w Webhook) Webhook { return w }},
-		{"wrong types in all else", `{"id":"7","updatedAt":{},"orgId":5,"headId":[],"webhookUrl":false,"sharedKey":"canary",
+		{"a string of digits", `{"id":"9007199254740993","sharedKey":"canary"}`, func(w Webhook) Webhook { w.ID = 9007199254740993; return w }},
+		{"wrong types in all else", `{"id":"seven","updatedAt":{},"orgId":5,"headId":[],"webhookUrl":false,"sharedKey":"canary",
 			"startConversation":"yes","endConversation":1,"timeoutConversation":{},"inactivityWarning":[]}`,
 			func(w Webhook) Webhook { w.UpdatedAt.Text = "{}"; return w }},
 		{"one wrong type", `{"id":7,"sharedKey":"canary","headId":17}`, func(w Webhook) Webhook { w.ID = 7; return w }},
@@ -159,7 +161,9 @@ func TestListReadsRecords(t *testing.T) {
 	}{
 		{"none", `[]`, []Webhook{}},
 		{"one", `[` + record + `]`, []Webhook{hook}},
-		{"two, in the order of the service", `[{"id":9},` + record + ` ]`, []Webhook{{ID: 9}, hook}},
+		{"two, in the order of the service", `[{"id":9,"headId":"` + guideID + `"},` + record + ` ]`, []Webhook{{ID: 9, HeadID: guideID}, hook}},
+		{"null", ` null `, []Webhook{}},
+		{"an id of digits", `[` + record + `,` + strings.Replace(record, `"id":7`, `"id":"7"`, 1) + `]`, []Webhook{hook, hook}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -179,7 +183,9 @@ func TestListReadsRecords(t *testing.T) {
 // A list that can't be trusted must not pass for an empty one, after which a
 // second registration would be made.
 func TestListOfAnotherShapeIsADecodeError(t *testing.T) {
-	for _, answer := range []string{`null`, ``, `{}`, `{"items":[]}`, `["x"]`, `[{"id":"7"}]`, `[{"webhookUrl":5}]`, `[{"endConversation":"no"}]`} {
+	for _, answer := range []string{``, `{}`, `{"items":[]}`, `["x"]`, `[null]`, `[{"webhookUrl":5}]`, `[{"endConversation":"no"}]`,
+		`[{"id":"seven","headId":"` + guideID + `"}]`, `[{"id":"","headId":"` + guideID + `"}]`, `[{"id":"7.0","headId":"` + guideID + `"}]`,
+		`[{"id":"7","headId":"` + guideID + `","webhookUrl":5}]`} {
 		t.Run(answer, func(t *testing.T) {
 			hooks, err := newFakeAPI(t, map[string]string{"GET /head-events": answer}).Webhooks.List(t.Context(), guideID)
 			assert.Nil(t, hooks)

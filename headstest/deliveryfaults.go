@@ -1,6 +1,7 @@
 package headstest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,9 +28,22 @@ type deliveryFault struct {
 	left int
 }
 
+// Validate returns an error for a fault of an event that never occurs.
+func (f DeliveryFault) Validate() error {
+	known := slices.ContainsFunc(eventFlags, func(flag eventFlag) bool { return flag.event == f.Event })
+	if f.Event != "" && !known {
+		return fmt.Errorf("there is no event %q, so the fault would never happen", string(f.Event))
+	}
+	return nil
+}
+
 // InjectDelivery makes deliveries go wrong from now on. Of several faults that
-// match an event, the one injected first is used.
+// match an event, the one injected first is used. It panics where Validate
+// returns an error.
 func (e *Emulator) InjectDelivery(f DeliveryFault) (remove func()) {
+	if err := f.Validate(); err != nil {
+		panic("headstest: InjectDelivery: " + err.Error())
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	st, injected := e.st, &deliveryFault{f, f.Times}

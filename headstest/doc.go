@@ -8,11 +8,19 @@
 //	id := srv.AddHead(headstest.Head{Name: "Ada"})
 //	client := srv.Client()
 //
-// NewEmulator gives the http.Handler without a listener, and
-// [Emulator.Transport] an http.RoundTripper that reaches it without a socket,
-// which is what a test inside a testing/synctest bubble needs. The emulator
-// keeps time with package time alone, so the clock of the bubble that it is
-// made in moves it.
+// NewEmulator returns the http.Handler without a listener, and
+// [Emulator.Client] a client that reaches it without a socket, as a test inside
+// a testing/synctest bubble needs it; [WithDeliveryHandler] does the same for
+// events and tool calls. The emulator keeps time with package time alone, so the
+// clock of the bubble that it is made in moves it:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		mux := http.NewServeMux() // your handlers
+//		e := headstest.NewEmulator(headstest.WithDeliveryHandler(mux))
+//		defer e.Close()
+//		client := e.Client()
+//		…
+//	})
 //
 // # What it is strict about
 //
@@ -24,6 +32,15 @@
 // registration. Where the contract shows no answer, the emulator is as
 // unhelpful as the service may be: the body is empty, unless WithResponses
 // asks for something else.
+//
+// # What is not in the contract
+//
+// Three operations were seen in the field and are served although the contract
+// doesn't have them: GET /head/{headId}/enable-events, GET
+// /head/{headId}/conversation-settings and PUT /head/{headId}/splitter. So is
+// what the emulator does with odd tools: a parameter without a type is
+// accepted; parameters as an object are stored, and sessions of that head then
+// fail, since it can't be loaded.
 //
 // # How it refuses
 //
@@ -38,4 +55,5 @@
 //	413  a body above 1 MiB
 //	415  a body that isn't application/json
 //	422  a provider or a voice that can't stream, for a head that does or is to
+//	429  a request above the rate of WithRateLimit
 package headstest

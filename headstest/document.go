@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// recordTime is how the emulator writes times, in UTC.
-const recordTime = "2006-01-02T15:04:05.000Z"
+// How the emulator writes times, in UTC: those of records, and those of events
+// and tool calls.
+const (
+	recordTime = "2006-01-02T15:04:05.000Z"
+	eventTime  = "2006-01-02 15:04:05"
+)
 
 // document is a JSON object whose values stay as they were received, byte for
 // byte.

@@ -32,7 +32,7 @@ type core struct {
 	hangUp   func()          // closes the client's idle connections
 	lifetime context.Context // ends with Close
 	end      context.CancelFunc
-	workers  sync.WaitGroup // the deliveries under way
+	workers  sync.WaitGroup // the deliveries, and the calls of a handler in memory, under way
 
 	mu     sync.Mutex
 	st     *state
@@ -44,6 +44,9 @@ type core struct {
 func NewEmulator(opts ...Option) *Emulator {
 	cfg := newConfig(opts)
 	c := &core{cfg: cfg, token: cfg.token, mux: http.NewServeMux()}
+	if cfg.deliveryHandler != nil {
+		cfg.deliveryClient = &http.Client{Transport: handlerTransport{c, cfg.deliveryHandler}}
+	}
 	c.client, c.hangUp = outboundClient(cfg.deliveryClient)
 	if c.token == "" {
 		c.token = newIDs(cfg.seed, tokenStream).hex(24)
@@ -56,7 +59,8 @@ func NewEmulator(opts ...Option) *Emulator {
 	return &Emulator{c}
 }
 
-// operations are the eleven of the contract.
+// operations are the eleven of the contract, and three that it doesn't have and
+// that were seen in the field.
 func (c *core) operations() map[string]operation {
 	return map[string]operation{
 		"PUT /head/update":                         c.updateHead,
@@ -70,6 +74,10 @@ func (c *core) operations() map[string]operation {
 		"GET /head-events/{webhookId}":             c.getWebhook,
 		"PATCH /head-events/{webhookId}":           c.patchWebhook,
 		"DELETE /head-events/{webhookId}":          c.deleteWebhook,
+
+		"GET /head/{headId}/enable-events":         c.getEnableEvents, // not in the contract
+		"GET /head/{headId}/conversation-settings": c.getSettings,     // not in the contract
+		"PUT /head/{headId}/splitter":              c.putSplitter,     // not in the contract
 	}
 }
 
@@ -115,7 +123,7 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, readErr := io.ReadAll(http.MaxBytesReader(w, held.Body, maxBody))
 	held.Body = io.NopCloser(bytes.NewReader(body))
-	rep, cut := e.underFaults(held, func() reply { return e.answer(held, readErr) })
+	rep, cut := e.underLimits(held, func() reply { return e.answer(held, readErr) })
 	e.record(Request{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery,
 		Header: r.Header.Clone(), Body: body, Status: rep.status, At: at,

@@ -22,6 +22,7 @@ func TestEveryOperationNeedsTheBearerToken(t *testing.T) {
 		{"PUT", "/head/x/video-streaming?videoStreaming=true"}, {"PUT", "/head/x/conversation-settings"},
 		{"POST", "/head-events"}, {"GET", "/head-events?headId=x"}, {"GET", "/head-events/1"},
 		{"PATCH", "/head-events/1"}, {"DELETE", "/head-events/1"}, {"PUT", "/head/x/enable-events?enableEvents=true"},
+		{"GET", "/head/x/enable-events"}, {"GET", "/head/x/conversation-settings"}, {"PUT", "/head/x/splitter?splitter=true"},
 	}
 	credentials := map[string][]string{
 		"none": nil, "wrong": {"Bearer wrong"}, "empty": {"Bearer "}, "bare": {"right"}, "basic": {"Basic right"},
@@ -62,7 +63,7 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	rows := []struct{ method, path, allow string }{
 		{"POST", "/head/update", "PUT"}, {"DELETE", "/head/" + id, "GET"}, {"PUT", "/head/" + id, "GET"},
 		{"PUT", "/head_visual/x", "GET"}, {"POST", "/head/" + id + "/video-streaming", "PUT"},
-		{"GET", "/head/" + id + "/enable-events", "PUT"}, {"PATCH", "/head/" + id + "/conversation-settings", "PUT"},
+		{"DELETE", "/head/" + id + "/enable-events", "PUT"}, {"POST", "/head/" + id + "/splitter", "PUT"}, {"PATCH", "/head/" + id + "/conversation-settings", "PUT"},
 		{"DELETE", "/head-events", "GET"}, {"PUT", "/head-events/1", "PATCH"},
 	}
 	for _, row := range rows {
@@ -198,7 +199,7 @@ func TestNothingPrintsSecrets(t *testing.T) {
 	a.do("PUT", "/head/update?q=canary-query", `{"id":"`+id+`","greetings":"canary-body"}`)
 	values := []any{
 		a.Server, *a.Server, a.Emulator, *a.Emulator, a.Requests(), a.Requests()[0],
-		headstest.Head{Fields: map[string]any{"x": "canary-field"}}, headstest.Visual{Fields: map[string]any{"x": "canary-field"}},
+		headstest.Head{Fields: map[string]any{"x": "canary-field"}, Extra: map[string]any{"x": "canary-field"}}, headstest.Visual{Fields: map[string]any{"x": "canary-field"}},
 		headstest.Fault{Body: "canary-fault"}, a.StartSession(id), *a.StartSession(id),
 	}
 	for _, v := range values {
@@ -299,7 +300,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		},
 		func(int) { a.ok("GET", "/head-events?headId="+id, "") },
 		func(int) { a.AddHead(headstest.Head{}) },
-		func(int) { a.Inject(headstest.Fault{Route: "/nowhere", Times: 1})() },
+		func(int) { a.Inject(headstest.Fault{Route: "/head/nobody", Times: 1})() },
 		func(int) { assert.NoError(t, a.EnableSplitter(id)); a.Requests() },
 	}
 	var wg sync.WaitGroup

@@ -12,20 +12,22 @@ import (
 // NewEventRequest returns a signed delivery of an event. It can be sent by a
 // client, and given to a handler as a server would give it. The body is e.Raw
 // if that is set, else it is made of the other fields; an event without a
-// timestamp happens now. It panics on a malformed address.
+// timestamp happens now. Times are written as in "2026-08-31 06:56:30", in UTC, the
+// form of the one real sample; TimestampText overrides that. It panics on a
+// malformed address.
 //
 // The body can be read once, as any request's: make a request for each
 // delivery.
 func NewEventRequest(url string, e heads.Event, sharedKey string) *http.Request {
 	body := []byte(e.Raw)
 	if body == nil {
-		body = eventBody(e, recordTime)
+		body = eventBody(e, eventTime)
 	}
 	req, err := eventRequest(url, body, sign(body, sharedKey, SignatureHex))
 	if err != nil {
 		panic("headstest: the address of an event request: " + withoutURL(err).Error())
 	}
-	req.RemoteAddr = "192.0.2.1:1234" // of the range for documentation; a client doesn't send it
+	req.RemoteAddr = remoteAddr // a client doesn't send it
 	return req
 }
 

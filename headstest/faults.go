@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -33,8 +33,9 @@ type Fault struct {
 	RetryAfter    time.Duration // sent as Retry-After in whole seconds, rounded up
 	Latency       time.Duration // waited before the effect, or after it with After or CutAfter
 	Cut           CutPoint
-	After         bool // the request has its effect before Status is answered
-	CutBody       bool // the answer's length is announced, then the connection closed half way; an empty answer is cut whole
+	After         bool    // the request has its effect before Status is answered
+	CutBody       bool    // the answer's length is announced, then the connection closed half way; an empty answer is cut whole
+	Share         float64 // of the requests that match, chosen at random, with WithSeed the same on every run; 0: all
 }
 
 func (f Fault) text() string {
@@ -53,12 +54,38 @@ type fault struct {
 	left int
 }
 
+// Validate returns an error for a fault that can't happen: no operation has its
+// method and route, its status can't end an answer, or its share is not from 0
+// to 1.
+func (f Fault) Validate() error {
+	switch {
+	case f.Status != 0 && (f.Status < 200 || f.Status > 599):
+		return fmt.Errorf("status %d can't end an answer; give 0 or one from 200 to 599", f.Status)
+	case !(f.Share >= 0 && f.Share <= 1): // NaN too
+		return fmt.Errorf("share %v is no share; give one from 0 to 1", f.Share)
+	case !f.hasOperation():
+		return fmt.Errorf(`no operation has method %q and route %q, so the fault would never happen; give a route such as "/head/{id}", or leave it out`,
+			or(f.Method, "any"), or(f.Route, "any"))
+	}
+	return nil
+}
+
+func (f Fault) hasOperation() bool {
+	for pattern := range (&core{}).operations() {
+		method, route, _ := strings.Cut(pattern, " ")
+		if (f.Method == "" || strings.EqualFold(f.Method, method)) && (f.Route == "" || sameRoute(f.Route, route) || isPathOf(f.Route, route)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Inject makes requests go wrong from now on. Of several faults that match a
 // request, the one injected first is used. The credential is checked after the
-// fault. Inject panics on a Status that can't end an answer.
+// fault. Inject panics where Validate returns an error.
 func (e *Emulator) Inject(f Fault) (remove func()) {
-	if f.Status != 0 && (f.Status < 200 || f.Status > 599) {
-		panic(fmt.Sprintf("headstest: a fault's Status is %d; it must be 0 or from 200 to 599", f.Status))
+	if err := f.Validate(); err != nil {
+		panic("headstest: Inject: " + err.Error())
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +111,7 @@ func (c *core) takeFault(r *http.Request) (Fault, bool) {
 	_, pattern := c.mux.Handler(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.st.faults, func(f *fault) bool { return f.matches(r, pattern) })
+	i := slices.IndexFunc(c.st.faults, func(f *fault) bool { return f.matches(r, pattern) && f.strikes(c.st.chance) })
 	if i < 0 {
 		return Fault{}, false
 	}
@@ -105,7 +132,23 @@ func (f Fault) matches(r *http.Request, pattern string) bool {
 		return true
 	}
 	_, route, _ := strings.Cut(pattern, " ")
-	return parameter.ReplaceAllString(f.Route, "{}") == parameter.ReplaceAllString(route, "{}")
+	return sameRoute(f.Route, route)
+}
+
+// strikes reports whether a request that matches is among the fault's share.
+func (f Fault) strikes(chance *rand.Rand) bool {
+	return f.Share == 0 || chance.Float64() < f.Share
+}
+
+// sameRoute compares routes whose parameters may have other names.
+func sameRoute(a, b string) bool {
+	return parameter.ReplaceAllString(a, "{}") == parameter.ReplaceAllString(b, "{}")
+}
+
+// isPathOf reports whether a path is one of a route's.
+func isPathOf(path, route string) bool {
+	ok, _ := regexp.MatchString("^"+parameter.ReplaceAllString(route, "[^/{}?#]+")+"$", path)
+	return ok
 }
 
 // cutting is how much of an answer is not sent.
@@ -172,8 +215,7 @@ func (f Fault) reshape(rep reply) reply {
 		}
 	}
 	if f.RetryAfter > 0 {
-		seconds := (f.RetryAfter + time.Second - 1) / time.Second
-		rep.header.Set("Retry-After", strconv.Itoa(int(seconds)))
+		rep.header.Set("Retry-After", wholeSeconds(f.RetryAfter))
 	}
 	return rep
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -39,7 +40,6 @@ func TestFaultsMatchByMethodAndRoute(t *testing.T) {
 		{"GET", "/head-events", "GET /head-events?headId=ID", true},
 		{"", "/head-events", "GET /head-events/1", false},
 		{"", "/head-events/{webhookId}", "GET /head-events/1", true},
-		{"", "/nowhere", "GET /nowhere", true},
 		{"", "/head/{id}", "GET /nowhere", false},
 	}
 	for _, row := range rows {
@@ -249,4 +249,82 @@ func TestTransportRefusesAnEndedContext(t *testing.T) {
 	_, _, err := inMemory(ctx, e, "GET", "/head/x", "")
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Empty(t, e.Requests())
+}
+
+func TestFaultsThatCanNeverHappenAreRefused(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	rows := map[string]headstest.Fault{
+		"unknown route":             {Route: "/nowhere", Status: 500},
+		"misspelt route":            {Route: "/head/{id}/videostreaming", Status: 500},
+		"route without its slash":   {Route: "head/update", Status: 500},
+		"route with a query":        {Route: "/head-events?headId=x", Status: 500},
+		"method that a route lacks": {Method: "POST", Route: "/head/update", Status: 500},
+		"unknown method":            {Method: "GTE", Status: 500},
+		"unfinished parameter":      {Route: "/head/{id", Status: 500},
+		"share above 1":             {Share: 1.01},
+		"share below 0":             {Share: -0.1},
+		"share that is no number":   {Share: math.NaN()},
+	}
+	for name, f := range rows {
+		t.Run(name, func(t *testing.T) {
+			assert.Error(t, f.Validate())
+			assert.Panics(t, func() { e.Inject(f) })
+		})
+	}
+	for _, f := range []headstest.Fault{{}, {Method: "delete"}, {Route: "/head/{anything}"}, {Route: "/head/some-id/splitter"}, {Method: "GET", Route: "/head_visual/loops"}, {Share: 1}} {
+		assert.NoError(t, f.Validate())
+	}
+	assert.ErrorContains(t, headstest.DeliveryFault{Event: "start"}.Validate(), `no event "start"`)
+	assert.Panics(t, func() { e.InjectDelivery(headstest.DeliveryFault{Event: "start"}) })
+	assert.Empty(t, e.Snapshot().Faults)
+	assert.Empty(t, e.Snapshot().DeliveryFaults)
+}
+
+// statuses are those of n reads of a head, in memory.
+func statuses(t *testing.T, e *headstest.Emulator, n int) (got []int) {
+	t.Helper()
+	for range n {
+		status, _, err := inMemory(t.Context(), e, "GET", "/head/"+e.Heads()[0], "")
+		require.NoError(t, err)
+		got = append(got, status)
+	}
+	return got
+}
+
+func count(list []int, want int) (n int) {
+	for _, v := range list {
+		if v == want {
+			n++
+		}
+	}
+	return n
+}
+
+func TestShareOfTheRequestsGoesWrong(t *testing.T) {
+	run := func(seed uint64, share float64) []int {
+		e := headstest.NewEmulator(headstest.WithSeed(seed))
+		defer e.Close()
+		e.AddHead(headstest.Head{})
+		e.Inject(headstest.Fault{Status: 503, Share: share})
+		return statuses(t, e, 1000)
+	}
+	fifth := run(1, 0.2)
+	assert.InDelta(t, 200, count(fifth, 503), 50)
+	assert.Equal(t, fifth, run(1, 0.2), "the same with the same seed")
+	assert.NotEqual(t, fifth, run(2, 0.2))
+	assert.Equal(t, 1000, count(run(1, 0), 503), "0 is all")
+	assert.Equal(t, 1000, count(run(1, 1), 503))
+}
+
+func TestFaultsWithAShareLetOthersHaveTheirTurn(t *testing.T) {
+	e := headstest.NewEmulator(headstest.WithSeed(1))
+	defer e.Close()
+	e.AddHead(headstest.Head{})
+	e.Inject(headstest.Fault{Status: 503, Share: 0.5, Times: 3})
+	e.Inject(headstest.Fault{Status: 500, Times: 20})
+	got := statuses(t, e, 30)
+	assert.Equal(t, []int{3, 20, 7}, []int{count(got, 503), count(got, 500), count(got, 200)}, "times are those that have happened")
+	assert.NotEqual(t, []int{503, 503, 503}, got[:3])
+	assert.NotContains(t, got[:23], 200)
 }

@@ -6,22 +6,27 @@ import (
 	"regexp"
 )
 
-// rule is the type of a writable field, as the contract gives it.
+// rule is the type of a field, as the contract gives it.
 type rule struct {
 	wants   string
 	accepts func(any) bool
+	unset   bool // a head may hold null, as a nil slice or map of Go is written, though no update may send it
 }
 
 var (
-	textField         = rule{"a string", isA[string]}
-	flagField         = rule{"true or false", isA[bool]}
-	numberField       = rule{"a number", isA[json.Number]}
-	textOrNullField   = rule{"a string or null", orNull(isA[string])}
-	objectOrNullField = rule{"an object or null", orNull(isA[map[string]any])}
-	textListField     = rule{"a list of strings", isTextList}
-	textMapField      = rule{"an object whose values are strings", isTextMap}
-	promptField       = rule{"an object with a string system_prompt", isPrompt}
+	textField         = rule{wants: "a string", accepts: isA[string]}
+	flagField         = rule{wants: "true or false", accepts: isA[bool]}
+	numberField       = rule{wants: "a number", accepts: isA[json.Number]}
+	textOrNullField   = rule{wants: "a string or null", accepts: orNull(isA[string])}
+	objectOrNullField = rule{wants: "an object or null", accepts: orNull(isA[map[string]any])}
+	textListField     = rule{wants: "a list of strings", accepts: isTextList, unset: true}
+	textMapField      = rule{wants: "an object whose values are strings", accepts: isTextMap, unset: true}
+	promptField       = rule{wants: "an object with a string system_prompt", accepts: isPrompt, unset: true}
+	anyField          = rule{wants: "any JSON value", accepts: func(any) bool { return true }}
 )
+
+// holds reports whether a head may have the value.
+func (r rule) holds(v any) bool { return r.accepts(v) || r.unset && v == nil }
 
 // writable are the fields that an update changes. The contract allows null for
 // three of them.
@@ -35,13 +40,24 @@ var writable = map[string]rule{
 
 // ignored are the fields that an update leaves alone, whatever is sent: the
 // contract's list, and the two switches that have an operation of their own.
-var ignored = map[string]bool{
-	"createdAt": true, "updatedAt": true, "publicId": true, "documentJsonDto": true, "documentUrl": true,
-	"encodedPath": true, "iconConfig": true, "headVisualId": true, "isActive": true, "orgId": true,
-	"orgPublicId": true, "allowedOrigins": true, "allowedIframeOrigins": true, "videoCache": true,
-	"conversationSettings": true, "splitter": true, "expirationSeconds": true, "ttsStream": true,
-	"headVisualVideoUrl": true, "posterVideoImage": true, "ttsDisplayName": true, "organisation": true,
-	"videoStreaming": true, "enableEvents": true,
+// The contract gives most of them no type; those that the emulator reads have
+// the natural one.
+var ignored = map[string]rule{
+	"createdAt": anyField, "updatedAt": anyField, "publicId": textOrNullField, "documentJsonDto": anyField, "documentUrl": anyField,
+	"encodedPath": anyField, "iconConfig": anyField, "headVisualId": textOrNullField, "isActive": flagField, "orgId": textOrNullField,
+	"orgPublicId": textOrNullField, "allowedOrigins": anyField, "allowedIframeOrigins": anyField, "videoCache": anyField,
+	"conversationSettings": objectOrNullField, "splitter": flagField, "expirationSeconds": anyField, "ttsStream": anyField,
+	"headVisualVideoUrl": anyField, "posterVideoImage": anyField, "ttsDisplayName": anyField, "organisation": objectOrNullField,
+	"videoStreaming": flagField, "enableEvents": flagField,
+}
+
+// fieldRule returns the rule of a field that the contract gives a head, its id
+// apart.
+func fieldRule(name string) (r rule, ok bool) {
+	if r, ok = writable[name]; !ok {
+		r, ok = ignored[name]
+	}
+	return r, ok
 }
 
 // decode reads a value that is known to be JSON. Numbers stay text, so that

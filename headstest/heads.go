@@ -28,7 +28,7 @@ func (c *core) updateHead(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	maps.DeleteFunc(sent, func(key string, _ json.RawMessage) bool { return ignored[key] })
+	maps.DeleteFunc(sent, func(key string, _ json.RawMessage) bool { _, ok := ignored[key]; return ok })
 	if err := checkFields(sent); err != nil {
 		return reply{}, err
 	}

@@ -62,7 +62,8 @@ func TestAddedHeadShowsWhatItWasGiven(t *testing.T) {
 	id := a.AddHead(headstest.Head{
 		ID: "0b7f1c62-0f0e-4a37-8f0c-1d2e3f405162", HeadVisualID: visual, Name: "Cleo", TTSProvider: "elevenlabs", TTSVoice: "rachel",
 		OperationMode: heads.OperationModeOC, VideoStreaming: true, EnableEvents: true,
-		Fields: map[string]any{"greetings": "Hi", "brandNew": map[string]any{"a": 1}, "fileUrl": nil, "splitter": true, "id": "ignored"},
+		Fields: map[string]any{"greetings": "Hi", "fileUrl": nil, "splitter": true, "id": "ignored"},
+		Extra:  map[string]any{"brandNew": map[string]any{"a": 1}},
 	})
 	require.Equal(t, "0b7f1c62-0f0e-4a37-8f0c-1d2e3f405162", id)
 	h := a.head(id)
@@ -82,10 +83,47 @@ func TestAddHeadMakesAMissingVisual(t *testing.T) {
 	assert.Equal(t, "default", object(t, a.ok("GET", "/head_visual/given", "").body)["mode"])
 }
 
-func TestAddHeadRefusesWhatIsNoJSON(t *testing.T) {
+func TestAddHeadRefusesFieldsThatTheContractDoesNotGiveAHead(t *testing.T) {
+	rows := []struct {
+		name string
+		head headstest.Head
+		says string
+	}{
+		{"unknown name", headstest.Head{Fields: map[string]any{"greeting": "Hi"}}, `no field "greeting"`},
+		{"name in another case", headstest.Head{Fields: map[string]any{"Greetings": "Hi"}}, `no field "Greetings"`},
+		{"number for a text", headstest.Head{Fields: map[string]any{"greetings": 1}}, "greetings must be a string"},
+		{"null for a text", headstest.Head{Fields: map[string]any{"name": nil}}, "name must be a string"},
+		{"text for a switch", headstest.Head{Fields: map[string]any{"isActive": "yes"}}, "isActive must be true or false"},
+		{"text for the splitter", headstest.Head{Fields: map[string]any{"splitter": "on"}}, "splitter must be true or false"},
+		{"list for the settings", headstest.Head{Fields: map[string]any{"conversationSettings": []any{}}}, "conversationSettings must be an object"},
+		{"number in a list", headstest.Head{Fields: map[string]any{"phrases": []int{1}}}, "phrases must be a list of strings"},
+		{"raw JSON", headstest.Head{Fields: map[string]any{"semanticThreshold": json.RawMessage(`"0.5"`)}}, "semanticThreshold must be a number"},
+		{"several", headstest.Head{Fields: map[string]any{"alias": 1, "greeting": "Hi"}}, `alias must be a string; the contract gives a head no field "greeting"`},
+		{"no JSON form", headstest.Head{Fields: map[string]any{"iconConfig": func() {}}}, "iconConfig has no JSON form"},
+		{"known field as extra", headstest.Head{Extra: map[string]any{"name": "Ada"}}, `the field "name"`},
+		{"id as extra", headstest.Head{Extra: map[string]any{"id": "x"}}, `the field "id"`},
+		{"extra without a JSON form", headstest.Head{Extra: map[string]any{"added": func() {}}}, "added has no JSON form"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			e := headstest.NewEmulator()
+			defer e.Close()
+			require.ErrorContains(t, row.head.Validate(), row.says)
+			assert.PanicsWithValue(t, "headstest: AddHead: "+row.head.Validate().Error(), func() { e.AddHead(row.head) })
+			assert.Empty(t, e.Heads())
+			e.AddHead(headstest.Head{}) // the lock is free
+		})
+	}
+}
+
+func TestAddedHeadMayHaveListsAndObjectsThatAreNull(t *testing.T) {
 	a := newAPI(t)
-	assert.Panics(t, func() { a.AddHead(headstest.Head{Fields: map[string]any{"x": func() {}}}) })
-	a.AddHead(headstest.Head{}) // the lock is free again
+	h := a.head(a.AddHead(headstest.Head{Fields: map[string]any{
+		"phrases": []string(nil), "suggestions": nil, "customWords": map[string]string(nil), "promptConfig": nil, "conversationSettings": nil,
+	}}))
+	for _, field := range []string{"phrases", "suggestions", "customWords", "promptConfig", "conversationSettings"} {
+		assert.Nil(t, h[field], field)
+	}
 }
 
 func TestEnableEventsIsOffAtFirst(t *testing.T) {
@@ -101,6 +139,9 @@ func TestUnknownHeadIsNotFound(t *testing.T) {
 		{"PUT", "/head/nobody/video-streaming?videoStreaming=true", ""},
 		{"PUT", "/head/nobody/conversation-settings", `{"conversationSettings":{}}`},
 		{"PUT", "/head/nobody/enable-events?enableEvents=true", ""},
+		{"GET", "/head/nobody/enable-events", ""},
+		{"GET", "/head/nobody/conversation-settings", ""},
+		{"PUT", "/head/nobody/splitter?splitter=true", ""},
 		{"POST", "/head-events", `{"headId":"nobody","webhookUrl":"https://hook.example.test"}`},
 		{"GET", "/head-events?headId=nobody", ""},
 	}
@@ -265,7 +306,7 @@ func TestUnknownFieldsAreKeptByteForByte(t *testing.T) {
 	const odd = `{"b" : 1.50, "a":"<\u0041&>", "n":12345678901234567890}`
 	a.ok("PUT", "/head/update", `{"id":"`+id+`","addedSince":`+odd+`}`)
 	assert.Contains(t, a.ok("GET", "/head/"+id, "").body, `"addedSince":`+odd)
-	added := a.AddHead(headstest.Head{Fields: map[string]any{"raw": json.RawMessage(odd), "greetings": "<b>&</b>"}})
+	added := a.AddHead(headstest.Head{Extra: map[string]any{"raw": json.RawMessage(odd)}, Fields: map[string]any{"greetings": "<b>&</b>"}})
 	assert.Contains(t, a.ok("GET", "/head/"+added, "").body, `"raw":`+odd)
 	assert.Contains(t, a.ok("GET", "/head/"+added, "").body, `"greetings":"<b>&</b>"`)
 }

@@ -15,13 +15,17 @@ type ids struct {
 	webhooks int64
 }
 
-// newIDs starts a sequence. A nil seed gives a sequence of its own each time.
-func newIDs(seed *uint64, stream uint64) *ids {
+// newSource starts a sequence. Without a seed it is another one each time.
+func newSource(seed *uint64, stream uint64) *rand.PCG {
 	first := rand.Uint64()
 	if seed != nil {
 		first = *seed
 	}
-	i := &ids{src: rand.NewPCG(first, stream)}
+	return rand.NewPCG(first, stream)
+}
+
+func newIDs(seed *uint64, stream uint64) *ids {
+	i := &ids{src: newSource(seed, stream)}
 	i.public = 10000 + int(i.src.Uint64()%50000)
 	return i
 }

@@ -75,6 +75,34 @@ func (c *core) setStreaming(h document, streaming bool) {
 	h.touch()
 }
 
+// putSplitter is not in the contract.
+func (c *core) putSplitter(r *http.Request) (reply, error) {
+	on, err := switchQuery(r, "splitter")
+	if err != nil {
+		return reply{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.st.head(r.PathValue("headId"))
+	if err != nil {
+		return reply{}, err
+	}
+	if h.is("splitter") != on {
+		c.setSplitter(h, on)
+	}
+	return c.undocumented(h), nil
+}
+
+// setSplitter turns text splitting on or off. Splitting and streaming exclude
+// each other, so turned on it forces a streaming head back to legacy.
+func (c *core) setSplitter(h document, on bool) {
+	h.set("splitter", on)
+	h.touch()
+	if on && h.is("videoStreaming") {
+		c.setStreaming(h, false)
+	}
+}
+
 // EnableSplitter turns on text splitting for a head, which no operation of the
 // contract does. It forces a streaming head back to legacy, whatever the mode
 // of its visual. An unknown head is an error.
@@ -85,10 +113,6 @@ func (e *Emulator) EnableSplitter(headID string) error {
 	if !ok {
 		return fmt.Errorf("headstest: there is no head %q", headID)
 	}
-	h.set("splitter", true)
-	h.touch()
-	if h.is("videoStreaming") {
-		e.setStreaming(h, false)
-	}
+	e.setSplitter(h, true)
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Option configures an emulator.
@@ -25,11 +27,14 @@ type config struct {
 	journalSize     int
 	backlog         int
 	deliveryClient  *http.Client
+	deliveryHandler http.Handler
 	deliveryTimeout time.Duration
 	retrySchedule   []time.Duration
 	encoding        SignatureEncoding
 	timestampLayout string
 	toolTimeout     time.Duration
+	rateLimit       *rate.Limiter // nil: none
+	latency         time.Duration
 	logger          *slog.Logger
 }
 
@@ -43,7 +48,7 @@ func newConfig(opts []Option) config {
 		deliveryTimeout: 5 * time.Second,
 		retrySchedule:   []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
 		encoding:        SignatureHex,
-		timestampLayout: recordTime,
+		timestampLayout: eventTime,
 		toolTimeout:     30 * time.Second,
 		logger:          slog.New(slog.DiscardHandler),
 	}
@@ -134,7 +139,16 @@ func WithBacklog(n int) Option {
 // that a test can trust a TLS server of its own. It is copied; redirects are
 // not followed whatever it says.
 func WithDeliveryClient(hc *http.Client) Option {
-	return func(c *config) { c.deliveryClient = hc }
+	return func(c *config) { c.deliveryClient, c.deliveryHandler = hc, nil }
+}
+
+// WithDeliveryHandler hands events and tool calls to h in memory, without a
+// socket, whatever the host of their URL. A test inside a testing/synctest
+// bubble needs it, since a socket keeps the bubble's clock from moving. Close
+// waits for calls of h under way. Of WithDeliveryHandler and WithDeliveryClient
+// the later counts.
+func WithDeliveryHandler(h http.Handler) Option {
+	return func(c *config) { c.deliveryClient, c.deliveryHandler = nil, h }
 }
 
 // WithDeliveryTimeout sets how long a receiver has to answer an event, body
@@ -156,9 +170,10 @@ func WithSignatureEncoding(s SignatureEncoding) Option {
 	return func(c *config) { c.encoding = s }
 }
 
-// WithTimestampLayout sets the layout, as in package time, of an event's
-// timestamp, which is in UTC. The default is ISO 8601 with milliseconds;
-// "2006-01-02 15:04:05", which has been seen too, has neither T nor zone.
+// WithTimestampLayout sets the layout, as in package time, of the timestamps of
+// events and tool calls, which are in UTC. The default is "2006-01-02 15:04:05",
+// the form of the one real sample; "2006-01-02T15:04:05.000Z" is ISO 8601 with
+// milliseconds.
 func WithTimestampLayout(layout string) Option {
 	return func(c *config) { c.timestampLayout = layout }
 }
@@ -167,6 +182,23 @@ func WithTimestampLayout(layout string) Option {
 // contract gives no limit.
 func WithToolTimeout(d time.Duration) Option {
 	return func(c *config) { c.toolTimeout = d }
+}
+
+// WithRateLimit lets through perSecond requests a second, and burst at once. A
+// request above that is answered 429 with Retry-After and has no effect. The
+// default is no limit. It panics unless perSecond is above 0 and burst at least
+// 1.
+func WithRateLimit(perSecond float64, burst int) Option {
+	if !(perSecond > 0) || burst < 1 {
+		panic("headstest: a rate limit must be above 0 requests a second, with a burst of 1 or more")
+	}
+	return func(c *config) { c.rateLimit = rate.NewLimiter(rate.Limit(perSecond), burst) }
+}
+
+// WithLatency sets how long every request waits before it has its effect and is
+// answered. The default is 0.
+func WithLatency(d time.Duration) Option {
+	return func(c *config) { c.latency = d }
 }
 
 // WithLogger logs one line for every request and every delivery attempt,

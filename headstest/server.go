@@ -26,13 +26,10 @@ func NewServer(opts ...Option) *Server {
 	return &Server{Emulator: e, URL: l.URL, Token: e.BearerToken(), listener: l}
 }
 
-// Client returns a client of this server. It panics when an option is refused.
+// Client returns a client that reaches the server over its socket. It panics
+// when an option is refused.
 func (s *Server) Client(opts ...heads.Option) *heads.Client {
-	c, err := heads.New(s.URL, s.Token, opts...)
-	if err != nil {
-		panic("headstest: " + err.Error())
-	}
-	return c
+	return newClient(s.URL, s.Token, opts)
 }
 
 // Close ends the deliveries and the delayed answers under way, then the

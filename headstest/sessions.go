@@ -39,7 +39,8 @@ func (s *Session) ID() string { return s.id }
 
 // UserMessage sends a message to the head; the first one is the event
 // start_conversation. It is an error when the head is unknown or not active,
-// when the session is closed, and when the head has changed its mode since the
+// when a tool whose parameters are an object keeps the head from loading, when
+// the session is closed, and when the head has changed its mode since the
 // session was opened, since the old address is then no longer accessible.
 func (s *Session) UserMessage(text string) error {
 	return s.act(func(h document) {
@@ -103,7 +104,7 @@ func (s *Session) accessible() (document, error) {
 	case h.is("videoStreaming") != s.streaming:
 		return nil, errors.New("headstest: the head has changed its mode, so the address of this session is no longer accessible; start another one")
 	}
-	return h, nil
+	return h, loads(h)
 }
 
 func (s *Session) open() (document, error) {

@@ -170,8 +170,8 @@ func TestRegistrationBeforeEnablingDeliversNothingOfBefore(t *testing.T) {
 
 func TestEventHoldsTheContractsFields(t *testing.T) {
 	layouts := map[string][]headstest.Option{
-		"2006-01-02T15:04:05.000Z": nil,
-		"2006-01-02 15:04:05":      {headstest.WithTimestampLayout("2006-01-02 15:04:05")},
+		"2006-01-02 15:04:05":      nil,
+		"2006-01-02T15:04:05.000Z": {headstest.WithTimestampLayout("2006-01-02T15:04:05.000Z")},
 	}
 	for layout, opts := range layouts {
 		t.Run(layout, func(t *testing.T) {

@@ -8,6 +8,18 @@ import (
 	"net/http"
 )
 
+// getSettings is not in the contract.
+func (c *core) getSettings(r *http.Request) (reply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.st.head(r.PathValue("headId"))
+	if err != nil {
+		return reply{}, err
+	}
+	wrapped := document{"conversationSettings": h["conversationSettings"]}
+	return jsonReply(http.StatusOK, wrapped.encode()), nil
+}
+
 func (c *core) putSettings(r *http.Request) (reply, error) {
 	sent, err := object(r)
 	if err != nil {
@@ -72,7 +84,9 @@ func list(items []json.RawMessage) json.RawMessage {
 }
 
 // checkTools refuses definitions of another shape than the contract's. Keys
-// that the contract doesn't know may hold anything.
+// that the contract doesn't know may hold anything. Two things are let through
+// as the service does: a parameter without a type, and parameters as an object,
+// such as a JSON Schema, with which the head can't be loaded.
 func (c *core) checkTools(settings map[string]any) error {
 	given, ok := settings["tools"]
 	if !ok {
@@ -101,10 +115,10 @@ func (c *core) toolProblem(tool map[string]any) string {
 	if target, _ := tool["url"].(string); c.checkOutbound(target) != nil {
 		return "needs a url that is an HTTPS address"
 	}
-	parameters, ok := tool["parameters"].([]any)
-	if !ok && hasKey(tool, "parameters") {
+	if hasKey(tool, "parameters") && !isA[[]any](tool["parameters"]) && !hasUnloadableParameters(tool) {
 		return "must have a list of parameters"
 	}
+	parameters, _ := tool["parameters"].([]any)
 	for i, p := range parameters {
 		parameter, _ := p.(map[string]any)
 		if problem := parameterProblem(parameter); problem != "" {
@@ -115,15 +129,34 @@ func (c *core) toolProblem(tool map[string]any) string {
 }
 
 func parameterProblem(p map[string]any) string {
-	for _, key := range []string{"name", "type"} {
-		if s, _ := p[key].(string); s == "" {
-			return "needs a " + key
-		}
+	if name, _ := p["name"].(string); name == "" {
+		return "needs a name"
+	}
+	if t, _ := p["type"].(string); t == "" && hasKey(p, "type") {
+		return "must have a string type, or none"
 	}
 	if d, ok := p["description"]; ok && !isA[string](d) {
 		return "must have a string description"
 	}
 	return ""
+}
+
+// hasUnloadableParameters reports whether a tool that is stored keeps its head
+// from loading.
+func hasUnloadableParameters(tool map[string]any) bool {
+	return isA[map[string]any](tool["parameters"])
+}
+
+// loads returns an error for a head that a tool keeps from loading.
+func loads(h document) error {
+	settings, _ := decode(h["conversationSettings"]).(map[string]any)
+	tools, _ := settings["tools"].([]any)
+	for i, t := range tools {
+		if tool, _ := t.(map[string]any); hasUnloadableParameters(tool) {
+			return fmt.Errorf("headstest: the head can't be loaded: the parameters of conversationSettings.tools[%d] are an object; make them a list", i)
+		}
+	}
+	return nil
 }
 
 func hasKey(m map[string]any, key string) bool { _, ok := m[key]; return ok }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const goodTool = `{"name":"weather","description":"Weather of a city","parameters":[{"name":"city","type":"string","description":"The city"}],"url":"https://tools.example.test/weather"}`
@@ -46,9 +47,10 @@ func TestSettingsRefuseMalformedTools(t *testing.T) {
 		{"http on loopback", `[{"name":"a","url":"http://127.0.0.1:1"}]`, "HTTPS"},
 		{"no host", `[{"name":"a","url":"https:///x"}]`, "HTTPS"},
 		{"parameters null", `[{"name":"a","url":"https://a.example.test","parameters":null}]`, "list of parameters"},
-		{"parameters object", `[{"name":"a","url":"https://a.example.test","parameters":{}}]`, "list of parameters"},
+		{"parameters text", `[{"name":"a","url":"https://a.example.test","parameters":"city"}]`, "list of parameters"},
 		{"parameter without name", `[{"name":"a","url":"https://a.example.test","parameters":[{"type":"string"}]}]`, "parameters[0] needs a name"},
-		{"parameter without type", `[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x"}]}]`, "needs a type"},
+		{"parameter with an empty type", `[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","type":""}]}]`, "string type"},
+		{"parameter type", `[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","type":1}]}]`, "string type"},
 		{"parameter description", `[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","type":"string","description":1}]}]`, "description"},
 	}
 	for _, row := range rows {
@@ -64,4 +66,41 @@ func TestSettingsTakePlainHTTPOnLoopbackWhenAsked(t *testing.T) {
 	path := "/head/" + a.AddHead(headstest.Head{}) + "/conversation-settings"
 	a.ok("PUT", path, `{"conversationSettings":{"tools":[{"name":"a","url":"http://127.0.0.1:1/x"}]}}`)
 	a.do("PUT", path, `{"conversationSettings":{"tools":[{"name":"a","url":"http://a.example.test"}]}}`).refused(t, 400, "HTTPS")
+}
+
+func TestParametersMayHaveNoType(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{OperationMode: "oc"})
+	const settings = `{"tools":[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","description":"X."}]}]}`
+	a.ok("PUT", "/head/"+id+"/conversation-settings", `{"conversationSettings":`+settings+`}`)
+	assert.Contains(t, a.ok("GET", "/head/"+id, "").body, `"conversationSettings":`+settings)
+	require.NoError(t, perform(a.StartSession(id), "message inactive timeout"))
+}
+
+func TestParametersAsAnObjectAreStoredAndKeepTheHeadFromLoading(t *testing.T) {
+	for name, parameters := range map[string]string{
+		"schema": `{"type":"object","properties":{"city":{"type":"string"}}}`, "map": `{"city":"The city"}`, "empty": `{}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			id := a.AddHead(headstest.Head{OperationMode: "oc"})
+			path := "/head/" + id + "/conversation-settings"
+			before := a.StartSession(id)
+			settings := `{"tools":[` + goodTool + `,{"name":"a","url":"https://a.example.test","parameters":` + parameters + `}]}`
+			a.ok("PUT", path, `{"conversationSettings":`+settings+`}`)
+			assert.Contains(t, a.ok("GET", "/head/"+id, "").body, `"conversationSettings":`+settings)
+
+			for _, session := range []*headstest.Session{before, a.StartSession(id)} {
+				for _, step := range []string{"message", "inactive", "timeout"} {
+					assert.ErrorContains(t, perform(session, step), "can't be loaded: the parameters of conversationSettings.tools[1]")
+				}
+			}
+			_, err := a.CallTool(t.Context(), id, "weather", nil)
+			assert.ErrorContains(t, err, "can't be loaded")
+			require.NoError(t, before.Close(), "the window closes all the same")
+
+			a.ok("PUT", path, `{"conversationSettings":{"tools":[`+goodTool+`]}}`)
+			assert.NoError(t, a.StartSession(id).UserMessage("x"), "the head is repaired")
+		})
+	}
 }

@@ -2,21 +2,25 @@ package headstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	heads "github.com/headsapi/heads-go"
 )
 
-// The made-up sequences of one seed are apart, so that a token made up or
-// given leaves the ids as they are.
+// The sequences generated from one seed are apart, so that a token, generated
+// or given, and the faults leave the ids as they are.
 const (
-	idStream    = 1
-	tokenStream = 2
+	idStream     = 1
+	tokenStream  = 2
+	chanceStream = 3
 )
 
 // state is all that Reset forgets. It is used under the emulator's lock.
@@ -32,6 +36,7 @@ type state struct {
 	deliveries     journal[Delivery]
 	changed        chan struct{} // closed when a delivery is noted
 	faults         []*fault
+	chance         *rand.Rand // of the faults with a share
 	deliveryFaults []*deliveryFault
 }
 
@@ -44,6 +49,7 @@ func newState(ctx context.Context, cfg *config) *state {
 		requests:   journal[Request]{limit: cfg.journalSize},
 		deliveries: journal[Delivery]{limit: cfg.journalSize},
 		changed:    make(chan struct{}),
+		chance:     rand.New(newSource(cfg.seed, chanceStream)),
 	}
 	st.ctx, st.end = context.WithCancel(ctx)
 	st.organisation = newDocument(map[string]any{
@@ -71,13 +77,45 @@ func (v Visual) LogValue() slog.Value { return slog.StringValue(v.text()) }
 
 func (v Visual) text() string { return fmt.Sprintf("headstest.Visual %q %q", v.ID, string(v.Mode)) }
 
-// Head is a head to add. What is left empty is made up: the id, a visual in
+// Head is a head to add. What is left empty is generated: the id, a visual in
 // default mode, a name, a voice of the provider azure, the mode ttt.
 type Head struct {
 	ID, HeadVisualID, Name, TTSProvider, TTSVoice string
 	OperationMode                                 heads.OperationMode
 	VideoStreaming, EnableEvents                  bool
-	Fields                                        map[string]any // any further JSON field, written over the ones that are made up
+	Fields                                        map[string]any // further fields that the contract gives a head, by their JSON names; an id is ignored
+	Extra                                         map[string]any // fields that the contract doesn't give a head, as the service may add them
+}
+
+// Validate returns an error that names every fault of Fields and Extra: a field
+// that the contract doesn't give a head, or with another type, and in Extra a
+// field that it does; a value without a JSON form.
+func (h Head) Validate() error {
+	var faults []string
+	for _, name := range slices.Sorted(maps.Keys(h.Fields)) {
+		rule, known := fieldRule(name)
+		raw, err := encodeJSON(h.Fields[name])
+		switch {
+		case name == "id":
+		case !known:
+			faults = append(faults, fmt.Sprintf("the contract gives a head no field %q; a field that the service has added belongs in Extra", name))
+		case err != nil:
+			faults = append(faults, fmt.Sprintf("the value of %s has no JSON form: %v", name, err))
+		case !rule.holds(decode(raw)):
+			faults = append(faults, name+" must be "+rule.wants)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Extra)) {
+		if _, known := fieldRule(name); known || name == "id" {
+			faults = append(faults, fmt.Sprintf("the contract gives a head the field %q, which does not belong in Extra", name))
+		} else if _, err := encodeJSON(h.Extra[name]); err != nil {
+			faults = append(faults, fmt.Sprintf("the value of %s has no JSON form: %v", name, err))
+		}
+	}
+	if len(faults) > 0 {
+		return errors.New(strings.Join(faults, "; "))
+	}
+	return nil
 }
 
 // Format writes id and name, whatever the verb.
@@ -116,8 +154,11 @@ func (st *state) addVisual(v Visual) string {
 
 // AddHead adds a head, or replaces the one with that id, and returns the id. A
 // HeadVisualID that is not known yet becomes a visual in default mode. It
-// panics when a value of Fields has no JSON form.
+// panics where Validate returns an error.
 func (e *Emulator) AddHead(h Head) string {
+	if err := h.Validate(); err != nil {
+		panic("headstest: AddHead: " + err.Error())
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if h.ID == "" {
@@ -162,6 +203,7 @@ func (c *core) newHead(h Head) document {
 	given := newDocument(h.Fields)
 	delete(given, "id") // Head.ID is the one way to choose it
 	maps.Copy(d, given)
+	maps.Copy(d, newDocument(h.Extra))
 	if given["splitter"] == nil {
 		d.set("splitter", !d.is("videoStreaming"))
 	}

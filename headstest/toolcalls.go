@@ -3,6 +3,8 @@ package headstest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,9 +44,11 @@ func (t ToolCall) Format(f fmt.State, _ rune) { writeText(f, t.text()) }
 func (t ToolCall) LogValue() slog.Value { return slog.StringValue(t.text()) }
 
 // CallTool calls a tool as the service does when the model decides so, in a
-// session of its own: the arguments as top-level keys, and session_metadata.
+// session of its own: the arguments as top-level keys, and session_metadata in
+// the shape that was seen in the field.
 // What the tool replies never is an error of CallTool, which has one when
-// nothing could be sent: the head is unknown, not active or not in mode oc,
+// nothing could be sent: the head is unknown, not active, can't be loaded or is
+// not in mode oc,
 // the tool is not configured or its address not allowed, an argument has no
 // JSON form or the name session_metadata, or the context has ended.
 func (e *Emulator) CallTool(ctx context.Context, headID, tool string, args map[string]any) (*ToolCall, error) {
@@ -95,12 +99,21 @@ func (s *Session) prepareTool(name string) (tool, document, error) {
 	return t, s.metadata(h), nil
 }
 
+// metadata has the shape that was seen in the field; the contract shows none.
 func (s *Session) metadata(h document) document {
+	hash := sha256.Sum256([]byte(s.id))
 	return newDocument(map[string]any{
-		"session_id": s.id, "user_id": s.userID, "username": "guest",
+		"session_id": s.id, "user_id": s.userID, "username": "anonymous",
 		"head_id": s.headID, "org_id": h.str("orgId"), "public_head_id": h.str("publicId"), "public_org_id": h.str("orgPublicId"),
-		"timestamp":        time.Now().UTC().Format(s.core.cfg.timestampLayout),
-		"request_metadata": map[string]any{"origin": "https://www.example.test", "user_agent": "headstest"},
+		"timestamp": time.Now().UTC().Format(s.core.cfg.timestampLayout),
+		"request_metadata": map[string]any{
+			"essential": map[string]any{
+				"origin_domain": "www.example.test",
+				"device_info":   map[string]any{"device_type": "desktop", "browser_family": "headstest"},
+				"language_pref": h.str("language"),
+			},
+			"technical": map[string]any{"session_hash": hex.EncodeToString(hash[:16]), "request_secure": true},
+		},
 	})
 }
 

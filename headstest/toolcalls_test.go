@@ -62,10 +62,20 @@ func TestToolCallIsFlatWithMetadata(t *testing.T) {
 	} {
 		assert.Equal(t, want, metadata[key], key)
 	}
-	for _, key := range []string{"user_id", "username", "timestamp"} {
-		assert.NotEmpty(t, metadata[key], key)
-	}
-	assert.IsType(t, map[string]any{}, metadata["request_metadata"])
+	assert.NotEmpty(t, metadata["user_id"])
+	assert.Equal(t, "anonymous", metadata["username"])
+	assert.Regexp(t, `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`, metadata["timestamp"])
+	request := metadata["request_metadata"].(map[string]any)
+	technical := request["technical"].(map[string]any)
+	assert.Regexp(t, "^[0-9a-f]{32}$", technical["session_hash"])
+	delete(technical, "session_hash")
+	assert.Equal(t, map[string]any{
+		"essential": map[string]any{
+			"origin_domain": "www.example.test", "language_pref": "en-US",
+			"device_info": map[string]any{"device_type": "desktop", "browser_family": "headstest"},
+		},
+		"technical": map[string]any{"request_secure": true},
+	}, request)
 }
 
 func TestReplyOfAToolIsChecked(t *testing.T) {

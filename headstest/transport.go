@@ -1,52 +1,81 @@
 package headstest
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
-	"strconv"
+	"net/http/httptest"
+
+	heads "github.com/headsapi/heads-go"
 )
+
+// memoryURL is the base URL of clients that reach the emulator in memory. Its
+// host is never looked up.
+const memoryURL = "https://emulator.example.test"
+
+// remoteAddr is of the range for documentation.
+const remoteAddr = "192.0.2.1:1234"
+
+// Client returns a client that reaches the emulator in memory, without a
+// socket, as a test inside a testing/synctest bubble needs it. It panics when
+// an option is refused.
+func (e *Emulator) Client(opts ...heads.Option) *heads.Client {
+	inMemory := heads.WithHTTPClient(&http.Client{Transport: e.Transport()})
+	return newClient(memoryURL, e.BearerToken(), append([]heads.Option{inMemory}, opts...))
+}
+
+func newClient(baseURL, token string, opts []heads.Option) *heads.Client {
+	c, err := heads.New(baseURL, token, opts...)
+	if err != nil {
+		panic("headstest: " + err.Error())
+	}
+	return c
+}
 
 // Transport returns a transport that hands every request to the emulator
 // without a socket, whatever its host. A connection that a fault cuts is an
 // io.EOF, or an io.ErrUnexpectedEOF while the body is read.
 func (e *Emulator) Transport() http.RoundTripper { return transport{e} }
 
-type transport struct{ emulator *Emulator }
+// transport serves requests with a handler, in the goroutine of the caller.
+type transport struct{ handler http.Handler }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil {
+	if r.Context().Err() != nil {
 		return nil, context.Cause(r.Context())
 	}
-	w := &memoryWriter{header: http.Header{}}
-	cut := w.serve(t.emulator, r.Clone(r.Context()))
+	rec := httptest.NewRecorder()
+	cut := serve(t.handler, rec, received(r))
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-	if cut && w.status == 0 {
-		if r.Context().Err() != nil {
-			return nil, context.Cause(r.Context())
-		}
+	switch {
+	case cut && !rec.Flushed && r.Context().Err() != nil:
+		return nil, context.Cause(r.Context())
+	case cut && !rec.Flushed: // a server keeps what is not flushed to itself
 		return nil, io.EOF
 	}
-	return w.response(r, cut), nil
+	resp := rec.Result()
+	resp.Request = r
+	if cut {
+		resp.Body = io.NopCloser(io.MultiReader(resp.Body, broken{}))
+	}
+	return resp, nil
 }
 
-// memoryWriter is an http.ResponseWriter that keeps the answer.
-type memoryWriter struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
+// received is a request as a server hands it to its handler.
+func received(r *http.Request) *http.Request {
+	got := r.Clone(r.Context())
+	got.RemoteAddr = remoteAddr
+	got.RequestURI = r.URL.RequestURI()
+	if got.Body == nil {
+		got.Body = http.NoBody
+	}
+	return got
 }
 
-func (w *memoryWriter) Header() http.Header         { return w.header }
-func (w *memoryWriter) WriteHeader(status int)      { w.status = status }
-func (w *memoryWriter) Write(b []byte) (int, error) { return w.body.Write(b) }
-func (w *memoryWriter) Flush()                      {}
-
-// serve reports whether the connection was cut.
-func (w *memoryWriter) serve(h http.Handler, r *http.Request) (cut bool) {
+// serve reports whether the handler cut the connection.
+func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (cut bool) {
 	defer func() {
 		switch p := recover(); p {
 		case nil:
@@ -60,23 +89,39 @@ func (w *memoryWriter) serve(h http.Handler, r *http.Request) (cut bool) {
 	return false
 }
 
-func (w *memoryWriter) response(r *http.Request, cut bool) *http.Response {
-	var body io.Reader = &w.body
-	if cut {
-		body = io.MultiReader(body, broken{})
-	}
-	length, err := strconv.ParseInt(w.header.Get("Content-Length"), 10, 64)
-	if err != nil {
-		length = -1
-	}
-	return &http.Response{
-		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), StatusCode: w.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Body: io.NopCloser(body), ContentLength: length, Request: r,
-	}
-}
-
 // broken is the rest of a body whose connection was cut.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// handlerTransport serves deliveries and tool calls with a handler, each in a
+// goroutine of its own, so that a handler which goes on does not hold the
+// emulator past its time limit. Close waits for these goroutines.
+type handlerTransport struct {
+	core    *core
+	handler http.Handler
+}
+
+func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	type result struct {
+		resp *http.Response
+		err  error
+	}
+	done := make(chan result, 1)
+	t.core.mu.Lock()
+	if t.core.closed {
+		t.core.mu.Unlock()
+		return nil, ErrClosed
+	}
+	t.core.workers.Go(func() {
+		resp, err := transport{t.handler}.RoundTrip(r)
+		done <- result{resp, err}
+	})
+	t.core.mu.Unlock()
+	select {
+	case got := <-done:
+		return got.resp, got.err
+	case <-r.Context().Done():
+		return nil, context.Cause(r.Context())
+	}
+}

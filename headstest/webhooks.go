@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 // eventFlags are the flags of a registration and the events that they turn on.
@@ -89,17 +89,13 @@ func (c *core) checkOutbound(target string) error {
 	switch {
 	case err != nil || u.Hostname() == "":
 		return fmt.Errorf("must be an absolute HTTPS address")
-	case u.Scheme == "https", u.Scheme == "http" && c.cfg.loopbackHTTP && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && c.cfg.loopbackHTTP && loopback.Is(u.Hostname()):
 		return nil
-	case u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "http" && loopback.Is(u.Hostname()):
 		return fmt.Errorf("must use HTTPS (WithLoopbackHTTP lets plain http to this machine through)")
 	default:
 		return fmt.Errorf("must use HTTPS")
 	}
-}
-
-func isLoopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // createWebhook adds a registration, also where one with the same address
@@ -220,6 +216,18 @@ func (c *core) deleteWebhook(r *http.Request) (reply, error) {
 	return c.undocumented(w.document()), nil
 }
 
+// getEnableEvents is not in the contract.
+func (c *core) getEnableEvents(r *http.Request) (reply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.st.head(r.PathValue("headId"))
+	if err != nil {
+		return reply{}, err
+	}
+	return jsonReply(http.StatusOK, strconv.AppendBool(nil, h.is("enableEvents"))), nil
+}
+
+// putEnableEvents ignores a body; the query counts.
 func (c *core) putEnableEvents(r *http.Request) (reply, error) {
 	enabled, err := switchQuery(r, "enableEvents")
 	if err != nil {

@@ -67,7 +67,7 @@ holds() { grep -qF -- "$1" "$dir/answer" || fail "the answer does not hold $1: $
 signature() { openssl dgst -sha256 -hmac "$2" -r "$1" | cut -d ' ' -f 1; }
 
 step build
-go build -o "$dir/bin/" ./cmd/heads-emulator ./internal/receiver
+go build -o "$dir/bin/" ./cmd/heads-emulator ./internal/dev/receiver
 
 mkdir "$dir/received"
 mkfifo "$dir/listening"
@@ -159,6 +159,15 @@ call 200 POST /_emulator/tool-calls '{"headId":"'"$head"'","tool":"hours","argum
 holds '"message":"received","problem":""'
 grep -qF '"day":"Monday"' "$dir/received/3.body" || fail "the tool was sent $(cat "$dir/received/3.body")"
 
+step operations that are not in the contract
+call 200 GET "/head/$head/enable-events"
+holds true
+call 200 GET "/head/$head/conversation-settings"
+holds '{"conversationSettings":{"tools":[{"name":"hours"'
+call 200 PUT "/head/$head/splitter?splitter=true"
+call 200 GET "/head/$head"
+holds '"videoStreaming":false'
+
 step change and remove the registration
 call 200 PATCH "/head-events/$hook" '{"startConversation":false}'
 call 200 GET "/head-events/$hook"
@@ -192,7 +201,7 @@ done >"$dir/page/all"
 # What differs from run to run, and white space, is no difference.
 normal() {
 	sed -E -e 's/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/ID/g' -e 's/[0-9a-f]{32,}/HEX/g' \
-		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/TIME/g' -e 's/(li|MyOrg)-[0-9]+/PUBLIC/g' \
+		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+Z| [0-9:]{8})/TIME/g' -e 's/(li|MyOrg)-[0-9]+/PUBLIC/g' \
 		-e 's/127\.0\.0\.1:[0-9]+/ADDRESS/g' -e 's/"took": ?"[^"]*"/TOOK/g' "$1" | tr -d ' \t\n'
 }
 blocks=0

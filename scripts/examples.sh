@@ -45,15 +45,22 @@ wait_for "$dir/announced" baseURL
 HEADS_BASE_URL=$(text baseURL <"$dir/announced")
 HEADS_TOKEN=$(text token <"$dir/announced")
 head=$(sed 's/.*"heads":\["\([^"]*\)".*/\1/' "$dir/announced")
-export HEADS_BASE_URL HEADS_TOKEN
+export HEADS_BASE_URL HEADS_TOKEN HEADS_HEAD_ID=$head
+
+echo '== -h'
+for program in quickstart convert safechanges webhooks tools heads-emulator; do
+	"$dir/$program" -h >"$dir/out" 2>&1 || fail "$program -h ends with status $?"
+	grep -q '^Usage' "$dir/out" || fail "$program -h shows no usage: $(cat "$dir/out")"
+	! grep -q 'help requested' "$dir/out" || fail "$program -h ends with an error: $(cat "$dir/out")"
+done
 
 echo '== quickstart'
-"$dir/quickstart" -head "$head" >"$dir/out"
+"$dir/quickstart" >"$dir/out"
 wait_for "$dir/out" 'again with -write'
 
 echo '== webhooks'
 : >"$dir/webhooks.out"
-"$dir/webhooks" -head "$head" >"$dir/webhooks.out" &
+"$dir/webhooks" >"$dir/webhooks.out" &
 webhooks=$!
 pids="$pids $webhooks"
 wait_for "$dir/webhooks.out" 'until interrupted'
@@ -69,7 +76,7 @@ wait_for "$dir/webhooks.out" 'no delivery was cut off'
 
 echo '== tools'
 : >"$dir/tools.out"
-"$dir/tools" -head "$head" >"$dir/tools.out" &
+"$dir/tools" >"$dir/tools.out" &
 tools=$!
 pids="$pids $tools"
 wait_for "$dir/tools.out" 'until interrupted'
@@ -79,7 +86,7 @@ kill -INT "$tools"
 wait "$tools" || fail "tools ended with status $?"
 
 echo '== convert'
-"$dir/convert" -head "$head" -provider elevenlabs -voice pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 >"$dir/out"
+"$dir/convert" -provider elevenlabs -voice pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 >"$dir/out"
 wait_for "$dir/out" 'Embedded integrations must use the new address'
 
 echo 'all examples passed'

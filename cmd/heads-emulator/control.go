@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 // controlPrefix is where the control API begins. No operation of the contract
@@ -26,20 +27,22 @@ const controlPrefix = "/_emulator/"
 // maxControlBody bounds the body of a request to the control API.
 const maxControlBody = 4 << 20
 
-// openAPI describes the eleven operations.
+// openAPI describes the operations: the eleven of the contract, and three that
+// are marked as not in it.
 //
 //go:embed openapi.json
 var openAPI []byte
 
-// newHandler serves the operations and the control API.
-func newHandler(e *headstest.Emulator, start *seed, logger *slog.Logger) http.Handler {
-	c := newControl(e, start, logger)
+// newHandler serves the operations, to the pages of some origins too, and the
+// control API.
+func newHandler(e *headstest.Emulator, start *seed, origins []string, logger *slog.Logger) http.Handler {
+	c, operations := newControl(e, start, logger), allowOrigins(e, origins)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, controlPrefix) {
+		if strings.HasPrefix(r.URL.Path+"/", controlPrefix) {
 			c.ServeHTTP(w, r)
 			return
 		}
-		e.ServeHTTP(w, r)
+		operations.ServeHTTP(w, r)
 	})
 }
 
@@ -68,6 +71,7 @@ func newControl(e *headstest.Emulator, start *seed, logger *slog.Logger) *contro
 // actions are the whole control API.
 func (c *control) actions() map[string]action {
 	return map[string]action{
+		"GET /_emulator/{$}":                       c.index,
 		"GET /_emulator/health":                    c.health,
 		"GET /_emulator/openapi.json":              c.openAPI,
 		"GET /_emulator/state":                     c.state,
@@ -98,6 +102,8 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(seen, r.Body, maxControlBody)
 	if err := c.admit(r); err != nil {
 		writeError(seen, err)
+	} else if err := c.routed(seen, r); err != nil {
+		writeError(seen, err)
 	} else {
 		c.mux.ServeHTTP(seen, r)
 	}
@@ -109,13 +115,13 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Host gives away; what it may send elsewhere without being asked for consent
 // is not application/json.
 func (c *control) admit(r *http.Request) error {
-	if host, _, _ := net.SplitHostPort(r.RemoteAddr); !isLoopback(host) {
+	if host, _, _ := net.SplitHostPort(r.RemoteAddr); !loopback.Is(host) {
 		return refuse(http.StatusForbidden, "the control API is for the machine that the emulator runs on")
 	}
-	if !isLoopback(hostname(r.Host)) {
+	if !loopback.Is(hostname(r.Host)) {
 		return refuse(http.StatusForbidden, "the control API is to be called at a loopback address")
 	}
-	if err := c.origins.Check(r); err != nil {
+	if err := c.origins.Check(r); err != nil || fromAnotherSite(r) {
 		return refuse(http.StatusForbidden, "the control API takes no request of another site")
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -127,11 +133,39 @@ func (c *control) admit(r *http.Request) error {
 	return nil
 }
 
-func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
-
-func isLoopback(host string) bool {
-	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+// fromAnotherSite reports whether a browser says that a page of another origin
+// has caused the request, a read too. Another port of this machine is the same
+// site, and another origin.
+func fromAnotherSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
 }
+
+// routed refuses what no action takes, in the form of every other refusal.
+func (c *control) routed(w http.ResponseWriter, r *http.Request) error {
+	if _, pattern := c.mux.Handler(r); pattern != "" {
+		return nil
+	}
+	if allowed := c.methodsOf(r); len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return refuse(http.StatusMethodNotAllowed, "%s is not a method of %s; it takes %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))
+	}
+	return refuse(http.StatusNotFound, "there is nothing at %s; GET %s lists the control API", r.URL.Path, controlPrefix)
+}
+
+// methodsOf returns the methods that a path takes.
+func (c *control) methodsOf(r *http.Request) (methods []string) {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := c.mux.Handler(other); pattern != "" {
+			methods = append(methods, method)
+		}
+	}
+	return methods
+}
+
+func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
 
 // action answers with a value that is written as JSON, or as it is when it is
 // a rawJSON.

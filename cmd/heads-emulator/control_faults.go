@@ -20,6 +20,7 @@ type requestFault struct {
 	Cut         string   `json:"cut,omitempty"` // before or after the effect
 	CutBody     bool     `json:"cutBody,omitempty"`
 	AfterEffect bool     `json:"afterEffect,omitempty"`
+	Share       float64  `json:"share,omitempty"` // 0: all
 }
 
 // deliveryFault is headstest.DeliveryFault as JSON.
@@ -64,6 +65,7 @@ func viewFaults(s headstest.Snapshot) faultsView {
 		v.Requests = append(v.Requests, requestFault{
 			Method: f.Method, Route: f.Route, Times: f.Times, Status: f.Status, Body: f.Body,
 			RetryAfter: duration(f.RetryAfter), Latency: duration(f.Latency), Cut: cuts.of(f.Cut), CutBody: f.CutBody, AfterEffect: f.After,
+			Share: f.Share,
 		})
 	}
 	for _, f := range s.DeliveryFaults {
@@ -88,15 +90,18 @@ func (c *control) addRequestFault(r *http.Request) (any, error) {
 	switch {
 	case !known:
 		return nil, refuse(http.StatusBadRequest, "cut must be before or after")
-	case f.Status != 0 && (f.Status < 200 || f.Status > 599):
-		return nil, refuse(http.StatusBadRequest, "status must be from 200 to 599")
 	case f.Times < 0 || f.RetryAfter < 0 || f.Latency < 0:
 		return nil, refuse(http.StatusBadRequest, "times, retryAfter and latency must not be below 0")
 	}
-	c.emulator.Inject(headstest.Fault{
+	added := headstest.Fault{
 		Method: f.Method, Route: f.Route, Times: f.Times, Status: f.Status, Body: f.Body,
 		RetryAfter: time.Duration(f.RetryAfter), Latency: time.Duration(f.Latency), Cut: cut, CutBody: f.CutBody, After: f.AfterEffect,
-	})
+		Share: f.Share,
+	}
+	if err := added.Validate(); err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	c.emulator.Inject(added)
 	return c.listFaults(r)
 }
 
@@ -112,10 +117,14 @@ func (c *control) addDeliveryFault(r *http.Request) (any, error) {
 	case f.Times < 0 || f.Delay < 0:
 		return nil, refuse(http.StatusBadRequest, "times and delay must not be below 0")
 	}
-	c.emulator.InjectDelivery(headstest.DeliveryFault{
+	added := headstest.DeliveryFault{
 		WebhookID: f.WebhookID, Event: f.Event, Times: f.Times, Drop: f.Drop, Duplicate: f.Duplicate, Reorder: f.Reorder,
 		Delay: time.Duration(f.Delay), CorruptSignature: f.CorruptSignature, Encoding: encoding, Age: time.Duration(f.Age),
-	})
+	}
+	if err := added.Validate(); err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	c.emulator.InjectDelivery(added)
 	return c.listFaults(r)
 }
 

@@ -1,14 +1,32 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/headsapi/heads-go/headstest"
 )
+
+// index says what there is.
+func (c *control) index(*http.Request) (any, error) {
+	var requests []string
+	for pattern := range c.actions() {
+		requests = append(requests, strings.TrimSuffix(pattern, "{$}"))
+	}
+	slices.SortFunc(requests, func(a, b string) int { return cmp.Compare(pathOf(a), pathOf(b)) })
+	return map[string]any{"about": "The control API of the emulator; docs/emulator.md describes it.", "requests": requests}, nil
+}
+
+// pathOf is what comes after the method, and then the method.
+func pathOf(pattern string) string {
+	method, path, _ := strings.Cut(pattern, " ")
+	return path + " " + method
+}
 
 func (c *control) health(*http.Request) (any, error) {
 	return map[string]string{"status": "ok"}, nil

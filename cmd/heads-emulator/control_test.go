@@ -50,6 +50,11 @@ func TestControlIsForThisMachineAlone(t *testing.T) {
 		{"change by a page of another site", "POST", "127.0.0.1:5", "127.0.0.1:8787", http.Header{"Content-Type": {"application/json"}, "Origin": {"https://attacker.example.test"}}, 403},
 		{"change by a page of another port", "POST", "127.0.0.1:5", "127.0.0.1:8787", http.Header{"Content-Type": {"application/json"}, "Origin": {"http://127.0.0.1:3000"}}, 403},
 		{"change that a browser calls cross-site", "POST", "127.0.0.1:5", "127.0.0.1:8787", http.Header{"Content-Type": {"application/json"}, "Sec-Fetch-Site": {"cross-site"}}, 403},
+		{"read that a browser calls cross-site", "GET", "127.0.0.1:5", "127.0.0.1:8787", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
+		{"read by a page of another port", "GET", "127.0.0.1:5", "127.0.0.1:8787", http.Header{"Sec-Fetch-Site": {"same-site"}}, 403},
+		{"change by a page of another port without an origin", "POST", "127.0.0.1:5", "127.0.0.1:8787", http.Header{"Content-Type": {"application/json"}, "Sec-Fetch-Site": {"same-site"}}, 403},
+		{"read from the same origin", "GET", "127.0.0.1:5", "127.0.0.1:8787", http.Header{"Sec-Fetch-Site": {"same-origin"}}, 200},
+		{"read typed into the browser", "GET", "127.0.0.1:5", "127.0.0.1:8787", http.Header{"Sec-Fetch-Site": {"none"}}, 200},
 		{"change by a name that resolves to loopback", "POST", "127.0.0.1:5", "attacker.example.test", http.Header{"Content-Type": {"application/json"}}, 403},
 		{"change without a type", "POST", "127.0.0.1:5", "127.0.0.1:8787", nil, 415},
 		{"change by a form", "POST", "127.0.0.1:5", "127.0.0.1:8787", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, 415},
@@ -68,7 +73,7 @@ func TestControlIsForThisMachineAlone(t *testing.T) {
 				req.Header = http.Header{}
 			}
 			rec := httptest.NewRecorder()
-			newHandler(e, &seed{}, slog.New(slog.DiscardHandler)).ServeHTTP(rec, req)
+			newHandler(e, &seed{}, nil, slog.New(slog.DiscardHandler)).ServeHTTP(rec, req)
 			assert.Equal(t, row.status, rec.Code, rec.Body)
 			if row.status != 200 {
 				assert.NotContains(t, rec.Body.String(), id)
@@ -85,7 +90,7 @@ func TestNetworkReachesTheOperationsAlone(t *testing.T) {
 	req.RemoteAddr, req.Host = "192.0.2.7:5", "emulator.example.test"
 	req.Header.Set("Authorization", "Bearer right")
 	rec := httptest.NewRecorder()
-	newHandler(e, &seed{}, slog.New(slog.DiscardHandler)).ServeHTTP(rec, req)
+	newHandler(e, &seed{}, nil, slog.New(slog.DiscardHandler)).ServeHTTP(rec, req)
 	assert.Equal(t, 200, rec.Code)
 }
 
@@ -102,10 +107,31 @@ func TestControlRefusesWhatItDoesNotKnow(t *testing.T) {
 			p.control("POST", path, `{"x":"`+strings.Repeat("x", maxControlBody)+`"}`).refused(t, 413, "larger")
 		})
 	}
-	assert.Equal(t, 404, p.control("GET", "nothing", "").status)
-	assert.Equal(t, 405, p.control("GET", "reset", "").status)
-	assert.Equal(t, 405, p.control("POST", "state", "").status)
+	for _, path := range []string{"nothing", "state/", "heads/x", "sessions/x/message/more", "deliveries/1/"} {
+		p.control("GET", path, "").refused(t, 404, "GET /_emulator/ lists")
+	}
+	for path, allow := range map[string]string{"state": "GET", "reset": "POST", "": "GET", "deliveries/1/resend": "POST", "sessions": "GET, POST", "faults": "GET, DELETE"} {
+		for _, method := range []string{"PUT", "PATCH", "OPTIONS"} {
+			ans := p.control(method, path, "")
+			ans.refused(t, 405, method+" is not a method of")
+			assert.Equal(t, allow, ans.header.Get("Allow"), path)
+			assert.Equal(t, "application/json", ans.header.Get("Content-Type"))
+		}
+	}
+	p.control("GET", "reset", "").refused(t, 405, "it takes POST")
 	p.api("GET", "/_emulatorx", "").refused(t, 404, "no operation")
+}
+
+func TestControlListsItself(t *testing.T) {
+	p, e := start(t), headstest.NewEmulator()
+	defer e.Close()
+	for _, path := range []string{controlPrefix, strings.TrimSuffix(controlPrefix, "/")} {
+		var index struct{ Requests []string }
+		p.send(p.request("GET", path, "")).ok(t, &index)
+		assert.Len(t, index.Requests, len(newControl(e, &seed{}, nil).actions()))
+		assert.Equal(t, []string{"GET /_emulator/", "GET /_emulator/deliveries"}, index.Requests[:2], "in order")
+		assert.Contains(t, index.Requests, "DELETE /_emulator/faults")
+	}
 }
 
 func TestStateShowsTheRecordsAndNoSecret(t *testing.T) {
@@ -114,10 +140,10 @@ func TestStateShowsTheRecordsAndNoSecret(t *testing.T) {
 		"visuals": [{"id": "loops", "mode": "two_loops"}],
 		"heads": [{"id": "`+headA+`", "name": "Ada", "headVisualId": "loops", "operationMode": "oc", "ttsVoice": "rachel", "voiceflowApiKey": "canary",
 			"publicUrl": "https://canary:canary@chat.example.test/MyOrg-1/li-1?api_key=canary#canary", "publicId": "li-1",
-			"organisation": {"apiKey": "canary"}, "isRandomSuggestions": 5,
+			"organisation": {"apiKey": "canary"}, "extra": {"added": "canary"},
 			"conversationSettings": {"model": {"api_key": "canary"}, "tools": [{"name": "weather", "url": "http://127.0.0.1:1/canary/weather"}]}}],
 		"registrations": [{"headId": "`+headA+`", "webhookUrl": "http://127.0.0.1:1/canary?key=canary", "endConversation": true}]}`))
-	p.control("POST", "faults/requests", `{"method":"GET","route":"/never","times":2,"status":503,"retryAfter":"1m30s"}`).ok(t, nil)
+	p.control("POST", "faults/requests", `{"method":"GET","route":"/head/never","times":2,"status":503,"retryAfter":"1m30s"}`).ok(t, nil)
 	p.control("POST", "faults/deliveries", `{"event":"end_conversation","webhookId":9,"encoding":"base64"}`).ok(t, nil)
 	var session sessionView
 	p.control("POST", "sessions", `{"headId":"`+headA+`"}`).ok(t, &session)
@@ -129,7 +155,7 @@ func TestStateShowsTheRecordsAndNoSecret(t *testing.T) {
 		"visuals": [{"id": "loops", "mode": "two_loops"}],
 		"registrations": [{"id": 1, "headId": "`+headA+`", "receiver": "http://127.0.0.1:1", "events": ["end_conversation"]}],
 		"sessions": [{"id": "`+session.ID+`", "headId": "`+headA+`", "closed": false}],
-		"faults": {"requests": [{"method": "GET", "route": "/never", "times": 2, "status": 503, "retryAfter": "1m30s"}],
+		"faults": {"requests": [{"method": "GET", "route": "/head/never", "times": 2, "status": 503, "retryAfter": "1m30s"}],
 			"deliveries": [{"event": "end_conversation", "webhookId": 9, "encoding": "base64"}]}}`, ans.body)
 
 	call := p.control("POST", "tool-calls", `{"headId":"`+headA+`","tool":"weather"}`)
@@ -327,9 +353,11 @@ func TestDeliveriesGoWrongOnDemand(t *testing.T) {
 	assert.Contains(t, dropped.Error, "dropped by a fault")
 	assert.Regexp(t, "^[A-Za-z0-9+/]{43}=$", step(`{"times":1,"encoding":"base64","event":"inactivity_warning","webhookId":1}`, "inactive")[0].Headers["X-Signature-256"])
 	old := step(`{"times":1,"age":"48h","delay":"1ms"}`, "close")[0]
-	var body struct{ Timestamp time.Time }
+	var body struct{ Timestamp string }
 	require.NoError(t, json.Unmarshal([]byte(old.Body), &body))
-	assert.WithinDuration(t, old.At.Add(-48*time.Hour), body.Timestamp, time.Minute)
+	stamp, err := time.Parse("2006-01-02 15:04:05", body.Timestamp)
+	require.NoError(t, err)
+	assert.WithinDuration(t, old.At.Add(-48*time.Hour), stamp, time.Minute)
 }
 
 func TestFaultsAreRefused(t *testing.T) {
@@ -337,11 +365,12 @@ func TestFaultsAreRefused(t *testing.T) {
 	for body, says := range map[string]string{
 		`{"status":99}`: "status", `{"status":100}`: "status", `{"status":600}`: "status", `{"status":-1}`: "status",
 		`{"times":-1}`: "times", `{"latency":"-1s"}`: "latency", `{"latency":1}`: "JSON", `{"latency":"1"}`: `"1.5s"`, `{"retryAfter":"-1s"}`: "retryAfter", `{"cut":"middle"}`: "cut",
+		`{"route":"/nowhere"}`: "never happen", `{"method":"POST","route":"/head/update"}`: "never happen", `{"share":2}`: "share", `{"share":-1}`: "share",
 	} {
 		p.control("POST", "faults/requests", body).refused(t, 400, says)
 	}
 	for body, says := range map[string]string{
-		`{"times":-1}`: "times", `{"delay":"-1s"}`: "delay", `{"encoding":"hex2"}`: "encoding",
+		`{"times":-1}`: "times", `{"delay":"-1s"}`: "delay", `{"encoding":"hex2"}`: "encoding", `{"event":"start"}`: "never happen",
 	} {
 		p.control("POST", "faults/deliveries", body).refused(t, 400, says)
 	}
@@ -352,7 +381,7 @@ func TestFaultsAreRefused(t *testing.T) {
 func TestFaultsKeepEveryField(t *testing.T) {
 	p := start(t)
 	for path, given := range map[string]string{
-		"requests": `{"method":"POST","route":"/never","times":3,"status":500,"body":"x","retryAfter":"1s","latency":"2s","cut":"before","cutBody":true,"afterEffect":true}`,
+		"requests": `{"method":"POST","route":"/head-events","share":0.25,"times":3,"status":500,"body":"x","retryAfter":"1s","latency":"2s","cut":"before","cutBody":true,"afterEffect":true}`,
 		"deliveries": `{"webhookId":4,"event":"end_conversation","times":5,"drop":true,"duplicate":true,"reorder":true,"delay":"3s",
 			"corruptSignature":true,"encoding":"hex","age":"-4s"}`,
 	} {
@@ -377,7 +406,7 @@ func TestManyControlCallsAtOnce(t *testing.T) {
 				case 0:
 					p.control("POST", "sessions/"+p.session()+"/message", "")
 				case 1:
-					p.control("POST", "faults/requests", fmt.Sprintf(`{"route":"/never%d","status":500}`, i))
+					p.control("POST", "faults/requests", fmt.Sprintf(`{"route":"/head/never%d","status":500}`, i))
 				case 2:
 					p.control("DELETE", "faults", "")
 				default:

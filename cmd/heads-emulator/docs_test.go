@@ -7,12 +7,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,7 +60,7 @@ func column(rows []row, section string, n int) []string {
 // sentences is how many the contract has in each section. A sentence of
 // several statements has a row for each.
 var sentences = map[string]int{"States and transitions": 15, "Rules": 5, "Delivery rules": 6, "Errors": 6, "Limits": 8,
-	"Authentication, events and tool calls": 10}
+	"Authentication, events and tool calls": 10, "Not in the contract": 8}
 
 func TestEverySentenceOfTheContractHasItsTests(t *testing.T) {
 	tests := testsOf(t, ".", "../../headstest")
@@ -106,7 +104,11 @@ func testsOf(t *testing.T, folders ...string) map[string]bool {
 func TestPageListsTheWholeControlAPI(t *testing.T) {
 	e := headstest.NewEmulator()
 	defer e.Close()
-	assert.ElementsMatch(t, slices.Collect(maps.Keys(newControl(e, &seed{}, nil).actions())), column(rowsOfThePage(t), "The control API", 0))
+	var patterns []string
+	for pattern := range newControl(e, &seed{}, nil).actions() {
+		patterns = append(patterns, strings.TrimSuffix(pattern, "{$}"))
+	}
+	assert.ElementsMatch(t, patterns, column(rowsOfThePage(t), "The control API", 0))
 }
 
 func TestPageListsEveryFlag(t *testing.T) {

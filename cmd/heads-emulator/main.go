@@ -1,4 +1,4 @@
-// Heads-emulator is the service on your own machine, as a program: the eleven
+// Heads-emulator is the service on your own machine, as a program: its
 // operations with their state, signed events with retries, tool calls, and
 // faults on demand. It needs no account and starts with a head to try.
 //
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	server := &http.Server{
-		Handler:           newHandler(emulator, seed, logger),
+		Handler:           newHandler(emulator, seed, s.origins, logger),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelError),
 	}

@@ -117,14 +117,26 @@ func (f fields) head() (headstest.Head, error) {
 	if id != "" && !uuid.MatchString(id) {
 		return headstest.Head{}, fmt.Errorf("the id %q is not a UUID; leave it out to have one made up", id)
 	}
-	for _, name := range []string{"videoStreaming", "enableEvents", "splitter", "isActive"} {
-		var on bool
-		if raw, ok := f[name]; ok && json.Unmarshal(raw, &on) != nil {
-			return headstest.Head{}, fmt.Errorf("%s must be true or false", name)
-		}
-	}
 	visual, err := f.take("headVisualId")
-	return headstest.Head{ID: id, HeadVisualID: visual, Fields: f.rest()}, err
+	if err != nil {
+		return headstest.Head{}, err
+	}
+	extra, err := f.extra()
+	if err != nil {
+		return headstest.Head{}, err
+	}
+	h := headstest.Head{ID: id, HeadVisualID: visual, Fields: f.rest(), Extra: extra}
+	return h, h.Validate()
+}
+
+// extra takes the fields that the contract doesn't give a head.
+func (f fields) extra() (map[string]any, error) {
+	var extra fields
+	if raw, ok := f["extra"]; ok && json.Unmarshal(raw, &extra) != nil {
+		return nil, errors.New("extra must be an object")
+	}
+	delete(f, "extra")
+	return extra.rest(), nil
 }
 
 func (f fields) tool() (seedTool, error) {

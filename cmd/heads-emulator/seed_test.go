@@ -17,7 +17,7 @@ const (
 const wholeSeed = `{
 	"visuals": [{"id": "loops", "mode": "two_loops", "extra": {"a" : 1.0}}],
 	"heads": [
-		{"id": "` + headA + `", "name": "Ada", "operationMode": "oc", "greetings": "Hi", "addedSince": [1.50],
+		{"id": "` + headA + `", "name": "Ada", "operationMode": "oc", "greetings": "Hi", "extra": {"addedSince": [1.50]},
 		 "conversationSettings": {"model": {"n" : 1.0}, "tools": [{"name": "first", "url": "https://tools.example.test/1"}]}},
 		{"id": "` + headB + `", "name": "Bea", "headVisualId": "loops", "enableEvents": true},
 		{"name": "Cleo", "videoStreaming": true}
@@ -80,6 +80,10 @@ func TestSeedsAreRefused(t *testing.T) {
 		{"head id that is no text", `{"heads":[{"id":1}]}`, "heads[0]: id must be a string"},
 		{"head with a visual id that is no text", `{"heads":[{"headVisualId":{}}]}`, "headVisualId must be a string"},
 		{"head with a switch that is no switch", `{"heads":[{"enableEvents":"yes"}]}`, "enableEvents must be true or false"},
+		{"head with an unknown field", `{"heads":[{"greeting":"Hi"}]}`, `heads[0]: the contract gives a head no field "greeting"`},
+		{"head with a field of another type", `{"heads":[{"greetings":1}]}`, "heads[0]: greetings must be a string"},
+		{"head with a known field as extra", `{"heads":[{"extra":{"name":"Ada"}}]}`, `heads[0]: the contract gives a head the field "name"`},
+		{"head with an extra that is no object", `{"heads":[{"extra":[]}]}`, "heads[0]: extra must be an object"},
 		{"visual mode that is no text", `{"visuals":[{"mode":1}]}`, "visuals[0]: mode must be a string"},
 		{"visual id that is no text", `{"visuals":[{"id":1}]}`, "id must be a string"},
 		{"tool for no head", `{"tools":[{"name":"a","url":"https://a.example.test"}]}`, "tools[0]"},

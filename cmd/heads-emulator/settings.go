@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -23,6 +24,11 @@ type settings struct {
 	retries   []time.Duration
 	json      bool
 	expose    bool
+	iso       bool // timestamps
+	rateLimit float64
+	burst     int
+	latency   time.Duration
+	origins   []string
 }
 
 // parse reads the flags. An error never shows what was given for -token, nor
@@ -37,6 +43,11 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 	flags.Func("seed", "`number` that makes every id, key and token the same on every run", s.setIDs)
 	flags.Func("responses", "`style` of the answers that the contract leaves open: empty, record or bool (default empty)", s.setResponses)
 	flags.Func("retry", "`waits` before an event is delivered again, such as 1s,2s,4s; none for no repetition (default 1s,2s,4s)", s.setRetries)
+	flags.Func("timestamps", "`form` of the timestamps of events and tool calls: plain, as in 2026-08-31 06:56:30, or iso (default plain)", s.setTimestamps)
+	flags.Float64Var(&s.rateLimit, "rate-limit", 0, "how many requests a `second` are let through; those above are answered 429 (default: all)")
+	flags.IntVar(&s.burst, "burst", 1, "how many `requests` the rate limit lets through at once")
+	flags.DurationVar(&s.latency, "latency", 0, "how `long` every request waits, such as 50ms (default: not at all)")
+	flags.Func("allow-origin", "`origin` of a web page that may call the operations, such as http://localhost:3000; may be given again", s.addOrigin)
 	flags.BoolVar(&s.json, "json", false, "print addresses, token and ids as one JSON object")
 	flags.BoolVar(&s.expose, "expose-to-network", false, "allow an address that other machines reach: whoever has the token can then\n"+
 		"make this machine send requests, to its own loopback addresses too")
@@ -54,7 +65,38 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 	case flags.NArg() > 0:
 		return nil, errors.New("there are arguments without a flag; -h lists the flags")
 	}
-	return s, s.checkToken()
+	return s, errors.Join(s.checkToken(), s.checkLimits())
+}
+
+func (s *settings) checkLimits() error {
+	switch {
+	case !(s.rateLimit >= 0): // NaN too
+		return errors.New("-rate-limit must be above 0; leave it out for no limit")
+	case s.burst < 1:
+		return errors.New("-burst must be 1 or more")
+	case s.burst > 1 && s.rateLimit == 0:
+		return errors.New("-burst is of the rate limit; give -rate-limit too")
+	case s.latency < 0:
+		return errors.New("-latency must not be below 0")
+	}
+	return nil
+}
+
+func (s *settings) setTimestamps(text string) error {
+	if text != "plain" && text != "iso" {
+		return errors.New("must be plain or iso")
+	}
+	s.iso = text == "iso"
+	return nil
+}
+
+func (s *settings) addOrigin(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || text != u.Scheme+"://"+u.Host {
+		return errors.New("must be a scheme and a host, as a browser sends them, such as http://localhost:3000")
+	}
+	s.origins = append(s.origins, text)
+	return nil
 }
 
 func (s *settings) checkToken() error {
@@ -112,6 +154,13 @@ func (s *settings) options() []headstest.Option {
 		headstest.WithToken(s.token),
 		headstest.WithResponses(s.responses),
 		headstest.WithRetrySchedule(s.retries...),
+		headstest.WithLatency(s.latency),
+	}
+	if s.iso {
+		opts = append(opts, headstest.WithTimestampLayout("2006-01-02T15:04:05.000Z"))
+	}
+	if s.rateLimit > 0 {
+		opts = append(opts, headstest.WithRateLimit(s.rateLimit, s.burst))
 	}
 	if s.ids != nil {
 		opts = append(opts, headstest.WithSeed(*s.ids))

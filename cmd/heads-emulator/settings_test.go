@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"path/filepath"
 	"testing"
@@ -31,6 +32,16 @@ func TestFlagsAreRefused(t *testing.T) {
 		{"wait without unit", []string{"-retry", "1,2"}, "-retry"},
 		{"wait below zero", []string{"-retry", "1s,-2s"}, "-retry"},
 		{"no wait", []string{"-retry", ""}, "-retry"},
+		{"unknown form of timestamps", []string{"-timestamps", "unix"}, "plain or iso"},
+		{"rate below zero", []string{"-rate-limit", "-1"}, "-rate-limit"},
+		{"rate that is no number", []string{"-rate-limit", "NaN"}, "-rate-limit"},
+		{"no burst", []string{"-rate-limit", "1", "-burst", "0"}, "-burst"},
+		{"burst without a rate", []string{"-burst", "5"}, "-rate-limit"},
+		{"latency below zero", []string{"-latency", "-1s"}, "-latency"},
+		{"latency without unit", []string{"-latency", "50"}, "-latency"},
+		{"origin that is a host", []string{"-allow-origin", "localhost:3000"}, "a scheme and a host"},
+		{"origin with a path", []string{"-allow-origin", "http://localhost:3000/"}, "a scheme and a host"},
+		{"any origin", []string{"-allow-origin", "*"}, "a scheme and a host"},
 		{"address without port", []string{"-addr", "127.0.0.1"}, "-addr"},
 		{"seed file that is not there", []string{"-seed-file", filepath.Join(t.TempDir(), "none")}, "-seed-file"},
 		{"token that can be worked out, for the network", []string{"-seed", "1", "-addr", "0.0.0.0:0", "-expose-to-network"}, "-token"},
@@ -82,4 +93,41 @@ func TestTokenFlagIsTheOneToken(t *testing.T) {
 	p.api("GET", "/head/"+p.Heads[0], "").ok(t, nil)
 	p.Token = "other"
 	p.api("GET", "/head/"+p.Heads[0], "").refused(t, 401, "Bearer")
+}
+
+func TestTimestampsFlagSetsTheForm(t *testing.T) {
+	for form, want := range map[string]string{"": `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`, "plain": `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`, "iso": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`} {
+		t.Run(form, func(t *testing.T) {
+			args := []string{"-timestamps", form}
+			if form == "" {
+				args = nil
+			}
+			p := start(t, args...)
+			p.hook(receiver(t, accept))
+			p.control("POST", "sessions/"+p.session()+"/message", "").ok(t, nil)
+			var body struct{ Timestamp string }
+			require.NoError(t, json.Unmarshal([]byte(p.deliveries("")[0].Body), &body))
+			assert.Regexp(t, want, body.Timestamp)
+		})
+	}
+}
+
+func TestRateLimitFlagLimitsTheOperationsAlone(t *testing.T) {
+	p := start(t, "-rate-limit", "0.001", "-burst", "2")
+	for range 2 {
+		p.api("GET", "/head/"+p.Heads[0], "").ok(t, nil)
+	}
+	ans := p.api("GET", "/head/"+p.Heads[0], "")
+	ans.refused(t, 429, "too many")
+	assert.NotEmpty(t, ans.header.Get("Retry-After"))
+	for range 5 {
+		p.control("GET", "health", "").ok(t, nil)
+	}
+}
+
+func TestLatencyFlagDelaysEveryAnswer(t *testing.T) {
+	p := start(t, "-latency", "20ms")
+	began := time.Now()
+	p.api("GET", "/head/"+p.Heads[0], "").ok(t, nil)
+	assert.GreaterOrEqual(t, time.Since(began), 20*time.Millisecond)
 }

@@ -48,11 +48,6 @@ func runDemo(ctx context.Context, out io.Writer, s settings) error {
 	fmt.Fprintf(out, "Demo %s: %s.\n", s.demo, d.about)
 	emulator := headstest.NewEmulator(headstest.WithSeed(1))
 	defer emulator.Close()
-	client, err := heads.New("https://emulator.example.test", emulator.BearerToken(),
-		heads.WithHTTPClient(&http.Client{Transport: emulator.Transport()}))
-	if err != nil {
-		return err
-	}
 	s.head = emulator.AddHead(headstest.Head{
 		Name: "Ada", TTSProvider: "polly", TTSVoice: "Joanna", VideoStreaming: s.toLegacy,
 		HeadVisualID: emulator.AddVisual(headstest.Visual{Mode: d.visual}),
@@ -67,5 +62,5 @@ func runDemo(ctx context.Context, out io.Writer, s settings) error {
 		})
 		s.tries = max(s.tries, 2)
 	}
-	return convert(ctx, out, client, s)
+	return convert(ctx, out, emulator.Client(), s)
 }

@@ -7,7 +7,7 @@
 //	go run ./examples/convert -demo flaky
 //
 // With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head
-// given with -head. Look first, with -dry-run.
+// given with -head or HEADS_HEAD_ID. Look first, with -dry-run.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -42,7 +42,7 @@ type settings struct {
 func run(ctx context.Context, out io.Writer, args []string) error {
 	var s settings
 	flags := flag.NewFlagSet("convert", flag.ContinueOnError)
-	flags.StringVar(&s.head, "head", "", "id of the head, a UUID")
+	flags.StringVar(&s.head, "head", os.Getenv("HEADS_HEAD_ID"), "id of the head, a UUID")
 	flags.StringVar(&s.voice, "voice", "", "new voice, given with -provider; without it the head keeps its voice")
 	flags.StringVar(&s.provider, "provider", "", "text-to-speech provider of the new voice, one that can stream")
 	flags.BoolVar(&s.dryRun, "dry-run", false, "show the plan and change nothing")

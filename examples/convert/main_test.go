@@ -77,7 +77,7 @@ func TestFlakyDemoRollsBackAndSucceedsAtTheSecondRun(t *testing.T) {
 	out, err := demoOutput(t, "-demo", "flaky")
 	require.NoError(t, err)
 	assert.Equal(t, append(planned,
-		"done check", "done voice", "failed enable", "rolled back voice",
+		"done check", "done voice", "waiting enable", "waiting enable", "waiting enable", "failed enable", "rolled back voice",
 		"done check", "done voice", "done enable", "done address"), marks(out))
 	assertInOrder(t, out, "Converting, run 1:", "503 Service Unavailable: the renderer is being restarted (4 attempts)",
 		"the head has its old voice again", "Converting, run 2:", "The address has changed:")
@@ -87,7 +87,7 @@ func TestWithoutRollbackTheSecondRunFindsTheVoiceSet(t *testing.T) {
 	out, err := demoOutput(t, "-demo", "flaky", "-no-rollback")
 	require.NoError(t, err)
 	assert.Equal(t, append(planned,
-		"done check", "done voice", "failed enable",
+		"done check", "done voice", "waiting enable", "waiting enable", "waiting enable", "failed enable",
 		"done check", "skipped voice", "done enable", "done address"), marks(out))
 }
 
@@ -177,7 +177,8 @@ func TestServiceIsUsedWhereOneIsSet(t *testing.T) {
 	assert.Equal(t, []string{"done check", "skipped voice", "done enable", "done address"}, marks(out)[len(planned):])
 	assertInOrder(t, out, "old: https://chat.example.test/MyOrg-1/li-1?api_key="+key, "new: https://stream.example.test/MyOrg-1/li-1?api_key="+key)
 
-	out, err = serviceOutput(t, srv, "-head", id)
+	t.Setenv("HEADS_HEAD_ID", id)
+	out, err = serviceOutput(t, srv)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"done check", "skipped voice", "skipped enable", "skipped address"}, marks(out)[len(planned):])
 	assertInOrder(t, out, "Nothing had to be changed.", "https://stream.example.test/MyOrg-1/li-1?api_key=[redacted]")

@@ -34,7 +34,10 @@ func printSteps(out io.Writer, steps []heads.ConversionStep) {
 
 func printStep(out io.Writer, step heads.ConversionStep) {
 	mark := "done"
-	if step.Skipped {
+	switch {
+	case step.Waiting:
+		mark = "waiting"
+	case step.Skipped:
 		mark = "skipped"
 	}
 	printLine(out, mark, step.Name, step.Detail)

@@ -1,20 +1,25 @@
 // Quickstart walks through the main job of the library: read a head, change
 // its greeting and voice, switch it to streaming, register a webhook, give it
-// a tool.
+// a tool, and receive what a conversation causes.
 //
-// Without any setting it works on an emulator inside this program:
+// Without any setting it works on an emulator inside this program, with a
+// receiver and a tool of its own:
 //
 //	go run ./examples/quickstart
 //
 // With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head
-// given with -head. It only reads, unless -write is given.
+// given with -head or HEADS_HEAD_ID. It only reads, unless -write is given.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"strings"
@@ -26,7 +31,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -41,50 +46,79 @@ type settings struct {
 func run(ctx context.Context, out io.Writer, args []string) error {
 	var s settings
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
-	flags.StringVar(&s.head, "head", "", "id of the head, a UUID")
+	flags.StringVar(&s.head, "head", os.Getenv("HEADS_HEAD_ID"), "id of the head, a UUID")
 	flags.BoolVar(&s.write, "write", false, "change the head, not only read it")
 	flags.StringVar(&s.greeting, "greeting", "Welcome! Shall we begin?", "new greeting")
 	flags.StringVar(&s.provider, "provider", "elevenlabs", "text-to-speech provider, one that can stream")
 	flags.StringVar(&s.voice, "voice", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", "voice of that provider")
-	flags.StringVar(&s.webhook, "webhook", "", "https address that receives events")
-	flags.StringVar(&s.tool, "tool", "", "https address that answers tool calls")
+	flags.StringVar(&s.webhook, "webhook", "", "https address that receives events of the service")
+	flags.StringVar(&s.tool, "tool", "", "https address under which tool calls of the service are answered")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if os.Getenv("HEADS_BASE_URL") != "" {
-		client, err := heads.NewFromEnv()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(out, "Working on the service at HEADS_BASE_URL.")
-		return walk(ctx, out, client, s)
+	if os.Getenv("HEADS_BASE_URL") == "" {
+		fmt.Fprintln(out, "No HEADS_BASE_URL is set, so this works on an emulator inside the program.")
+		return onEmulator(ctx, out, s)
 	}
-	srv := headstest.NewServer()
+	client, err := heads.NewFromEnv()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "Working on the service at HEADS_BASE_URL.")
+	return walk(ctx, out, client, s)
+}
+
+// onEmulator starts a receiver and a tool on a server of its own, and has the
+// emulator play a session at the end.
+func onEmulator(ctx context.Context, out io.Writer, s settings) error {
+	srv := headstest.NewServer(headstest.WithLoopbackHTTP())
 	defer srv.Close()
-	fmt.Fprintln(out, "No HEADS_BASE_URL is set, so this works on an emulator inside the program.")
-	s.write = true
+	mux := http.NewServeMux()
+	backend := httptest.NewServer(mux)
+	defer backend.Close()
+	client := srv.Client()
+
+	received := make(chan *heads.Event, 10)
+	events, err := heads.NewEventHandler(client.Webhooks.KeySource(), func(_ context.Context, e *heads.Event) error {
+		received <- e // verified: its signature is right
+		return nil
+	}, heads.WithEventLogger(warnings()))
+	if err != nil {
+		return err
+	}
+	mux.Handle("/events", events)
+	tools, err := newTools(backend.URL + "/tools")
+	if err != nil {
+		return err
+	}
+	mux.Handle("/tools/", tools)
+
+	s.write, s.webhook, s.tool = true, backend.URL+"/events", backend.URL+"/tools"
 	s.head = srv.AddHead(headstest.Head{
 		Name: "Ada", TTSProvider: "polly", TTSVoice: "Joanna", OperationMode: heads.OperationModeOC,
 		Fields: map[string]any{"greetings": "Hello."},
 	})
-	if s.webhook == "" {
-		s.webhook = "https://app.example.com/events"
-	}
-	if s.tool == "" {
-		s.tool = "https://app.example.com/tools/opening_hours"
-	}
-	return walk(ctx, out, srv.Client(), s)
+	return walk(ctx, out, client, s, func(ctx context.Context, out io.Writer, _ *heads.Client, s settings) error {
+		return talk(ctx, out, srv.StartSession(s.head), received)
+	})
 }
 
-// walk does one step after the other and tells of each.
-func walk(ctx context.Context, out io.Writer, client *heads.Client, s settings) error {
-	steps := []func(context.Context, io.Writer, *heads.Client, settings) error{look}
+// step does something and tells of it.
+type step func(context.Context, io.Writer, *heads.Client, settings) error
+
+// walk does one step after the other.
+func walk(ctx context.Context, out io.Writer, client *heads.Client, s settings, more ...step) error {
+	steps := []step{look}
 	if s.write {
 		steps = append(steps, change, stream, register, giveTool)
 	}
-	for i, step := range steps {
-		fmt.Fprintf(out, "\n%d. ", i+1)
-		if err := step(ctx, out, client, s); err != nil {
+	for i, do := range append(steps, more...) {
+		var told strings.Builder
+		err := do(ctx, &told, client, s)
+		if told.Len() > 0 {
+			fmt.Fprintf(out, "\n%d. %s", i+1, told.String())
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -175,12 +209,11 @@ func giveTool(ctx context.Context, out io.Writer, client *heads.Client, s settin
 		fmt.Fprintln(out, "No -tool address given, so the head gets no tool.")
 		return nil
 	}
-	settings, err := client.ConversationSettings.PutTool(ctx, s.head, heads.Tool{
-		Name:        "opening_hours",
-		Description: "Tells when the museum is open on a day.",
-		URL:         s.tool,
-		Parameters:  []heads.ToolParameter{{Name: "day", Type: "string", Description: "Day of the week."}},
-	})
+	tools, err := newTools(s.tool)
+	if err != nil {
+		return err
+	}
+	settings, err := client.ConversationSettings.PutTool(ctx, s.head, tools.Tools()[0])
 	if err != nil {
 		return err
 	}
@@ -189,6 +222,63 @@ func giveTool(ctx context.Context, out io.Writer, client *heads.Client, s settin
 		fmt.Fprintf(out, "   tool %s: %s\n", tool.Name, tool.Description)
 	}
 	return nil
+}
+
+// warnings logs to stderr what an operator should look at.
+func warnings() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+type openingHours struct {
+	Day string `json:"day" jsonschema:"Day of the week"`
+}
+
+// newTools returns the handler that answers tool calls below an address. It
+// holds the definition of the tool, too.
+func newTools(address string) (*heads.ToolHandler, error) {
+	tools, err := heads.NewToolHandler(address, heads.WithToolLogger(warnings()))
+	if err != nil {
+		return nil, err
+	}
+	return tools, heads.AddTool(tools, "opening_hours", "Tells when the museum is open on a day.",
+		func(_ context.Context, in openingHours) (string, error) {
+			return "On " + in.Day + " the museum is open from 9 to 17.", nil
+		})
+}
+
+// talk plays a session: a message, a tool call that the model decides on, the
+// end.
+func talk(ctx context.Context, out io.Writer, session *headstest.Session, received <-chan *heads.Event) error {
+	fmt.Fprintln(out, "Played a session on the emulator. This program received and answered:")
+	if err := session.UserMessage("When are you open on Monday?"); err != nil {
+		return err
+	}
+	if err := tell(ctx, out, received); err != nil {
+		return err
+	}
+	call, err := session.CallTool(ctx, "opening_hours", map[string]any{"day": "Monday"})
+	if err != nil {
+		return err
+	}
+	if call.Problem != "" {
+		return errors.New(call.Problem)
+	}
+	fmt.Fprintf(out, "   tool call opening_hours, answered with %q\n", call.Message)
+	if err := session.Close(); err != nil {
+		return err
+	}
+	return tell(ctx, out, received)
+}
+
+// tell waits for an event.
+func tell(ctx context.Context, out io.Writer, received <-chan *heads.Event) error {
+	select {
+	case e := <-received:
+		fmt.Fprintf(out, "   event %s at %s, its signature verified\n", e.Type, e.TimestampText)
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func mode(head *heads.Head) string {

@@ -16,6 +16,7 @@ func TestQuickstartTellsTheWholeStory(t *testing.T) {
 	t.Setenv("HEADS_BASE_URL", "")
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, nil))
+	rest := out.String()
 	for _, want := range []string{
 		`Head "Ada" greets with "Hello." and speaks with voice Joanna of polly.`,
 		`mode "default", so it can stream; it is in legacy mode now.`,
@@ -25,12 +26,43 @@ func TestQuickstartTellsTheWholeStory(t *testing.T) {
 		"new: https://stream.",
 		"api_key=[redacted]",
 		"shared key [redacted]",
-		"https://app.example.com/events receives [start_conversation end_conversation]",
+		"/events receives [start_conversation end_conversation]",
 		"tool opening_hours",
+		"event start_conversation at ",
+		`tool call opening_hours, answered with "On Monday the museum is open from 9 to 17."`,
+		"event end_conversation at ",
 		"What to do next:",
 	} {
-		assert.Contains(t, out.String(), want)
+		_, after, found := strings.Cut(rest, want)
+		require.True(t, found, "in order, %q in\n%s", want, out.String())
+		rest = after
 	}
+	assert.Equal(t, 2, strings.Count(out.String(), "its signature verified"))
+	assert.Less(t, strings.Count(out.String(), "\n"), 35, "it fits a screen")
+}
+
+func TestQuickstartWorksOnTheHeadOfTheEnvironment(t *testing.T) {
+	srv := headstest.NewServer()
+	defer srv.Close()
+	t.Setenv("HEADS_BASE_URL", srv.URL)
+	t.Setenv("HEADS_TOKEN", srv.Token)
+	t.Setenv("HEADS_HEAD_ID", srv.AddHead(headstest.Head{Name: "Cleo"}))
+	var out strings.Builder
+	require.NoError(t, run(context.Background(), &out, nil))
+	assert.Contains(t, out.String(), `Head "Cleo"`)
+	out.Reset()
+	require.NoError(t, run(context.Background(), &out, []string{"-head", srv.AddHead(headstest.Head{Name: "Bea"})}))
+	assert.Contains(t, out.String(), `Head "Bea"`, "the flag comes first")
+}
+
+func TestQuickstartNumbersNoStepThatSaysNothing(t *testing.T) {
+	srv := headstest.NewServer()
+	defer srv.Close()
+	t.Setenv("HEADS_BASE_URL", srv.URL)
+	t.Setenv("HEADS_TOKEN", srv.Token)
+	var out strings.Builder
+	require.Error(t, run(context.Background(), &out, []string{"-head", "22222222-2222-4222-8222-222222222222"}))
+	assert.Equal(t, "Working on the service at HEADS_BASE_URL.\n", out.String())
 }
 
 func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
@@ -52,12 +84,13 @@ func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
 	assert.Contains(t, out.String(), "No -webhook address given")
 	assert.NotContains(t, out.String(), srv.Token)
 
-	args := []string{"-head", id, "-write", "-webhook", "https://app.example.com/events"}
+	args := []string{"-head", id, "-write", "-webhook", "https://app.example.com/events", "-tool", "https://app.example.com/tools"}
 	for range 2 {
 		out.Reset()
 		require.NoError(t, run(context.Background(), &out, args))
 		assert.Contains(t, out.String(), "The head streams already. Its address stays https://stream.")
 		assert.Equal(t, 1, strings.Count(out.String(), "   webhook "), "it may run again")
+		assert.Equal(t, 1, strings.Count(out.String(), "   tool "), "it may run again")
 	}
 }
 

@@ -8,8 +8,8 @@
 //	go run ./examples/tools
 //
 // With HEADS_BASE_URL and HEADS_TOKEN it registers them on the head given with
-// -head and answers until it is interrupted. The service must reach this
-// program at the https address given with -url.
+// -head or HEADS_HEAD_ID and answers until it is interrupted. The service must
+// reach this program at the https address given with -url.
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -46,7 +46,7 @@ const prompt = "You work for a shop. When the user asks about the weather, call 
 
 func run(ctx context.Context, out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("tools", flag.ContinueOnError)
-	headID := flags.String("head", "", "id of the head, a UUID")
+	headID := flags.String("head", os.Getenv("HEADS_HEAD_ID"), "id of the head, a UUID")
 	listen := flags.String("listen", "127.0.0.1:0", "address to listen on")
 	publicURL := flags.String("url", "", "https address at which the service reaches this program; empty: where it listens")
 	if err := flags.Parse(args); err != nil {
@@ -67,7 +67,10 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	defer func() {
-		_ = server.Shutdown(context.WithoutCancel(ctx))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+		_ = tools.Shutdown(ctx) // waits for functions that outlived their calls
 		<-served
 	}()
 	if os.Getenv("HEADS_BASE_URL") == "" {

@@ -44,12 +44,13 @@ func TestServesUntilInterrupted(t *testing.T) {
 	headID := srv.AddHead(headstest.Head{OperationMode: "oc"})
 	t.Setenv("HEADS_BASE_URL", srv.URL)
 	t.Setenv("HEADS_TOKEN", srv.Token)
+	t.Setenv("HEADS_HEAD_ID", headID)
 
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
 	out := &lockedBuffer{written: make(chan struct{}, 100)}
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, out, []string{"-head", headID}) }()
+	go func() { ended <- run(ctx, out, nil) }()
 	out.wait(t, "until interrupted")
 
 	call, err := srv.CallTool(ctx, headID, "get_weather", map[string]any{"city": "Lisbon"})

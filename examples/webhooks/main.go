@@ -7,8 +7,8 @@
 //	go run ./examples/webhooks
 //
 // With HEADS_BASE_URL and HEADS_TOKEN it registers itself for the head given
-// with -head and prints events until it is interrupted. The service must reach
-// this program at the https address given with -url.
+// with -head or HEADS_HEAD_ID and prints events until it is interrupted. The
+// service must reach this program at the https address given with -url.
 package main
 
 import (
@@ -32,7 +32,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -42,7 +42,7 @@ const path = "/webhooks/heads"
 
 func run(ctx context.Context, out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("webhooks", flag.ContinueOnError)
-	headID := flags.String("head", "", "id of the head, a UUID")
+	headID := flags.String("head", os.Getenv("HEADS_HEAD_ID"), "id of the head, a UUID")
 	listen := flags.String("listen", "127.0.0.1:0", "address to listen on")
 	publicURL := flags.String("url", "", "https address at which the service reaches this program; empty: where it listens")
 	if err := flags.Parse(args); err != nil {

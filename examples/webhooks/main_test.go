@@ -32,12 +32,13 @@ func TestServesUntilInterrupted(t *testing.T) {
 	headID := srv.AddHead(headstest.Head{})
 	t.Setenv("HEADS_BASE_URL", srv.URL)
 	t.Setenv("HEADS_TOKEN", srv.Token)
+	t.Setenv("HEADS_HEAD_ID", headID)
 
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
 	out := newOutput()
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, out, []string{"-head", headID}) }()
+	go func() { ended <- run(ctx, out, nil) }()
 	out.wait(t, "until interrupted")
 
 	require.NoError(t, srv.StartSession(headID).UserMessage("Hello"))

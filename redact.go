@@ -1,0 +1,189 @@
+package heads
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/headsapi/heads-go/internal/mask"
+)
+
+const redacted = mask.Redacted
+
+// Secret is a string that nothing prints: every verb of package fmt and every
+// slog handler show [redacted] in its place. Reveal gives the value. JSON
+// keeps it, so that a resource can be stored and read back.
+//
+// The verbs %p and %w are outside this promise: fmt passes over formatters
+// for them, and go vet refuses them for this type. So is an unexported field of
+// a struct that is printed: fmt can't call methods there.
+type Secret string
+
+// Reveal returns the secret itself.
+func (s Secret) Reveal() string { return string(s) }
+
+// String returns [redacted].
+func (s Secret) String() string { return redacted }
+
+// Format writes [redacted] whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { writeText(f, redacted) }
+
+// LogValue returns [redacted].
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// writeText is the whole body of a Format method: the same safe text for every
+// verb. A write to a fmt.State does not fail.
+func writeText(f fmt.State, text string) { _, _ = io.WriteString(f, text) }
+
+const (
+	// maxEscapes is how many times over an escaped secret is recognized: %3D,
+	// %253D and %25253D for =.
+	maxEscapes = 3
+	// maxMasked is how much of a foreign text is looked at, in bytes.
+	maxMasked = 1 << 20
+)
+
+var (
+	// anyQuery is a question mark, also an escaped one, and what follows it.
+	anyQuery    = regexp.MustCompile(`(?i)(\?|%(?:25)*3f|&(?:amp;)*(?:#0*63|#x0*3f|quest);|\\u003f)\S+`)
+	bareQuery   = regexp.MustCompile(`\?[^\s"']+`)
+	urlFragment = regexp.MustCompile(`(://[^\s#]*#)\S+`)
+)
+
+// answerText makes a text of an answer safe to show: one line of at most limit
+// characters, without the secrets, userinfo and what follows a question mark.
+func answerText(text string, limit int, secrets ...string) string {
+	text = urlUserinfo.ReplaceAllString(maskForeign(text, secrets...), "://")
+	text = anyQuery.ReplaceAllString(text, "${1}"+redacted)
+	return oneLine(urlFragment.ReplaceAllString(text, "${1}"+redacted), limit)
+}
+
+// errorTextOf makes the text of somebody else's error safe to show: one line
+// of at most maxErrorText characters, without the secrets, parts of URLs that
+// can be secret, and bytes of an answer.
+func errorTextOf(err error, secrets ...string) string {
+	text := redactText(maskForeign(err.Error(), secrets...))
+	return oneLine(bareQuery.ReplaceAllString(text, "?"+redacted), maxErrorText)
+}
+
+// maskForeign is maskSecrets for a text of any length. Of a text that is cut,
+// the end is dropped, which may hold the beginning of a secret.
+func maskForeign(text string, secrets ...string) string {
+	if len(text) <= maxMasked {
+		return maskSecrets(text, secrets...)
+	}
+	masked := maskSecrets(text[:maxMasked], secrets...)
+	return masked[:max(0, len(masked)-maxMasked/4)]
+}
+
+// maskSecrets takes secrets out of a text, also those whose characters are
+// escaped as in URLs, HTML or JSON; empty ones are ignored.
+func maskSecrets(text string, secrets ...string) string {
+	for _, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		text = strings.ReplaceAll(text, secret, redacted)
+		if strings.ContainsAny(text, `%&\`) {
+			text = maskEscaped(text, secret)
+		}
+	}
+	return text
+}
+
+func maskEscaped(text, secret string) string {
+	hidden := make([]bool, len(text))
+	read := unescaped{text: []byte(text), ends: make([]int, len(text))}
+	for i := range read.ends {
+		read.ends[i] = i + 1
+	}
+	for range maxEscapes {
+		read = read.unescape()
+		for i := bytes.Index(read.text, []byte(secret)); i >= 0; {
+			end := i + len(secret)
+			for j := read.start(i); j < read.ends[end-1]; j++ {
+				hidden[j] = true
+			}
+			next := bytes.Index(read.text[end:], []byte(secret))
+			if next < 0 {
+				break
+			}
+			i = end + next
+		}
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		switch {
+		case !hidden[i]:
+			b.WriteByte(text[i])
+		case i == 0 || !hidden[i-1]:
+			b.WriteString(redacted)
+		}
+	}
+	return b.String()
+}
+
+// unescaped is a text with the place of each character in the original.
+type unescaped struct {
+	text []byte
+	ends []int
+}
+
+func (u unescaped) start(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return u.ends[i-1]
+}
+
+// unescape replaces each escape sequence with the character that it stands for.
+func (u unescaped) unescape() unescaped {
+	next := unescaped{text: make([]byte, 0, len(u.text)), ends: make([]int, 0, len(u.text))}
+	for i := 0; i < len(u.text); {
+		c, size := unescapeFirst(u.text[i:])
+		i += size
+		next.text = append(next.text, c)
+		next.ends = append(next.ends, u.ends[i-1])
+	}
+	return next
+}
+
+// unescapeFirst returns the first character of a text and its length there.
+// The sequences are %3D, &#61; &#x3d; &equals;, \u003d and \/.
+func unescapeFirst(text []byte) (c byte, size int) {
+	rest := text[1:]
+	switch text[0] {
+	case '%':
+		if code, ok := hexByte(rest, 2); ok {
+			return code, 3
+		}
+	case '\\':
+		if code, ok := hexByte(bytes.TrimPrefix(rest, []byte("u")), 4); ok && rest[0] == 'u' {
+			return code, 6
+		}
+		if len(rest) > 0 && rest[0] != 'u' {
+			return rest[0], 2
+		}
+	case '&':
+		if end := bytes.IndexByte(rest[:min(len(rest), 12)], ';'); end > 0 {
+			if meant := html.UnescapeString(string(text[:end+2])); len(meant) == 1 {
+				return meant[0], end + 2
+			}
+		}
+	}
+	return text[0], 1
+}
+
+// hexByte reads the given number of hexadecimal digits.
+func hexByte(text []byte, digits int) (c byte, ok bool) {
+	if len(text) < digits {
+		return 0, false
+	}
+	code, err := strconv.ParseUint(string(text[:digits]), 16, 8)
+	return byte(code), err == nil
+}

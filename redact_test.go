@@ -1,0 +1,240 @@
+package heads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// escapes are the ways in which somebody on the way writes a text into another.
+var escapes = map[string]func(string) string{
+	"plain":                 func(s string) string { return s },
+	"query":                 url.QueryEscape,
+	"path":                  url.PathEscape,
+	"query, lower case":     func(s string) string { return strings.ToLower(url.QueryEscape(s)) },
+	"query, twice":          func(s string) string { return url.QueryEscape(url.QueryEscape(s)) },
+	"query, three times":    func(s string) string { return url.QueryEscape(url.QueryEscape(url.QueryEscape(s))) },
+	"every byte in a query": func(s string) string { return each(s, "%%%02x") },
+	"HTML":                  html.EscapeString,
+	"HTML, twice":           func(s string) string { return html.EscapeString(html.EscapeString(s)) },
+	"HTML, decimal":         func(s string) string { return each(s, "&#%d;") },
+	"HTML, padded":          func(s string) string { return each(s, "&#x%04X;") },
+	"HTML, named":           strings.NewReplacer("=", "&equals;", "+", "&plus;", "/", "&sol;", ".", "&period;", "&", "&amp;").Replace,
+	"query in HTML":         func(s string) string { return html.EscapeString(url.QueryEscape(s)) },
+	"HTML in a query":       func(s string) string { return url.QueryEscape(html.EscapeString(s)) },
+	"JSON":                  func(s string) string { raw, _ := json.Marshal(s); return strings.Trim(string(raw), `"`) },
+	"JSON, every byte":      func(s string) string { return each(s, `\u%04x`) },
+	"JSON, slashes":         strings.NewReplacer(`/`, `\/`).Replace,
+}
+
+func each(s, format string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, format, s[i])
+	}
+	return b.String()
+}
+
+func TestMessageMasksTheTokenHoweverItIsEscaped(t *testing.T) {
+	for _, token := range []string{"abc+def/ghi==", `a<b>&"c'd`, "abc%41def", "abcdef", "eyJ0.eyJ1-_~.x=", `a\u0041b`} {
+		for name, escape := range escapes {
+			if name == "query, lower case" && strings.ToLower(token) != token {
+				continue
+			}
+			t.Run(token+" "+name, func(t *testing.T) {
+				sent := "before " + escape(token) + " " + escape(token) + "; after"
+				body, err := json.Marshal(map[string]string{"message": sent, "code": escape(token)})
+				require.NoError(t, err)
+				client, err := New(memoryURL, token, WithHTTPClient(&http.Client{Transport: newScript(answer(400, string(body), "X-Request-Id: "+escape(token)))}))
+				require.NoError(t, err)
+				var failure *Error
+				require.ErrorAs(t, getHead(t.Context(), client), &failure)
+				assert.Equal(t, "before [redacted] [redacted]; after", failure.Message)
+				assert.Equal(t, "[redacted]", failure.Code)
+				assert.Equal(t, "[redacted]", failure.RequestID)
+			})
+		}
+	}
+}
+
+func TestMaskingKeepsWhatIsNoSecret(t *testing.T) {
+	for _, text := range []string{"", "100% of &amp; and &#61; \\u003d", "%", "%4", "%zz", "&", "&;", "&#;", `\`, `\u`, `\u00`, "a%20b", "é%C3%A9 &eacute; \xff"} {
+		assert.Equal(t, text, maskSecrets(text, pathToken, ""))
+	}
+}
+
+func TestMessageMasksWhatFollowsAQuestionMark(t *testing.T) {
+	for sent, want := range map[string]string{
+		"see https://a.example.com/x?api_key=hush-hush for more":      "see https://a.example.com/x?[redacted] for more",
+		"no route /head/1?key=hush-hush":                              "no route /head/1?[redacted]",
+		"?hush-hush":                                                  "?[redacted]",
+		`"/x?k=hush-hush","/y?k=hush-hush" and more`:                  `"/x?[redacted] and more`,
+		"/x?a=1&amp;k=hush-hush&#x26;l=hush-hush;":                    "/x?[redacted]",
+		"https%3A%2F%2Fa.example.com%2Fx%3Fapi_key%3Dhush-hush more":  "https%3A%2F%2Fa.example.com%2Fx%3F[redacted] more",
+		"%253fk%253dhush-hush":                                        "%253f[redacted]",
+		"x&#63;k=hush-hush y&#x3F;k=hush-hush z&quest;k=hush-hush":    "x&#63;[redacted] y&#x3F;[redacted] z&quest;[redacted]",
+		"https://me:hush-hush@a.example.com/":                         "https://a.example.com/",
+		"https://a.example.com/cb#access_token=hush-hush was refused": "https://a.example.com/cb#[redacted] was refused",
+		"Is it there? No.":                                            "Is it there? No.",
+		"what ?":                                                      "what ?",
+		"ticket #17":                                                  "ticket #17",
+		"a\nb?k=hush-hush\nc":                                         "a b?[redacted] c",
+	} {
+		t.Run(sent, func(t *testing.T) {
+			body, err := json.Marshal(map[string]string{"message": sent})
+			require.NoError(t, err)
+			var failure *Error
+			require.ErrorAs(t, getHead(t.Context(), newTestClient(t, memoryURL, newScript(answer(400, string(body))))), &failure)
+			assert.Equal(t, want, failure.Message)
+		})
+	}
+}
+
+func TestEndOfATextThatIsCutIsNotShown(t *testing.T) {
+	token := strings.Repeat("t=", 500)
+	escaped := url.QueryEscape(token)
+	text := strings.Repeat(escaped, maxMasked/len(escaped)+1) // the cut leaves the beginning of a token
+	assert.Empty(t, answerText(text, maxMessage, token))
+	assert.Equal(t, redacted, answerText(text[:maxMasked/len(escaped)*len(escaped)], maxMessage, token))
+	long := strings.Repeat("word ", maxMasked)
+	assert.Equal(t, strings.Repeat("word ", 40)[:199]+"…", answerText(long, maxMessage, token))
+}
+
+// shown is everything that a call lets out: its error, and what observer and
+// logger are told.
+func shown(t *testing.T, baseURL string, transport http.RoundTripper) string {
+	t.Helper()
+	var out bytes.Buffer
+	client := newTestClient(t, baseURL, transport, WithRetryPolicy(RetryPolicy{}), WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
+		WithObserver(func(_ context.Context, a Attempt) { fmt.Fprintf(&out, "%v\n%+v\n", a.Err, a) }))
+	err := getHead(t.Context(), client)
+	require.Error(t, err)
+	assert.LessOrEqual(t, utf8.RuneCountInString(err.Error()), 2*maxErrorText)
+	return err.Error() + "\n" + out.String()
+}
+
+func TestErrorShowsNothingOfABrokenTrailer(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\n{}\r\n"
+	for name, rest := range map[string]string{
+		"no colon":     "0\r\nhush-hush\r\n\r\n",
+		"body in it":   "0\r\n{\"sharedKey\":\"hush-hush\r\n\r\n",
+		"space":        "0\r\n hush-hush: 1\r\n\r\n",
+		"control byte": "0\r\nhush-hush\x01: 1\r\n\r\n",
+		"chunk length": "hush-hush\r\n",
+		"no line end":  "2\r\n{}hush-hush\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := shown(t, "http://"+serveBytes(t, head+rest).addr, newTransport(t))
+			assert.Contains(t, got, "broke off")
+			assert.NotContains(t, got, "hush")
+		})
+	}
+}
+
+// serveProxy starts a proxy that gives the same answer to every CONNECT.
+func serveProxy(t *testing.T, answer string) http.RoundTripper {
+	proxy := serveBytes(t, answer)
+	transport := newTransport(t)
+	transport.Proxy = func(*http.Request) (*url.URL, error) { return &url.URL{Scheme: "http", Host: proxy.addr}, nil }
+	return transport
+}
+
+// net/http makes an error of nothing but the reason phrase.
+func TestReasonPhraseOfAProxyIsCleaned(t *testing.T) {
+	for name, row := range map[string]struct{ phrase, want string }{
+		"words":              {"Proxy Authentication Required", "no answer: Proxy Authentication Required"},
+		"control characters": {"No\x1b[31mway\tthere", "no answer: No [31mway there"},
+		"token":              {"No " + pathToken + " %74oken-of-the-tests", "no answer: No [redacted] [redacted]"},
+		"query":              {"No /x?key=hush-hush and https://p.example.com/y?key=hush-hush", "no answer: No /x?[redacted] and https://p.example.com/y"},
+		"password":           {"No https://me:hush-hush@p.example.com/", "no answer: No https://p.example.com/"},
+		"long":               {strings.Repeat("é", 100<<10), strings.Repeat("é", maxErrorText-1) + "…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := shown(t, memoryURL, serveProxy(t, "HTTP/1.1 407 "+row.phrase+"\r\nContent-Length: 0\r\n\r\n"))
+			assert.Contains(t, got, row.want)
+			assert.NotContains(t, got, "hush")
+			assert.NotContains(t, got, "\x1b")
+			assert.NotContains(t, got, strings.Repeat("é", maxErrorText))
+		})
+	}
+	for name, answer := range map[string]string{
+		"not HTTP":          "hush-hush\r\n\r\n",
+		"header line":       "HTTP/1.1 200 OK\r\nhush-hush\r\n\r\n",
+		"status":            "HTTP/1.1 hush-hush\r\n\r\n",
+		"version":           "HTTP/hush-hush 200 OK\r\n\r\n",
+		"length":            "HTTP/1.1 200 OK\r\nContent-Length: hush-hush\r\n\r\n",
+		"two lengths":       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: hush-hush\r\n\r\n",
+		"transfer encoding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: hush-hush\r\n\r\n",
+		"trailer":           "HTTP/1.1 407 No\r\nTransfer-Encoding: chunked\r\nTrailer: Content-Length, hush-hush\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.NotContains(t, shown(t, memoryURL, serveProxy(t, answer)), "hush")
+		})
+	}
+}
+
+func TestErrorsOfATransportAreOneShortLine(t *testing.T) {
+	for name, err := range map[string]error{
+		"long":      errors.New(strings.Repeat("lost ", 10000)),
+		"two lines": errors.Join(errors.New("lost"), &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}),
+		"GOAWAY":    errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug="hush-hush"`),
+		"path":      errors.New(`parse "/x?key=hush-hush": hopeless`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newTestClient(t, memoryURL, newScript(fail(err)), WithRetryPolicy(RetryPolicy{}))
+			got := getHead(t.Context(), client)
+			require.ErrorIs(t, got, err)
+			assert.LessOrEqual(t, utf8.RuneCountInString(got.Error()), maxErrorText+100)
+			assert.NotContains(t, got.Error(), "\n")
+			assert.NotContains(t, got.Error(), "hush")
+		})
+	}
+}
+
+func TestSecretPrintsAsRedacted(t *testing.T) {
+	secret := Secret("hush-hush")
+	for _, verb := range verbs {
+		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, secret), verb)
+		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, &secret), verb)
+	}
+	assert.Equal(t, "[redacted]", secret.String())
+	assert.Equal(t, "[redacted]", fmt.Sprint(secret))
+	assert.Equal(t, "[[redacted] [redacted]]", fmt.Sprint([]Secret{secret, ""}), "an empty one looks the same")
+	assert.Equal(t, "map[k:[redacted]]", fmt.Sprint(map[string]Secret{"k": secret}))
+}
+
+func TestSecretLogsAsRedacted(t *testing.T) {
+	for name, handler := range handlers {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			secret := Secret("hush-hush")
+			slog.New(handler(&out)).Info("m", "value", secret, "pointer", &secret, slog.Group("g", "inner", secret))
+			assert.NotContains(t, out.String(), "hush-hush")
+			assert.Equal(t, 3, bytes.Count(out.Bytes(), []byte("[redacted]")))
+		})
+	}
+}
+
+func TestSecretIsRevealedAndKeptByJSON(t *testing.T) {
+	secret := Secret(`a"b`)
+	assert.Equal(t, `a"b`, secret.Reveal())
+	raw, err := json.Marshal(map[string]Secret{"k": secret})
+	require.NoError(t, err)
+	var back map[string]Secret
+	require.NoError(t, json.Unmarshal(raw, &back))
+	assert.Equal(t, secret, back["k"])
+}
