@@ -23,7 +23,6 @@ import (
 // Server is a running server, or one that was stopped and can start again.
 type Server struct {
 	dir  string // its data, its socket and its log
-	args []string
 	cmd  *exec.Cmd
 	done chan struct{}
 }
