@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -232,4 +233,56 @@ func TestFilesAreReadableByTheOwnerAlone(t *testing.T) {
 	assert.Equal(t, map[string]os.FileMode{
 		"a b?c#d%e.db": 0o600, "a b?c#d%e.db-wal": 0o600, "a b?c#d%e.db-shm": 0o600, "a b?c#d%e.db-mark": 0o600,
 	}, names)
+}
+
+func TestReadOnlyFileIsRefused(t *testing.T) {
+	dir, ok := mountSmall(t)
+	if !ok {
+		return
+	}
+	s := store{"sqlite", filepath.Join(dir, "inbox.db")}
+	require.NoError(t, s.open(t).Close(t.Context()))
+	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	db, err := s.db(t.Context())
+	require.NoError(t, err)
+	_, err = inbox.Open(t.Context(), db)
+	assert.ErrorContains(t, err, "read-only file system")
+}
+
+func TestCloseLeavesThePoolOfTheCaller(t *testing.T) {
+	pool := newPool(t, newDatabase(t), 2)
+	in := openPool(t, pool)
+	appendEvents(t, in, "session", 0, 1)
+	require.NoError(t, in.Close(t.Context()))
+	assert.NoError(t, pool.Ping(t.Context()))
+	assert.Zero(t, pool.Stat().AcquiredConns())
+}
+
+// Behind pgbouncer in transaction mode nothing may be prepared, and LISTEN hears
+// nothing.
+func TestExecModeNeedsNoPreparedStatement(t *testing.T) {
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			s := store{"postgres", newDatabase(t) + " default_query_exec_mode=" + mode}
+			in := s.open(t)
+			s.createVisits(t)
+			appendEvents(t, in, "session", 0, 5)
+			stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+				if d.Attempt == 1 {
+					return errTest
+				}
+				return d.Commit(ctx, func(tx *sql.Tx) error {
+					_, err := tx.ExecContext(ctx, "INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)", d.Event.SessionID, numberOf(d.Event), d.Sequence)
+					return err
+				})
+			}, inbox.Backoff(at(0)))
+			eventually(t, "handled", pendingIsZero(in))
+			stop()
+			n := 0
+			require.NoError(t, in.Replay(t.Context(), inbox.Query{HeadID: "head"}, func(context.Context, *inbox.Delivery) error { n++; return nil }))
+			assert.Equal(t, 5, n)
+			assert.EqualValues(t, 5, s.int(t, "SELECT count(*) FROM visits"))
+			assert.Zero(t, s.int(t, "SELECT count(*) FROM pg_prepared_statements"))
+		})
+	}
 }

@@ -8,3 +8,5 @@ import "os"
 func tryLock(*os.File) bool { return true }
 
 func unlock(*os.File) {}
+
+func checkWritable(...string) error { return nil }

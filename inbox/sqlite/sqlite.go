@@ -25,8 +25,11 @@ const (
 	readTimeout  = time.Second          // for a lock of another process
 	writeTimeout = 5 * time.Millisecond // for one try; see line
 	setupTimeout = 10 * time.Second
-	// pollInterval is how soon a worker sees what another process has stored.
-	pollInterval = 10 * time.Millisecond
+	// watchInterval is how soon a worker sees that another process has stored
+	// something, by the time of the -wal file, which is as fine as the kernel's
+	// clock tick. pollInterval is how soon it sees what it has missed.
+	watchInterval = 10 * time.Millisecond
+	pollInterval  = 250 * time.Millisecond
 )
 
 // Open returns a DB that keeps its tables in the SQLite file path, which it
@@ -105,6 +108,9 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 	b.texts = statements(prefix)
 	acknowledged, err := readMark(b.markPath(prefix))
 	if err != nil {
+		return err
+	}
+	if err := checkWritable(filepath.Dir(b.path), b.path); err != nil {
 		return err
 	}
 	if err := create(b.path); err != nil {
@@ -216,8 +222,24 @@ func syncFolder(dir string) {
 // Read implements engine.Backend.
 func (b *backend) Read() engine.Tx { return b.reads }
 
-// Listen implements engine.Backend: a worker looks often enough.
-func (b *backend) Listen(ctx context.Context, _ func()) { <-ctx.Done() }
+// Listen implements engine.Backend. It looks at the -wal file, a fiftieth of the
+// cost of a query.
+func (b *backend) Listen(ctx context.Context, wake func()) {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if info, err := os.Stat(b.path + "-wal"); err == nil && !info.ModTime().Equal(last) {
+			last = info.ModTime()
+			wake()
+		}
+	}
+}
 
 // Notify implements engine.Backend.
 func (b *backend) Notify() {}
