@@ -282,21 +282,48 @@ func TestOrderIsThatOfTheCommits(t *testing.T) {
 	assert.Equal(t, events, total)
 }
 
+// The append has written and not committed when the worker, which has handled
+// the session's last event, wants to release the session.
 func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	s := newStore(t, "postgres")
 	in := s.open(t)
-	s.exec(t, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END'`)
-	s.exec(t, `CREATE TRIGGER slow AFTER INSERT ON heads_inbox_events FOR EACH ROW EXECUTE FUNCTION slow()`)
-	stop := background(t, in, func(ctx context.Context, _ *inbox.Delivery) error {
-		pauseFor(ctx, 10*time.Millisecond) // ends while the next append is under way
+	s.exec(t, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END'`)
+	handled, release := make(chan int, 10), make(chan struct{})
+	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handled <- numberOf(d.Event)
+		<-release
 		return nil
-	}, inbox.Lease(10*time.Second))
-	for n := range 50 {
-		appendEvents(t, in, "session", n, n+1)
+	}, inbox.Lease(20*time.Second))
+	appendEvents(t, in, "session", 0, 1)
+	require.Zero(t, await(t, handled, "the first event"))
+
+	holder, err := s.sql(t).Begin()
+	require.NoError(t, err)
+	defer holder.Rollback()
+	_, err = holder.Exec("SELECT pg_advisory_xact_lock(1)")
+	require.NoError(t, err)
+	s.exec(t, `CREATE TRIGGER hold AFTER INSERT ON heads_inbox_events FOR EACH ROW EXECUTE FUNCTION hold()`)
+	second, appended := newEvent(t, "head", "session", 1), make(chan error, 1)
+	go func() {
+		_, err := in.Append(context.Background(), second)
+		appended <- err
+	}()
+	waits := func(event string) func() bool {
+		return func() bool {
+			return s.int(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1", event) > 0
+		}
 	}
-	begun := time.Now()
-	eventually(t, "nothing is stranded", pendingIsZero(in))
-	assert.Less(t, time.Since(begun), 5*time.Second, "less than a lease")
+	eventually(t, "the append is under way", waits("advisory"))
+	close(release)
+	eventually(t, "the worker waits for the session", waits("transactionid"))
+	require.NoError(t, holder.Rollback())
+	require.NoError(t, await(t, appended, "the append"))
+	select {
+	case n := <-handled:
+		assert.Equal(t, 1, n)
+	case <-time.After(10 * time.Second):
+		assert.Fail(t, "the event is stranded")
+	}
 	stop()
 }
 
