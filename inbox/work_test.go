@@ -306,11 +306,17 @@ func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	second, appended := newEvent(t, "head", "session", 1), make(chan error, 1)
 	go func() {
 		_, err := in.Append(context.Background(), second)
+		for ; errors.Is(err, inbox.ErrUnavailable); _, err = in.Append(context.Background(), second) {
+			pauseFor(t.Context(), 10*time.Millisecond) // the steps below have taken longer than an append may
+		}
 		appended <- err
 	}()
+	db := s.sql(t)
 	waits := func(event string) func() bool {
 		return func() bool {
-			return s.int(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1", event) > 0
+			var n int
+			assert.NoError(t, db.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1", event).Scan(&n))
+			return n > 0
 		}
 	}
 	eventually(t, "the append is under way", waits("advisory"))
