@@ -20,11 +20,11 @@ const benchSessions = 300
 
 var benchNumbers atomic.Int64
 
-// benchEvents makes events of 300 sessions, or of one session a publisher.
-func benchEvents(b *testing.B, n int) []*heads.Event {
+// benchEvents makes events of a number of sessions.
+func benchEvents(b *testing.B, n, sessions int) []*heads.Event {
 	events := make([]*heads.Event, n)
 	for i := range events {
-		events[i] = newEvent(b, "head", fmt.Sprint("session", i%benchSessions), int(benchNumbers.Add(1)))
+		events[i] = newEvent(b, "head", fmt.Sprint("session", i%sessions), int(benchNumbers.Add(1)))
 	}
 	return events
 }
@@ -77,7 +77,7 @@ func bareInsert(b *testing.B, s store, publishers int) {
 	defer db.Close()
 	insert, err := db.Prepare(s.word("INSERT INTO bare (key, body) VALUES ($1, $2)"))
 	require.NoError(b, err)
-	events := benchEvents(b, b.N)
+	events := benchEvents(b, b.N, benchSessions)
 	parallel(b, publishers, b.N, func(i int) error {
 		tx, err := db.Begin()
 		if err != nil {
@@ -104,14 +104,21 @@ func BenchmarkAppend(b *testing.B) {
 				bareInsert(b, newStore(b, kind), publishers)
 			})
 			b.Run(fmt.Sprintf("publishers=%d/append", publishers), func(b *testing.B) {
-				in := newStore(b, kind).open(b)
-				events := benchEvents(b, b.N)
-				parallel(b, publishers, b.N, func(i int) error {
-					_, err := in.Append(context.Background(), events[i])
-					return err
-				})
+				benchAppend(b, kind, publishers, benchSessions)
+			})
+			b.Run(fmt.Sprintf("publishers=%d/session-each", publishers), func(b *testing.B) {
+				benchAppend(b, kind, publishers, b.N)
 			})
 		}
+	})
+}
+
+func benchAppend(b *testing.B, kind string, publishers, sessions int) {
+	in := newStore(b, kind).open(b)
+	events := benchEvents(b, b.N, sessions)
+	parallel(b, publishers, b.N, func(i int) error {
+		_, err := in.Append(context.Background(), events[i])
+		return err
 	})
 }
 
@@ -137,7 +144,7 @@ func BenchmarkHandle(b *testing.B) {
 
 func benchHandle(b *testing.B, s store, f func(context.Context, *inbox.Delivery) error) {
 	in := s.open(b)
-	events := benchEvents(b, b.N)
+	events := benchEvents(b, b.N, benchSessions)
 	parallel(b, 64, b.N, func(i int) error {
 		_, err := in.Append(context.Background(), events[i])
 		return err
@@ -169,7 +176,7 @@ func BenchmarkLatency(b *testing.B) {
 			arrived <- time.Now()
 			return nil
 		})
-		events := benchEvents(b, b.N)
+		events := benchEvents(b, b.N, benchSessions)
 		took := make([]time.Duration, 0, b.N)
 		for _, e := range events {
 			begun := time.Now()

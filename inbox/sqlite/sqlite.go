@@ -28,7 +28,7 @@ const (
 	// watchInterval is how soon a worker sees that another process has stored
 	// something, by the time of the -wal file, which is as fine as the kernel's
 	// clock tick. pollInterval is how soon it sees what it has missed.
-	watchInterval = 10 * time.Millisecond
+	watchInterval = 20 * time.Millisecond
 	pollInterval  = 250 * time.Millisecond
 )
 
