@@ -17,8 +17,8 @@ var errNoResponse = errors.New("the transport returned neither a response nor an
 // maxAnswer is how much of an answer is read: 8 MiB.
 const maxAnswer = 8 << 20
 
-// Attempt is what WithObserver's function is told of one attempt. No field
-// holds a secret, a query string or a body.
+// Attempt describes one attempt to observers and hooks. No field contains a
+// secret, a query string or a body.
 type Attempt struct {
 	Operation  string // "Heads.Get"
 	Method     string // "GET"
@@ -29,11 +29,11 @@ type Attempt struct {
 	Duration   time.Duration
 	RequestID  string
 	Err        error         // redacted; nil for a status from 200 to 299
-	RetryIn    time.Duration // 0 when this attempt is the last; 1 ns for a repeat at once
+	RetryIn    time.Duration // 0 when this attempt is the last; 1 ns for a retry without a wait
 	Waited     time.Duration // for WithRateLimit and for a Retry-After that holds the client back, before Duration began
 }
 
-// connTrace tells whether a request can have reached a connection.
+// connTrace records whether a request can have reached a connection.
 type connTrace struct{ dialed, connected atomic.Bool }
 
 func (t *connTrace) attach(ctx context.Context) context.Context {
@@ -45,9 +45,9 @@ func (t *connTrace) attach(ctx context.Context) context.Context {
 	})
 }
 
-// RoundTrip makes one attempt whole: it limits its time, reads the answer to
-// its end and keeps the outcome in the call. The body that it returns is always
-// empty, so nothing is left to drain or to close.
+// RoundTrip makes one whole attempt: it limits its time, reads the answer to its
+// end and keeps the outcome in the call. It always returns an empty body, so
+// nothing is left to drain or to close.
 func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.waited, c.heldBack = c.core.pace.wait(req.Context())
 	if c.heldBack != nil {
@@ -55,10 +55,15 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	start := time.Now()
 	c.attempts++
-	if len(c.core.hooks) > 0 {
-		req = c.startHooks(req)
+	ctx, header := req.Context(), c.newHeader()
+	if cookies := req.Header["Cookie"]; cookies != nil {
+		header["Cookie"] = cookies
+		delete(req.Header, "Cookie") // http.Client adds them again before a retry
 	}
-	c.err = c.attempt(req)
+	if len(c.core.hooks) > 0 {
+		ctx = c.startHooks(ctx, header)
+	}
+	c.err = c.attempt(ctx, req, header)
 	c.duration = time.Since(start)
 	c.holdOthers()
 	if c.err != nil || c.status >= http.StatusInternalServerError {
@@ -72,19 +77,19 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // attempt limits one attempt in time.
-func (c *call) attempt(req *http.Request) error {
-	ctx, cancel := context.WithCancel(req.Context())
+func (c *call) attempt(ctx context.Context, req *http.Request, header http.Header) error {
+	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer := time.AfterFunc(c.core.attemptTimeout, cancel) // cheaper than context.WithTimeout
-	err := c.roundTrip(ctx, req)
-	if err != nil && !timer.Stop() && req.Context().Err() == nil {
+	err := c.roundTrip(limited, req, header)
+	if err != nil && !timer.Stop() && ctx.Err() == nil {
 		return fmt.Errorf("no whole answer within %v: %w", c.core.attemptTimeout, context.DeadlineExceeded)
 	}
 	timer.Stop()
 	return err
 }
 
-func (c *call) roundTrip(ctx context.Context, req *http.Request) error {
+func (c *call) roundTrip(ctx context.Context, req *http.Request, header http.Header) error {
 	if !c.op.repeatable {
 		ctx = c.trace.attach(ctx)
 	}
@@ -93,6 +98,7 @@ func (c *call) roundTrip(ctx context.Context, req *http.Request) error {
 		attempt = new(http.Request) // the transport may still hold the one before
 	}
 	*attempt = *req.WithContext(ctx)
+	attempt.Header = header
 	resp, err := c.core.transport.RoundTrip(attempt)
 	switch {
 	case err != nil:
@@ -105,8 +111,8 @@ func (c *call) roundTrip(ctx context.Context, req *http.Request) error {
 	return c.read(resp)
 }
 
-// read takes the answer over into the call. An answer that breaks off is an
-// error; one that is too long is cut.
+// read copies the answer into the call. An answer that breaks off is an error;
+// one that is too long is cut.
 func (c *call) read(resp *http.Response) error {
 	c.status, c.header, c.tooLong = resp.StatusCode, resp.Header, false
 	c.body.Reset()
@@ -123,7 +129,7 @@ func (c *call) read(resp *http.Response) error {
 	return nil
 }
 
-// newAttempt is what is known of an attempt when it begins.
+// newAttempt describes an attempt as it begins.
 func (c *call) newAttempt() Attempt {
 	return Attempt{
 		Operation: c.op.name, Method: c.op.method, Route: c.op.route, Host: c.core.base.Host,
@@ -145,9 +151,9 @@ func (c *call) report(ctx context.Context) {
 	case c.err != nil:
 		a.Err = redact(c.err, c.tokens()...)
 	case !isSuccess(c.status):
-		a.Err = c.describe()
+		a.Err = c.newError()
 	}
-	c.endHooks(a)
+	c.core.hooks.end(c.hooked, a, c.complainOfHook)
 	if c.core.observer != nil {
 		c.core.observer(ctx, a)
 	}
@@ -164,8 +170,8 @@ func logAttempt(ctx context.Context, logger *slog.Logger, a Attempt) {
 	logger.LogAttrs(ctx, level, "heads: attempt", a.attrs()...)
 }
 
-// LogValue returns the fields of a log line of WithLogger: request_id where
-// there is one, error and retry_in where the attempt failed.
+// LogValue returns the fields of a log line of WithLogger: waited and request_id
+// if they are set, error and retry_in if the attempt failed.
 func (a Attempt) LogValue() slog.Value { return slog.GroupValue(a.attrs()...) }
 
 // MarshalJSON writes the fields of LogValue, durations in nanoseconds. Err is
@@ -180,6 +186,9 @@ func (a Attempt) attrs() []slog.Attr {
 		slog.Int("attempt", a.Number),
 		slog.Int("status", a.StatusCode),
 		slog.Duration("duration", a.Duration),
+	}
+	if a.Waited > 0 {
+		attrs = append(attrs, slog.Duration("waited", a.Waited))
 	}
 	if a.RequestID != "" {
 		attrs = append(attrs, slog.String("request_id", a.RequestID))

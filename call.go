@@ -20,9 +20,9 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// call is one method call on its way: what all its attempts share, and what the
-// last of them brought. It is the transport of its own http.Client, so that
-// every attempt is one call of its RoundTrip.
+// call is one method call: what all its attempts share, and the outcome of the
+// last one. It is the transport of its own http.Client, so every attempt is one
+// call of its RoundTrip.
 type call struct {
 	core       *core
 	op         *operation
@@ -51,8 +51,8 @@ type call struct {
 	inDoubt           bool          // an attempt may have been carried out without saying so
 
 	// the last attempt
-	hooked   []context.Context // what each hook's start returned
-	err      error             // why no whole answer came
+	hooked   hookedContexts
+	err      error // why no whole answer came
 	duration time.Duration
 	trace    connTrace
 
@@ -69,7 +69,8 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // maxPooled keeps one huge answer from holding its memory for ever.
 const maxPooled = 1 << 20
 
-// release gives the answer's buffer back. Nothing may look at the body after it.
+// release returns the answer's buffer to the pool. The body must not be used
+// afterwards.
 func (c *call) release() {
 	if c.body.Cap() <= maxPooled {
 		c.body.Reset()
@@ -100,8 +101,11 @@ func (c *call) prepare(ctx context.Context, p payload) error {
 		Proto:      "HTTP/1.1",
 		ProtoMajor: 1,
 		ProtoMinor: 1,
-		Header:     c.newHeader(),
+		Header:     noHeader,
 	}).WithContext(ctx)
+	if c.core.jar != nil {
+		c.request.Header = http.Header{} // for its cookies
+	}
 	c.retry.Request = &c.request
 	return nil
 }
@@ -110,21 +114,21 @@ func (c *call) prepare(ctx context.Context, p payload) error {
 func (c *call) address(p payload) {
 	base := c.core.base
 	c.url = *base
-	if p.path == "" {
-		p.path = c.op.before + p.param + c.op.after
-		p.escapedPath = p.path
+	if p.path != "" {
+		c.url.Path, c.path = base.Path+p.path, p.escapedPath
+	} else {
+		c.url.Path = base.Path + c.op.before + p.param + c.op.after
+		c.path = c.url.Path[len(base.Path):]
 		if escaped := url.PathEscape(p.param); escaped != p.param {
-			p.escapedPath = c.op.before + escaped + c.op.after
+			c.path = c.op.before + escaped + c.op.after
 		}
 	}
-	c.path = p.escapedPath
-	c.url.Path = base.Path + p.path
-	if p.escapedPath != p.path || base.RawPath != "" {
-		c.url.RawPath = base.EscapedPath() + p.escapedPath
+	if c.path != c.url.Path[len(base.Path):] || base.RawPath != "" {
+		c.url.RawPath = base.EscapedPath() + c.path
 	}
 }
 
-// newHeader returns the header of the next attempt, of values that all requests
+// newHeader returns the header of an attempt, of values that all requests
 // share.
 func (c *call) newHeader() http.Header {
 	header := http.Header{"Accept": jsonHeader, "User-Agent": c.core.userAgent, "Authorization": c.credential.header}
@@ -134,6 +138,10 @@ func (c *call) newHeader() http.Header {
 	maps.Copy(header, c.added)
 	return header
 }
+
+// noHeader is shared by all requests on their way through http.Client, which
+// copies it. Attempts get their header in RoundTrip.
+var noHeader = http.Header{}
 
 // response is the answer to a call that succeeded.
 func (c *call) response() *Response {
@@ -147,7 +155,7 @@ func (c *call) response() *Response {
 	}
 }
 
-// outcome is nil when the call succeeded, and else its error.
+// outcome returns nil if the call succeeded, else its error.
 func (c *call) outcome(ctx context.Context) error {
 	switch {
 	case c.heldBack != nil:
@@ -155,7 +163,7 @@ func (c *call) outcome(ctx context.Context) error {
 	case c.err != nil:
 		return c.transportError(ctx)
 	case c.status == http.StatusNotFound && c.op.method == http.MethodDelete && c.inDoubt:
-		return nil // the attempt that got no answer has done it
+		return nil // an earlier attempt, whose answer was lost, has deleted it
 	case !isSuccess(c.status):
 		return c.answerError(ctx)
 	case c.tooLong:
@@ -168,7 +176,7 @@ func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 
 // answerError makes an *Error of the last answer.
 func (c *call) answerError(ctx context.Context) *Error {
-	e := c.describe()
+	e := c.newError()
 	e.Header = c.header
 	e.Body = bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
 	e.cause = c.tokenErr
@@ -178,8 +186,8 @@ func (c *call) answerError(ctx context.Context) *Error {
 	return e
 }
 
-// describe is an *Error without header and body.
-func (c *call) describe() *Error {
+// newError returns an *Error without header and body.
+func (c *call) newError() *Error {
 	text := readErrorText(c.body.Bytes())
 	wait, _ := parseRetryAfter(c.header.Get("Retry-After"), time.Now())
 	e := &Error{
@@ -188,7 +196,7 @@ func (c *call) describe() *Error {
 		RequestID: c.requestID(), RetryAfter: wait, Attempts: c.attempts,
 	}
 	if target := c.redirectTarget(); target != "" {
-		e.Message = oneLine("redirected to "+target+", which is not followed; give New the address that the service itself answers at", maxMessage)
+		e.Message = oneLine("redirected to "+target+", which is not followed; give New the URL at which the service itself answers", maxMessage)
 	}
 	return e
 }
@@ -201,7 +209,7 @@ func (c *call) redirectTarget() string {
 	target, err := url.Parse(c.header.Get("Location"))
 	switch {
 	case err != nil:
-		return "an unreadable address"
+		return "an unreadable URL"
 	case target.Host == "":
 		return "another path of host " + c.core.base.Host
 	default:
@@ -231,7 +239,7 @@ func (c *call) transportError(ctx context.Context) error {
 	}
 	e.text = errorTextOf(e.err, c.tokens()...)
 	if !c.op.repeatable && c.mayBeWritten() {
-		e.text += "; the request was not repeated, and may have been carried out"
+		e.text += "; the request was not retried and may have been carried out"
 	}
 	if c.status != 0 && !isSuccess(c.status) {
 		e.last = c.answerError(ctx)
@@ -240,11 +248,7 @@ func (c *call) transportError(ctx context.Context) error {
 }
 
 func (c *call) decodeError(err error) error {
-	return &DecodeError{
-		Operation: c.op.name,
-		Body:      bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxDecodeBody)]),
-		Err:       err,
-	}
+	return newDecodeError(c.op.name, c.body.Bytes(), err)
 }
 
 func (c *call) where() string { return c.op.name + ": " + c.op.method + " " + c.path }
@@ -270,9 +274,9 @@ func (c *call) requestID() string {
 	return answerText(id, maxLabel, c.tokens()...)
 }
 
-// Response is what the service answered where the contract does not give the
-// answer's shape: any status from 200 to 299, with a body that may be empty
-// and need not be JSON.
+// Response is the answer to an operation for which the contract doesn't describe
+// one: any status from 200 to 299, with a body that may be empty and need not be
+// JSON.
 type Response struct {
 	StatusCode int
 	Header     http.Header
@@ -283,11 +287,13 @@ type Response struct {
 	operation string
 }
 
-// Decode reads a JSON body into v. A body that is empty or of another shape
-// gives a DecodeError.
+// Decode reads a JSON body into v. It returns a DecodeError for a body that is
+// empty or of another shape.
 func (r *Response) Decode(v any) error {
 	if err := json.Unmarshal(r.Body, v); err != nil {
-		return &DecodeError{Operation: r.operation, Body: bytes.Clone(r.Body[:min(len(r.Body), maxDecodeBody)]), Err: err, foreign: true}
+		failure := newDecodeError(r.operation, r.Body, err)
+		failure.foreign = true
+		return failure
 	}
 	return nil
 }
@@ -302,6 +308,9 @@ func (r *Response) proves(id string) bool {
 	found, _ := rawjson.Value(body, "id")
 	return json.Valid(body) && strings.EqualFold(strings.Trim(string(found), `"`), id)
 }
+
+// isPage reports whether the answer is HTML, which the service never sends.
+func (r *Response) isPage() bool { return bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<")) }
 
 // confirm reads back what a change has made, unless its answer proves that the
 // service has seen it. A status of 200 alone does not: a proxy that is under

@@ -137,6 +137,7 @@ func TestCanariesAreSeenWhereNothingHidesThem(t *testing.T) {
 }
 
 func TestNoExportedTypePrintsASecret(t *testing.T) {
+	t.Parallel()
 	values := canaryValues(t)
 	for _, name := range exportedTypes(t) {
 		if name == "Deduplicator" { // an interface, of which MemoryDeduplicator has a row
@@ -325,12 +326,13 @@ func canaryValues(t testing.TB) map[string][]any {
 		"StepName":                    {StepVoice},
 		"ConversionReason":            {ReasonVisual},
 		"ConversionStep":              {steps[0]},
-		"ConversionPlan":              {ConversionPlan{HeadID: testHead, Steps: steps, Blockers: []error{failure, ErrVisualMode}, Before: address, head: head}, canaryPlan(t)},
+		"ConversionPlan":              {ConversionPlan{HeadID: testHead, Steps: steps, Blockers: []error{failure, ErrVisualMode}, Before: address, Head: head}, canaryPlan(t)},
 		"Conversion":                  {Conversion{HeadID: testHead, Steps: steps, Before: address, After: address}},
 		"ConversionError":             {ConversionError{HeadID: testHead, Step: StepEnable, Done: steps, RollbackErr: decode, Err: failure}},
 		"AccessURL":                   {address, AccessURL{}},
 		"ConversationSettings":        {*head.ConversationSettings, ConversationSettings{}},
 		"Tool":                        {head.ConversationSettings.Tools[0], Tool{}},
+		"ToolSpec":                    {ToolSpec{Name: "find", Parameters: head.ConversationSettings.Tools[0].Parameters}, ToolSpec{}},
 		"ToolParameter":               {head.ConversationSettings.Tools[0].Parameters[0]},
 		"PromptProblem":               {CheckPrompt("nothing", head.ConversationSettings.Tools...)[0]},
 		"Webhook":                     {*hook, Webhook{}},
@@ -402,7 +404,7 @@ func canaryAnswers(t testing.TB) (failure *Error, decode *DecodeError, response 
 }
 
 func canaryPlan(t testing.TB) ConversionPlan {
-	client := canaryClient(t, transportFunc(func(r *http.Request) (*http.Response, error) {
+	client := canaryClient(t, newScript(func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "head_visual") {
 			return answer(200, `{"id":"v","mode":"two_loops","key":"`+canaryBody+`"}`)(r)
 		}

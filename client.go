@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headsapi/heads-go/internal/keyed"
@@ -26,8 +27,8 @@ const Version = "0.1.0"
 
 const userAgent = "heads-go/" + Version
 
-// Client gives access to all operations of the service. It is safe for
-// concurrent use and never changes after New. It needs no closing.
+// Client calls the operations of the service. It is safe for concurrent use and
+// never changes after New. It need not be closed.
 type Client struct {
 	Heads                *HeadsService
 	HeadVisuals          *HeadVisualsService
@@ -37,7 +38,7 @@ type Client struct {
 	core *core
 }
 
-// core is what New made of base URL, token and options.
+// core holds what New has made of base URL, token and options.
 type core struct {
 	base        *url.URL
 	credentials *credentials
@@ -46,7 +47,7 @@ type core struct {
 	retry       RetryPolicy
 	pace        pace
 	observer    func(context.Context, Attempt)
-	hooks       []attemptHook
+	hooks       hooks[attemptStart, Attempt]
 	logger      *slog.Logger
 	userAgent   []string
 
@@ -56,7 +57,8 @@ type core struct {
 	streamingProvider    map[string]bool
 	insecureHTTP         bool
 
-	locks keyed.Locks[lockKey] // of what is read, changed and written back whole
+	locks            keyed.Locks[lockKey] // of what is read, changed and written back whole
+	webhooksModified atomic.Int64         // writes of Webhooks.Modify
 
 	oldAddresses sync.Map // of heads that were switched and still show it: head id to AccessURL
 }
@@ -195,7 +197,7 @@ func (s service) describe() string {
 type operation struct {
 	name, method, route string // "Heads.Get", "GET", "/head/{id}"
 	before, after       string // the route around its parameter
-	repeatable          bool   // it may be sent again though it may have been carried out
+	repeatable          bool   // it may be retried even if it may have been carried out
 }
 
 func newOperation(name, method, route string) *operation {
@@ -208,7 +210,7 @@ func newOperation(name, method, route string) *operation {
 	return op
 }
 
-// payload is what a method gives to do: the parameter of the route, unescaped
+// payload is what a method passes to do: the parameter of the route, unescaped
 // and checked, query options for go-querystring, and a JSON body.
 type payload struct {
 	param string

@@ -18,9 +18,6 @@ var (
 // rawKeeper is a resource that keeps the document it was read from.
 type rawKeeper interface{ keepRaw(document []byte) }
 
-// checked is a resource with more demands on its document than its types.
-type checked interface{ check() error }
-
 // proveID compares an id in an answer with the one that was asked for. what
 // names the document in the error, which shows neither id.
 func proveID(what, found, asked string) error {
@@ -64,11 +61,6 @@ func decodeAnswer(data []byte, v any) error {
 	}
 	if err != nil {
 		return err
-	}
-	if c, ok := v.(checked); ok {
-		if err := c.check(); err != nil {
-			return err
-		}
 	}
 	if keeper, ok := v.(rawKeeper); ok {
 		keeper.keepRaw(bytes.Clone(data))

@@ -154,6 +154,7 @@ func (h plainEventWriter) WriteHeader(status int)      { h.w.WriteHeader(status)
 // On real connections: a body that stalls is answered, and one that came does
 // not take the deadline along into the function.
 func TestBodyDeadlineOnRealConnections(t *testing.T) {
+	t.Parallel()
 	for name, wrap := range map[string]func(http.Handler) http.Handler{
 		"net/http": func(h http.Handler) http.Handler { return h },
 		"behind middleware that hides the connection": func(h http.Handler) http.Handler {
@@ -161,6 +162,7 @@ func TestBodyDeadlineOnRealConnections(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			const limit = 250 * time.Millisecond
 			h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
 				<-time.After(limit * 3 / 2)
@@ -195,6 +197,7 @@ func TestBodyDeadlineOnRealConnections(t *testing.T) {
 // A delivery that is refused unread must not hold its connection with a body
 // that never comes, and the connection of one without a body stays usable.
 func TestRefusedDeliveryDoesNotHoldItsConnection(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		name, method string
 		shutDown     bool
@@ -205,6 +208,7 @@ func TestRefusedDeliveryDoesNotHoldItsConnection(t *testing.T) {
 		{"wrong method after Shutdown", "DELETE", true, http.StatusServiceUnavailable},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			const limit = 250 * time.Millisecond
 			h := newTestHandler(t, func(context.Context, *Event) error { return nil })
 			h.bodyTimeout = limit
@@ -276,6 +280,7 @@ func TestSpaceAroundTheSignatureIsIgnored(t *testing.T) {
 }
 
 func TestLimitOfAHandlerInFrontIsTooLarge(t *testing.T) {
+	t.Parallel()
 	for name, wrap := range map[string]func(http.Handler) http.Handler{
 		"net/http": func(h http.Handler) http.Handler { return h },
 		"behind middleware that hides the connection": func(h http.Handler) http.Handler {
@@ -284,6 +289,7 @@ func TestLimitOfAHandlerInFrontIsTooLarge(t *testing.T) {
 	} {
 		for _, chunked := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " chunked ", chunked), func(t *testing.T) {
+				t.Parallel()
 				var c eventCounter
 				var seen deliveryObserver
 				h := newTestHandler(t, c.handle, WithDeliveryObserver(seen.observe))
@@ -307,6 +313,7 @@ func TestLimitOfAHandlerInFrontIsTooLarge(t *testing.T) {
 }
 
 func TestHandlerServesHTTP2(t *testing.T) {
+	t.Parallel()
 	var c eventCounter
 	h := newTestHandler(t, c.handle)
 	h.bodyTimeout = 250 * time.Millisecond

@@ -11,13 +11,27 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/gate"
+	"github.com/headsapi/heads-go/internal/httpbody"
+	"github.com/headsapi/heads-go/internal/lanes"
+	"github.com/headsapi/heads-go/internal/panics"
 )
 
 const (
+	maxEventBody          = 64 << 10
+	eventBodyTimeout      = 3 * time.Second
 	defaultMaxAge         = 24 * time.Hour
 	defaultFutureSkew     = 5 * time.Minute
 	defaultHandlerTimeout = 4 * time.Second
 )
+
+// newEventHandler is the operation of the InvalidErrors.
+const newEventHandler = "NewEventHandler"
+
+// ErrBodyConsumed says that a request announced a body of which nothing was
+// left for the EventHandler, because something before it in the chain read it.
+var ErrBodyConsumed = httpbody.ErrConsumed
 
 // ErrDuplicate is what an event function returns, alone or wrapped, for an event
 // that was handled before. The delivery is answered 200 with the outcome
@@ -33,6 +47,7 @@ type EventHandler struct {
 	handle       func(context.Context, *Event) error
 	logger       *slog.Logger
 	observe      func(context.Context, DeliveryInfo)
+	hooks        hooks[struct{}, DeliveryInfo]
 	dedup        Deduplicator
 	local        bool // dedup is a MemoryDeduplicator
 	maxAge       time.Duration
@@ -40,11 +55,14 @@ type EventHandler struct {
 	timeout      time.Duration
 	queueTimeout time.Duration // 0 for none
 	bodyTimeout  time.Duration
-	queue        *eventQueue // nil without WithQueue
-	gate         *deliveryGate
+	queue        *lanes.Queue[eventSession, *delivery] // nil without WithQueue
+	gate         *gate.Gate
 	stopped      context.Context // ends when Shutdown gives up waiting
 	stop         context.CancelFunc
 }
+
+// eventSession is a lane of the queue: its events run one after the other.
+type eventSession struct{ headID, sessionID string }
 
 // NewEventHandler returns a handler that calls handle for every event, once
 // while it succeeds.
@@ -73,27 +91,30 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		futureSkew:  defaultFutureSkew,
 		timeout:     defaultHandlerTimeout,
 		bodyTimeout: eventBodyTimeout,
-		gate:        &deliveryGate{empty: make(chan struct{})},
+		logger:      slog.New(slog.DiscardHandler),
+		gate:        new(gate.Gate),
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
-	err := errors.Join(
-		refuseOption(keys == nil, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"),
-		refuseOption(handle == nil, "handle", "is nil; give the function that handles an event"),
-	)
+	var faults faultList
 	switch s := keys.(type) {
-	case cachedKeySource:
-		err = errors.Join(err, s.err)
+	case nil:
+		faults.add(invalid(newEventHandler, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"))
+	case cachedKeys:
+		faults.add(s.err)
 	case staticKeys:
-		err = errors.Join(err, s.err)
+		faults.add(s.err)
+	}
+	if handle == nil {
+		faults.add(invalid(newEventHandler, "handle", "is nil; give the function that handles an event"))
 	}
 	for _, opt := range opts {
 		if opt == nil {
-			err = errors.Join(err, refuseOption(true, "option", "is nil; leave it out"))
+			faults.add(invalid(newEventHandler, "option", "is nil; leave it out"))
 			continue
 		}
-		err = errors.Join(err, opt(h))
+		faults.add(opt(h))
 	}
-	if err != nil {
+	if err := faults.join(); err != nil {
 		return nil, err
 	}
 	_, h.local = h.dedup.(*MemoryDeduplicator)
@@ -127,22 +148,24 @@ func (h EventHandler) LogValue() slog.Value { return slog.StringValue(h.String()
 
 // ServeHTTP receives one delivery.
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d := &delivery{arrived: time.Now()}
-	// Even a delivery that is refused unread must not hold its connection.
-	d.hasDeadline = http.NewResponseController(w).SetReadDeadline(d.arrived.Add(h.bodyTimeout)) == nil
-	outcome, err := DeliveryShutDown, errShutDown
-	if h.gate.enter() {
-		defer h.gate.leave()
-		outcome, err = h.receive(w, r, d)
+	d := &delivery{arrived: time.Now(), body: httpbody.Start(w, h.bodyTimeout)}
+	if len(h.hooks) > 0 {
+		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
+		r, d.hooked = r.WithContext(ctx), hooked
 	}
-	if outcome == deliveryQueued { // d is the queue's by now
+	err := errShutDown
+	if h.gate.Enter() {
+		defer h.gate.Leave()
+		err = panics.Try(func() error { return h.receive(r, d) })
+	}
+	if err == errQueued { // d is the queue's by now
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	d.Outcome, d.Err = outcome, err
-	d.StatusCode = outcome.status()
+	d.Outcome, d.Err = outcomeOf(err)
+	d.StatusCode = d.Outcome.status()
 	d.Duration = time.Since(d.arrived)
-	answerDelivery(w, outcome)
+	answerDelivery(w, d.Outcome)
 	h.report(r.Context(), d)
 }
 
@@ -156,79 +179,77 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // otherwise a connection that is slow to close leaves no time for the queue. It
 // also waits for calls of the Deduplicator that the answers did not wait for.
 func (h *EventHandler) Shutdown(ctx context.Context) error {
-	err := h.gate.close(ctx)
+	err := h.gate.Close(ctx)
 	h.stop()
 	if err != nil && h.queue != nil {
-		for _, d := range h.queue.drop() {
+		for _, d := range h.queue.Drop() {
 			d.claim.settle(false, time.Now())
-			d.Outcome, d.Err = DeliveryDropped, errDropped
+			d.Outcome, d.Err = outcomeOf(errDropped)
 			h.report(d.ctx, d)
-			h.gate.leave()
+			h.gate.Leave()
 		}
 	}
 	return err
 }
 
-// deliveryQueued is the outcome of a delivery that has not come to its end.
-const deliveryQueued DeliveryOutcome = "queued"
-
-var (
-	errShutDown  = errors.New("heads: the event handler was shut down")
-	errDropped   = errors.New("heads: the event handler was shut down before the event's turn came")
-	errTwin      = errors.New("heads: another delivery of this event is being handled")
-	errQueueFull = errors.New("heads: the event queue is full")
-)
-
-// receive is the way of a delivery; each step may end it.
-func (h *EventHandler) receive(w http.ResponseWriter, r *http.Request, d *delivery) (outcome DeliveryOutcome, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			outcome, err = DeliveryPanicked, newPanicError(v)
-		}
-	}()
+// receive is the way of a delivery. It returns nil when the event was handled;
+// each step may end it with an error that carries the outcome.
+func (h *EventHandler) receive(r *http.Request, d *delivery) error {
 	if r.Method != http.MethodPost {
-		return DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clipSent(r.Method, 64))
+		return endAs(DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clip(r.Method, 64)))
 	}
-	body, outcome, err := h.receiveBody(w, r, d)
+	body, err := d.body.Read(r, maxEventBody)
 	if err != nil {
-		return outcome, err
+		return endUnread(err)
 	}
-	defer eventBodies.Put(body)
+	defer httpbody.Free(body)
 	if d.event, err = decodeEvent(body.Bytes()); err != nil {
-		return DeliveryBadBody, err
+		return endAs(DeliveryBadBody, err)
 	}
 	ctx, cancel := context.WithDeadline(r.Context(), d.arrived.Add(h.timeout))
 	defer cancel()
-	if outcome, err = h.verify(ctx, r, d, body.Bytes()); err != nil {
-		return outcome, err
+	if err := h.verify(ctx, r, d, body.Bytes()); err != nil {
+		return err
 	}
 	d.event.Raw = bytes.Clone(body.Bytes())
-	if err = h.checkAge(d.event.Timestamp); err != nil {
-		return DeliveryStale, err
+	if err := h.checkAge(d.event.Timestamp); err != nil {
+		return err
 	}
-	return h.handOn(ctx, d)
+	return h.dispatch(ctx, d)
+}
+
+func endUnread(err error) error {
+	switch {
+	case isPanic(err):
+		return err
+	case errors.Is(err, httpbody.ErrTooLarge):
+		return endAs(DeliveryTooLarge, err)
+	case errors.Is(err, httpbody.ErrTooSlow):
+		return endAs(DeliveryTooSlow, err)
+	}
+	return endAs(DeliveryBadBody, err)
 }
 
 // decoyKeys match nothing: their result is thrown away.
 var decoyKeys = []string{"decoy"}
 
-// verify looks the keys up for the very head id of the event that is handed on.
-func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery, body []byte) (DeliveryOutcome, error) {
+// verify asks for the keys of the very head id of the event that is dispatched.
+func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery, body []byte) error {
 	sent, err := requestSignature(r)
 	if err != nil {
-		return DeliveryUnauthorized, err
+		return endAs(DeliveryUnauthorized, err)
 	}
 	hint := KeyHint{HeadID: d.event.HeadID, Request: r}
 	keys, err := h.keys.Keys(ctx, hint)
 	if err != nil {
-		return DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err)
+		return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err))
 	}
 	position, err := matchingKey(body, sent, keys)
 	if err == ErrSignatureMismatch {
 		hint.Mismatch = true
 		newer, keysErr := h.keys.Keys(ctx, hint)
 		if keysErr != nil {
-			return DeliveryKeysFailed, fmt.Errorf("heads: no newer keys for the event: %w", keysErr)
+			return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no newer keys for the event: %w", keysErr))
 		}
 		if !slices.Equal(newer, keys) {
 			position, err = matchingKey(body, sent, newer)
@@ -240,11 +261,11 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 		_, _ = matchingKey(body, sent, decoyKeys)
 	}
 	if err != nil {
-		return DeliveryUnauthorized, err
+		return endAs(DeliveryUnauthorized, err)
 	}
 	d.KeyPosition = position + 1
 	d.Type, d.HeadID, d.SessionID = d.event.Type, d.event.HeadID, d.event.SessionID
-	return "", nil
+	return nil
 }
 
 // requestSignature refuses a repeated header: which one the sender meant can't
@@ -269,98 +290,87 @@ func (h *EventHandler) checkAge(timestamp time.Time) error {
 	case timestamp.IsZero():
 		return nil
 	case age > h.maxAge:
-		return fmt.Errorf("heads: the event is %v old, more than %v", age, h.maxAge)
+		return endAs(DeliveryStale, fmt.Errorf("heads: the event is %v old, more than %v", age, h.maxAge))
 	case age < -h.futureSkew:
-		return fmt.Errorf("heads: the time of the event, %s, lies more than %v in the future: compare the clocks", timestamp, h.futureSkew)
+		return endAs(DeliveryStale, fmt.Errorf("heads: the time of the event, %s, is more than %v in the future: compare the clocks", timestamp, h.futureSkew))
 	}
 	return nil
 }
 
-// handOn passes an event that is new to the function or the queue. However that
-// ends, the claim is settled or given back.
-func (h *EventHandler) handOn(ctx context.Context, d *delivery) (outcome DeliveryOutcome, err error) {
+// dispatch passes an event that is new to the function or the queue. However that
+// ends, the claim is settled or released.
+func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 	if err := ctx.Err(); err != nil {
-		return DeliveryTimedOut, err
+		return endAs(DeliveryTimedOut, err)
 	}
 	key := d.event.Key()
-	if h.queue != nil && h.queue.holds(key) {
-		return DeliveryDuplicate, nil
+	if h.queue != nil && h.queue.Holds(key) {
+		return errHandled
 	}
 	d.claim = h.newClaim(ctx, key)
 	claim, err := d.claim.take(d.arrived.Add(min(h.timeout, claimTime)))
 	switch claim {
 	case ClaimDone:
-		return DeliveryDuplicate, nil
+		return errHandled
 	case ClaimBusy:
-		return DeliveryBusy, errTwin
+		return errTwin
 	}
 	defer func() {
-		if outcome != deliveryQueued {
-			d.claim.settle(outcome.isDone(), d.arrived.Add(answerTime))
+		if err != errQueued {
+			d.claim.settle(isDone(err), d.arrived.Add(answerTime))
 		}
 	}()
-	if err != nil { // the store may have applied the claim all the same
-		return claimFailure(err)
+	switch {
+	case isPanic(err):
+		return err
+	case err != nil: // the store may have applied the claim all the same
+		return endAs(DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err))
+	case ctx.Err() != nil:
+		return endAs(DeliveryTimedOut, ctx.Err())
+	case h.queue != nil:
+		return h.enqueue(ctx, d)
 	}
-	if err := ctx.Err(); err != nil {
-		return DeliveryTimedOut, err
-	}
-	if h.queue == nil {
-		return h.call(ctx, d)
-	}
-	if !h.enqueue(ctx, d) {
-		return DeliveryQueueFull, errQueueFull
-	}
-	return deliveryQueued, nil
-}
-
-func claimFailure(err error) (DeliveryOutcome, error) {
-	var p *panicError
-	if errors.As(err, &p) {
-		return DeliveryPanicked, err
-	}
-	return DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err)
+	err = errGoexit // stays if the function calls runtime.Goexit
+	return h.call(ctx, d)
 }
 
 // call runs the user's function.
-func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryOutcome, err error) {
+func (h *EventHandler) call(ctx context.Context, d *delivery) error {
 	begun := time.Now()
-	defer func() {
-		d.HandleDuration = time.Since(begun)
-		if v := recover(); v != nil {
-			outcome, err = DeliveryPanicked, newPanicError(v)
-		}
-	}()
-	err = h.handle(ctx, d.event)
+	err := panics.Try(func() error { return h.handle(ctx, d.event) })
+	d.HandleDuration = time.Since(begun)
 	switch {
-	case err == nil:
-		return DeliveryHandled, nil
+	case err == nil, isPanic(err):
+		return err
 	case errors.Is(err, ErrDuplicate):
-		return DeliveryDuplicate, nil
+		return errHandled
 	case ctx.Err() == context.DeadlineExceeded:
-		return DeliveryTimedOut, err
+		return endAs(DeliveryTimedOut, err)
 	default:
-		return DeliveryFailed, err
+		return endAs(DeliveryFailed, err)
 	}
 }
 
-// enqueue reports false when there is no room. Afterwards the delivery belongs
-// to the queue.
-func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
+// enqueue returns errQueued if there is room. The delivery then belongs to the
+// queue.
+func (h *EventHandler) enqueue(ctx context.Context, d *delivery) error {
 	d.ctx = context.WithoutCancel(ctx)
+	for i := range d.hooked {
+		d.hooked[i] = context.WithoutCancel(d.hooked[i])
+	}
 	d.StatusCode = http.StatusOK
 	d.Duration = time.Since(d.arrived)
-	h.gate.stay()
-	if h.queue.push(d) {
-		return true
+	h.gate.Stay()
+	if h.queue.Push(eventSession{d.event.HeadID, d.event.SessionID}, d.claim.key, d) {
+		return errQueued
 	}
-	h.gate.leave()
-	return false
+	h.gate.Leave()
+	return errQueueFull
 }
 
 // work handles a queued delivery.
 func (h *EventHandler) work(d *delivery) {
-	defer h.gate.leave()
+	defer h.gate.Leave()
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
 	defer context.AfterFunc(h.stopped, cancel)()
@@ -369,23 +379,24 @@ func (h *EventHandler) work(d *delivery) {
 		defer cancel()
 	}
 	d.QueueDuration = time.Since(d.arrived) - d.Duration
-	d.Outcome, d.Err = h.callQueued(ctx, d)
+	d.Outcome, d.Err = outcomeOf(h.callQueued(ctx, d))
 	h.report(d.ctx, d)
 }
 
 // callQueued runs the function at most once: what fails is done as well.
-func (h *EventHandler) callQueued(ctx context.Context, d *delivery) (DeliveryOutcome, error) {
+func (h *EventHandler) callQueued(ctx context.Context, d *delivery) error {
 	switch Claim(d.claim.lost.Load()) {
 	case ClaimDone:
-		return DeliveryDuplicate, nil
+		return errHandled
 	case ClaimBusy:
-		return DeliveryBusy, errTwin
+		return errTwin
 	}
 	defer func() { d.claim.settle(true, time.Now().Add(storeTimeout)) }()
 	return h.call(ctx, d)
 }
 
-// answerDelivery says nothing that the status does not: the truth is for the log.
+// answerDelivery writes nothing that the status does not tell: the reason is for
+// the log.
 func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 	status := outcome.status()
 	switch outcome {
@@ -394,8 +405,6 @@ func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 		return
 	case DeliveryBadMethod:
 		w.Header().Set("Allow", http.MethodPost)
-	case DeliveryTooLarge, DeliveryTooSlow:
-		w.Header().Set("Connection", "close") // more would come that nobody wants
 	}
 	http.Error(w, http.StatusText(status), status)
 }

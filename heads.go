@@ -136,7 +136,7 @@ func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, er
 	if err := u.Validate(); err != nil {
 		return nil, err
 	}
-	return doPlain(ctx, s.c, opHeadsUpdate, payload{body: u.body()})
+	return doPlain(ctx, s.c, opHeadsUpdate, payload{body: u.document()})
 }
 
 // Modify reads a head, runs change on it and sends what change has changed,
@@ -246,17 +246,10 @@ func (h *Head) mend(document []byte) []byte {
 	return rawjson.With(document, "promptConfig", promptObject(prompt))
 }
 
-// untypedFields are the read-only fields that the contract names without a type.
-var untypedFields = []string{
-	"createdAt", "updatedAt", "publicId", "orgId", "orgPublicId", "headVisualId", "documentUrl",
-	"encodedPath", "headVisualVideoUrl", "posterVideoImage", "ttsDisplayName", "isActive", "ttsStream",
-	"expirationSeconds", "allowedOrigins", "allowedIframeOrigins", "documentJsonDto", "iconConfig",
-	"videoCache", "organisation",
-}
-
-// untyped takes a field in any case, as encoding/json does.
+// untyped finds a field in any letter case, as encoding/json does.
 func (h *Head) untyped(path string) bool {
-	field, _, _ := strings.Cut(path, ".")
-	return strings.EqualFold(path, "promptConfig.id") ||
-		slices.ContainsFunc(untypedFields, func(name string) bool { return strings.EqualFold(name, field) })
+	name, _, _ := strings.Cut(path, ".")
+	return slices.ContainsFunc(headFields, func(f headField) bool {
+		return f.access == open && (strings.EqualFold(f.name, path) || strings.EqualFold(f.name, name))
+	})
 }

@@ -2,7 +2,6 @@ package heads
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -233,21 +232,6 @@ func TestTimeoutLimitsEachAttempt(t *testing.T) {
 		}
 	}
 }
-
-// hangInBody is a step whose answer never ends.
-func hangInBody(r *http.Request) (*http.Response, error) {
-	resp, err := answer(200, "")(r)
-	resp.Body = io.NopCloser(readerFunc(func([]byte) (int, error) {
-		<-r.Context().Done()
-		return 0, r.Context().Err()
-	}))
-	resp.ContentLength = -1
-	return resp, err
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestTimeoutOfTheLastAttemptIsADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -138,7 +138,7 @@ func TestErrorShowsNothingOfABrokenTrailer(t *testing.T) {
 		"no line end":  "2\r\n{}hush-hush\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := shown(t, "http://"+serveBytes(t, head+rest).addr, newTransport(t))
+			got := shown(t, serveBytes(t, head+rest).url, newTransport(t))
 			assert.Contains(t, got, "broke off")
 			assert.NotContains(t, got, "hush")
 		})
@@ -237,4 +237,17 @@ func TestSecretIsRevealedAndKeptByJSON(t *testing.T) {
 	var back map[string]Secret
 	require.NoError(t, json.Unmarshal(raw, &back))
 	assert.Equal(t, secret, back["k"])
+}
+
+func TestTextsAreClippedBetweenCharacters(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 4, ""}, {"four", 4, "four"}, {"fives", 4, "fiv…"}, {"äöüß", 4, "äöüß"}, {"äöüßé", 4, "äöü…"}, {"a  bcd", 3, "a…"},
+	} {
+		assert.Equal(t, tt.want, clip(tt.text, tt.limit))
+	}
+	assert.Equal(t, "a b…", oneLine("a\r\n\tb\x00cdef", 4))
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// TokenSource gives bearer tokens. It is asked once before the first request,
+// TokenSource returns bearer tokens. It is asked once before the first request,
 // with rejected "", and again after a 401, with the token that was refused.
 // The token that it returns is used until the service refuses it. It is never
 // asked twice at the same time.

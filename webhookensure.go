@@ -1,19 +1,21 @@
 package heads
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/registration"
 )
 
+const opEnsure = "Webhooks.Ensure"
+
 // Ensure brings about what spec says, and may be called again at any time: at
-// every start of a program, by many at once. It turns delivery on, looks for
+// every start of a program, by many at once. It turns delivery on, unless spec
+// has KeepDelivery, looks for
 // the registration of the URL, creates it when there is none, and updates it
 // when its events differ. Registrations of other URLs are left alone.
 //
@@ -30,25 +32,21 @@ import (
 //
 // What Create refuses is refused here too.
 func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhook, error) {
-	if err := spec.validate("Webhooks.Ensure"); err != nil {
+	if err := spec.validate(opEnsure); err != nil {
 		return nil, err
 	}
-	unlock, err := s.c.lock(ctx, "Webhooks.Ensure", headLock("webhooks", spec.HeadID))
+	unlock, err := s.c.lock(ctx, opEnsure, headLock("webhooks", spec.HeadID))
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if err := s.deliver(ctx, spec.HeadID); err != nil {
-		return nil, err
+	if !spec.KeepDelivery {
+		if err := s.deliver(ctx, spec.HeadID); err != nil {
+			return nil, err
+		}
 	}
-	same, err := s.sameURL(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	if len(same) == 0 {
-		return s.createOnce(ctx, spec)
-	}
-	return s.settle(ctx, spec, same)
+	e := ensuring{s, spec, 0}
+	return e.findOrCreate(ctx)
 }
 
 // deliver turns delivery on.
@@ -58,41 +56,49 @@ func (s *WebhooksService) deliver(ctx context.Context, headID string) error {
 		return err
 	}
 	read := func() (*Head, error) { return s.c.Heads.Get(ctx, headID) }
-	return confirm("Webhooks.Ensure", answer, headID, read, func(h *Head) bool { return h.EnableEvents })
+	return confirm(opEnsure, answer, headID, read, func(h *Head) bool { return h.EnableEvents })
 }
 
-// sameURL lists the registrations of the spec's URL, the oldest first.
-func (s *WebhooksService) sameURL(ctx context.Context, spec WebhookSpec) ([]Webhook, error) {
-	hooks, err := s.List(ctx, spec.HeadID)
+// ensuring is one call of Ensure.
+type ensuring struct {
+	*WebhooksService
+	spec     WebhookSpec
+	modified int64 // how many writes of Modify came before the registrations were listed
+}
+
+// findOrCreate brings about the registration of the spec.
+func (e *ensuring) findOrCreate(ctx context.Context) (*Webhook, error) {
+	same, err := e.sameURL(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wanted := comparableURL(spec.URL)
-	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return comparableURL(w.URL) != wanted })
-	sortByAge(same)
-	return same, nil
+	if len(same) == 0 {
+		return e.createOnce(ctx)
+	}
+	return e.adopt(ctx, same)
 }
 
-// sortByAge puts the oldest first. Ids decide where the times are the same, and
-// everywhere if one of the times can't be read.
-func sortByAge(hooks []Webhook) {
-	undated := slices.ContainsFunc(hooks, func(w Webhook) bool { return w.CreatedAt.IsZero() })
-	slices.SortFunc(hooks, func(a, b Webhook) int {
-		if undated {
-			return cmp.Compare(a.ID, b.ID)
-		}
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.ID, b.ID))
-	})
+// sameURL lists the registrations of the spec's URL, the oldest first.
+func (e *ensuring) sameURL(ctx context.Context) ([]Webhook, error) {
+	e.modified = e.c.core.webhooksModified.Load()
+	hooks, err := e.List(ctx, e.spec.HeadID)
+	if err != nil {
+		return nil, err
+	}
+	wanted := registration.URLKey(e.spec.URL)
+	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return registration.URLKey(w.URL) != wanted })
+	registration.SortByAge(same, Webhook.age)
+	return same, nil
 }
 
 // createOnce creates the registration and looks at what there is afterwards:
 // the answer may have been lost, and somebody else may have been faster.
-func (s *WebhooksService) createOnce(ctx context.Context, spec WebhookSpec) (*Webhook, error) {
-	created, createErr := s.Create(ctx, spec)
+func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
+	created, createErr := e.Create(ctx, e.spec)
 	if createErr != nil && !mayHaveHappened(createErr) {
 		return nil, createErr
 	}
-	same, listErr := s.sameURL(ctx, spec)
+	same, listErr := e.sameURL(ctx)
 	switch {
 	case createErr != nil && listErr != nil:
 		return nil, fmt.Errorf("heads: Webhooks.Ensure: the webhook may have been registered; run Ensure again, which finds it: %w", errors.Join(createErr, listErr))
@@ -104,38 +110,34 @@ func (s *WebhooksService) createOnce(ctx context.Context, spec WebhookSpec) (*We
 	if created != nil {
 		mine := func(w Webhook) bool { return w.SharedKey == created.SharedKey }
 		if i := slices.IndexFunc(same, mine); i > 0 {
-			if err := s.remove(ctx, same[i].ID); err != nil {
+			if err := ignoreNotFound(e.Delete(ctx, same[i].ID)); err != nil {
 				return nil, fmt.Errorf("heads: Webhooks.Ensure: webhook %d was made beside %d and could not be taken back: %w", same[i].ID, same[0].ID, err)
 			}
 			same = slices.Delete(same, i, i+1)
 		}
 	}
-	return s.settle(ctx, spec, same)
+	return e.adopt(ctx, same)
 }
 
-// settle makes the oldest registration what the spec says, and deals with the
-// others.
-func (s *WebhooksService) settle(ctx context.Context, spec WebhookSpec, same []Webhook) (*Webhook, error) {
+// adopt makes the oldest registration what the spec says, and removes or
+// reports the others.
+func (e *ensuring) adopt(ctx context.Context, same []Webhook) (*Webhook, error) {
 	hook := &same[0]
-	if asked := spec.asked(); !slices.Equal(hook.Events(), asked.Events()) {
-		answer, err := s.Update(ctx, hook.ID, asked.writable())
+	if !slices.Equal(hook.Events(), e.spec.webhook().Events()) {
+		adjusted, err := e.adjust(ctx, *hook)
 		if err != nil {
 			return nil, err
 		}
-		read := func() (*Webhook, error) { return s.Get(ctx, hook.ID) }
-		if err := confirm("Webhooks.Ensure", answer, strconv.FormatInt(hook.ID, 10), read, asked.sameWritable); err != nil {
-			return nil, err
+		if adjusted == nil {
+			return e.findOrCreate(ctx)
 		}
-		hook.URL = asked.URL
-		for _, f := range eventFlags {
-			*f.webhook(hook) = *f.webhook(asked)
-		}
+		hook = adjusted
 	}
 	var faults faultList
 	for _, other := range same[1:] {
-		if !spec.RemoveDuplicates {
+		if !e.spec.RemoveDuplicates {
 			hook.Duplicates = append(hook.Duplicates, other.ID)
-		} else if err := s.remove(ctx, other.ID); err != nil {
+		} else if err := e.removeDuplicate(ctx, other); err != nil {
 			hook.Duplicates = append(hook.Duplicates, other.ID)
 			faults.add(err)
 		}
@@ -143,12 +145,74 @@ func (s *WebhooksService) settle(ctx context.Context, spec WebhookSpec, same []W
 	return hook, faults.join()
 }
 
-// remove deletes a registration that another program may be deleting too.
-func (s *WebhooksService) remove(ctx context.Context, webhookID int64) error {
-	if err := s.Delete(ctx, webhookID); !errors.Is(err, ErrNotFound) {
-		return err
+// adjust updates a registration to the spec. It returns nil if Modify has moved
+// the registration since it was listed.
+func (e *ensuring) adjust(ctx context.Context, listed Webhook) (*Webhook, error) {
+	hook, unlock, err := e.hold(ctx, listed)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	defer unlock()
+	if !e.isMeant(hook) {
+		return nil, nil
+	}
+	wanted := e.spec.webhook()
+	answer, err := e.Update(ctx, hook.ID, wanted.writable())
+	if err != nil {
+		return nil, err
+	}
+	read := func() (*Webhook, error) { return e.Get(ctx, hook.ID) }
+	if err := confirm(opEnsure, answer, strconv.FormatInt(hook.ID, 10), read, wanted.sameWritable); err != nil {
+		return nil, err
+	}
+	hook.URL = wanted.URL
+	hook.receive(e.spec.Events...)
+	return hook, nil
+}
+
+// removeDuplicate deletes a registration, unless Modify has moved it since it
+// was listed.
+func (e *ensuring) removeDuplicate(ctx context.Context, listed Webhook) error {
+	hook, unlock, err := e.hold(ctx, listed)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	defer unlock()
+	if !e.isMeant(hook) {
+		return nil
+	}
+	return ignoreNotFound(e.Delete(ctx, hook.ID))
+}
+
+// hold keeps Modify from a registration. It returns the registration as it was
+// listed, or reads it again if Modify has written one since.
+func (e *ensuring) hold(ctx context.Context, listed Webhook) (*Webhook, func(), error) {
+	unlock, err := e.c.lock(ctx, opEnsure, webhookLock(listed.ID))
+	if err != nil {
+		return nil, nil, err
+	}
+	if e.c.core.webhooksModified.Load() == e.modified {
+		return &listed, unlock, nil
+	}
+	hook, err := e.Get(ctx, listed.ID)
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return hook, unlock, nil
+}
+
+// isMeant reports whether a registration is one of the spec's head and URL.
+func (e *ensuring) isMeant(hook *Webhook) bool {
+	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && registration.URLKey(hook.URL) == registration.URLKey(e.spec.URL)
+}
+
+// ignoreNotFound is for the delete of what another program may be deleting too.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // mayHaveHappened says whether the service may have done what a failed call
@@ -158,25 +222,4 @@ func mayHaveHappened(err error) bool {
 	var lost *transportError
 	var unread *DecodeError
 	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
-}
-
-// comparableURL is the same text for addresses that mean the same place. One
-// with a user name means none that a spec may hold.
-func comparableURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.User != nil {
-		return raw
-	}
-	port := u.Port()
-	switch {
-	case port == "" && u.Scheme == "https":
-		port = "443"
-	case port == "" && u.Scheme == "http":
-		port = "80"
-	}
-	text := u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port) + strings.TrimSuffix(u.EscapedPath(), "/")
-	if u.RawQuery != "" {
-		text += "?" + u.RawQuery
-	}
-	return text
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,102 +21,6 @@ import (
 )
 
 const hookURL = "https://hooks.example.com/in/path-canary?tenant=query-canary"
-
-// hookWorld is an emulator with one head, which is reached without a socket,
-// so that it can stand in a synctest bubble.
-type hookWorld struct {
-	*headstest.Emulator
-	head  string
-	shown int // how much of the journal wire has returned
-}
-
-func newHookWorld(t *testing.T, opts ...headstest.Option) *hookWorld {
-	t.Helper()
-	w := &hookWorld{Emulator: headstest.NewEmulator(opts...)}
-	t.Cleanup(w.Close)
-	w.head = w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
-	return w
-}
-
-// client returns a further client of the world: for the emulator, a further
-// program.
-func (w *hookWorld) client(opts ...heads.Option) *heads.Client {
-	all := []heads.Option{heads.WithHTTPClient(&http.Client{Transport: w.Transport()}), heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 3, MaxWait: time.Second})}
-	c, err := heads.New("https://api.example.com", w.BearerToken(), append(all, opts...)...)
-	if err != nil {
-		panic(err)
-	}
-	return c
-}
-
-func (w *hookWorld) spec(events ...heads.EventType) heads.WebhookSpec {
-	if len(events) == 0 {
-		events = []heads.EventType{heads.EventStartConversation}
-	}
-	return heads.WebhookSpec{HeadID: w.head, URL: hookURL, Events: events}
-}
-
-// add registers an address as another program would.
-func (w *hookWorld) add(t *testing.T, url string, events ...heads.EventType) heads.Webhook {
-	t.Helper()
-	id, key, err := w.AddWebhook(w.head, url, events...)
-	require.NoError(t, err)
-	return heads.Webhook{ID: id, SharedKey: heads.Secret(key)}
-}
-
-// registered returns the registrations of the head, oldest first.
-func (w *hookWorld) registered(t *testing.T) []heads.Webhook {
-	t.Helper()
-	hooks, err := w.client().Webhooks.List(context.Background(), w.head)
-	require.NoError(t, err)
-	w.wire()
-	return hooks
-}
-
-// wire returns the requests since the last call, in order, with HEAD for the
-// id of the head.
-func (w *hookWorld) wire() []string {
-	lines := []string{}
-	for _, r := range w.since() {
-		line := r.Method + " " + r.Path
-		if r.Query != "" {
-			line += "?" + r.Query
-		}
-		lines = append(lines, strings.ReplaceAll(line, w.head, "HEAD"))
-	}
-	return lines
-}
-
-func (w *hookWorld) since() []headstest.Request {
-	all := w.Requests()
-	fresh := all[w.shown:]
-	w.shown = len(all)
-	return fresh
-}
-
-// tally counts the requests since the last call by method.
-func (w *hookWorld) tally() map[string]int {
-	count := map[string]int{}
-	for _, r := range w.since() {
-		count[r.Method]++
-	}
-	return count
-}
-
-// everyReadIsSlow makes whoever reads act on what was there a second ago, so
-// that callers who do not wait for each other are sure to collide.
-func (w *hookWorld) everyReadIsSlow() {
-	w.Inject(headstest.Fault{Method: http.MethodGet, After: true, Latency: time.Second})
-}
-
-// atOnce runs f n times in parallel.
-func atOnce(n int, f func(i int)) {
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { f(i) })
-	}
-	all.Wait()
-}
 
 const (
 	deliveryOn = "PUT /head/HEAD/enable-events?enableEvents=true"
@@ -653,24 +556,11 @@ func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
 	})
 }
 
-// beforeCreate runs a function when a create is about to reach the service.
-type beforeCreate struct {
-	http.RoundTripper
-	run func()
-}
-
-func (b beforeCreate) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPost {
-		b.run()
-	}
-	return b.RoundTripper.RoundTrip(r)
-}
-
 func TestEnsureTakesBackWhatItMadeBesideAnother(t *testing.T) {
 	// overtaken is a world in which another program is a moment faster.
 	overtaken := func(t *testing.T, events heads.EventType) (w *hookWorld, client *heads.Client, other *heads.Webhook) {
 		w, other = newHookWorld(t), new(heads.Webhook)
-		faster := beforeCreate{w.Transport(), func() { *other = w.add(t, hookURL, events) }}
+		faster := w.beforeCreate(func() { *other = w.add(t, hookURL, events) })
 		return w, w.client(heads.WithHTTPClient(&http.Client{Transport: faster})), other
 	}
 	t.Run("the other's is used", func(t *testing.T) {
@@ -712,26 +602,12 @@ func TestEnsureTakesBackWhatItMadeBesideAnother(t *testing.T) {
 // to judge.
 func TestEnsureLeavesALaterOneOfAnotherProgram(t *testing.T) {
 	w := newHookWorld(t)
-	later := &http.Client{Transport: afterCreate{w.Transport(), func() { w.add(t, hookURL, heads.EventStartConversation) }}}
+	later := &http.Client{Transport: w.afterCreate(func() { w.add(t, hookURL, heads.EventStartConversation) })}
 	hook, err := w.client(heads.WithHTTPClient(later)).Webhooks.Ensure(t.Context(), w.spec())
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, hook.ID)
 	assert.Equal(t, []int64{2}, hook.Duplicates)
 	assert.Len(t, w.registered(t), 2)
-}
-
-// afterCreate runs a function when the service has answered a create.
-type afterCreate struct {
-	http.RoundTripper
-	run func()
-}
-
-func (a afterCreate) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := a.RoundTripper.RoundTrip(r)
-	if r.Method == http.MethodPost {
-		a.run()
-	}
-	return resp, err
 }
 
 func TestEnsureRefusesAnInvalidSpecBeforeAnythingIsSent(t *testing.T) {

@@ -73,6 +73,28 @@ func Elements(doc []byte) iter.Seq[[]byte] {
 	}
 }
 
+// Strings walks the strings of a document at any depth, decoded and in order.
+// Names of members are skipped. It reads the document once.
+func Strings(doc []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := 0; i < len(doc); {
+			if doc[i] != '"' {
+				i++
+				continue
+			}
+			end := SkipString(doc, i)
+			if next := SkipSpace(doc, end); next < len(doc) && doc[next] == ':' {
+				i = next
+				continue
+			}
+			if !yield(Unquote(doc[i:end])) {
+				return
+			}
+			i = end
+		}
+	}
+}
+
 func SkipSpace(doc []byte, i int) int {
 	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++
@@ -207,7 +229,8 @@ func AppendMember(b []byte, key string, value []byte) []byte {
 func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return append(b, String(s)...)
+			raw, _ := Encode(s)
+			return append(b, raw...)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
@@ -227,8 +250,7 @@ func Encode(v any) (json.RawMessage, error) {
 
 // String encodes a string, which can't fail.
 func String(s string) json.RawMessage {
-	raw, _ := Encode(s)
-	return raw
+	return AppendString(make([]byte, 0, len(s)+len(`""`)), s)
 }
 
 func IsNull(raw []byte) bool { return string(bytes.TrimSpace(raw)) == "null" }

@@ -1,4 +1,6 @@
-package heads
+// Package diagnose finds out why the signature of a recorded webhook delivery
+// does not match.
+package diagnose
 
 import (
 	"bytes"
@@ -11,27 +13,30 @@ import (
 	"strings"
 )
 
-// DiagnoseSignature says in words why a signature does not match, for a person
-// who has a recorded delivery at hand. With each of the keys it tries what
-// usually goes wrong: other spellings of the signature, keys with space or
-// quotes around them or in an encoding, bodies with a line end more or less,
-// JSON that was decoded and encoded again. Keys are named by their position;
-// neither a key nor a signature computed here is in the answer.
-//
-// Use it offline, to learn what to mend. EventHandler never calls it, and no
-// receiver should: what a signature does not match is not to be trusted.
-func DiagnoseSignature(body []byte, signature string, keys ...string) string {
-	sent, sentHow, ok := readSignature(signature)
+// Scheme is how deliveries are signed.
+type Scheme struct {
+	Header string                                             // the name of the request header
+	Decode func(signature string) ([sha256.Size]byte, error)  // refuses what can't be a signature
+	Sum    func(message []byte, key string) [sha256.Size]byte // what a signature holds
+}
+
+// Explain describes in a sentence why the signature does not match, or with
+// which key it does. It names keys by their position, and shows neither a key
+// nor a signature.
+func (s Scheme) Explain(body []byte, signature string, keys []string) string {
+	sent, sentHow, ok := s.read(signature)
 	if !ok {
-		return "The signature can't be read: " + describeUnreadable(signature) + "."
+		return "The signature can't be read: " + s.describeUnreadable(signature) + "."
 	}
-	if position, err := matchingKey(body, sent, keys); err == nil && sentHow == "" {
-		return fmt.Sprintf("The signature matches as it is, with key %d of %d.", position+1, len(keys))
+	for i, key := range keys {
+		if key != "" && sentHow == "" && s.Sum(body, key) == sent {
+			return fmt.Sprintf("The signature matches as it is, with key %d of %d.", i+1, len(keys))
+		}
 	}
 	for _, b := range bodyVariants(body) {
 		for i, key := range keys {
 			for _, k := range keyVariants(key) {
-				if hmacSHA256(b.data, k.data) == sent {
+				if s.Sum(b.data, k.data) == sent {
 					return fmt.Sprintf("The signature would match with key %d of %d: %s.", i+1, len(keys), joinHints(sentHow, k.how, b.how))
 				}
 			}
@@ -40,8 +45,8 @@ func DiagnoseSignature(body []byte, signature string, keys ...string) string {
 	return describeMismatch(body, keys)
 }
 
-// variant is something else to try, and what is to be done when it is right:
-// "" for nothing.
+// variant is something else to try. If it is right, how tells what to do: "" is
+// nothing.
 type variant[T any] struct {
 	how  string
 	data T
@@ -51,8 +56,8 @@ func joinHints(hints ...string) string {
 	return strings.Join(slices.DeleteFunc(hints, func(hint string) bool { return hint == "" }), "; ")
 }
 
-// readSignature is decodeSignature with more goodwill.
-func readSignature(text string) (sum [sha256.Size]byte, how string, ok bool) {
+// read decodes a signature, also one that has something around it.
+func (s Scheme) read(text string) (sum [sha256.Size]byte, how string, ok bool) {
 	trimmed := strings.Trim(text, " \t\r\n\"'")
 	variants := []variant[string]{{"", text}, {"strip the space or the quotes around the signature", trimmed}}
 	for i, c := range trimmed {
@@ -64,18 +69,18 @@ func readSignature(text string) (sum [sha256.Size]byte, how string, ok bool) {
 		variants = append(variants, variant[string]{"decode the signature from base64, in which its hex digits were wrapped", string(inner)})
 	}
 	for _, v := range variants {
-		if sum, err := decodeSignature(v.data); err == nil {
+		if sum, err := s.Decode(v.data); err == nil {
 			return sum, v.how, true
 		}
 	}
 	return sum, "", false
 }
 
-func describeUnreadable(text string) string {
+func (s Scheme) describeUnreadable(text string) string {
 	_, notHex := hex.DecodeString(text)
 	switch {
 	case strings.TrimSpace(text) == "":
-		return "it is empty; it stands in the header " + SignatureHeader
+		return "it is empty; it is in the header " + s.Header
 	case strings.Contains(text, ","):
 		return "it holds a comma, so the header may have been sent more than once"
 	case notHex == nil && len(text) == 40:
@@ -88,7 +93,7 @@ func describeUnreadable(text string) string {
 
 func describeMismatch(body []byte, keys []string) string {
 	switch {
-	case len(usableKeys(keys)) == 0:
+	case !slices.ContainsFunc(keys, func(key string) bool { return key != "" }):
 		return "There is no shared key to verify with."
 	case len(body) == 0:
 		return "The body is empty: something may have read it before, so record it as the first thing in the chain."

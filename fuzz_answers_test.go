@@ -92,7 +92,7 @@ func FuzzRetryAfter(f *testing.F) {
 
 func fuzzClient(t *testing.T, status int, body []byte) *Client {
 	t.Helper()
-	client, err := New(memoryURL, "secret-token", WithHTTPClient(&http.Client{Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
+	client, err := New(memoryURL, "secret-token", WithHTTPClient(&http.Client{Transport: newScript(func(r *http.Request) (*http.Response, error) {
 		return answer(status, string(body))(r)
 	})}))
 	if err != nil {

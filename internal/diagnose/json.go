@@ -1,4 +1,4 @@
-package heads
+package diagnose
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // jsonVariants returns the body as common encoders would write it: if one of
@@ -95,28 +97,16 @@ func requote(compact []byte, quote func(string) string) []byte {
 			compact = compact[1:]
 			continue
 		}
-		end := 1
-		for compact[end] != '"' {
-			if compact[end] == '\\' {
-				end++
-			}
-			end++
-		}
+		end := rawjson.SkipString(compact, 0)
 		var s string
-		_ = json.Unmarshal(compact[:end+1], &s)
+		_ = json.Unmarshal(compact[:end], &s)
 		out = append(out, quote(s)...)
-		compact = compact[end+1:]
+		compact = compact[end:]
 	}
 	return out
 }
 
-func quotePlain(s string) string {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s)
-	return strings.TrimSuffix(buf.String(), "\n")
-}
+func quotePlain(s string) string { return string(rawjson.String(s)) }
 
 func quoteHTML(s string) string {
 	b, _ := json.Marshal(s)

@@ -107,9 +107,13 @@ func rawGet(client *http.Client) (*rawHead, error) {
 	return head, json.Unmarshal(body, head)
 }
 
+func benchUpdate() *HeadUpdate {
+	return NewHeadUpdate(benchID).Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5").Greetings("Welcome! Ask me about opening hours, tickets or the way.")
+}
+
 func BenchmarkUpdate(b *testing.B) {
-	u := NewHeadUpdate(benchID).Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5").Greetings("Welcome! Ask me about opening hours, tickets or the way.")
-	body := u.body()
+	u := benchUpdate()
+	body := u.document()
 	b.Logf("body of %d bytes", len(body))
 	b.Run("heads", func(b *testing.B) {
 		client, err := New("https://api.example.com/v1", "token", WithHTTPClient(&http.Client{Transport: memory{}}))
@@ -119,6 +123,18 @@ func BenchmarkUpdate(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := client.Heads.Update(context.Background(), u); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("heads-builder", func(b *testing.B) {
+		client, err := New("https://api.example.com/v1", "token", WithHTTPClient(&http.Client{Transport: memory{}}))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := client.Heads.Update(context.Background(), benchUpdate()); err != nil {
 				b.Fatal(err)
 			}
 		}
