@@ -87,7 +87,7 @@ func exampleBodies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	nested, err := filepath.Glob("headsredis/*_test.go")
+	nested, err := filepath.Glob("*/*_test.go") // of packages and modules beside this one
 	require.NoError(t, err)
 	files = append(files, nested...)
 	var bodies []string
@@ -104,7 +104,7 @@ func exampleBodies(t *testing.T) []string {
 			}
 			bodies = append(bodies, normalize(string(source[fset.Position(from).Offset:fset.Position(to).Offset])))
 		}
-		if !strings.HasPrefix(name, "example_") {
+		if !strings.HasPrefix(filepath.Base(name), "example_") {
 			continue
 		}
 		for _, decl := range file.Decls {
