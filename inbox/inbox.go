@@ -35,7 +35,7 @@ type Inbox struct {
 	health health
 	wakes  wakes
 
-	closed  context.Context // ends when Close begins
+	closed  context.Context //nolint:containedctx // ends when Close begins
 	close   context.CancelFunc
 	mu      sync.Mutex
 	closing bool

@@ -100,8 +100,8 @@ type run struct {
 	drainTimeout time.Duration
 
 	owner    []byte
-	ctx      context.Context // ends when nothing new may begin
-	base     context.Context // of functions: without that end
+	ctx      context.Context //nolint:containedctx // ends when nothing new may begin
+	base     context.Context //nolint:containedctx // of functions: without that end
 	slots    chan struct{}
 	wake     chan struct{}
 	sessions sync.WaitGroup

@@ -375,7 +375,8 @@ func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 }
 
 func TestCloseEndsRun(t *testing.T) {
-	in := newStore(t, "sqlite").open(t)
+	s := newStore(t, "sqlite")
+	in := s.open(t)
 	appendEvents(t, in, "session", 0, 1)
 	begun, done := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -388,6 +389,7 @@ func TestCloseEndsRun(t *testing.T) {
 	<-begun
 	require.NoError(t, in.Close(t.Context()))
 	assert.NoError(t, await(t, done, "Run"))
+	assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM heads_inbox_events WHERE state = 1"), "the function was let finish")
 }
 
 func TestSchemaOfEveryEarlierVersion(t *testing.T) {
