@@ -139,6 +139,9 @@ func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.ctx = ctx
+	base, end := context.WithCancelCause(r.base)
+	r.base = base
+	defer context.AfterFunc(in.aborted, func() { end(ErrClosed) })()
 	defer context.AfterFunc(in.closed, cancel)()
 
 	helpers, stop := context.WithCancel(context.Background())
