@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -28,6 +27,9 @@ const (
 	defaultToolConcurrency = 64
 	minPathToken           = 16
 )
+
+// newToolHandler is the operation of the InvalidErrors.
+const newToolHandler = "NewToolHandler"
 
 // ToolHandler is an http.Handler that answers the tool calls of a head with the
 // functions given to AddTool and AddToolFunc. The same value makes the definitions that are
@@ -81,15 +83,16 @@ type servedTool struct {
 // ToolHandlerOption configures a ToolHandler.
 type ToolHandlerOption func(*ToolHandler) error
 
-// WithToolLogger sets where the handler tells what the model is not told: the
+// WithToolLogger logs what the model is not told: the
 // errors and panics of functions, deadlines, refused calls. At the debug level
-// it also tells why a request was answered 404 or 405. It logs neither arguments
-// nor replies nor paths. The default, and nil, is silence.
+// it also logs why a request was answered 404 or 405. It logs neither arguments
+// nor replies nor paths. Without it the handler is silent.
 func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 	return func(h *ToolHandler) error {
-		if l != nil {
-			h.server.logger = l
+		if l == nil {
+			return invalid(newToolHandler, "tool logger", "is nil; leave the option out to log nothing")
 		}
+		h.server.logger = l
 		return nil
 	}
 }
@@ -102,7 +105,7 @@ func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 func WithPathToken(secret string) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if reason := pathTokenFault(secret); reason != "" {
-			return handlerFault("path token", reason)
+			return invalid(newToolHandler, "path token", "%s", reason)
 		}
 		h.server.pathToken = secret
 		h.server.tokenSum = sha256.Sum256([]byte(secret))
@@ -116,7 +119,7 @@ func WithPathToken(secret string) ToolHandlerOption {
 func WithToolAuth(check func(*http.Request) error) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if check == nil {
-			return handlerFault("tool auth", "is nil, which would let everybody in; give a function or leave the option out")
+			return invalid(newToolHandler, "tool auth", "is nil, which would let everybody in; give a function or leave the option out")
 		}
 		h.server.check = check
 		return nil
@@ -129,7 +132,7 @@ func WithToolAuth(check func(*http.Request) error) ToolHandlerOption {
 func WithToolTimeout(d time.Duration) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if d <= 0 {
-			return handlerFault("tool timeout", "is "+d.String()+"; give a duration above zero")
+			return invalid(newToolHandler, "tool timeout", "is %v; give a duration above 0", d)
 		}
 		h.server.timeout = d
 		return nil
@@ -141,7 +144,7 @@ func WithToolTimeout(d time.Duration) ToolHandlerOption {
 func WithToolReplyLimit(characters int) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if characters < 1 {
-			return handlerFault("tool reply limit", "is "+strconv.Itoa(characters)+"; give a number above zero")
+			return invalid(newToolHandler, "tool reply limit", "is %d; give a number above 0", characters)
 		}
 		h.server.replyLimit = characters
 		return nil
@@ -154,7 +157,7 @@ func WithToolReplyLimit(characters int) ToolHandlerOption {
 func WithToolConcurrency(n int) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if n < 1 {
-			return handlerFault("tool concurrency", "is "+strconv.Itoa(n)+"; give a number above zero")
+			return invalid(newToolHandler, "tool concurrency", "is %d; give a number above 0", n)
 		}
 		h.server.running = make(chan struct{}, n)
 		return nil
@@ -167,7 +170,7 @@ func WithToolConcurrency(n int) ToolHandlerOption {
 func WithToolLocation(l *time.Location) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if l == nil {
-			return handlerFault("tool location", "is nil; give a location, or leave the option out to have the model asked")
+			return invalid(newToolHandler, "tool location", "is nil; give a location, or leave the option out to have the model asked")
 		}
 		h.server.location = l
 		return nil
@@ -180,7 +183,7 @@ func WithToolLocation(l *time.Location) ToolHandlerOption {
 func WithToolObserver(f func(context.Context, ToolCallInfo)) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if f == nil {
-			return handlerFault("tool observer", "is nil; give a function or leave the option out")
+			return invalid(newToolHandler, "tool observer", "is nil; give a function or leave the option out")
 		}
 		h.server.observe = f
 		return nil
@@ -198,7 +201,7 @@ func WithToolObserver(f func(context.Context, ToolCallInfo)) ToolHandlerOption {
 func WithToolHook(start func(ctx context.Context, tool string) context.Context, end func(context.Context, ToolCallInfo)) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if start == nil && end == nil {
-			return handlerFault("tool hook", "has no function; give start, end or both, or leave the option out")
+			return invalid(newToolHandler, "tool hook", "has no function; give start, end or both, or leave the option out")
 		}
 		h.server.hooks = append(h.server.hooks, hook[string, ToolCallInfo]{start, end})
 		return nil
@@ -224,29 +227,25 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 	h.server.base = base
 	for _, opt := range opts {
 		if opt == nil {
-			faults = append(faults, handlerFault("option", "is nil; leave it out"))
+			faults.add(invalid(newToolHandler, "option", "is nil; leave it out"))
 			continue
 		}
-		if err := opt(h); err != nil {
-			faults = append(faults, err)
-		}
+		faults.add(opt(h))
 	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
+	if err := faults.join(); err != nil {
+		return nil, err
 	}
 	return h, nil
 }
 
-func handlerFault(field, reason string) error {
-	return &InvalidError{Operation: "NewToolHandler", Field: field, Reason: reason}
-}
-
 // toolBase returns baseURL without a slash at its end. Its faults show the
 // scheme and the host alone, as the rest may hold a password.
-func toolBase(baseURL string) (base string, faults []error) {
-	refuse := func(reason string) { faults = append(faults, handlerFault("base URL", reason)) }
-	if err := checkText("NewToolHandler", "base URL", baseURL, "give one like https://tools.example.com/heads"); err != nil {
-		return "", []error{err}
+func toolBase(baseURL string) (base string, faults faultList) {
+	refuse := func(format string, args ...any) {
+		faults.add(invalid(newToolHandler, "base URL", format, args...))
+	}
+	if err := checkText(newToolHandler, "base URL", baseURL, "give one like https://tools.example.com/heads"); err != nil {
+		return "", faultList{err}
 	}
 	u, err := url.Parse(baseURL)
 	if err != nil || !u.IsAbs() || u.Hostname() == "" {
@@ -254,10 +253,10 @@ func toolBase(baseURL string) (base string, faults []error) {
 		return "", faults
 	}
 	if u.Scheme == "http" && !loopback.Is(u.Hostname()) {
-		refuse("is plain http to " + u.Host + ", which the service does not call; use https")
+		refuse("is plain http to %s, which the service does not call; use https", u.Host)
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {
-		refuse("has scheme " + u.Scheme + "; use https")
+		refuse("has scheme %s; use https", u.Scheme)
 	}
 	if u.User != nil {
 		refuse("holds a user name or a password; use WithPathToken or WithToolAuth")
@@ -327,7 +326,7 @@ func AddTool[In any](h *ToolHandler, name, description string, f func(context.Co
 	b := schemaBuilder{tool: name, location: h.server.location}
 	fields := newArgumentFields(b.parameters(reflect.TypeFor[In]()))
 	if f == nil {
-		b.faults = append(b.faults, toolFault(operation, name, "function", "is nil; give the function that answers"))
+		b.faults.add(toolFault(operation, name, "function", "is nil; give the function that answers"))
 	}
 	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
 		var in In
@@ -449,13 +448,11 @@ func toolParameters(fields []argumentField) []ToolParameter {
 }
 
 // add serves t unless there are faults, those given or those in its definition.
-func (s *toolServer) add(operation string, t *servedTool, faults []error) error {
+func (s *toolServer) add(operation string, t *servedTool, faults faultList) error {
 	name := url.PathEscape(t.tool.Name)
 	// Validated without the path token, which an error could quote.
 	t.tool.URL = s.base + "/" + name
-	if err := t.tool.validate(operation); err != nil {
-		faults = append(faults, err)
-	}
+	faults.add(t.tool.validate(operation))
 	if s.pathToken != "" {
 		t.tool.URL = s.base + "/" + s.pathToken + "/" + name
 	}
@@ -463,10 +460,10 @@ func (s *toolServer) add(operation string, t *servedTool, faults []error) error 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tools[t.tool.Name] != nil {
-		faults = append(faults, toolFault(operation, t.tool.Name, "name", "is taken by a tool of this handler; choose another"))
+		faults.add(toolFault(operation, t.tool.Name, "name", "is taken by a tool of this handler; choose another"))
 	}
-	if len(faults) > 0 {
-		return errors.Join(faults...)
+	if err := faults.join(); err != nil {
+		return err
 	}
 	s.tools[t.tool.Name] = t
 	s.order = append(s.order, t.tool.Name)

@@ -101,10 +101,12 @@ func (l *toolLog) String() string {
 func requireInvalid(t testing.TB, err error, operation string) []string {
 	t.Helper()
 	require.ErrorIs(t, err, heads.ErrInvalid)
-	joined, ok := err.(interface{ Unwrap() []error })
-	require.True(t, ok, "faults are joined")
+	parts := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		parts = joined.Unwrap()
+	}
 	var faults []string
-	for _, part := range joined.Unwrap() {
+	for _, part := range parts {
 		var invalid *heads.InvalidError
 		require.ErrorAs(t, part, &invalid)
 		assert.Equal(t, operation, invalid.Operation)
@@ -155,10 +157,11 @@ func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
 		{"path token of a dot", "path token is no more than dots", heads.WithPathToken(".")},
 		{"path token of 15 characters", "has 15 characters; give 16 or more", heads.WithPathToken("hunter2-secret1")},
 		{"path token of dots", "path token is no more than dots", heads.WithPathToken("..")},
+		{"no logger", "tool logger is nil", heads.WithToolLogger(nil)},
 		{"no check", "tool auth is nil", heads.WithToolAuth(nil)},
 		{"no time", "tool timeout is 0s", heads.WithToolTimeout(0)},
 		{"less than no time", "tool timeout is -1s", heads.WithToolTimeout(-1e9)},
-		{"no concurrency", "is 0; give a number above zero", heads.WithToolConcurrency(0)},
+		{"no concurrency", "is 0; give a number above 0", heads.WithToolConcurrency(0)},
 		{"no location", "is nil; give a location", heads.WithToolLocation(nil)},
 		{"no observer", "is nil; give a function", heads.WithToolObserver(nil)},
 		{"no reply", "tool reply limit is 0", heads.WithToolReplyLimit(0)},

@@ -38,7 +38,7 @@ type schemaBuilder struct {
 	tool     string
 	location *time.Location // of times without a zone; nil if they are refused
 	open     []reflect.Type // the types that the one at hand is part of
-	faults   []error
+	faults   faultList
 }
 
 // parameters returns the fields of In that are without fault. The descriptions
@@ -81,11 +81,11 @@ func (b *schemaBuilder) refuse(goName, reason string) {
 	if goName == "" {
 		part = "type In"
 	}
-	b.faults = append(b.faults, toolFault("AddTool", b.tool, part, reason))
+	b.faults.add(toolFault("AddTool", b.tool, part, reason))
 }
 
 func toolFault(operation, tool, part, reason string) error {
-	return &InvalidError{Operation: operation, Field: "tool " + strconv.Quote(tool) + " " + part, Reason: reason}
+	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, "%s", reason)
 }
 
 // fields returns the usable fields of the struct t, those of embedded structs
