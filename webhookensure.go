@@ -1,21 +1,21 @@
 package heads
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/registration"
 )
 
 const opEnsure = "Webhooks.Ensure"
 
 // Ensure brings about what spec says, and may be called again at any time: at
-// every start of a program, by many at once. It turns delivery on, looks for
+// every start of a program, by many at once. It turns delivery on, unless spec
+// has KeepDelivery, looks for
 // the registration of the URL, creates it when there is none, and updates it
 // when its events differ. Registrations of other URLs are left alone.
 //
@@ -40,8 +40,10 @@ func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhoo
 		return nil, err
 	}
 	defer unlock()
-	if err := s.deliver(ctx, spec.HeadID); err != nil {
-		return nil, err
+	if !spec.KeepDelivery {
+		if err := s.deliver(ctx, spec.HeadID); err != nil {
+			return nil, err
+		}
 	}
 	e := ensuring{s, spec, 0}
 	return e.findOrCreate(ctx)
@@ -83,22 +85,10 @@ func (e *ensuring) sameURL(ctx context.Context) ([]Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := comparableURL(e.spec.URL)
-	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return comparableURL(w.URL) != wanted })
-	sortByAge(same)
+	wanted := registration.URLKey(e.spec.URL)
+	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return registration.URLKey(w.URL) != wanted })
+	registration.SortByAge(same, Webhook.age)
 	return same, nil
-}
-
-// sortByAge puts the oldest first. Ids decide where the times are the same, and
-// everywhere if one of the times can't be read.
-func sortByAge(hooks []Webhook) {
-	undated := slices.ContainsFunc(hooks, func(w Webhook) bool { return w.CreatedAt.IsZero() })
-	slices.SortFunc(hooks, func(a, b Webhook) int {
-		if undated {
-			return cmp.Compare(a.ID, b.ID)
-		}
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.ID, b.ID))
-	})
 }
 
 // createOnce creates the registration and looks at what there is afterwards:
@@ -214,7 +204,7 @@ func (e *ensuring) hold(ctx context.Context, listed Webhook) (*Webhook, func(), 
 
 // isMeant reports whether a registration is one of the spec's head and URL.
 func (e *ensuring) isMeant(hook *Webhook) bool {
-	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && comparableURL(hook.URL) == comparableURL(e.spec.URL)
+	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && registration.URLKey(hook.URL) == registration.URLKey(e.spec.URL)
 }
 
 // ignoreNotFound is for the delete of what another program may be deleting too.
@@ -232,25 +222,4 @@ func mayHaveHappened(err error) bool {
 	var lost *transportError
 	var unread *DecodeError
 	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
-}
-
-// comparableURL is the same text for addresses that mean the same place. One
-// with a user name means none that a spec may hold.
-func comparableURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.User != nil {
-		return raw
-	}
-	port := u.Port()
-	switch {
-	case port == "" && u.Scheme == "https":
-		port = "443"
-	case port == "" && u.Scheme == "http":
-		port = "80"
-	}
-	text := u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port) + strings.TrimSuffix(u.EscapedPath(), "/")
-	if u.RawQuery != "" {
-		text += "?" + u.RawQuery
-	}
-	return text
 }
