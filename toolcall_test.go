@@ -191,7 +191,7 @@ func (panickingError) Error() string   { panic("in Error") }
 func (panickingError) As(any) bool     { panic("in As") }
 func (panickingError) Is(_ error) bool { return false }
 
-func TestLogTellsTheTruth(t *testing.T) {
+func TestLogHoldsTheReason(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		f    func(context.Context) (string, error)

@@ -144,7 +144,7 @@ func TestToolHandlerRefusesBaseURLs(t *testing.T) {
 	}
 }
 
-func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
+func TestToolHandlerOptionsRefuseInvalidValues(t *testing.T) {
 	for _, row := range []struct {
 		name, reason string
 		opt          heads.ToolHandlerOption
@@ -181,7 +181,7 @@ func TestPathTokenOfSixteenCharactersIsEnough(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-func TestToolHandlerTellsAllFaultsAtOnce(t *testing.T) {
+func TestNewToolHandlerReturnsAllFaultsAtOnce(t *testing.T) {
 	_, err := heads.NewToolHandler("http://tools.example.com/?a", heads.WithPathToken(""), heads.WithToolTimeout(0))
 	assert.Len(t, requireInvalid(t, err, "NewToolHandler"), 4)
 }
@@ -225,7 +225,7 @@ func TestToolsComeInTheOrderOfAdding(t *testing.T) {
 	assert.Equal(t, []string{"zeta", "alpha", "mid"}, names)
 }
 
-func TestToolsGivesCopies(t *testing.T) {
+func TestToolsReturnsCopies(t *testing.T) {
 	h := newToolHandler(t)
 	addWeather(t, h)
 	h.Tools()[0].Parameters[0].Name = "changed"
