@@ -5,8 +5,9 @@
 //	go run github.com/headsapi/heads-go/cmd/heads-emulator
 //
 // It prints what a client needs, as lines for a shell or, with -json, as one
-// JSON object. What the contract has no operation for, such as a user who says
-// something, is under /_emulator/; docs/emulator.md describes that and the
+// JSON object. The first is the address of its console, a page that shows what
+// happens. What the contract has no operation for, such as a user who says
+// something, is under /_emulator/ too; docs/emulator.md describes that and the
 // seed file.
 package main
 
@@ -54,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	emulator := headstest.NewEmulator(append(s.options(), headstest.WithLogger(logger))...)
 	defer emulator.Close()
-	seeded, err := seed.apply(emulator)
+	added, err := emulator.Restart(seed)
 	if err != nil {
 		return fmt.Errorf("the seed file: %w", err)
 	}
@@ -63,13 +64,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	server := &http.Server{
-		Handler:           newHandler(emulator, seed, s.origins, logger),
+		Handler:           allowOrigins(emulator, s.origins),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelError),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	err = announce(stdout, s, emulator, listener.Addr(), seeded)
+	err = announce(stdout, s, emulator, listener.Addr(), added)
 	if err == nil {
 		select {
 		case <-ctx.Done():
@@ -80,7 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // shutDown ends what would hold requests up, deliveries first, and then lets
-// the requests under way come to their end.
+// the requests under way end.
 func shutDown(server *http.Server, emulator *headstest.Emulator, logger *slog.Logger) error {
 	logger.Info("stopping")
 	emulator.Close()
