@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,7 +97,7 @@ func isControl(r *http.Request) bool { return strings.HasPrefix(r.URL.Path+"/", 
 
 // ServeHTTP logs a line, as the emulator does for an operation.
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}
+	start, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK, forPage: r.Header.Get("Emulator-Console") != ""}
 	console.SetSecurityHeaders(seen.Header())
 	r.Body = http.MaxBytesReader(seen, r.Body, maxControlBody)
 	if err := c.admit(r); err != nil {
@@ -248,7 +249,7 @@ func (do action) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func writeRefusal(w http.ResponseWriter, err error) {
 	var r *refusal
 	if !errors.As(err, &r) {
-		r = refuse(http.StatusConflict, "%v", err)
+		r = refuse(http.StatusConflict, "%s", strings.TrimPrefix(err.Error(), "headstest: "))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(r.status)
@@ -289,14 +290,21 @@ func decodeStrictly(text []byte, v any) error {
 	return nil
 }
 
-// statusWriter remembers the status for the log.
+// statusWriter remembers the status for the log. The console's page gets it in
+// a header: a browser reports every refusal as an error of the page, and to
+// this page a refusal is something to show.
 type statusWriter struct {
 	http.ResponseWriter
-	status int
+	status  int
+	forPage bool
 }
 
 func (w *statusWriter) WriteHeader(status int) {
 	w.status = status
+	if w.forPage {
+		w.Header().Set("Emulator-Status", strconv.Itoa(status))
+		status = http.StatusOK
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 

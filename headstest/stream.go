@@ -3,7 +3,6 @@ package headstest
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -71,7 +70,7 @@ func (c *core) next(p position) (batch, position) {
 func (c *control) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = fmt.Fprint(w, "retry: 500\n\n")
-	at, _ := parsePosition(strings.TrimSpace(r.Header.Get("Last-Event-ID")))
+	at := positionOf(r)
 	changed, stop := c.emulator.listen()
 	defer stop()
 	flush := http.NewResponseController(w).Flush
@@ -95,6 +94,13 @@ func (c *control) stream(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// positionOf reads where the reader has stopped. A browser that has given a
+// stream up sends no Last-Event-ID on a new one, so the page sends it as after.
+func positionOf(r *http.Request) position {
+	at, _ := parsePosition(or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
+	return at
 }
 
 // pause reports whether the caller is still there after a pause.
