@@ -41,6 +41,7 @@ func effectOf(r *http.Request) *effect {
 // is called under the lock.
 func (c *core) changing(r *http.Request, id string) (document, error) {
 	h, err := c.st.head(id)
+	delete(c.st.encoded, id)
 	if e := effectOf(r); e != nil && err == nil {
 		e.headID, e.before = id, maps.Clone(h)
 	}

@@ -15,7 +15,18 @@ func (c *core) getHead(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return jsonReply(http.StatusOK, h.encode()), nil
+	return jsonReply(http.StatusOK, c.st.encodedHead(r.PathValue("id"), h)), nil
+}
+
+// encodedHead writes a head once for all reads between two changes, since a
+// head has many fields.
+func (st *state) encodedHead(id string, h document) []byte {
+	body, ok := st.encoded[id]
+	if !ok {
+		body = h.encode()
+		st.encoded[id] = body
+	}
+	return body
 }
 
 // updateHead checks the whole update before it changes anything.

@@ -110,6 +110,7 @@ func (e *Emulator) EnableSplitter(headID string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h, ok := e.st.heads[headID]
+	delete(e.st.encoded, headID)
 	if !ok {
 		return fmt.Errorf("headstest: there is no head %q", headID)
 	}

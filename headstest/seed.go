@@ -294,5 +294,6 @@ func (st *state) records() savedRecords {
 }
 
 func (st *state) restore(saved savedRecords) {
+	clear(st.encoded)
 	st.ids, st.visuals, st.heads, st.webhooks = &saved.ids, saved.visuals, saved.heads, saved.webhooks
 }

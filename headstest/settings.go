@@ -55,6 +55,7 @@ func (e *Emulator) AddTool(headID string, definition json.RawMessage) error {
 // addTool is called under the lock.
 func (c *core) addTool(headID string, definition json.RawMessage) error {
 	h, ok := c.st.heads[headID]
+	delete(c.st.encoded, headID)
 	if !ok {
 		return fmt.Errorf("headstest: there is no head %q", headID)
 	}

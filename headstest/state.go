@@ -32,6 +32,7 @@ type state struct {
 	organisation   document
 	visuals        map[string]*visual
 	heads          map[string]document
+	encoded        map[string][]byte // the heads as GET answers them, of those read since their last change
 	webhooks       map[int64]*webhook
 	requests       journal[Request]
 	deliveries     journal[Delivery]
@@ -48,6 +49,7 @@ func newState(ctx context.Context, cfg *config) *state {
 		ids:        newIDs(cfg.seed, idStream),
 		visuals:    map[string]*visual{},
 		heads:      map[string]document{},
+		encoded:    map[string][]byte{},
 		webhooks:   map[int64]*webhook{},
 		requests:   journal[Request]{limit: cfg.journalSize},
 		deliveries: journal[Delivery]{limit: cfg.journalSize},
@@ -179,6 +181,7 @@ func (c *core) addHead(h Head) string {
 		h.HeadVisualID = c.st.addVisual(Visual{ID: h.HeadVisualID})
 	}
 	c.st.heads[h.ID] = c.newHead(h)
+	delete(c.st.encoded, h.ID)
 	return h.ID
 }
 

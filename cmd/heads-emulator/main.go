@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -31,7 +32,14 @@ import (
 // patience is how long requests under way may take after the signal to stop.
 const patience = 3 * time.Second
 
+// gcPercent makes the collector run less often: the journals are many small
+// objects that it would walk again and again.
+const gcPercent = 400
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -52,7 +60,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	lines := newLineBuffer(stderr)
+	defer lines.flush()
+	logger := slog.New(slog.NewTextHandler(lines, nil))
 	emulator := headstest.NewEmulator(append(s.options(), headstest.WithLogger(logger))...)
 	defer emulator.Close()
 	added, err := emulator.Restart(seed)

@@ -35,7 +35,7 @@ function fill(tr, d) {
 
 function empty() {
   const line = `curl -sS -H "Authorization: Bearer $HEADS_TOKEN" -H 'Content-Type: application/json' ${location.origin}/head-events ` +
-    `-d '{"headId":"'"$HEADS_HEAD_ID"'","webhookUrl":"http://127.0.0.1:8080/events","startConversation":true,"endConversation":true}'`;
+    `-d '{"headId":"'"$HEADS_HEAD_ID"'","webhookUrl":"'"$RECEIVER_URL"'","startConversation":true,"endConversation":true}'`;
   return [el("p", {}, "No event has been delivered yet. Register a receiver, turn delivery on, start a session and send a message:"),
     el("pre", {}, line), copyButton("Copy line", async () => line)];
 }
