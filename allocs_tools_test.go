@@ -3,13 +3,27 @@
 package heads_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/headsapi/heads-go"
 )
 
 // The race detector makes pools forgetful, so this counts without it.
 func TestToolCallAllocatesLittle(t *testing.T) {
 	call := oneToolCall(t, []byte(toolDocument(t, "call_flat.json")))
 	assert.LessOrEqual(t, testing.AllocsPerRun(200, call), 30.0)
+}
+
+func TestAddToolFuncAllocatesNoMoreThanAddTool(t *testing.T) {
+	body := []byte(toolDocument(t, "call_flat.json"))
+	assert.LessOrEqual(t, testing.AllocsPerRun(200, oneToolFuncCall(t, body)), testing.AllocsPerRun(200, oneToolCall(t, body)))
+}
+
+func TestToolHookAllocatesTwice(t *testing.T) {
+	body := []byte(toolDocument(t, "call_flat.json"))
+	hook := heads.WithToolHook(func(ctx context.Context, _ string) context.Context { return ctx }, func(context.Context, heads.ToolCallInfo) {})
+	assert.LessOrEqual(t, testing.AllocsPerRun(200, oneToolCall(t, body, hook)), testing.AllocsPerRun(200, oneToolCall(t, body))+2)
 }

@@ -3,59 +3,34 @@ package heads
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net/http"
 )
 
-// attemptHook is what WithAttemptHook was given; either function may be nil.
-type attemptHook struct {
-	start func(context.Context, Attempt, http.Header) context.Context
-	end   func(context.Context, Attempt)
+// attemptStart is what the start of an attempt hook is told.
+type attemptStart struct {
+	attempt Attempt
+	header  http.Header
 }
 
-// startHooks tells the hooks that an attempt begins. It returns the request
-// with the context of the last one and the header keys of all.
-func (c *call) startHooks(req *http.Request) *http.Request {
-	ctx, added := req.Context(), http.Header{}
-	c.hooked = c.hooked[:0]
-	for _, hook := range c.core.hooks {
-		if hook.start != nil {
-			c.survive(ctx, func() {
-				if hooked := hook.start(ctx, c.newAttempt(), added); hooked != nil {
-					ctx = hooked
-				}
-			})
-		}
-		c.hooked = append(c.hooked, ctx)
-	}
-	header := maps.Clone(req.Header)
+// startHooks tells the hooks that an attempt begins, and adds their keys to its
+// header. It returns the context of the last one.
+func (c *call) startHooks(ctx context.Context, header http.Header) context.Context {
+	added := http.Header{}
+	ctx, c.hooked = c.core.hooks.start(ctx, attemptStart{c.newAttempt(), added}, c.hooked[:0], c.complainOfHook)
 	for name, values := range added {
 		name = http.CanonicalHeaderKey(name)
 		if _, taken := header[name]; !taken && !ownHeader(name) {
 			header[name] = values
 		}
 	}
-	req = req.WithContext(ctx)
-	req.Header = header
-	return req
+	return ctx
 }
 
-func (c *call) endHooks(a Attempt) {
-	for i, hook := range c.core.hooks {
-		if hook.end != nil {
-			c.survive(c.hooked[i], func() { hook.end(c.hooked[i], a) })
-		}
+// complainOfHook doesn't show the panic, which may hold what a hook saw.
+func (c *call) complainOfHook(ctx context.Context, _ error) {
+	if c.core.logger != nil {
+		c.core.logger.LogAttrs(ctx, slog.LevelError, "heads: an attempt hook panicked", slog.String("operation", c.op.name))
 	}
-}
-
-// survive keeps a panic of a hook from ending the call.
-func (c *call) survive(ctx context.Context, hook func()) {
-	defer func() {
-		if value := recover(); value != nil && c.core.logger != nil {
-			c.core.logger.LogAttrs(ctx, slog.LevelError, "heads: an attempt hook panicked", slog.String("operation", c.op.name))
-		}
-	}()
-	hook()
 }
 
 // ownHeader reports whether the client alone sets a header.

@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -125,6 +127,69 @@ func bareHandler(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
+// BenchmarkEventHandlerOnServer measures both handlers behind net/http, with
+// raw connections, so that the sender costs as little as it can.
+func BenchmarkEventHandlerOnServer(b *testing.B) {
+	ours, err := NewEventHandler(SharedKeys(testKeyA), func(context.Context, *Event) error { return nil })
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, row := range []struct {
+		name    string
+		handler http.Handler
+	}{
+		{"handler", ours},
+		{"bare", http.HandlerFunc(bareHandler)},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			server := httptest.NewServer(row.handler)
+			defer server.Close()
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				conn, err := net.Dial("tcp", server.Listener.Addr().String())
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				defer func() { _ = conn.Close() }()
+				sendBenchEvents(b, conn, pb.Next)
+			})
+		})
+	}
+}
+
+// sendBenchEvents sends one new event after the other on one connection.
+func sendBenchEvents(b *testing.B, conn net.Conn, next func() bool) {
+	const head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\nX-Signature-256: "
+	body := benchEventBody(0)
+	request := append([]byte(head), make([]byte, hexLen)...)
+	request = append(append(request, "\r\n\r\n"...), body...)
+	signature, sent := request[len(head):][:hexLen], request[len(request)-len(body):]
+	answer := make([]byte, 1024)
+	for next() {
+		numberBenchEvent(sent)
+		copy(signature, Sign(sent, testKeyA))
+		if _, err := conn.Write(request); err != nil {
+			b.Error(err)
+			return
+		}
+		n, err := conn.Read(answer) // the server writes an answer at once
+		if err != nil || !bytes.HasPrefix(answer[:n], []byte("HTTP/1.1 200 OK")) {
+			b.Errorf("answered %q, %v", answer[:n], err)
+			return
+		}
+	}
+}
+
+// numberBenchEvent gives the event in body the next session.
+func numberBenchEvent(body []byte) {
+	const before = `"session_id":"7c9e6679-7425-40de-944b-`
+	number := body[bytes.Index(body, []byte(before))+len(before):][:12]
+	for i, n := len(number)-1, benchSession.Add(1); n > 0; i, n = i-1, n/10 {
+		number[i] = '0' + byte(n%10)
+	}
+}
+
 // benchSession numbers the sessions, so that no event comes twice.
 var benchSession atomic.Int64
 
@@ -133,7 +198,6 @@ var benchSession atomic.Int64
 func benchDeliver(b *testing.B, h http.Handler, next func() bool) {
 	w := &benchEventWriter{header: make(http.Header)}
 	body := benchEventBody(0)
-	number := body[bytes.Index(body, []byte("-000000000000"))+1:][:12]
 	reader := &benchEventReader{body: body}
 	signature := []string{""}
 	r := &http.Request{
@@ -143,9 +207,7 @@ func benchDeliver(b *testing.B, h http.Handler, next func() bool) {
 		ContentLength: int64(len(body)),
 	}
 	for next() {
-		for i, n := len(number)-1, benchSession.Add(1); n > 0; i, n = i-1, n/10 {
-			number[i] = '0' + byte(n%10)
-		}
+		numberBenchEvent(body)
 		signature[0] = Sign(body, testKeyA)
 		reader.at = 0
 		h.ServeHTTP(w, r)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,12 +21,30 @@ func (w *silentWriter) Header() http.Header         { return w.header }
 func (w *silentWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w *silentWriter) WriteHeader(int)             {}
 
+// SetReadDeadline is what the connection of a server has.
+func (w *silentWriter) SetReadDeadline(time.Time) error { return nil }
+
 // oneToolCall returns a function that makes the call in body, and costs two
 // allocations of its own.
-func oneToolCall(tb testing.TB, body []byte) func() {
+func oneToolCall(tb testing.TB, body []byte, opts ...heads.ToolHandlerOption) func() {
+	tb.Helper()
+	h := newToolHandler(tb, append(opts, heads.WithPathToken(toolToken))...)
+	require.NoError(tb, heads.AddTool(h, "get_weather", "Weather", func(context.Context, weatherArguments) (string, error) { return "5 degrees", nil }))
+	return callOf(h, body)
+}
+
+// oneToolFuncCall is oneToolCall with AddToolFunc.
+func oneToolFuncCall(tb testing.TB, body []byte) func() {
 	tb.Helper()
 	h := newToolHandler(tb, heads.WithPathToken(toolToken))
-	require.NoError(tb, heads.AddTool(h, "get_weather", "Weather", func(context.Context, weatherArguments) (string, error) { return "5 degrees", nil }))
+	require.NoError(tb, heads.AddToolFunc(h, heads.ToolSpec{
+		Name: "get_weather", Description: "Weather", Required: []string{"city"},
+		Parameters: []heads.ToolParameter{{Name: "city", Type: "string", Description: "City"}, {Name: "days", Type: "integer", Description: "Days"}},
+	}, func(context.Context, json.RawMessage) (string, error) { return "5 degrees", nil }))
+	return callOf(h, body)
+}
+
+func callOf(h http.Handler, body []byte) func() {
 	request := httptest.NewRequest(http.MethodPost, "/"+toolToken+"/get_weather", nil)
 	w := &silentWriter{http.Header{}}
 	return func() {
@@ -42,6 +61,13 @@ func BenchmarkToolHandler(b *testing.B) {
 	body := []byte(toolDocument(b, "call_flat.json"))
 	b.Run("handler", func(b *testing.B) {
 		call := oneToolCall(b, body)
+		b.ReportAllocs()
+		for b.Loop() {
+			call()
+		}
+	})
+	b.Run("func", func(b *testing.B) {
+		call := oneToolFuncCall(b, body)
 		b.ReportAllocs()
 		for b.Loop() {
 			call()

@@ -137,6 +137,7 @@ func TestCanariesAreSeenWhereNothingHidesThem(t *testing.T) {
 }
 
 func TestNoExportedTypePrintsASecret(t *testing.T) {
+	t.Parallel()
 	values := canaryValues(t)
 	for _, name := range exportedTypes(t) {
 		if name == "Deduplicator" { // an interface, of which MemoryDeduplicator has a row
@@ -173,9 +174,9 @@ func TestNoExportedTypePrintsASecret(t *testing.T) {
 
 // harmlessTypes can hold neither a secret nor a body. All others say
 // themselves how they print.
-var harmlessTypes = []string{"Attempt", "Claim", "ConversionReason", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType",
+var harmlessTypes = []string{"Attempt", "Claim", "ConversionReason", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType", "Finding",
 	"InvalidError", "KeyHint", "KeySourceOption", "MemoryDeduplicator", "OperationMode", "Option", "PromptConfig", "PromptProblem",
-	"RetryPolicy", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "ToolOutcome", "VisualMode", "Voice"}
+	"RetryPolicy", "Severity", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "ToolOutcome", "VisualMode", "Voice"}
 
 // printsNoCanary prints a value with every verb, alone and inside of others.
 func printsNoCanary(t testing.TB, v any) {
@@ -314,6 +315,9 @@ func canaryValues(t testing.TB) map[string][]any {
 		"PromptConfig":                {*head.PromptConfig},
 		"Organisation":                {*head.Organisation, Organisation{}},
 		"OperationMode":               {OperationModeOC},
+		"Examination":                 {Examination{HeadID: testHead, Findings: []Finding{{Code: "inactive"}}}},
+		"Finding":                     {Finding{Code: "inactive"}},
+		"Severity":                    {SeverityNote},
 		"HeadUpdate":                  {*update, *update.For(testHead), *NewHeadUpdate(testHead).VoiceflowAPIKey(canaryVoiceflow)},
 		"HeadVisual":                  {*visual},
 		"VisualMode":                  {VisualModeDefault},
@@ -322,12 +326,13 @@ func canaryValues(t testing.TB) map[string][]any {
 		"StepName":                    {StepVoice},
 		"ConversionReason":            {ReasonVisual},
 		"ConversionStep":              {steps[0]},
-		"ConversionPlan":              {ConversionPlan{HeadID: testHead, Steps: steps, Blockers: []error{failure, ErrVisualMode}, Before: address, head: head}, canaryPlan(t)},
+		"ConversionPlan":              {ConversionPlan{HeadID: testHead, Steps: steps, Blockers: []error{failure, ErrVisualMode}, Before: address, Head: head}, canaryPlan(t)},
 		"Conversion":                  {Conversion{HeadID: testHead, Steps: steps, Before: address, After: address}},
 		"ConversionError":             {ConversionError{HeadID: testHead, Step: StepEnable, Done: steps, RollbackErr: decode, Err: failure}},
 		"AccessURL":                   {address, AccessURL{}},
 		"ConversationSettings":        {*head.ConversationSettings, ConversationSettings{}},
 		"Tool":                        {head.ConversationSettings.Tools[0], Tool{}},
+		"ToolSpec":                    {ToolSpec{Name: "find", Parameters: head.ConversationSettings.Tools[0].Parameters}, ToolSpec{}},
 		"ToolParameter":               {head.ConversationSettings.Tools[0].Parameters[0]},
 		"PromptProblem":               {CheckPrompt("nothing", head.ConversationSettings.Tools...)[0]},
 		"Webhook":                     {*hook, Webhook{}},
@@ -342,7 +347,7 @@ func canaryValues(t testing.TB) map[string][]any {
 		"EventHandlerOption":          {WithQueue(1, 1)},
 		"KeyHint":                     {KeyHint{HeadID: testHead}},
 		"KeySource":                   {SharedKeys(canaryBody), HeadKeys(map[string][]string{testHead: {canaryBody}}), client.Webhooks.KeySource()},
-		"KeySourceOption":             {WithKeyTTL(time.Minute)},
+		"KeySourceOption":             {WithKeyTTL(time.Minute), WithStaleKeys(time.Minute)},
 		"SessionMetadata":             {SessionMetadata{SessionID: "s", Raw: json.RawMessage(`{"key":"` + canaryBody + `"}`)}},
 		"ToolError":                   {ToolError{Message: "not found"}},
 		"ToolHandler":                 {canaryToolHandler(t)},
@@ -399,7 +404,7 @@ func canaryAnswers(t testing.TB) (failure *Error, decode *DecodeError, response 
 }
 
 func canaryPlan(t testing.TB) ConversionPlan {
-	client := canaryClient(t, transportFunc(func(r *http.Request) (*http.Response, error) {
+	client := canaryClient(t, newScript(func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "head_visual") {
 			return answer(200, `{"id":"v","mode":"two_loops","key":"`+canaryBody+`"}`)(r)
 		}

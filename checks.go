@@ -1,12 +1,13 @@
 package heads
 
 import (
-	"fmt"
+	"bytes"
 	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // checkText asks for a required text that is blank. The remedy says what to
@@ -79,10 +80,6 @@ func checkWebhookID(operation string, id int64) error {
 	return nil
 }
 
-// quote shows a value that was given by mistake, at a length that suits an
-// error.
-func quote(value string) string { return fmt.Sprintf("%q", oneLine(value, 64)) }
-
 // checkCallbackURL refuses an address that the service could not or would not
 // call: it must be absolute https with a host. Plain http is let through to a
 // loopback host, for work with the emulator.
@@ -106,12 +103,46 @@ func checkCallbackURL(operation, field, raw string) error {
 	return invalid(operation, field, "%s is not https, which the service demands; use an https:// address", quote(u.Scheme+"://"+u.Host))
 }
 
-// hostOf is what may be shown of an address: its path can hold a secret as well
-// as its query.
-func hostOf(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
+var (
+	wholePlaceholder = regexp.MustCompile(`^<[A-Za-z][A-Za-z0-9_ -]*>$`)
+	partPlaceholder  = regexp.MustCompile(`<[A-Z][A-Z0-9_]*>`)
+	addressWithPart  = regexp.MustCompile(`^\S+://\S*<[A-Z][A-Z0-9_]*>\S*$`)
+)
+
+// isPlaceholder reports whether a text stands where a real value was meant to be:
+// the word that API descriptions show for a string, a name in angle brackets,
+// or an address with such a name in it.
+func isPlaceholder(s string) bool {
+	s = strings.TrimSpace(s)
+	if s == "string" {
+		return true
+	}
+	if !strings.Contains(s, "<") {
+		return false
+	}
+	return wholePlaceholder.MatchString(s) || addressWithPart.MatchString(s)
+}
+
+// findPlaceholder returns the first placeholder among the strings of a JSON
+// value, at any depth, or "". Names of members are ignored. It reads the document
+// once, from its beginning to its end, however deep it is.
+func findPlaceholder(raw []byte) string {
+	if bytes.IndexByte(raw, '<') < 0 && bytes.IndexByte(raw, '\\') < 0 && !bytes.Contains(raw, []byte("string")) {
 		return ""
 	}
-	return u.Host
+	for text := range rawjson.Strings(raw) {
+		if isPlaceholder(text) {
+			return placeholderIn(text)
+		}
+	}
+	return ""
+}
+
+// placeholderIn is what to show of a text that is or holds a placeholder: of an
+// address only the placeholder, since the rest may be a secret.
+func placeholderIn(s string) string {
+	if found := partPlaceholder.FindString(s); found != "" {
+		return found
+	}
+	return strings.TrimSpace(s)
 }

@@ -14,9 +14,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/google/go-querystring/query"
+	"github.com/headsapi/heads-go/internal/keyed"
+	"github.com/headsapi/heads-go/internal/rawjson"
 	"golang.org/x/time/rate"
 )
 
@@ -25,8 +27,8 @@ const Version = "0.1.0"
 
 const userAgent = "heads-go/" + Version
 
-// Client gives access to all operations of the service. It is safe for
-// concurrent use and never changes after New. It needs no closing.
+// Client calls the operations of the service. It is safe for concurrent use and
+// never changes after New. It need not be closed.
 type Client struct {
 	Heads                *HeadsService
 	HeadVisuals          *HeadVisualsService
@@ -36,7 +38,7 @@ type Client struct {
 	core *core
 }
 
-// core is what New made of base URL, token and options.
+// core holds what New has made of base URL, token and options.
 type core struct {
 	base        *url.URL
 	credentials *credentials
@@ -45,7 +47,7 @@ type core struct {
 	retry       RetryPolicy
 	pace        pace
 	observer    func(context.Context, Attempt)
-	hooks       []attemptHook
+	hooks       hooks[attemptStart, Attempt]
 	logger      *slog.Logger
 	userAgent   []string
 
@@ -55,7 +57,8 @@ type core struct {
 	streamingProvider    map[string]bool
 	insecureHTTP         bool
 
-	locks keyedLocks // of what is read, changed and written back whole
+	locks            keyed.Locks[lockKey] // of what is read, changed and written back whole
+	webhooksModified atomic.Int64         // writes of Webhooks.Modify
 
 	oldAddresses sync.Map // of heads that were switched and still show it: head id to AccessURL
 }
@@ -194,7 +197,7 @@ func (s service) describe() string {
 type operation struct {
 	name, method, route string // "Heads.Get", "GET", "/head/{id}"
 	before, after       string // the route around its parameter
-	repeatable          bool   // it may be sent again though it may have been carried out
+	repeatable          bool   // it may be retried even if it may have been carried out
 }
 
 func newOperation(name, method, route string) *operation {
@@ -207,12 +210,13 @@ func newOperation(name, method, route string) *operation {
 	return op
 }
 
-// payload is what a method gives to do: the parameter of the route, unescaped
+// payload is what a method passes to do: the parameter of the route, unescaped
 // and checked, query options for go-querystring, and a JSON body.
 type payload struct {
 	param string
 	query any
 	body  []byte
+	once  bool   // without retries
 	of    string // the id that the answer must prove to be of, where it is not param
 
 	// Client.Do's alone, which has no parameter.
@@ -277,6 +281,9 @@ func (c *Client) exchange(ctx context.Context, op *operation, p payload) (*call,
 		credential: cred,
 		body:       bodies.Get().(*bytes.Buffer),
 	}
+	if !p.once {
+		call.maxRetries = c.core.retry.MaxRetries
+	}
 	if err = call.prepare(ctx, p); err == nil {
 		err = call.send(p.body)
 	}
@@ -304,85 +311,23 @@ func (c *Client) check(ctx context.Context, operation string) error {
 	return nil
 }
 
+// lockKey is what calls of one client take turns on.
+type lockKey struct{ what, id string }
+
+// headLock is the key for a part of a head. Ids are UUIDs, whose case is
+// ignored.
+func headLock(what, headID string) lockKey { return lockKey{what, strings.ToLower(headID)} }
+
 // lock keeps other calls of this client from the same read, change and write.
-func (c *Client) lock(ctx context.Context, operation, key string) (unlock func(), err error) {
+func (c *Client) lock(ctx context.Context, operation string, key lockKey) (unlock func(), err error) {
 	if err := c.check(ctx, operation); err != nil {
 		return nil, err
 	}
-	unlock, err = c.core.locks.lock(ctx, key)
+	unlock, err = c.core.locks.Lock(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("heads: %s: nothing was sent: %w", operation, err)
 	}
 	return unlock, nil
-}
-
-// prepare builds the request without parsing its URL again, and with header
-// values that all requests share.
-func (c *call) prepare(ctx context.Context, p payload) error {
-	c.address(p)
-	switch {
-	case p.query != nil:
-		values, err := query.Values(p.query)
-		if err != nil {
-			return fmt.Errorf("heads: %s: query: %w", c.op.name, err)
-		}
-		c.url.RawQuery = values.Encode()
-	case p.values != nil:
-		c.url.RawQuery = p.values.Encode()
-	}
-	c.hasBody, c.added = p.body != nil, p.header
-	c.request = *(&http.Request{
-		Method:     c.op.method,
-		URL:        &c.url,
-		Host:       c.core.base.Host,
-		Proto:      "HTTP/1.1",
-		ProtoMajor: 1,
-		ProtoMinor: 1,
-		Header:     c.newHeader(),
-	}).WithContext(ctx)
-	c.retry.Request = &c.request
-	return nil
-}
-
-// address puts the path of the operation behind that of the base URL.
-func (c *call) address(p payload) {
-	base := c.core.base
-	c.url = *base
-	if p.path == "" {
-		p.path = c.op.before + p.param + c.op.after
-		p.escapedPath = p.path
-		if escaped := url.PathEscape(p.param); escaped != p.param {
-			p.escapedPath = c.op.before + escaped + c.op.after
-		}
-	}
-	c.path = p.escapedPath
-	c.url.Path = base.Path + p.path
-	if p.escapedPath != p.path || base.RawPath != "" {
-		c.url.RawPath = base.EscapedPath() + p.escapedPath
-	}
-}
-
-// newHeader returns the header of the next attempt, of values that all requests
-// share.
-func (c *call) newHeader() http.Header {
-	header := http.Header{"Accept": jsonHeader, "User-Agent": c.core.userAgent, "Authorization": c.credential.header}
-	if c.hasBody {
-		header["Content-Type"] = jsonHeader
-	}
-	maps.Copy(header, c.added)
-	return header
-}
-
-// response is the answer to a call that succeeded.
-func (c *call) response() *Response {
-	return &Response{
-		StatusCode: c.status,
-		Header:     c.header,
-		Body:       bytes.Clone(c.body.Bytes()),
-		Attempts:   c.attempts,
-		RequestID:  c.requestID(),
-		operation:  c.op.name,
-	}
 }
 
 // Request is an operation of the service that has no method here, for
@@ -511,7 +456,7 @@ func (r Request) encodeBody() ([]byte, error) {
 	case json.RawMessage:
 		body = bytes.Clone(given)
 	default:
-		encoded, err := encodeJSON(r.Body)
+		encoded, err := rawjson.Encode(r.Body)
 		if err != nil {
 			return nil, invalid(opDo, "body", "can't be written as JSON; give a value that encoding/json takes")
 		}
@@ -524,75 +469,4 @@ func (r Request) encodeBody() ([]byte, error) {
 		return nil, invalid(opDo, "body", "can't be sent with GET; use Query")
 	}
 	return body, nil
-}
-
-// Response is what the service answered where the contract does not give the
-// answer's shape: any status from 200 to 299, with a body that may be empty
-// and need not be JSON.
-type Response struct {
-	StatusCode int
-	Header     http.Header
-	Body       []byte
-	Attempts   int
-	RequestID  string
-
-	operation string
-}
-
-// Decode reads a JSON body into v. A body that is empty or of another shape
-// gives a DecodeError.
-func (r *Response) Decode(v any) error {
-	if err := json.Unmarshal(r.Body, v); err != nil {
-		return &DecodeError{Operation: r.operation, Body: bytes.Clone(r.Body[:min(len(r.Body), maxDecodeBody)]), Err: err, foreign: true}
-	}
-	return nil
-}
-
-// proves reports whether the answer to a change can only be the service's own:
-// it is empty, true, or the record with that id.
-func (r *Response) proves(id string) bool {
-	body := bytes.TrimSpace(r.Body)
-	if len(body) == 0 || string(body) == "true" {
-		return true
-	}
-	found, _ := rawMember(body, "id")
-	return json.Valid(body) && strings.EqualFold(strings.Trim(string(found), `"`), id)
-}
-
-// confirm reads back what a change has made, unless its answer proves that the
-// service has seen it. A status of 200 alone does not: a proxy that is under
-// maintenance sends it with a page of its own.
-func confirm[T any](operation string, answer *Response, id string, read func() (T, error), made func(T) bool) error {
-	if answer.proves(id) {
-		return nil
-	}
-	now, err := read()
-	switch {
-	case err != nil:
-		return fmt.Errorf("heads: %s: the answer to the change may not be the service's, and a follow-up read that would show the change failed: %w", operation, err)
-	case !made(now):
-		return fmt.Errorf("heads: %s: the answer to the change may not be the service's, and a follow-up read does not show the change; try again", operation)
-	}
-	return nil
-}
-
-// Format shows status, attempts, request id and the length of the body.
-func (r Response) Format(f fmt.State, _ rune) { writeText(f, r.describe()) }
-
-// LogValue shows status, attempts, request id and the length of the body.
-func (r Response) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.Int("status", r.StatusCode),
-		slog.Int("attempts", r.Attempts),
-		slog.String("request_id", r.RequestID),
-		slog.Int("bytes", len(r.Body)),
-	)
-}
-
-// MarshalJSON writes the fields of LogValue. Header and body are left out, so
-// the result can't be read back; Body holds what was received.
-func (r Response) MarshalJSON() ([]byte, error) { return marshalGroup(r.LogValue()) }
-
-func (r Response) describe() string {
-	return fmt.Sprintf("heads.Response{%d, attempts: %d, request: %q, body: %d bytes}", r.StatusCode, r.Attempts, r.RequestID, len(r.Body))
 }

@@ -88,7 +88,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		"scheme-relative":    {"//" + host + "/hush-hush", "redirected to host " + host + ","},
 		"other path":         {"/elsewhere?key=hush-hush", "redirected to another path of host " + client.core.base.Host + ","},
 		"relative path":      {"other", "redirected to another path of host " + client.core.base.Host + ","},
-		"broken":             {"http://[hush-hush", "redirected to an unreadable address,"},
+		"broken":             {"http://[hush-hush", "redirected to an unreadable URL,"},
 		"very long":          {"http://" + strings.Repeat("a", 300) + ".example.com/", "redirected to host aaaa"},
 		"the token as host":  {"http://" + pathToken + "/", "redirected to host [redacted],"},
 		"nowhere (no value)": {"", ""},
@@ -230,9 +230,11 @@ func TestUndocumentedAnswersNeedNoShape(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
 				tr := newScript(answer(status, row.body, "X-Request-Id: r-1", "X-Other: yes"))
 				client := newTestClient(t, memoryURL, tr)
-				for _, call := range calls[1:4] { // PUT, PATCH, DELETE
+				for _, call := range calls[1:3] { // PUT, PATCH
 					require.NoError(t, call.run(t.Context(), client))
 				}
+				deleted := newScript(answer(status, row.body), answer(404, ""))
+				require.NoError(t, newTestClient(t, memoryURL, deleted).Webhooks.Delete(t.Context(), 7))
 				resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
 				require.NoError(t, err)
 				assert.Equal(t, status, resp.StatusCode)
@@ -480,4 +482,9 @@ func TestHeadersOfRequestsAreTheirOwn(t *testing.T) {
 		"Authorization": {"Bearer " + pathToken},
 		"User-Agent":    {"heads-go/" + Version},
 	}, tr.requests[1].Header)
+}
+
+func TestTurnsAreTakenByTheHeadWhateverTheCaseOfItsID(t *testing.T) {
+	assert.Equal(t, headLock("settings", testHead), headLock("settings", strings.ToUpper(testHead)))
+	assert.NotEqual(t, headLock("settings", testHead), headLock("configuration", testHead))
 }

@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 const (
@@ -41,6 +42,7 @@ type conversion struct {
 	revert   *Voice // the voice to put back when enabling fails
 
 	voiceSent bool // the head may have the new voice, or have had it
+	accepted  bool // the switch of the mode
 }
 
 func newConversion(s *HeadsService, ctx context.Context, headID string, o ConvertOptions) *conversion {
@@ -52,7 +54,7 @@ func newConversion(s *HeadsService, ctx context.Context, headID string, o Conver
 // begin waits until no other conversion of the head is under way, which would
 // undo half of this one.
 func (c *conversion) begin(operation string) (end func(), err error) {
-	unlock, err := c.heads.c.lock(c.ctx, operation, "mode "+strings.ToLower(c.done.HeadID))
+	unlock, err := c.heads.c.lock(c.ctx, operation, headLock("mode", c.done.HeadID))
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +120,7 @@ func (c *conversion) doSteps(plan *ConversionPlan) (*Conversion, error) {
 func (c *conversion) confirmStreaming(plan *ConversionPlan) (*Head, error) {
 	r := reading{step: StepEnable}
 	if plan.voiceStays() {
-		r.known = plan.head
+		r.known = plan.Head
 	}
 	return c.confirm("the head already streams", true, r)
 }
@@ -149,7 +151,7 @@ func (c *conversion) step(step ConversionStep) {
 // waiting tells the caller that the head is read again after a wait.
 func (c *conversion) waiting(step StepName, wait time.Duration) {
 	if c.o.OnStep != nil {
-		c.o.OnStep(ConversionStep{Name: step, Waiting: true, Detail: fmt.Sprintf("the head does not show the change yet, reading it again in %v", wait)})
+		c.o.OnStep(ConversionStep{Name: step, Waiting: true, Accepted: c.accepted, Detail: fmt.Sprintf("the head does not show the change yet, reading it again in %v", wait)})
 	}
 }
 
@@ -199,6 +201,7 @@ func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head
 		}
 	}
 	c.revert = nil // switched: what follows is reading
+	c.accepted = true
 	head, err := c.confirm("the switch was accepted", streaming, read)
 	return answer, head, err
 }
@@ -256,7 +259,7 @@ func (c *conversion) missing(h *Head, streaming bool) string {
 
 // wrongVoice reports whether a head lacks the voice that was asked for.
 func (c *conversion) wrongVoice(h *Head) bool {
-	return c.o.Voice != nil && !speaksWith(*c.o.Voice)(h)
+	return c.o.Voice != nil && !h.voice().is(*c.o.Voice)
 }
 
 // readAfterwards reads the head, even if the caller has left, to find out
@@ -313,9 +316,9 @@ func (c *conversion) read(ctx context.Context, head **Head) error {
 	return err
 }
 
-// speaksWith says whether a head has a voice.
+// speaksWith returns a function that reports whether a head has a voice.
 func speaksWith(voice Voice) func(*Head) bool {
-	return func(h *Head) bool { return h.TTSVoice == voice.ID && strings.EqualFold(h.TTSProvider, voice.Provider) }
+	return func(h *Head) bool { return h.voice().is(voice) }
 }
 
 // unsettled says whether a change that failed may have been made all the same.
@@ -384,16 +387,15 @@ func (c *conversion) findAddress(body []byte) (AccessURL, bool) {
 	if found, ok := c.accept(strings.TrimSpace(string(body))); ok {
 		return found, true
 	}
-	for document := json.NewDecoder(bytes.NewReader(body)); ; {
-		token, err := document.Token()
-		if err != nil {
-			return AccessURL{}, false
-		}
-		text, _ := token.(string)
+	if !json.Valid(body) {
+		return AccessURL{}, false
+	}
+	for text := range rawjson.Strings(body) {
 		if found, ok := c.accept(text); ok {
 			return found, true
 		}
 	}
+	return AccessURL{}, false
 }
 
 // accept takes an address if it is another one of the same head.
@@ -405,13 +407,13 @@ func (c *conversion) accept(text string) (AccessURL, bool) {
 
 // fail is the error of a step after which nothing is to be put back.
 func (c *conversion) fail(step StepName, err error) error {
-	return &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Err: err}
+	return &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Accepted: c.accepted, Err: err}
 }
 
 // failReverting puts the old voice back, where the new one may be in force, and
 // says in the error how that went.
 func (c *conversion) failReverting(step StepName, err error) error {
-	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Err: err, voiceSent: c.voiceSent}
+	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Accepted: c.accepted, Err: err, voiceSent: c.voiceSent}
 	if old := c.takeRevert(); old != nil {
 		failure.RollbackErr = c.putBack(*old)
 		failure.RolledBack = failure.RollbackErr == nil
@@ -469,7 +471,7 @@ func (c *conversion) putBack(old Voice) error {
 		return fmt.Errorf("the head could not be read, so its voice was left as it is: %w", err)
 	case head.VideoStreaming:
 		return errors.New("the head streams now, so its voice was left as it is")
-	case c.wrongVoice(head) && !speaksWith(old)(head):
+	case c.wrongVoice(head) && !head.voice().is(old):
 		return fmt.Errorf("the head now has voice %s of %s, which this conversion did not set, so it was left as it is", quote(head.TTSVoice), quote(head.TTSProvider))
 	}
 	_, err = c.heads.Update(c.settling, c.voiceUpdate(old))

@@ -407,6 +407,7 @@ func convertAgain(t *testing.T, w *wire) {
 }
 
 func TestConversionUnderFaults(t *testing.T) {
+	t.Parallel()
 	variants := []struct {
 		name       string
 		old        heads.Voice
@@ -480,6 +481,7 @@ func requireFailure(t *testing.T, err error, f fault, want outcome) {
 // What follows a fault can go wrong as well: the reads that settle it, the
 // rollback, the switch.
 func TestConversionUnderTwoFaults(t *testing.T) {
+	t.Parallel()
 	pairs := [][2]string{
 		{putVoice, checkVoice}, {putVoice, putSwitch}, {putVoice, putBack},
 		{putSwitch, readBack}, {putSwitch, putBack},

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 var (
@@ -15,9 +17,6 @@ var (
 
 // rawKeeper is a resource that keeps the document it was read from.
 type rawKeeper interface{ keepRaw(document []byte) }
-
-// checked is a resource with more demands on its document than its types.
-type checked interface{ check() error }
 
 // proveID compares an id in an answer with the one that was asked for. what
 // names the document in the error, which shows neither id.
@@ -62,11 +61,6 @@ func decodeAnswer(data []byte, v any) error {
 	}
 	if err != nil {
 		return err
-	}
-	if c, ok := v.(checked); ok {
-		if err := c.check(); err != nil {
-			return err
-		}
 	}
 	if keeper, ok := v.(rawKeeper); ok {
 		keeper.keepRaw(bytes.Clone(data))
@@ -130,10 +124,10 @@ func withoutField(data []byte, path []string) (rest []byte, removed bool) {
 		return nil, false
 	}
 	rest = data
-	for m := range members(data) {
-		if strings.EqualFold(string(m.key), path[0]) {
-			inner, _ := withoutField(m.value, path[1:]) // nil takes the member out
-			rest, removed = withMember(rest, string(m.key), inner), true
+	for m := range rawjson.Members(data) {
+		if strings.EqualFold(string(m.Key), path[0]) {
+			inner, _ := withoutField(m.Value, path[1:]) // nil takes the member out
+			rest, removed = rawjson.With(rest, string(m.Key), inner), true
 		}
 	}
 	if !removed {

@@ -33,18 +33,32 @@ func (c Claim) String() string {
 }
 
 // Deduplicator remembers event keys, so that an event which is delivered again
-// is not handled again. Claim is atomic: of any number of callers with one key,
-// one gets ClaimNew. What was claimed is either settled with Done or given back
-// with Release; a claim that is neither lapses after its ttl.
+// is not handled again. Several receivers behind one URL share one store.
 //
-// Several instances of a program behind one URL need one store for all. A store
-// may let claims lapse sooner than asked, so that a key whose instance crashed
-// is free again, but not sooner than the function can take. The methods may be
-// called by several goroutines at once.
+// A claim belongs to an owner, a text that no other claimant uses, and ends
+// with its lease. A receiver that crashed can't settle its claims, so the lease
+// is short, and a receiver that is still at work extends it: a redelivery finds
+// the key free soon after a crash, and held while the function runs.
+//
+// All methods may be called by several goroutines at once, and return soon after
+// their context ends. A call that returned an error may have been applied or
+// not; the EventHandler calls it again.
 type Deduplicator interface {
-	Claim(ctx context.Context, key string, ttl time.Duration) (Claim, error)
-	Done(ctx context.Context, key string, ttl time.Duration) error
-	Release(ctx context.Context, key string) error
+	// Claim takes key for owner until lease is over. It is atomic: of any number
+	// of owners with one key, one gets ClaimNew, until it releases the key or its
+	// lease ends. Claiming what owner holds extends the lease to the new end, and is
+	// ClaimNew. A key that another owner holds is ClaimBusy, and one that is
+	// settled is ClaimDone, for its owner too.
+	Claim(ctx context.Context, key, owner string, lease time.Duration) (Claim, error)
+
+	// Done settles key for as long as memory, whoever holds it: the function has
+	// succeeded, even if the lease ended before that.
+	Done(ctx context.Context, key, owner string, memory time.Duration) error
+
+	// Release gives key back if owner holds it. Otherwise it does nothing and
+	// returns nil: what another owner holds stays held, what is settled stays
+	// settled.
+	Release(ctx context.Context, key, owner string) error
 }
 
 const defaultDeduplicatorSize = 65536
@@ -63,6 +77,7 @@ type MemoryDeduplicator struct {
 
 type dedupEntry struct {
 	key     string
+	owner   string // of a held key
 	expires time.Time
 	list    *list.List // held or done
 	place   *list.Element
@@ -70,8 +85,8 @@ type dedupEntry struct {
 
 // NewMemoryDeduplicator returns a deduplicator that remembers up to size keys;
 // below 1 means 65,536, which take 15 MB. When it is full, the key that was
-// settled longest ago makes room, and with it the protection against a
-// repetition of that event. Keys that are claimed and not done do not make
+// settled longest ago makes room, and a redelivery of that event is handled
+// again. Keys that are claimed and not done do not make
 // room: when there are nothing but those, Claim returns an error.
 func NewMemoryDeduplicator(size int) *MemoryDeduplicator {
 	if size < 1 {
@@ -81,15 +96,20 @@ func NewMemoryDeduplicator(size int) *MemoryDeduplicator {
 }
 
 // Claim implements Deduplicator. It never waits for another claim.
-func (d *MemoryDeduplicator) Claim(_ context.Context, key string, ttl time.Duration) (Claim, error) {
+func (d *MemoryDeduplicator) Claim(_ context.Context, key, owner string, lease time.Duration) (Claim, error) {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e := d.entries[key]; e != nil && now.Before(e.expires) {
-		if e.list == &d.held {
+		switch {
+		case e.list == &d.done:
+			return ClaimDone, nil
+		case e.owner != owner:
 			return ClaimBusy, nil
 		}
-		return ClaimDone, nil
+		e.expires = now.Add(lease)
+		d.held.MoveToBack(e.place)
+		return ClaimNew, nil
 	}
 	d.remove(d.entries[key])
 	d.dropExpired(&d.held, now)
@@ -97,39 +117,39 @@ func (d *MemoryDeduplicator) Claim(_ context.Context, key string, ttl time.Durat
 	if len(d.entries) >= d.size && d.done.Len() == 0 {
 		return 0, errDeduplicatorFull
 	}
-	d.add(&d.held, key, now.Add(ttl))
+	d.add(&d.held, &dedupEntry{key: key, owner: owner, expires: now.Add(lease)})
 	return ClaimNew, nil
 }
 
 // Done implements Deduplicator.
-func (d *MemoryDeduplicator) Done(_ context.Context, key string, ttl time.Duration) error {
-	expires := time.Now().Add(ttl)
+func (d *MemoryDeduplicator) Done(_ context.Context, key, _ string, memory time.Duration) error {
+	expires := time.Now().Add(memory)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.remove(d.entries[key])
-	d.add(&d.done, key, expires)
+	d.add(&d.done, &dedupEntry{key: key, expires: expires})
 	return nil
 }
 
-// Release implements Deduplicator. It leaves alone what is done.
-func (d *MemoryDeduplicator) Release(_ context.Context, key string) error {
+// Release implements Deduplicator.
+func (d *MemoryDeduplicator) Release(_ context.Context, key, owner string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if e := d.entries[key]; e != nil && e.list == &d.held {
+	if e := d.entries[key]; e != nil && e.list == &d.held && e.owner == owner {
 		d.remove(e)
 	}
 	return nil
 }
 
-// add puts the key at the end of a list; when there is no room, the longest
-// settled key goes.
-func (d *MemoryDeduplicator) add(l *list.List, key string, expires time.Time) {
+// add puts e at the end of a list; when there is no room, the longest settled
+// key goes.
+func (d *MemoryDeduplicator) add(l *list.List, e *dedupEntry) {
 	if oldest := d.done.Front(); oldest != nil && len(d.entries) >= d.size {
 		d.remove(oldest.Value.(*dedupEntry))
 	}
-	e := &dedupEntry{key: key, expires: expires, list: l}
+	e.list = l
 	e.place = l.PushBack(e)
-	d.entries[key] = e
+	d.entries[e.key] = e
 }
 
 // dropExpired drops the two first of a list at most: for every key added two

@@ -14,74 +14,113 @@ import (
 
 var _ Deduplicator = (*MemoryDeduplicator)(nil)
 
-func mustClaim(t *testing.T, d Deduplicator, key string, ttl time.Duration) Claim {
+func mustClaim(t *testing.T, d Deduplicator, key, owner string, lease time.Duration) Claim {
 	t.Helper()
-	c, err := d.Claim(t.Context(), key, ttl)
+	c, err := d.Claim(t.Context(), key, owner, lease)
 	require.NoError(t, err)
 	return c
 }
 
 func mustSettle(t *testing.T, d Deduplicator, key string, ttl time.Duration) {
 	t.Helper()
-	require.Equal(t, ClaimNew, mustClaim(t, d, key, ttl))
-	require.NoError(t, d.Done(t.Context(), key, ttl))
+	require.Equal(t, ClaimNew, mustClaim(t, d, key, "owner", ttl))
+	require.NoError(t, d.Done(t.Context(), key, "owner", ttl))
 }
 
 func TestClaimIsSettledOrGivenBack(t *testing.T) {
 	d := NewMemoryDeduplicator(10)
-	assert.Equal(t, ClaimNew, mustClaim(t, d, "a", time.Hour))
-	assert.Equal(t, ClaimBusy, mustClaim(t, d, "a", time.Hour))
-	assert.Equal(t, ClaimNew, mustClaim(t, d, "b", time.Hour), "keys do not disturb each other")
-	require.NoError(t, d.Release(t.Context(), "a"))
-	assert.Equal(t, ClaimNew, mustClaim(t, d, "a", time.Hour))
-	require.NoError(t, d.Done(t.Context(), "a", time.Hour))
-	assert.Equal(t, ClaimDone, mustClaim(t, d, "a", time.Hour))
-	require.NoError(t, d.Release(t.Context(), "a"))
-	assert.Equal(t, ClaimDone, mustClaim(t, d, "a", time.Hour), "what is done can't be given back")
-	require.NoError(t, d.Release(t.Context(), "never claimed"))
-	require.NoError(t, d.Done(t.Context(), "never claimed", time.Hour))
-	assert.Equal(t, ClaimDone, mustClaim(t, d, "never claimed", time.Hour))
+	assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "owner", time.Hour))
+	assert.Equal(t, ClaimBusy, mustClaim(t, d, "a", "twin", time.Hour))
+	assert.Equal(t, ClaimNew, mustClaim(t, d, "b", "owner", time.Hour), "keys do not disturb each other")
+	require.NoError(t, d.Release(t.Context(), "a", "owner"))
+	assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "owner", time.Hour))
+	require.NoError(t, d.Done(t.Context(), "a", "owner", time.Hour))
+	assert.Equal(t, ClaimDone, mustClaim(t, d, "a", "owner", time.Hour))
+	require.NoError(t, d.Release(t.Context(), "a", "owner"))
+	assert.Equal(t, ClaimDone, mustClaim(t, d, "a", "owner", time.Hour), "what is done can't be given back")
+	require.NoError(t, d.Release(t.Context(), "never claimed", "owner"))
+	require.NoError(t, d.Done(t.Context(), "lapsed or forgotten", "owner", time.Hour))
+	assert.Equal(t, ClaimDone, mustClaim(t, d, "lapsed or forgotten", "twin", time.Hour))
 }
 
-func TestClaimsEndWithTheirTTL(t *testing.T) {
+func TestClaimsEndWithTheirLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewMemoryDeduplicator(10)
 		mustSettle(t, d, "done", time.Hour)
-		assert.Equal(t, ClaimNew, mustClaim(t, d, "held", time.Minute))
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "held", "owner", time.Minute))
 		<-time.After(time.Minute - 1)
-		assert.Equal(t, ClaimBusy, mustClaim(t, d, "held", time.Minute))
+		assert.Equal(t, ClaimBusy, mustClaim(t, d, "held", "twin", time.Minute))
 		<-time.After(1)
-		assert.Equal(t, ClaimNew, mustClaim(t, d, "held", 2*time.Hour), "a claim that nobody settled lapses")
-		assert.Equal(t, ClaimDone, mustClaim(t, d, "done", time.Hour))
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "held", "next", 2*time.Hour), "a claim that nobody settled lapses")
+		assert.Equal(t, ClaimDone, mustClaim(t, d, "done", "owner", time.Hour))
 		<-time.After(59 * time.Minute)
-		assert.Equal(t, ClaimNew, mustClaim(t, d, "done", time.Hour))
-		assert.Equal(t, ClaimBusy, mustClaim(t, d, "held", time.Hour))
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "done", "owner", time.Hour))
+		assert.Equal(t, ClaimBusy, mustClaim(t, d, "held", "twin", time.Hour))
+	})
+}
+
+func TestReleaseFreesOnlyTheOwnersClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewMemoryDeduplicator(10)
+		mustClaim(t, d, "a", "crashed", time.Minute)
+		require.NoError(t, d.Release(t.Context(), "a", "other"))
+		assert.Equal(t, ClaimBusy, mustClaim(t, d, "a", "other", time.Minute))
+		<-time.After(time.Minute)
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "next", time.Minute))
+		require.NoError(t, d.Release(t.Context(), "a", "crashed"))
+		assert.Equal(t, ClaimBusy, mustClaim(t, d, "a", "other", time.Minute), "a claim that lapsed frees nothing of its successor")
+	})
+}
+
+func TestOwnerExtendsItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewMemoryDeduplicator(10)
+		for range 10 {
+			assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "owner", time.Minute))
+			<-time.After(40 * time.Second)
+			assert.Equal(t, ClaimBusy, mustClaim(t, d, "a", "twin", time.Minute))
+		}
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "owner", time.Second), "the new end counts, even an earlier one")
+		<-time.After(time.Second)
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "twin", time.Minute))
+	})
+}
+
+func TestDoneSettlesWhatAnotherOwnerHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewMemoryDeduplicator(10)
+		mustClaim(t, d, "a", "slow", time.Minute)
+		<-time.After(time.Minute)
+		mustClaim(t, d, "a", "next", time.Minute)
+		require.NoError(t, d.Done(t.Context(), "a", "slow", time.Hour))
+		require.NoError(t, d.Release(t.Context(), "a", "next"))
+		assert.Equal(t, ClaimDone, mustClaim(t, d, "a", "next", time.Minute))
 	})
 }
 
 func TestFullMemoryForgetsTheLongestSettled(t *testing.T) {
 	d := NewMemoryDeduplicator(3)
-	assert.Equal(t, ClaimNew, mustClaim(t, d, "held", time.Hour))
+	assert.Equal(t, ClaimNew, mustClaim(t, d, "held", "owner", time.Hour))
 	mustSettle(t, d, "1", time.Hour)
 	mustSettle(t, d, "2", time.Hour)
 	mustSettle(t, d, "3", time.Hour)
-	assert.Equal(t, ClaimBusy, mustClaim(t, d, "held", time.Hour), "a key that is being worked on stays")
-	assert.Equal(t, ClaimDone, mustClaim(t, d, "3", time.Hour))
-	assert.Equal(t, ClaimDone, mustClaim(t, d, "2", time.Hour))
-	assert.Equal(t, ClaimNew, mustClaim(t, d, "1", time.Hour), "the longest settled one made room")
+	assert.Equal(t, ClaimBusy, mustClaim(t, d, "held", "twin", time.Hour), "a key that is being worked on stays")
+	assert.Equal(t, ClaimDone, mustClaim(t, d, "3", "owner", time.Hour))
+	assert.Equal(t, ClaimDone, mustClaim(t, d, "2", "owner", time.Hour))
+	assert.Equal(t, ClaimNew, mustClaim(t, d, "1", "owner", time.Hour), "the longest settled one made room")
 	assert.Len(t, d.entries, 3)
 }
 
 func TestMemoryFullOfClaimsRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewMemoryDeduplicator(2)
-		mustClaim(t, d, "1", time.Hour)
-		mustClaim(t, d, "2", time.Hour)
-		_, err := d.Claim(t.Context(), "3", time.Hour)
+		mustClaim(t, d, "1", "owner", time.Hour)
+		mustClaim(t, d, "2", "owner", time.Hour)
+		_, err := d.Claim(t.Context(), "3", "owner", time.Hour)
 		assert.Error(t, err)
-		assert.Equal(t, ClaimBusy, mustClaim(t, d, "1", time.Hour))
+		assert.Equal(t, ClaimBusy, mustClaim(t, d, "1", "twin", time.Hour))
 		<-time.After(time.Hour)
-		assert.Equal(t, ClaimNew, mustClaim(t, d, "3", time.Hour), "lapsed claims make room")
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "3", "owner", time.Hour), "lapsed claims make room")
 		assert.Len(t, d.entries, 1)
 	})
 }
@@ -95,12 +134,12 @@ func TestMemoryStaysBounded(t *testing.T) {
 		for i := range 5000 {
 			key := fmt.Sprint(i % 977)
 			ttl := time.Duration(1+i%7) * time.Second
-			c, err := d.Claim(t.Context(), key, ttl)
+			c, err := d.Claim(t.Context(), key, "owner", ttl)
 			switch {
 			case err == nil && c == ClaimNew && i%3 == 0:
-				require.NoError(t, d.Release(t.Context(), key))
+				require.NoError(t, d.Release(t.Context(), key, "owner"))
 			case i%5 != 0:
-				require.NoError(t, d.Done(t.Context(), key, ttl))
+				require.NoError(t, d.Done(t.Context(), key, "owner", ttl))
 			}
 			require.LessOrEqual(t, len(d.entries), size+1)
 			require.Equal(t, len(d.entries), d.held.Len()+d.done.Len())
@@ -114,7 +153,7 @@ func TestExpiredKeysGoAwayTwoForEveryNewOne(t *testing.T) {
 		d := NewMemoryDeduplicator(1000)
 		for i := range 50 {
 			mustSettle(t, d, fmt.Sprint("settled-", i), time.Second)
-			mustClaim(t, d, fmt.Sprint("held-", i), time.Second)
+			mustClaim(t, d, fmt.Sprint("held-", i), "owner", time.Second)
 		}
 		<-time.After(time.Second)
 		for i := range 25 {
@@ -128,10 +167,10 @@ func TestOneClaimantWins(t *testing.T) {
 	d := NewMemoryDeduplicator(1000)
 	var won [50]atomic.Int32
 	var wg sync.WaitGroup
-	for range 20 {
+	for owner := range 20 {
 		wg.Go(func() {
 			for i := range won {
-				c, err := d.Claim(t.Context(), fmt.Sprint(i), time.Hour)
+				c, err := d.Claim(t.Context(), fmt.Sprint(i), fmt.Sprint(owner), time.Hour)
 				if err != nil {
 					t.Error(err)
 				}

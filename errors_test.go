@@ -145,7 +145,7 @@ func TestErrorShowsNothingOfAnAnswerThatIsNotHTTP(t *testing.T) {
 			var out bytes.Buffer
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
-			client := newTestClient(t, "http://"+serveBytes(t, answer).addr, transport, WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
+			client := newTestClient(t, serveBytes(t, answer).url, transport, WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
 				WithObserver(func(_ context.Context, a Attempt) { fmt.Fprintln(&out, a.Err) }))
 			err := getHead(t.Context(), client)
 			require.ErrorContains(t, err, "transport connection broken")

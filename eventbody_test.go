@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -120,6 +121,7 @@ func TestConnectionDeadlineIsUsedWhereThereIsOne(t *testing.T) {
 			{"kept when too slow", eventWithBody(failingBody{os.ErrDeadlineExceeded}), []time.Time{limit}, 408},
 			{"kept when it breaks off", eventWithBody(failingBody{errors.New("reset")}), []time.Time{limit}, 400},
 			{"kept when too large", eventWithBody(&endlessBody{}), []time.Time{limit}, 413},
+			{"kept when the method is wrong", eventWithMethod(http.MethodPut), []time.Time{limit}, 405},
 			{"set when announced too large", signedEvent(strings.Repeat("x", maxEventBody+1), testKeyA), []time.Time{limit}, 413},
 		} {
 			w := &bodyDeadlineWriter{ResponseRecorder: httptest.NewRecorder()}
@@ -128,6 +130,12 @@ func TestConnectionDeadlineIsUsedWhereThereIsOne(t *testing.T) {
 			assert.Equal(t, row.want, w.deadlines, row.name)
 		}
 	})
+}
+
+func eventWithMethod(method string) *http.Request {
+	r := signedEvent("{}", testKeyA)
+	r.Method = method
+	return r
 }
 
 func eventWithBody(body io.Reader) *http.Request {
@@ -146,6 +154,7 @@ func (h plainEventWriter) WriteHeader(status int)      { h.w.WriteHeader(status)
 // On real connections: a body that stalls is answered, and one that came does
 // not take the deadline along into the function.
 func TestBodyDeadlineOnRealConnections(t *testing.T) {
+	t.Parallel()
 	for name, wrap := range map[string]func(http.Handler) http.Handler{
 		"net/http": func(h http.Handler) http.Handler { return h },
 		"behind middleware that hides the connection": func(h http.Handler) http.Handler {
@@ -153,6 +162,7 @@ func TestBodyDeadlineOnRealConnections(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			const limit = 250 * time.Millisecond
 			h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
 				<-time.After(limit * 3 / 2)
@@ -184,7 +194,126 @@ func TestBodyDeadlineOnRealConnections(t *testing.T) {
 	}
 }
 
+// A delivery that is refused unread must not hold its connection with a body
+// that never comes, and the connection of one without a body stays usable.
+func TestRefusedDeliveryDoesNotHoldItsConnection(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, method string
+		shutDown     bool
+		status       int
+	}{
+		{"wrong method", "PUT", false, http.StatusMethodNotAllowed},
+		{"after Shutdown", "POST", true, http.StatusServiceUnavailable},
+		{"wrong method after Shutdown", "DELETE", true, http.StatusServiceUnavailable},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			const limit = 250 * time.Millisecond
+			h := newTestHandler(t, func(context.Context, *Event) error { return nil })
+			h.bodyTimeout = limit
+			if row.shutDown {
+				require.NoError(t, h.Shutdown(t.Context()))
+			}
+			server := httptest.NewServer(h)
+			defer server.Close()
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			require.NoError(t, err)
+			defer func() { _ = conn.Close() }()
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+			reader := bufio.NewReader(conn)
+			for range 2 {
+				_, err = io.WriteString(conn, row.method+" / HTTP/1.1\r\nHost: x\r\n\r\n")
+				require.NoError(t, err)
+				answer, err := http.ReadResponse(reader, nil)
+				require.NoError(t, err)
+				_, _ = io.Copy(io.Discard, answer.Body)
+				assert.Equal(t, row.status, answer.StatusCode)
+				<-time.After(limit * 3 / 2)
+			}
+			_, err = io.WriteString(conn, row.method+" / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{")
+			require.NoError(t, err)
+			answer, err := http.ReadResponse(reader, nil)
+			require.NoError(t, err)
+			_, _ = io.Copy(io.Discard, answer.Body)
+			assert.Equal(t, row.status, answer.StatusCode)
+			_, err = reader.ReadByte()
+			assert.ErrorIs(t, err, io.EOF, "the server ends the connection")
+		})
+	}
+}
+
+// HTTP/1 readers trim header values, HTTP/2 readers hand them on as they came.
+func TestSpaceAroundTheSignatureIsIgnored(t *testing.T) {
+	body := recentEventBody(testHeadA, "s")
+	good := Sign([]byte(body), testKeyA)
+	for _, row := range []struct {
+		name, value string
+		status      int
+	}{
+		{"before", " " + good, 200},
+		{"after", good + " ", 200},
+		{"tabs and spaces", "\t  sha256=" + good + " \t", 200},
+		{"inside", good[:32] + " " + good[32:], 401},
+		{"nothing else", "  ", 401},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var log strings.Builder
+			h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			r := signedEvent(body, testKeyA)
+			r.Header.Set(SignatureHeader, row.value) // as HTTP/2 has it
+			assert.Equal(t, row.status, serveEvent(h, r).Code)
+			over2 := log.String()
+
+			raw := "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: " + fmt.Sprint(len(body)) + "\r\n" + SignatureHeader + ":" + row.value + "\r\n\r\n" + body
+			r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
+			require.NoError(t, err)
+			log.Reset()
+			assert.Equal(t, row.status, serveEvent(h, r).Code)
+			if row.status != 200 {
+				for _, reason := range []error{ErrSignatureMissing, ErrSignatureMalformed} {
+					assert.Equal(t, strings.Contains(log.String(), reason.Error()), strings.Contains(over2, reason.Error()), "the same reason")
+				}
+			}
+		})
+	}
+}
+
+func TestLimitOfAHandlerInFrontIsTooLarge(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(http.Handler) http.Handler{
+		"net/http": func(h http.Handler) http.Handler { return h },
+		"behind middleware that hides the connection": func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(plainEventWriter{w}, r) })
+		},
+	} {
+		for _, chunked := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " chunked ", chunked), func(t *testing.T) {
+				t.Parallel()
+				var c eventCounter
+				var seen deliveryObserver
+				h := newTestHandler(t, c.handle, WithDeliveryObserver(seen.observe))
+				server := httptest.NewServer(http.MaxBytesHandler(wrap(h), 1000))
+				defer server.Close()
+				body := paddedBody(recentEventBody(testHeadA, "s"), 1001)
+				r := outgoingEvent(t, signedEvent(body, testKeyA), server.URL)
+				if !chunked {
+					r.ContentLength = int64(len(body))
+				}
+				answer, err := server.Client().Do(r)
+				require.NoError(t, err)
+				_ = answer.Body.Close()
+				assert.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode)
+				assert.Zero(t, c.calls.Load())
+				assert.Equal(t, []DeliveryOutcome{DeliveryTooLarge}, seen.outcomes())
+				assert.ErrorContains(t, seen.infos[0].Err, "1000 bytes")
+			})
+		}
+	}
+}
+
 func TestHandlerServesHTTP2(t *testing.T) {
+	t.Parallel()
 	var c eventCounter
 	h := newTestHandler(t, c.handle)
 	h.bodyTimeout = 250 * time.Millisecond

@@ -9,43 +9,68 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/gate"
+	"github.com/headsapi/heads-go/internal/httpbody"
+	"github.com/headsapi/heads-go/internal/lanes"
+	"github.com/headsapi/heads-go/internal/panics"
 )
 
 const (
+	maxEventBody          = 64 << 10
+	eventBodyTimeout      = 3 * time.Second
 	defaultMaxAge         = 24 * time.Hour
 	defaultFutureSkew     = 5 * time.Minute
 	defaultHandlerTimeout = 4 * time.Second
-	claimTimeout          = time.Second
 )
 
+// newEventHandler is the operation of the InvalidErrors.
+const newEventHandler = "NewEventHandler"
+
+// ErrBodyConsumed says that a request announced a body of which nothing was
+// left for the EventHandler, because something before it in the chain read it.
+var ErrBodyConsumed = httpbody.ErrConsumed
+
+// ErrDuplicate is what an event function returns, alone or wrapped, for an event
+// that was handled before. The delivery is answered 200 with the outcome
+// DeliveryDuplicate. It is for functions that remember events themselves, such as
+// with a unique Event.Key in a database.
+var ErrDuplicate = errors.New("heads: the event was handled before")
+
 // EventHandler is an http.Handler that receives webhook events: it verifies the
-// signature with the keys of the event's head, passes over what was handled
-// before, and hands on the rest. NewEventHandler makes one.
+// signature with the keys of the event's head, skips what was handled before,
+// and calls a function with the rest. NewEventHandler makes one.
 type EventHandler struct {
 	keys         KeySource
 	handle       func(context.Context, *Event) error
 	logger       *slog.Logger
 	observe      func(context.Context, DeliveryInfo)
+	hooks        hooks[struct{}, DeliveryInfo]
 	dedup        Deduplicator
+	local        bool // dedup is a MemoryDeduplicator
 	maxAge       time.Duration
 	futureSkew   time.Duration
 	timeout      time.Duration
 	queueTimeout time.Duration // 0 for none
 	bodyTimeout  time.Duration
-	queue        *eventQueue // nil without WithQueue
-	gate         *deliveryGate
+	queue        *lanes.Queue[eventSession, *delivery] // nil without WithQueue
+	gate         *gate.Gate
 	stopped      context.Context // ends when Shutdown gives up waiting
 	stop         context.CancelFunc
 }
+
+// eventSession is a lane of the queue: its events run one after the other.
+type eventSession struct{ headID, sessionID string }
 
 // NewEventHandler returns a handler that calls handle for every event, once
 // while it succeeds.
 //
 // The service sends an event again, up to three times, until it is answered 200
-// within 5 seconds. The handler answers 200 when handle returned nil, or had
-// done so before for the same event (Event.Key); after an error or a panic the
-// next delivery calls handle again. So handle may see an event twice when it
+// within 5 seconds. The handler answers 200 when handle returned nil or
+// ErrDuplicate, or had done so before for the same event (Event.Key); after any
+// other error or a panic the next delivery calls handle again. So handle may see an event twice when it
 // fails after half of its work.
 //
 // Handle runs on the goroutine of the request, with a context that ends 4
@@ -66,28 +91,51 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		futureSkew:  defaultFutureSkew,
 		timeout:     defaultHandlerTimeout,
 		bodyTimeout: eventBodyTimeout,
-		gate:        &deliveryGate{empty: make(chan struct{})},
+		logger:      slog.New(slog.DiscardHandler),
+		gate:        new(gate.Gate),
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
-	err := errors.Join(
-		refuseOption(keys == nil, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"),
-		refuseOption(handle == nil, "handle", "is nil; give the function that handles an event"),
-	)
-	if s, ok := keys.(cachedKeySource); ok {
-		err = errors.Join(err, s.err)
+	var faults faultList
+	switch s := keys.(type) {
+	case nil:
+		faults.add(invalid(newEventHandler, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"))
+	case cachedKeys:
+		faults.add(s.err)
+	case staticKeys:
+		faults.add(s.err)
+	}
+	if handle == nil {
+		faults.add(invalid(newEventHandler, "handle", "is nil; give the function that handles an event"))
 	}
 	for _, opt := range opts {
 		if opt == nil {
-			err = errors.Join(err, refuseOption(true, "option", "is nil; leave it out"))
+			faults.add(invalid(newEventHandler, "option", "is nil; leave it out"))
 			continue
 		}
-		err = errors.Join(err, opt(h))
+		faults.add(opt(h))
 	}
-	if err != nil {
+	if err := faults.join(); err != nil {
 		return nil, err
 	}
+	_, h.local = h.dedup.(*MemoryDeduplicator)
 	return h, nil
 }
+
+// Queued reports whether the handler was made with WithQueue.
+func (h *EventHandler) Queued() bool { return h.queue != nil }
+
+// Deduplicator returns what remembers the events: the one that was given with
+// WithDeduplicator, or else the handler's own.
+func (h *EventHandler) Deduplicator() Deduplicator { return h.dedup }
+
+// Memory returns how long the handler remembers an event that was handled: a
+// minute longer than WithMaxAge lets a delivery of it in.
+func (h *EventHandler) Memory() time.Duration {
+	return addDurations(h.maxAge, h.futureSkew, memoryMargin)
+}
+
+// lease returns how long a claim lasts that is not extended.
+func (h *EventHandler) lease() time.Duration { return addDurations(h.timeout, leaseMargin) }
 
 // String returns the name of the type: a handler knows keys.
 func (h EventHandler) String() string { return "heads.EventHandler" }
@@ -100,20 +148,24 @@ func (h EventHandler) LogValue() slog.Value { return slog.StringValue(h.String()
 
 // ServeHTTP receives one delivery.
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d := &delivery{arrived: time.Now()}
-	outcome, err := DeliveryShutDown, errShutDown
-	if h.gate.enter() {
-		defer h.gate.leave()
-		outcome, err = h.receive(w, r, d)
+	d := &delivery{arrived: time.Now(), body: httpbody.Start(w, h.bodyTimeout)}
+	if len(h.hooks) > 0 {
+		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
+		r, d.hooked = r.WithContext(ctx), hooked
 	}
-	if outcome == deliveryQueued { // d is the queue's by now
+	err := errShutDown
+	if h.gate.Enter() {
+		defer h.gate.Leave()
+		err = panics.Try(func() error { return h.receive(r, d) })
+	}
+	if err == errQueued { // d is the queue's by now
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	d.Outcome, d.Err = outcome, err
-	d.StatusCode = outcome.status()
+	d.Outcome, d.Err = outcomeOf(err)
+	d.StatusCode = d.Outcome.status()
 	d.Duration = time.Since(d.arrived)
-	answerDelivery(w, outcome)
+	answerDelivery(w, d.Outcome)
 	h.report(r.Context(), d)
 }
 
@@ -123,80 +175,81 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // given up with the outcome DeliveryDropped, and Shutdown returns the error of
 // ctx.
 //
-// Call it after, or at the same time as, the Shutdown of the http.Server.
+// Call it after the Shutdown of the http.Server, with a deadline of its own:
+// otherwise a connection that is slow to close leaves no time for the queue. It
+// also waits for calls of the Deduplicator that the answers did not wait for.
 func (h *EventHandler) Shutdown(ctx context.Context) error {
-	err := h.gate.close(ctx)
+	err := h.gate.Close(ctx)
 	h.stop()
 	if err != nil && h.queue != nil {
-		for _, d := range h.queue.drop() {
-			d.Outcome, d.Err = DeliveryDropped, errDropped
+		for _, d := range h.queue.Drop() {
+			d.claim.settle(false, time.Now())
+			d.Outcome, d.Err = outcomeOf(errDropped)
 			h.report(d.ctx, d)
-			h.gate.leave()
+			h.gate.Leave()
 		}
 	}
 	return err
 }
 
-// deliveryQueued is the outcome of a delivery that has not come to its end.
-const deliveryQueued DeliveryOutcome = "queued"
-
-var (
-	errShutDown  = errors.New("heads: the event handler was shut down")
-	errDropped   = errors.New("heads: the event handler was shut down before the event's turn came")
-	errTwin      = errors.New("heads: another delivery of this event is being handled")
-	errQueueFull = errors.New("heads: the event queue is full")
-)
-
-// receive is the way of a delivery; each step may end it.
-func (h *EventHandler) receive(w http.ResponseWriter, r *http.Request, d *delivery) (outcome DeliveryOutcome, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			outcome, err = DeliveryPanicked, newPanicError(v)
-		}
-	}()
+// receive is the way of a delivery. It returns nil when the event was handled;
+// each step may end it with an error that carries the outcome.
+func (h *EventHandler) receive(r *http.Request, d *delivery) error {
 	if r.Method != http.MethodPost {
-		return DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clipSent(r.Method, 64))
+		return endAs(DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clip(r.Method, 64)))
 	}
-	body, outcome, err := receiveBody(w, r, h.bodyTimeout)
+	body, err := d.body.Read(r, maxEventBody)
 	if err != nil {
-		return outcome, err
+		return endUnread(err)
 	}
-	defer eventBodies.Put(body)
+	defer httpbody.Free(body)
 	if d.event, err = decodeEvent(body.Bytes()); err != nil {
-		return DeliveryBadBody, err
+		return endAs(DeliveryBadBody, err)
 	}
 	ctx, cancel := context.WithDeadline(r.Context(), d.arrived.Add(h.timeout))
 	defer cancel()
-	if outcome, err = h.verify(ctx, r, d, body.Bytes()); err != nil {
-		return outcome, err
+	if err := h.verify(ctx, r, d, body.Bytes()); err != nil {
+		return err
 	}
 	d.event.Raw = bytes.Clone(body.Bytes())
-	if err = h.checkAge(d.event.Timestamp); err != nil {
-		return DeliveryStale, err
+	if err := h.checkAge(d.event.Timestamp); err != nil {
+		return err
 	}
-	return h.handOn(ctx, d)
+	return h.dispatch(ctx, d)
+}
+
+func endUnread(err error) error {
+	switch {
+	case isPanic(err):
+		return err
+	case errors.Is(err, httpbody.ErrTooLarge):
+		return endAs(DeliveryTooLarge, err)
+	case errors.Is(err, httpbody.ErrTooSlow):
+		return endAs(DeliveryTooSlow, err)
+	}
+	return endAs(DeliveryBadBody, err)
 }
 
 // decoyKeys match nothing: their result is thrown away.
 var decoyKeys = []string{"decoy"}
 
-// verify looks the keys up for the very head id of the event that is handed on.
-func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery, body []byte) (DeliveryOutcome, error) {
+// verify asks for the keys of the very head id of the event that is dispatched.
+func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery, body []byte) error {
 	sent, err := requestSignature(r)
 	if err != nil {
-		return DeliveryUnauthorized, err
+		return endAs(DeliveryUnauthorized, err)
 	}
 	hint := KeyHint{HeadID: d.event.HeadID, Request: r}
 	keys, err := h.keys.Keys(ctx, hint)
 	if err != nil {
-		return DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err)
+		return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err))
 	}
 	position, err := matchingKey(body, sent, keys)
 	if err == ErrSignatureMismatch {
 		hint.Mismatch = true
 		newer, keysErr := h.keys.Keys(ctx, hint)
 		if keysErr != nil {
-			return DeliveryKeysFailed, fmt.Errorf("heads: no newer keys for the event: %w", keysErr)
+			return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no newer keys for the event: %w", keysErr))
 		}
 		if !slices.Equal(newer, keys) {
 			position, err = matchingKey(body, sent, newer)
@@ -208,21 +261,22 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 		_, _ = matchingKey(body, sent, decoyKeys)
 	}
 	if err != nil {
-		return DeliveryUnauthorized, err
+		return endAs(DeliveryUnauthorized, err)
 	}
 	d.KeyPosition = position + 1
 	d.Type, d.HeadID, d.SessionID = d.event.Type, d.event.HeadID, d.event.SessionID
-	return "", nil
+	return nil
 }
 
 // requestSignature refuses a repeated header: which one the sender meant can't
-// be known.
+// be known. Space around the value is no part of it; HTTP/1 readers trim it,
+// HTTP/2 readers don't.
 func requestSignature(r *http.Request) (sum [sha256.Size]byte, err error) {
 	switch values := r.Header.Values(SignatureHeader); len(values) {
 	case 0:
 		return sum, ErrSignatureMissing
 	case 1:
-		return decodeSignature(values[0])
+		return decodeSignature(strings.Trim(values[0], " \t"))
 	default:
 		return sum, ErrSignatureMalformed
 	}
@@ -236,104 +290,87 @@ func (h *EventHandler) checkAge(timestamp time.Time) error {
 	case timestamp.IsZero():
 		return nil
 	case age > h.maxAge:
-		return fmt.Errorf("heads: the event is %v old, more than %v", age, h.maxAge)
+		return endAs(DeliveryStale, fmt.Errorf("heads: the event is %v old, more than %v", age, h.maxAge))
 	case age < -h.futureSkew:
-		return fmt.Errorf("heads: the time of the event, %s, lies more than %v in the future: compare the clocks", timestamp, h.futureSkew)
+		return endAs(DeliveryStale, fmt.Errorf("heads: the time of the event, %s, is more than %v in the future: compare the clocks", timestamp, h.futureSkew))
 	}
 	return nil
 }
 
-// handOn gives an event that is new to the function or the queue. However that
-// ends, the claim is settled or given back.
-func (h *EventHandler) handOn(ctx context.Context, d *delivery) (DeliveryOutcome, error) {
+// dispatch passes an event that is new to the function or the queue. However that
+// ends, the claim is settled or released.
+func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 	if err := ctx.Err(); err != nil {
-		return DeliveryTimedOut, err
+		return endAs(DeliveryTimedOut, err)
 	}
 	key := d.event.Key()
-	claim, err := h.dedup.Claim(ctx, key, h.memory())
-	switch {
-	case err != nil:
-		return DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err)
-	case claim == ClaimDone:
-		return DeliveryDuplicate, nil
-	case claim == ClaimBusy:
-		return DeliveryBusy, errTwin
-	case claim != ClaimNew:
-		return DeliveryClaimFailed, fmt.Errorf("heads: the deduplicator returned %v", claim)
+	if h.queue != nil && h.queue.Holds(key) {
+		return errHandled
 	}
-	accepted := false
-	defer func() { h.settle(ctx, key, accepted) }()
-	if h.queue != nil {
-		accepted = h.enqueue(ctx, d)
-		if !accepted {
-			return DeliveryQueueFull, errQueueFull
+	d.claim = h.newClaim(ctx, key)
+	claim, err := d.claim.take(d.arrived.Add(min(h.timeout, claimTime)))
+	switch claim {
+	case ClaimDone:
+		return errHandled
+	case ClaimBusy:
+		return errTwin
+	}
+	defer func() {
+		if err != errQueued {
+			d.claim.settle(isDone(err), d.arrived.Add(answerTime))
 		}
-		return deliveryQueued, nil
+	}()
+	switch {
+	case isPanic(err):
+		return err
+	case err != nil: // the store may have applied the claim all the same
+		return endAs(DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err))
+	case ctx.Err() != nil:
+		return endAs(DeliveryTimedOut, ctx.Err())
+	case h.queue != nil:
+		return h.enqueue(ctx, d)
 	}
-	outcome, err := h.call(ctx, d)
-	accepted = outcome == DeliveryHandled
-	return outcome, err
+	err = errGoexit // stays if the function calls runtime.Goexit
+	return h.call(ctx, d)
 }
 
 // call runs the user's function.
-func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryOutcome, err error) {
+func (h *EventHandler) call(ctx context.Context, d *delivery) error {
 	begun := time.Now()
-	defer func() {
-		d.HandleDuration = time.Since(begun)
-		if v := recover(); v != nil {
-			outcome, err = DeliveryPanicked, newPanicError(v)
-		}
-	}()
-	err = h.handle(ctx, d.event)
+	err := panics.Try(func() error { return h.handle(ctx, d.event) })
+	d.HandleDuration = time.Since(begun)
 	switch {
-	case err == nil:
-		return DeliveryHandled, nil
+	case err == nil, isPanic(err):
+		return err
+	case errors.Is(err, ErrDuplicate):
+		return errHandled
 	case ctx.Err() == context.DeadlineExceeded:
-		return DeliveryTimedOut, err
+		return endAs(DeliveryTimedOut, err)
 	default:
-		return DeliveryFailed, err
+		return endAs(DeliveryFailed, err)
 	}
 }
 
-// settle tells the deduplicator how it ended, even if the request has just
-// ended. What goes wrong here no longer changes the answer: the function has
-// run or has not.
-func (h *EventHandler) settle(ctx context.Context, key string, accepted bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
-	defer cancel()
-	defer func() {
-		if v := recover(); v != nil {
-			h.complain(ctx, "the deduplicator panicked", newPanicError(v))
-		}
-	}()
-	var err error
-	if accepted {
-		err = h.dedup.Done(ctx, key, h.memory())
-	} else {
-		err = h.dedup.Release(ctx, key)
-	}
-	if err != nil {
-		h.complain(ctx, "the deduplicator failed", err)
-	}
-}
-
-// enqueue reports false when there is no room. Afterwards the delivery belongs
-// to the queue.
-func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
+// enqueue returns errQueued if there is room. The delivery then belongs to the
+// queue.
+func (h *EventHandler) enqueue(ctx context.Context, d *delivery) error {
 	d.ctx = context.WithoutCancel(ctx)
+	for i := range d.hooked {
+		d.hooked[i] = context.WithoutCancel(d.hooked[i])
+	}
 	d.StatusCode = http.StatusOK
 	d.Duration = time.Since(d.arrived)
-	h.gate.stay()
-	if h.queue.push(d) {
-		return true
+	h.gate.Stay()
+	if h.queue.Push(eventSession{d.event.HeadID, d.event.SessionID}, d.claim.key, d) {
+		return errQueued
 	}
-	h.gate.leave()
-	return false
+	h.gate.Leave()
+	return errQueueFull
 }
 
 // work handles a queued delivery.
 func (h *EventHandler) work(d *delivery) {
-	defer h.gate.leave()
+	defer h.gate.Leave()
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
 	defer context.AfterFunc(h.stopped, cancel)()
@@ -342,11 +379,24 @@ func (h *EventHandler) work(d *delivery) {
 		defer cancel()
 	}
 	d.QueueDuration = time.Since(d.arrived) - d.Duration
-	d.Outcome, d.Err = h.call(ctx, d)
+	d.Outcome, d.Err = outcomeOf(h.callQueued(ctx, d))
 	h.report(d.ctx, d)
 }
 
-// answerDelivery says nothing that the status does not: the truth is for the log.
+// callQueued runs the function at most once: what fails is done as well.
+func (h *EventHandler) callQueued(ctx context.Context, d *delivery) error {
+	switch Claim(d.claim.lost.Load()) {
+	case ClaimDone:
+		return errHandled
+	case ClaimBusy:
+		return errTwin
+	}
+	defer func() { d.claim.settle(true, time.Now().Add(storeTimeout)) }()
+	return h.call(ctx, d)
+}
+
+// answerDelivery writes nothing that the status does not tell: the reason is for
+// the log.
 func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 	status := outcome.status()
 	switch outcome {
@@ -355,8 +405,6 @@ func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 		return
 	case DeliveryBadMethod:
 		w.Header().Set("Allow", http.MethodPost)
-	case DeliveryTooLarge, DeliveryTooSlow:
-		w.Header().Set("Connection", "close") // more would come that nobody wants
 	}
 	http.Error(w, http.StatusText(status), status)
 }

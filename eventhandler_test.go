@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/internal/httpbody"
 )
 
 // recentEventBody is the body of an event that happens now, in the given session.
@@ -86,29 +88,29 @@ type keyFunc func(context.Context, KeyHint) ([]string, error)
 func (f keyFunc) Keys(ctx context.Context, hint KeyHint) ([]string, error) { return f(ctx, hint) }
 
 type fakeDeduplicator struct {
-	claim         func(ctx context.Context, key string, ttl time.Duration) (Claim, error)
-	done, release func(ctx context.Context, key string) error
+	claim         func(ctx context.Context, key, owner string, lease time.Duration) (Claim, error)
+	done, release func(ctx context.Context, key, owner string) error
 }
 
-func (d fakeDeduplicator) Claim(ctx context.Context, key string, ttl time.Duration) (Claim, error) {
+func (d fakeDeduplicator) Claim(ctx context.Context, key, owner string, lease time.Duration) (Claim, error) {
 	if d.claim == nil {
 		return ClaimNew, nil
 	}
-	return d.claim(ctx, key, ttl)
+	return d.claim(ctx, key, owner, lease)
 }
 
-func (d fakeDeduplicator) Done(ctx context.Context, key string, _ time.Duration) error {
+func (d fakeDeduplicator) Done(ctx context.Context, key, owner string, _ time.Duration) error {
 	if d.done == nil {
 		return nil
 	}
-	return d.done(ctx, key)
+	return d.done(ctx, key, owner)
 }
 
-func (d fakeDeduplicator) Release(ctx context.Context, key string) error {
+func (d fakeDeduplicator) Release(ctx context.Context, key, owner string) error {
 	if d.release == nil {
 		return nil
 	}
-	return d.release(ctx, key)
+	return d.release(ctx, key, owner)
 }
 
 func goroutineID() string {
@@ -194,9 +196,9 @@ func TestHandlerRefuses(t *testing.T) {
 		{"HEAD", request(func(r *http.Request) { r.Method = http.MethodHead }), 405, DeliveryBadMethod, nil},
 		{"PUT", request(func(r *http.Request) { r.Method = http.MethodPut }), 405, DeliveryBadMethod, nil},
 		{"a long method", request(func(r *http.Request) { r.Method = strings.Repeat("M", 100000) }), 405, DeliveryBadMethod, nil},
-		{"no body", signedEvent("", testKeyA), 400, DeliveryBadBody, errBodyEmpty},
-		{"nil body", request(func(r *http.Request) { r.Body, r.ContentLength = nil, 0 }), 400, DeliveryBadBody, errBodyEmpty},
-		{"empty chunked body", request(func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), -1 }), 400, DeliveryBadBody, errBodyEmpty},
+		{"no body", signedEvent("", testKeyA), 400, DeliveryBadBody, httpbody.ErrEmpty},
+		{"nil body", request(func(r *http.Request) { r.Body, r.ContentLength = nil, 0 }), 400, DeliveryBadBody, httpbody.ErrEmpty},
+		{"empty chunked body", request(func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), -1 }), 400, DeliveryBadBody, httpbody.ErrEmpty},
 		{"body eaten", request(func(r *http.Request) { _, _ = io.ReadAll(r.Body) }), 400, DeliveryBadBody, ErrBodyConsumed},
 		{"body taken away", request(func(r *http.Request) { r.Body = http.NoBody }), 400, DeliveryBadBody, ErrBodyConsumed},
 		{"body closed", request(func(r *http.Request) { r.Body = io.NopCloser(failingBody{http.ErrBodyReadAfterClose}) }), 400, DeliveryBadBody, ErrBodyConsumed},
@@ -338,6 +340,18 @@ func TestUnreadableTimeLosesNoEvent(t *testing.T) {
 	}
 }
 
+func TestEventsWithoutATimeDoNotCollide(t *testing.T) {
+	var c eventCounter
+	h := newTestHandler(t, c.handle)
+	for range 2 {
+		for n := range 3 {
+			body := fmt.Sprintf(`{"event_type":"x","head_id":"%s","session_id":"s","n":%d}`, testHeadA, n)
+			assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+		}
+	}
+	assert.EqualValues(t, 3, c.calls.Load(), "three events, each delivered twice")
+}
+
 func TestMaxAgeIsExact(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -402,7 +416,7 @@ func TestKeysNeverCrossHeads(t *testing.T) {
 		`"\u0033` + testHeadA[1:] + `"`, `{"head_id":"` + testHeadA + `"}`}
 	for name, keys := range map[string]KeySource{
 		"HeadKeys": HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}),
-		"Webhooks.KeySource": newCachedKeySource(func(_ context.Context, headID string) ([]string, error) {
+		"Webhooks.KeySource": newCachedKeys(func(_ context.Context, headID string, _ bool) ([]string, error) {
 			return map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}[headID], nil
 		}),
 	} {
@@ -517,7 +531,7 @@ func TestKeySourceIsNotAskedForMalformedDeliveries(t *testing.T) {
 // a forged old event is answered as a forged one.
 func TestNothingIsTrustedBeforeTheSignature(t *testing.T) {
 	claims := 0
-	dedup := fakeDeduplicator{claim: func(context.Context, string, time.Duration) (Claim, error) {
+	dedup := fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) {
 		claims++
 		return ClaimNew, nil
 	}}
@@ -781,37 +795,40 @@ func TestFailingDeduplicator(t *testing.T) {
 		outcome DeliveryOutcome
 		runs    int32
 	}{
-		{"claim fails", fakeDeduplicator{claim: func(context.Context, string, time.Duration) (Claim, error) { return ClaimNew, broken }}, nil, 503, DeliveryClaimFailed, 0},
-		{"claim is no claim", fakeDeduplicator{claim: func(context.Context, string, time.Duration) (Claim, error) { return 0, nil }}, nil, 503, DeliveryClaimFailed, 0},
-		{"claim panics", fakeDeduplicator{claim: func(context.Context, string, time.Duration) (Claim, error) { panic("broken") }}, nil, 500, DeliveryPanicked, 0},
-		{"done fails", fakeDeduplicator{done: func(context.Context, string) error { return broken }}, nil, 200, DeliveryHandled, 1},
-		{"done panics", fakeDeduplicator{done: func(context.Context, string) error { panic("broken") }}, nil, 200, DeliveryHandled, 1},
-		{"release fails", fakeDeduplicator{release: func(context.Context, string) error { return broken }}, errors.New("failed"), 503, DeliveryFailed, 1},
-		{"release panics", fakeDeduplicator{release: func(context.Context, string) error { panic("broken") }}, errors.New("failed"), 503, DeliveryFailed, 1},
+		{"claim fails", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { return ClaimNew, broken }}, nil, 503, DeliveryClaimFailed, 0},
+		{"claim is no claim", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { return 0, nil }}, nil, 503, DeliveryClaimFailed, 0},
+		{"claim panics", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { panic("broken") }}, nil, 500, DeliveryPanicked, 0},
+		{"done fails", fakeDeduplicator{done: func(context.Context, string, string) error { return broken }}, nil, 200, DeliveryHandled, 1},
+		{"done panics", fakeDeduplicator{done: func(context.Context, string, string) error { panic("broken") }}, nil, 200, DeliveryHandled, 1},
+		{"release fails", fakeDeduplicator{release: func(context.Context, string, string) error { return broken }}, errors.New("failed"), 503, DeliveryFailed, 1},
+		{"release panics", fakeDeduplicator{release: func(context.Context, string, string) error { panic("broken") }}, errors.New("failed"), 503, DeliveryFailed, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := eventCounter{err: row.handle}
-			var seen deliveryObserver
-			var log bytes.Buffer
-			h := newTestHandler(t, c.handle, WithDeduplicator(row.dedup), WithDeliveryObserver(seen.observe),
-				WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
-			assert.Equal(t, row.status, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
-			assert.Equal(t, row.runs, c.calls.Load())
-			assert.Equal(t, []DeliveryOutcome{row.outcome}, seen.outcomes())
-			if row.name != "claim is no claim" {
-				assert.Contains(t, log.String(), "broken", "the log tells of it")
-			}
+			synctest.Test(t, func(t *testing.T) {
+				c := eventCounter{err: row.handle}
+				var seen deliveryObserver
+				var log bytes.Buffer
+				h := newTestHandler(t, c.handle, WithDeduplicator(row.dedup), WithDeliveryObserver(seen.observe),
+					WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				assert.Equal(t, row.status, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
+				require.NoError(t, h.Shutdown(t.Context()))
+				assert.Equal(t, row.runs, c.calls.Load())
+				assert.Equal(t, []DeliveryOutcome{row.outcome}, seen.outcomes())
+				if row.name != "claim is no claim" {
+					assert.Contains(t, log.String(), "broken", "the log tells of it")
+				}
+			})
 		})
 	}
 }
 
 // A store in the network must hear how it ended even if nobody waits for the
-// answer any more, but not hold the answer up for ever.
+// answer any more.
 func TestDeduplicatorIsToldInItsOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended []string
-		told := func(name string) func(context.Context, string) error {
-			return func(ctx context.Context, key string) error {
+		told := func(name string) func(context.Context, string, string) error {
+			return func(ctx context.Context, _, _ string) error {
 				assert.NoError(t, ctx.Err())
 				deadline, ok := ctx.Deadline()
 				assert.True(t, ok)
@@ -820,20 +837,11 @@ func TestDeduplicatorIsToldInItsOwnTime(t *testing.T) {
 				return nil
 			}
 		}
-		dedup := fakeDeduplicator{
-			claim: func(_ context.Context, key string, ttl time.Duration) (Claim, error) {
-				assert.Regexp(t, "^[0-9a-f]{64}$", key)
-				assert.Equal(t, 3*time.Hour+time.Minute, ttl, "longer than a replay is young enough")
-				return ClaimNew, nil
-			},
-			done:    told("done"),
-			release: told("release"),
-		}
 		result := error(nil)
 		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
 			<-ctx.Done()
 			return result
-		}, WithDeduplicator(dedup), WithMaxAge(2*time.Hour, time.Hour))
+		}, WithDeduplicator(fakeDeduplicator{done: told("done"), release: told("release")}))
 		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
 		result = errors.New("failed")
 		assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
@@ -888,10 +896,10 @@ func TestLogLinesHaveALimit(t *testing.T) {
 	r := signedEvent(recentEventBody(testHeadA, "s"), testKeyA)
 	r.Method = strings.Repeat("M", 500)
 	assert.Equal(t, 405, serveEvent(h, r).Code)
-	assert.Contains(t, log.String(), strings.Repeat("x", 1024)+"...")
-	assert.NotContains(t, log.String(), strings.Repeat("x", 1025))
-	assert.Contains(t, log.String(), strings.Repeat("M", 64)+"...")
-	assert.NotContains(t, log.String(), strings.Repeat("M", 65))
+	assert.Contains(t, log.String(), strings.Repeat("x", 1023)+"…")
+	assert.NotContains(t, log.String(), strings.Repeat("x", 1024))
+	assert.Contains(t, log.String(), strings.Repeat("M", 63)+"…")
+	assert.NotContains(t, log.String(), strings.Repeat("M", 64))
 }
 
 type panickingBody struct{}
@@ -923,11 +931,9 @@ func TestSharedKeysRotation(t *testing.T) {
 
 func TestEmptySharedKeyAcceptsNothing(t *testing.T) {
 	for name, source := range map[string]KeySource{
-		"SharedKeys without keys":        SharedKeys(),
-		"SharedKeys with an empty key":   SharedKeys(""),
-		"HeadKeys with an empty key":     HeadKeys(map[string][]string{testHeadA: {""}}),
-		"HeadKeys with an empty head id": HeadKeys(map[string][]string{"": {testKeyA}}),
-		"another source's empty key":     keyFunc(func(context.Context, KeyHint) ([]string, error) { return []string{""}, nil }),
+		"SharedKeys":     SharedKeys("", testKeyB),
+		"HeadKeys":       HeadKeys(map[string][]string{testHeadA: {""}, testHeadB: {testKeyB}}),
+		"another source": keyFunc(func(context.Context, KeyHint) ([]string, error) { return []string{""}, nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c eventCounter
@@ -937,6 +943,35 @@ func TestEmptySharedKeyAcceptsNothing(t *testing.T) {
 			assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody("", "s"), testKeyA)).Code)
 			assert.Zero(t, c.calls.Load())
 		})
+	}
+}
+
+// Otherwise an unset variable would show as nothing but refused deliveries.
+func TestKeysWithoutAUsableOneAreRefused(t *testing.T) {
+	for name, source := range map[string]KeySource{
+		"SharedKeys without keys":        SharedKeys(),
+		"SharedKeys with an empty key":   SharedKeys(""),
+		"SharedKeys with empty keys":     SharedKeys("", ""),
+		"HeadKeys without heads":         HeadKeys(nil),
+		"HeadKeys without keys":          HeadKeys(map[string][]string{testHeadA: nil}),
+		"HeadKeys with empty keys":       HeadKeys(map[string][]string{testHeadA: {""}, testHeadB: {"", ""}}),
+		"HeadKeys with an empty head id": HeadKeys(map[string][]string{"": {testKeyA}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := NewEventHandler(source, func(context.Context, *Event) error { return nil })
+			assert.Nil(t, h)
+			var invalid *InvalidError
+			require.ErrorAs(t, err, &invalid)
+			assert.Equal(t, "keys", invalid.Field)
+			assert.NotContains(t, err.Error(), testKeyA)
+		})
+	}
+	for name, source := range map[string]KeySource{
+		"SharedKeys": SharedKeys("", testKeyA),
+		"HeadKeys":   HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: nil}),
+	} {
+		_, err := NewEventHandler(source, func(context.Context, *Event) error { return nil })
+		assert.NoError(t, err, name)
 	}
 }
 
@@ -1028,7 +1063,7 @@ func TestNewEventHandlerTellsAllFaultsAtOnce(t *testing.T) {
 func TestMemoryOfEventsDoesNotOverflow(t *testing.T) {
 	var c eventCounter
 	h := newTestHandler(t, c.handle, WithMaxAge(1<<63-1, 1<<63-1))
-	assert.EqualValues(t, 1<<63-1, h.memory())
+	assert.EqualValues(t, 1<<63-1, h.Memory())
 	body := recentEventBody(testHeadA, "s")
 	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
 	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
@@ -1038,7 +1073,7 @@ func TestMemoryOfEventsDoesNotOverflow(t *testing.T) {
 func TestPrintedHandlerAndSourcesShowNoKeys(t *testing.T) {
 	shared := SharedKeys(testKeyA)
 	byHead := HeadKeys(map[string][]string{testHeadA: {testKeyA}})
-	asking := newCachedKeySource(func(context.Context, string) ([]string, error) { return []string{testKeyA}, nil })
+	asking := newCachedKeys(func(context.Context, string, bool) ([]string, error) { return []string{testKeyA}, nil })
 	_, err := asking.Keys(t.Context(), KeyHint{HeadID: testHeadA})
 	require.NoError(t, err)
 	h, err := NewEventHandler(shared, func(context.Context, *Event) error { return nil })

@@ -227,6 +227,27 @@ func TestEventKeyTellsEventsApart(t *testing.T) {
 	}
 }
 
+// Nothing but the body tells such events apart, and a redelivery repeats it.
+func TestKeyOfAnEventWithoutAReadableTimeIncludesItsBody(t *testing.T) {
+	for name, timestamp := range map[string]string{
+		"absent": ``, "null": `"timestamp":null,`, "empty": `"timestamp":"",`, "words": `"timestamp":"about noon",`, "a number": `"timestamp":1788159390,`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys := map[string]bool{}
+			for n := range 3 {
+				body := []byte(fmt.Sprintf(`{%s"event_type":"x","head_id":"%s","session_id":"s","n":%d}`, timestamp, testHeadA, n))
+				first, err := ParseEvent(body)
+				require.NoError(t, err)
+				again, err := ParseEvent(body)
+				require.NoError(t, err)
+				assert.Equal(t, first.Key(), again.Key())
+				keys[first.Key()] = true
+			}
+			assert.Len(t, keys, 3)
+		})
+	}
+}
+
 // The key is written into stores that outlive a release.
 func TestEventKeyNeverChanges(t *testing.T) {
 	e := Event{HeadID: testHeadA, SessionID: "session", Type: EventEndConversation, TimestampText: "2026-08-31 06:56:30"}

@@ -2,6 +2,7 @@ package heads_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -48,6 +49,28 @@ func ExampleAddTool() {
 	// {"message":"The order left the warehouse this morning"}
 	// {"message":"There is no order with that number; ask the user to check it"}
 	// {"message":"order_number is missing; ask the user for it"}
+}
+
+func ExampleAddToolFunc() {
+	tools, _ := heads.NewToolHandler("https://tools.example.com/heads")
+	find := func(_ context.Context, arguments json.RawMessage) (string, error) {
+		return "Found " + string(arguments), nil
+	}
+
+	spec := heads.ToolSpec{
+		Name:        "find_order",
+		Description: "Finds an order.",
+		Parameters:  []heads.ToolParameter{{Name: "number", Type: "integer", Description: "Number of the order."}},
+		Required:    []string{"number"},
+	}
+	err := heads.AddToolFunc(tools, spec, func(ctx context.Context, arguments json.RawMessage) (string, error) {
+		return find(ctx, arguments) // {"number":5}
+	})
+
+	reply := httptest.NewRecorder()
+	tools.ServeHTTP(reply, httptest.NewRequest(http.MethodPost, "/heads/find_order", strings.NewReader(`{"number": "5", "name": "Ada"}`)))
+	fmt.Println(err, reply.Body)
+	// Output: <nil> {"message":"Found {\"number\":5}"}
 }
 
 func ExampleToolHandler() {

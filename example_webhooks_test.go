@@ -118,9 +118,11 @@ func ExampleEventHandler_Shutdown() {
 	}
 	server := &http.Server{Handler: handler}
 	{
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx)  // the http.Server
+		_ = server.Shutdown(ctx) // the http.Server
+		ctx, cancel = context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
 		_ = handler.Shutdown(ctx) // then the queue
 	}
 	fmt.Println("done")

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // HeadsService reads and changes heads.
@@ -134,7 +136,7 @@ func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, er
 	if err := u.Validate(); err != nil {
 		return nil, err
 	}
-	return doPlain(ctx, s.c, opHeadsUpdate, payload{body: u.body()})
+	return doPlain(ctx, s.c, opHeadsUpdate, payload{body: u.document()})
 }
 
 // Modify reads a head, runs change on it and sends what change has changed,
@@ -162,7 +164,7 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
-	unlock, err := s.c.lock(ctx, operation, "head "+headID)
+	unlock, err := s.c.lock(ctx, operation, headLock("configuration", headID))
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +201,7 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 // Has says whether the document that the head was read from holds a field,
 // given by its JSON name, be it with the value null.
 func (h *Head) Has(field string) bool {
-	_, ok := rawMember(h.Raw, field)
+	_, ok := rawjson.Value(h.Raw, field)
 	return ok
 }
 
@@ -237,24 +239,17 @@ func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
 
 // mend reads a promptConfig that is a string as the prompt itself.
 func (h *Head) mend(document []byte) []byte {
-	prompt, _ := rawMember(document, "promptConfig")
-	if jsonKind(prompt) != "string" {
+	prompt, _ := rawjson.Value(document, "promptConfig")
+	if rawjson.Kind(prompt) != "string" {
 		return nil
 	}
-	return withMember(document, "promptConfig", promptObject(prompt))
+	return rawjson.With(document, "promptConfig", promptObject(prompt))
 }
 
-// untypedFields are the read-only fields that the contract names without a type.
-var untypedFields = []string{
-	"createdAt", "updatedAt", "publicId", "orgId", "orgPublicId", "headVisualId", "documentUrl",
-	"encodedPath", "headVisualVideoUrl", "posterVideoImage", "ttsDisplayName", "isActive", "ttsStream",
-	"expirationSeconds", "allowedOrigins", "allowedIframeOrigins", "documentJsonDto", "iconConfig",
-	"videoCache", "organisation",
-}
-
-// untyped takes a field in any case, as encoding/json does.
+// untyped finds a field in any letter case, as encoding/json does.
 func (h *Head) untyped(path string) bool {
-	field, _, _ := strings.Cut(path, ".")
-	return strings.EqualFold(path, "promptConfig.id") ||
-		slices.ContainsFunc(untypedFields, func(name string) bool { return strings.EqualFold(name, field) })
+	name, _, _ := strings.Cut(path, ".")
+	return slices.ContainsFunc(headFields, func(f headField) bool {
+		return f.access == open && (strings.EqualFold(f.name, path) || strings.EqualFold(f.name, name))
+	})
 }

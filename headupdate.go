@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // HeadUpdate is a partial update of a head. A setter that is called sends its
@@ -26,13 +26,14 @@ type HeadUpdate struct {
 
 // updateField is one member of the body.
 type updateField struct {
-	name  string
-	value json.RawMessage
-	fault string // why the value can't be sent
+	name string
+	fieldValue
 }
 
 // NewHeadUpdate returns an empty update of the head with that id, a UUID.
-func NewHeadUpdate(headID string) *HeadUpdate { return &HeadUpdate{id: headID} }
+func NewHeadUpdate(headID string) *HeadUpdate {
+	return &HeadUpdate{id: headID, fields: make([]updateField, 0, 4)} // room for what most updates set
+}
 
 // HeadUpdateFrom returns an update with every writable field that h has: the
 // ones that the document it was read from holds, and the ones that are not
@@ -46,10 +47,10 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 	u := NewHeadUpdate(h.ID)
 	for _, field := range writableFields {
 		value := encodeField(field.value(h))
-		raw, has := rawMember(h.Raw, field.name)
-		stated := has && (field.nullable || !isJSONNull(raw))
+		raw, has := rawjson.Value(h.Raw, field.name)
+		stated := has && (field.access == nullable || !rawjson.IsNull(raw))
 		switch {
-		case field.name == "publicUrl":
+		case field.access == assigned:
 		case field.name == "promptConfig" && h.PromptConfig != nil && h.PromptConfig.SystemPrompt == "" && has && !hasPrompt(raw):
 		case value.isNull():
 			if stated && field.canEmpty() {
@@ -71,19 +72,19 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 // value of the wrong type gives an InvalidError.
 func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	const operation = "HeadUpdateFromJSON"
-	var document map[string]json.RawMessage
-	if err := json.Unmarshal(getResponse, &document); err != nil || document == nil {
+	if !json.Valid(getResponse) || rawjson.Kind(getResponse) != "object" {
 		return nil, invalid(operation, "document", "is not a JSON object; give the body of a GET /head/{id} answer")
 	}
-	var id string
-	if json.Unmarshal(document["id"], &id) != nil || !isUUID(id) {
+	document := bytes.Clone(getResponse)
+	id, _ := rawjson.Value(document, "id")
+	if !isUUID(textOf(id)) {
 		return nil, invalid(operation, "id", "is missing or not a UUID; give the body of a GET /head/{id} answer")
 	}
-	u := NewHeadUpdate(id)
+	u := NewHeadUpdate(textOf(id))
 	var faults faultList
 	for _, field := range writableFields {
-		value, ok := document[field.name]
-		if !ok || field.name == "publicUrl" || isJSONNull(value) && !field.nullable {
+		value, ok := rawjson.Value(document, field.name)
+		if !ok || field.access == assigned || rawjson.IsNull(value) && field.access != nullable {
 			continue
 		}
 		if field.name == "promptConfig" {
@@ -95,50 +96,12 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 			faults.add(invalid(operation, field.name, "%s", fault))
 			continue
 		}
-		u.put(field.name, encodedField{raw: value})
+		u.put(field.name, fieldValue{raw: value})
 	}
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
 	u.dropEmptyVoice()
-	return u, nil
-}
-
-// DiffHeads returns the update that turns before into after: exactly the
-// fields that differ, but for a changed voice or provider, which brings its
-// partner. Lists and maps are compared by content. The update has no fields
-// when the heads are the same.
-//
-// A difference in a field that an update can't change is an InvalidError that
-// names the method which does change it.
-func DiffHeads(before, after *Head) (*HeadUpdate, error) {
-	return diffHeads("DiffHeads", before, after)
-}
-
-func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
-	if before == nil || after == nil {
-		return nil, invalid(operation, "head", "is nil; give two heads that Heads.Get returned")
-	}
-	faults := readOnlyChanges(operation, before, after)
-	u := NewHeadUpdate(before.ID)
-	for _, field := range writableFields {
-		was, is := encodeField(field.value(before)), encodeField(field.value(after))
-		switch {
-		case was.equal(is):
-		case !is.isNull():
-			u.put(field.name, is)
-		case !field.canEmpty():
-			faults.add(invalid(operation, field.name, "was removed, which the service has no way to do; set SystemPrompt to \"\" to empty it"))
-		case field.nullable || !was.isEmpty():
-			u.put(field.name, field.emptied())
-		}
-	}
-	if u.has("ttsProvider") || u.has("ttsVoice") {
-		u.Voice(after.TTSProvider, after.TTSVoice)
-	}
-	if err := faults.join(); err != nil {
-		return nil, err
-	}
 	return u, nil
 }
 
@@ -158,10 +121,10 @@ func (u *HeadUpdate) Fields() []string {
 }
 
 // Name sets the name of the head.
-func (u *HeadUpdate) Name(v string) *HeadUpdate { return u.set("name", v) }
+func (u *HeadUpdate) Name(v string) *HeadUpdate { return u.setText("name", v) }
 
 // Alias sets the alias of the head.
-func (u *HeadUpdate) Alias(v string) *HeadUpdate { return u.set("alias", v) }
+func (u *HeadUpdate) Alias(v string) *HeadUpdate { return u.setText("alias", v) }
 
 // Language sets the language, a BCP 47 tag such as en-US. Another text, such as
 // "german", is refused by Validate.
@@ -176,14 +139,16 @@ func (u *HeadUpdate) LanguageSpeechRecognition(v string) *HeadUpdate {
 // Voice sets the text-to-speech provider and the voice of that provider. The
 // two go together; one without the other is refused.
 func (u *HeadUpdate) Voice(provider, voice string) *HeadUpdate {
-	return u.set("ttsProvider", provider).set("ttsVoice", voice)
+	return u.setText("ttsProvider", provider).setText("ttsVoice", voice)
 }
 
 // OperationMode sets how the head answers.
-func (u *HeadUpdate) OperationMode(v OperationMode) *HeadUpdate { return u.set("operationMode", v) }
+func (u *HeadUpdate) OperationMode(v OperationMode) *HeadUpdate {
+	return u.setText("operationMode", string(v))
+}
 
 // OCProvider sets the provider of operation mode oc.
-func (u *HeadUpdate) OCProvider(v string) *HeadUpdate { return u.set("ocProvider", v) }
+func (u *HeadUpdate) OCProvider(v string) *HeadUpdate { return u.setText("ocProvider", v) }
 
 // SystemPrompt sets the prompt: system_prompt in the object promptConfig.
 func (u *HeadUpdate) SystemPrompt(v string) *HeadUpdate {
@@ -191,10 +156,10 @@ func (u *HeadUpdate) SystemPrompt(v string) *HeadUpdate {
 }
 
 // Greetings sets the greeting text.
-func (u *HeadUpdate) Greetings(v string) *HeadUpdate { return u.set("greetings", v) }
+func (u *HeadUpdate) Greetings(v string) *HeadUpdate { return u.setText("greetings", v) }
 
 // VoiceflowAPIKey sets the key of the external dialog tool.
-func (u *HeadUpdate) VoiceflowAPIKey(v string) *HeadUpdate { return u.set("voiceflowApiKey", v) }
+func (u *HeadUpdate) VoiceflowAPIKey(v string) *HeadUpdate { return u.setText("voiceflowApiKey", v) }
 
 // ClearVoiceflowAPIKey sends null as the key of the external dialog tool.
 func (u *HeadUpdate) ClearVoiceflowAPIKey() *HeadUpdate { return u.set("voiceflowApiKey", nil) }
@@ -220,10 +185,10 @@ func (u *HeadUpdate) CustomWords(v map[string]string) *HeadUpdate {
 
 // PublicURL sets the public access address. The service assigns it; few
 // programs need this.
-func (u *HeadUpdate) PublicURL(v string) *HeadUpdate { return u.set("publicUrl", v) }
+func (u *HeadUpdate) PublicURL(v string) *HeadUpdate { return u.setText("publicUrl", v) }
 
 // FileURL sets the address of the head's file.
-func (u *HeadUpdate) FileURL(v string) *HeadUpdate { return u.set("fileUrl", v) }
+func (u *HeadUpdate) FileURL(v string) *HeadUpdate { return u.setText("fileUrl", v) }
 
 // ClearFileURL sends null as the address of the head's file.
 func (u *HeadUpdate) ClearFileURL() *HeadUpdate { return u.set("fileUrl", nil) }
@@ -264,7 +229,7 @@ func (u *HeadUpdate) Validate() error {
 		faults.add(invalid(operation, "update", "sets no field, and an empty update can change a head in ways that nobody asked for; call a setter"))
 	}
 	for _, f := range u.fields {
-		if fault := f.check(); fault != "" {
+		if fault := f.refusal(); fault != "" {
 			faults.add(invalid(operation, cmp.Or(oneLine(f.name, maxLabel), "field name"), "%s", fault))
 		}
 	}
@@ -277,8 +242,7 @@ func (u *HeadUpdate) checkVoice(operation string) error {
 	if !u.has("ttsProvider") && !u.has("ttsVoice") {
 		return nil
 	}
-	provider, voice := u.text("ttsProvider"), u.text("ttsVoice")
-	noProvider, noVoice := strings.TrimSpace(provider) == "", strings.TrimSpace(voice) == ""
+	noProvider, noVoice := u.get("ttsProvider").isBlank(), u.get("ttsVoice").isBlank()
 	blank := ""
 	switch {
 	case noProvider && noVoice:
@@ -291,11 +255,11 @@ func (u *HeadUpdate) checkVoice(operation string) error {
 		return nil
 	}
 	return invalid(operation, "ttsVoice", "%s and ttsProvider %s must be set together, but %s; give both, use Voice(provider, voice)",
-		quote(voice), quote(provider), blank)
+		quote(u.get("ttsVoice").text()), quote(u.get("ttsProvider").text()), blank)
 }
 
 // MarshalJSON returns the body that Update sends.
-func (u HeadUpdate) MarshalJSON() ([]byte, error) { return u.body(), nil }
+func (u HeadUpdate) MarshalJSON() ([]byte, error) { return u.document(), nil }
 
 // Format shows the id and the names of the fields, no value.
 func (u HeadUpdate) Format(f fmt.State, _ rune) { writeText(f, u.describe()) }
@@ -307,276 +271,28 @@ func (u HeadUpdate) describe() string {
 	return fmt.Sprintf("heads.HeadUpdate{%s: %s}", oneLine(u.id, maxLabel), strings.Join(u.Fields(), " "))
 }
 
-// promptBody is what an update holds of a PromptConfig.
-type promptBody struct {
-	SystemPrompt string `json:"system_prompt"`
-}
-
-// fieldKind is the JSON type of a writable field.
-type fieldKind string
-
-const (
-	kindString fieldKind = "string"
-	kindBool   fieldKind = "boolean"
-	kindNumber fieldKind = "number"
-	kindList   fieldKind = "list of strings"
-	kindWords  fieldKind = "object of strings"
-	kindObject fieldKind = "object"
-	kindPrompt fieldKind = "object with the string system_prompt and without the read-only id"
-)
-
-// writableField is a field that an update can change.
-type writableField struct {
-	name     string
-	kind     fieldKind
-	nullable bool
-	value    func(*Head) any // nil for null and for absent
-}
-
-// writableFields are all fields that an update can change, in the contract's order.
-var writableFields = []writableField{
-	{"name", kindString, false, func(h *Head) any { return h.Name }},
-	{"alias", kindString, false, func(h *Head) any { return h.Alias }},
-	{"language", kindString, false, func(h *Head) any { return h.Language }},
-	{"languageSpeechRecognition", kindString, false, func(h *Head) any { return h.LanguageSpeechRecognition }},
-	{"ttsProvider", kindString, false, func(h *Head) any { return h.TTSProvider }},
-	{"ttsVoice", kindString, false, func(h *Head) any { return h.TTSVoice }},
-	{"operationMode", kindString, false, func(h *Head) any { return h.OperationMode }},
-	{"ocProvider", kindString, false, func(h *Head) any { return h.OCProvider }},
-	{"promptConfig", kindPrompt, false, func(h *Head) any {
-		if h.PromptConfig == nil {
-			return nil
-		}
-		return promptBody{h.PromptConfig.SystemPrompt}
-	}},
-	{"greetings", kindString, false, func(h *Head) any { return h.Greetings }},
-	{"voiceflowApiKey", kindString, true, func(h *Head) any { return h.VoiceflowAPIKey }},
-	{"isRandomSuggestions", kindBool, false, func(h *Head) any { return h.IsRandomSuggestions }},
-	{"phrases", kindList, false, func(h *Head) any { return h.Phrases }},
-	{"suggestions", kindList, false, func(h *Head) any { return h.Suggestions }},
-	{"customWords", kindWords, false, func(h *Head) any { return h.CustomWords }},
-	{"publicUrl", kindString, false, func(h *Head) any { return h.PublicURL }},
-	{"fileUrl", kindString, true, func(h *Head) any { return h.FileURL }},
-	{"pluginOperationalModeConfig", kindObject, true, func(h *Head) any { return h.PluginOperationalModeConfig }},
-	{"semanticThreshold", kindNumber, false, func(h *Head) any { return h.SemanticThreshold }},
-}
-
-// notUpdated says for the fields that an update can't change what does.
-var notUpdated = map[string]string{
-	"id":                   "it identifies the head and never changes; HeadUpdate.For names another head",
-	"videoStreaming":       "use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy",
-	"enableEvents":         "use Webhooks.SetDelivery",
-	"conversationSettings": "use ConversationSettings.Modify or ConversationSettings.SetTools",
-	"splitter":             "it is read-only; the service turns it off when streaming is enabled (Heads.SetVideoStreaming)",
-	"headVisualId":         "it is read-only; a head with another visual has to be created anew",
-}
-
-const readOnly = "it is read-only, and the service would ignore it"
-
-// unchangeable returns why an update can't hold a field, or "".
-func unchangeable(field string) string {
-	for i := range headType.NumField() {
-		name := jsonName(headType.Field(i))
-		if name == "-" || !strings.EqualFold(name, field) || isWritable(name) {
-			continue
-		}
-		if reason, ok := notUpdated[name]; ok {
-			return reason
-		}
-		return readOnly
-	}
-	return ""
-}
-
-var headType = reflect.TypeFor[Head]()
-
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
-}
-
-func isWritable(name string) bool { return findWritable(name) != nil }
-
-func findWritable(name string) *writableField {
-	i := slices.IndexFunc(writableFields, func(f writableField) bool { return f.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &writableFields[i]
-}
-
-// writableLike is the writable field whose name differs only in letter case,
-// or "".
-func writableLike(name string) string {
-	for _, f := range writableFields {
-		if strings.EqualFold(f.name, name) {
-			return f.name
-		}
-	}
-	return ""
-}
-
-// readOnlyChanges finds the differences that an update can't make.
-func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
-	b, a := reflect.ValueOf(*before), reflect.ValueOf(*after)
-	for i := range headType.NumField() {
-		name := jsonName(headType.Field(i))
-		if name == "-" || isWritable(name) || sameValue(b.Field(i).Interface(), a.Field(i).Interface()) {
-			continue
-		}
-		faults.add(invalid(operation, name, "can't be changed by an update: %s", unchangeable(name)))
-	}
-	if a := after.PromptConfig; a != nil && a.ID != "" && a.ID != before.promptID() {
-		faults.add(invalid(operation, "promptConfig.id", "can't be changed by an update: %s", readOnly))
-	}
-	return faults
-}
-
-// sameValue compares JSON as JSON: a head that was stored and read back has
-// other white space and escapes.
-func sameValue(was, is any) bool {
-	switch was.(type) {
-	case json.RawMessage, *ConversationSettings:
-		return encodeField(was).equal(encodeField(is))
-	}
-	return reflect.DeepEqual(was, is)
-}
-
-func (h *Head) promptID() string {
-	if h.PromptConfig == nil {
-		return ""
-	}
-	return h.PromptConfig.ID
-}
-
-// canEmpty says whether the service has a value for a field without a value.
-func (f *writableField) canEmpty() bool {
-	return f.nullable || f.kind == kindList || f.kind == kindWords
-}
-
-// emptied is what is sent for a field that has lost its value.
-func (f *writableField) emptied() encodedField {
-	switch {
-	case f.nullable:
-		return encodedField{raw: json.RawMessage("null")}
-	case f.kind == kindList:
-		return encodedField{raw: json.RawMessage("[]")}
-	default:
-		return encodedField{raw: json.RawMessage("{}")}
-	}
-}
-
-// fault says why a JSON value does not suit the field, or "".
-func (f *writableField) fault(value json.RawMessage) string {
-	if isJSONNull(value) {
-		if f.nullable {
-			return ""
-		}
-		return fmt.Sprintf("is null, which the service does not allow here; want a JSON %s", f.kind)
-	}
-	if !f.kind.fits(value) {
-		return fmt.Sprintf("is a JSON %s; want a JSON %s", jsonKind(value), f.kind)
-	}
-	return ""
-}
-
-// languageTag has the form of BCP 47 with a language of two or three letters,
-// which all languages of heads have.
-var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z]{3}){0,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?` +
-	`(-([A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(-[A-WYZa-wyz0-9](-[A-Za-z0-9]{2,8})+)*(-[Xx](-[A-Za-z0-9]{1,8})+)?$`)
-
-// fits reports whether a JSON value is of the kind.
-func (k fieldKind) fits(value []byte) bool {
-	switch kind := jsonKind(value); k {
-	case kindList:
-		for element := range elements(value) {
-			if jsonKind(element) != "string" {
-				return false
-			}
-		}
-		return kind == "array"
-	case kindWords:
-		for m := range members(value) {
-			if jsonKind(m.value) != "string" {
-				return false
-			}
-		}
-		return kind == "object"
-	case kindPrompt:
-		prompt, _ := rawMember(value, "system_prompt")
-		_, hasID := rawMember(value, "id")
-		return jsonKind(prompt) == "string" && !hasID
-	default:
-		return kind == string(k)
-	}
-}
-
-// check says why the field can't be sent, or "".
-func (f *updateField) check() string {
+// refusal returns why the field can't be sent, or "".
+func (f *updateField) refusal() string {
 	if f.fault != "" {
 		return f.fault
 	}
 	if strings.TrimSpace(f.name) == "" {
 		return "is blank; give the name that the field has in JSON"
 	}
-	if known := findWritable(f.name); known != nil {
-		if fault := known.fault(f.value); fault != "" {
+	if known := findField(f.name); known != nil && known.isWritable() {
+		if fault := known.fault(f.raw); fault != "" {
 			return fault
 		}
-	} else if reason := unchangeable(f.name); reason != "" {
-		return "can't be changed by an update: " + reason
-	} else if meant := writableLike(f.name); meant != "" {
-		return "is not a field of the service; the name is " + meant
+	} else if known := findFieldLike(f.name); known != nil {
+		if known.isWritable() {
+			return "is not a field of the service; the name is " + known.name
+		}
+		return known.unchangeable()
 	}
-	if found := findPlaceholder(f.value); found != "" {
+	if found := findPlaceholder(f.raw); found != "" {
 		return fmt.Sprintf("holds the placeholder %q; give a real value or leave the field out", found)
 	}
 	return ""
-}
-
-// encodedField is the value of a field as it is sent.
-type encodedField struct {
-	raw   json.RawMessage
-	fault string
-}
-
-func encodeField(v any) encodedField {
-	raw, err := encodeJSON(v)
-	if err != nil {
-		return encodedField{raw: json.RawMessage("null"), fault: "can't be written as JSON; give a value that encoding/json takes"}
-	}
-	return encodedField{raw: raw}
-}
-
-func (e encodedField) isNull() bool { return e.fault == "" && isJSONNull(e.raw) }
-
-func (e encodedField) equal(o encodedField) bool {
-	return e.fault == o.fault && bytes.Equal(escapeHTML(e.raw), escapeHTML(o.raw))
-}
-
-// escapeHTML writes <, > and & as json.Marshal does.
-func escapeHTML(raw []byte) []byte {
-	var escaped bytes.Buffer
-	json.HTMLEscape(&escaped, raw)
-	return escaped.Bytes()
-}
-
-// isZero says whether the value is what a field has that was never set.
-func (e encodedField) isZero() bool {
-	switch string(e.raw) {
-	case `""`, "false", "0", "null":
-		return e.fault == ""
-	}
-	return false
-}
-
-// isEmpty says whether the value is null, an empty list or an empty object.
-func (e encodedField) isEmpty() bool {
-	switch string(e.raw) {
-	case "[]", "{}", "null":
-		return true
-	}
-	return false
 }
 
 func (u *HeadUpdate) set(name string, v any) *HeadUpdate {
@@ -584,10 +300,15 @@ func (u *HeadUpdate) set(name string, v any) *HeadUpdate {
 	return u
 }
 
+func (u *HeadUpdate) setText(name, v string) *HeadUpdate {
+	u.put(name, fieldValue{raw: rawjson.String(v)})
+	return u
+}
+
 // setLanguage sets a language with a fault if it can't be one. Values that were
 // read from the service, and those of Set, are sent as they are.
 func (u *HeadUpdate) setLanguage(name, v string) *HeadUpdate {
-	value := encodeField(v)
+	value := fieldValue{raw: rawjson.String(v)}
 	if v != "" && !isPlaceholder(v) && !languageTag.MatchString(v) {
 		value.fault = quote(v) + " is not a language tag; give a BCP 47 tag such as en-US"
 	}
@@ -595,8 +316,8 @@ func (u *HeadUpdate) setLanguage(name, v string) *HeadUpdate {
 	return u
 }
 
-func (u *HeadUpdate) put(name string, value encodedField) {
-	field := updateField{name: name, value: value.raw, fault: value.fault}
+func (u *HeadUpdate) put(name string, value fieldValue) {
+	field := updateField{name, value}
 	if i := u.index(name); i >= 0 {
 		u.fields[i] = field
 		return
@@ -610,78 +331,37 @@ func (u *HeadUpdate) index(name string) int {
 
 func (u *HeadUpdate) has(name string) bool { return u.index(name) >= 0 }
 
-// dropEmptyVoice takes out a voice of which neither part is set: nothing that
-// could be sent. Half a voice stays, for Validate to refuse.
+// dropEmptyVoice removes a voice without both parts, which could not be sent.
+// Half a voice stays, and Validate refuses it.
 func (u *HeadUpdate) dropEmptyVoice() {
-	if u.text("ttsProvider") == "" && u.text("ttsVoice") == "" {
+	if u.get("ttsProvider").text() == "" && u.get("ttsVoice").text() == "" {
 		u.fields = slices.DeleteFunc(u.fields, func(f updateField) bool { return f.name == "ttsProvider" || f.name == "ttsVoice" })
 	}
 }
 
-// text is the value of a field that holds a string, else "".
-func (u *HeadUpdate) text(name string) string {
-	if i := u.index(name); i >= 0 && jsonKind(u.fields[i].value) == "string" {
-		return unquote(u.fields[i].value)
+// get returns the value of a field, or none.
+func (u *HeadUpdate) get(name string) fieldValue {
+	if i := u.index(name); i >= 0 {
+		return u.fields[i].fieldValue
 	}
-	return ""
+	return fieldValue{}
 }
 
-// body writes id and fields as one JSON object.
-func (u *HeadUpdate) body() []byte {
+// document returns id and fields as one JSON object.
+func (u *HeadUpdate) document() json.RawMessage {
 	size := len(`{"id":""}`) + len(u.id)
 	for _, f := range u.fields {
-		size += len(f.name) + len(f.value) + len(`,"":`)
+		size += len(f.name) + len(f.raw) + len(`,"":`)
 	}
 	b := append(make([]byte, 0, size), '{')
-	b = appendString(append(b, `"id":`...), u.id)
+	b = rawjson.AppendString(append(b, `"id":`...), u.id)
 	for _, f := range u.fields {
-		b = appendMember(append(b, ','), f.name, f.value)
+		b = rawjson.AppendMember(append(b, ','), f.name, f.raw)
 	}
 	return append(b, '}')
 }
 
-// promptOnly leaves of a promptConfig what an update may hold. One that is a
-// string is the prompt itself.
-func promptOnly(value json.RawMessage) (json.RawMessage, bool) {
-	switch jsonKind(value) {
-	case "object":
-	case "string":
-		return promptObject(value), true
-	default:
-		return value, true // refused for its type
-	}
-	prompt, ok := rawMember(value, "system_prompt")
-	return promptObject(prompt), ok && !isJSONNull(prompt)
-}
-
-// promptObject is the promptConfig of a prompt, a JSON value.
-func promptObject(prompt []byte) json.RawMessage {
-	return append(appendMember([]byte{'{'}, "system_prompt", prompt), '}')
-}
-
-func hasPrompt(promptConfig json.RawMessage) bool {
-	_, ok := promptOnly(promptConfig)
-	return ok
-}
-
-// shownBy reports whether a head has all values of the update.
-func (u *HeadUpdate) shownBy(h *Head) bool {
-	for _, f := range u.fields {
-		has := encodeField(findWritable(f.name).value(h))
-		if !sameJSON(has.raw, f.value) && !(has.isEmpty() && encodedField{raw: f.value}.isEmpty()) {
-			return false
-		}
-	}
-	return true
-}
-
-// sameJSON compares two documents by content, whatever the order of their keys.
-func sameJSON(a, b []byte) bool {
-	var left, right any
-	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
-}
-
-// orEmpty makes nil an empty list.
+// orEmpty returns an empty list for nil.
 func orEmpty(v []string) []string {
 	if v == nil {
 		return []string{}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -465,7 +466,7 @@ func TestHeadUpdateFromJSONLeavesOnlyWritableFields(t *testing.T) {
 	for name := range parseObject(t, sent) {
 		assert.True(t, name == "id" || slices.Contains(want, name), "%s is sent", name)
 	}
-	compact, err := encodeJSON(json.RawMessage(sent))
+	compact, err := rawjson.Encode(json.RawMessage(sent))
 	require.NoError(t, err)
 	assert.Equal(t, golden(t, "update_from_get.json"), string(compact))
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // HeadVisualsService reads head visuals.
@@ -77,7 +79,7 @@ func (v *HeadVisual) keepRaw(document []byte) { v.Raw = document }
 
 // prove takes an id that is a number as well.
 func (v *HeadVisual) prove(id string) error {
-	if number, _ := rawMember(v.Raw, "id"); v.ID == "" && jsonKind(number) == "number" {
+	if number, _ := rawjson.Value(v.Raw, "id"); v.ID == "" && rawjson.Kind(number) == "number" {
 		v.ID = string(number)
 	}
 	return proveID("head visual", v.ID, id)

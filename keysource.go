@@ -2,10 +2,16 @@ package heads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
+
+	"github.com/headsapi/heads-go/internal/keycache"
+	"github.com/headsapi/heads-go/internal/panics"
 )
 
 // KeySource says which shared keys an event of a head may be signed with.
@@ -29,7 +35,8 @@ type KeyHint struct {
 
 // SharedKeys returns a source that has the same keys for every head: the key of
 // the one registration behind a URL, and a second one while it is being
-// replaced. Empty keys are left out, since they verify nothing.
+// replaced. Empty keys are left out, since they verify nothing; without any
+// other key NewEventHandler returns an InvalidError.
 //
 // Where several heads send to one URL, use HeadKeys: with SharedKeys the key of
 // one head signs for all.
@@ -38,23 +45,35 @@ func SharedKeys(keys ...string) KeySource {
 	return staticKeys{
 		name: "SharedKeys",
 		find: func(string) []string { return keys },
+		err:  refuseKeys(len(keys) == 0),
 	}
 }
 
 // HeadKeys returns a source that knows the keys of each head by its id, for many
 // heads behind one URL. The map is copied. Ids are compared as they are
-// written; empty ids and keys are left out.
+// written; empty ids and keys are left out, and without any other key
+// NewEventHandler returns an InvalidError.
 func HeadKeys(keysByHead map[string][]string) KeySource {
 	byHead := make(map[string][]string, len(keysByHead))
+	usable := 0
 	for id, keys := range keysByHead {
 		if id != "" {
 			byHead[id] = usableKeys(keys)
+			usable += len(byHead[id])
 		}
 	}
 	return staticKeys{
 		name: "HeadKeys",
 		find: func(headID string) []string { return byHead[headID] },
+		err:  refuseKeys(usable == 0),
 	}
+}
+
+func refuseKeys(none bool) error {
+	if none {
+		return invalid(newEventHandler, "keys", "hold no usable shared key; an empty key or head id is none, so every delivery would be refused")
+	}
+	return nil
 }
 
 // usableKeys returns a copy without empty keys, to which nothing can be
@@ -67,6 +86,7 @@ func usableKeys(keys []string) []string {
 type staticKeys struct {
 	name string
 	find func(headID string) []string
+	err  error // for NewEventHandler
 }
 
 // Keys returns the keys of the head. They never change, so a mismatch brings
@@ -78,3 +98,126 @@ func (s staticKeys) Keys(_ context.Context, hint KeyHint) ([]string, error) {
 func (s staticKeys) String() string             { return s.name + "(" + redacted + ")" }
 func (s staticKeys) Format(f fmt.State, _ rune) { writeText(f, s.String()) }
 func (s staticKeys) LogValue() slog.Value       { return slog.StringValue(s.String()) }
+
+// KeySource returns a source for NewEventHandler that asks the service for the
+// shared keys of a head (GET /head-events) and remembers them.
+//
+// It asks once for several deliveries at the same time and remembers heads
+// without a registration as well. When no key matches, it asks again, so that a
+// new key works without a restart; a head's mismatches ask at most three times
+// a minute. Its memory is bounded however many head ids strangers send, and an
+// id that is not a UUID never reaches the service.
+//
+// While the service can't be asked, the keys of known heads stay in use after
+// they have expired (WithStaleKeys). Questions about heads that are not known
+// pass a limit of 5 a second after a burst of 20, and are not retried, since
+// anyone can cause them. A delivery whose keys can't be asked for is answered
+// 503, so that it is sent again.
+//
+// The keys of all registrations of a head count, whatever their URL: who
+// receives its events at another URL could sign for this handler too. Where
+// that matters, give the keys with HeadKeys.
+//
+// NewEventHandler refuses what an option refused.
+func (s *WebhooksService) KeySource(opts ...KeySourceOption) KeySource {
+	return newCachedKeys(s.sharedKeys, opts...)
+}
+
+// KeySourceOption changes how the source of WebhooksService.KeySource works.
+type KeySourceOption func(*cachedKeys) error
+
+// WithKeyTTL sets how long the keys of a head are used before they are read
+// again; 5 minutes is the default. The key of a deleted registration verifies
+// for at most that long, and longer only while the service can't be asked
+// (WithStaleKeys). A head without keys is remembered for a minute, or for d if
+// that is shorter. A d that is not positive is refused by NewEventHandler.
+func WithKeyTTL(d time.Duration) KeySourceOption {
+	return func(s *cachedKeys) error {
+		if d <= 0 {
+			return invalid(keySourceOperation, "WithKeyTTL", "is %v; give a duration above 0", d)
+		}
+		s.cache.TTL = d
+		return nil
+	}
+}
+
+// WithStaleKeys sets how long the keys of a known head stay in use after they
+// have expired, while reading them again fails or takes more than a second; an
+// hour is the default. So an outage of the service does not make a receiver
+// refuse events, but the key of a registration that was deleted during it
+// verifies until the service can be asked again, at most for max longer than
+// WithKeyTTL. With 0 no expired key is used. A negative max is refused by
+// NewEventHandler.
+func WithStaleKeys(max time.Duration) KeySourceOption {
+	return func(s *cachedKeys) error {
+		if max < 0 {
+			return invalid(keySourceOperation, "WithStaleKeys", "%v is negative; use 0 to refuse expired keys", max)
+		}
+		s.cache.Stale = max
+		return nil
+	}
+}
+
+const keySourceOperation = "Webhooks.KeySource"
+
+// cachedKeys is the source that asks and remembers. An err from its options is
+// found by NewEventHandler, and returned by every call of Keys.
+type cachedKeys struct {
+	cache *keycache.Cache
+	err   error
+}
+
+// newCachedKeys returns a source that asks list for the keys of a head.
+func newCachedKeys(list keycache.List, opts ...KeySourceOption) cachedKeys {
+	s := cachedKeys{cache: keycache.New(func(ctx context.Context, headID string, retry bool) (keys []string, err error) {
+		// The user's token source and transport run here, on a goroutine of the cache.
+		err = panics.Try(func() (err error) {
+			keys, err = list(ctx, headID, retry)
+			return err
+		})
+		return usableKeys(keys), err
+	})}
+	var faults faultList
+	for _, opt := range opts {
+		if opt == nil {
+			faults.add(invalid(keySourceOperation, "option", "is nil; leave it out"))
+			continue
+		}
+		faults.add(opt(&s))
+	}
+	s.err = faults.join()
+	return s
+}
+
+// Keys returns the keys of the head. A text that is not a UUID is the id of no
+// head, and ids are case-insensitive.
+func (s cachedKeys) Keys(ctx context.Context, hint KeyHint) ([]string, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if !isUUID(hint.HeadID) {
+		return nil, nil
+	}
+	return s.cache.Get(ctx, strings.ToLower(hint.HeadID), hint.Mismatch)
+}
+
+func (s cachedKeys) String() string             { return keySourceOperation + "(" + redacted + ")" }
+func (s cachedKeys) Format(f fmt.State, _ rune) { writeText(f, s.String()) }
+func (s cachedKeys) LogValue() slog.Value       { return slog.StringValue(s.String()) }
+
+// sharedKeys returns the keys of the head's registrations. A head that the
+// service does not know has none.
+func (s *WebhooksService) sharedKeys(ctx context.Context, headID string, retry bool) ([]string, error) {
+	hooks, err := s.list(ctx, headID, retry)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, hook := range hooks { // of this head, as List has proven
+		keys = append(keys, hook.SharedKey.Reveal())
+	}
+	return keys, nil
+}

@@ -2,10 +2,19 @@ package heads
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/internal/keycache"
 )
 
 func TestSharedKeysServeEveryHead(t *testing.T) {
@@ -43,4 +52,325 @@ func TestStaticSourcesCopyTheirKeys(t *testing.T) {
 		assert.Equal(t, []string{testKeyA}, keys)
 		assert.Equal(t, len(keys), cap(keys), "nothing can be appended in place")
 	}
+}
+
+// fakeKeyService is what a key cache asks.
+type fakeKeyService struct {
+	mu    sync.Mutex
+	keys  map[string][]string
+	err   error
+	delay time.Duration
+	asked []string
+	once  []string // the heads of questions without retries
+	most  int      // at one time
+	now   int
+}
+
+func (s *fakeKeyService) list(ctx context.Context, headID string, retry bool) ([]string, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, headID)
+	if !retry {
+		s.once = append(s.once, headID)
+	}
+	s.now++
+	s.most = max(s.most, s.now)
+	delay := s.delay
+	s.mu.Unlock()
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now--
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return s.keys[headID], s.err
+}
+
+func (s *fakeKeyService) set(headID string, keys ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys[headID] = keys
+}
+
+func (s *fakeKeyService) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *fakeKeyService) slow(delay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = delay
+}
+
+func (s *fakeKeyService) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
+}
+
+func newFakeKeyService() *fakeKeyService {
+	return &fakeKeyService{keys: map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}}
+}
+
+func askKeys(t *testing.T, source KeySource, headID string, mismatch bool) []string {
+	t.Helper()
+	keys, err := source.Keys(t.Context(), KeyHint{HeadID: headID, Mismatch: mismatch})
+	require.NoError(t, err)
+	return keys
+}
+
+// numberedHead returns a head id, another one for each i.
+func numberedHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", i) }
+
+func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		source := newCachedKeys(service.list, WithKeyTTL(10*time.Second))
+		service.set(testHeadA, "")
+		assert.Empty(t, askKeys(t, source, testHeadA, false), "a registration without a key has none")
+		service.set(testHeadA, testKeyA)
+		<-time.After(10 * time.Second)
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+	})
+}
+
+func TestTwoBadSignaturesLeaveARereadForARotatedKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		var c eventCounter
+		h, err := NewEventHandler(newCachedKeys(service.list), c.handle)
+		require.NoError(t, err)
+		require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		for i := range 2 {
+			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint("bad ", i)), "wrong key")).Code)
+		}
+		service.set(testHeadA, "new key")
+		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
+		assert.EqualValues(t, 2, c.calls.Load())
+	})
+}
+
+func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		var c eventCounter
+		h, err := NewEventHandler(newCachedKeys(service.list), c.handle)
+		require.NoError(t, err)
+		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		service.set(testHeadA, "new key")
+		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
+		assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "3"), testKeyA)).Code, "the old key is out")
+		assert.EqualValues(t, 2, c.calls.Load())
+		assert.Equal(t, 3, service.count())
+	})
+}
+
+func TestPanicInAQuestionIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		source := newCachedKeys(func(context.Context, string, bool) ([]string, error) {
+			calls++
+			if calls == 1 {
+				panic("token source is broken")
+			}
+			return []string{testKeyA}, nil
+		})
+		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+		assert.ErrorContains(t, err, "token source is broken")
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+	})
+}
+
+func TestOnlyUUIDsReachTheService(t *testing.T) {
+	service := newFakeKeyService()
+	source := newCachedKeys(service.list)
+	for name, headID := range map[string]string{
+		"empty":                "",
+		"public id":            "li-28379",
+		"path":                 "../../head/update",
+		"query":                testHeadA[:30] + "&x=y1",
+		"in braces":            "{" + testHeadA + "}",
+		"without hyphens":      strings.ReplaceAll(testHeadA, "-", ""),
+		"hyphens elsewhere":    "3f2b8c1e5-d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"not hex":              "zf2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"beyond ASCII":         "３2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"one digit more":       testHeadA + "0",
+		"with a line end":      testHeadA + "\n",
+		"64 KiB":               strings.Repeat("a", 65000),
+		"two ids":              testHeadA + "," + testHeadB,
+		"hyphen at a digit":    "-f2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"digit at a hyphen":    "3f2b8c1e05d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"space in a digit":     "3f2b8c1 -5d4a-4e6f-9a7b-0c1d2e3f4a5b",
+		"percent-encoded form": "%33f2b8c1-5d4a-4e6f-9a7b-0c1d2e3f4a5",
+	} {
+		assert.Empty(t, askKeys(t, source, headID, false), name)
+	}
+	assert.Zero(t, service.count())
+}
+
+// A stranger who writes a known id in 2^30 ways must not get as many questions.
+func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
+	service := newFakeKeyService()
+	source := newCachedKeys(service.list)
+	for _, headID := range []string{strings.ToUpper(testHeadA), testHeadA, strings.ToUpper(testHeadA[:9]) + testHeadA[9:]} {
+		assert.Equal(t, []string{testKeyA}, askKeys(t, source, headID, false))
+	}
+	assert.Equal(t, []string{testHeadA}, service.asked)
+}
+
+// A refused question is the receiver's limit, not the sender's fault: a head
+// that is new in a flood must be delivered again.
+func TestEventsAboveTheLimitOfUnknownHeadsAreAnswered503(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		var c eventCounter
+		h, err := NewEventHandler(newCachedKeys(service.list), c.handle)
+		require.NoError(t, err)
+		for i := range 20 {
+			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(numberedHead(i), "s"), testKeyA)).Code)
+		}
+		assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		<-time.After(time.Second)
+		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+	})
+}
+
+func TestQuestionWithoutRetriesIsOneRequest(t *testing.T) {
+	for name, row := range map[string]struct {
+		retry    bool
+		requests int
+	}{
+		"a known head":    {true, 4},
+		"an unknown head": {false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			transport := newScript(answer(503, `{}`))
+			_, err := newTestClient(t, memoryURL, transport).Webhooks.sharedKeys(t.Context(), testHeadA, row.retry)
+			require.Error(t, err)
+			assert.Equal(t, row.requests, transport.sent())
+		})
+	}
+}
+
+// A token that has expired is renewed, or the first event after a start would
+// never find its keys.
+func TestQuestionWithoutRetriesRenewsTheToken(t *testing.T) {
+	transport := newScript(answer(401, `{}`), answer(200, `[{"id":1,"headId":"`+testHeadA+`","sharedKey":"one"}]`))
+	tokens := 0
+	client, err := New(memoryURL, "", WithHTTPClient(&http.Client{Transport: transport}),
+		WithTokenSource(func(context.Context, string) (string, error) {
+			tokens++
+			return fmt.Sprint("token-", tokens), nil
+		}))
+	require.NoError(t, err)
+	keys, err := client.Webhooks.sharedKeys(t.Context(), testHeadA, false)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one"}, keys)
+}
+
+func TestKnownHeadsKeepExpiredKeysWhileTheRefreshFails(t *testing.T) {
+	for name, row := range map[string]struct {
+		opts []KeySourceOption
+		kept time.Duration
+	}{
+		"by default": {nil, time.Hour},
+		"shorter":    {[]KeySourceOption{WithStaleKeys(20 * time.Second)}, 20 * time.Second},
+		"none":       {[]KeySourceOption{WithStaleKeys(0)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service := newFakeKeyService()
+				source := newCachedKeys(service.list, row.opts...)
+				askKeys(t, source, testHeadA, false)
+				down := errors.New("down")
+				service.fail(down)
+				<-time.After(keycache.DefaultTTL)
+				for range row.kept / time.Second {
+					assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+					<-time.After(time.Second)
+				}
+				_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+				assert.ErrorIs(t, err, down)
+				service.fail(nil)
+				assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
+			})
+		})
+	}
+}
+
+func TestEventsAreHandledWithKeysThatCannotBeRefreshed(t *testing.T) {
+	for name, breakIt := range map[string]func(*fakeKeyService){
+		"a service that fails": func(s *fakeKeyService) { s.fail(errors.New("down")) },
+		"a service that hangs": func(s *fakeKeyService) { s.slow(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service := newFakeKeyService()
+				var c eventCounter
+				h, err := NewEventHandler(newCachedKeys(service.list), c.handle)
+				require.NoError(t, err)
+				require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "before"), testKeyA)).Code)
+				<-time.After(keycache.DefaultTTL)
+				breakIt(service)
+				for i := range 59 {
+					assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA)).Code, "minute %d", i)
+					<-time.After(time.Minute)
+				}
+				assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadB, "1"), testKeyB)).Code, "an unknown head has no keys")
+				<-time.After(time.Hour)
+			})
+		})
+	}
+}
+
+func TestKeySourceAsksForTheKeysOfTheHead(t *testing.T) {
+	for name, row := range map[string]struct {
+		status int
+		body   string
+		keys   []string
+		fails  bool
+	}{
+		"its registrations": {200, `[{"id":1,"headId":"` + testHeadA + `","sharedKey":"one"},{"id":2,"headId":"` + strings.ToUpper(testHeadA) + `","sharedKey":"two"}]`,
+			[]string{"one", "two"}, false},
+		"a registration without a head": {200, `[{"id":1,"sharedKey":"one"}]`, nil, true},
+		"that of another head":          {200, `[{"id":1,"headId":"` + testHeadB + `","sharedKey":"one"}]`, nil, true},
+		"none":                          {200, `[]`, nil, false},
+		"an unknown head":               {404, `{}`, nil, false},
+		"a failure":                     {500, `{}`, nil, true},
+		"no permission":                 {403, `{}`, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := serveWire(t, row.status, row.body)
+			keys, err := server.client(t).Webhooks.KeySource().Keys(t.Context(), KeyHint{HeadID: testHeadA})
+			assert.Equal(t, row.fails, err != nil, err)
+			assert.Equal(t, row.keys, keys)
+			assert.Equal(t, "GET /api/v3/head-events?headId="+testHeadA+" HTTP/1.1", (<-server.requests).line)
+		})
+	}
+}
+
+func TestKeySourceOptionsRefuseBadValues(t *testing.T) {
+	service := newFakeKeyService()
+	for name, opt := range map[string]KeySourceOption{
+		"WithKeyTTL":    WithKeyTTL(0),
+		"WithStaleKeys": WithStaleKeys(-1),
+		"option":        nil,
+	} {
+		source := newCachedKeys(service.list, opt)
+		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+		var invalid *InvalidError
+		require.ErrorAs(t, err, &invalid)
+		assert.Equal(t, "Webhooks.KeySource", invalid.Operation)
+		assert.Equal(t, name, invalid.Field)
+		_, err = NewEventHandler(source, func(context.Context, *Event) error { return nil })
+		assert.ErrorIs(t, err, ErrInvalid, "the handler finds it at once")
+	}
+	assert.Zero(t, service.count())
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,12 +17,6 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// underMaintenance answers every third request in the place of the service.
-type underMaintenance struct {
-	service http.RoundTripper
-	seen    atomic.Int64
-}
-
 var maintenanceAnswers = []struct {
 	status int
 	body   string
@@ -33,16 +25,21 @@ var maintenanceAnswers = []struct {
 	{200, `{"message":"We are back soon"}`}, {200, `{}`}, {200, `{"data":{}}`},
 }
 
-func (m *underMaintenance) RoundTrip(r *http.Request) (*http.Response, error) {
-	n := m.seen.Add(1)
-	if n%3 != 0 {
-		return m.service.RoundTrip(r)
+// underMaintenance returns a transport that answers every third request in the
+// place of the service.
+func underMaintenance(service http.RoundTripper) transportFunc {
+	var seen atomic.Int64
+	return func(r *http.Request) (*http.Response, error) {
+		n := seen.Add(1)
+		if n%3 != 0 {
+			return service.RoundTrip(r)
+		}
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		answer := maintenanceAnswers[n/3%int64(len(maintenanceAnswers))]
+		return reply(answer.status, answer.body)
 	}
-	if r.Body != nil {
-		r.Body.Close()
-	}
-	answer := maintenanceAnswers[n/3%int64(len(maintenanceAnswers))]
-	return &http.Response{StatusCode: answer.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer.body)), Request: r}, nil
 }
 
 // modelOfAHead is what a head must have after the calls that reported success.
@@ -106,7 +103,7 @@ func TestHeadsHaveExactlyWhatWasReportedAsDone(t *testing.T) {
 			require.NoError(t, err)
 			models[i] = modelOfAHead{id: id, hook: hook, events: []heads.EventType{heads.EventStartConversation}}
 		}
-		client := w.client(heads.WithHTTPClient(&http.Client{Transport: &underMaintenance{service: w.Transport()}}))
+		client := w.client(heads.WithHTTPClient(&http.Client{Transport: underMaintenance(w.Transport())}))
 		var done, failed atomic.Int64
 		atOnce(len(models), func(i int) {
 			for call := range 25 {

@@ -138,3 +138,54 @@ func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
 		}
 	}
 }
+
+func TestDeleteIsReadBackAfterAPage(t *testing.T) {
+	const page = "<html>canary: we are back soon</html>"
+	t.Run("still there", func(t *testing.T) {
+		w := newHookWorld(t)
+		hook := w.add(t, hookURL, heads.EventStartConversation)
+		w.answering(http.MethodDelete, page)
+		err := w.client().Webhooks.Delete(t.Context(), hook.ID)
+		require.ErrorContains(t, err, "a follow-up read does not show the change")
+		assert.NotContains(t, err.Error(), "canary")
+		require.NoError(t, w.client().Webhooks.Delete(t.Context(), hook.ID), "it can be tried again")
+		assert.Empty(t, w.registered(t))
+	})
+	t.Run("not read", func(t *testing.T) {
+		w := newHookWorld(t)
+		hook := w.add(t, hookURL, heads.EventStartConversation)
+		w.answering(http.MethodDelete, page)
+		w.answering(http.MethodGet, page)
+		require.Error(t, w.client().Webhooks.Delete(t.Context(), hook.ID))
+	})
+	t.Run("any other answer is believed", func(t *testing.T) {
+		w := newHookWorld(t)
+		hook := w.add(t, hookURL, heads.EventStartConversation)
+		w.answering(http.MethodDelete, `{"message":"deleted"}`)
+		require.NoError(t, w.client().Webhooks.Delete(t.Context(), hook.ID))
+		assert.Equal(t, []string{"DELETE /head-events/1"}, w.wire())
+	})
+	for answers, form := range map[string]headstest.Option{
+		"empty": headstest.WithResponses(headstest.ResponsesEmpty), "true": headstest.WithResponses(headstest.ResponsesBool),
+		"the record": headstest.WithResponses(headstest.ResponsesRecord),
+	} {
+		t.Run("answered with "+answers, func(t *testing.T) {
+			w := newHookWorld(t, form)
+			hook := w.add(t, hookURL, heads.EventStartConversation)
+			require.NoError(t, w.client().Webhooks.Delete(t.Context(), hook.ID))
+			assert.Equal(t, []string{"DELETE /head-events/1"}, w.wire())
+		})
+	}
+}
+
+func TestEnsureTakesNoPageForARemovedDuplicate(t *testing.T) {
+	w := newHookWorld(t)
+	w.add(t, hookURL, heads.EventStartConversation)
+	twin := w.add(t, hookURL, heads.EventStartConversation)
+	w.answering(http.MethodDelete, "<html>we are back soon</html>")
+	spec := w.spec()
+	spec.RemoveDuplicates = true
+	hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+	require.ErrorContains(t, err, "a follow-up read does not show the change")
+	assert.Equal(t, []int64{twin.ID}, hook.Duplicates)
+}

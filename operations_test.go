@@ -1,15 +1,10 @@
 package heads
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"maps"
-	"net"
 	"net/http"
-	"net/textproto"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,80 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// wireServer takes requests off a socket without net/http, so that nothing is
-// tidied up before the test sees it.
-type wireServer struct {
-	addr     string
-	requests chan wireRequest
-}
-
-type wireRequest struct {
-	line   string
-	header http.Header
-	body   string
-}
-
-// serveWire answers every request with status and body, one a connection.
-func serveWire(t *testing.T, status int, body string) *wireServer {
-	t.Helper()
-	return serveBytes(t, fmt.Sprintf("HTTP/1.1 %d Answer\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body))
-}
-
-// serveBytes answers every request with the bytes, one a connection.
-func serveBytes(t *testing.T, answer string) *wireServer {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := &wireServer{addr: listener.Addr().String(), requests: make(chan wireRequest, 8)}
-	done := make(chan struct{})
-	t.Cleanup(func() {
-		listener.Close()
-		<-done
-	})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			if r, err := readWire(conn); err == nil {
-				s.requests <- r
-				_, _ = io.WriteString(conn, answer)
-			}
-			conn.Close()
-		}
-	}()
-	return s
-}
-
-func readWire(conn net.Conn) (r wireRequest, err error) {
-	in := bufio.NewReader(conn)
-	text := textproto.NewReader(in)
-	if r.line, err = text.ReadLine(); err != nil {
-		return r, err
-	}
-	header, err := text.ReadMIMEHeader()
-	if err != nil {
-		return r, err
-	}
-	r.header = http.Header(header)
-	length, _ := strconv.Atoi(header.Get("Content-Length"))
-	body := make([]byte, length)
-	_, err = io.ReadFull(in, body)
-	r.body = string(body)
-	return r, err
-}
-
-func (s *wireServer) client(t *testing.T) *Client {
-	t.Helper()
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	client, err := New("http://"+s.addr+basePath, testToken, WithHTTPClient(&http.Client{Transport: transport}), WithRetryPolicy(RetryPolicy{}))
-	require.NoError(t, err)
-	return client
-}
 
 // callOf is one method of the client, reduced to its error.
 type callOf func(context.Context, *Client) error
@@ -115,7 +36,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Heads.Get(ctx, guideID)
 				return err
 			},
-			line:   "GET /base/v1/head/3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
+			line:   "GET /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
 			answer: `{"id":"3fa85f64-5717-4562-b3fc-2c963f66afa6"}`,
 		},
 		{
@@ -124,7 +45,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Heads.Update(ctx, NewHeadUpdate(guideID).Voice("elevenlabs", "rachel_eleven_turbo_v2_5"))
 				return err
 			},
-			line:   "PUT /base/v1/head/update HTTP/1.1",
+			line:   "PUT /api/v3/head/update HTTP/1.1",
 			body:   `{"id":"3fa85f64-5717-4562-b3fc-2c963f66afa6","ttsProvider":"elevenlabs","ttsVoice":"rachel_eleven_turbo_v2_5"}`,
 			length: "110",
 		},
@@ -134,7 +55,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.HeadVisuals.Get(ctx, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f")
 				return err
 			},
-			line:   "GET /base/v1/head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f HTTP/1.1",
+			line:   "GET /api/v3/head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f HTTP/1.1",
 			answer: `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"default"}`,
 		},
 		{
@@ -143,7 +64,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.HeadVisuals.Get(ctx, "a/b c?d#e%2F..é")
 				return err
 			},
-			line:   "GET /base/v1/head_visual/a%2Fb%20c%3Fd%23e%252F..%C3%A9 HTTP/1.1",
+			line:   "GET /api/v3/head_visual/a%2Fb%20c%3Fd%23e%252F..%C3%A9 HTTP/1.1",
 			answer: `{"id":"a/b c?d#e%2F..é","mode":"default"}`,
 		},
 		{
@@ -152,7 +73,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Heads.SetVideoStreaming(ctx, guideID, true)
 				return err
 			},
-			line:   "PUT /base/v1/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=true HTTP/1.1",
+			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=true HTTP/1.1",
 			length: "0",
 		},
 		{
@@ -161,7 +82,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Heads.SetVideoStreaming(ctx, guideID, false)
 				return err
 			},
-			line:   "PUT /base/v1/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=false HTTP/1.1",
+			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=false HTTP/1.1",
 			length: "0",
 		},
 		{
@@ -173,7 +94,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				}}})
 				return err
 			},
-			line: "PUT /base/v1/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/conversation-settings HTTP/1.1",
+			line: "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/conversation-settings HTTP/1.1",
 			body: `{"conversationSettings":{"tools":[{"name":"weather","description":"Tells the weather",` +
 				`"parameters":[{"name":"city","type":"string","description":"Where"}],"url":"https://tools.example.com/weather"}]}}`,
 			length: "200",
@@ -184,7 +105,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Webhooks.Create(ctx, WebhookSpec{HeadID: guideID, URL: "https://hooks.example.com/heads", Events: []EventType{EventEndConversation}})
 				return err
 			},
-			line: "POST /base/v1/head-events HTTP/1.1",
+			line: "POST /api/v3/head-events HTTP/1.1",
 			body: `{"headId":"3fa85f64-5717-4562-b3fc-2c963f66afa6","webhookUrl":"https://hooks.example.com/heads",` +
 				`"startConversation":false,"endConversation":true,"timeoutConversation":false,"inactivityWarning":false}`,
 			length: "199",
@@ -196,7 +117,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Webhooks.List(ctx, guideID)
 				return err
 			},
-			line:   "GET /base/v1/head-events?headId=3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
+			line:   "GET /api/v3/head-events?headId=3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
 			answer: `[` + hook + `]`,
 		},
 		{
@@ -205,7 +126,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Webhooks.Get(ctx, 9007199254740993) // no float64 holds this
 				return err
 			},
-			line:   "GET /base/v1/head-events/9007199254740993 HTTP/1.1",
+			line:   "GET /api/v3/head-events/9007199254740993 HTTP/1.1",
 			answer: strings.Replace(hook, "7", "9007199254740993", 1),
 		},
 		{
@@ -214,14 +135,14 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, false))
 				return err
 			},
-			line:   "PATCH /base/v1/head-events/7 HTTP/1.1",
+			line:   "PATCH /api/v3/head-events/7 HTTP/1.1",
 			body:   `{"endConversation":false}`,
 			length: "25",
 		},
 		{
 			name: "Webhooks.Delete",
 			call: func(ctx context.Context, c *Client) error { return c.Webhooks.Delete(ctx, 7) },
-			line: "DELETE /base/v1/head-events/7 HTTP/1.1",
+			line: "DELETE /api/v3/head-events/7 HTTP/1.1",
 		},
 		{
 			name: "Webhooks.SetDelivery on",
@@ -229,7 +150,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Webhooks.SetDelivery(ctx, guideID, true)
 				return err
 			},
-			line:   "PUT /base/v1/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=true HTTP/1.1",
+			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=true HTTP/1.1",
 			length: "0",
 		},
 		{
@@ -238,7 +159,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				_, err := c.Webhooks.SetDelivery(ctx, guideID, false)
 				return err
 			},
-			line:   "PUT /base/v1/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=false HTTP/1.1",
+			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=false HTTP/1.1",
 			length: "0",
 		},
 	}
@@ -257,7 +178,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 				"User-Agent":      {"heads-go/" + Version},
 				"Accept":          {"application/json"},
 				"Accept-Encoding": {"gzip"}, // net/http's own
-				"Authorization":   {"Bearer canary-token"},
+				"Authorization":   {"Bearer " + pathToken},
 			}
 			if tt.length != "" {
 				header.Set("Content-Length", tt.length)
@@ -394,6 +315,10 @@ var headCalls = map[string]func(context.Context, *Client, string) error{
 		_, err := c.Heads.SetVideoStreaming(ctx, id, true)
 		return err
 	},
+	"Heads.Examine": func(ctx context.Context, c *Client, id string) error {
+		_, err := c.Heads.Examine(ctx, id)
+		return err
+	},
 	"Heads.PlanStreaming": func(ctx context.Context, c *Client, id string) error {
 		_, err := c.Heads.PlanStreaming(ctx, id, ConvertOptions{})
 		return err
@@ -458,7 +383,7 @@ var headCalls = map[string]func(context.Context, *Client, string) error{
 
 // A method that is added and not tested is named here.
 func TestEveryMethodThatTakesAHeadIDIsTested(t *testing.T) {
-	api, err := os.ReadFile("api.txt")
+	api, err := os.ReadFile("testdata/api.txt")
 	require.NoError(t, err)
 	methods := regexp.MustCompile(`(?m)^heads: func \(s \*(\w+)Service\) (\w+)\(ctx context\.Context, headID string`).FindAllStringSubmatch(string(api), -1)
 	require.NotEmpty(t, methods)
@@ -540,7 +465,7 @@ func TestErrorsOfTheServiceNameTheOperation(t *testing.T) {
 			require.ErrorIs(t, err, ErrConflict)
 			assert.Equal(t, name, refused.Operation)
 			assert.Equal(t, "wrong order", refused.Message)
-			assert.NotContains(t, refused.Path, basePath)
+			assert.NotContains(t, refused.Path, prefix)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package heads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -28,7 +27,7 @@ type config struct {
 	attemptTimeout    time.Duration // 0 when not given
 	logger            *slog.Logger
 	observer          func(context.Context, Attempt)
-	hooks             []attemptHook
+	hooks             hooks[attemptStart, Attempt]
 	userAgent         string
 	chatURL           string
 	streamURL         string
@@ -44,21 +43,21 @@ func newConfig(opts []Option) (*config, error) {
 		userAgent:         userAgent,
 		streamingProvider: map[string]bool{"azure": true, "elevenlabs": true},
 	}
-	var faults []error
+	var faults faultList
 	for _, opt := range opts {
 		if opt == nil {
-			faults = append(faults, invalid("New", "option", "is nil; leave it out"))
+			faults.add(invalid("New", "option", "is nil; leave it out"))
 			continue
 		}
-		faults = append(faults, opt(cfg))
+		faults.add(opt(cfg))
 	}
-	return cfg, errors.Join(faults...)
+	return cfg, faults.join()
 }
 
 // WithHTTPClient makes the client send through a copy of hc: its transport and
 // its cookie jar are used, hc itself is never changed. Its Timeout, if set,
-// limits each attempt instead of the default of WithAttemptTimeout; where both
-// are given the shorter one counts. Its CheckRedirect is not used, since
+// limits each attempt instead of the default of WithAttemptTimeout; if
+// both are given, the shorter one applies. Its CheckRedirect is not used, since
 // redirects are never followed.
 func WithHTTPClient(hc *http.Client) Option {
 	return func(c *config) error {
@@ -160,7 +159,11 @@ func WithAttemptHook(start func(context.Context, Attempt, http.Header) context.C
 		if start == nil && end == nil {
 			return invalid("New", "WithAttemptHook", "has no function; give start, end or both, or leave the option out")
 		}
-		c.hooks = append(c.hooks, attemptHook{start, end})
+		h := hook[attemptStart, Attempt]{end: end}
+		if start != nil {
+			h.start = func(ctx context.Context, s attemptStart) context.Context { return start(ctx, s.attempt, s.header) }
+		}
+		c.hooks = append(c.hooks, h)
 		return nil
 	}
 }
@@ -181,12 +184,12 @@ func WithApplication(name, version string) Option {
 	}
 }
 
-// WithAccessURLs gives the bases of access addresses: chatURL for heads in
-// legacy mode, streamURL for heads in streaming mode. One of them may be "".
+// WithAccessURLs sets the base URLs of access URLs: chatURL for heads in legacy
+// mode, streamURL for heads in streaming mode. One of them may be "".
 func WithAccessURLs(chatURL, streamURL string) Option {
 	return func(c *config) error {
 		if chatURL == "" && streamURL == "" {
-			return invalid("New", "WithAccessURLs", "has two empty addresses; leave the option out")
+			return invalid("New", "WithAccessURLs", "has two empty base URLs; leave the option out")
 		}
 		c.chatURL, c.streamURL = chatURL, streamURL
 		return nil
@@ -194,7 +197,7 @@ func WithAccessURLs(chatURL, streamURL string) Option {
 }
 
 // WithStreamingProviders replaces the text-to-speech providers that can
-// stream, which are azure and elevenlabs. Case does not count.
+// stream, which are azure and elevenlabs. Case is ignored.
 func WithStreamingProviders(ids ...string) Option {
 	return func(c *config) error {
 		providers := make(map[string]bool, len(ids))
@@ -221,7 +224,7 @@ func WithInsecureHTTP() Option {
 	}
 }
 
-// isToken says whether s can stand as a product name or version in a
+// isToken reports whether s can be a product name or version in a
 // User-Agent.
 func isToken(s string) bool {
 	for _, r := range s {

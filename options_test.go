@@ -2,7 +2,6 @@ package heads
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -234,21 +233,6 @@ func TestTimeoutLimitsEachAttempt(t *testing.T) {
 	}
 }
 
-// hangInBody is a step whose answer never ends.
-func hangInBody(r *http.Request) (*http.Response, error) {
-	resp, err := answer(200, "")(r)
-	resp.Body = io.NopCloser(readerFunc(func([]byte) (int, error) {
-		<-r.Context().Done()
-		return 0, r.Context().Err()
-	}))
-	resp.ContentLength = -1
-	return resp, err
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
 func TestTimeoutOfTheLastAttemptIsADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newTestClient(t, memoryURL, newScript(hang), WithAttemptTimeout(time.Second))
@@ -387,7 +371,7 @@ func TestOptionsCanBeAppliedAgain(t *testing.T) {
 		"WithStreamingProviders": {WithStreamingProviders("Acme"), func(c *Client) any { return c.core.streamingProvider }, map[string]bool{"acme": true}},
 		"WithInsecureHTTP":       {WithInsecureHTTP(), func(c *Client) any { return c.core.insecureHTTP }, true},
 	}
-	api, err := os.ReadFile("api.txt")
+	api, err := os.ReadFile("testdata/api.txt")
 	require.NoError(t, err)
 	var named []string
 	for line := range strings.Lines(string(api)) {

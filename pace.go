@@ -17,45 +17,38 @@ type pace struct {
 	hold    atomic.Pointer[time.Time] // nil before the first hold
 }
 
-// wait returns when an attempt may begin, and how long that took. It fails at
+// wait returns when an attempt may begin, and how long it was kept. It fails at
 // once if the context's deadline comes first.
 func (p *pace) wait(ctx context.Context) (time.Duration, error) {
-	start := time.Now()
-	if err := p.waitForHold(ctx); err != nil {
-		return time.Since(start), err
+	held, err := p.waitForHold(ctx)
+	if err != nil || p.limiter == nil {
+		return held, err
 	}
-	if p.limiter != nil {
-		if err := p.waitForLimit(ctx); err != nil {
-			return time.Since(start), err
-		}
-		if err := p.waitForHold(ctx); err != nil { // one that began meanwhile
-			return time.Since(start), err
-		}
-	}
-	return time.Since(start), nil
-}
-
-func (p *pace) waitForLimit(ctx context.Context) error {
 	slot := p.limiter.Reserve()
-	err := turn(ctx, slot.Delay(), "the rate limit")
+	limited, err := turn(ctx, slot.Delay(), "the rate limit")
 	if err != nil {
 		slot.Cancel()
+		return held + limited, err
 	}
-	return err
+	heldAgain, err := p.waitForHold(ctx) // by an answer that came meanwhile
+	return held + limited + heldAgain, err
 }
 
-func (p *pace) waitForHold(ctx context.Context) error {
+func (p *pace) waitForHold(ctx context.Context) (waited time.Duration, err error) {
 	for {
 		until := p.hold.Load()
 		if until == nil {
-			return nil
+			return waited, nil
 		}
 		left := time.Until(*until)
 		if left <= 0 {
-			return nil
+			p.hold.CompareAndSwap(until, nil)
+			return waited, nil
 		}
-		if err := turn(ctx, left, "the wait that the service asked for"); err != nil {
-			return err
+		kept, err := turn(ctx, left, "the wait that the service asked for")
+		waited += kept
+		if err != nil {
+			return waited, err
 		}
 	}
 }
@@ -71,13 +64,15 @@ func (p *pace) holdFor(d time.Duration) {
 	}
 }
 
-// turn waits, but not towards a deadline that comes first.
-func turn(ctx context.Context, wait time.Duration, reason string) error {
+// turn waits, unless the context's deadline comes first, and returns how long.
+func turn(ctx context.Context, wait time.Duration, reason string) (time.Duration, error) {
 	if wait <= 0 {
-		return nil
+		return 0, nil
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
-		return fmt.Errorf("%s lasts longer than the context: %w", reason, context.DeadlineExceeded)
+		return 0, fmt.Errorf("%s lasts longer than the context: %w", reason, context.DeadlineExceeded)
 	}
-	return sleep(ctx, wait)
+	start := time.Now()
+	err := sleep(ctx, wait)
+	return time.Since(start), err
 }

@@ -168,7 +168,7 @@ func TestPromptConfigMayBeAString(t *testing.T) {
 	} {
 		u, err := update()
 		require.NoError(t, err, name)
-		sent := parseObject(t, string(u.body()))
+		sent := parseObject(t, string(u.document()))
 		assert.JSONEq(t, `{"system_prompt":"Be brief."}`, string(sent["promptConfig"]), name)
 	}
 }

@@ -138,7 +138,7 @@ func TestErrorShowsNothingOfABrokenTrailer(t *testing.T) {
 		"no line end":  "2\r\n{}hush-hush\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := shown(t, "http://"+serveBytes(t, head+rest).addr, newTransport(t))
+			got := shown(t, serveBytes(t, head+rest).url, newTransport(t))
 			assert.Contains(t, got, "broke off")
 			assert.NotContains(t, got, "hush")
 		})
@@ -203,4 +203,51 @@ func TestErrorsOfATransportAreOneShortLine(t *testing.T) {
 			assert.NotContains(t, got.Error(), "hush")
 		})
 	}
+}
+
+func TestSecretPrintsAsRedacted(t *testing.T) {
+	secret := Secret("hush-hush")
+	for _, verb := range verbs {
+		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, secret), verb)
+		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, &secret), verb)
+	}
+	assert.Equal(t, "[redacted]", secret.String())
+	assert.Equal(t, "[redacted]", fmt.Sprint(secret))
+	assert.Equal(t, "[[redacted] [redacted]]", fmt.Sprint([]Secret{secret, ""}), "an empty one looks the same")
+	assert.Equal(t, "map[k:[redacted]]", fmt.Sprint(map[string]Secret{"k": secret}))
+}
+
+func TestSecretLogsAsRedacted(t *testing.T) {
+	for name, handler := range handlers {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			secret := Secret("hush-hush")
+			slog.New(handler(&out)).Info("m", "value", secret, "pointer", &secret, slog.Group("g", "inner", secret))
+			assert.NotContains(t, out.String(), "hush-hush")
+			assert.Equal(t, 3, bytes.Count(out.Bytes(), []byte("[redacted]")))
+		})
+	}
+}
+
+func TestSecretIsRevealedAndKeptByJSON(t *testing.T) {
+	secret := Secret(`a"b`)
+	assert.Equal(t, `a"b`, secret.Reveal())
+	raw, err := json.Marshal(map[string]Secret{"k": secret})
+	require.NoError(t, err)
+	var back map[string]Secret
+	require.NoError(t, json.Unmarshal(raw, &back))
+	assert.Equal(t, secret, back["k"])
+}
+
+func TestTextsAreClippedBetweenCharacters(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 4, ""}, {"four", 4, "four"}, {"fives", 4, "fiv…"}, {"äöüß", 4, "äöüß"}, {"äöüßé", 4, "äöü…"}, {"a  bcd", 3, "a…"},
+	} {
+		assert.Equal(t, tt.want, clip(tt.text, tt.limit))
+	}
+	assert.Equal(t, "a b…", oneLine("a\r\n\tb\x00cdef", 4))
 }

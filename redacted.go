@@ -1,13 +1,12 @@
 package heads
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
-	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // Redacted returns a deep copy without secrets and without Raw, which is safe
@@ -37,17 +36,17 @@ func (h *Head) Redacted() *Head {
 	}
 	c.PublicURL = redactAccessURL(h.PublicURL)
 	if h.FileURL != nil {
-		fileURL := redactURL(*h.FileURL)
+		fileURL := mask.URL(*h.FileURL)
 		c.FileURL = &fileURL
 	}
 	for _, field := range []*string{&c.DocumentURL, &c.HeadVisualVideoURL, &c.PosterVideoImage} {
-		*field = redactURL(*field)
+		*field = mask.URL(*field)
 	}
 	c.Phrases, c.Suggestions = slices.Clone(h.Phrases), slices.Clone(h.Suggestions)
 	c.AllowedOrigins, c.AllowedIframeOrigins = slices.Clone(h.AllowedOrigins), slices.Clone(h.AllowedIframeOrigins)
 	c.CustomWords = maps.Clone(h.CustomWords)
 	for _, field := range []*json.RawMessage{&c.PluginOperationalModeConfig, &c.DocumentJSONDTO, &c.IconConfig, &c.VideoCache} {
-		*field = redactJSON(*field)
+		*field = mask.JSON(*field)
 	}
 	c.ConversationSettings = h.ConversationSettings.redacted()
 	return &c
@@ -62,7 +61,7 @@ func (w *Webhook) Redacted() *Webhook {
 	}
 	c := *w
 	c.SharedKey = w.SharedKey.mask()
-	c.URL = redactCallbackURL(w.URL, "")
+	c.URL = mask.CallbackURL(w.URL, "")
 	c.Duplicates = slices.Clone(w.Duplicates)
 	return &c
 }
@@ -72,11 +71,11 @@ func (cs *ConversationSettings) redacted() *ConversationSettings {
 		return nil
 	}
 	c := new(ConversationSettings)
-	if c.UnmarshalJSON(redactJSON(cs.document())) != nil {
+	if c.UnmarshalJSON(mask.JSON(cs.document())) != nil {
 		return new(ConversationSettings)
 	}
 	for i := range c.Tools {
-		c.Tools[i].URL = redactCallbackURL(cs.Tools[i].URL, c.Tools[i].Name)
+		c.Tools[i].URL = mask.CallbackURL(cs.Tools[i].URL, c.Tools[i].Name)
 	}
 	return c
 }
@@ -103,130 +102,10 @@ func redactAccessURL(raw Secret) Secret {
 	if !isAbsoluteURL(raw.Reveal()) {
 		return raw.mask()
 	}
-	return Secret(redactURL(raw.Reveal()))
+	return Secret(mask.URL(raw.Reveal()))
 }
 
 func isAbsoluteURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme != "" && u.Host != ""
-}
-
-// redactURL takes user name, values of the query and fragment out of a URL. A
-// text that is none stays as it is.
-func redactURL(text string) string {
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found || strings.ContainsAny(scheme, " \t\r\n") {
-		return text
-	}
-	rest, _, fragment := strings.Cut(rest, "#")
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	host, path, hasPath := strings.Cut(rest, "/")
-	if at := strings.LastIndex(host, "@"); at >= 0 {
-		host = redacted + host[at:]
-	}
-	text = scheme + "://" + host
-	if hasPath {
-		text += "/" + path
-	}
-	if hasQuery {
-		text += "?" + redactQuery(query)
-	}
-	if fragment {
-		text += "#" + redacted
-	}
-	return text
-}
-
-func redactQuery(query string) string {
-	pairs := strings.Split(query, "&")
-	for i, pair := range pairs {
-		switch name, value, named := strings.Cut(pair, "="); {
-		case value != "":
-			pairs[i] = name + "=" + redacted
-		case !named && pair != "":
-			pairs[i] = redacted
-		}
-	}
-	return strings.Join(pairs, "&")
-}
-
-// longSegment is the length from which a segment of a callback URL is taken for
-// a secret.
-const longSegment = 16
-
-// redactCallbackURL is redactURL for the URL of a webhook or a tool, whose path
-// may hold a token.
-func redactCallbackURL(raw, toolName string) string {
-	text := redactURL(raw)
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found {
-		return text
-	}
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	segments := strings.Split(rest, "/")
-	for i, segment := range segments[1:] {
-		plain, err := url.PathUnescape(segment)
-		if err != nil {
-			plain = segment
-		}
-		if utf8.RuneCountInString(segment) >= longSegment && plain != toolName {
-			segments[i+1] = redacted
-		}
-	}
-	text = scheme + "://" + strings.Join(segments, "/")
-	if hasQuery {
-		text += "?" + query
-	}
-	return text
-}
-
-// redactJSON masks the secrets in a JSON value: texts under a telling name, at
-// any depth, and the queries of URLs.
-func redactJSON(doc json.RawMessage) json.RawMessage {
-	if doc == nil {
-		return nil
-	}
-	return appendRedacted(nil, doc, false)
-}
-
-func appendRedacted(out, value []byte, secret bool) []byte {
-	switch jsonKind(value) {
-	case "object":
-		out = append(out, '{')
-		first := true
-		for m := range members(value) {
-			if !first {
-				out = append(out, ',')
-			}
-			first = false
-			out = append(appendString(out, string(m.key)), ':')
-			out = appendRedacted(out, m.value, secret || namesASecret(string(m.key)))
-		}
-		return append(out, '}')
-	case "array":
-		out = append(out, '[')
-		first := true
-		for element := range elements(value) {
-			if !first {
-				out = append(out, ',')
-			}
-			first = false
-			out = appendRedacted(out, element, secret)
-		}
-		return append(out, ']')
-	case "string":
-		text := unquote(bytes.TrimSpace(value))
-		if secret {
-			return appendString(out, Secret(text).mask().Reveal())
-		}
-		if shown := redactURL(text); shown != text {
-			return appendString(out, shown)
-		}
-	}
-	return append(out, bytes.TrimSpace(value)...)
-}
-
-func namesASecret(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"key", "token", "secret", "password"}, func(word string) bool { return strings.Contains(name, word) })
 }

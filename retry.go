@@ -15,10 +15,10 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// RetryPolicy says how often and after what waits a request is repeated. The
-// wait before retry n is random between 0 and MinWait·2ⁿ⁻¹, at most MaxWait,
-// unless the service asks for another one with Retry-After. A Retry-After of 0,
-// or of a time gone by, does not shorten the wait.
+// RetryPolicy sets how often a request is retried and how long the waits are.
+// The wait before retry n is random between 0 and MinWait·2ⁿ⁻¹, at most
+// MaxWait, unless the service asks for another one with Retry-After. A
+// Retry-After of 0, or in the past, does not shorten the wait.
 type RetryPolicy struct {
 	MaxRetries       int // 0 means one attempt
 	MinWait, MaxWait time.Duration
@@ -30,8 +30,8 @@ func DefaultRetryPolicy() RetryPolicy {
 	return RetryPolicy{MaxRetries: 3, MinWait: 200 * time.Millisecond, MaxWait: 10 * time.Second}
 }
 
-// atOnce is the wait of a repeat that need not wait: not 0, which in
-// Attempt.RetryIn means that there is none.
+// atOnce is the wait before a retry that need not wait. It is not 0, which in
+// Attempt.RetryIn means that there is no retry.
 const atOnce = time.Nanosecond
 
 // The rest of the package knows go-retryablehttp by these names alone.
@@ -40,10 +40,10 @@ type (
 	retryRequest = retryablehttp.Request
 )
 
-// send runs the attempts, in a retry loop of the call's own. What they brought
-// is in the call, since the loop forgets the last answer when a wait is cut
-// short and its error texts hold the URL. The error that send returns matters
-// only when no attempt was made.
+// send runs the attempts in a retry loop of the call's own. Their outcome is in
+// the call, since the loop forgets the last answer when a wait is cut short, and
+// its error texts contain the URL. The error that send returns matters only if
+// no attempt was made.
 func (c *call) send(body []byte) error {
 	if body != nil {
 		if err := c.retry.SetBody(body); err != nil {
@@ -66,28 +66,24 @@ func (c *call) send(body []byte) error {
 // lastResponse keeps http.Client from following a redirect.
 func lastResponse(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// minWait makes the retry loop wait for what next has decided.
+// minWait makes the retry loop wait as long as next has decided.
 func minWait(minimum, _ time.Duration, _ int, _ *http.Response) time.Duration { return minimum }
 
-// next decides after each attempt whether there is another one, and after what
+// next decides after each attempt whether another one follows, and after which
 // wait.
 func (c *call) next(ctx context.Context) bool {
 	if c.heldBack != nil {
 		return false
 	}
-	again := c.renewToken(ctx) || c.repeat(ctx)
-	if again {
-		// http.Client has put the cookies of its jar into the header, and the
-		// attempt before may still hold it.
-		c.retry.Header = c.newHeader()
-	} else {
+	again := c.renewToken(ctx) || c.planRetry(ctx)
+	if !again {
 		c.wait = 0
 	}
 	c.report(ctx)
 	return again
 }
 
-// renewToken asks the token source again, once a call, after a 401.
+// renewToken asks the token source again after a 401, once a call.
 func (c *call) renewToken(ctx context.Context) bool {
 	if c.status != http.StatusUnauthorized || c.err != nil || c.renewed || c.core.credentials.source == nil {
 		return false
@@ -106,8 +102,9 @@ func (c *call) renewToken(ctx context.Context) bool {
 	return true
 }
 
-func (c *call) repeat(ctx context.Context) bool {
-	if ctx.Err() != nil || c.retries >= c.core.retry.MaxRetries || !c.repeatable() {
+// planRetry decides whether a retry follows under the policy, and sets its wait.
+func (c *call) planRetry(ctx context.Context) bool {
+	if ctx.Err() != nil || c.retries >= c.maxRetries || !c.repeatable() {
 		return false
 	}
 	wait, asked := c.retryAfter()
@@ -125,8 +122,8 @@ func (c *call) repeat(ctx context.Context) bool {
 	return true
 }
 
-// repeatable says whether the request may be sent once more after what the
-// last attempt brought.
+// repeatable reports whether the request may be sent again after the outcome of
+// the last attempt.
 func (c *call) repeatable() bool {
 	if c.err != nil {
 		return c.op.repeatable || !c.mayBeWritten()
@@ -143,9 +140,9 @@ func (c *call) repeatable() bool {
 	return false
 }
 
-// mayBeWritten says whether any byte of the request can have left. The
-// connection's own trace is the proof; where a transport has none, the kind of
-// the error is.
+// mayBeWritten reports whether any byte of the request can have been sent. The
+// trace of the connection proves it; for a transport without one, the kind of
+// the error does.
 func (c *call) mayBeWritten() bool {
 	if c.trace.connected.Load() {
 		return true
@@ -159,8 +156,8 @@ func (c *call) mayBeWritten() bool {
 		!errors.As(c.err, &certificate)
 }
 
-// backoff is the wait before the given retry, counted from 0, with full
-// jitter: random between 0 and the doubled MinWait, never over MaxWait.
+// backoff returns the wait before a retry, counted from 0, with full jitter:
+// random between 0 and the doubled MinWait, at most MaxWait.
 func (p RetryPolicy) backoff(retry int) time.Duration {
 	limit := p.MaxWait
 	if p.MinWait <= p.MaxWait>>retry {
@@ -169,7 +166,7 @@ func (p RetryPolicy) backoff(retry int) time.Duration {
 	return rand.N(max(limit, 1)) // it panics on 0
 }
 
-// retryAfter is the wait that the last answer asks for.
+// retryAfter returns the wait that the last answer asks for.
 func (c *call) retryAfter() (time.Duration, bool) {
 	if c.err != nil {
 		return 0, false

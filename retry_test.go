@@ -1,26 +1,24 @@
 package heads
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -29,7 +27,7 @@ import (
 // The columns are those of calls: GET, PUT, PATCH, DELETE, POST.
 var retryTable = []struct {
 	fault  string
-	server func(testing.TB) *faultyServer
+	server func(testing.TB) *wire
 	want   [5]int
 }{
 	{"400", status(400), [5]int{1, 1, 1, 1, 1}},
@@ -42,13 +40,13 @@ var retryTable = []struct {
 	{"425", status(425), [5]int{1, 1, 1, 1, 1}},
 	{"429", status(429), [5]int{4, 4, 4, 4, 4}},
 	{"500", status(500), [5]int{4, 4, 4, 4, 1}},
-	{"500 with Retry-After", status(500, "0"), [5]int{4, 4, 4, 4, 1}},
+	{"500 with Retry-After", status(500, "Retry-After: 0"), [5]int{4, 4, 4, 4, 1}},
 	{"501", status(501), [5]int{1, 1, 1, 1, 1}},
-	{"501 with Retry-After", status(501, "0"), [5]int{1, 1, 1, 1, 1}},
+	{"501 with Retry-After", status(501, "Retry-After: 0"), [5]int{1, 1, 1, 1, 1}},
 	{"502", status(502), [5]int{4, 4, 4, 4, 1}},
 	{"503", status(503), [5]int{4, 4, 4, 4, 1}},
-	{"503 with Retry-After", status(503, "0"), [5]int{4, 4, 4, 4, 4}},
-	{"503 with an unreadable Retry-After", status(503, "soon"), [5]int{4, 4, 4, 4, 1}},
+	{"503 with Retry-After", status(503, "Retry-After: 0"), [5]int{4, 4, 4, 4, 4}},
+	{"503 with an unreadable Retry-After", status(503, "Retry-After: soon"), [5]int{4, 4, 4, 4, 1}},
 	{"504", status(504), [5]int{4, 4, 4, 4, 1}},
 	{"505", status(505), [5]int{1, 1, 1, 1, 1}},
 	{"connection refused", refusing, [5]int{4, 4, 4, 4, 4}},
@@ -85,125 +83,14 @@ func TestRetryTable(t *testing.T) {
 	}
 }
 
-// faultyServer is a service on a socket with one fault.
-type faultyServer struct {
-	url         string
-	transport   *http.Transport
-	seen, dials atomic.Int64
-	unreachable bool
-}
-
-func newFaultyServer(t testing.TB, url string) *faultyServer {
-	s := &faultyServer{url: url, transport: newTransport(t)}
-	dialer := &net.Dialer{}
-	s.transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		s.dials.Add(1)
-		return dialer.DialContext(ctx, network, addr)
-	}
-	return s
-}
-
 // status is a service that answers everything with a status.
-func status(code int, retryAfter ...string) func(testing.TB) *faultyServer {
-	return func(t testing.TB) *faultyServer {
-		var s *faultyServer
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			s.seen.Add(1)
-			for _, value := range retryAfter {
-				w.Header().Set("Retry-After", value)
-			}
-			w.WriteHeader(code)
-		}))
-		t.Cleanup(server.Close)
-		s = newFaultyServer(t, server.URL)
-		return s
-	}
+func status(code int, headers ...string) func(testing.TB) *wire {
+	return func(t testing.TB) *wire { return serveWire(t, code, "", headers...) }
 }
 
-// refusing is an address at which nobody listens.
-func refusing(t testing.TB) *faultyServer {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	s := newFaultyServer(t, "http://"+listener.Addr().String())
-	s.unreachable = true
-	return s
-}
-
-// unknownHost is a host that the resolver does not know.
-func unknownHost(t testing.TB) *faultyServer {
-	s := newFaultyServer(t, "https://api.example.com")
-	s.unreachable = true
-	s.transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
-		s.dials.Add(1)
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "api.example.com", IsNotFound: true}}
-	}
-	return s
-}
-
-// untrusted is a service whose certificate nobody has signed.
-func untrusted(t testing.TB) *faultyServer {
-	var s *faultyServer
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.seen.Add(1) }))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	s = newFaultyServer(t, server.URL)
-	s.unreachable = true
-	return s
-}
-
-// resetting is a service that resets each connection: after it has read the
-// request, or when it has seen no more than that there is one.
-func resetting(read bool) func(testing.TB) *faultyServer {
-	return func(t testing.TB) *faultyServer {
-		return listening(t, func(conn *net.TCPConn) {
-			if read {
-				readRequest(conn)
-			} else { // a reset before its first byte could still hit the handshake
-				_, _ = conn.Read(make([]byte, 1))
-			}
-			_ = conn.SetLinger(0)
-		})
-	}
-}
-
-// closing is a service that reads each request, answers with a few bytes and
-// hangs up.
-func closing(answer string) func(testing.TB) *faultyServer {
-	return func(t testing.TB) *faultyServer {
-		return listening(t, func(conn *net.TCPConn) {
-			readRequest(conn)
-			_, _ = io.WriteString(conn, answer)
-		})
-	}
-}
-
-func readRequest(conn net.Conn) {
-	if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-		_, _ = io.Copy(io.Discard, r.Body)
-	}
-}
-
-// listening handles one connection after the other, and closes each.
-func listening(t testing.TB, handle func(*net.TCPConn)) *faultyServer {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := newFaultyServer(t, "http://"+listener.Addr().String())
-	var done sync.WaitGroup
-	done.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			s.seen.Add(1)
-			handle(conn.(*net.TCPConn))
-			conn.Close()
-		}
-	})
-	t.Cleanup(func() { listener.Close(); done.Wait() })
-	return s
+// closing is a service that answers everything with a few bytes and hangs up.
+func closing(answer string) func(testing.TB) *wire {
+	return func(t testing.TB) *wire { return serveBytes(t, answer) }
 }
 
 // Not every transport reports on its connections; then the error must prove
@@ -227,7 +114,7 @@ func TestPostOverATransportWithoutTrace(t *testing.T) {
 			err := postHook(t.Context(), newTestClient(t, memoryURL, tr))
 			require.ErrorIs(t, err, row.err)
 			assert.Equal(t, row.want, tr.sent())
-			const doubt = "the request was not repeated, and may have been carried out"
+			const doubt = "the request was not retried and may have been carried out"
 			if row.want == 1 {
 				assert.ErrorContains(t, err, doubt)
 			} else {
@@ -401,10 +288,12 @@ func TestEveryAttemptSendsTheWholeBody(t *testing.T) {
 // The transport may still read the body of an attempt that was given up.
 func TestAttemptsShareNoReader(t *testing.T) {
 	var bodies []io.Reader
-	client := newTestClient(t, memoryURL, transportFunc(func(r *http.Request) (*http.Response, error) {
+	unread := httpmock.NewMockTransport()
+	unread.RegisterNoResponder(func(r *http.Request) (*http.Response, error) {
 		bodies = append(bodies, r.Body)
 		return answer(429, "")(r)
-	}))
+	})
+	client := newTestClient(t, memoryURL, unread)
 	require.Error(t, postHook(t.Context(), client))
 	require.Len(t, bodies, 4)
 	for i, body := range bodies {
@@ -413,10 +302,6 @@ func TestAttemptsShareNoReader(t *testing.T) {
 		assert.NotEmpty(t, raw, "body %d was not read by another attempt", i)
 	}
 }
-
-type transportFunc func(*http.Request) (*http.Response, error)
-
-func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestRetryAfterIsObeyed(t *testing.T) {
 	const maxWait = time.Minute
@@ -617,27 +502,6 @@ func TestCancellingEndsAWaitAtOnce(t *testing.T) {
 	}
 }
 
-// cutOff is a step whose answer breaks off.
-func cutOff(code int) step {
-	return func(r *http.Request) (*http.Response, error) {
-		resp, err := answer(code, "")(r)
-		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(zeros{}, 10), readerFunc(func([]byte) (int, error) {
-			return 0, io.ErrUnexpectedEOF
-		})))
-		return resp, err
-	}
-}
-
-// zeros is an endless reader of the digit 0.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = '0'
-	}
-	return len(p), nil
-}
-
 func TestCancellingDuringAnAttemptKeepsTheStatusBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -714,7 +578,7 @@ func TestBackoffHasFullJitter(t *testing.T) {
 		waits := make([][]time.Duration, len(limits))
 		var ended time.Time
 		var announced time.Duration
-		tr := transportFunc(func(r *http.Request) (*http.Response, error) {
+		tr := newScript(func(r *http.Request) (*http.Response, error) {
 			if announced > 0 {
 				assert.Equal(t, announced, time.Since(ended), "RetryIn is the wait")
 			}

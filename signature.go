@@ -9,6 +9,8 @@ import (
 	"hash"
 	"strings"
 	"sync"
+
+	"github.com/headsapi/heads-go/internal/diagnose"
 )
 
 // SignatureHeader is the request header that carries the signature of a
@@ -59,6 +61,20 @@ func VerifySignature(body []byte, signature string, sharedKeys ...string) error 
 	}
 	_, err = matchingKey(body, sent, sharedKeys)
 	return err
+}
+
+// DiagnoseSignature describes in words why a signature does not match, for a
+// person who has a recorded delivery at hand. With each of the keys it tries what
+// usually goes wrong: other spellings of the signature, keys with space or
+// quotes around them or in an encoding, bodies with a line end more or less,
+// JSON that was decoded and encoded again. Keys are named by their position; the
+// result shows neither a key nor a signature that was computed here.
+//
+// Use it offline, to learn what to mend. EventHandler never calls it, and no
+// receiver should: a body that the signature does not match is not to be trusted.
+func DiagnoseSignature(body []byte, signature string, keys ...string) string {
+	scheme := diagnose.Scheme{Header: SignatureHeader, Decode: decodeSignature, Sum: hmacSHA256}
+	return scheme.Explain(body, signature, keys)
 }
 
 // matchingKey returns the place in sharedKeys of the key that made the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,8 +15,8 @@ var opHeadsSetVideoStreaming = newOperation("Heads.SetVideoStreaming", http.Meth
 
 // Voice is a voice of a text-to-speech provider.
 type Voice struct {
-	Provider string // "elevenlabs"
-	ID       string // "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"
+	Provider string `json:"provider" yaml:"provider"` // "elevenlabs"
+	ID       string `json:"id" yaml:"id"`             // "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"
 }
 
 // ConvertOptions say how a head is to be converted. The zero value keeps the
@@ -46,10 +47,11 @@ const (
 // ConversionStep is a step that was done, or that a plan holds. OnStep also
 // receives steps that wait, which are in no list of steps.
 type ConversionStep struct {
-	Name    StepName
-	Skipped bool   // there was nothing to do
-	Waiting bool   // not done yet: the head is about to be read again
-	Detail  string // for people; no secrets
+	Name     StepName
+	Skipped  bool   // there was nothing to do
+	Waiting  bool   // not done yet: the head is about to be read again
+	Accepted bool   // of a step that waits: the service has accepted the switch
+	Detail   string // for people; no secrets
 }
 
 // ConversionPlan says what a conversion would do, and what keeps it from being
@@ -64,8 +66,7 @@ type ConversionPlan struct {
 	Voice            Voice     // the one that will be in force
 	VoiceRecommended bool      // its model is one that the service recommends for streaming
 	Before           AccessURL // the address as it is
-
-	head *Head
+	Head             *Head     `json:"-"` // as it was read
 }
 
 // Ready says whether nothing keeps the conversion from being done.
@@ -99,6 +100,7 @@ type ConversionError struct {
 	HeadID      string
 	Step        StepName         // the one that failed
 	Reason      ConversionReason // always set
+	Accepted    bool             // the service has accepted the switch of the mode
 	Done        []ConversionStep // what was done before
 	RolledBack  bool             // the old voice was put back
 	RollbackErr error            // why it was not put back
@@ -148,27 +150,27 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 	plan := &ConversionPlan{
 		HeadID:           headID,
 		AlreadyStreaming: head.VideoStreaming,
-		CurrentVoice:     Voice{head.TTSProvider, head.TTSVoice},
-		head:             head,
+		CurrentVoice:     head.voice(),
+		Head:             head,
 	}
 	plan.chooseVoice(o)
 	plan.Before, err = currentAddress(operation, head)
 	if plan.AlreadyStreaming {
 		if !plan.voiceStays() {
-			plan.block(s.checkProvider(plan.Voice.Provider, o))
+			plan.block(s.providerFault(plan.Voice.Provider, o))
 		}
-		plan.describe()
+		plan.fillSteps()
 		return plan, nil
 	}
 	plan.block(err)
-	mode, err := s.checkVisual(ctx, operation, head, o.AllowUnknownMode)
+	mode, err := s.visualMode(ctx, operation, head, o.AllowUnknownMode)
 	if err != nil && !errors.Is(err, ErrVisualMode) {
 		return nil, err
 	}
 	plan.VisualMode = mode
 	plan.block(err)
-	plan.block(s.checkProvider(plan.Voice.Provider, o))
-	plan.describe()
+	plan.block(s.providerFault(plan.Voice.Provider, o))
+	plan.fillSteps()
 	return plan, nil
 }
 
@@ -249,7 +251,7 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 		return nil, run.fail(StepCheck, err)
 	}
 	if head.VideoStreaming {
-		if _, err := s.checkVisual(ctx, operation, head, false); err != nil {
+		if _, err := s.visualMode(ctx, operation, head, false); err != nil {
 			return nil, run.fail(StepCheck, err)
 		}
 	}
@@ -258,12 +260,12 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 
 // Format prints the steps and what blocks them, one a line; access URLs show
 // without their keys.
-func (p ConversionPlan) Format(f fmt.State, _ rune) { writeText(f, p.text()) }
+func (p ConversionPlan) Format(f fmt.State, _ rune) { writeText(f, p.describe()) }
 
 // LogValue shows the same lines as Format.
-func (p ConversionPlan) LogValue() slog.Value { return slog.StringValue(p.text()) }
+func (p ConversionPlan) LogValue() slog.Value { return slog.StringValue(p.describe()) }
 
-func (p ConversionPlan) text() string {
+func (p ConversionPlan) describe() string {
 	state := "ready"
 	switch {
 	case !p.Ready():
@@ -287,12 +289,12 @@ func (p ConversionPlan) text() string {
 }
 
 // Format shows head and addresses, without their keys.
-func (c Conversion) Format(f fmt.State, _ rune) { writeText(f, c.text()) }
+func (c Conversion) Format(f fmt.State, _ rune) { writeText(f, c.describe()) }
 
 // LogValue shows head and addresses, without their keys.
-func (c Conversion) LogValue() slog.Value { return slog.StringValue(c.text()) }
+func (c Conversion) LogValue() slog.Value { return slog.StringValue(c.describe()) }
 
-func (c Conversion) text() string {
+func (c Conversion) describe() string {
 	return fmt.Sprintf("heads.Conversion{%s, before: %s, after: %s}", c.HeadID, c.Before, c.After)
 }
 
@@ -373,20 +375,29 @@ func (p *ConversionPlan) chooseVoice(o ConvertOptions) {
 	if o.Voice != nil {
 		p.Voice = *o.Voice
 	}
-	for _, model := range []string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"} {
-		id := strings.ToLower(p.Voice.ID)
-		p.VoiceRecommended = p.VoiceRecommended || id == model || strings.HasSuffix(id, "_"+model)
-	}
+	p.VoiceRecommended = recommendedForStreaming(p.Voice.ID)
 }
 
-// voiceStays says whether the voice is set already. The provider's name is
-// compared without case.
-func (p *ConversionPlan) voiceStays() bool {
-	return p.Voice.ID == p.CurrentVoice.ID && strings.EqualFold(p.Voice.Provider, p.CurrentVoice.Provider)
+// recommendedForStreaming reports whether the model in a voice's id is one that
+// the service recommends for streaming.
+func recommendedForStreaming(voiceID string) bool {
+	voiceID = strings.ToLower(voiceID)
+	return slices.ContainsFunc([]string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"}, func(model string) bool {
+		return voiceID == model || strings.HasSuffix(voiceID, "_"+model)
+	})
 }
 
-// describe fills in the steps.
-func (p *ConversionPlan) describe() {
+// voiceStays reports whether the voice is set already.
+func (p *ConversionPlan) voiceStays() bool { return p.Voice.is(p.CurrentVoice) }
+
+func (h *Head) voice() Voice { return Voice{h.TTSProvider, h.TTSVoice} }
+
+// is reports whether two voices are the same. The provider's name is
+// case-insensitive.
+func (v Voice) is(o Voice) bool { return v.ID == o.ID && strings.EqualFold(v.Provider, o.Provider) }
+
+// fillSteps fills in the steps.
+func (p *ConversionPlan) fillSteps() {
 	streams := p.AlreadyStreaming
 	voice := fmt.Sprintf("%s of %s", p.Voice.ID, p.Voice.Provider)
 	if p.VoiceRecommended {
@@ -402,20 +413,20 @@ func (p *ConversionPlan) describe() {
 	if streams {
 		check, enable, address = "the head already streams", "nothing to do", "stays "+p.Before.String()
 	}
-	if streams && p.head.Splitter {
+	if streams && p.Head.Splitter {
 		enable = "wait until the head shows no splitter"
 	}
 	p.Steps = []ConversionStep{
 		{Name: StepCheck, Detail: check},
 		{Name: StepVoice, Skipped: p.voiceStays(), Detail: voice},
-		{Name: StepEnable, Skipped: streams && !p.head.Splitter, Detail: enable},
+		{Name: StepEnable, Skipped: streams && !p.Head.Splitter, Detail: enable},
 		{Name: StepAddress, Skipped: streams, Detail: address},
 	}
 }
 
-// checkVisual reads the visual of a head and says whether its mode allows a
+// visualMode reads the visual of a head and says whether its mode allows a
 // switch: nil, an error with ErrVisualMode, or that of the reading.
-func (s *HeadsService) checkVisual(ctx context.Context, operation string, head *Head, allowUnknown bool) (VisualMode, error) {
+func (s *HeadsService) visualMode(ctx context.Context, operation string, head *Head, allowUnknown bool) (VisualMode, error) {
 	if head.HeadVisualID == "" {
 		return "", because(ErrVisualMode, "the head has no visual that can be read (headVisualId), so its mode is not known")
 	}
@@ -435,8 +446,8 @@ func (s *HeadsService) checkVisual(ctx context.Context, operation string, head *
 	}
 }
 
-// checkProvider says whether voices of a provider can stream.
-func (s *HeadsService) checkProvider(provider string, o ConvertOptions) error {
+// providerFault says whether voices of a provider can stream.
+func (s *HeadsService) providerFault(provider string, o ConvertOptions) error {
 	if o.AllowAnyProvider || s.c.core.streamingProvider[strings.ToLower(provider)] {
 		return nil
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // Time is a time as the service writes it, together with the text that was
@@ -34,8 +36,8 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 	if bytes.Equal(data, []byte("null")) {
 		return nil
 	}
-	if jsonKind(data) == "string" {
-		t.Text = unquote(data)
+	if rawjson.Kind(data) == "string" {
+		t.Text = rawjson.Unquote(data)
 	} else {
 		t.Text = string(data)
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // A language model writes the arguments, so the decoding here forgives what
@@ -90,7 +92,7 @@ func givenArgument(raw json.RawMessage) string {
 		return "a list"
 	}
 	text, _ := scalarText(raw)
-	text = cutText(text, enoughToRecognise)
+	text = clip(text, enoughToRecognise)
 	if raw[0] == '"' {
 		return "\"" + text + "\""
 	}
@@ -176,6 +178,70 @@ func readList(raw json.RawMessage) []json.RawMessage {
 	var items []json.RawMessage
 	_ = json.Unmarshal(raw, &items) // raw was part of a document that could be read
 	return items
+}
+
+// ReadArgument reads raw, one JSON value, as AddTool reads an argument of the
+// type, and returns it as a JSON value of that type: 5 for "5" and for 5.0 if the
+// type is integer, "7" for 7 if it is string, [7] if it is array. For functions
+// given to AddToolFunc, which read what is inside a list or an object themselves.
+//
+// An error of ReadArgument is meant for the model, which is told the text if the
+// function returns it. A type that a tool's parameter can't have and a value that
+// is not JSON are InvalidErrors.
+func ReadArgument(wireType string, raw json.RawMessage) (json.RawMessage, error) {
+	const operation = "ReadArgument"
+	raw = bytes.TrimSpace(raw)
+	switch {
+	case !slices.Contains(toolTypes, wireType):
+		return nil, invalid(operation, "type "+quote(wireType), "is unknown; want one of %s", strings.Join(toolTypes, ", "))
+	case !json.Valid(raw):
+		return nil, invalid(operation, "value", "is not JSON; give one JSON value")
+	case isNull(raw):
+		return nil, missingArgument().under("the value")
+	}
+	value, faults := appendArgument(nil, wireType, raw)
+	if faults != nil {
+		return nil, faults.under("the value")
+	}
+	return value, nil
+}
+
+// anyScalar is the type of a parameter that takes several scalar types.
+const anyScalar = "scalar"
+
+// appendArgument appends raw, which is one JSON value and not null, to b as a
+// value of the type. A number that is given as one keeps its digits.
+func appendArgument(b []byte, wireType string, raw json.RawMessage) ([]byte, argumentFaults) {
+	given := raw[0]
+	switch wireType {
+	case "string":
+		if given == '"' && utf8.Valid(raw) {
+			break
+		}
+		s, faults := readText(raw)
+		return rawjson.AppendString(b, s), faults
+	case "boolean":
+		yes, faults := readBool(raw)
+		return strconv.AppendBool(b, yes), faults
+	case "integer":
+		digits, faults := readInteger(raw)
+		return append(b, digits...), faults
+	case "number":
+		n, faults := readNumber(raw, 64)
+		if given != '"' {
+			return append(b, raw...), faults
+		}
+		return strconv.AppendFloat(b, n, 'g', -1, 64), faults
+	case "array":
+		if given != '[' {
+			return append(append(append(b, '['), raw...), ']'), nil
+		}
+	case anyScalar:
+		if given == '{' || given == '[' {
+			return b, wrongArgument("text", raw)
+		}
+	}
+	return append(b, raw...), nil
 }
 
 func decodeString(raw json.RawMessage, v reflect.Value) argumentFaults {
@@ -422,9 +488,9 @@ func newArgumentFields(list []argumentField) argumentFields {
 // of a name counts.
 func (f argumentFields) find(doc []byte) (values []json.RawMessage, found bool) {
 	values = make([]json.RawMessage, len(f.list))
-	for m := range members(doc) {
-		if i, ok := f.byName[string(m.key)]; ok {
-			values[i], found = slices.Clip(m.value), true
+	for m := range rawjson.Members(doc) {
+		if i, ok := f.byName[string(m.Key)]; ok {
+			values[i], found = slices.Clip(m.Value), true
 		}
 	}
 	return values, found
@@ -433,12 +499,38 @@ func (f argumentFields) find(doc []byte) (values []json.RawMessage, found bool) 
 // decode fills the struct v from the values that find returned, and returns
 // every fault in them.
 func (f argumentFields) decode(values []json.RawMessage, v reflect.Value) argumentFaults {
+	return f.read(values, func(field *argumentField, raw json.RawMessage) argumentFaults {
+		return field.decode(raw, v.FieldByIndex(field.index))
+	})
+}
+
+// object returns the values that are there as a JSON object, each as a value of
+// its type.
+func (f argumentFields) object(values []json.RawMessage) (json.RawMessage, argumentFaults) {
+	size := len("{}")
+	for i, raw := range values {
+		size += len(f.list[i].name) + len(`"":[],`) + len(raw)
+	}
+	object := append(make(json.RawMessage, 0, size), '{')
+	faults := f.read(values, func(field *argumentField, raw json.RawMessage) (faults argumentFaults) {
+		if len(object) > 1 {
+			object = append(object, ',')
+		}
+		object = append(rawjson.AppendString(object, field.name), ':')
+		object, faults = appendArgument(object, field.wireType, raw)
+		return faults
+	})
+	return append(object, '}'), faults
+}
+
+// read calls use for each value that is there, and returns every fault.
+func (f argumentFields) read(values []json.RawMessage, use func(*argumentField, json.RawMessage) argumentFaults) argumentFaults {
 	var all argumentFaults
 	for i := range f.list {
 		field := &f.list[i]
 		switch {
 		case !field.absent(values[i]):
-			all = append(all, field.decode(values[i], v.FieldByIndex(field.index)).under(field.name)...)
+			all = append(all, use(field, values[i]).under(field.name)...)
 		case !field.optional:
 			all = append(all, missingArgument().under(field.name)...)
 		}

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/gate"
+	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
@@ -28,7 +30,7 @@ const (
 )
 
 // ToolHandler is an http.Handler that answers the tool calls of a head with the
-// functions given to AddTool. The same value makes the definitions that are
+// functions given to AddTool and AddToolFunc. The same value makes the definitions that are
 // registered with the service, so the two can't differ.
 //
 // It routes by the end of the path: the last segment is the name of the tool,
@@ -59,8 +61,9 @@ type toolServer struct {
 	replyLimit int
 	logger     *slog.Logger
 	observe    func(context.Context, ToolCallInfo)
+	hooks      hooks[string, ToolCallInfo]
 	running    chan struct{} // holds one value for each function that runs
-	gate       *deliveryGate
+	gate       *gate.Gate
 
 	mu    sync.RWMutex
 	tools map[string]*servedTool
@@ -184,6 +187,24 @@ func WithToolObserver(f func(context.Context, ToolCallInfo)) ToolHandlerOption {
 	}
 }
 
+// WithToolHook calls start once a tool is found, with the tool's name, and end
+// after the observer, for tracing. The check of WithToolAuth and the tool
+// function run with the context that start returns, which must be derived from
+// the one it is given; end gets the same one.
+//
+// Either function may be nil. Hooks add up, in the order of the options, and are
+// called by many goroutines at once. A panic in one of them is logged and
+// doesn't change the answer.
+func WithToolHook(start func(ctx context.Context, tool string) context.Context, end func(context.Context, ToolCallInfo)) ToolHandlerOption {
+	return func(h *ToolHandler) error {
+		if start == nil && end == nil {
+			return handlerFault("tool hook", "has no function; give start, end or both, or leave the option out")
+		}
+		h.server.hooks = append(h.server.hooks, hook[string, ToolCallInfo]{start, end})
+		return nil
+	}
+}
+
 // NewToolHandler returns a handler without tools. The baseURL is where it can
 // be reached from the internet: an https URL, or http on a loopback host, with
 // a path or without.
@@ -196,7 +217,7 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 		replyLimit: defaultToolReplyLimit,
 		logger:     slog.New(slog.DiscardHandler),
 		running:    make(chan struct{}, defaultToolConcurrency),
-		gate:       &deliveryGate{empty: make(chan struct{})},
+		gate:       new(gate.Gate),
 		tools:      make(map[string]*servedTool),
 	}}
 	base, faults := toolBase(baseURL)
@@ -299,13 +320,14 @@ func needsEscape(r rune) bool {
 // taken, and fields that no argument can fill. Each fault is an InvalidError,
 // and all of them come back joined. It may be called while h is serving.
 func AddTool[In any](h *ToolHandler, name, description string, f func(context.Context, In) (string, error)) error {
+	const operation = "AddTool"
 	if h == nil || h.server == nil {
-		return toolFault(name, "handler", "is not one that NewToolHandler returned; make one first")
+		return toolFault(operation, name, "handler", "is not one that NewToolHandler returned; make one first")
 	}
 	b := schemaBuilder{tool: name, location: h.server.location}
 	fields := newArgumentFields(b.parameters(reflect.TypeFor[In]()))
 	if f == nil {
-		b.faults = append(b.faults, toolFault(name, "function", "is nil; give the function that answers"))
+		b.faults = append(b.faults, toolFault(operation, name, "function", "is nil; give the function that answers"))
 	}
 	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
 		var in In
@@ -314,12 +336,108 @@ func AddTool[In any](h *ToolHandler, name, description string, f func(context.Co
 		}
 		return f(ctx, in)
 	}
-	return h.server.add(&servedTool{
+	return h.server.add(operation, &servedTool{
 		tool:   Tool{Name: name, Description: description, Parameters: toolParameters(fields.list)},
 		fields: fields,
 		call:   call,
 		logger: h.server.logger.With(slog.String("tool", name)),
 	}, b.faults)
+}
+
+// ToolSpec defines a tool whose parameters are known only when the program
+// runs. AddToolFunc takes it.
+type ToolSpec struct {
+	Name, Description string
+	Parameters        []ToolParameter
+	Required          []string // names of parameters
+}
+
+// Format shows name and number of parameters.
+func (t ToolSpec) Format(f fmt.State, _ rune) { writeText(f, t.describe()) }
+
+// LogValue shows name and number of parameters.
+func (t ToolSpec) LogValue() slog.Value { return slog.StringValue(t.describe()) }
+
+func (t ToolSpec) describe() string {
+	return fmt.Sprintf("heads.ToolSpec{%q, parameters: %d}", t.Name, len(t.Parameters))
+}
+
+// AddToolFunc makes f the answer to calls of the tool t.Name. AddTool does the
+// same for parameters that a Go struct can describe.
+//
+// The arguments are a JSON object of the declared parameters that were given, in
+// the order of t.Parameters. Each value is read as AddTool reads an argument of
+// its type, so f finds a number for "5" and a list for a single value; see
+// ReadArgument. Null counts as not given, and so does a blank string for any type
+// but string. The model is told which argument of t.Required is missing and
+// which can't be used, and f is not called then.
+//
+// A type may also be two or more of string, number, integer and boolean, such as
+// "string|integer". It is registered as string, and f finds the scalar that was
+// given as it came.
+//
+// What f returns is handled as with AddTool. AddToolFunc refuses what AddTool
+// refuses, and a name in t.Required that is no parameter or stands there twice.
+// The spec is copied. AddToolFunc may be called while h is serving.
+func AddToolFunc(h *ToolHandler, t ToolSpec, f func(ctx context.Context, arguments json.RawMessage) (string, error)) error {
+	const operation = "AddToolFunc"
+	if h == nil || h.server == nil {
+		return toolFault(operation, t.Name, "handler", "is not one that NewToolHandler returned; make one first")
+	}
+	faults := checkRequired(operation, t)
+	if f == nil {
+		faults.add(toolFault(operation, t.Name, "function", "is nil; give the function that answers"))
+	}
+	tool := Tool{Name: t.Name, Description: t.Description, Parameters: slices.Clone(t.Parameters)}
+	list := make([]argumentField, len(tool.Parameters))
+	for i := range tool.Parameters {
+		p := &tool.Parameters[i]
+		if p.Name == sessionMetadataName {
+			faults.add(toolFault(operation, t.Name, "parameter "+p.Name, "has the name that carries the session; choose another"))
+		}
+		list[i] = declaredField(p, slices.Contains(t.Required, p.Name))
+	}
+	fields := newArgumentFields(list)
+	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
+		arguments, argumentFaults := fields.object(values)
+		if argumentFaults != nil {
+			return "", argumentFaults
+		}
+		return f(ctx, arguments)
+	}
+	return h.server.add(operation, &servedTool{
+		tool:   tool,
+		fields: fields,
+		call:   call,
+		logger: h.server.logger.With(slog.String("tool", t.Name)),
+	}, faults)
+}
+
+func checkRequired(operation string, t ToolSpec) (faults faultList) {
+	for i, name := range t.Required {
+		switch {
+		case slices.Contains(t.Required[:i], name):
+			faults.add(toolFault(operation, t.Name, "required "+quote(name), "is given twice; leave one out"))
+		case !slices.ContainsFunc(t.Parameters, func(p ToolParameter) bool { return p.Name == name }):
+			faults.add(toolFault(operation, t.Name, "required "+quote(name), "is not the name of a parameter; declare it or leave it out"))
+		}
+	}
+	return faults
+}
+
+// declaredField returns the field of p, and gives p the type that is registered.
+func declaredField(p *ToolParameter, required bool) argumentField {
+	f := argumentField{name: p.Name, optional: !required}
+	f.wireType, f.blankIsAbsent = p.Type, p.Type != "string"
+	if types := strings.Split(p.Type, "|"); len(types) > 1 && !slices.ContainsFunc(types, notScalar) {
+		f.wireType, f.blankIsAbsent = anyScalar, !slices.Contains(types, "string")
+		p.Type = "string"
+	}
+	return f
+}
+
+func notScalar(wireType string) bool {
+	return !slices.Contains([]string{"string", "number", "integer", "boolean"}, wireType)
 }
 
 func toolParameters(fields []argumentField) []ToolParameter {
@@ -330,12 +448,12 @@ func toolParameters(fields []argumentField) []ToolParameter {
 	return parameters
 }
 
-// add takes t up unless there are faults, in its struct or in its definition.
-func (s *toolServer) add(t *servedTool, faults []error) error {
+// add serves t unless there are faults, those given or those in its definition.
+func (s *toolServer) add(operation string, t *servedTool, faults []error) error {
 	name := url.PathEscape(t.tool.Name)
 	// Validated without the path token, which an error could quote.
 	t.tool.URL = s.base + "/" + name
-	if err := t.tool.validate("AddTool"); err != nil {
+	if err := t.tool.validate(operation); err != nil {
 		faults = append(faults, err)
 	}
 	if s.pathToken != "" {
@@ -345,7 +463,7 @@ func (s *toolServer) add(t *servedTool, faults []error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tools[t.tool.Name] != nil {
-		faults = append(faults, toolFault(t.tool.Name, "name", "is taken by a tool of this handler; choose another"))
+		faults = append(faults, toolFault(operation, t.tool.Name, "name", "is taken by a tool of this handler; choose another"))
 	}
 	if len(faults) > 0 {
 		return errors.Join(faults...)
@@ -393,19 +511,18 @@ func (h *ToolHandler) Shutdown(ctx context.Context) error {
 	if h.server == nil {
 		return nil
 	}
-	return h.server.gate.close(ctx)
+	return h.server.gate.Close(ctx)
 }
 
 // ServeHTTP answers one tool call.
 func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// First of all: after any answer, the server reads what is left of the body.
-	limitBodyTime(w)
+	body := httpbody.Start(w, toolBodyTimeout)
 	if h.server == nil {
 		http.NotFound(w, r)
 		return
 	}
 	if r.Method != http.MethodPost {
-		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", clipSent(r.Method, 16)))
+		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", clip(r.Method, 16)))
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
@@ -415,7 +532,7 @@ func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	h.server.serve(w, r, t)
+	h.server.serve(w, r, t, body)
 }
 
 // route returns the tool that the path ends in, or nil. It looks at the token

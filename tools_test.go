@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -671,20 +669,12 @@ func TestCheckPromptNamesWhatThePromptForgets(t *testing.T) {
 
 func TestUntouchedToolsDoNotBlockAChange(t *testing.T) {
 	const sloppy = `{"name":"old one", "parameters":null,"url":"http://app.example.com"}`
-	var sent []byte
-	client, err := New("https://api.example.com", "token", WithHTTPClient(&http.Client{Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
-		if r.Method == http.MethodPut {
-			sent, _ = io.ReadAll(r.Body)
-			return answer(200, "")(r)
-		}
-		return answer(200, `{"id":"`+testHead+`","operationMode":"oc","conversationSettings":{"tools":[`+sloppy+`]}}`)(r)
-	})}))
+	service := newFakeAPI(t, answering(`{"id":"`+testHead+`","operationMode":"oc","conversationSettings":{"tools":[`+sloppy+`]}}`))
+	_, err := service.ConversationSettings.PutTool(t.Context(), testHead, Tool{Name: "weather", Description: "Tells the weather.", URL: "https://app.example.com/weather"})
 	require.NoError(t, err)
-	_, err = client.ConversationSettings.PutTool(t.Context(), testHead, Tool{Name: "weather", Description: "Tells the weather.", URL: "https://app.example.com/weather"})
-	require.NoError(t, err)
-	assert.Contains(t, string(sent), `{"conversationSettings":{"tools":[`+sloppy+`,{`, "a tool that nobody touched keeps its bytes")
+	assert.Contains(t, service.bodyOf(t, "PUT /head/"+testHead+"/conversation-settings"), `{"conversationSettings":{"tools":[`+sloppy+`,{`, "a tool that nobody touched keeps its bytes")
 
-	_, err = client.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
+	_, err = service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
 		cs.Tools[0].Description = "Still sloppy."
 		return nil
 	})

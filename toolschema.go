@@ -81,11 +81,11 @@ func (b *schemaBuilder) refuse(goName, reason string) {
 	if goName == "" {
 		part = "type In"
 	}
-	b.faults = append(b.faults, toolFault(b.tool, part, reason))
+	b.faults = append(b.faults, toolFault("AddTool", b.tool, part, reason))
 }
 
-func toolFault(tool, part, reason string) error {
-	return &InvalidError{Operation: "AddTool", Field: "tool " + strconv.Quote(tool) + " " + part, Reason: reason}
+func toolFault(operation, tool, part, reason string) error {
+	return &InvalidError{Operation: operation, Field: "tool " + strconv.Quote(tool) + " " + part, Reason: reason}
 }
 
 // fields returns the usable fields of the struct t, those of embedded structs

@@ -136,7 +136,7 @@ func TestToolThatWasReadEarlierIsNotRefused(t *testing.T) {
 	read, err := service.ConversationSettings.Get(t.Context(), guideID)
 	require.NoError(t, err)
 	service.mu.Lock()
-	service.answers["GET /head/"+guideID] = headWith(strings.Replace(odd, `"d"`, `"changed"`, 1))
+	service.answer("GET /head/"+guideID, headWith(strings.Replace(odd, `"d"`, `"changed"`, 1)))
 	service.mu.Unlock()
 	_, err = service.ConversationSettings.SetTools(t.Context(), guideID, read.Tools...)
 	require.NoError(t, err)

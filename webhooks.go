@@ -2,13 +2,19 @@ package heads
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // WebhooksService registers the addresses that receive the events of heads.
@@ -43,6 +49,9 @@ type WebhookSpec struct {
 	// RemoveDuplicates lets Ensure delete further registrations of the same
 	// URL; Create does not look at it.
 	RemoveDuplicates bool
+	// KeepDelivery lets Ensure leave the delivery of events as it is; Create
+	// ignores it.
+	KeepDelivery bool
 }
 
 // WebhookUpdate is a partial update of a registration: what is set is sent,
@@ -79,10 +88,7 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	if err := spec.validate(opWebhooksCreate.name); err != nil {
 		return nil, err
 	}
-	body, err := encodeJSON(spec.body())
-	if err != nil {
-		return nil, err
-	}
+	body := spec.webhook().writable().document()
 	created, err := do[createdWebhook](ctx, s.c, opWebhooksCreate, payload{body: body, of: spec.HeadID})
 	if err != nil {
 		return nil, err
@@ -90,18 +96,23 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	return created.complete(spec), nil
 }
 
-// List returns all registrations of a head.
+// List returns all registrations of a head, in the service's order.
 //
 // GET /head-events?headId=…. A list with a record that does not name this head
 // is a DecodeError. A list that is null is empty.
 func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, error) {
+	return s.list(ctx, headID, true)
+}
+
+// list is List, which sends a request that fails again only with retry.
+func (s *WebhooksService) list(ctx context.Context, headID string, retry bool) ([]Webhook, error) {
 	if err := checkHeadID(opWebhooksList.name, headID); err != nil {
 		return nil, err
 	}
 	type options struct {
 		HeadID string `url:"headId"`
 	}
-	hooks, err := do[webhookList](ctx, s.c, opWebhooksList, payload{query: options{headID}, of: headID})
+	hooks, err := do[webhookList](ctx, s.c, opWebhooksList, payload{query: options{headID}, of: headID, once: !retry})
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +127,13 @@ func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, e
 	if err := checkWebhookID(opWebhooksGet.name, webhookID); err != nil {
 		return nil, err
 	}
-	return do[Webhook](ctx, s.c, opWebhooksGet, webhookRequest(webhookID))
+	return do[Webhook](ctx, s.c, opWebhooksGet, webhookPayload(webhookID))
 }
+
+// Validate returns why a registration can't be made, all faults together, each an
+// InvalidError: a head id that is no UUID, a URL that is not https, no event or
+// an unknown one. Plain http is allowed to a loopback host.
+func (s WebhookSpec) Validate() error { return s.validate("WebhookSpec.Validate") }
 
 // Update changes what u sets, and nothing else.
 //
@@ -131,13 +147,9 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
-	body, err := encodeJSON(u)
-	if err != nil {
-		return nil, err
-	}
-	r := webhookRequest(webhookID)
-	r.body = body
-	return doPlain(ctx, s.c, opWebhooksUpdate, r)
+	p := webhookPayload(webhookID)
+	p.body = u.document()
+	return doPlain(ctx, s.c, opWebhooksUpdate, p)
 }
 
 // Modify reads a registration, runs change on it and, when something changed,
@@ -157,7 +169,7 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 	if change == nil {
 		return nil, invalid(operation, "change", "is nil; give a function that changes the webhook")
 	}
-	unlock, err := s.c.lock(ctx, operation, fmt.Sprintf("webhook %d", webhookID))
+	unlock, err := s.c.lock(ctx, operation, webhookLock(webhookID))
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +189,7 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 		return &after, nil
 	}
 	answer, err := s.Update(ctx, webhookID, after.writable())
+	s.c.core.webhooksModified.Add(1) // not before it: Ensure reads again what it listed earlier
 	if err != nil {
 		return nil, err
 	}
@@ -188,15 +201,27 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 }
 
 // Delete removes a registration for good. A 404 that follows an attempt
-// without an answer, or with a 5xx, counts as done.
+// without an answer, or with a 5xx, is success.
 //
-// DELETE /head-events/{webhookId}.
+// DELETE /head-events/{webhookId}. If the answer is an HTML page, as a proxy
+// sends it, Delete reads the registration and returns an error if it is still
+// there.
 func (s *WebhooksService) Delete(ctx context.Context, webhookID int64) error {
 	if err := checkWebhookID(opWebhooksDelete.name, webhookID); err != nil {
 		return err
 	}
-	_, err := doPlain(ctx, s.c, opWebhooksDelete, webhookRequest(webhookID))
-	return err
+	answer, err := doPlain(ctx, s.c, opWebhooksDelete, webhookPayload(webhookID))
+	if err != nil || answer.StatusCode == http.StatusNotFound || !answer.isPage() {
+		return err
+	}
+	gone := func() (bool, error) {
+		_, err := s.Get(ctx, webhookID)
+		if errors.Is(err, ErrNotFound) {
+			return true, nil
+		}
+		return false, err
+	}
+	return confirm(opWebhooksDelete.name, answer, strconv.FormatInt(webhookID, 10), gone, func(gone bool) bool { return gone })
 }
 
 // SetDelivery turns the delivery of events on or off for a head. Registrations
@@ -232,8 +257,8 @@ func (u *WebhookUpdate) URL(v string) *WebhookUpdate {
 // types at all are refused, unless Event turns one on afterwards; SetDelivery
 // turns delivery off.
 func (u *WebhookUpdate) Events(types ...EventType) *WebhookUpdate {
-	for _, f := range eventFlags {
-		u.Event(f.event, false)
+	for _, flag := range eventFlags {
+		u.Event(flag.event, false)
 	}
 	for _, t := range types {
 		u.Event(t, true)
@@ -253,22 +278,14 @@ func (u *WebhookUpdate) Event(t EventType, on bool) *WebhookUpdate {
 }
 
 // MarshalJSON returns the body that Update sends.
-func (u WebhookUpdate) MarshalJSON() ([]byte, error) {
-	body := webhookBody{HeadID: u.headID, URL: u.url}
-	for _, f := range eventFlags {
-		if on, ok := u.flags[f.event]; ok {
-			*f.body(&body) = &on
-		}
-	}
-	return encodeJSON(body)
-}
+func (u WebhookUpdate) MarshalJSON() ([]byte, error) { return u.document(), nil }
 
 // Events returns the event types that the registration receives.
 func (w *Webhook) Events() []EventType {
 	var types []EventType
-	for _, f := range eventFlags {
-		if *f.webhook(w) {
-			types = append(types, f.event)
+	for _, flag := range eventFlags {
+		if *flag.of(w) {
+			types = append(types, flag.event)
 		}
 	}
 	return types
@@ -318,15 +335,15 @@ func (w *Webhook) mend(document []byte) []byte { return withNumericID(document) 
 // withNumericID returns a record with its id as a number where that is a string
 // of digits, and else nil.
 func withNumericID(record []byte) []byte {
-	id, _ := rawMember(record, "id")
-	if jsonKind(id) != "string" {
+	id, _ := rawjson.Value(record, "id")
+	if rawjson.Kind(id) != "string" {
 		return nil
 	}
-	number, err := strconv.ParseInt(unquote(id), 10, 64)
+	number, err := strconv.ParseInt(rawjson.Unquote(id), 10, 64)
 	if err != nil {
 		return nil
 	}
-	return withMember(record, "id", strconv.AppendInt(nil, number, 10))
+	return rawjson.With(record, "id", strconv.AppendInt(nil, number, 10))
 }
 
 // webhookList is the answer to List.
@@ -334,14 +351,14 @@ type webhookList []Webhook
 
 // mend reads null as an empty list, and ids that are strings of digits.
 func (l *webhookList) mend(document []byte) []byte {
-	if isJSONNull(document) {
+	if rawjson.IsNull(document) {
 		return []byte("[]")
 	}
-	if jsonKind(document) != "array" {
+	if rawjson.Kind(document) != "array" {
 		return nil
 	}
 	var records [][]byte
-	for record := range elements(document) {
+	for record := range rawjson.Elements(document) {
 		if better := withNumericID(record); better != nil {
 			record = better
 		}
@@ -360,37 +377,38 @@ func (l *webhookList) prove(headID string) error {
 	return nil
 }
 
-// webhookBody is the body of POST and PATCH; nil is not sent.
-type webhookBody struct {
-	HeadID              *string `json:"headId,omitempty"`
-	URL                 *string `json:"webhookUrl,omitempty"`
-	StartConversation   *bool   `json:"startConversation,omitempty"`
-	EndConversation     *bool   `json:"endConversation,omitempty"`
-	TimeoutConversation *bool   `json:"timeoutConversation,omitempty"`
-	InactivityWarning   *bool   `json:"inactivityWarning,omitempty"`
+// eventFlags ties each event type to its flag in a registration.
+var eventFlags = []struct {
+	event EventType
+	name  string // in JSON
+	of    func(*Webhook) *bool
+}{
+	{EventStartConversation, "startConversation", func(w *Webhook) *bool { return &w.StartConversation }},
+	{EventEndConversation, "endConversation", func(w *Webhook) *bool { return &w.EndConversation }},
+	{EventTimeoutConversation, "timeoutConversation", func(w *Webhook) *bool { return &w.TimeoutConversation }},
+	{EventInactivityWarning, "inactivityWarning", func(w *Webhook) *bool { return &w.InactivityWarning }},
 }
 
-// eventFlag ties an event type to its flag in a registration and in a body.
-type eventFlag struct {
-	event   EventType
-	webhook func(*Webhook) *bool
-	body    func(*webhookBody) **bool
-}
-
-var eventFlags = []eventFlag{
-	{EventStartConversation, func(w *Webhook) *bool { return &w.StartConversation }, func(b *webhookBody) **bool { return &b.StartConversation }},
-	{EventEndConversation, func(w *Webhook) *bool { return &w.EndConversation }, func(b *webhookBody) **bool { return &b.EndConversation }},
-	{EventTimeoutConversation, func(w *Webhook) *bool { return &w.TimeoutConversation }, func(b *webhookBody) **bool { return &b.TimeoutConversation }},
-	{EventInactivityWarning, func(w *Webhook) *bool { return &w.InactivityWarning }, func(b *webhookBody) **bool { return &b.InactivityWarning }},
-}
-
-// writable is an update with every writable field of the registration.
-func (w *Webhook) writable() *WebhookUpdate {
-	u := NewWebhookUpdate().HeadID(w.HeadID).URL(w.URL)
-	for _, f := range eventFlags {
-		u.Event(f.event, *f.webhook(w))
+// document returns the fields that are set as a JSON object.
+func (u *WebhookUpdate) document() json.RawMessage {
+	doc := []byte("{}")
+	if u.headID != nil {
+		doc = rawjson.With(doc, "headId", rawjson.String(*u.headID))
 	}
-	return u
+	if u.url != nil {
+		doc = rawjson.With(doc, "webhookUrl", rawjson.String(*u.url))
+	}
+	for _, flag := range eventFlags {
+		if on, ok := u.flags[flag.event]; ok {
+			doc = rawjson.With(doc, flag.name, strconv.AppendBool(nil, on))
+		}
+	}
+	return doc
+}
+
+// writable returns an update with every writable field of the registration.
+func (w *Webhook) writable() *WebhookUpdate {
+	return NewWebhookUpdate().HeadID(w.HeadID).URL(w.URL).Events(w.Events()...)
 }
 
 // sameWritable reports whether an update would make no difference.
@@ -414,13 +432,15 @@ func (w *Webhook) sameReadOnly(operation string, after *Webhook) error {
 	return faults.join()
 }
 
-func knownEvent(t EventType) bool {
-	for _, f := range eventFlags {
-		if f.event == t {
-			return true
-		}
+func knownEvent(t EventType) bool { return slices.Contains(eventTypes(), t) }
+
+// eventTypes returns the types that a registration has a flag for.
+func eventTypes() []EventType {
+	types := make([]EventType, len(eventFlags))
+	for i, flag := range eventFlags {
+		types[i] = flag.event
 	}
-	return false
+	return types
 }
 
 // normal is the type in the lower case of payloads.
@@ -431,7 +451,7 @@ func (s WebhookSpec) validate(operation string) error {
 	faults.add(checkHeadID(operation, s.HeadID))
 	faults.add(checkCallbackURL(operation, "webhookUrl", s.URL))
 	if len(s.Events) == 0 {
-		faults.add(invalid(operation, "events", "are empty, so that nothing would ever be delivered; name at least one of %s", knownEvents()))
+		faults.add(invalid(operation, "events", "are empty, so that nothing would ever be delivered; name at least one of %s", joinEvents(eventTypes())))
 	}
 	for _, t := range s.Events {
 		faults.add(checkEventType(operation, t))
@@ -443,16 +463,11 @@ func checkEventType(operation string, t EventType) error {
 	if knownEvent(t.normal()) {
 		return nil
 	}
-	return invalid(operation, "events", "hold %s, which is unknown; use %s", quote(string(t)), knownEvents())
+	return invalid(operation, "events", "hold %s, which is unknown; use %s", quote(string(t)), joinEvents(eventTypes()))
 }
 
-func knownEvents() string {
-	var types []EventType
-	for _, f := range eventFlags {
-		types = append(types, f.event)
-	}
-	return joinEvents(types)
-}
+// age is what registration.SortByAge wants to know.
+func (w Webhook) age() (created time.Time, id int64) { return w.CreatedAt.Time, w.ID }
 
 func joinEvents(types []EventType) string {
 	texts := make([]string, len(types))
@@ -460,11 +475,6 @@ func joinEvents(types []EventType) string {
 		texts[i] = oneLine(string(t), maxLabel)
 	}
 	return strings.Join(texts, ", ")
-}
-
-// body states all four flags, on or off.
-func (s WebhookSpec) body() *WebhookUpdate {
-	return NewWebhookUpdate().HeadID(s.HeadID).URL(s.URL).Events(s.Events...)
 }
 
 func (u *WebhookUpdate) validate(operation string) error {
@@ -490,67 +500,64 @@ func (u *WebhookUpdate) validate(operation string) error {
 	return faults.join()
 }
 
-// createdWebhook is the answer to a create, of which only sharedKey is promised.
+// createdWebhook is the answer to a create, of which the contract promises only
+// sharedKey.
 type createdWebhook struct {
-	ID        int64  `json:"id"`
-	CreatedAt Time   `json:"createdAt"`
-	UpdatedAt Time   `json:"updatedAt"`
-	OrgID     string `json:"orgId"`
-	SharedKey Secret `json:"sharedKey"`
-	webhookBody
+	Webhook
+	document []byte
 }
 
-func (w *createdWebhook) mend(document []byte) []byte { return withNumericID(document) }
+func (w *createdWebhook) keepRaw(document []byte) { w.document = document }
 
-func (w *createdWebhook) untyped(path string) bool { return path != "" && path != "sharedKey" }
-
-// check demands what the contract promises.
-func (w *createdWebhook) check() error {
-	if w.SharedKey == "" {
-		return answerFault("the webhook was created, but the answer holds no sharedKey; Webhooks.List has it")
-	}
-	return nil
+func (w *createdWebhook) untyped(path string) bool {
+	return path != "" && !strings.HasSuffix(path, "sharedKey") // behind the name of the embedded struct
 }
 
-// prove takes the id of the head that a whole record must name.
+// prove takes the id of the head that the record must name, unless it names
+// none.
 func (w *createdWebhook) prove(headID string) error {
-	if w.HeadID != nil && !strings.EqualFold(*w.HeadID, headID) {
+	switch {
+	case w.SharedKey == "":
+		return answerFault("the webhook was created, but the answer holds no sharedKey; Webhooks.List has it")
+	case w.HeadID != "" && !strings.EqualFold(w.HeadID, headID):
 		return answerFault("it is the registration of another head than the one that was asked for")
 	}
 	return nil
 }
 
-// complete makes a registration of the answer and, where it is silent, of what
-// was asked for.
+// complete returns the registration with what the answer does not say filled in
+// from the spec.
 func (w *createdWebhook) complete(spec WebhookSpec) *Webhook {
-	hook := spec.asked()
-	hook.ID, hook.CreatedAt, hook.UpdatedAt = w.ID, w.CreatedAt, w.UpdatedAt
-	hook.OrgID, hook.SharedKey = w.OrgID, w.SharedKey
-	if w.HeadID != nil {
-		hook.HeadID = *w.HeadID
-	}
-	if w.URL != nil {
-		hook.URL = *w.URL
-	}
-	for _, f := range eventFlags {
-		if on := *f.body(&w.webhookBody); on != nil {
-			*f.webhook(hook) = *on
+	hook, wanted := w.Webhook, spec.webhook()
+	hook.HeadID = cmp.Or(hook.HeadID, wanted.HeadID)
+	hook.URL = cmp.Or(hook.URL, wanted.URL)
+	for _, flag := range eventFlags {
+		if said, _ := rawjson.Value(w.document, flag.name); rawjson.Kind(said) != "boolean" {
+			*flag.of(&hook) = *flag.of(wanted)
 		}
 	}
-	return hook
+	return &hook
 }
 
-// asked is the registration that a spec describes.
-func (s WebhookSpec) asked() *Webhook {
+// webhook returns the registration that the spec describes.
+func (s WebhookSpec) webhook() *Webhook {
 	w := &Webhook{HeadID: s.HeadID, URL: s.URL}
-	for _, f := range eventFlags {
-		for _, t := range s.Events {
-			*f.webhook(w) = *f.webhook(w) || t.normal() == f.event
-		}
-	}
+	w.receive(s.Events...)
 	return w
 }
 
-func webhookRequest(webhookID int64) payload {
+// receive turns the flags on for the given types, and off for all others.
+func (w *Webhook) receive(types ...EventType) {
+	for _, flag := range eventFlags {
+		*flag.of(w) = slices.ContainsFunc(types, func(t EventType) bool { return t.normal() == flag.event })
+	}
+}
+
+// webhookLock is the key for a registration.
+func webhookLock(webhookID int64) lockKey {
+	return lockKey{"webhook", strconv.FormatInt(webhookID, 10)}
+}
+
+func webhookPayload(webhookID int64) payload {
 	return payload{param: strconv.FormatInt(webhookID, 10)}
 }

@@ -231,3 +231,71 @@ func TestEventsWithoutTypesCanBeFollowedByOne(t *testing.T) {
 	_, err = w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, false))
 	assert.ErrorIs(t, err, heads.ErrInvalid)
 }
+
+// Modify reads, and writes a second later; Ensure comes in between.
+func TestEnsureAndModifyOfOneRegistrationTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newModifyWorld(t)
+		client := w.client().Webhooks
+		modified := make(chan error)
+		inside := make(chan struct{})
+		go func() {
+			_, err := client.Modify(t.Context(), 1, func(h *heads.Webhook) error {
+				close(inside)
+				time.Sleep(time.Second)
+				h.InactivityWarning = true
+				return nil
+			})
+			modified <- err
+		}()
+		<-inside
+		go func() {
+			_, err := client.Ensure(t.Context(), w.spec(heads.EventEndConversation))
+			modified <- err
+		}()
+		require.NoError(t, <-modified)
+		require.NoError(t, <-modified)
+		assert.Equal(t, []heads.EventType{heads.EventEndConversation}, w.registered(t)[0].Events(), "what Ensure reported as done")
+	})
+}
+
+func TestEnsureLeavesARegistrationThatModifyHasMoved(t *testing.T) {
+	const elsewhere = "https://hooks.example.com/elsewhere"
+	for name, duplicates := range map[string]int{"the one in use": 0, "a duplicate": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newModifyWorld(t)
+				moved := int64(1)
+				spec := w.spec(heads.EventEndConversation)
+				if duplicates > 0 {
+					moved = w.add(t, hookURL, heads.EventStartConversation).ID
+					spec.RemoveDuplicates = true
+				}
+				client := w.client().Webhooks
+				done := make(chan error)
+				inside := make(chan struct{})
+				go func() {
+					_, err := client.Modify(t.Context(), moved, func(h *heads.Webhook) error {
+						close(inside)
+						time.Sleep(time.Second)
+						h.URL = elsewhere
+						return nil
+					})
+					done <- err
+				}()
+				<-inside
+				go func() {
+					_, err := client.Ensure(t.Context(), spec)
+					done <- err
+				}()
+				require.NoError(t, <-done)
+				require.NoError(t, <-done)
+				urls := map[string]int{}
+				for _, hook := range w.registered(t) {
+					urls[hook.URL]++
+				}
+				assert.Equal(t, map[string]int{elsewhere: 1, hookURL: 1}, urls)
+			})
+		})
+	}
+}

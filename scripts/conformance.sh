@@ -67,7 +67,7 @@ holds() { grep -qF -- "$1" "$dir/answer" || fail "the answer does not hold $1: $
 signature() { openssl dgst -sha256 -hmac "$2" -r "$1" | cut -d ' ' -f 1; }
 
 step build
-go build -o "$dir/bin/" ./cmd/heads-emulator ./internal/receiver
+go build -o "$dir/bin/" ./cmd/heads-emulator ./internal/dev/receiver
 
 mkdir "$dir/received"
 mkfifo "$dir/listening"

@@ -115,15 +115,21 @@ func serve(ctx context.Context, out io.Writer, client *heads.Client, headID, lis
 	return shutdown(ctx, out, server, handler)
 }
 
-// shutdown lets the deliveries under way come to their end.
+// shutdown lets the deliveries under way come to their end. Server and handler
+// have a deadline each, so that a slow connection takes no time from the handler.
 func shutdown(ctx context.Context, out io.Writer, server *http.Server, handler *heads.EventHandler) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := errors.Join(server.Shutdown(ctx), handler.Shutdown(ctx)); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	if err := errors.Join(within(ctx, server.Shutdown), within(ctx, handler.Shutdown)); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "Shut down; no delivery was cut off.")
 	return nil
+}
+
+func within(ctx context.Context, shutdown func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return shutdown(ctx)
 }
 
 // demo lets an emulator play a session.

@@ -1,0 +1,225 @@
+package heads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/headsapi/heads-go/internal/httpbody"
+	"github.com/headsapi/heads-go/internal/panics"
+)
+
+// DeliveryOutcome says in a word what became of a delivery. The values are few
+// and fixed, so they are safe as metric labels.
+type DeliveryOutcome string
+
+// The outcomes, and what the sender is answered. Behind a queue, the sender has
+// been answered 200 before the function runs.
+const (
+	DeliveryHandled      DeliveryOutcome = "handled"      // 200: the function returned nil
+	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before, or in the queue
+	DeliveryBusy         DeliveryOutcome = "busy"         // 503: a twin is being handled
+	DeliveryFailed       DeliveryOutcome = "failed"       // 503: the function returned an error
+	DeliveryTimedOut     DeliveryOutcome = "timed_out"    // 503: there was no success in time
+	DeliveryPanicked     DeliveryOutcome = "panicked"     // 500: the function, or another one that was given, panicked
+	DeliveryBadMethod    DeliveryOutcome = "bad_method"   // 405: not a POST
+	DeliveryTooLarge     DeliveryOutcome = "too_large"    // 413: a body of more than 64 KiB
+	DeliveryTooSlow      DeliveryOutcome = "too_slow"     // 408: the body took longer than 3 s
+	DeliveryBadBody      DeliveryOutcome = "bad_body"     // 400: no body, or not an event
+	DeliveryUnauthorized DeliveryOutcome = "unauthorized" // 401: the signature, or a head without keys
+	DeliveryStale        DeliveryOutcome = "stale"        // 400: too old, or from the future
+	DeliveryKeysFailed   DeliveryOutcome = "keys_failed"  // 503: the key source returned an error
+	DeliveryClaimFailed  DeliveryOutcome = "claim_failed" // 503: the deduplicator returned an error
+	DeliveryQueueFull    DeliveryOutcome = "queue_full"   // 503
+	DeliveryShutDown     DeliveryOutcome = "shut_down"    // 503: the handler was shut down
+	DeliveryDropped      DeliveryOutcome = "dropped"      // 200, but Shutdown gave up before the function ran
+)
+
+func (o DeliveryOutcome) status() int {
+	switch o {
+	case DeliveryHandled, DeliveryDuplicate, DeliveryDropped:
+		return http.StatusOK
+	case DeliveryPanicked:
+		return http.StatusInternalServerError
+	case DeliveryBadMethod:
+		return http.StatusMethodNotAllowed
+	case DeliveryTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case DeliveryTooSlow:
+		return http.StatusRequestTimeout
+	case DeliveryBadBody, DeliveryStale:
+		return http.StatusBadRequest
+	case DeliveryUnauthorized:
+		return http.StatusUnauthorized
+	}
+	return http.StatusServiceUnavailable
+}
+
+// level is Warn for what the sender did wrong and Error for what went wrong here.
+func (o DeliveryOutcome) level() slog.Level {
+	switch status := o.status(); {
+	case o == DeliveryDropped || status == http.StatusInternalServerError:
+		return slog.LevelError
+	case status < http.StatusBadRequest || o == DeliveryBusy || o == DeliveryShutDown:
+		return slog.LevelInfo
+	case status == http.StatusServiceUnavailable:
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
+
+// DeliveryInfo is what WithDeliveryObserver is told of a delivery.
+type DeliveryInfo struct {
+	Outcome        DeliveryOutcome
+	StatusCode     int       // what the sender was answered
+	Type           EventType // empty unless the signature was right, and so are the two ids
+	HeadID         string
+	SessionID      string
+	KeyPosition    int           // which of the head's keys matched, 1 for the first; 0 for none
+	Duration       time.Duration // from the arrival to the answer
+	QueueDuration  time.Duration // from the answer to the start of the function, behind a queue
+	HandleDuration time.Duration // in the function; 0 when it did not run
+	Err            error         // what was wrong; nil for an event handled, now or before
+}
+
+// Format shows outcome, event type, ids and the text of the error.
+func (d DeliveryInfo) Format(f fmt.State, _ rune) { writeText(f, d.describe()) }
+
+// LogValue shows outcome, event type, ids and the text of the error.
+func (d DeliveryInfo) LogValue() slog.Value { return slog.StringValue(d.describe()) }
+
+func (d DeliveryInfo) describe() string {
+	text := fmt.Sprintf("heads.DeliveryInfo{%s %d, %s, head: %s, session: %s", d.Outcome, d.StatusCode, d.Type, d.HeadID, d.SessionID)
+	if d.Err != nil {
+		text += ", error: " + d.Err.Error()
+	}
+	return text + "}"
+}
+
+// delivery is one delivery on its way through the handler. Type, HeadID and
+// SessionID of its info are set once the event is verified.
+type delivery struct {
+	DeliveryInfo
+	arrived time.Time
+	body    httpbody.Reader
+	event   *Event
+	claim   *eventClaim     // nil until the event is to be claimed
+	ctx     context.Context // of the request, without its end, for the queue
+	hooked  hookedContexts
+}
+
+// deliveryError ends a delivery with an outcome. Its err is what was wrong, and
+// nil if nothing was.
+type deliveryError struct {
+	outcome DeliveryOutcome
+	err     error
+}
+
+func (e *deliveryError) Error() string {
+	return fmt.Sprintf("heads: delivery %s: %v", e.outcome, e.err)
+}
+func (e *deliveryError) Unwrap() error { return e.err }
+
+func endAs(outcome DeliveryOutcome, err error) error { return &deliveryError{outcome, err} }
+
+var (
+	errHandled   = endAs(DeliveryDuplicate, nil)
+	errTwin      = endAs(DeliveryBusy, errors.New("heads: another delivery of this event is being handled"))
+	errQueueFull = endAs(DeliveryQueueFull, errors.New("heads: the event queue is full"))
+	errShutDown  = endAs(DeliveryShutDown, errors.New("heads: the event handler was shut down"))
+	errDropped   = endAs(DeliveryDropped, errors.New("heads: the event handler was shut down before the event's turn came"))
+
+	// errQueued ends the request of a delivery that goes on in the queue.
+	errQueued = errors.New("heads: the event is queued")
+
+	// errGoexit is for a function that calls runtime.Goexit, so that nothing
+	// returns.
+	errGoexit = errors.New("heads: the function ended its goroutine")
+)
+
+// outcomeOf returns the outcome that err carries, and what was wrong. Any other
+// error than a deliveryError is a panic.
+func outcomeOf(err error) (DeliveryOutcome, error) {
+	if err == nil {
+		return DeliveryHandled, nil
+	}
+	var ended *deliveryError
+	if errors.As(err, &ended) {
+		return ended.outcome, ended.err
+	}
+	return DeliveryPanicked, err
+}
+
+// isDone reports whether no redelivery of the event may run the function.
+func isDone(err error) bool { return err == nil || err == errHandled }
+
+func isPanic(err error) bool {
+	if err == nil {
+		return false
+	}
+	var p *panics.Error
+	return errors.As(err, &p)
+}
+
+// report logs the delivery and tells the observer and the hooks.
+func (h *EventHandler) report(ctx context.Context, d *delivery) {
+	h.log(ctx, d)
+	if len(h.hooks) > 0 {
+		defer h.hooks.end(d.hooked, d.DeliveryInfo, h.complainOfHook)
+	}
+	if h.observe == nil {
+		return
+	}
+	survive(ctx, h.complainOfObserver, func() { h.observe(ctx, d.DeliveryInfo) })
+}
+
+func (h *EventHandler) complainOfObserver(ctx context.Context, err error) {
+	h.complain(ctx, "the delivery observer panicked", err)
+}
+
+func (h *EventHandler) complainOfHook(ctx context.Context, err error) {
+	h.complain(ctx, "a delivery hook panicked", err)
+}
+
+func (h *EventHandler) log(ctx context.Context, d *delivery) {
+	level := d.Outcome.level()
+	if !h.logger.Enabled(ctx, level) {
+		return
+	}
+	headID, sessionID, eventType := d.HeadID, d.SessionID, d.Type
+	if d.KeyPosition == 0 && d.event != nil {
+		headID, sessionID, eventType = d.event.HeadID, d.event.SessionID, d.event.Type
+	}
+	attrs := []slog.Attr{
+		slog.String("outcome", string(d.Outcome)),
+		slog.Int("status", d.StatusCode),
+		slog.String("head_id", clip(headID, 64)),
+		slog.String("session_id", clip(sessionID, 64)),
+		slog.String("event_type", clip(string(eventType), 64)),
+		slog.Int("key_position", d.KeyPosition),
+		slog.Duration("duration", d.Duration),
+		slog.Duration("queue_duration", d.QueueDuration),
+		slog.Duration("handle_duration", d.HandleDuration),
+	}
+	h.logger.LogAttrs(ctx, level, "webhook delivery", append(attrs, errorAttrs(d.Err)...)...)
+}
+
+// complain logs what does not change the outcome of a delivery.
+func (h *EventHandler) complain(ctx context.Context, what string, err error) {
+	h.logger.LogAttrs(ctx, slog.LevelError, "webhook delivery: "+what, errorAttrs(err)...)
+}
+
+func errorAttrs(err error) []slog.Attr {
+	if err == nil {
+		return nil
+	}
+	attrs := []slog.Attr{slog.String("error", clip(fmt.Sprint(err), 1024))} // Sprint survives an Error method that panics
+	var p *panics.Error
+	if errors.As(err, &p) {
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
+	}
+	return attrs
+}

@@ -1,0 +1,585 @@
+package heads
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// sharedStore is a store of several receivers as far as an EventHandler knows.
+// Before each call it calls trouble, which may fail or wait, and applies the
+// call all the same if applied is true.
+type sharedStore struct {
+	Deduplicator
+	trouble func(ctx context.Context, method string) error
+	applied bool
+
+	mu    sync.Mutex
+	calls []storeCall
+}
+
+type storeCall struct {
+	method, owner string
+	lease         time.Duration // or memory
+	at            time.Time
+}
+
+func newSharedStore() *sharedStore { return &sharedStore{Deduplicator: NewMemoryDeduplicator(100)} }
+
+func (s *sharedStore) call(ctx context.Context, c storeCall, f func()) error {
+	c.at = time.Now()
+	s.mu.Lock()
+	s.calls = append(s.calls, c)
+	s.mu.Unlock()
+	var err error
+	if s.trouble != nil {
+		err = s.trouble(ctx, c.method)
+	}
+	if err == nil || s.applied {
+		f()
+	}
+	return err
+}
+
+func (s *sharedStore) Claim(ctx context.Context, key, owner string, lease time.Duration) (claim Claim, err error) {
+	err = s.call(ctx, storeCall{method: "claim", owner: owner, lease: lease}, func() {
+		claim, _ = s.Deduplicator.Claim(ctx, key, owner, lease)
+	})
+	return claim, err
+}
+
+func (s *sharedStore) Done(ctx context.Context, key, owner string, memory time.Duration) error {
+	return s.call(ctx, storeCall{method: "done", owner: owner, lease: memory}, func() {
+		_ = s.Deduplicator.Done(ctx, key, owner, memory)
+	})
+}
+
+func (s *sharedStore) Release(ctx context.Context, key, owner string) error {
+	return s.call(ctx, storeCall{method: "release", owner: owner}, func() {
+		_ = s.Deduplicator.Release(ctx, key, owner)
+	})
+}
+
+// methods returns the methods that were called, in order.
+func (s *sharedStore) methods() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var methods []string
+	for _, c := range s.calls {
+		methods = append(methods, c.method)
+	}
+	return methods
+}
+
+// failing returns a trouble that fails the first n calls of a method.
+func failing(method string, n int) func(context.Context, string) error {
+	var mu sync.Mutex
+	return func(_ context.Context, called string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if called != method || n == 0 {
+			return nil
+		}
+		n--
+		return errors.New("the store is broken")
+	}
+}
+
+func after(d time.Duration) func(context.Context, *Event) error {
+	return func(context.Context, *Event) error {
+		<-time.After(d)
+		return nil
+	}
+}
+
+func TestLeaseIsTheTimeoutPlusFiveSeconds(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		lease, memory time.Duration
+		opts          []EventHandlerOption
+	}{
+		{"by default", 9 * time.Second, 24*time.Hour + 6*time.Minute, nil},
+		{"with a timeout", 65 * time.Second, 24*time.Hour + 6*time.Minute, []EventHandlerOption{WithHandlerTimeout(time.Minute)}},
+		{"with the longest timeout", 1<<63 - 1, 24*time.Hour + 6*time.Minute, []EventHandlerOption{WithHandlerTimeout(1<<63 - 1)}},
+		{"with another age", 9 * time.Second, 3*time.Hour + time.Minute, []EventHandlerOption{WithMaxAge(2*time.Hour, time.Hour)}},
+		{"behind a queue", 9 * time.Second, 24*time.Hour + 6*time.Minute, []EventHandlerOption{WithQueue(1, 1)}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newSharedStore()
+				h := newTestHandler(t, after(0), append(row.opts, WithDeduplicator(store))...)
+				require.Equal(t, 200, postEvent(h, "s"))
+				require.NoError(t, h.Shutdown(t.Context()))
+				require.Equal(t, []string{"claim", "done"}, store.methods())
+				assert.Equal(t, row.lease, store.calls[0].lease)
+				assert.Equal(t, row.memory, store.calls[1].lease)
+				assert.Equal(t, row.memory, h.Memory())
+				assert.Equal(t, store.calls[0].owner, store.calls[1].owner)
+			})
+		})
+	}
+}
+
+func TestEveryDeliveryHasAnOwnerOfItsOwn(t *testing.T) {
+	store := newSharedStore()
+	h := newTestHandler(t, func(context.Context, *Event) error { return errors.New("failed") }, WithDeduplicator(store))
+	body := recentEventBody(testHeadA, "s")
+	for range 3 {
+		require.Equal(t, 503, serveEvent(h, signedEvent(body, testKeyA)).Code)
+	}
+	owners := map[string]int{}
+	for _, c := range store.calls {
+		owners[c.owner]++
+		assert.GreaterOrEqual(t, len(c.owner), 20, "no other receiver has it by chance")
+	}
+	assert.Len(t, owners, 3)
+	for owner, calls := range owners {
+		assert.Equal(t, 2, calls, owner)
+	}
+}
+
+func TestClaimIsRenewedAtHalfTheLeaseWhileTheFunctionRuns(t *testing.T) {
+	for name, opts := range map[string][]EventHandlerOption{"at once": nil, "queue": {WithQueue(1, 1)}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newSharedStore()
+				h := newTestHandler(t, after(20*time.Second), append(opts, WithDeduplicator(store))...)
+				begun := time.Now()
+				require.Equal(t, 200, postEvent(h, "s"))
+				require.NoError(t, h.Shutdown(t.Context()))
+				<-time.After(time.Minute)
+				require.Equal(t, []string{"claim", "claim", "claim", "claim", "claim", "done"}, store.methods(), "and not after it")
+				for i, c := range store.calls[:5] {
+					assert.Equal(t, time.Duration(i)*4500*time.Millisecond, c.at.Sub(begun))
+					assert.Equal(t, 9*time.Second, c.lease)
+					assert.Equal(t, store.calls[0].owner, c.owner)
+				}
+			})
+		})
+	}
+}
+
+// The memory of one process is asked directly, and must keep the claim as well.
+func TestMemoryKeepsTheClaimWhileTheFunctionRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := NewMemoryDeduplicator(10)
+		h := newTestHandler(t, after(time.Hour), WithDeduplicator(memory))
+		body := recentEventBody(testHeadA, "s")
+		e, err := ParseEvent([]byte(body))
+		require.NoError(t, err)
+		go serveEvent(h, signedEvent(body, testKeyA))
+		synctest.Wait()
+		for range 100 {
+			<-time.After(30 * time.Second)
+			assert.Equal(t, ClaimBusy, mustClaim(t, memory, e.Key(), "twin", time.Second))
+		}
+		<-time.After(time.Hour)
+	})
+}
+
+func TestClaimIsRenewedWhileTheEventWaitsInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		h := newTestHandler(t, after(time.Minute), WithQueue(1, 1), WithDeduplicator(store))
+		other := newTestHandler(t, func(context.Context, *Event) error {
+			t.Error("another receiver ran it")
+			return nil
+		}, WithDeduplicator(store))
+		require.Equal(t, 200, postEvent(h, "first"))
+		waiting := recentEventBody(testHeadA, "second")
+		require.Equal(t, 200, serveEvent(h, signedEvent(waiting, testKeyA)).Code)
+		for range 10 {
+			<-time.After(5 * time.Second)
+			assert.Equal(t, 503, serveEvent(other, signedEvent(waiting, testKeyA)).Code)
+			assert.Equal(t, 200, serveEvent(h, signedEvent(waiting, testKeyA)).Code, "the receiver that holds it has accepted it")
+		}
+		require.NoError(t, h.Shutdown(t.Context()))
+		assert.Equal(t, 200, serveEvent(other, signedEvent(waiting, testKeyA)).Code)
+	})
+}
+
+func TestFailingRenewalIsRetriedBeforeTheLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		begun := time.Now()
+		store.trouble = func(context.Context, string) error {
+			if since := time.Since(begun); since > 0 && since < 8*time.Second {
+				return errors.New("the store is broken")
+			}
+			return nil
+		}
+		var log bytes.Buffer
+		h := newTestHandler(t, after(30*time.Second), WithDeduplicator(store), WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		twin := newTestHandler(t, after(0), WithDeduplicator(store))
+		body := recentEventBody(testHeadA, "s")
+		go serveEvent(h, signedEvent(body, testKeyA))
+		<-time.After(10 * time.Second)
+		assert.Equal(t, 503, serveEvent(twin, signedEvent(body, testKeyA)).Code, "the lease was extended")
+		require.NoError(t, h.Shutdown(t.Context()))
+		assert.Contains(t, log.String(), "the claim can't be extended")
+		assert.Equal(t, "done", store.methods()[len(store.methods())-1])
+	})
+}
+
+// The store was away for longer than the lease, and a twin took the event.
+func TestLostClaimIsNotRunFromTheQueue(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		outcome DeliveryOutcome
+		twin    func(d Deduplicator, key string)
+	}{
+		{"a twin is at it", DeliveryBusy, func(d Deduplicator, key string) { _, _ = d.Claim(context.Background(), key, "twin", time.Hour) }},
+		{"a twin is done", DeliveryDuplicate, func(d Deduplicator, key string) { _ = d.Done(context.Background(), key, "twin", time.Hour) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newSharedStore()
+				var seen deliveryObserver
+				var runs []string
+				h := newTestHandler(t, func(_ context.Context, e *Event) error {
+					runs = append(runs, e.SessionID)
+					<-time.After(time.Minute)
+					return nil
+				}, WithQueue(1, 1), WithDeduplicator(store), WithDeliveryObserver(seen.observe))
+				require.Equal(t, 200, postEvent(h, "first"))
+				body := recentEventBody(testHeadA, "second")
+				e, err := ParseEvent([]byte(body))
+				require.NoError(t, err)
+				require.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+
+				memory := store.Deduplicator.(*MemoryDeduplicator)
+				memory.remove(memory.entries[e.Key()])
+				row.twin(memory, e.Key())
+				require.NoError(t, h.Shutdown(t.Context()))
+				assert.Equal(t, []string{"first"}, runs)
+				assert.Equal(t, []DeliveryOutcome{DeliveryHandled, row.outcome}, seen.outcomes())
+				next, err := memory.Claim(t.Context(), e.Key(), "next", time.Second)
+				require.NoError(t, err)
+				assert.NotEqual(t, ClaimNew, next, "the twin's claim is untouched")
+			})
+		})
+	}
+}
+
+func TestFailingClaimIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		store.trouble = failing("claim", 5)
+		var c eventCounter
+		h := newTestHandler(t, c.handle, WithDeduplicator(store))
+		begun := time.Now()
+		assert.Equal(t, 200, postEvent(h, "s"))
+		assert.Less(t, time.Since(begun), 2*time.Second)
+		assert.EqualValues(t, 1, c.calls.Load())
+	})
+}
+
+// A store that is away for a while costs no event: the deliveries that the
+// service still has in hand outlast it.
+func TestStoreThatIsAwayCostsNoEvent(t *testing.T) {
+	for _, applied := range []bool{false, true} {
+		for _, away := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second} {
+			t.Run(fmt.Sprint(away, " applied ", applied), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					begun := time.Now()
+					store := newSharedStore()
+					store.applied = applied
+					store.trouble = func(context.Context, string) error {
+						if time.Since(begun) < away {
+							return errors.New("the store is away")
+						}
+						return nil
+					}
+					var c eventCounter
+					h := newTestHandler(t, c.handle, WithDeduplicator(store))
+					assert.Equal(t, 200, deliverLikeTheService(h, recentEventBody(testHeadA, "s"), 0))
+					assert.EqualValues(t, 1, c.calls.Load())
+				})
+			})
+		}
+	}
+}
+
+// deliverLikeTheService sends up to 4 deliveries, the first of which is the given
+// one, and returns the last status.
+func deliverLikeTheService(h *EventHandler, body string, first int) (status int) {
+	for n := first; n < 4; n++ {
+		if n > 0 {
+			<-time.After(time.Second << (n - 1))
+		}
+		if status = serveEvent(h, signedEvent(body, testKeyA)).Code; status == 200 {
+			break
+		}
+	}
+	return status
+}
+
+func TestAmbiguousClaimIsReleased(t *testing.T) {
+	for name, trouble := range map[string]func(ctx context.Context) error{
+		"fails":       func(context.Context) error { return errors.New("connection lost") },
+		"times out":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"panics":      func(context.Context) error { panic("connection lost") },
+		"claims late": func(context.Context) error { <-time.After(7 * time.Second); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newSharedStore()
+				store.applied = true
+				store.trouble = func(ctx context.Context, method string) (err error) {
+					if method == "claim" {
+						return trouble(ctx)
+					}
+					return nil
+				}
+				var c eventCounter
+				h := newTestHandler(t, c.handle, WithDeduplicator(store))
+				begun := time.Now()
+				body := recentEventBody(testHeadA, "s")
+				assert.NotEqual(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+				assert.LessOrEqual(t, time.Since(begun), 4900*time.Millisecond)
+				require.NoError(t, h.Shutdown(t.Context()))
+				methods := store.methods()
+				assert.Equal(t, "release", methods[len(methods)-1])
+				assert.Zero(t, c.calls.Load())
+
+				store.trouble = nil
+				next := newTestHandler(t, c.handle, WithDeduplicator(store))
+				assert.Equal(t, 200, serveEvent(next, signedEvent(body, testKeyA)).Code)
+				assert.Less(t, time.Since(begun), 9*time.Second, "the lease had not ended")
+			})
+		})
+	}
+}
+
+func TestClaimOfASenderThatLeftIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		store := newSharedStore()
+		store.applied = true
+		store.trouble = func(ctx context.Context, method string) error {
+			if method == "claim" {
+				leave()
+				return ctx.Err()
+			}
+			return ctx.Err()
+		}
+		h := newTestHandler(t, after(0), WithDeduplicator(store))
+		serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA).WithContext(ctx))
+		assert.Equal(t, []string{"claim", "release"}, store.methods())
+	})
+}
+
+func TestFailingDoneAndReleaseAreRetried(t *testing.T) {
+	for _, row := range []struct {
+		method string
+		status int
+		result error
+		next   Claim
+	}{
+		{"done", 200, nil, ClaimDone},
+		{"release", 503, errors.New("failed"), ClaimNew},
+	} {
+		for failures, within := range map[int]time.Duration{3: time.Second, 15: 8 * time.Second} {
+			t.Run(fmt.Sprint(row.method, " ", failures), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := newSharedStore()
+					store.trouble = failing(row.method, failures)
+					c := eventCounter{err: row.result}
+					h := newTestHandler(t, c.handle, WithDeduplicator(store))
+					body := recentEventBody(testHeadA, "s")
+					begun := time.Now()
+					assert.Equal(t, row.status, serveEvent(h, signedEvent(body, testKeyA)).Code)
+					assert.LessOrEqual(t, time.Since(begun), time.Second, "the answer does not wait for long")
+					require.NoError(t, h.Shutdown(t.Context()), "Shutdown waits for the store")
+					assert.Less(t, time.Since(begun), within)
+					e, err := ParseEvent([]byte(body))
+					require.NoError(t, err)
+					store.trouble = nil
+					claim, err := store.Claim(t.Context(), e.Key(), "next", time.Second)
+					require.NoError(t, err)
+					assert.Equal(t, row.next, claim)
+				})
+			})
+		}
+	}
+}
+
+func TestStoreThatNeverRecoversIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		store.trouble = failing("done", -1)
+		var log bytes.Buffer
+		h := newTestHandler(t, after(0), WithDeduplicator(store), WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		assert.Equal(t, 200, postEvent(h, "s"))
+		begun := time.Now()
+		require.NoError(t, h.Shutdown(t.Context()))
+		assert.LessOrEqual(t, time.Since(begun), 9*time.Second, "the lease has ended by then")
+		assert.Contains(t, log.String(), "the answer no longer waits")
+		assert.Contains(t, log.String(), "the deduplicator failed")
+		assert.Equal(t, 2, strings.Count(log.String(), "the store is broken"))
+	})
+}
+
+func TestAnswerLeavesInTimeWhateverTheStoreDoes(t *testing.T) {
+	broken := errors.New("the store is broken")
+	for name, trouble := range map[string]func(ctx context.Context, free chan struct{}) error{
+		"fails":               func(context.Context, chan struct{}) error { return broken },
+		"times out":           func(ctx context.Context, _ chan struct{}) error { <-ctx.Done(); return ctx.Err() },
+		"ignores its context": func(_ context.Context, free chan struct{}) error { <-free; return broken },
+		"takes 0.9 s":         func(context.Context, chan struct{}) error { <-time.After(900 * time.Millisecond); return nil },
+		"takes 2 s":           func(context.Context, chan struct{}) error { <-time.After(2 * time.Second); return nil },
+		"panics":              func(context.Context, chan struct{}) error { panic("broken") },
+	} {
+		for _, method := range []string{"claim", "done", "release", "any"} {
+			for _, takes := range []time.Duration{0, 4 * time.Second, 4850 * time.Millisecond, 10 * time.Second} {
+				for _, opts := range [][]EventHandlerOption{nil, {WithHandlerTimeout(time.Minute)}, {WithHandlerTimeout(time.Second)}, {WithQueue(1, 1)}} {
+					synctest.Test(t, func(t *testing.T) {
+						free := make(chan struct{})
+						store := newSharedStore()
+						store.trouble = func(ctx context.Context, called string) error {
+							if called == method || method == "any" {
+								return trouble(ctx, free)
+							}
+							return nil
+						}
+						returned := time.Now()
+						h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
+							<-time.After(takes)
+							returned = time.Now()
+							if method == "release" {
+								return broken
+							}
+							return nil
+						}, append(opts, WithDeduplicator(store))...)
+						begun := time.Now()
+						status := postEvent(h, "s")
+						answered := time.Since(begun)
+						late := !h.Queued() && returned.Sub(begun) > 4900*time.Millisecond
+						what := fmt.Sprint(name, " at ", method, ", function ", takes, ", options ", len(opts), ": ", status)
+						if late {
+							assert.Equal(t, returned.Sub(begun), answered, what)
+						} else {
+							assert.LessOrEqual(t, answered, 4900*time.Millisecond, what)
+						}
+						close(free)
+						require.NoError(t, h.Shutdown(t.Context()))
+					})
+				}
+			}
+		}
+	}
+}
+
+// A receiver that was killed can't give its claim back. Each redelivery waits for
+// the key, so that the last of them comes to the end of the lease.
+func TestEventOfACrashedReceiverIsHandled(t *testing.T) {
+	for _, spacing := range []time.Duration{0, 100 * time.Millisecond, time.Second, 10 * time.Second} {
+		for crashed := range 3 {
+			t.Run(fmt.Sprint(spacing, " ", crashed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := newSharedStore()
+					body := recentEventBody(testHeadA, "s")
+					e, err := ParseEvent([]byte(body))
+					require.NoError(t, err)
+					mustClaim(t, store, e.Key(), "crashed", 9*time.Second)
+					var c eventCounter
+					h := newTestHandler(t, c.handle, WithDeduplicator(store))
+					status := 0
+					for n := 0; n < 3 && status != 200; n++ {
+						<-time.After(spacing << n)
+						status = serveEvent(h, signedEvent(body, testKeyA)).Code
+					}
+					assert.Equal(t, 200, status)
+					assert.EqualValues(t, 1, c.calls.Load())
+				})
+			})
+		}
+	}
+}
+
+func TestTwinAtAnotherReceiverIsAnsweredOnceTheEventIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		var c eventCounter
+		one := newTestHandler(t, after(2*time.Second), WithDeduplicator(store))
+		var seen deliveryObserver
+		two := newTestHandler(t, c.handle, WithDeduplicator(store), WithDeliveryObserver(seen.observe))
+		body := recentEventBody(testHeadA, "s")
+		go serveEvent(one, signedEvent(body, testKeyA))
+		synctest.Wait()
+		begun := time.Now()
+		assert.Equal(t, 200, serveEvent(two, signedEvent(body, testKeyA)).Code)
+		assert.Less(t, time.Since(begun), 2500*time.Millisecond)
+		assert.Equal(t, []DeliveryOutcome{DeliveryDuplicate}, seen.outcomes())
+		assert.Zero(t, c.calls.Load())
+	})
+}
+
+func TestDroppedEventIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, WithQueue(1, 5), WithDeduplicator(store))
+		running := recentEventBody(testHeadA, "running")
+		require.Equal(t, 200, serveEvent(h, signedEvent(running, testKeyA)).Code)
+		body := recentEventBody(testHeadA, "waiting")
+		require.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, h.Shutdown(ctx), context.DeadlineExceeded)
+		require.NoError(t, h.Shutdown(t.Context()))
+
+		var c eventCounter
+		next := newTestHandler(t, c.handle, WithDeduplicator(store))
+		assert.Equal(t, 200, serveEvent(next, signedEvent(running, testKeyA)).Code)
+		assert.Zero(t, c.calls.Load(), "an event that began runs at most once")
+		assert.Equal(t, 200, serveEvent(next, signedEvent(body, testKeyA)).Code)
+		assert.EqualValues(t, 1, c.calls.Load())
+	})
+}
+
+func TestErrDuplicateCountsAsHandledBefore(t *testing.T) {
+	for name, opts := range map[string][]EventHandlerOption{"at once": nil, "queue": {WithQueue(1, 1)}} {
+		for _, returned := range []error{ErrDuplicate, fmt.Errorf("insert: %w", ErrDuplicate), errors.Join(errors.New("late"), ErrDuplicate)} {
+			t.Run(fmt.Sprint(name, " ", returned), func(t *testing.T) {
+				c := eventCounter{err: returned}
+				var seen deliveryObserver
+				h := newTestHandler(t, c.handle, append(opts, WithDeliveryObserver(seen.observe))...)
+				body := recentEventBody(testHeadA, "s")
+				assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+				assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+				require.NoError(t, h.Shutdown(t.Context()))
+				assert.EqualValues(t, 1, c.calls.Load(), "it is remembered")
+				assert.Equal(t, []DeliveryOutcome{DeliveryDuplicate, DeliveryDuplicate}, seen.outcomes())
+				for _, info := range seen.infos {
+					assert.NoError(t, info.Err)
+				}
+			})
+		}
+	}
+}
+
+func TestHandlerTellsItsOptions(t *testing.T) {
+	plain := newTestHandler(t, after(0))
+	assert.False(t, plain.Queued())
+	assert.IsType(t, (*MemoryDeduplicator)(nil), plain.Deduplicator())
+	assert.Equal(t, 24*time.Hour+6*time.Minute, plain.Memory())
+
+	store := newSharedStore()
+	h := newTestHandler(t, after(0), WithQueue(1, 1), WithDeduplicator(store), WithMaxAge(time.Hour, time.Minute))
+	assert.True(t, h.Queued())
+	assert.Same(t, store, h.Deduplicator())
+	assert.Equal(t, time.Hour+2*time.Minute, h.Memory())
+}

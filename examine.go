@@ -1,0 +1,299 @@
+package heads
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/registration"
+)
+
+// Examination is what Heads.Examine found out about a head. It holds no
+// secrets.
+type Examination struct {
+	HeadID   string
+	Name     string
+	Mode     string // "legacy" or "streaming"
+	Findings []Finding
+}
+
+// Finding is one thing about a head that is wrong, or that someone should know.
+type Finding struct {
+	Code     string   `json:"code"` // such as "webhook_duplicate"; see Heads.Examine
+	Severity Severity `json:"severity"`
+	Subject  string   `json:"subject"` // a field's JSON name, "tool NAME", "tool NAME.PARAMETER" or "webhook ID"
+	Problem  string   `json:"problem"` // a sentence
+	Remedy   string   `json:"remedy"`  // what to do about it, a sentence
+}
+
+// Severity grades a finding.
+type Severity string
+
+// The severities of findings. An error keeps the head, or a part of it, from
+// working. A warning is likely a mistake. A note only matters for someone who
+// wants to convert the head.
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+	SeverityNote    Severity = "note"
+)
+
+// MarshalJSON writes head_id, name, mode and findings; the list is never null.
+func (x Examination) MarshalJSON() ([]byte, error) {
+	findings := x.Findings
+	if findings == nil {
+		findings = []Finding{}
+	}
+	return json.Marshal(struct {
+		HeadID   string    `json:"head_id"`
+		Name     string    `json:"name"`
+		Mode     string    `json:"mode"`
+		Findings []Finding `json:"findings"`
+	}{x.HeadID, x.Name, x.Mode, findings})
+}
+
+// Examine looks for faults in the configuration of a head. It only reads.
+//
+// GET /head/{id}, GET /head_visual/{headVisualId}, GET /head-events. The codes
+// of its findings, by severity:
+//
+//   - error: inactive, splitter (on while the head streams), webhook_http,
+//     tool_invalid (keeps the head from loading), tool_duplicate, access_url,
+//     placeholder
+//   - warning: delivery_without_webhook, webhook_without_delivery,
+//     webhook_without_event, webhook_duplicate, tools_without_oc,
+//     tool_not_in_prompt, parameter_not_in_prompt, access_url_mode (the base of
+//     WithAccessURLs for the other mode), language
+//   - note: visual_mode, provider (can't stream; an error if the head streams),
+//     visual_unknown, voice_model (not one that is recommended for streaming)
+//
+// An error means that the head, its visual or its registrations could not be
+// read. A visual that does not exist is a finding.
+func (s *HeadsService) Examine(ctx context.Context, headID string) (*Examination, error) {
+	head, err := s.Get(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := s.c.Webhooks.List(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	x := &examiner{core: s.c.core, head: head, hooks: hooks}
+	x.examineHead()
+	x.examineAddress()
+	x.examineWebhooks()
+	x.examineTools()
+	if err := x.examineVisual(ctx, s.c.HeadVisuals); err != nil {
+		return nil, err
+	}
+	x.examineVoice()
+	return &Examination{HeadID: head.ID, Name: head.Name, Mode: head.mode(), Findings: x.findings}, nil
+}
+
+// mode is the head's mode for people.
+func (h *Head) mode() string {
+	if h.VideoStreaming {
+		return "streaming"
+	}
+	return "legacy"
+}
+
+// examiner gathers the findings about one head.
+type examiner struct {
+	core     *core
+	head     *Head
+	hooks    []Webhook
+	findings []Finding
+}
+
+func (x *examiner) find(severity Severity, code, subject, problem, remedy string) {
+	x.findings = append(x.findings, Finding{code, severity, subject, problem, remedy})
+}
+
+// streamingSeverity is that of what keeps a head from streaming.
+func (x *examiner) streamingSeverity() Severity {
+	if x.head.VideoStreaming {
+		return SeverityError
+	}
+	return SeverityNote
+}
+
+func (x *examiner) examineHead() {
+	h := x.head
+	if !h.IsActive && h.Has("isActive") {
+		x.find(SeverityError, "inactive", "isActive", "The head is not active.", "Activate it where it was created; an update can't.")
+	}
+	if h.VideoStreaming && h.Splitter {
+		x.find(SeverityError, "splitter", "splitter", "The splitter is on, which forces a streaming head back to legacy mode.",
+			"Switch streaming on again with Heads.SetVideoStreaming, which turns the splitter off.")
+	}
+	for _, field := range writableFields {
+		if field.name == "publicUrl" { // examined as an access URL
+			continue
+		}
+		if found := findPlaceholder(encodeField(field.value(h)).raw); found != "" {
+			x.find(SeverityError, "placeholder", field.name, fmt.Sprintf("It holds the placeholder %q.", found), "Set a real value.")
+		}
+	}
+	x.examineLanguage("language", h.Language)
+	x.examineLanguage("languageSpeechRecognition", h.LanguageSpeechRecognition)
+}
+
+func (x *examiner) examineLanguage(field, tag string) {
+	if tag != "" && !isPlaceholder(tag) && !languageTag.MatchString(tag) {
+		x.find(SeverityWarning, "language", field, quote(tag)+" is not a language tag.", `Set a BCP 47 tag such as "en-US".`)
+	}
+}
+
+func (x *examiner) examineAddress() {
+	access, err := currentAddress("Heads.Examine", x.head)
+	if err != nil {
+		x.find(SeverityError, "access_url", "publicUrl", "It is not an access URL, so no one can be told where the head is.",
+			"Look at the head where it was created; the service assigns this URL.")
+		return
+	}
+	own, other := x.core.chatBase, x.core.streamBase
+	if x.head.VideoStreaming {
+		own, other = other, own
+	}
+	if access.Base == other && other != own {
+		x.find(SeverityWarning, "access_url_mode", "publicUrl", fmt.Sprintf("The head is in %s mode, and its access URL is below the base URL of the other mode.", x.head.mode()),
+			"Read the head again later; if it stays so, use Client.AccessURL.")
+	}
+}
+
+func (x *examiner) examineWebhooks() {
+	switch {
+	case x.head.EnableEvents && len(x.hooks) == 0:
+		x.find(SeverityWarning, "delivery_without_webhook", "enableEvents", "Delivery is on, but no webhook is registered.", "Register one with Webhooks.Ensure.")
+	case !x.head.EnableEvents && len(x.hooks) > 0:
+		x.find(SeverityWarning, "webhook_without_delivery", "enableEvents", "Delivery is off, so no registered webhook receives an event.", "Turn delivery on with Webhooks.SetDelivery.")
+	}
+	registration.SortByAge(x.hooks, Webhook.age)
+	var urls []string
+	registered := map[string][]string{} // ids by URL
+	for _, hook := range x.hooks {
+		id := fmt.Sprintf("webhook %d", hook.ID)
+		if u, err := url.Parse(hook.URL); err != nil || u.Scheme != "https" && !loopback.Is(u.Hostname()) {
+			x.find(SeverityError, "webhook_http", id, "Its URL is not https, which the service demands.", "Register an https URL.")
+		}
+		if len(hook.Events()) == 0 {
+			x.find(SeverityWarning, "webhook_without_event", id, "It subscribes to no event, so it never receives one.", "Turn an event on, or delete it.")
+		}
+		target := registration.URLKey(hook.URL)
+		if registered[target] == nil {
+			urls = append(urls, target)
+		}
+		registered[target] = append(registered[target], id)
+	}
+	for _, target := range urls {
+		if ids := registered[target]; len(ids) > 1 {
+			x.find(SeverityWarning, "webhook_duplicate", ids[0], fmt.Sprintf("Its URL is registered %d times, so every event arrives more than once.", len(ids)),
+				"Delete "+strings.Join(ids[1:], ", ")+", or call Webhooks.Ensure with RemoveDuplicates.")
+		}
+	}
+}
+
+func (x *examiner) examineTools() {
+	tools := x.head.settings().Tools
+	seen := map[string]int{}
+	for _, tool := range tools {
+		subject := "tool " + oneLine(tool.Name, maxLabel)
+		if err := tool.Validate(); err != nil {
+			x.find(SeverityError, "tool_invalid", subject, "It is malformed, which can keep the head from loading: "+reasons(err)+".",
+				"Correct it with ConversationSettings.PutTool, or remove it.")
+		}
+		if seen[tool.Name]++; seen[tool.Name] == 2 {
+			x.find(SeverityError, "tool_duplicate", subject, "Two tools have this name.", "Remove one of them.")
+		}
+	}
+	if len(tools) == 0 {
+		return
+	}
+	if x.head.OperationMode != OperationModeOC {
+		x.find(SeverityWarning, "tools_without_oc", "operationMode", fmt.Sprintf("The head has tools, but in operation mode %s it never calls one.", quote(string(x.head.OperationMode))),
+			"Set operationMode to oc, or remove the tools.")
+		return
+	}
+	x.examinePrompt(tools)
+}
+
+// examinePrompt looks for the names of tools in the prompt, and for those of
+// parameters where the tool itself is named.
+func (x *examiner) examinePrompt(tools []Tool) {
+	prompt := ""
+	if x.head.PromptConfig != nil {
+		prompt = x.head.PromptConfig.SystemPrompt
+	}
+	for _, tool := range tools {
+		for _, problem := range CheckPrompt(prompt, tool) {
+			if problem.Parameter == "" {
+				x.find(SeverityWarning, "tool_not_in_prompt", "tool "+tool.Name, "The prompt never names it.", "Say in the prompt when the head should call it.")
+				break
+			}
+			x.find(SeverityWarning, "parameter_not_in_prompt", "tool "+tool.Name+"."+problem.Parameter, "The prompt never names it.", "Say in the prompt where its value comes from.")
+		}
+	}
+}
+
+func (x *examiner) examineVisual(ctx context.Context, visuals *HeadVisualsService) error {
+	id := x.head.HeadVisualID
+	if id == "" {
+		x.find(SeverityNote, "visual_unknown", "headVisualId", "The head has no visual that can be read.", "Look at the head where it was created.")
+		return nil
+	}
+	visual, err := visuals.Get(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		x.find(SeverityNote, "visual_unknown", "headVisualId", "The service does not find the head's visual.", "Look at the head where it was created.")
+	case err != nil:
+		return err
+	case visual.Mode == "":
+		x.find(SeverityNote, "visual_unknown", "headVisualId", "The answer for the head's visual shows no mode.", "Convert with AllowUnknownMode, which lets the service decide.")
+	case visual.Mode != VisualModeDefault:
+		x.find(x.streamingSeverity(), "visual_mode", "headVisualId", fmt.Sprintf("The head's visual is in mode %s, which can't stream.", quote(string(visual.Mode))),
+			"Create a new head with a visual in mode default.")
+	}
+	return nil
+}
+
+func (x *examiner) examineVoice() {
+	h := x.head
+	if !x.core.streamingProvider[strings.ToLower(h.TTSProvider)] {
+		x.find(x.streamingSeverity(), "provider", "ttsProvider", fmt.Sprintf("The provider %s is not known to stream.", quote(h.TTSProvider)), "Set a voice of a provider that streams.")
+	} else if strings.EqualFold(h.TTSProvider, "elevenlabs") && !recommendedForStreaming(h.TTSVoice) {
+		x.find(SeverityNote, "voice_model", "ttsVoice", "The model in the voice's id is not one that is recommended for streaming.",
+			"Take a voice whose id ends in flash_v2, flash_v2_5, turbo_v2 or turbo_v2_5.")
+	}
+}
+
+// reasons are the sentences of InvalidErrors, joined, without their operation.
+func reasons(err error) string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it walks the tree itself
+		var all []string
+		for _, fault := range joined.Unwrap() {
+			all = append(all, reasons(fault))
+		}
+		return strings.Join(all, "; ")
+	}
+	var fault *InvalidError
+	if errors.As(err, &fault) {
+		return fault.Field + " " + fault.Reason
+	}
+	return err.Error()
+}
+
+// Format shows head, mode and the number of findings.
+func (x Examination) Format(f fmt.State, _ rune) { writeText(f, x.describe()) }
+
+// LogValue shows head, mode and the number of findings.
+func (x Examination) LogValue() slog.Value { return slog.StringValue(x.describe()) }
+
+func (x Examination) describe() string {
+	return fmt.Sprintf("heads.Examination{%s %s, findings: %d}", x.HeadID, x.Mode, len(x.Findings))
+}

@@ -1,0 +1,71 @@
+package heads
+
+import (
+	"encoding/json"
+	"reflect"
+)
+
+// DiffHeads returns the update that turns before into after. It holds exactly
+// the fields that differ; a changed voice or provider brings its partner. Lists
+// and maps are compared by content. If the heads are the same, the update has no
+// fields.
+//
+// A difference in a field that an update can't change is an InvalidError that
+// names the method which does change it.
+func DiffHeads(before, after *Head) (*HeadUpdate, error) {
+	return diffHeads("DiffHeads", before, after)
+}
+
+func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
+	if before == nil || after == nil {
+		return nil, invalid(operation, "head", "is nil; give two heads that Heads.Get returned")
+	}
+	faults := readOnlyChanges(operation, before, after)
+	u := NewHeadUpdate(before.ID)
+	for _, field := range writableFields {
+		was, is := encodeField(field.value(before)), encodeField(field.value(after))
+		switch {
+		case was.equal(is):
+		case !is.isNull():
+			u.put(field.name, is)
+		case !field.canEmpty():
+			faults.add(invalid(operation, field.name, "was removed, which the service has no way to do; set SystemPrompt to \"\" to empty it"))
+		case field.access == nullable || !was.isEmpty():
+			u.put(field.name, field.emptied())
+		}
+	}
+	if u.has("ttsProvider") || u.has("ttsVoice") {
+		u.Voice(after.TTSProvider, after.TTSVoice)
+	}
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// readOnlyChanges returns a fault for each difference that an update can't make.
+func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
+	for _, field := range headFields {
+		if !field.isWritable() && field.changed(before, after) {
+			faults.add(invalid(operation, field.name, "%s", field.unchangeable()))
+		}
+	}
+	return faults
+}
+
+// shownBy reports whether a head has all values of the update.
+func (u *HeadUpdate) shownBy(h *Head) bool {
+	for _, f := range u.fields {
+		has := encodeField(findField(f.name).value(h))
+		if !sameJSON(has.raw, f.raw) && !(has.isEmpty() && f.isEmpty()) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameJSON compares two documents by content; the order of keys is ignored.
+func sameJSON(a, b []byte) bool {
+	var left, right any
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
+}

@@ -1,0 +1,370 @@
+package heads
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
+)
+
+// fieldAccess is what an update can do with a field.
+type fieldAccess int
+
+const (
+	writable fieldAccess = iota + 1 // an update can change it
+	nullable                        // an update can change it, also to null
+	assigned                        // an update can change it, but the service assigns it: copies of a head don't hold it
+	fixed                           // an update can't change it
+	open                            // an update can't change it, and the contract leaves its type open
+)
+
+// headField is one field of a head.
+type headField struct {
+	name   string // in JSON
+	access fieldAccess
+	reason string // why an update can't change it; "" means readOnly
+
+	index []int     // of the field in Head
+	kind  fieldKind // of a writable field
+}
+
+const readOnly = "it is read-only, and the service would ignore it"
+
+// headFields is the one table of the fields of a head. Fields that an update
+// can change are in the contract's order. A new field of the service is one line
+// here, a field in Head, and a setter.
+var headFields = bindFields([]headField{
+	{name: "id", access: fixed, reason: "it identifies the head and never changes; HeadUpdate.For names another head"},
+	{name: "name", access: writable},
+	{name: "alias", access: writable},
+	{name: "language", access: writable},
+	{name: "languageSpeechRecognition", access: writable},
+	{name: "ttsProvider", access: writable},
+	{name: "ttsVoice", access: writable},
+	{name: "operationMode", access: writable},
+	{name: "ocProvider", access: writable},
+	{name: "promptConfig", access: writable},
+	{name: "promptConfig.id", access: open},
+	{name: "greetings", access: writable},
+	{name: "voiceflowApiKey", access: nullable},
+	{name: "isRandomSuggestions", access: writable},
+	{name: "phrases", access: writable},
+	{name: "suggestions", access: writable},
+	{name: "customWords", access: writable},
+	{name: "publicUrl", access: assigned},
+	{name: "fileUrl", access: nullable},
+	{name: "pluginOperationalModeConfig", access: nullable},
+	{name: "semanticThreshold", access: writable},
+	{name: "videoStreaming", access: fixed, reason: "use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy"},
+	{name: "splitter", access: fixed, reason: "it is read-only; the service turns it off when streaming is enabled (Heads.SetVideoStreaming)"},
+	{name: "enableEvents", access: fixed, reason: "use Webhooks.SetDelivery"},
+	{name: "conversationSettings", access: fixed, reason: "use ConversationSettings.Modify or ConversationSettings.SetTools"},
+	{name: "createdAt", access: open},
+	{name: "updatedAt", access: open},
+	{name: "publicId", access: open},
+	{name: "orgId", access: open},
+	{name: "orgPublicId", access: open},
+	{name: "headVisualId", access: open, reason: "it is read-only; create a new head for another visual"},
+	{name: "documentUrl", access: open},
+	{name: "encodedPath", access: open},
+	{name: "headVisualVideoUrl", access: open},
+	{name: "posterVideoImage", access: open},
+	{name: "ttsDisplayName", access: open},
+	{name: "isActive", access: open},
+	{name: "ttsStream", access: open},
+	{name: "expirationSeconds", access: open},
+	{name: "allowedOrigins", access: open},
+	{name: "allowedIframeOrigins", access: open},
+	{name: "documentJsonDto", access: open},
+	{name: "iconConfig", access: open},
+	{name: "videoCache", access: open},
+	{name: "organisation", access: open},
+})
+
+// writableFields are the fields that an update can change.
+var writableFields = slices.DeleteFunc(slices.Clone(headFields), func(f headField) bool { return !f.isWritable() })
+
+// WritableFields returns the JSON names of the fields that an update can change,
+// in the contract's order.
+func WritableFields() []string {
+	names := make([]string, len(writableFields))
+	for i, field := range writableFields {
+		names[i] = field.name
+	}
+	return names
+}
+
+// bindFields finds the fields of Head by their JSON names.
+func bindFields(fields []headField) []headField {
+	for i := range fields {
+		f := &fields[i]
+		t := reflect.TypeFor[Head]()
+		for name := range strings.SplitSeq(f.name, ".") {
+			t = indirect(t)
+			n := fieldNamed(t, name)
+			f.index, t = append(f.index, n), t.Field(n).Type
+		}
+		if f.isWritable() {
+			f.kind = kindOf(t)
+		}
+		f.reason = cmp.Or(f.reason, readOnly)
+	}
+	return fields
+}
+
+func fieldNamed(t reflect.Type, name string) int {
+	for i := range t.NumField() {
+		if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); tag == name {
+			return i
+		}
+	}
+	panic("heads: " + t.Name() + " has no field " + name)
+}
+
+func indirect(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
+
+// findField returns the field of that name, or nil.
+func findField(name string) *headField {
+	return firstField(func(f headField) bool { return f.name == name })
+}
+
+// findFieldLike is findField in any letter case.
+func findFieldLike(name string) *headField {
+	return firstField(func(f headField) bool { return strings.EqualFold(f.name, name) })
+}
+
+func firstField(match func(headField) bool) *headField {
+	if i := slices.IndexFunc(headFields, match); i >= 0 {
+		return &headFields[i]
+	}
+	return nil
+}
+
+func (f *headField) isWritable() bool { return f.access <= assigned }
+
+// unchangeable is the fault of a field that an update can't change.
+func (f *headField) unchangeable() string { return "can't be changed by an update: " + f.reason }
+
+// canEmpty reports whether the service has a value for a field without a value.
+func (f *headField) canEmpty() bool {
+	return f.access == nullable || f.kind == kindList || f.kind == kindWords
+}
+
+// emptied is what is sent for a field that has lost its value.
+func (f *headField) emptied() fieldValue {
+	switch {
+	case f.access == nullable:
+		return fieldValue{raw: json.RawMessage("null")}
+	case f.kind == kindList:
+		return fieldValue{raw: json.RawMessage("[]")}
+	default:
+		return fieldValue{raw: json.RawMessage("{}")}
+	}
+}
+
+// value returns what a head holds in the field, as an update would send it.
+func (f *headField) value(h *Head) any {
+	v := reflect.ValueOf(h)
+	for _, i := range f.index {
+		if v = reflect.Indirect(v); !v.IsValid() {
+			return nil
+		}
+		v = v.Field(i)
+	}
+	if prompt, ok := v.Interface().(*PromptConfig); ok && prompt != nil {
+		return promptBody{prompt.SystemPrompt}
+	}
+	return v.Interface()
+}
+
+// changed reports whether two heads differ in the field.
+func (f *headField) changed(before, after *Head) bool {
+	was, is := f.value(before), f.value(after)
+	switch was.(type) {
+	case json.RawMessage, *ConversationSettings:
+		// A head that was stored and read back has other white space and escapes.
+		return !encodeField(was).equal(encodeField(is))
+	}
+	if len(f.index) > 1 && (is == nil || is == "") {
+		return false // a prompt is sent without its id
+	}
+	return !reflect.DeepEqual(was, is)
+}
+
+// fault returns why the field can't have a JSON value, or "".
+func (f *headField) fault(value json.RawMessage) string {
+	if rawjson.IsNull(value) {
+		if f.access == nullable {
+			return ""
+		}
+		return fmt.Sprintf("is null, which the service does not allow here; want a JSON %s", f.kind)
+	}
+	if !f.kind.fits(value) {
+		return fmt.Sprintf("is a JSON %s; want a JSON %s", rawjson.Kind(value), f.kind)
+	}
+	return ""
+}
+
+// fieldKind is the JSON type of a writable field.
+type fieldKind string
+
+const (
+	kindString fieldKind = "string"
+	kindBool   fieldKind = "boolean"
+	kindNumber fieldKind = "number"
+	kindList   fieldKind = "list of strings"
+	kindWords  fieldKind = "object of strings"
+	kindObject fieldKind = "object"
+	kindPrompt fieldKind = "object with the string system_prompt and without the read-only id"
+)
+
+// kindOf returns the kind of a field of Head.
+func kindOf(t reflect.Type) fieldKind {
+	switch t = indirect(t); {
+	case t == reflect.TypeFor[PromptConfig]():
+		return kindPrompt
+	case t == reflect.TypeFor[json.RawMessage]():
+		return kindObject
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return kindString
+	case reflect.Bool:
+		return kindBool
+	case reflect.Float64:
+		return kindNumber
+	case reflect.Slice:
+		return kindList
+	case reflect.Map:
+		return kindWords
+	}
+	panic("heads: no kind of field for " + t.String())
+}
+
+// fits reports whether a JSON value is of the kind.
+func (k fieldKind) fits(value []byte) bool {
+	switch kind := rawjson.Kind(value); k {
+	case kindList:
+		for element := range rawjson.Elements(value) {
+			if rawjson.Kind(element) != "string" {
+				return false
+			}
+		}
+		return kind == "array"
+	case kindWords:
+		for m := range rawjson.Members(value) {
+			if rawjson.Kind(m.Value) != "string" {
+				return false
+			}
+		}
+		return kind == "object"
+	case kindPrompt:
+		prompt, _ := rawjson.Value(value, "system_prompt")
+		_, hasID := rawjson.Value(value, "id")
+		return rawjson.Kind(prompt) == "string" && !hasID
+	default:
+		return kind == string(k)
+	}
+}
+
+// languageTag has the form of BCP 47 with a language of two or three letters,
+// which all languages of heads have.
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z]{3}){0,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?` +
+	`(-([A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(-[A-WYZa-wyz0-9](-[A-Za-z0-9]{2,8})+)*(-[Xx](-[A-Za-z0-9]{1,8})+)?$`)
+
+// promptBody is what an update holds of a PromptConfig.
+type promptBody struct {
+	SystemPrompt string `json:"system_prompt"`
+}
+
+// promptOnly returns the part of a promptConfig that an update may hold. A
+// promptConfig that is a string is the prompt itself.
+func promptOnly(value json.RawMessage) (json.RawMessage, bool) {
+	switch rawjson.Kind(value) {
+	case "object":
+	case "string":
+		return promptObject(value), true
+	default:
+		return value, true // refused for its type
+	}
+	prompt, ok := rawjson.Value(value, "system_prompt")
+	return promptObject(prompt), ok && !rawjson.IsNull(prompt)
+}
+
+// promptObject returns the promptConfig of a prompt, a JSON value.
+func promptObject(prompt []byte) json.RawMessage {
+	return append(rawjson.AppendMember([]byte{'{'}, "system_prompt", prompt), '}')
+}
+
+func hasPrompt(promptConfig json.RawMessage) bool {
+	_, ok := promptOnly(promptConfig)
+	return ok
+}
+
+// fieldValue is the value of a field as it is sent.
+type fieldValue struct {
+	raw   json.RawMessage
+	fault string // why it can't be sent
+}
+
+func encodeField(v any) fieldValue {
+	raw, err := rawjson.Encode(v)
+	if err != nil {
+		return fieldValue{raw: json.RawMessage("null"), fault: "can't be written as JSON; give a value that encoding/json takes"}
+	}
+	return fieldValue{raw: raw}
+}
+
+// text returns the string that the value is, or "".
+func (v fieldValue) text() string { return textOf(v.raw) }
+
+// isBlank reports whether the value is not a string, or one without a visible
+// character.
+func (v fieldValue) isBlank() bool {
+	if bytes.IndexByte(v.raw, '\\') >= 0 {
+		return strings.TrimSpace(v.text()) == ""
+	}
+	return rawjson.Kind(v.raw) != "string" || len(bytes.TrimSpace(bytes.Trim(v.raw, `"`))) == 0
+}
+
+func (v fieldValue) isNull() bool { return v.fault == "" && rawjson.IsNull(v.raw) }
+
+// isZero reports whether the value is that of a field that was never set.
+func (v fieldValue) isZero() bool {
+	switch string(v.raw) {
+	case `""`, "false", "0", "null":
+		return v.fault == ""
+	}
+	return false
+}
+
+// isEmpty reports whether the value is null, an empty list or an empty object.
+func (v fieldValue) isEmpty() bool {
+	switch string(v.raw) {
+	case "[]", "{}", "null":
+		return true
+	}
+	return false
+}
+
+func (v fieldValue) equal(o fieldValue) bool {
+	return v.fault == o.fault && bytes.Equal(escapeHTML(v.raw), escapeHTML(o.raw))
+}
+
+// escapeHTML writes <, > and & as json.Marshal does.
+func escapeHTML(raw []byte) []byte {
+	var escaped bytes.Buffer
+	json.HTMLEscape(&escaped, raw)
+	return escaped.Bytes()
+}

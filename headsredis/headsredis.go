@@ -1,0 +1,202 @@
+// Package headsredis lets several receivers behind one URL share the memory of
+// the events that they have handled, in Redis:
+//
+//	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs})
+//	store, err := headsredis.New(client)
+//	if err != nil {
+//		return nil, err
+//	}
+//	return heads.NewEventHandler(keys, handle, heads.WithDeduplicator(store))
+//
+// # What Redis must do
+//
+// The store needs Redis 2.6 or later, with the commands GET, SET, DEL, EVAL and
+// EVALSHA. Each event takes one key of about 200 bytes, which expires by itself.
+//
+// What Redis forgets, a receiver may handle a second time: keys that are evicted
+// (set maxmemory-policy to noeviction), keys that a restart loses (set
+// appendonly to yes, and appendfsync to always to lose none), and keys that a
+// failover loses, since replication is asynchronous. No event is lost that way.
+// While Redis does not answer, the handler answers 503 and the service delivers
+// the event again later.
+package headsredis
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/headsapi/heads-go"
+	"github.com/redis/go-redis/v9"
+)
+
+const defaultPrefix = "heads:events:"
+
+// Deduplicator is a heads.Deduplicator in Redis. New returns one.
+//
+// A call returns soon after its context ends, whatever the timeouts of the
+// client are. The retries of the client do no harm.
+type Deduplicator struct {
+	client redis.UniversalClient
+	prefix string
+}
+
+// Option changes how a Deduplicator works.
+type Option func(*Deduplicator) error
+
+// WithPrefix sets what the names of all keys in Redis begin with; "heads:events:"
+// is the default. Receivers of one URL need the same prefix, and programs that
+// handle the same events for different purposes need different ones. An empty
+// prefix is refused with an InvalidError.
+func WithPrefix(prefix string) Option {
+	return func(d *Deduplicator) error {
+		if prefix == "" {
+			return invalid("prefix", "is empty; leave WithPrefix out for the default")
+		}
+		d.prefix = prefix
+		return nil
+	}
+}
+
+// New returns a deduplicator that keeps its keys in the Redis of client: a
+// single server, a cluster or a failover group. It makes no network call, and
+// never closes the client. A nil client or option is refused with an
+// InvalidError.
+func New(client redis.UniversalClient, opts ...Option) (*Deduplicator, error) {
+	if client == nil {
+		return nil, invalid("client", "is nil")
+	}
+	d := &Deduplicator{client: client, prefix: defaultPrefix}
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, invalid("option", "is nil")
+		}
+		if err := opt(d); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func invalid(field, reason string) error {
+	return &heads.InvalidError{Operation: "headsredis.New", Field: field, Reason: reason}
+}
+
+// The value of a key in Redis is held with its owner, or done.
+const (
+	held = "held:"
+	done = "done"
+)
+
+// claimScript takes KEYS[1] for ARGV[1], a held value, for ARGV[2] milliseconds.
+var claimScript = redis.NewScript(`
+local value = redis.call('GET', KEYS[1])
+if not value or value == ARGV[1] then
+	redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+	return 'new'
+end
+if value == '` + done + `' then
+	return 'done'
+end
+return 'busy'
+`)
+
+// releaseScript deletes KEYS[1] if its value is ARGV[1].
+var releaseScript = redis.NewScript(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+	return redis.call('DEL', KEYS[1])
+end
+return 0
+`)
+
+// Claim implements heads.Deduplicator.
+func (d *Deduplicator) Claim(ctx context.Context, key, owner string, lease time.Duration) (heads.Claim, error) {
+	answer, err := do(ctx, "claim", func() (string, error) {
+		return claimScript.Run(ctx, d.client, d.keys(key), held+owner, milliseconds(lease)).Text()
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case answer == "new":
+		return heads.ClaimNew, nil
+	case answer == "busy":
+		return heads.ClaimBusy, nil
+	case answer == "done":
+		return heads.ClaimDone, nil
+	}
+	return 0, fmt.Errorf("headsredis: claim: Redis returned %.20q, want new, busy or done", answer)
+}
+
+// Done implements heads.Deduplicator.
+func (d *Deduplicator) Done(ctx context.Context, key, _ string, memory time.Duration) error {
+	_, err := do(ctx, "done", func() (string, error) {
+		return d.client.Do(ctx, "SET", d.keys(key)[0], done, "PX", milliseconds(memory)).Text()
+	})
+	return err
+}
+
+// Release implements heads.Deduplicator.
+func (d *Deduplicator) Release(ctx context.Context, key, owner string) error {
+	_, err := do(ctx, "release", func() (int, error) {
+		return releaseScript.Run(ctx, d.client, d.keys(key), held+owner).Int()
+	})
+	return err
+}
+
+// keys returns the name of a key in Redis. Hashed, any text is safe and short.
+func (d *Deduplicator) keys(key string) []string {
+	sum := sha256.Sum256([]byte(key))
+	return []string{d.prefix + hex.EncodeToString(sum[:])}
+}
+
+// milliseconds rounds up: a lease must not end early, and Redis refuses 0.
+func milliseconds(d time.Duration) int64 {
+	ms := d.Milliseconds()
+	if d > time.Duration(ms)*time.Millisecond || ms < 1 {
+		return max(ms, 0) + 1
+	}
+	return ms
+}
+
+// do runs f until ctx ends. A client of go-redis does not look at ctx while it
+// waits for an answer, unless its ContextTimeoutEnabled is set, and then only at
+// the deadline.
+func do[T any](ctx context.Context, operation string, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		r := result{err: fmt.Errorf("headsredis: %s: the goroutine of the call was ended", operation)}
+		defer func() {
+			if v := recover(); v != nil { // a hook of the client; here it would end the program
+				r.err = fmt.Errorf("headsredis: %s: panic: %v", operation, v)
+			}
+			results <- r
+		}()
+		if r.value, r.err = f(); r.err != nil {
+			r.err = fmt.Errorf("headsredis: %s: %w", operation, r.err)
+		}
+	}()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("headsredis: %s: %w", operation, ctx.Err())
+	}
+}
+
+// String returns the name of the type and the prefix: the client knows a
+// password.
+func (d Deduplicator) String() string { return fmt.Sprintf("headsredis.Deduplicator(%q)", d.prefix) }
+
+// Format writes the same as String, whatever the verb.
+func (d Deduplicator) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, d.String()) }
+
+// LogValue returns the same as String.
+func (d Deduplicator) LogValue() slog.Value { return slog.StringValue(d.String()) }

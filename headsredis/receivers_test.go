@@ -1,0 +1,303 @@
+//go:build unix
+
+package headsredis
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headsapi/heads-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	sharedKey  = "key-of-the-receivers"
+	socketVar  = "HEADSREDIS_TEST_SOCKET" // makes the test binary a receiver
+	journalVar = "HEADSREDIS_TEST_JOURNAL"
+)
+
+func TestMain(m *testing.M) {
+	if socket := os.Getenv(socketVar); socket != "" {
+		if err := receive(socket, os.Getenv(journalVar)); err != nil {
+			fmt.Fprintln(os.Stderr, "receiver:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// receive is the program of a receiver. It ends when its standard input does.
+func receive(socket, dir string) error {
+	journal, err := openJournal(dir)
+	if err != nil {
+		return err
+	}
+	store, err := New(newRedisClient(socket))
+	if err != nil {
+		return err
+	}
+	handler, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), journal.handle,
+		heads.WithDeduplicator(store), heads.WithHandlerTimeout(handlerTimeout))
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + listener.Addr().String())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	return http.Serve(listener, handler)
+}
+
+// journal is where all receivers write what they do. A crash of a receiver does
+// not lose a line.
+type journal struct {
+	dir  string
+	file *os.File
+}
+
+func openJournal(dir string) (*journal, error) {
+	file, err := os.OpenFile(filepath.Join(dir, "journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	return &journal{dir, file}, err
+}
+
+// handle is the event function. While it runs it holds a lock that the kernel
+// takes away from a process that ends.
+func (j *journal) handle(ctx context.Context, e *heads.Event) error {
+	lock, err := os.OpenFile(filepath.Join(j.dir, e.Key()), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return j.write("twice at the same time", e)
+	}
+	timer := time.NewTimer(handlingTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return j.write("handled", e)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (j *journal) write(what string, e *heads.Event) error {
+	_, err := fmt.Fprintf(j.file, "%s\t%s\n", e.SessionID, what)
+	return err
+}
+
+// lines returns how often each line was written.
+func (j *journal) lines(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(j.dir, "journal"))
+	require.NoError(t, err)
+	lines := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		lines[strings.TrimSpace(line)]++
+	}
+	return lines
+}
+
+// reached reports whether there are n lines or more by now.
+func (j *journal) reached(n int) bool {
+	text, err := os.ReadFile(filepath.Join(j.dir, "journal"))
+	return err == nil && bytes.Count(text, []byte("\n")) >= n
+}
+
+// receiver is a process that runs receive.
+type receiver struct {
+	cmd *exec.Cmd
+	url string
+}
+
+func startReceiver(t *testing.T, socket, dir string) *receiver {
+	t.Helper()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), socketVar+"="+socket, journalVar+"="+dir)
+	cmd.Stderr = t.Output()
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	_, err = cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	r := &receiver{cmd: cmd}
+	t.Cleanup(r.kill)
+	r.url, err = bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err, "the receiver does not start")
+	r.url = strings.TrimSpace(r.url)
+	return r
+}
+
+// kill is kill -9.
+func (r *receiver) kill() {
+	_ = r.cmd.Process.Kill()
+	_ = r.cmd.Wait()
+}
+
+const (
+	events         = 2000
+	concurrency    = 64 // events on their way at a time
+	handlerTimeout = 2 * time.Second
+	handlingTime   = 5 * time.Millisecond
+
+	thirdAfter  = time.Second
+	fourthAfter = handlerTimeout + 5*time.Second + time.Second // the lease of a crashed receiver is over
+)
+
+// sender is the service: it delivers each event up to four times, two of them
+// at the same time to both receivers.
+type sender struct {
+	urls       [2]atomic.Pointer[string]
+	outage     sync.RWMutex // held for writing while something is broken
+	deliveries atomic.Int64
+	client     http.Client
+}
+
+// deliver reports whether a delivery of the event was answered 200.
+func (s *sender) deliver(body []byte) bool {
+	answers := make(chan bool, 2)
+	for i := range s.urls {
+		go func() { answers <- s.post(i, body) }()
+	}
+	one, two := <-answers, <-answers
+	if one || two {
+		return true
+	}
+	<-time.After(thirdAfter)
+	if s.post(1, body) {
+		return true
+	}
+	<-time.After(fourthAfter)
+	s.outage.RLock() // an outage that lasts longer than all deliveries proves nothing
+	defer s.outage.RUnlock()
+	return s.post(0, body)
+}
+
+func (s *sender) post(receiver int, body []byte) bool {
+	s.deliveries.Add(1)
+	req, err := http.NewRequest(http.MethodPost, *s.urls[receiver].Load(), strings.NewReader(string(body)))
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(heads.SignatureHeader, heads.Sign(body, sharedKey))
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode == http.StatusOK
+}
+
+func eventBody(i int) []byte {
+	return fmt.Appendf(nil, `{"event_type":"start_conversation","timestamp":%q,"head_id":"3f2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b","session_id":"session-%d"}`,
+		time.Now().UTC().Format(time.RFC3339Nano), i)
+}
+
+// send delivers all events and returns how many were never answered 200.
+func (s *sender) send() (unanswered int64) {
+	queue := make(chan []byte)
+	var failed atomic.Int64
+	var wg sync.WaitGroup
+	for range concurrency {
+		wg.Go(func() {
+			for body := range queue {
+				if !s.deliver(body) {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	for i := range events {
+		queue <- eventBody(i)
+	}
+	close(queue)
+	wg.Wait()
+	return failed.Load()
+}
+
+// Two receivers share one Redis. One of them is killed in the middle, then Redis
+// hangs, then it is killed and started again.
+func TestEveryEventIsHandledAndNoneTwiceAtTheSameTime(t *testing.T) {
+	server := startRedis(t)
+	journal, err := openJournal(t.TempDir())
+	require.NoError(t, err)
+	defer func() { _ = journal.file.Close() }()
+	s := &sender{client: http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}}
+	defer s.client.CloseIdleConnections()
+	var receivers [2]*receiver
+	start := func(i int) {
+		receivers[i] = startReceiver(t, server.socket, journal.dir)
+		s.urls[i].Store(&receivers[i].url)
+	}
+	start(0)
+	start(1)
+
+	unanswered := make(chan int64, 1)
+	go func() { unanswered <- s.send() }()
+	for _, incident := range []struct {
+		after int // events
+		run   func()
+	}{
+		{events / 4, func() {
+			receivers[1].kill()
+			start(1)
+		}},
+		{events / 2, func() {
+			resume := server.hang()
+			<-time.After(1500 * time.Millisecond)
+			resume()
+		}},
+		{events * 3 / 4, func() {
+			server.kill()
+			server.start()
+		}},
+	} {
+		require.Eventually(t, func() bool { return journal.reached(incident.after) }, time.Minute, 5*time.Millisecond)
+		s.outage.Lock()
+		incident.run()
+		s.outage.Unlock()
+	}
+	never := <-unanswered
+
+	handled, again := 0, 0
+	var twins []string
+	for line, n := range journal.lines(t) {
+		if strings.HasSuffix(line, "\thandled") {
+			handled++
+			again += n - 1
+		} else {
+			twins = append(twins, line)
+		}
+	}
+	t.Logf("%d events, %d deliveries: %d handled, %d of them again after a crash, %d never answered 200",
+		events, s.deliveries.Load(), handled, again, never)
+	assert.Empty(t, twins)
+	assert.Equal(t, events, handled)
+	assert.Zero(t, never)
+	assert.Less(t, again, 3*2*concurrency, "only what was under way when something broke")
+}

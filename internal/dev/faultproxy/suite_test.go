@@ -1,0 +1,218 @@
+package faultproxy_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/dev/faultproxy"
+)
+
+var (
+	seed       = flag.Uint64("seed", 0, "seed of the faults; 0 draws one")
+	operations = flag.Int("operations", 2000, "how many operations are made")
+)
+
+// Whatever the network does, what the client reports as done is done, and what
+// it reports as refused is not. TLS stands between, so that a corrupted byte is
+// noticed, as it is in production.
+func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	t.Logf("repeat with -seed %d", *seed)
+	before := runtime.NumGoroutine()
+	emulator := headstest.NewEmulator()
+	service := httptest.NewUnstartedServer(emulator)
+	service.Config.ErrorLog = log.New(io.Discard, "", 0) // broken handshakes are meant
+	service.Config.ReadHeaderTimeout = 2 * time.Second
+	service.StartTLS()
+
+	const workers = 8
+	var all sync.WaitGroup
+	var crew []*worker
+	for i := range uint64(workers) {
+		w := newWorker(t, emulator, service, *seed+i)
+		crew = append(crew, w)
+		all.Go(func() { w.work(*operations / workers) })
+	}
+	all.Wait()
+
+	var total outcomes
+	for _, w := range crew {
+		w.proxy.Close()
+		total.done += w.outcomes.done
+		total.refused += w.outcomes.refused
+		total.unknown += w.outcomes.unknown
+	}
+	t.Logf("%d done, %d refused, %d unknown", total.done, total.refused, total.unknown)
+	assert.Greater(t, total.done, *operations/2)
+	assert.NotZero(t, total.unknown, "the network was too kind to show anything")
+
+	service.Close()
+	emulator.Close()
+	limit := time.After(10 * time.Second)
+	for runtime.NumGoroutine() > before {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-limit:
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("goroutines are left behind:\n%s", stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+type outcomes struct{ done, refused, unknown int }
+
+// worker has a head, a proxy and a client of its own, so that it knows all
+// that happens to the head.
+type worker struct {
+	t        *testing.T
+	rand     *rand.Rand
+	proxy    *faultproxy.Proxy
+	bad      *heads.Client // through the proxy
+	good     *heads.Client // straight to the emulator
+	headID   string
+	outcomes outcomes
+}
+
+func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Server, seed uint64) *worker {
+	t.Helper()
+	proxy, err := faultproxy.New(service.Listener.Addr().String(), seed, 0.4)
+	require.NoError(t, err)
+
+	transport := service.Client().Transport.(*http.Transport).Clone()
+	transport.DisableKeepAlives = true                                             // a connection is one attempt
+	transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(0) // a full handshake costs more than all else
+	transport.TLSHandshakeTimeout = 2 * time.Second                                // it goes on when its attempt has ended
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, proxy.Addr())
+	}
+	bad, err := heads.New(service.URL, emulator.BearerToken(),
+		heads.WithHTTPClient(&http.Client{Transport: transport}),
+		heads.WithAttemptTimeout(250*time.Millisecond),
+		heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 2, MinWait: time.Millisecond, MaxWait: 5 * time.Millisecond}))
+	require.NoError(t, err)
+	good, err := heads.New("http://localhost", emulator.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: emulator.Transport()}))
+	require.NoError(t, err)
+	return &worker{
+		t: t, rand: rand.New(rand.NewPCG(seed, 2)), proxy: proxy, bad: bad, good: good,
+		headID: emulator.AddHead(headstest.Head{OperationMode: heads.OperationModeOC}),
+	}
+}
+
+func (w *worker) work(n int) {
+	for i := range n {
+		switch w.rand.IntN(4) {
+		case 0:
+			w.update(fmt.Sprintf("greeting %d", i))
+		case 1:
+			w.putTool(fmt.Sprintf("tool_%d", i%5))
+		case 2:
+			w.createWebhook(fmt.Sprintf("https://app.example.com/%d", i))
+		case 3:
+			w.deleteWebhook()
+		}
+	}
+}
+
+// judge counts an outcome and checks what the service now holds against it.
+// Connections that the client gave up may still be under way: they are waited
+// for first.
+func (w *worker) judge(what string, err error, happened func() bool) {
+	w.proxy.Wait()
+	var answer *heads.Error
+	switch {
+	case err == nil:
+		w.outcomes.done++
+		assert.True(w.t, happened(), "%s was reported as done", what)
+	case errors.Is(err, heads.ErrInvalid), errors.As(err, &answer) && answer.StatusCode >= 400 && answer.StatusCode < 500:
+		w.outcomes.refused++
+		assert.False(w.t, happened(), "%s was reported as refused: %v", what, err)
+	default:
+		w.outcomes.unknown++
+	}
+}
+
+func (w *worker) update(greeting string) {
+	_, err := w.bad.Heads.Update(context.Background(), heads.NewHeadUpdate(w.headID).Greetings(greeting))
+	w.judge("the update", err, func() bool { return w.head().Greetings == greeting })
+}
+
+// putTool reads, changes and writes back; all other tools must survive.
+func (w *worker) putTool(name string) {
+	before := w.toolNames()
+	description := fmt.Sprintf("Tool number %d.", w.rand.Uint64())
+	_, err := w.bad.ConversationSettings.PutTool(context.Background(), w.headID, heads.Tool{
+		Name: name, Description: description, URL: "https://app.example.com/" + name,
+	})
+	w.judge("the tool", err, func() bool {
+		for _, tool := range w.head().ConversationSettings.Tools {
+			if tool.Name == name && tool.Description == description {
+				return true
+			}
+		}
+		return false
+	})
+	for old := range before {
+		assert.Contains(w.t, w.toolNames(), old, "a tool was lost")
+	}
+}
+
+func (w *worker) createWebhook(url string) {
+	before := len(w.webhooks())
+	_, err := w.bad.Webhooks.Create(context.Background(), heads.WebhookSpec{
+		HeadID: w.headID, URL: url, Events: []heads.EventType{heads.EventStartConversation},
+	})
+	w.judge("the webhook", err, func() bool { return len(w.webhooks()) == before+1 })
+	assert.LessOrEqual(w.t, len(w.webhooks()), before+1, "a create was repeated")
+}
+
+func (w *worker) deleteWebhook() {
+	hooks := w.webhooks()
+	if len(hooks) == 0 {
+		return
+	}
+	id := hooks[0].ID
+	err := w.bad.Webhooks.Delete(context.Background(), id)
+	w.judge("the removal", err, func() bool { return len(w.webhooks()) == 0 || w.webhooks()[0].ID != id })
+}
+
+func (w *worker) head() *heads.Head {
+	head, err := w.good.Heads.Get(context.Background(), w.headID)
+	require.NoError(w.t, err)
+	return head
+}
+
+func (w *worker) webhooks() []heads.Webhook {
+	hooks, err := w.good.Webhooks.List(context.Background(), w.headID)
+	require.NoError(w.t, err)
+	return hooks
+}
+
+func (w *worker) toolNames() map[string]bool {
+	names := map[string]bool{}
+	if settings := w.head().ConversationSettings; settings != nil {
+		for _, tool := range settings.Tools {
+			names[tool.Name] = true
+		}
+	}
+	return names
+}

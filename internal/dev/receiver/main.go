@@ -1,0 +1,76 @@
+// Receiver is a customer's server at its smallest: it takes every POST and
+// answers {"message":"received"}, which is right for an event and for a tool
+// call. It checks nothing, so that something else can.
+//
+//	go run ./internal/dev/receiver
+//
+// It listens on a free loopback port and prints its address as a line for a
+// shell. It writes nothing, unless -dir names a folder: there the n-th request
+// becomes the files n.body, byte for byte, and n.signature with the value of its
+// header x-signature-256.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+func main() {
+	dir := flag.String("dir", "", "`folder` that keeps what is received; it must exist (default: none)")
+	flag.Parse()
+	if err := serve(*dir); err != nil {
+		fmt.Fprintln(os.Stderr, "receiver:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(dir string) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("export RECEIVER_URL=http://%s\n", listener.Addr())
+	server := &http.Server{Handler: &receiver{dir: dir}, ReadTimeout: 10 * time.Second}
+	return server.Serve(listener)
+}
+
+type receiver struct {
+	dir string // "": nothing is kept
+	mu  sync.Mutex
+	n   int
+}
+
+func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	if err == nil {
+		err = rc.keep(body, r.Header.Get("x-signature-256"))
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"message":"received"}`) // a sender that is gone needs no answer
+}
+
+func (rc *receiver) keep(body []byte, signature string) error {
+	if rc.dir == "" {
+		return nil
+	}
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	rc.n++
+	name := filepath.Join(rc.dir, strconv.Itoa(rc.n))
+	if err := os.WriteFile(name+".body", body, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(name+".signature", []byte(signature), 0o600)
+}

@@ -1,0 +1,230 @@
+// Package keycache remembers the shared keys of heads, and asks for them when
+// they have expired or do not match.
+package keycache
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// DefaultTTL and DefaultStale are the values of New.
+	DefaultTTL   = 5 * time.Minute
+	DefaultStale = time.Hour
+
+	missTTL      = time.Minute
+	fetchTimeout = 10 * time.Second
+
+	maxRereads      = 3 // after mismatches, a head and rereadWindow
+	rereadWindow    = time.Minute
+	refreshPatience = time.Second      // how long a delivery with stale keys waits for newer ones
+	refreshPause    = 10 * time.Second // between a refresh that failed and the next one
+
+	// Anyone can send an event of an unknown head, so these questions are limited.
+	unknownRate  = rate.Limit(5) // questions a second
+	unknownBurst = 20
+
+	maxKnown   = 16384 // heads with keys: only the service adds to them
+	maxMissed  = 4096  // heads without keys: anyone adds to them
+	maxFetches = 16    // questions about known heads at one time
+)
+
+var (
+	errUnknownHeads = errors.New("heads: too many events of unknown heads: the keys of this head can't be asked for yet")
+	errFetchEnded   = errors.New("heads: the goroutine that asked for the keys of a head was ended")
+)
+
+// List returns the usable keys of a head. It returns none for a head that does
+// not exist. A request that fails is retried only if retry is true. It runs on a
+// goroutine of its own, where a panic would end the program, so it must not
+// panic.
+type List func(ctx context.Context, headID string, retry bool) ([]string, error)
+
+// Cache holds a bounded number of heads, and has a bounded number of questions
+// under way, whatever ids strangers send.
+type Cache struct {
+	TTL   time.Duration // how long keys are used before they are asked for again
+	Stale time.Duration // how long expired keys are used while a refresh fails
+
+	list    List
+	slots   chan struct{} // taken by questions about known heads
+	unknown *rate.Limiter // passed by questions about all others
+
+	mu      sync.Mutex
+	known   map[string]entry
+	missed  map[string]entry // apart, so that misses can't push out known heads
+	fetches map[string]*fetch
+}
+
+// New returns an empty cache. Its exported fields may be changed before it is
+// used.
+func New(list List) *Cache {
+	return &Cache{
+		TTL:     DefaultTTL,
+		Stale:   DefaultStale,
+		list:    list,
+		slots:   make(chan struct{}, maxFetches),
+		unknown: rate.NewLimiter(unknownRate, unknownBurst),
+		known:   make(map[string]entry),
+		missed:  make(map[string]entry),
+		fetches: make(map[string]*fetch),
+	}
+}
+
+type entry struct {
+	keys    []string
+	expires time.Time
+	retryAt time.Time   // after a refresh that failed: when to try the next one
+	rereads []time.Time // when the last answers to mismatches came, oldest first
+}
+
+// mayReread reports whether a mismatch may ask for newer keys.
+func (k entry) mayReread(now time.Time) bool {
+	return len(k.rereads) < maxRereads || now.Sub(k.rereads[0]) >= rereadWindow
+}
+
+// reread notes an answer to a mismatch.
+func (k *entry) reread(now time.Time) {
+	last := k.rereads[max(len(k.rereads)-maxRereads+1, 0):]
+	k.rereads = append(slices.Clone(last), now)
+}
+
+// fetch is a question under way. Keys and err may be read once done is
+// closed.
+type fetch struct {
+	known    bool
+	mismatch bool
+	begun    time.Time
+	done     chan struct{}
+	keys     []string
+	err      error
+}
+
+// wait returns the answer. With stale keys it returns those instead of an
+// error, and when the answer takes too long.
+func (f *fetch) wait(ctx context.Context, stale []string) ([]string, error) {
+	var tooLong <-chan time.Time
+	if stale != nil {
+		tooLong = time.After(time.Until(f.begun.Add(refreshPatience)))
+	}
+	select {
+	case <-f.done:
+		if f.err != nil && stale != nil {
+			return stale, nil
+		}
+		return f.keys, f.err
+	case <-tooLong:
+		return stale, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Get returns the keys of a head, whose id is in one spelling. After a mismatch it
+// asks for newer keys, as often as the limits allow.
+func (c *Cache) Get(ctx context.Context, headID string, mismatch bool) ([]string, error) {
+	now := time.Now()
+	c.mu.Lock()
+	cached, known := c.known[headID]
+	usable := cached.expires.Add(c.Stale)
+	if !known {
+		cached = c.missed[headID]
+		usable = cached.expires
+	}
+	reread := mismatch && cached.mayReread(now)
+	if !reread && now.Before(usable) && (now.Before(cached.expires) || now.Before(cached.retryAt)) {
+		c.mu.Unlock()
+		return cached.keys, nil
+	}
+	question, err := c.ask(ctx, headID, known, mismatch)
+	c.mu.Unlock()
+	switch {
+	case err != nil:
+		return nil, err
+	case reread || !now.Before(usable):
+		return question.wait(ctx, nil)
+	default:
+		return question.wait(ctx, cached.keys)
+	}
+}
+
+// ask returns the question about a head that is under way, or begins one. The
+// caller holds the lock.
+func (c *Cache) ask(ctx context.Context, headID string, known, mismatch bool) (*fetch, error) {
+	if f := c.fetches[headID]; f != nil {
+		return f, nil
+	}
+	if !known && !c.unknown.Allow() {
+		return nil, errUnknownHeads
+	}
+	f := &fetch{known: known, mismatch: mismatch, begun: time.Now(), done: make(chan struct{})}
+	c.fetches[headID] = f
+	// The answer serves later deliveries too, so it does not end with this one.
+	go c.run(context.WithoutCancel(ctx), headID, f)
+	return f, nil
+}
+
+func (c *Cache) run(ctx context.Context, headID string, f *fetch) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	f.err = errFetchEnded
+	defer func() { // even if the goroutine is ended by the user's code
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.remember(headID, f)
+		delete(c.fetches, headID)
+		close(f.done)
+	}()
+	if f.known {
+		select {
+		case c.slots <- struct{}{}:
+			defer func() { <-c.slots }()
+		case <-ctx.Done():
+			f.err = ctx.Err()
+			return
+		}
+	}
+	f.keys, f.err = c.list(ctx, headID, f.known)
+}
+
+// remember stores an answer. An error leaves the old keys.
+func (c *Cache) remember(headID string, f *fetch) {
+	now := time.Now()
+	old, known := c.known[headID]
+	if !known {
+		old = c.missed[headID]
+	}
+	if f.mismatch {
+		old.reread(now)
+	}
+	switch {
+	case f.err != nil:
+		if known {
+			old.retryAt = now.Add(refreshPause)
+			c.known[headID] = old
+		}
+	case len(f.keys) == 0:
+		delete(c.known, headID)
+		store(c.missed, maxMissed, headID, entry{expires: now.Add(min(c.TTL, missTTL)), rereads: old.rereads})
+	default:
+		delete(c.missed, headID)
+		store(c.known, maxKnown, headID, entry{keys: f.keys, expires: now.Add(c.TTL), rereads: old.rereads})
+	}
+}
+
+// store makes room by forgetting any other head: with so many, one is as good as
+// the next.
+func store(m map[string]entry, limit int, headID string, e entry) {
+	if _, ok := m[headID]; !ok && len(m) >= limit {
+		for other := range m {
+			delete(m, other)
+			break
+		}
+	}
+	m[headID] = e
+}

@@ -1,0 +1,278 @@
+// Package rawjson looks into JSON documents without decoding them, so that what
+// the library doesn't know keeps its bytes. Documents are valid JSON; in
+// anything else these functions find nothing, and they never panic.
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"strings"
+)
+
+// Member is one member of an object: doc[start:end] is everything since the
+// member before it, comma and white space included.
+type Member struct {
+	Key        []byte // decoded
+	Value      []byte
+	start, end int
+}
+
+// Members walks the members of an object.
+func Members(doc []byte) iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		i := SkipSpace(doc, 0)
+		if i >= len(doc) || doc[i] != '{' {
+			return
+		}
+		for i++; ; {
+			start := i
+			i = SkipSpace(doc, i)
+			if i < len(doc) && doc[i] == ',' {
+				i = SkipSpace(doc, i+1)
+			}
+			if i >= len(doc) || doc[i] != '"' {
+				return
+			}
+			keyEnd := skipValue(doc, i)
+			key := unquoteKey(doc[i:keyEnd])
+			i = SkipSpace(doc, keyEnd)
+			if i >= len(doc) || doc[i] != ':' {
+				return
+			}
+			i = SkipSpace(doc, i+1)
+			end := skipValue(doc, i)
+			if !yield(Member{Key: key, Value: doc[i:end], start: start, end: end}) {
+				return
+			}
+			i = end
+		}
+	}
+}
+
+// Elements walks the elements of an array.
+func Elements(doc []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		i := SkipSpace(doc, 0)
+		if i >= len(doc) || doc[i] != '[' {
+			return
+		}
+		for i++; ; i++ {
+			i = SkipSpace(doc, i)
+			if i >= len(doc) || doc[i] == ']' {
+				return
+			}
+			end := skipValue(doc, i)
+			if end == i || !yield(doc[i:end]) {
+				return
+			}
+			if i = SkipSpace(doc, end); i >= len(doc) || doc[i] != ',' {
+				return
+			}
+		}
+	}
+}
+
+// Strings walks the strings of a document at any depth, decoded and in order.
+// Names of members are skipped. It reads the document once.
+func Strings(doc []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := 0; i < len(doc); {
+			if doc[i] != '"' {
+				i++
+				continue
+			}
+			end := SkipString(doc, i)
+			if next := SkipSpace(doc, end); next < len(doc) && doc[next] == ':' {
+				i = next
+				continue
+			}
+			if !yield(Unquote(doc[i:end])) {
+				return
+			}
+			i = end
+		}
+	}
+}
+
+func SkipSpace(doc []byte, i int) int {
+	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns where the value that starts at i ends.
+func skipValue(doc []byte, i int) int {
+	depth := 0
+	for i < len(doc) {
+		switch doc[i] {
+		case '"':
+			i = SkipString(doc, i)
+		case '{', '[':
+			depth++
+			i++
+			continue
+		case '}', ']':
+			depth--
+			i++
+		case ',', ':', ' ', '\n', '\t', '\r':
+			i++
+			continue
+		default:
+			i = skipLiteral(doc, i)
+		}
+		if depth <= 0 {
+			return i
+		}
+	}
+	return i
+}
+
+func SkipString(doc []byte, i int) int {
+	for i++; i < len(doc); i++ {
+		switch doc[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(doc)
+}
+
+func skipLiteral(doc []byte, i int) int {
+	for i < len(doc) && !strings.ContainsRune(",:{}[]\" \n\t\r", rune(doc[i])) {
+		i++
+	}
+	return i
+}
+
+// Unquote decodes a JSON string.
+func Unquote(raw []byte) string {
+	if len(raw) < 2 {
+		return ""
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
+	var s string
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+// unquoteKey decodes the name of a member, without a copy where nothing is
+// escaped.
+func unquoteKey(raw []byte) []byte {
+	if len(raw) >= 2 && bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	return []byte(Unquote(raw))
+}
+
+// Value is the value of a member; as in encoding/json, the last one of the
+// same name counts.
+func Value(doc []byte, key string) (value json.RawMessage, ok bool) {
+	for m := range Members(doc) {
+		if string(m.Key) == key {
+			value, ok = m.Value, true
+		}
+	}
+	return value, ok
+}
+
+// With returns a copy of an object in which one member has another
+// value, or is added at the end, or, for a nil value, is taken out. All other
+// bytes stay as they are.
+func With(doc []byte, key string, value []byte) []byte {
+	out := []byte{'{'}
+	end, written, found := 1, 0, false
+	if open := bytes.IndexByte(doc, '{'); open >= 0 {
+		end = open + 1
+	}
+	for m := range Members(doc) {
+		end = m.end
+		if string(m.Key) == key && (value == nil || found) {
+			continue
+		}
+		lead := doc[m.start : m.end-len(m.Value)]
+		if comma := SkipSpace(lead, 0); written == 0 && lead[comma] == ',' {
+			lead = lead[comma+1:] // the members before it are gone
+		}
+		out = append(out, lead...)
+		if string(m.Key) == key {
+			out, found = append(out, value...), true
+		} else {
+			out = append(out, m.Value...)
+		}
+		written++
+	}
+	if value != nil && !found {
+		if written > 0 {
+			out = append(out, ',')
+		}
+		out = AppendMember(out, key, value)
+	}
+	if end >= len(doc) {
+		return append(out, '}')
+	}
+	return append(out, doc[end:]...)
+}
+
+// AppendMember writes one member of an object, without a comma.
+func AppendMember(b []byte, key string, value []byte) []byte {
+	return append(append(AppendString(b, key), ':'), value...)
+}
+
+// AppendString writes a JSON string; one without anything to escape, such as
+// a name or an id, costs nothing.
+func AppendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			raw, _ := Encode(s)
+			return append(b, raw...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// Encode is json.Marshal without escapes for HTML, so that texts are sent
+// as they are written.
+func Encode(v any) (json.RawMessage, error) {
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}), nil
+}
+
+// String encodes a string, which can't fail.
+func String(s string) json.RawMessage {
+	return AppendString(make([]byte, 0, len(s)+len(`""`)), s)
+}
+
+func IsNull(raw []byte) bool { return string(bytes.TrimSpace(raw)) == "null" }
+
+// Kind names the type of a JSON value.
+func Kind(raw []byte) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '"':
+		return "string"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	default:
+		return "number"
+	}
+}

@@ -1,0 +1,277 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMembersWalksAnObject(t *testing.T) {
+	type pair struct{ key, value string }
+	tests := []struct {
+		name, doc string
+		want      []pair
+	}{
+		{"empty", `{}`, nil},
+		{"empty with space", " {\n} ", nil},
+		{"values of each type", `{"a":1,"b":"x","c":[1,{"d":2}],"e":{"f":[]},"g":null,"h":true}`,
+			[]pair{{"a", "1"}, {"b", `"x"`}, {"c", `[1,{"d":2}]`}, {"e", `{"f":[]}`}, {"g", "null"}, {"h", "true"}}},
+		{"white space", "{ \"a\" :\t1.0 ,\r\n\"b\": [ 1 , 2 ] }", []pair{{"a", "1.0"}, {"b", "[ 1 , 2 ]"}}},
+		{"braces and commas in texts", `{"a":"}{][,:","b":["}",{"c":"\"}"}]}`, []pair{{"a", `"}{][,:"`}, {"b", `["}",{"c":"\"}"}]`}}},
+		{"escapes", `{"a\u0062\"":"\\","\\":"\\\""}`, []pair{{`ab"`, `"\\"`}, {`\`, `"\\\""`}}},
+		{"the same name twice", `{"a":1,"a":2}`, []pair{{"a", "1"}, {"a", "2"}}},
+		{"no object", `[{"a":1}]`, nil},
+		{"a text", `"{"`, nil},
+		{"nothing", ``, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []pair
+			for m := range Members([]byte(tt.doc)) {
+				got = append(got, pair{string(m.Key), string(m.Value)})
+			}
+			assert.Equal(t, tt.want, got)
+		})
+	}
+	t.Run("stops when asked to", func(t *testing.T) {
+		n := 0
+		for range Members([]byte(`{"a":1,"b":2}`)) {
+			n++
+			break
+		}
+		assert.Equal(t, 1, n)
+	})
+}
+
+func TestElementsWalksAnArray(t *testing.T) {
+	tests := []struct {
+		name, doc string
+		want      []string
+	}{
+		{"empty", `[]`, nil},
+		{"empty with space", " [\n] ", nil},
+		{"values of each type", `[1,"x",[1,[2]],{"a":[]},null,true]`, []string{"1", `"x"`, "[1,[2]]", `{"a":[]}`, "null", "true"}},
+		{"white space", "[ 1.0 ,\n \"a,b]\" ]", []string{"1.0", `"a,b]"`}},
+		{"no array", `{"a":[1]}`, nil},
+		{"nothing", ``, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for element := range Elements([]byte(tt.doc)) {
+				got = append(got, string(element))
+			}
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestStringsWalksValuesAtEveryDepth(t *testing.T) {
+	const doc = `{"a":"1","b" : ["2",{"c":"3\u0034","d":null}],"e\"":5,"f":"\\\"","":""}`
+	assert.Equal(t, []string{"1", "2", "34", `\"`, ""}, slices.Collect(Strings([]byte(doc))))
+	for range Strings([]byte(doc)) {
+		break
+	}
+}
+
+func TestRawMember(t *testing.T) {
+	const doc = `{"a":{"b":1},"c":[{"b":2}],"d":3,"d":4,"\u0065":5,"N":null}`
+	for key, want := range map[string]string{"a": `{"b":1}`, "d": "4", "e": "5", "N": "null"} {
+		value, ok := Value([]byte(doc), key)
+		assert.True(t, ok, key)
+		assert.Equal(t, want, string(value), key)
+	}
+	for _, key := range []string{"b", "n", "A", "", `\u0065`} {
+		_, ok := Value([]byte(doc), key)
+		assert.False(t, ok, key)
+	}
+}
+
+func TestWithMemberChangesOneMemberAndNoOtherByte(t *testing.T) {
+	tests := []struct{ name, doc, key, value, want string }{
+		{"another value", `{"a":1,"b":2,"c":3}`, "b", `[]`, `{"a":1,"b":[],"c":3}`},
+		{"the first", `{"a":1,"b":2}`, "a", `9`, `{"a":9,"b":2}`},
+		{"the last", `{"a":1,"b":2}`, "b", `9`, `{"a":1,"b":9}`},
+		{"a new one", `{"a":1}`, "b", `9`, `{"a":1,"b":9}`},
+		{"a new one in an empty object", `{}`, "b", `9`, `{"b":9}`},
+		{"a new one in no document", ``, "b", `9`, `{"b":9}`},
+		{"remove the first", `{"a":1,"b":2}`, "a", "", `{"b":2}`},
+		{"remove one in the middle", `{"a":1,"b":2,"c":3}`, "b", "", `{"a":1,"c":3}`},
+		{"remove the last", `{"a":1,"b":2}`, "b", "", `{"a":1}`},
+		{"remove the only one", `{"a":1}`, "a", "", `{}`},
+		{"remove one that is not there", `{ "a" : 1 }`, "b", "", `{ "a" : 1 }`},
+		{"of one name twice, the first place and the new value", `{"a":1,"b":2,"a":3}`, "a", "9", `{"a":9,"b":2}`},
+		{"remove one that is there twice", `{"a":1,"b":2,"a":3}`, "a", "", `{"b":2}`},
+		{"a name with escapes", `{"\u0061":1}`, "a", "9", `{"\u0061":9}`},
+		{"inner objects are left alone", `{"x":{"a":1},"y":[{"a":2}]}`, "a", "9", `{"x":{"a":1},"y":[{"a":2}],"a":9}`},
+		{"white space, another value", "{\n\t\"a\" : 1 ,\n\t\"b\":  2\n}", "b", "9", "{\n\t\"a\" : 1 ,\n\t\"b\":  9\n}"},
+		{"white space, the first", "{\n  \"a\": 1,\n  \"b\": 2\n}", "a", "9", "{\n  \"a\": 9,\n  \"b\": 2\n}"},
+		{"white space, a new one", "{\n  \"a\": 1\n}", "b", "9", "{\n  \"a\": 1,\"b\":9\n}"},
+		{"white space, a new one in an empty object", "{ \n}", "b", "9", "{\"b\":9 \n}"},
+		{"white space, remove the first", "{\n  \"a\": 1,\n\n  \"b\": 2\n}", "a", "", "{\n\n  \"b\": 2\n}"},
+		{"white space, remove the last", "{\n  \"a\": 1,\n  \"b\": 2\n}", "b", "", "{\n  \"a\": 1\n}"},
+		{"white space, remove the only one", "{\n  \"a\": 1\n}", "a", "", "{\n}"},
+		{"a comma in a name", `{"x,y":1,"a":2}`, "a", "9", `{"x,y":1,"a":9}`},
+		{"a comma in the name after the one removed", `{"a":2,"x,y":1}`, "a", "", `{"x,y":1}`},
+		{"odd numbers", `{"n":1.0,"e":1E3,"big":12345678901234567890,"a":0}`, "a", "9", `{"n":1.0,"e":1E3,"big":12345678901234567890,"a":9}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var value []byte
+			if tt.value != "" {
+				value = []byte(tt.value)
+			}
+			doc := []byte(tt.doc)
+			got := With(doc, tt.key, value)
+			assert.Equal(t, tt.want, string(got))
+			assert.Equal(t, tt.doc, string(doc), "the document itself is left alone")
+			got = append(got[:0], bytes.Repeat([]byte("x"), len(got))...)
+			assert.Equal(t, tt.doc, string(doc), "the result is a copy: %s", got)
+		})
+	}
+}
+
+func TestAppendStringWritesJSON(t *testing.T) {
+	for _, s := range []string{"", "plain", `\`, `"`, "\x1f", `quote " and \ backslash`, "line\nbreak\t\x00\x1f", "é 😀 \u2028 \x7f", "<b>&amp;'", "bad \xff utf8"} {
+		written := AppendString([]byte("x"), s)[1:]
+		var read string
+		require.NoError(t, json.Unmarshal(written, &read), "%q", written)
+		want := string([]rune(s))
+		assert.Equal(t, want, read)
+		assert.Equal(t, want, Unquote(written))
+	}
+	assert.Equal(t, `"<b>&'"`, string(AppendString(nil, "<b>&'")), "texts are sent as they are written")
+}
+
+func TestEncodeJSONEscapesNoHTML(t *testing.T) {
+	raw, err := Encode(map[string]string{"a": "<b>&"})
+	require.NoError(t, err)
+	assert.Equal(t, `{"a":"<b>&"}`, string(raw))
+	_, err = Encode(func() {})
+	assert.Error(t, err)
+}
+
+func TestJSONKind(t *testing.T) {
+	for raw, want := range map[string]string{
+		`"a"`: "string", `{}`: "object", ` [1]`: "array", "true": "boolean", "false": "boolean", "\n null ": "null", "-1e3": "number", "0": "number", "": "nothing", "  ": "nothing",
+	} {
+		assert.Equal(t, want, Kind([]byte(raw)), "%q", raw)
+	}
+}
+
+// brokenDocuments are what no function of rawjson.go may stumble over.
+var brokenDocuments = []string{
+	"", " ", "{", "}", "[", "]", `"`, `"a`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,"`, `{"a" 1}`, `{a:1}`, `{"a":}`, `{,}`, `{"a":1 "b":2}`,
+	`{"a":]}`, `{"a":[}`, `{"a":"\`, `{"a":"\u00`, `{"\u12":1}`, "[1", "[1,", "[,]", `["a`, "[[[[", "{{{{", `{"a":{"b":{`, ":", ",", "nul", "\xff", "{\"\xff\":1}", "[1 2]", "]]]]", "[}", `{"a":1}}`,
+}
+
+func TestBrokenDocumentsCauseNoPanic(t *testing.T) {
+	for _, doc := range brokenDocuments {
+		t.Run(fmt.Sprintf("%q", doc), func(t *testing.T) {
+			raw := []byte(doc)
+			assert.NotPanics(t, func() {
+				for range Members(raw) {
+				}
+				for range Elements(raw) {
+				}
+				for range Strings(raw) {
+				}
+				Value(raw, "a")
+				With(raw, "a", []byte("1"))
+				With(raw, "a", nil)
+				Unquote(raw)
+				Kind(raw)
+			})
+		})
+	}
+}
+
+// membersByJSON is Members, by encoding/json alone.
+func membersByJSON(t *testing.T, doc []byte) (names []string, values []string) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(doc))
+	_, err := decoder.Token()
+	require.NoError(t, err)
+	for decoder.More() {
+		name, err := decoder.Token()
+		require.NoError(t, err)
+		var value json.RawMessage
+		require.NoError(t, decoder.Decode(&value))
+		names, values = append(names, name.(string)), append(values, string(value))
+	}
+	return names, values
+}
+
+// FuzzWith: no document causes a panic; in a valid object one member is
+// set or removed, and all others keep their order and their bytes.
+func FuzzWith(f *testing.F) {
+	for _, doc := range brokenDocuments {
+		f.Add([]byte(doc), "a", []byte("1"))
+		f.Add([]byte(doc), "a", []byte(nil))
+	}
+	for _, doc := range []string{
+		`{}`, ` { } `, `{"a":1}`, `{"a":1,"b":2}`, `{"b":2,"a":1}`, `{"a":1,"a":2}`, "{\n  \"a\" : 1.0 ,\n  \"b\":[ 1 , {\"a\":2} ]\n}\n",
+		`{"\u0061":1,"x":"}","y":"\\\""}`, `{"":0,"A":1}`, `{"n":12345678901234567890,"e":1E+3}`, `[{"a":1}]`, `"{"`, `{"a,b":1,"a":2}`,
+	} {
+		for _, value := range []string{`2`, `{"x":[]}`, ` "a" `, ""} {
+			f.Add([]byte(doc), "a", []byte(value))
+			f.Add([]byte(doc), "new", []byte(value))
+		}
+		f.Add([]byte(doc), "", []byte("null"))
+		f.Add([]byte(doc), "\xff\"<", []byte("null"))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte, key string, value []byte) {
+		value = bytes.TrimSpace(value)
+		if len(value) == 0 {
+			value = nil
+		}
+		before := bytes.Clone(doc)
+		out := With(doc, key, value)
+		for range Elements(doc) {
+		}
+		require.Equal(t, before, doc)
+		valid := json.Valid(doc) && Kind(doc) == "object" && utf8.Valid(doc)
+		if !valid || !utf8.ValidString(key) || value != nil && !json.Valid(value) {
+			return
+		}
+		require.True(t, json.Valid(out), "%q", out)
+		oldNames, oldValues := membersByJSON(t, doc)
+		names, values := membersByJSON(t, out)
+		got, ok := Value(out, key)
+		require.Equal(t, value != nil, ok)
+		if ok {
+			require.JSONEq(t, string(value), string(got))
+		}
+		others := func(names, values []string) (kept []string) {
+			for i, name := range names {
+				if name != key {
+					kept = append(kept, name, values[i])
+				}
+			}
+			return kept
+		}
+		require.Equal(t, others(oldNames, oldValues), others(names, values))
+		count := 0
+		for _, name := range names {
+			if name == key {
+				count++
+			}
+		}
+		if value != nil {
+			require.Equal(t, 1, count)
+		}
+		// What was written once is written again without a change, and what is
+		// written back as it was gives the same bytes.
+		require.Equal(t, string(out), string(With(out, key, value)))
+		if occurrences := len(oldNames)*2 - len(others(oldNames, oldValues)); occurrences == 2 {
+			same, _ := Value(doc, key)
+			require.Equal(t, string(bytes.TrimLeft(doc, " \n\t\r")), string(With(doc, key, same)))
+		}
+	})
+}

@@ -1,0 +1,225 @@
+package heads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headsapi/heads-go/internal/registration"
+)
+
+const opEnsure = "Webhooks.Ensure"
+
+// Ensure brings about what spec says, and may be called again at any time: at
+// every start of a program, by many at once. It turns delivery on, unless spec
+// has KeepDelivery, looks for
+// the registration of the URL, creates it when there is none, and updates it
+// when its events differ. Registrations of other URLs are left alone.
+//
+// PUT /head/{headId}/enable-events, GET /head-events, then POST /head-events or
+// PATCH /head-events/{webhookId} where needed. URLs are compared as URLs: case
+// of the host, a default port and a slash at the end do not count.
+//
+// Of several registrations of the URL the oldest is used. The ids of the others
+// are in Duplicates of the result; they are deleted only if spec says so, and
+// the result comes with an error when that fails. A registration that Ensure
+// itself made beside one that somebody else made at the same moment is taken
+// back. When the answer to a create is lost, Ensure looks whether it was
+// carried out, and never creates again.
+//
+// What Create refuses is refused here too.
+func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhook, error) {
+	if err := spec.validate(opEnsure); err != nil {
+		return nil, err
+	}
+	unlock, err := s.c.lock(ctx, opEnsure, headLock("webhooks", spec.HeadID))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if !spec.KeepDelivery {
+		if err := s.deliver(ctx, spec.HeadID); err != nil {
+			return nil, err
+		}
+	}
+	e := ensuring{s, spec, 0}
+	return e.findOrCreate(ctx)
+}
+
+// deliver turns delivery on.
+func (s *WebhooksService) deliver(ctx context.Context, headID string) error {
+	answer, err := s.SetDelivery(ctx, headID, true)
+	if err != nil {
+		return err
+	}
+	read := func() (*Head, error) { return s.c.Heads.Get(ctx, headID) }
+	return confirm(opEnsure, answer, headID, read, func(h *Head) bool { return h.EnableEvents })
+}
+
+// ensuring is one call of Ensure.
+type ensuring struct {
+	*WebhooksService
+	spec     WebhookSpec
+	modified int64 // how many writes of Modify came before the registrations were listed
+}
+
+// findOrCreate brings about the registration of the spec.
+func (e *ensuring) findOrCreate(ctx context.Context) (*Webhook, error) {
+	same, err := e.sameURL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(same) == 0 {
+		return e.createOnce(ctx)
+	}
+	return e.adopt(ctx, same)
+}
+
+// sameURL lists the registrations of the spec's URL, the oldest first.
+func (e *ensuring) sameURL(ctx context.Context) ([]Webhook, error) {
+	e.modified = e.c.core.webhooksModified.Load()
+	hooks, err := e.List(ctx, e.spec.HeadID)
+	if err != nil {
+		return nil, err
+	}
+	wanted := registration.URLKey(e.spec.URL)
+	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return registration.URLKey(w.URL) != wanted })
+	registration.SortByAge(same, Webhook.age)
+	return same, nil
+}
+
+// createOnce creates the registration and looks at what there is afterwards:
+// the answer may have been lost, and somebody else may have been faster.
+func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
+	created, createErr := e.Create(ctx, e.spec)
+	if createErr != nil && !mayHaveHappened(createErr) {
+		return nil, createErr
+	}
+	same, listErr := e.sameURL(ctx)
+	switch {
+	case createErr != nil && listErr != nil:
+		return nil, fmt.Errorf("heads: Webhooks.Ensure: the webhook may have been registered; run Ensure again, which finds it: %w", errors.Join(createErr, listErr))
+	case len(same) == 0 && createErr != nil:
+		return nil, createErr
+	case len(same) == 0: // not listed yet, or not to be listed
+		return created, nil
+	}
+	if created != nil {
+		mine := func(w Webhook) bool { return w.SharedKey == created.SharedKey }
+		if i := slices.IndexFunc(same, mine); i > 0 {
+			if err := ignoreNotFound(e.Delete(ctx, same[i].ID)); err != nil {
+				return nil, fmt.Errorf("heads: Webhooks.Ensure: webhook %d was made beside %d and could not be taken back: %w", same[i].ID, same[0].ID, err)
+			}
+			same = slices.Delete(same, i, i+1)
+		}
+	}
+	return e.adopt(ctx, same)
+}
+
+// adopt makes the oldest registration what the spec says, and removes or
+// reports the others.
+func (e *ensuring) adopt(ctx context.Context, same []Webhook) (*Webhook, error) {
+	hook := &same[0]
+	if !slices.Equal(hook.Events(), e.spec.webhook().Events()) {
+		adjusted, err := e.adjust(ctx, *hook)
+		if err != nil {
+			return nil, err
+		}
+		if adjusted == nil {
+			return e.findOrCreate(ctx)
+		}
+		hook = adjusted
+	}
+	var faults faultList
+	for _, other := range same[1:] {
+		if !e.spec.RemoveDuplicates {
+			hook.Duplicates = append(hook.Duplicates, other.ID)
+		} else if err := e.removeDuplicate(ctx, other); err != nil {
+			hook.Duplicates = append(hook.Duplicates, other.ID)
+			faults.add(err)
+		}
+	}
+	return hook, faults.join()
+}
+
+// adjust updates a registration to the spec. It returns nil if Modify has moved
+// the registration since it was listed.
+func (e *ensuring) adjust(ctx context.Context, listed Webhook) (*Webhook, error) {
+	hook, unlock, err := e.hold(ctx, listed)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if !e.isMeant(hook) {
+		return nil, nil
+	}
+	wanted := e.spec.webhook()
+	answer, err := e.Update(ctx, hook.ID, wanted.writable())
+	if err != nil {
+		return nil, err
+	}
+	read := func() (*Webhook, error) { return e.Get(ctx, hook.ID) }
+	if err := confirm(opEnsure, answer, strconv.FormatInt(hook.ID, 10), read, wanted.sameWritable); err != nil {
+		return nil, err
+	}
+	hook.URL = wanted.URL
+	hook.receive(e.spec.Events...)
+	return hook, nil
+}
+
+// removeDuplicate deletes a registration, unless Modify has moved it since it
+// was listed.
+func (e *ensuring) removeDuplicate(ctx context.Context, listed Webhook) error {
+	hook, unlock, err := e.hold(ctx, listed)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	defer unlock()
+	if !e.isMeant(hook) {
+		return nil
+	}
+	return ignoreNotFound(e.Delete(ctx, hook.ID))
+}
+
+// hold keeps Modify from a registration. It returns the registration as it was
+// listed, or reads it again if Modify has written one since.
+func (e *ensuring) hold(ctx context.Context, listed Webhook) (*Webhook, func(), error) {
+	unlock, err := e.c.lock(ctx, opEnsure, webhookLock(listed.ID))
+	if err != nil {
+		return nil, nil, err
+	}
+	if e.c.core.webhooksModified.Load() == e.modified {
+		return &listed, unlock, nil
+	}
+	hook, err := e.Get(ctx, listed.ID)
+	if err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return hook, unlock, nil
+}
+
+// isMeant reports whether a registration is one of the spec's head and URL.
+func (e *ensuring) isMeant(hook *Webhook) bool {
+	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && registration.URLKey(hook.URL) == registration.URLKey(e.spec.URL)
+}
+
+// ignoreNotFound is for the delete of what another program may be deleting too.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// mayHaveHappened says whether the service may have done what a failed call
+// asked for: it gave no whole answer, or one that blames the server, or one
+// that can't be read.
+func mayHaveHappened(err error) bool {
+	var lost *transportError
+	var unread *DecodeError
+	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
+}

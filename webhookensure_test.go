@@ -1,0 +1,718 @@
+package heads_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+)
+
+const hookURL = "https://hooks.example.com/in/path-canary?tenant=query-canary"
+
+const (
+	deliveryOn = "PUT /head/HEAD/enable-events?enableEvents=true"
+	listHooks  = "GET /head-events?headId=HEAD"
+	createHook = "POST /head-events"
+)
+
+func TestEnsureByOneClientTwentyTimesAtOnceCreatesOnce(t *testing.T) {
+	for name, fault := range map[string]headstest.Fault{
+		"answered":                  {},
+		"answer of the create lost": {Cut: headstest.CutAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newHookWorld(t)
+				w.everyReadIsSlow()
+				fault.Method, fault.Times = http.MethodPost, 1
+				w.Inject(fault)
+				client := w.client()
+				var hooks [20]*heads.Webhook
+				atOnce(20, func(i int) {
+					hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+					if assert.NoError(t, err) {
+						hooks[i] = hook
+					}
+				})
+				assert.Equal(t, map[string]int{http.MethodPut: 20, http.MethodGet: 21, http.MethodPost: 1}, w.tally())
+				left := w.registered(t)
+				require.Len(t, left, 1)
+				for _, hook := range hooks {
+					require.NotNil(t, hook)
+					assert.Equal(t, left[0], *hook)
+				}
+			})
+		})
+	}
+}
+
+func TestEnsureTwentyTimesInARowCreatesOnce(t *testing.T) {
+	for name, sameClient := range map[string]bool{"one client": true, "twenty clients": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newHookWorld(t)
+			client := w.client()
+			for i := range 20 {
+				if !sameClient {
+					client = w.client()
+				}
+				hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+				require.NoError(t, err)
+				want := []string{deliveryOn, listHooks}
+				if i == 0 {
+					want = []string{deliveryOn, listHooks, createHook, listHooks}
+				}
+				assert.Equal(t, want, w.wire())
+				assert.Equal(t, []heads.Webhook{*hook}, w.registered(t))
+			}
+		})
+	}
+}
+
+func TestEnsureByTwentyClientsAtOnceLeavesOne(t *testing.T) {
+	tests := []struct {
+		name             string
+		removeDuplicates bool
+		opts             []headstest.Option
+	}{
+		{name: "each takes back its own"},
+		{name: "each removes those of the others too", removeDuplicates: true},
+		{name: "answered with the whole record", opts: []headstest.Option{headstest.WithResponses(headstest.ResponsesRecord)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newHookWorld(t, tt.opts...)
+				w.everyReadIsSlow()
+				var hooks [20]*heads.Webhook
+				atOnce(20, func(i int) {
+					spec := w.spec()
+					spec.RemoveDuplicates = tt.removeDuplicates
+					hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+					if assert.NoError(t, err) {
+						hooks[i] = hook
+					}
+				})
+				assert.Equal(t, 20, w.tally()[http.MethodPost], "all have raced")
+				left := w.registered(t)
+				require.Len(t, left, 1)
+				for _, hook := range hooks {
+					require.NotNil(t, hook)
+					assert.Equal(t, left[0].ID, hook.ID)
+					assert.Equal(t, left[0].SharedKey.Reveal(), hook.SharedKey.Reveal())
+				}
+				again, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+				require.NoError(t, err)
+				assert.Empty(t, again.Duplicates)
+			})
+		})
+	}
+}
+
+func TestEnsureDoesNotMakeHeadsWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newHookWorld(t)
+		w.everyReadIsSlow()
+		specs := []heads.WebhookSpec{w.spec(), w.spec()}
+		specs[1].HeadID = w.AddHead(headstest.Head{})
+		client, start := w.client(), time.Now()
+		atOnce(2, func(i int) {
+			_, err := client.Webhooks.Ensure(t.Context(), specs[i])
+			assert.NoError(t, err)
+		})
+		assert.Equal(t, 2*time.Second, time.Since(start), "two lists each")
+	})
+}
+
+func TestEnsureStopsWaitingWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newHookWorld(t)
+		w.everyReadIsSlow()
+		client := w.client()
+		first := make(chan error)
+		go func() {
+			_, err := client.Webhooks.Ensure(t.Context(), w.spec())
+			first <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		start := time.Now()
+		_, err := client.Webhooks.Ensure(ctx, w.spec())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "heads: Webhooks.Ensure: nothing was sent")
+		assert.Equal(t, time.Second/2, time.Since(start))
+		require.NoError(t, <-first)
+		assert.Equal(t, []string{deliveryOn, listHooks, createHook, listHooks}, w.wire(), "of the first alone")
+	})
+}
+
+func TestEnsureFindsWhatALostCreateHasMade(t *testing.T) {
+	tests := []struct {
+		name  string
+		fault headstest.Fault
+		posts int
+	}{
+		{"connection cut", headstest.Fault{Cut: headstest.CutAfter}, 1},
+		{"answer broken off", headstest.Fault{CutBody: true}, 1},
+		{"no answer in time", headstest.Fault{Cut: headstest.CutAfter, Latency: time.Minute}, 1},
+		{"500", headstest.Fault{Status: 500, After: true}, 1},
+		{"502", headstest.Fault{Status: 502, After: true}, 1},
+		{"504 with an error text", headstest.Fault{Status: 504, After: true, Body: `{"message":"upstream"}`}, 1},
+		{"503 that asks for a repeat", headstest.Fault{Status: 503, After: true, RetryAfter: time.Second}, 2},
+		{"no sharedKey", headstest.Fault{Body: `{"id":1}`}, 1},
+		{"empty sharedKey", headstest.Fault{Body: `{"sharedKey":""}`}, 1},
+		{"not JSON", headstest.Fault{Body: `created`}, 1},
+		{"another JSON type", headstest.Fault{Body: `true`}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newHookWorld(t)
+				tt.fault.Method, tt.fault.Times = http.MethodPost, 1
+				w.Inject(tt.fault)
+				hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+				require.NoError(t, err)
+				assert.Equal(t, tt.posts, w.tally()[http.MethodPost])
+				left := w.registered(t)
+				require.Len(t, left, 1)
+				assert.Equal(t, left[0], *hook)
+				assert.NotEmpty(t, hook.SharedKey.Reveal())
+
+				again, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+				require.NoError(t, err)
+				assert.Equal(t, hook, again)
+			})
+		})
+	}
+}
+
+func TestEnsureReturnsTheErrorOfALostCreateThatMadeNothing(t *testing.T) {
+	tests := []struct {
+		name  string
+		fault headstest.Fault
+		want  error
+	}{
+		{"connection cut", headstest.Fault{Cut: headstest.CutBefore}, io.EOF},
+		{"500", headstest.Fault{Status: 500}, heads.ErrServer},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newHookWorld(t)
+			tt.fault.Method, tt.fault.Times = http.MethodPost, 1
+			w.Inject(tt.fault)
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			require.ErrorIs(t, err, tt.want)
+			require.ErrorContains(t, err, "heads: Webhooks.Create")
+			assert.Nil(t, hook)
+			assert.Equal(t, []string{deliveryOn, listHooks, createHook, listHooks}, w.wire())
+			assert.Empty(t, w.registered(t))
+		})
+	}
+}
+
+func TestEnsureReturnsARefusalOfTheCreate(t *testing.T) {
+	for _, status := range []int{307, 400, 401, 403, 404, 409, 422} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			w := newHookWorld(t)
+			w.Inject(headstest.Fault{Method: http.MethodPost, Status: status, Body: `{"message":"not here"}`})
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			var refused *heads.Error
+			require.ErrorAs(t, err, &refused)
+			assert.Equal(t, status, refused.StatusCode)
+			assert.Equal(t, "not here", refused.Message)
+			assert.Nil(t, hook)
+			assert.Equal(t, []string{deliveryOn, listHooks, createHook}, w.wire())
+			assert.Empty(t, w.registered(t))
+		})
+	}
+}
+
+func TestEnsureSaysThatItDoesNotKnowWhenTheListFailsToo(t *testing.T) {
+	w := newHookWorld(t)
+	w.Inject(headstest.Fault{Method: http.MethodPost, Cut: headstest.CutAfter, Times: 1})
+	w.Inject(headstest.Fault{Method: http.MethodGet, Times: 1}) // the first list is answered
+	repair := w.Inject(headstest.Fault{Method: http.MethodGet, Status: 502})
+	hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+	assert.Nil(t, hook)
+	require.ErrorContains(t, err, "heads: Webhooks.Ensure: the webhook may have been registered; run Ensure again")
+	require.ErrorIs(t, err, io.EOF, "of the create")
+	require.ErrorIs(t, err, heads.ErrServer, "of the list")
+
+	repair()
+	hook, err = w.client().Webhooks.Ensure(t.Context(), w.spec())
+	require.NoError(t, err)
+	assert.Equal(t, []heads.Webhook{*hook}, w.registered(t))
+}
+
+// The key in the answer is good, whatever becomes of the second look.
+func TestEnsureKeepsWhatItCreatedWhenItCannotLookAgain(t *testing.T) {
+	for name, fault := range map[string]headstest.Fault{
+		"list fails":     {Status: 502},
+		"not listed yet": {Body: `[]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHookWorld(t)
+			fault.Method = http.MethodGet
+			w.Inject(headstest.Fault{Method: http.MethodGet, Times: 1}) // the first list is answered
+			repair := w.Inject(fault)
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			require.NoError(t, err)
+			repair()
+			left := w.registered(t)
+			require.Len(t, left, 1)
+			assert.Equal(t, left[0].SharedKey.Reveal(), hook.SharedKey.Reveal())
+			assert.Equal(t, left[0].Events(), hook.Events())
+			assert.Equal(t, left[0].URL, hook.URL)
+		})
+	}
+}
+
+func TestEnsureTurnsDeliveryOnFirst(t *testing.T) {
+	t.Run("nothing registered", func(t *testing.T) {
+		w := newHookWorld(t)
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		require.NoError(t, err)
+		assert.Equal(t, []string{deliveryOn, listHooks, createHook, listHooks}, w.wire())
+	})
+	t.Run("registered", func(t *testing.T) {
+		w := newHookWorld(t)
+		w.add(t, hookURL, heads.EventStartConversation)
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		require.NoError(t, err)
+		assert.Equal(t, []string{deliveryOn, listHooks}, w.wire())
+		head, err := w.client().Heads.Get(t.Context(), w.head)
+		require.NoError(t, err)
+		assert.True(t, head.EnableEvents)
+	})
+	t.Run("registered for other events", func(t *testing.T) {
+		w := newHookWorld(t)
+		w.add(t, hookURL, heads.EventEndConversation)
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		require.NoError(t, err)
+		assert.Equal(t, []string{deliveryOn, listHooks, "PATCH /head-events/1"}, w.wire())
+	})
+	t.Run("refused", func(t *testing.T) {
+		w := newHookWorld(t)
+		w.Inject(headstest.Fault{Method: http.MethodPut, Status: 403})
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		require.ErrorIs(t, err, heads.ErrForbidden)
+		assert.Equal(t, []string{deliveryOn}, w.wire())
+	})
+	t.Run("list refused", func(t *testing.T) {
+		w := newHookWorld(t)
+		w.Inject(headstest.Fault{Method: http.MethodGet, Status: 403})
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		require.ErrorIs(t, err, heads.ErrForbidden)
+		assert.Equal(t, []string{deliveryOn, listHooks}, w.wire())
+	})
+}
+
+func TestEnsureComparesAddressesAsURLs(t *testing.T) {
+	tests := []struct {
+		name             string
+		registered, spec string
+		same             bool
+	}{
+		{"the same", "https://a.example.com/in", "https://a.example.com/in", true},
+		{"case of the host", "https://A.Example.COM/in", "https://a.example.com/in", true},
+		{"case of the scheme", "https://a.example.com/in", "HTTPS://a.example.com/in", true},
+		{"default port registered", "https://a.example.com:443/in", "https://a.example.com/in", true},
+		{"default port asked for", "https://a.example.com/in", "https://a.example.com:443/in", true},
+		{"default port of http", "http://localhost/in", "http://localhost:80/in", true},
+		{"slash at the end registered", "https://a.example.com/in/", "https://a.example.com/in", true},
+		{"slash at the end asked for", "https://a.example.com/in", "https://a.example.com/in/", true},
+		{"slash as the whole path", "https://a.example.com", "https://a.example.com/", true},
+		{"slash before a query", "https://a.example.com/in/?a=1", "https://a.example.com/in?a=1", true},
+		{"fragment, which is never sent", "https://a.example.com/in#top", "https://a.example.com/in", true},
+		{"address of IP version 6", "https://[2001:DB8::1]:443/in", "https://[2001:db8::1]/in", true},
+		{"another port", "https://a.example.com:8443/in", "https://a.example.com/in", false},
+		{"default port of another scheme", "https://a.example.com:80/in", "https://a.example.com/in", false},
+		{"another scheme", "http://localhost/in", "https://localhost/in", false},
+		{"another scheme, the same port", "http://localhost:443/in", "https://localhost/in", false},
+		{"port that could be part of the address", "https://[2001:db8::1:8443]/in", "https://[2001:db8::1]:8443/in", false},
+		{"another host", "https://b.example.com/in", "https://a.example.com/in", false},
+		{"another path", "https://a.example.com/in/a", "https://a.example.com/in", false},
+		{"two slashes at the end", "https://a.example.com/in//", "https://a.example.com/in", false},
+		{"escaped slash at the end", "https://a.example.com/in%2F", "https://a.example.com/in", false},
+		{"escaped slash inside", "https://a.example.com/in%2Fa", "https://a.example.com/in/a", false},
+		{"case of the path", "https://a.example.com/In", "https://a.example.com/in", false},
+		{"another query", "https://a.example.com/in?a=1", "https://a.example.com/in?a=2", false},
+		{"no query", "https://a.example.com/in?a=1", "https://a.example.com/in", false},
+		{"case of the query", "https://a.example.com/in?a=b", "https://a.example.com/in?a=B", false},
+		{"slash at the end of the query", "https://a.example.com/in?a=b/", "https://a.example.com/in?a=b", false},
+		{"user name", "https://me@a.example.com/in", "https://a.example.com/in", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newHookWorld(t, headstest.WithLoopbackHTTP())
+			old := w.add(t, tt.registered, heads.EventStartConversation)
+			spec := w.spec()
+			spec.URL = tt.spec
+			hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+			require.NoError(t, err)
+			assert.Equal(t, tt.same, hook.ID == old.ID)
+			if tt.same {
+				assert.Equal(t, []string{deliveryOn, listHooks}, w.wire(), "the spelling alone changes nothing")
+			} else {
+				assert.Len(t, w.registered(t), 2)
+			}
+		})
+	}
+}
+
+func TestEnsurePatchesEveryWritableFieldWhenEventsDiffer(t *testing.T) {
+	tests := []struct {
+		name             string
+		registered, spec []heads.EventType
+		body             string // flags of the PATCH; "" for none
+	}{
+		{"one more", []heads.EventType{"start_conversation"}, []heads.EventType{"start_conversation", "end_conversation"},
+			`"startConversation":true,"endConversation":true,"timeoutConversation":false,"inactivityWarning":false`},
+		{"one less", []heads.EventType{"timeout_conversation", "inactivity_warning"}, []heads.EventType{"inactivity_warning"},
+			`"startConversation":false,"endConversation":false,"timeoutConversation":false,"inactivityWarning":true`},
+		{"none registered", nil, []heads.EventType{"timeout_conversation"},
+			`"startConversation":false,"endConversation":false,"timeoutConversation":true,"inactivityWarning":false`},
+		{"another order", []heads.EventType{"start_conversation", "end_conversation"}, []heads.EventType{"end_conversation", "start_conversation"}, ""},
+		{"named twice", []heads.EventType{"start_conversation"}, []heads.EventType{"start_conversation", "start_conversation"}, ""},
+		{"in upper case", []heads.EventType{"start_conversation"}, []heads.EventType{"START_CONVERSATION"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newHookWorld(t)
+			old := w.add(t, hookURL, tt.registered...)
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(tt.spec...))
+			require.NoError(t, err)
+			sent := w.since()
+			if tt.body == "" {
+				assert.Len(t, sent, 2, "delivery and list")
+			} else {
+				require.Len(t, sent, 3)
+				assert.Equal(t, fmt.Sprintf(`{"headId":%q,"webhookUrl":%q,%s}`, w.head, hookURL, tt.body), string(sent[2].Body))
+			}
+			left := w.registered(t)
+			require.Len(t, left, 1)
+			assert.Equal(t, old.ID, hook.ID)
+			assert.Equal(t, old.SharedKey.Reveal(), hook.SharedKey.Reveal())
+			assert.Equal(t, left[0].Events(), hook.Events())
+			assert.Equal(t, left[0].URL, hook.URL)
+		})
+	}
+}
+
+// A registration made elsewhere may hold what Update would refuse.
+func TestEnsurePatchesTheAddressAsAskedFor(t *testing.T) {
+	w := newHookWorld(t)
+	old := w.add(t, "https://Hooks.example.com:443/in/#top", heads.EventEndConversation)
+	spec := w.spec()
+	spec.URL = "https://hooks.example.com/in"
+	hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+	require.NoError(t, err)
+	assert.Equal(t, old.ID, hook.ID)
+	assert.Equal(t, spec.URL, hook.URL)
+	assert.Equal(t, spec.URL, w.registered(t)[0].URL)
+}
+
+func TestEnsureReturnsARefusalOfThePatch(t *testing.T) {
+	w := newHookWorld(t)
+	w.add(t, hookURL, heads.EventEndConversation)
+	w.add(t, hookURL, heads.EventEndConversation)
+	w.Inject(headstest.Fault{Method: http.MethodPatch, Status: 422})
+	spec := w.spec()
+	spec.RemoveDuplicates = true
+	hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+	require.ErrorIs(t, err, heads.ErrUnprocessable)
+	assert.Nil(t, hook)
+	assert.Len(t, w.registered(t), 2, "nothing is removed beside one that is not right yet")
+}
+
+func TestEnsureLeavesOtherRegistrationsAlone(t *testing.T) {
+	w := newHookWorld(t)
+	w.add(t, "https://hooks.example.com/other", heads.EventEndConversation)
+	otherHead := w.AddHead(headstest.Head{})
+	_, _, err := w.AddWebhook(otherHead, hookURL, heads.EventEndConversation)
+	require.NoError(t, err)
+	list := func(headID string) []heads.Webhook {
+		hooks, err := w.client().Webhooks.List(t.Context(), headID)
+		require.NoError(t, err)
+		return hooks
+	}
+	before := append(list(w.head), list(otherHead)...)
+
+	spec := w.spec()
+	spec.RemoveDuplicates = true
+	for _, events := range [][]heads.EventType{{heads.EventStartConversation}, {heads.EventInactivityWarning}} {
+		spec.Events = events
+		hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+		require.NoError(t, err)
+		assert.Empty(t, hook.Duplicates)
+		assert.Equal(t, before, append(list(w.head)[:1], list(otherHead)...))
+		assert.Len(t, list(w.head), 2)
+	}
+}
+
+func TestEnsureKeepsTheOldest(t *testing.T) {
+	const early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00.5Z"
+	type row struct {
+		id        int
+		createdAt string
+	}
+	tests := []struct {
+		name       string
+		list       []row
+		want       int64
+		duplicates []int64
+	}{
+		{"by time", []row{{3, late}, {9, early}}, 9, []int64{3}},
+		{"by time in the form with a space", []row{{3, "2026-01-02 00:00:00"}, {9, "2026-01-01 23:59:59"}}, 9, []int64{3}},
+		{"by time across zones", []row{{3, "2026-01-01T00:30:00Z"}, {9, "2026-01-01T01:00:00+01:00"}}, 9, []int64{3}},
+		{"by id at the same time", []row{{9, early}, {3, early}, {5, early}}, 3, []int64{5, 9}},
+		{"by id without times", []row{{9, ""}, {3, ""}}, 3, []int64{9}},
+		{"by id where one time can't be read", []row{{1, late}, {3, "soon"}, {2, early}}, 1, []int64{2, 3}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newHookWorld(t)
+			var list []string
+			for _, r := range tt.list {
+				list = append(list, fmt.Sprintf(`{"id":%d,"createdAt":%q,"headId":%q,"webhookUrl":%q,"sharedKey":"key of %[1]d","startConversation":true}`,
+					r.id, r.createdAt, w.head, hookURL))
+			}
+			w.Inject(headstest.Fault{Method: http.MethodGet, Body: "[" + strings.Join(list, ",") + "]"})
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, hook.ID)
+			assert.Equal(t, fmt.Sprintf("key of %d", tt.want), hook.SharedKey.Reveal())
+			assert.Equal(t, tt.duplicates, hook.Duplicates)
+			assert.Equal(t, []string{deliveryOn, listHooks}, w.wire())
+		})
+	}
+}
+
+func TestEnsureReportsDuplicatesAndDeletesNone(t *testing.T) {
+	w := newHookWorld(t)
+	first := w.add(t, hookURL, heads.EventEndConversation)
+	second := w.add(t, hookURL, heads.EventEndConversation)
+	third := w.add(t, strings.Replace(hookURL, "hooks", "HOOKS", 1), heads.EventStartConversation)
+	hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+	require.NoError(t, err)
+	assert.Equal(t, first.ID, hook.ID)
+	assert.Equal(t, []int64{second.ID, third.ID}, hook.Duplicates)
+	assert.Equal(t, []string{deliveryOn, listHooks, "PATCH /head-events/1"}, w.wire())
+	left := w.registered(t)
+	require.Len(t, left, 3)
+	assert.Equal(t, []heads.EventType{heads.EventEndConversation}, left[1].Events(), "a duplicate is not patched")
+}
+
+func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
+	world := func(t *testing.T) (*hookWorld, heads.WebhookSpec) {
+		w := newHookWorld(t)
+		w.add(t, hookURL, heads.EventStartConversation)
+		w.add(t, hookURL, heads.EventStartConversation)
+		w.add(t, "https://hooks.example.com/other", heads.EventStartConversation)
+		w.add(t, hookURL, heads.EventStartConversation)
+		spec := w.spec()
+		spec.RemoveDuplicates = true
+		return w, spec
+	}
+	t.Run("all at once", func(t *testing.T) {
+		w, spec := world(t)
+		hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, hook.ID)
+		assert.Empty(t, hook.Duplicates)
+		assert.Equal(t, []string{deliveryOn, listHooks, "DELETE /head-events/2", "DELETE /head-events/4"}, w.wire())
+		assert.Len(t, w.registered(t), 2)
+	})
+	t.Run("gone already", func(t *testing.T) {
+		w, spec := world(t)
+		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 404, Times: 1})
+		hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+		require.NoError(t, err)
+		assert.Empty(t, hook.Duplicates)
+	})
+	t.Run("one can't be removed", func(t *testing.T) {
+		w, spec := world(t)
+		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 403, Times: 1})
+		hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+		require.ErrorIs(t, err, heads.ErrForbidden)
+		require.ErrorContains(t, err, "/head-events/2")
+		require.NotNil(t, hook, "the registration is good all the same")
+		assert.EqualValues(t, 1, hook.ID)
+		assert.Equal(t, []int64{2}, hook.Duplicates)
+		assert.Len(t, w.registered(t), 3, "the other one was removed")
+	})
+}
+
+func TestEnsureTakesBackWhatItMadeBesideAnother(t *testing.T) {
+	// overtaken is a world in which another program is a moment faster.
+	overtaken := func(t *testing.T, events heads.EventType) (w *hookWorld, client *heads.Client, other *heads.Webhook) {
+		w, other = newHookWorld(t), new(heads.Webhook)
+		faster := w.beforeCreate(func() { *other = w.add(t, hookURL, events) })
+		return w, w.client(heads.WithHTTPClient(&http.Client{Transport: faster})), other
+	}
+	t.Run("the other's is used", func(t *testing.T) {
+		w, client, other := overtaken(t, heads.EventStartConversation)
+		hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+		require.NoError(t, err)
+		assert.Equal(t, other.ID, hook.ID)
+		assert.Equal(t, other.SharedKey.Reveal(), hook.SharedKey.Reveal())
+		assert.Empty(t, hook.Duplicates)
+		assert.Equal(t, []string{deliveryOn, listHooks, createHook, listHooks, "DELETE /head-events/2"}, w.wire())
+		assert.Equal(t, []heads.Webhook{*hook}, w.registered(t))
+	})
+	t.Run("and patched", func(t *testing.T) {
+		w, client, other := overtaken(t, heads.EventInactivityWarning)
+		hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+		require.NoError(t, err)
+		assert.Equal(t, other.ID, hook.ID)
+		left := w.registered(t)
+		require.Len(t, left, 1)
+		assert.Equal(t, []heads.EventType{heads.EventStartConversation}, left[0].Events())
+	})
+	t.Run("gone already", func(t *testing.T) {
+		w, client, other := overtaken(t, heads.EventStartConversation)
+		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 404})
+		hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+		require.NoError(t, err)
+		assert.Equal(t, other.ID, hook.ID)
+	})
+	t.Run("not to be taken back", func(t *testing.T) {
+		w, client, _ := overtaken(t, heads.EventStartConversation)
+		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 403})
+		_, err := client.Webhooks.Ensure(t.Context(), w.spec())
+		require.ErrorIs(t, err, heads.ErrForbidden)
+		require.ErrorContains(t, err, "heads: Webhooks.Ensure: webhook 2 was made beside 1 and could not be taken back")
+	})
+}
+
+// Whoever came later takes its own back; one who does not is somebody else's
+// to judge.
+func TestEnsureLeavesALaterOneOfAnotherProgram(t *testing.T) {
+	w := newHookWorld(t)
+	later := &http.Client{Transport: w.afterCreate(func() { w.add(t, hookURL, heads.EventStartConversation) })}
+	hook, err := w.client(heads.WithHTTPClient(later)).Webhooks.Ensure(t.Context(), w.spec())
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, hook.ID)
+	assert.Equal(t, []int64{2}, hook.Duplicates)
+	assert.Len(t, w.registered(t), 2)
+}
+
+func TestEnsureRefusesAnInvalidSpecBeforeAnythingIsSent(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*heads.WebhookSpec)
+		fields []string
+	}{
+		{"no head", func(s *heads.WebhookSpec) { s.HeadID = "" }, []string{"head id"}},
+		{"public id", func(s *heads.WebhookSpec) { s.HeadID = "li-28379" }, []string{"head id"}},
+		{"no URL", func(s *heads.WebhookSpec) { s.URL = "" }, []string{"webhookUrl"}},
+		{"plain http", func(s *heads.WebhookSpec) { s.URL = "http://hooks.example.com/in" }, []string{"webhookUrl"}},
+		{"relative URL", func(s *heads.WebhookSpec) { s.URL = "/in" }, []string{"webhookUrl"}},
+		{"user name", func(s *heads.WebhookSpec) { s.URL = "https://me@hooks.example.com/in" }, []string{"webhookUrl"}},
+		{"fragment", func(s *heads.WebhookSpec) { s.URL = "https://hooks.example.com/in#top" }, []string{"webhookUrl"}},
+		{"no events", func(s *heads.WebhookSpec) { s.Events = nil }, []string{"events"}},
+		{"unknown event", func(s *heads.WebhookSpec) { s.Events = append(s.Events, "pause_conversation") }, []string{"events"}},
+		{"everything at once", func(s *heads.WebhookSpec) { *s = heads.WebhookSpec{} }, []string{"head id", "webhookUrl", "events"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newHookWorld(t)
+			spec := w.spec()
+			tt.change(&spec)
+			hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+			assert.Nil(t, hook)
+			assert.Equal(t, tt.fields, refusedFields(t, "Webhooks.Ensure", err))
+			assert.Empty(t, w.wire())
+		})
+	}
+}
+
+// refusedFields returns the fields of the InvalidErrors of one operation that
+// err is made of, in order.
+func refusedFields(t *testing.T, operation string, err error) (fields []string) {
+	t.Helper()
+	require.ErrorIs(t, err, heads.ErrInvalid)
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
+	}
+	for _, one := range all {
+		var invalid *heads.InvalidError
+		require.ErrorAs(t, one, &invalid)
+		assert.Equal(t, operation, invalid.Operation)
+		fields = append(fields, invalid.Field)
+	}
+	return fields
+}
+
+func TestEnsureOfAClientThatWasNotMadeByNewIsRefused(t *testing.T) {
+	w := newHookWorld(t)
+	_, err := new(heads.WebhooksService).Ensure(t.Context(), w.spec())
+	require.ErrorIs(t, err, heads.ErrInvalid)
+	var none context.Context
+	_, err = w.client().Webhooks.Ensure(none, w.spec())
+	require.ErrorIs(t, err, heads.ErrInvalid)
+	assert.Empty(t, w.wire())
+}
+
+func TestEnsureShowsNoSecret(t *testing.T) {
+	tests := []struct {
+		name   string
+		faults []headstest.Fault
+		fails  bool
+	}{
+		{name: "success"},
+		{name: "create cut", faults: []headstest.Fault{{Method: http.MethodPost, Cut: headstest.CutAfter}}},
+		{name: "create not readable", faults: []headstest.Fault{{Method: http.MethodPost, Body: `{"sharedkey":7,"shared_key":"key-canary"}`}}},
+		{name: "create and list fail", fails: true, faults: []headstest.Fault{
+			{Method: http.MethodPost, Body: `{"sharedKey":["key-canary"]}`}, {Method: http.MethodGet, Times: 1}, {Method: http.MethodGet, Body: `{"sharedKey":"key-canary"}`},
+		}},
+		{name: "list fails", fails: true, faults: []headstest.Fault{{Method: http.MethodGet, Cut: headstest.CutBefore}}},
+		{name: "list not readable", fails: true, faults: []headstest.Fault{{Method: http.MethodGet, Body: `[{"id":1,"sharedKey":"key-canary","headId":7}]`}}},
+		{name: "create refused", fails: true, faults: []headstest.Fault{{Method: http.MethodPost, Status: 400}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newHookWorld(t)
+			var repairs []func()
+			for _, f := range tt.faults {
+				repairs = append(repairs, w.Inject(f))
+			}
+			var shown bytes.Buffer
+			logger := slog.New(slog.NewJSONHandler(&shown, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			client := w.client(heads.WithLogger(logger), heads.WithObserver(func(_ context.Context, a heads.Attempt) {
+				fmt.Fprintf(&shown, "%v %+v %#v\n", a, a, a)
+			}))
+			hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+			assert.Equal(t, tt.fails, err != nil)
+			for _, v := range []any{hook, err, errors.Join(err), w.spec()} {
+				fmt.Fprintf(&shown, "%v %+v %#v %s %q %x\n", v, v, v, v, v, v)
+				logger.Info("m", "v", v)
+			}
+			for _, repair := range repairs {
+				repair()
+			}
+			secrets := []string{w.BearerToken(), "path-canary", "query-canary", "key-canary"}
+			for _, left := range w.registered(t) {
+				secrets = append(secrets, left.SharedKey.Reveal())
+			}
+			for _, secret := range secrets {
+				assert.NotContains(t, shown.String(), secret)
+				assert.NotContains(t, shown.String(), fmt.Sprintf("%x", secret))
+			}
+		})
+	}
+}
