@@ -14,23 +14,26 @@ import (
 
 const opEnsure = "Webhooks.Ensure"
 
-// Ensure brings about what spec says, and may be called again at any time: at
-// every start of a program, by many at once. It turns delivery on, looks for
-// the registration of the URL, creates it when there is none, and updates it
-// when its events differ. Registrations of other URLs are left alone.
+// Ensure makes sure that the registration that spec describes exists, exactly
+// once. It may be called at any time, at every start of a program, by many at
+// once. It turns delivery on and lists the registrations of the URL. If there is
+// none, it creates one; if the events differ, it updates them. Registrations of
+// other URLs are not changed.
 //
 // PUT /head/{headId}/enable-events, GET /head-events, then POST /head-events or
-// PATCH /head-events/{webhookId} where needed. URLs are compared as URLs: case
-// of the host, a default port and a slash at the end do not count.
+// PATCH /head-events/{webhookId} where needed. URLs are compared as URLs: the
+// host is case-insensitive, and a default port and a slash at the end are
+// ignored.
 //
-// Of several registrations of the URL the oldest is used. The ids of the others
-// are in Duplicates of the result; they are deleted only if spec says so, and
-// the result comes with an error when that fails. A registration that Ensure
-// itself made beside one that somebody else made at the same moment is taken
-// back. When the answer to a create is lost, Ensure looks whether it was
-// carried out, and never creates again.
+// If there are several registrations of the URL, Ensure uses the oldest.
+// Duplicates of the result holds the ids of the others. They are deleted only if
+// RemoveDuplicates is set; if that fails, Ensure returns the registration and an
+// error. If another program creates a registration at the same moment, Ensure
+// deletes its own. If the answer to a create is lost, Ensure looks for the
+// registration, and never creates a second one.
 //
-// What Create refuses is refused here too.
+// Calls of Ensure and Modify by one client for one registration take turns.
+// Ensure returns the same InvalidErrors as Create.
 func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhook, error) {
 	if err := spec.validate(opEnsure); err != nil {
 		return nil, err
@@ -64,7 +67,7 @@ type ensuring struct {
 	modified int64 // how many writes of Modify came before the registrations were listed
 }
 
-// findOrCreate brings about the registration of the spec.
+// findOrCreate finds, updates or creates the registration.
 func (e *ensuring) findOrCreate(ctx context.Context) (*Webhook, error) {
 	same, err := e.sameURL(ctx)
 	if err != nil {
@@ -89,8 +92,8 @@ func (e *ensuring) sameURL(ctx context.Context) ([]Webhook, error) {
 	return same, nil
 }
 
-// sortByAge puts the oldest first. Ids decide where the times are the same, and
-// everywhere if one of the times can't be read.
+// sortByAge sorts the oldest first. Ids decide between equal times, and
+// everywhere if one of the times is unknown.
 func sortByAge(hooks []Webhook) {
 	undated := slices.ContainsFunc(hooks, func(w Webhook) bool { return w.CreatedAt.IsZero() })
 	slices.SortFunc(hooks, func(a, b Webhook) int {
@@ -101,8 +104,8 @@ func sortByAge(hooks []Webhook) {
 	})
 }
 
-// createOnce creates the registration and looks at what there is afterwards:
-// the answer may have been lost, and somebody else may have been faster.
+// createOnce creates the registration and lists again: the answer may have been
+// lost, and another program may have been faster.
 func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
 	created, createErr := e.Create(ctx, e.spec)
 	if createErr != nil && !mayHaveHappened(createErr) {
@@ -121,7 +124,7 @@ func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
 		mine := func(w Webhook) bool { return w.SharedKey == created.SharedKey }
 		if i := slices.IndexFunc(same, mine); i > 0 {
 			if err := ignoreNotFound(e.Delete(ctx, same[i].ID)); err != nil {
-				return nil, fmt.Errorf("heads: Webhooks.Ensure: webhook %d was made beside %d and could not be taken back: %w", same[i].ID, same[0].ID, err)
+				return nil, fmt.Errorf("heads: Webhooks.Ensure: webhook %d was created beside %d and could not be deleted again: %w", same[i].ID, same[0].ID, err)
 			}
 			same = slices.Delete(same, i, i+1)
 		}
@@ -129,8 +132,8 @@ func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
 	return e.adopt(ctx, same)
 }
 
-// adopt makes the oldest registration what the spec says, and removes or
-// reports the others.
+// adopt updates the oldest registration to the spec, and removes or reports the
+// others.
 func (e *ensuring) adopt(ctx context.Context, same []Webhook) (*Webhook, error) {
 	hook := &same[0]
 	if !slices.Equal(hook.Events(), e.spec.webhook().Events()) {
@@ -217,7 +220,8 @@ func (e *ensuring) isMeant(hook *Webhook) bool {
 	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && comparableURL(hook.URL) == comparableURL(e.spec.URL)
 }
 
-// ignoreNotFound is for the delete of what another program may be deleting too.
+// ignoreNotFound returns nil for ErrNotFound: another program may have deleted
+// the same registration.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -225,17 +229,17 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// mayHaveHappened says whether the service may have done what a failed call
-// asked for: it gave no whole answer, or one that blames the server, or one
-// that can't be read.
+// mayHaveHappened reports whether the service may have done what a failed call
+// asked for: there was no whole answer, or a 5xx, or an answer that can't be
+// read.
 func mayHaveHappened(err error) bool {
 	var lost *transportError
 	var unread *DecodeError
 	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
 }
 
-// comparableURL is the same text for addresses that mean the same place. One
-// with a user name means none that a spec may hold.
+// comparableURL returns the same text for URLs that mean the same place. A URL
+// with a user name equals no URL of a spec.
 func comparableURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.User != nil {

@@ -594,7 +594,7 @@ func TestEnsureTakesBackWhatItMadeBesideAnother(t *testing.T) {
 		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 403})
 		_, err := client.Webhooks.Ensure(t.Context(), w.spec())
 		require.ErrorIs(t, err, heads.ErrForbidden)
-		require.ErrorContains(t, err, "heads: Webhooks.Ensure: webhook 2 was made beside 1 and could not be taken back")
+		require.ErrorContains(t, err, "heads: Webhooks.Ensure: webhook 2 was created beside 1 and could not be deleted again")
 	})
 }
 
