@@ -326,7 +326,7 @@ func canaryValues(t testing.TB) map[string][]any {
 		"StepName":                    {StepVoice},
 		"ConversionReason":            {ReasonVisual},
 		"ConversionStep":              {steps[0]},
-		"ConversionPlan":              {ConversionPlan{HeadID: testHead, Steps: steps, Blockers: []error{failure, ErrVisualMode}, Before: address, head: head}, canaryPlan(t)},
+		"ConversionPlan":              {ConversionPlan{HeadID: testHead, Steps: steps, Blockers: []error{failure, ErrVisualMode}, Before: address, Head: head}, canaryPlan(t)},
 		"Conversion":                  {Conversion{HeadID: testHead, Steps: steps, Before: address, After: address}},
 		"ConversionError":             {ConversionError{HeadID: testHead, Step: StepEnable, Done: steps, RollbackErr: decode, Err: failure}},
 		"AccessURL":                   {address, AccessURL{}},

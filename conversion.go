@@ -119,7 +119,7 @@ func (c *conversion) doSteps(plan *ConversionPlan) (*Conversion, error) {
 func (c *conversion) confirmStreaming(plan *ConversionPlan) (*Head, error) {
 	r := reading{step: StepEnable}
 	if plan.voiceStays() {
-		r.known = plan.head
+		r.known = plan.Head
 	}
 	return c.confirm("the head already streams", true, r)
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go"
 )
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
@@ -44,6 +46,14 @@ func TestPackageSnippetIsPartOfAnExample(t *testing.T) {
 	assert.True(t, contains(exampleBodies(t), normalize(strings.Join(snippet, ""))))
 }
 
+func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
+	text, err := os.ReadFile("CHANGELOG.md")
+	require.NoError(t, err)
+	entries := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(string(text))
+	require.NotNil(t, entries)
+	assert.Equal(t, entries[1], heads.Version)
+}
+
 func contains(bodies []string, snippet string) bool {
 	for _, body := range bodies {
 		if strings.Contains(body, snippet) {
@@ -59,7 +69,7 @@ func exampleBodies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	nested, err := filepath.Glob("headsredis/*_test.go")
+	nested, err := filepath.Glob("*/*_test.go") // of packages and modules beside this one
 	require.NoError(t, err)
 	files = append(files, nested...)
 	var bodies []string
@@ -76,7 +86,7 @@ func exampleBodies(t *testing.T) []string {
 			}
 			bodies = append(bodies, normalize(string(source[fset.Position(from).Offset:fset.Position(to).Offset])))
 		}
-		if !strings.HasPrefix(name, "example_") {
+		if !strings.HasPrefix(filepath.Base(name), "example_") {
 			continue
 		}
 		for _, decl := range file.Decls {

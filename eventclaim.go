@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/panics"
 )
 
 const (
@@ -178,26 +180,18 @@ func (c *eventClaim) settleNow(ctx context.Context, done bool, failures chan<- e
 }
 
 // call makes one call of the store, whose panic is an error.
-func (c *eventClaim) call(ctx context.Context, f func(context.Context) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = newPanicError(v)
-		}
-	}()
+func (c *eventClaim) call(ctx context.Context, f func(context.Context) error) error {
 	if !c.h.local {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 	}
-	return f(ctx)
+	return panics.Try(func() error { return f(ctx) })
 }
 
 // isHiccup reports whether a store that returned err may succeed soon. One that
 // panics has a bug.
-func isHiccup(err error) bool {
-	var p *panicError
-	return err != nil && !errors.As(err, &p)
-}
+func isHiccup(err error) bool { return err != nil && !isPanic(err) }
 
 // beside runs f on a goroutine of its own and reports whether it returned
 // within wait. If not, f goes on, and Shutdown waits for it.

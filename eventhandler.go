@@ -13,14 +13,25 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/gate"
+	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/lanes"
+	"github.com/headsapi/heads-go/internal/panics"
 )
 
 const (
+	maxEventBody          = 64 << 10
+	eventBodyTimeout      = 3 * time.Second
 	defaultMaxAge         = 24 * time.Hour
 	defaultFutureSkew     = 5 * time.Minute
 	defaultHandlerTimeout = 4 * time.Second
 )
+
+// newEventHandler is the operation of the InvalidErrors.
+const newEventHandler = "NewEventHandler"
+
+// ErrBodyConsumed says that a request announced a body of which nothing was
+// left for the EventHandler, because something before it in the chain read it.
+var ErrBodyConsumed = httpbody.ErrConsumed
 
 // ErrDuplicate is what an event function returns, alone or wrapped, for an event
 // that was handled before. The delivery is answered 200 with the outcome
@@ -80,27 +91,30 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		futureSkew:  defaultFutureSkew,
 		timeout:     defaultHandlerTimeout,
 		bodyTimeout: eventBodyTimeout,
+		logger:      slog.New(slog.DiscardHandler),
 		gate:        new(gate.Gate),
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
-	err := errors.Join(
-		refuseOption(keys == nil, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"),
-		refuseOption(handle == nil, "handle", "is nil; give the function that handles an event"),
-	)
+	var faults faultList
 	switch s := keys.(type) {
+	case nil:
+		faults.add(invalid(newEventHandler, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"))
 	case cachedKeys:
-		err = errors.Join(err, s.err)
+		faults.add(s.err)
 	case staticKeys:
-		err = errors.Join(err, s.err)
+		faults.add(s.err)
+	}
+	if handle == nil {
+		faults.add(invalid(newEventHandler, "handle", "is nil; give the function that handles an event"))
 	}
 	for _, opt := range opts {
 		if opt == nil {
-			err = errors.Join(err, refuseOption(true, "option", "is nil; leave it out"))
+			faults.add(invalid(newEventHandler, "option", "is nil; leave it out"))
 			continue
 		}
-		err = errors.Join(err, opt(h))
+		faults.add(opt(h))
 	}
-	if err != nil {
+	if err := faults.join(); err != nil {
 		return nil, err
 	}
 	_, h.local = h.dedup.(*MemoryDeduplicator)
@@ -134,26 +148,24 @@ func (h EventHandler) LogValue() slog.Value { return slog.StringValue(h.String()
 
 // ServeHTTP receives one delivery.
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d := &delivery{arrived: time.Now()}
-	// Even a delivery that is refused unread must not hold its connection.
-	d.hasDeadline = http.NewResponseController(w).SetReadDeadline(d.arrived.Add(h.bodyTimeout)) == nil
+	d := &delivery{arrived: time.Now(), body: httpbody.Start(w, h.bodyTimeout)}
 	if len(h.hooks) > 0 {
 		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
 		r, d.hooked = r.WithContext(ctx), hooked
 	}
-	outcome, err := DeliveryShutDown, errShutDown
+	err := errShutDown
 	if h.gate.Enter() {
 		defer h.gate.Leave()
-		outcome, err = h.receive(w, r, d)
+		err = panics.Try(func() error { return h.receive(r, d) })
 	}
-	if outcome == deliveryQueued { // d is the queue's by now
+	if err == errQueued { // d is the queue's by now
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	d.Outcome, d.Err = outcome, err
-	d.StatusCode = outcome.status()
+	d.Outcome, d.Err = outcomeOf(err)
+	d.StatusCode = d.Outcome.status()
 	d.Duration = time.Since(d.arrived)
-	answerDelivery(w, outcome)
+	answerDelivery(w, d.Outcome)
 	h.report(r.Context(), d)
 }
 
@@ -172,7 +184,7 @@ func (h *EventHandler) Shutdown(ctx context.Context) error {
 	if err != nil && h.queue != nil {
 		for _, d := range h.queue.Drop() {
 			d.claim.settle(false, time.Now())
-			d.Outcome, d.Err = DeliveryDropped, errDropped
+			d.Outcome, d.Err = outcomeOf(errDropped)
 			h.report(d.ctx, d)
 			h.gate.Leave()
 		}
@@ -180,66 +192,64 @@ func (h *EventHandler) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// deliveryQueued is the outcome of a delivery that has not come to its end.
-const deliveryQueued DeliveryOutcome = "queued"
-
-var (
-	errShutDown  = errors.New("heads: the event handler was shut down")
-	errDropped   = errors.New("heads: the event handler was shut down before the event's turn came")
-	errTwin      = errors.New("heads: another delivery of this event is being handled")
-	errQueueFull = errors.New("heads: the event queue is full")
-)
-
-// receive is the way of a delivery; each step may end it.
-func (h *EventHandler) receive(w http.ResponseWriter, r *http.Request, d *delivery) (outcome DeliveryOutcome, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			outcome, err = DeliveryPanicked, newPanicError(v)
-		}
-	}()
+// receive is the way of a delivery. It returns nil when the event was handled;
+// each step may end it with an error that carries the outcome.
+func (h *EventHandler) receive(r *http.Request, d *delivery) error {
 	if r.Method != http.MethodPost {
-		return DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clipSent(r.Method, 64))
+		return endAs(DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clip(r.Method, 64)))
 	}
-	body, outcome, err := h.receiveBody(w, r, d)
+	body, err := d.body.Read(r, maxEventBody)
 	if err != nil {
-		return outcome, err
+		return endUnread(err)
 	}
-	defer eventBodies.Put(body)
+	defer httpbody.Free(body)
 	if d.event, err = decodeEvent(body.Bytes()); err != nil {
-		return DeliveryBadBody, err
+		return endAs(DeliveryBadBody, err)
 	}
 	ctx, cancel := context.WithDeadline(r.Context(), d.arrived.Add(h.timeout))
 	defer cancel()
-	if outcome, err = h.verify(ctx, r, d, body.Bytes()); err != nil {
-		return outcome, err
+	if err := h.verify(ctx, r, d, body.Bytes()); err != nil {
+		return err
 	}
 	d.event.Raw = bytes.Clone(body.Bytes())
-	if err = h.checkAge(d.event.Timestamp); err != nil {
-		return DeliveryStale, err
+	if err := h.checkAge(d.event.Timestamp); err != nil {
+		return err
 	}
-	return h.handOn(ctx, d)
+	return h.dispatch(ctx, d)
+}
+
+func endUnread(err error) error {
+	switch {
+	case isPanic(err):
+		return err
+	case errors.Is(err, httpbody.ErrTooLarge):
+		return endAs(DeliveryTooLarge, err)
+	case errors.Is(err, httpbody.ErrTooSlow):
+		return endAs(DeliveryTooSlow, err)
+	}
+	return endAs(DeliveryBadBody, err)
 }
 
 // decoyKeys match nothing: their result is thrown away.
 var decoyKeys = []string{"decoy"}
 
-// verify looks the keys up for the very head id of the event that is handed on.
-func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery, body []byte) (DeliveryOutcome, error) {
+// verify asks for the keys of the very head id of the event that is dispatched.
+func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery, body []byte) error {
 	sent, err := requestSignature(r)
 	if err != nil {
-		return DeliveryUnauthorized, err
+		return endAs(DeliveryUnauthorized, err)
 	}
 	hint := KeyHint{HeadID: d.event.HeadID, Request: r}
 	keys, err := h.keys.Keys(ctx, hint)
 	if err != nil {
-		return DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err)
+		return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err))
 	}
 	position, err := matchingKey(body, sent, keys)
 	if err == ErrSignatureMismatch {
 		hint.Mismatch = true
 		newer, keysErr := h.keys.Keys(ctx, hint)
 		if keysErr != nil {
-			return DeliveryKeysFailed, fmt.Errorf("heads: no newer keys for the event: %w", keysErr)
+			return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no newer keys for the event: %w", keysErr))
 		}
 		if !slices.Equal(newer, keys) {
 			position, err = matchingKey(body, sent, newer)
@@ -251,11 +261,11 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 		_, _ = matchingKey(body, sent, decoyKeys)
 	}
 	if err != nil {
-		return DeliveryUnauthorized, err
+		return endAs(DeliveryUnauthorized, err)
 	}
 	d.KeyPosition = position + 1
 	d.Type, d.HeadID, d.SessionID = d.event.Type, d.event.HeadID, d.event.SessionID
-	return "", nil
+	return nil
 }
 
 // requestSignature refuses a repeated header: which one the sender meant can't
@@ -280,84 +290,70 @@ func (h *EventHandler) checkAge(timestamp time.Time) error {
 	case timestamp.IsZero():
 		return nil
 	case age > h.maxAge:
-		return fmt.Errorf("heads: the event is %v old, more than %v", age, h.maxAge)
+		return endAs(DeliveryStale, fmt.Errorf("heads: the event is %v old, more than %v", age, h.maxAge))
 	case age < -h.futureSkew:
-		return fmt.Errorf("heads: the time of the event, %s, lies more than %v in the future: compare the clocks", timestamp, h.futureSkew)
+		return endAs(DeliveryStale, fmt.Errorf("heads: the time of the event, %s, is more than %v in the future: compare the clocks", timestamp, h.futureSkew))
 	}
 	return nil
 }
 
-// handOn passes an event that is new to the function or the queue. However that
-// ends, the claim is settled or given back.
-func (h *EventHandler) handOn(ctx context.Context, d *delivery) (outcome DeliveryOutcome, err error) {
+// dispatch passes an event that is new to the function or the queue. However that
+// ends, the claim is settled or released.
+func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 	if err := ctx.Err(); err != nil {
-		return DeliveryTimedOut, err
+		return endAs(DeliveryTimedOut, err)
 	}
 	key := d.event.Key()
 	if h.queue != nil && h.queue.Holds(key) {
-		return DeliveryDuplicate, nil
+		return errHandled
 	}
 	d.claim = h.newClaim(ctx, key)
 	claim, err := d.claim.take(d.arrived.Add(min(h.timeout, claimTime)))
 	switch claim {
 	case ClaimDone:
-		return DeliveryDuplicate, nil
+		return errHandled
 	case ClaimBusy:
-		return DeliveryBusy, errTwin
+		return errTwin
 	}
 	defer func() {
-		if outcome != deliveryQueued {
-			d.claim.settle(outcome.isDone(), d.arrived.Add(answerTime))
+		if err != errQueued {
+			d.claim.settle(isDone(err), d.arrived.Add(answerTime))
 		}
 	}()
-	if err != nil { // the store may have applied the claim all the same
-		return claimFailure(err)
+	switch {
+	case isPanic(err):
+		return err
+	case err != nil: // the store may have applied the claim all the same
+		return endAs(DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err))
+	case ctx.Err() != nil:
+		return endAs(DeliveryTimedOut, ctx.Err())
+	case h.queue != nil:
+		return h.enqueue(ctx, d)
 	}
-	if err := ctx.Err(); err != nil {
-		return DeliveryTimedOut, err
-	}
-	if h.queue == nil {
-		return h.call(ctx, d)
-	}
-	if !h.enqueue(ctx, d) {
-		return DeliveryQueueFull, errQueueFull
-	}
-	return deliveryQueued, nil
-}
-
-func claimFailure(err error) (DeliveryOutcome, error) {
-	var p *panicError
-	if errors.As(err, &p) {
-		return DeliveryPanicked, err
-	}
-	return DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err)
+	err = errGoexit // stays if the function calls runtime.Goexit
+	return h.call(ctx, d)
 }
 
 // call runs the user's function.
-func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryOutcome, err error) {
+func (h *EventHandler) call(ctx context.Context, d *delivery) error {
 	begun := time.Now()
-	defer func() {
-		d.HandleDuration = time.Since(begun)
-		if v := recover(); v != nil {
-			outcome, err = DeliveryPanicked, newPanicError(v)
-		}
-	}()
-	err = h.handle(ctx, d.event)
+	err := panics.Try(func() error { return h.handle(ctx, d.event) })
+	d.HandleDuration = time.Since(begun)
 	switch {
-	case err == nil:
-		return DeliveryHandled, nil
+	case err == nil, isPanic(err):
+		return err
 	case errors.Is(err, ErrDuplicate):
-		return DeliveryDuplicate, nil
+		return errHandled
 	case ctx.Err() == context.DeadlineExceeded:
-		return DeliveryTimedOut, err
+		return endAs(DeliveryTimedOut, err)
 	default:
-		return DeliveryFailed, err
+		return endAs(DeliveryFailed, err)
 	}
 }
 
-// enqueue reports false when there is no room. Afterwards the delivery belongs
-// to the queue.
-func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
+// enqueue returns errQueued if there is room. The delivery then belongs to the
+// queue.
+func (h *EventHandler) enqueue(ctx context.Context, d *delivery) error {
 	d.ctx = context.WithoutCancel(ctx)
 	for i := range d.hooked {
 		d.hooked[i] = context.WithoutCancel(d.hooked[i])
@@ -366,10 +362,10 @@ func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
 	d.Duration = time.Since(d.arrived)
 	h.gate.Stay()
 	if h.queue.Push(eventSession{d.event.HeadID, d.event.SessionID}, d.claim.key, d) {
-		return true
+		return errQueued
 	}
 	h.gate.Leave()
-	return false
+	return errQueueFull
 }
 
 // work handles a queued delivery.
@@ -383,23 +379,24 @@ func (h *EventHandler) work(d *delivery) {
 		defer cancel()
 	}
 	d.QueueDuration = time.Since(d.arrived) - d.Duration
-	d.Outcome, d.Err = h.callQueued(ctx, d)
+	d.Outcome, d.Err = outcomeOf(h.callQueued(ctx, d))
 	h.report(d.ctx, d)
 }
 
 // callQueued runs the function at most once: what fails is done as well.
-func (h *EventHandler) callQueued(ctx context.Context, d *delivery) (DeliveryOutcome, error) {
+func (h *EventHandler) callQueued(ctx context.Context, d *delivery) error {
 	switch Claim(d.claim.lost.Load()) {
 	case ClaimDone:
-		return DeliveryDuplicate, nil
+		return errHandled
 	case ClaimBusy:
-		return DeliveryBusy, errTwin
+		return errTwin
 	}
 	defer func() { d.claim.settle(true, time.Now().Add(storeTimeout)) }()
 	return h.call(ctx, d)
 }
 
-// answerDelivery says nothing that the status does not: the truth is for the log.
+// answerDelivery writes nothing that the status does not tell: the reason is for
+// the log.
 func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 	status := outcome.status()
 	switch outcome {
@@ -408,8 +405,6 @@ func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 		return
 	case DeliveryBadMethod:
 		w.Header().Set("Allow", http.MethodPost)
-	case DeliveryTooLarge, DeliveryTooSlow:
-		w.Header().Set("Connection", "close") // more would come that nobody wants
 	}
 	http.Error(w, http.StatusText(status), status)
 }

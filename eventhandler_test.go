@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/internal/httpbody"
 )
 
 // recentEventBody is the body of an event that happens now, in the given session.
@@ -194,9 +196,9 @@ func TestHandlerRefuses(t *testing.T) {
 		{"HEAD", request(func(r *http.Request) { r.Method = http.MethodHead }), 405, DeliveryBadMethod, nil},
 		{"PUT", request(func(r *http.Request) { r.Method = http.MethodPut }), 405, DeliveryBadMethod, nil},
 		{"a long method", request(func(r *http.Request) { r.Method = strings.Repeat("M", 100000) }), 405, DeliveryBadMethod, nil},
-		{"no body", signedEvent("", testKeyA), 400, DeliveryBadBody, errBodyEmpty},
-		{"nil body", request(func(r *http.Request) { r.Body, r.ContentLength = nil, 0 }), 400, DeliveryBadBody, errBodyEmpty},
-		{"empty chunked body", request(func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), -1 }), 400, DeliveryBadBody, errBodyEmpty},
+		{"no body", signedEvent("", testKeyA), 400, DeliveryBadBody, httpbody.ErrEmpty},
+		{"nil body", request(func(r *http.Request) { r.Body, r.ContentLength = nil, 0 }), 400, DeliveryBadBody, httpbody.ErrEmpty},
+		{"empty chunked body", request(func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), -1 }), 400, DeliveryBadBody, httpbody.ErrEmpty},
 		{"body eaten", request(func(r *http.Request) { _, _ = io.ReadAll(r.Body) }), 400, DeliveryBadBody, ErrBodyConsumed},
 		{"body taken away", request(func(r *http.Request) { r.Body = http.NoBody }), 400, DeliveryBadBody, ErrBodyConsumed},
 		{"body closed", request(func(r *http.Request) { r.Body = io.NopCloser(failingBody{http.ErrBodyReadAfterClose}) }), 400, DeliveryBadBody, ErrBodyConsumed},
@@ -894,10 +896,10 @@ func TestLogLinesHaveALimit(t *testing.T) {
 	r := signedEvent(recentEventBody(testHeadA, "s"), testKeyA)
 	r.Method = strings.Repeat("M", 500)
 	assert.Equal(t, 405, serveEvent(h, r).Code)
-	assert.Contains(t, log.String(), strings.Repeat("x", 1024)+"...")
-	assert.NotContains(t, log.String(), strings.Repeat("x", 1025))
-	assert.Contains(t, log.String(), strings.Repeat("M", 64)+"...")
-	assert.NotContains(t, log.String(), strings.Repeat("M", 65))
+	assert.Contains(t, log.String(), strings.Repeat("x", 1023)+"…")
+	assert.NotContains(t, log.String(), strings.Repeat("x", 1024))
+	assert.Contains(t, log.String(), strings.Repeat("M", 63)+"…")
+	assert.NotContains(t, log.String(), strings.Repeat("M", 64))
 }
 
 type panickingBody struct{}

@@ -2,7 +2,6 @@ package heads
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"math"
 	"time"
@@ -19,8 +18,11 @@ type EventHandlerOption func(*EventHandler) error
 // No line shows a key, a signature or a body. Without it the handler is silent.
 func WithEventLogger(l *slog.Logger) EventHandlerOption {
 	return func(h *EventHandler) error {
+		if l == nil {
+			return invalid(newEventHandler, "WithEventLogger", "has a nil logger; leave the option out to log nothing")
+		}
 		h.logger = l
-		return refuseOption(l == nil, "WithEventLogger", "has a nil logger; leave the option out for silence")
+		return nil
 	}
 }
 
@@ -30,8 +32,11 @@ func WithEventLogger(l *slog.Logger) EventHandlerOption {
 // answer may wait for it.
 func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOption {
 	return func(h *EventHandler) error {
+		if f == nil {
+			return invalid(newEventHandler, "WithDeliveryObserver", "has a nil function; leave the option out")
+		}
 		h.observe = f
-		return refuseOption(f == nil, "WithDeliveryObserver", "has a nil function; leave the option out")
+		return nil
 	}
 }
 
@@ -45,12 +50,15 @@ func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOpt
 // doesn't change the answer.
 func WithDeliveryHook(start func(context.Context) context.Context, end func(context.Context, DeliveryInfo)) EventHandlerOption {
 	return func(h *EventHandler) error {
+		if start == nil && end == nil {
+			return invalid(newEventHandler, "WithDeliveryHook", "has no function; give start, end or both, or leave the option out")
+		}
 		added := hook[struct{}, DeliveryInfo]{end: end}
 		if start != nil {
 			added.start = func(ctx context.Context, _ struct{}) context.Context { return start(ctx) }
 		}
 		h.hooks = append(h.hooks, added)
-		return refuseOption(start == nil && end == nil, "WithDeliveryHook", "has no function; give start, end or both, or leave the option out")
+		return nil
 	}
 }
 
@@ -63,8 +71,11 @@ func WithDeliveryHook(start func(context.Context) context.Context, end func(cont
 // up to 4 seconds.
 func WithDeduplicator(d Deduplicator) EventHandlerOption {
 	return func(h *EventHandler) error {
+		if d == nil {
+			return invalid(newEventHandler, "WithDeduplicator", "has a nil deduplicator; leave the option out for the default")
+		}
 		h.dedup = d
-		return refuseOption(d == nil, "WithDeduplicator", "has a nil deduplicator; leave the option out for the default")
+		return nil
 	}
 }
 
@@ -74,8 +85,11 @@ func WithDeduplicator(d Deduplicator) EventHandlerOption {
 // can't be replayed later. An event whose time can't be read is let through.
 func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 	return func(h *EventHandler) error {
+		if age <= 0 || futureSkew < 0 {
+			return invalid(newEventHandler, "WithMaxAge", "has age %v and skew %v; give an age above 0 and a skew of 0 or more", age, futureSkew)
+		}
 		h.maxAge, h.futureSkew = age, futureSkew
-		return refuseOption(age <= 0 || futureSkew < 0, "WithMaxAge", fmt.Sprintf("has age %v and skew %v; give an age above 0 and a skew of 0 or more", age, futureSkew))
+		return nil
 	}
 }
 
@@ -89,8 +103,11 @@ func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 // counted from its start.
 func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 	return func(h *EventHandler) error {
+		if d <= 0 {
+			return invalid(newEventHandler, "WithHandlerTimeout", "is %v; give a duration above 0", d)
+		}
 		h.timeout, h.queueTimeout = d, d
-		return refuseOption(d <= 0, "WithHandlerTimeout", fmt.Sprintf("is %v; give a duration above 0", d))
+		return nil
 	}
 }
 
@@ -106,16 +123,12 @@ func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 // Call Shutdown before the program ends.
 func WithQueue(workers, size int) EventHandlerOption {
 	return func(h *EventHandler) error {
+		if workers < 1 || size < 1 {
+			return invalid(newEventHandler, "WithQueue", "has %d workers and %d places; give at least 1 of both", workers, size)
+		}
 		h.queue = lanes.New[eventSession](workers, size, h.work)
-		return refuseOption(workers < 1 || size < 1, "WithQueue", fmt.Sprintf("has %d workers and %d places; give at least 1 of both", workers, size))
+		return nil
 	}
-}
-
-func refuseOption(bad bool, field, reason string) error {
-	if bad {
-		return &InvalidError{Operation: "NewEventHandler", Field: field, Reason: reason}
-	}
-	return nil
 }
 
 // memoryMargin is for stores that round, and whose clock is not this one.

@@ -90,6 +90,16 @@ var headFields = bindFields([]headField{
 // writableFields are the fields that an update can change.
 var writableFields = slices.DeleteFunc(slices.Clone(headFields), func(f headField) bool { return !f.isWritable() })
 
+// WritableFields returns the JSON names of the fields that an update can change,
+// in the contract's order.
+func WritableFields() []string {
+	names := make([]string, len(writableFields))
+	for i, field := range writableFields {
+		names[i] = field.name
+	}
+	return names
+}
+
 // bindFields finds the fields of Head by their JSON names.
 func bindFields(fields []headField) []headField {
 	for i := range fields {

@@ -1,6 +1,10 @@
 package heads
 
-import "context"
+import (
+	"context"
+
+	"github.com/headsapi/heads-go/internal/panics"
+)
 
 // hook is what an option such as WithToolHook was given: start is told S and
 // returns a context for the work, end is told E. Either function may be nil.
@@ -41,11 +45,13 @@ func (hs hooks[S, E]) end(hooked hookedContexts, e E, complain func(context.Cont
 	}
 }
 
+// survive passes a panic of f to complain.
 func survive(ctx context.Context, complain func(context.Context, error), f func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			complain(ctx, newPanicError(v))
-		}
-	}()
-	f()
+	err := panics.Try(func() error {
+		f()
+		return nil
+	})
+	if err != nil {
+		complain(ctx, err)
+	}
 }

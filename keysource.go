@@ -70,7 +70,10 @@ func HeadKeys(keysByHead map[string][]string) KeySource {
 }
 
 func refuseKeys(none bool) error {
-	return refuseOption(none, "keys", "hold no usable shared key; an empty key or head id is none, so every delivery would be refused")
+	if none {
+		return invalid(newEventHandler, "keys", "hold no usable shared key; an empty key or head id is none, so every delivery would be refused")
+	}
+	return nil
 }
 
 // usableKeys returns a copy without empty keys, to which nothing can be

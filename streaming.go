@@ -15,8 +15,8 @@ var opHeadsSetVideoStreaming = newOperation("Heads.SetVideoStreaming", http.Meth
 
 // Voice is a voice of a text-to-speech provider.
 type Voice struct {
-	Provider string // "elevenlabs"
-	ID       string // "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"
+	Provider string `json:"provider" yaml:"provider"` // "elevenlabs"
+	ID       string `json:"id" yaml:"id"`             // "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"
 }
 
 // ConvertOptions configure a conversion. The zero value keeps the head's voice
@@ -64,8 +64,7 @@ type ConversionPlan struct {
 	Voice            Voice     // the one that will be in force
 	VoiceRecommended bool      // its model is one that the service recommends for streaming
 	Before           AccessURL // the access URL now
-
-	head *Head
+	Head             *Head     `json:"-"` // as it was read
 }
 
 // Ready reports whether nothing prevents the conversion.
@@ -150,7 +149,7 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 		HeadID:           headID,
 		AlreadyStreaming: head.VideoStreaming,
 		CurrentVoice:     head.voice(),
-		head:             head,
+		Head:             head,
 	}
 	plan.chooseVoice(o)
 	plan.Before, err = currentAddress(operation, head)
@@ -415,13 +414,13 @@ func (p *ConversionPlan) fillSteps() {
 	if streams {
 		check, enable, address = "the head already streams", "nothing to do", "stays "+p.Before.String()
 	}
-	if streams && p.head.Splitter {
+	if streams && p.Head.Splitter {
 		enable = "wait until the head shows no splitter"
 	}
 	p.Steps = []ConversionStep{
 		{Name: StepCheck, Detail: check},
 		{Name: StepVoice, Skipped: p.voiceStays(), Detail: voice},
-		{Name: StepEnable, Skipped: streams && !p.head.Splitter, Detail: enable},
+		{Name: StepEnable, Skipped: streams && !p.Head.Splitter, Detail: enable},
 		{Name: StepAddress, Skipped: streams, Detail: address},
 	}
 }

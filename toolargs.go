@@ -92,7 +92,7 @@ func givenArgument(raw json.RawMessage) string {
 		return "a list"
 	}
 	text, _ := scalarText(raw)
-	text = cutText(text, enoughToRecognise)
+	text = clip(text, enoughToRecognise)
 	if raw[0] == '"' {
 		return "\"" + text + "\""
 	}

@@ -140,6 +140,23 @@ func TestBodyThatBreaksOffIsAnUnreadableCall(t *testing.T) {
 	assert.Zero(t, *got)
 }
 
+// A recorder has no deadlines, as behind some middleware.
+func TestBodyThatStallsIsAnUnreadableCallWithoutDeadlinesToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newToolHandler(t)
+		got := addWeather(t, h)
+		stalled, end := io.Pipe()
+		rec := httptest.NewRecorder()
+		begun := time.Now()
+		h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/get_weather", stalled))
+		assert.Equal(t, 5*time.Second, time.Since(begun))
+		assert.Equal(t, toolUnreadable, toolReply(t, rec))
+		assert.Equal(t, "close", rec.Header().Get("Connection"))
+		assert.Zero(t, *got)
+		require.NoError(t, end.Close()) // as the server does with the connection
+	})
+}
+
 func TestModelIsToldOnlyWhatIsMeantForIt(t *testing.T) {
 	told := "no such order; ask for the number again"
 	for _, row := range []struct {

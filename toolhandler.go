@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/gate"
+	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
@@ -515,14 +516,13 @@ func (h *ToolHandler) Shutdown(ctx context.Context) error {
 
 // ServeHTTP answers one tool call.
 func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// First of all: after any answer, the server reads what is left of the body.
-	limitBodyTime(w)
+	body := httpbody.Start(w, toolBodyTimeout)
 	if h.server == nil {
 		http.NotFound(w, r)
 		return
 	}
 	if r.Method != http.MethodPost {
-		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", clipSent(r.Method, 16)))
+		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", clip(r.Method, 16)))
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
@@ -532,7 +532,7 @@ func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	h.server.serve(w, r, t)
+	h.server.serve(w, r, t, body)
 }
 
 // route returns the tool that the path ends in, or nil. It looks at the token

@@ -1,24 +1,23 @@
 package heads
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/registration"
 )
 
 const opEnsure = "Webhooks.Ensure"
 
 // Ensure makes sure that the registration that spec describes exists, exactly
 // once. It may be called at any time, at every start of a program, by many at
-// once. It turns delivery on and lists the registrations of the URL. If there is
-// none, it creates one; if the events differ, it updates them. Registrations of
-// other URLs are not changed.
+// once. It turns delivery on, unless KeepDelivery is set, and lists the
+// registrations of the URL. If there is none, it creates one; if the events
+// differ, it updates them. Registrations of other URLs are not changed.
 //
 // PUT /head/{headId}/enable-events, GET /head-events, then POST /head-events or
 // PATCH /head-events/{webhookId} where needed. URLs are compared as URLs: the
@@ -43,8 +42,10 @@ func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhoo
 		return nil, err
 	}
 	defer unlock()
-	if err := s.deliver(ctx, spec.HeadID); err != nil {
-		return nil, err
+	if !spec.KeepDelivery {
+		if err := s.deliver(ctx, spec.HeadID); err != nil {
+			return nil, err
+		}
 	}
 	e := ensuring{s, spec, 0}
 	return e.findOrCreate(ctx)
@@ -86,22 +87,10 @@ func (e *ensuring) sameURL(ctx context.Context) ([]Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := comparableURL(e.spec.URL)
-	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return comparableURL(w.URL) != wanted })
-	sortByAge(same)
+	wanted := registration.URLKey(e.spec.URL)
+	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return registration.URLKey(w.URL) != wanted })
+	registration.SortByAge(same, Webhook.age)
 	return same, nil
-}
-
-// sortByAge sorts the oldest first. Ids decide between equal times, and
-// everywhere if one of the times is unknown.
-func sortByAge(hooks []Webhook) {
-	undated := slices.ContainsFunc(hooks, func(w Webhook) bool { return w.CreatedAt.IsZero() })
-	slices.SortFunc(hooks, func(a, b Webhook) int {
-		if undated {
-			return cmp.Compare(a.ID, b.ID)
-		}
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.ID, b.ID))
-	})
 }
 
 // createOnce creates the registration and lists again: the answer may have been
@@ -217,7 +206,7 @@ func (e *ensuring) hold(ctx context.Context, listed Webhook) (*Webhook, func(), 
 
 // isMeant reports whether a registration is one of the spec's head and URL.
 func (e *ensuring) isMeant(hook *Webhook) bool {
-	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && comparableURL(hook.URL) == comparableURL(e.spec.URL)
+	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && registration.URLKey(hook.URL) == registration.URLKey(e.spec.URL)
 }
 
 // ignoreNotFound returns nil for ErrNotFound: another program may have deleted
@@ -236,25 +225,4 @@ func mayHaveHappened(err error) bool {
 	var lost *transportError
 	var unread *DecodeError
 	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
-}
-
-// comparableURL returns the same text for URLs that mean the same place. A URL
-// with a user name equals no URL of a spec.
-func comparableURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.User != nil {
-		return raw
-	}
-	port := u.Port()
-	switch {
-	case port == "" && u.Scheme == "https":
-		port = "443"
-	case port == "" && u.Scheme == "http":
-		port = "80"
-	}
-	text := u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port) + strings.TrimSuffix(u.EscapedPath(), "/")
-	if u.RawQuery != "" {
-		text += "?" + u.RawQuery
-	}
-	return text
 }

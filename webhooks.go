@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -48,6 +49,9 @@ type WebhookSpec struct {
 	// RemoveDuplicates lets Ensure delete further registrations of the same
 	// URL; Create ignores it.
 	RemoveDuplicates bool
+	// KeepDelivery lets Ensure leave the delivery of events as it is; Create
+	// ignores it.
+	KeepDelivery bool
 }
 
 // WebhookUpdate is a partial update of a registration. It sends the fields whose
@@ -91,7 +95,7 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	return created.complete(spec), nil
 }
 
-// List returns all registrations of a head.
+// List returns all registrations of a head, in the service's order.
 //
 // GET /head-events?headId=…. A list with a record that does not name this head
 // is a DecodeError. A list that is null is empty.
@@ -124,6 +128,11 @@ func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, e
 	}
 	return do[Webhook](ctx, s.c, opWebhooksGet, webhookPayload(webhookID))
 }
+
+// Validate returns why the spec can't be sent, all faults together, each an
+// InvalidError: a head id that is not a UUID, a URL that is not https, no event or
+// an unknown one. Plain http is allowed to a loopback host.
+func (s WebhookSpec) Validate() error { return s.validate("WebhookSpec.Validate") }
 
 // Update changes the fields that u sets, and nothing else.
 //
@@ -460,6 +469,9 @@ func checkEventType(operation string, t EventType) error {
 	}
 	return invalid(operation, "events", "hold %s, which is unknown; use %s", quote(string(t)), joinEvents(eventTypes()))
 }
+
+// age is what registration.SortByAge wants to know.
+func (w Webhook) age() (created time.Time, id int64) { return w.CreatedAt.Time, w.ID }
 
 func joinEvents(types []EventType) string {
 	texts := make([]string, len(types))

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the example programs against the emulator command, each as a process of
 # its own, over TCP: quickstart, convert, webhooks, tools.
+# The fleet example brings its own emulator.
 #
 # Needs Go and curl.
 set -euo pipefail
@@ -48,7 +49,7 @@ head=$(sed 's/.*"heads":\["\([^"]*\)".*/\1/' "$dir/announced")
 export HEADS_BASE_URL HEADS_TOKEN HEADS_HEAD_ID=$head
 
 echo '== -h'
-for program in quickstart convert safechanges webhooks tools heads-emulator; do
+for program in quickstart convert fleet safechanges webhooks tools heads-emulator; do
 	"$dir/$program" -h >"$dir/out" 2>&1 || fail "$program -h ends with status $?"
 	grep -q '^Usage' "$dir/out" || fail "$program -h shows no usage: $(cat "$dir/out")"
 	! grep -q 'help requested' "$dir/out" || fail "$program -h ends with an error: $(cat "$dir/out")"
@@ -88,5 +89,9 @@ wait "$tools" || fail "tools ended with status $?"
 echo '== convert'
 "$dir/convert" -provider elevenlabs -voice pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 >"$dir/out"
 wait_for "$dir/out" 'Embedded integrations must use the new address'
+
+echo '== fleet'
+"$dir/fleet" >"$dir/out"
+wait_for "$dir/out" 'have a new access URL'
 
 echo 'all examples passed'

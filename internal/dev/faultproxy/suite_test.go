@@ -2,6 +2,7 @@ package faultproxy_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -98,14 +99,15 @@ func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Ser
 	require.NoError(t, err)
 
 	transport := service.Client().Transport.(*http.Transport).Clone()
-	transport.DisableKeepAlives = true              // a connection is one attempt
-	transport.TLSHandshakeTimeout = 2 * time.Second // it goes on when its attempt has ended
+	transport.DisableKeepAlives = true                                             // a connection is one attempt
+	transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(0) // a full handshake costs more than all else
+	transport.TLSHandshakeTimeout = 2 * time.Second                                // it goes on when its attempt has ended
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, proxy.Addr())
 	}
 	bad, err := heads.New(service.URL, emulator.BearerToken(),
 		heads.WithHTTPClient(&http.Client{Transport: transport}),
-		heads.WithAttemptTimeout(500*time.Millisecond),
+		heads.WithAttemptTimeout(250*time.Millisecond),
 		heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 2, MinWait: time.Millisecond, MaxWait: 5 * time.Millisecond}))
 	require.NoError(t, err)
 	good, err := heads.New("http://localhost", emulator.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: emulator.Transport()}))

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/headsapi/heads-go/fleet"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheDemoResumesAfterItsKill(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "fleet.exe")
+	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	demo := exec.Command(program)
+	temp := t.TempDir()
+	demo.Env = append(os.Environ(), "TMPDIR="+temp, "TMP="+temp)
+	out, err = demo.CombinedOutput()
+	require.NoError(t, err, string(out))
+	text := string(out)
+	assert.Contains(t, text, "Killed in the middle")
+	assert.Equal(t, 1, strings.Count(text, "a new access URL"), "the first run never got there")
+	assert.Regexp(t, regexp.MustCompile(`7 blocked, \d failed, 0 skipped; 19\d have a new access URL`), text)
+	reports, err := filepath.Glob(filepath.Join(temp, "fleet*", "heads.html"))
+	require.NoError(t, err)
+	assert.Len(t, reports, 1)
+}
+
+func TestAPlanChangesNothing(t *testing.T) {
+	service := headstest.NewServer()
+	defer service.Close()
+	on := true
+	document, err := json.Marshal([]fleet.Spec{{ID: service.AddHead(headstest.Head{}), Streaming: &on}})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	specs := filepath.Join(dir, "heads.json")
+	require.NoError(t, os.WriteFile(specs, document, 0o600))
+	t.Setenv("HEADS_BASE_URL", service.URL)
+	t.Setenv("HEADS_TOKEN", service.Token)
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), &out, []string{"-plan", "-specs", specs, "-journal", filepath.Join(dir, "j"), "-report", filepath.Join(dir, "r.html")}))
+	assert.Contains(t, out.String(), "1 pending")
+	for _, r := range service.Requests() {
+		assert.Equal(t, "GET", r.Method)
+	}
+}

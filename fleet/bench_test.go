@@ -1,0 +1,99 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/fleet"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// slowdown is the time of a run in proportion to that of its requests alone.
+func slowdown(e *headstest.Emulator, r *fleet.Report, latency time.Duration, concurrency int) float64 {
+	ideal := time.Duration(len(e.Requests())) * latency / time.Duration(concurrency)
+	return float64(r.Ended.Sub(r.Started)) / float64(ideal)
+}
+
+func TestApplyTakesLittleMoreThanItsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const latency, concurrency = 50 * time.Millisecond, 16
+		e := newEmulator(t, headstest.WithLatency(latency))
+		specs := converting(e, count(200, 1000))
+		report, err := fleet.Apply(t.Context(), e.Client(), specs, fleet.Options{Concurrency: concurrency})
+		require.NoError(t, err)
+		assert.Equal(t, len(specs), report.Count(fleet.OutcomeChanged))
+		assert.LessOrEqual(t, slowdown(e, report, latency, concurrency), 1.15)
+	})
+}
+
+// In real time, with the work of client, journal and emulator.
+func BenchmarkApply1000HeadsAt50ms(b *testing.B) {
+	const latency, concurrency = 50 * time.Millisecond, 16
+	for b.Loop() {
+		e := newEmulator(b, headstest.WithLatency(latency))
+		j, err := fleet.OpenJournal(journalPath(b))
+		require.NoError(b, err)
+		report := apply(b, e, fleet.Options{Concurrency: concurrency, Journal: j}, converting(e, 1000)...)
+		require.NoError(b, j.Close())
+		require.Equal(b, 1000, report.Count(fleet.OutcomeChanged))
+		ratio := slowdown(e, report, latency, concurrency)
+		b.ReportMetric(ratio, "x-ideal")
+		b.ReportMetric(float64(len(e.Requests()))/1000, "requests/head")
+		if ratio > 1.15 {
+			b.Errorf("%.3f of the ideal time, want at most 1.15", ratio)
+		}
+	}
+}
+
+// service is one that keeps nothing: every head has the id that is asked for.
+type service struct{}
+
+func (service) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := `{"id":"visual","mode":"default"}`
+	if id, ok := strings.CutPrefix(r.URL.Path, "/head/"); ok {
+		answer = fmt.Sprintf(`{"id":%q,"name":"Lobby","ttsProvider":"azure","ttsVoice":"a","headVisualId":"visual","videoStreaming":false,"greetings":"Hello",
+			"promptConfig":{"system_prompt":%q},"publicUrl":"https://chat.example.com/MyOrg-1/li-%s?api_key=k","conversationSettings":{"tools":[]}}`, id, strings.Repeat("Be kind. ", 500), id)
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+}
+
+func BenchmarkMemoryOf10000Specs(b *testing.B) {
+	client, err := heads.New("https://api.example.com", "token", heads.WithHTTPClient(&http.Client{Transport: service{}}))
+	require.NoError(b, err)
+	heap := func() float64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapInuse) / (1 << 20)
+	}
+	for b.Loop() {
+		runtime.GC()
+		base, peak, done := heap(), 0.0, 0
+		var specs []fleet.Spec
+		for i := range 10000 {
+			specs = append(specs, fleet.Spec{ID: fmt.Sprintf("00000000-0000-0000-0000-%012d", i), Label: "Lobby", Streaming: on(), Set: map[string]any{"greetings": "Good evening", "phrases": []string{"a", "b"}}})
+		}
+		report, err := fleet.Plan(context.Background(), client, specs, fleet.Options{OnResult: func(fleet.Result) {
+			if done++; done%100 == 0 {
+				peak = max(peak, heap()-base)
+			}
+		}})
+		require.NoError(b, err)
+		require.Equal(b, 10000, report.Count(fleet.OutcomePending))
+		require.NoError(b, report.WriteHTML(io.Discard))
+		peak = max(peak, heap()-base)
+		b.ReportMetric(peak, "peak-MB")
+		if peak > 64 {
+			b.Errorf("%.1f MB, want at most 64", peak)
+		}
+	}
+}

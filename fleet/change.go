@@ -1,0 +1,210 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// Change is one thing that was changed, or would be. It is for people: it holds
+// no secrets, and long texts are cut.
+type Change struct {
+	Field string `json:"field"` // JSON name, voice, streaming, delivery, "webhook URL" or "tool NAME"
+	From  string `json:"from"`  // "" for what was added
+	To    string `json:"to"`    // "" for what was removed
+}
+
+const (
+	maxChange = 120 // of From and To, in characters
+	redacted  = "[redacted]"
+)
+
+// fieldChanges compares the fields of a spec with those of a head. It returns
+// the values to set and what changes with them.
+func fieldChanges(head *heads.Head, set map[string]any) (map[string]json.RawMessage, []Change, error) {
+	if len(set) == 0 {
+		return nil, nil, nil
+	}
+	now, err := fieldsOf(head)
+	if err != nil {
+		return nil, nil, err
+	}
+	different := map[string]json.RawMessage{}
+	for name, value := range set {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, nil, err
+		}
+		var wanted any
+		if err := json.Unmarshal(raw, &wanted); err != nil {
+			return nil, nil, err
+		}
+		if !sameField(name, now[name], wanted) {
+			different[name] = raw
+		}
+	}
+	if len(different) == 0 {
+		return nil, nil, nil
+	}
+	changes, err := describeFields(head, different)
+	return different, changes, err
+}
+
+// sameField compares the values of a field as decoded JSON.
+func sameField(name string, now, wanted any) bool {
+	switch name {
+	case "promptConfig":
+		nowPrompt, wantedPrompt := promptOf(now), promptOf(wanted)
+		return nowPrompt != nil && reflect.DeepEqual(nowPrompt, wantedPrompt)
+	case "phrases", "suggestions", "customWords":
+		return reflect.DeepEqual(now, wanted) || isEmpty(now) && isEmpty(wanted)
+	}
+	return reflect.DeepEqual(now, wanted)
+}
+
+func promptOf(config any) any {
+	object, _ := config.(map[string]any)
+	return object["system_prompt"]
+}
+
+// isEmpty reports whether a value is null, an empty list or an empty object.
+func isEmpty(v any) bool {
+	return v == nil || reflect.ValueOf(v).Kind() != reflect.String && reflect.ValueOf(v).Len() == 0
+}
+
+// describeFields returns the changes of fields, in the contract's order, as a
+// head without secrets shows them.
+func describeFields(head *heads.Head, set map[string]json.RawMessage) ([]Change, error) {
+	copied, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	after := new(heads.Head)
+	if err := json.Unmarshal(copied, after); err != nil {
+		return nil, err
+	}
+	if err := setFields(after, set); err != nil {
+		return nil, err
+	}
+	from, err := fieldsOf(head.Redacted())
+	if err != nil {
+		return nil, err
+	}
+	to, err := fieldsOf(after.Redacted())
+	if err != nil {
+		return nil, err
+	}
+	var changes []Change
+	for _, name := range heads.WritableFields() {
+		if _, ok := set[name]; !ok {
+			continue
+		}
+		field, was, is := name, from[name], to[name]
+		if name == "promptConfig" {
+			field, was, is = "promptConfig.system_prompt", promptOf(was), promptOf(is)
+		}
+		changes = append(changes, newChange(field, textOf(was), textOf(is)))
+	}
+	return changes, nil
+}
+
+// setFields sets fields of a head by their JSON names.
+func setFields(h *heads.Head, set map[string]json.RawMessage) error {
+	if _, ok := set["customWords"]; ok {
+		h.CustomWords = nil // encoding/json would add to it
+	}
+	document, err := json.Marshal(set)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(document, h)
+}
+
+// fieldsOf returns the fields of a head as decoded JSON.
+func fieldsOf(h *heads.Head) (map[string]any, error) {
+	document, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	return fields, json.Unmarshal(document, &fields)
+}
+
+// textOf returns a text as it is, nothing for null, and JSON for anything else.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	text, _ := json.Marshal(v) // it was decoded from JSON
+	return string(text)
+}
+
+func newChange(field, from, to string) Change {
+	from, to = clipBoth(from, to)
+	return Change{Field: clip(field), From: from, To: to}
+}
+
+func sameVoice(v *heads.Voice, h *heads.Head) bool {
+	return v == nil || v.ID == h.TTSVoice && strings.EqualFold(v.Provider, h.TTSProvider)
+}
+
+func voiceChange(v *heads.Voice, h *heads.Head) Change {
+	return newChange("voice", h.TTSProvider+"/"+h.TTSVoice, v.Provider+"/"+v.ID)
+}
+
+func switchChange(field string, to bool) Change {
+	return Change{Field: field, From: fmt.Sprint(!to), To: fmt.Sprint(to)}
+}
+
+// oneLine folds white space and what can't be printed into single spaces.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+}
+
+// clip makes a text one line of at most maxChange characters.
+func clip(text string) string {
+	runes := []rune(oneLine(text))
+	if len(runes) <= maxChange {
+		return string(runes)
+	}
+	return string(runes[:maxChange-1]) + "…"
+}
+
+// clipBoth clips two texts so that their first difference shows.
+func clipBoth(from, to string) (string, string) {
+	a, b := []rune(oneLine(from)), []rune(oneLine(to))
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	if start := same - maxChange/3; start > 0 && max(len(a), len(b)) > maxChange {
+		return clip("…" + string(a[start:])), clip("…" + string(b[start:]))
+	}
+	return clip(from), clip(to)
+}
+
+// normalEvents returns event types in lower case, sorted, each once.
+func normalEvents(types []heads.EventType) []heads.EventType {
+	normal := make([]heads.EventType, len(types))
+	for i, t := range types {
+		normal[i] = heads.EventType(strings.ToLower(string(t)))
+	}
+	slices.Sort(normal)
+	return slices.Compact(normal)
+}
+
+func joinEvents(types []heads.EventType) string {
+	texts := make([]string, len(types))
+	for i, t := range types {
+		texts[i] = clip(string(t))
+	}
+	return strings.Join(texts, ", ")
+}

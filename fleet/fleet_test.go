@@ -1,0 +1,331 @@
+package fleet_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/fleet"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// everything is a spec with every field, for a head that has none of it.
+func everything(id string) fleet.Spec {
+	return fleet.Spec{
+		ID: id,
+		Set: map[string]any{
+			"name": "Lobby", "alias": "lobby", "language": "de-DE", "languageSpeechRecognition": "de-DE", "operationMode": "oc", "ocProvider": "other",
+			"promptConfig": map[string]any{"system_prompt": "Call find with q."}, "greetings": "Hallo", "voiceflowApiKey": nil, "isRandomSuggestions": true,
+			"phrases": []string{"a", "b"}, "suggestions": []any{}, "customWords": map[string]string{"SDK": "S D K"}, "fileUrl": "https://files.example.com/a",
+			"pluginOperationalModeConfig": map[string]any{"z": 1, "a": []int{1, 2}}, "semanticThreshold": 0.5,
+		},
+		Voice:     &heads.Voice{Provider: "elevenlabs", ID: streamingVoice},
+		Streaming: on(),
+		Delivery:  on(),
+		Webhooks:  []fleet.WebhookSpec{{URL: "https://hooks.example.com/heads", Events: []heads.EventType{heads.EventEndConversation, heads.EventStartConversation}}},
+		Tools: &[]heads.Tool{{Name: "find", Description: "Finds.", URL: "https://tools.example.com/find",
+			Parameters: []heads.ToolParameter{{Name: "q", Type: "string", Description: "What."}}}},
+	}
+}
+
+func TestApplyBringsAHeadToItsSpecInOrder(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna"})
+	before := len(e.Requests())
+	report := apply(t, e, fleet.Options{}, everything(id))
+	require.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
+	assert.Equal(t, "Ada", report.Results[0].Label)
+	assert.Equal(t, []string{
+		"PUT /head/update", // fields
+		"PUT /head/update", // voice
+		"PUT /head/" + id + "/video-streaming?videoStreaming=true",
+		"PUT /head/" + id + "/enable-events?enableEvents=true",
+		"POST /head-events",
+		"PUT /head/" + id + "/conversation-settings",
+	}, writes(since(e, before)))
+	head := get(t, e, id)
+	assert.Equal(t, "Hallo", head.Greetings)
+	assert.Equal(t, []string{"a", "b"}, head.Phrases)
+	assert.Empty(t, head.Suggestions)
+	assert.Equal(t, streamingVoice, head.TTSVoice)
+	assert.True(t, head.VideoStreaming)
+	assert.True(t, head.EnableEvents)
+	assert.Len(t, head.ConversationSettings.Tools, 1)
+	result := report.Results[0]
+	assert.Equal(t, "https://chat.example.test", result.Before.Base)
+	assert.Equal(t, "https://stream.example.test", result.After.Base)
+	var fields []string
+	for _, c := range result.Changes {
+		fields = append(fields, c.Field)
+	}
+	assert.Equal(t, []string{"name", "alias", "language", "languageSpeechRecognition", "operationMode", "ocProvider", "promptConfig.system_prompt", "greetings",
+		"isRandomSuggestions", "phrases", "suggestions", "customWords", "fileUrl", "pluginOperationalModeConfig", "semanticThreshold",
+		"voice", "streaming", "delivery", "webhook https://hooks.example.com/heads", "tool find"}, fields)
+}
+
+func TestASecondApplyOnlyReadsTwiceAHead(t *testing.T) {
+	e := newEmulator(t)
+	var specs []fleet.Spec
+	for range 3 {
+		specs = append(specs, everything(e.AddHead(headstest.Head{TTSProvider: "polly"})))
+	}
+	assert.Equal(t, 3, apply(t, e, fleet.Options{}, specs...).Count(fleet.OutcomeChanged))
+	before := len(e.Requests())
+	report := apply(t, e, fleet.Options{}, specs...)
+	assert.Equal(t, 3, report.Count(fleet.OutcomeUnchanged), "%v", report.Results)
+	assert.Empty(t, writes(since(e, before)))
+	assert.LessOrEqual(t, len(since(e, before)), 6)
+}
+
+func TestPlanReadsTwoTimesAHeadAndChangesNothing(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{})
+	report, err := fleet.Plan(context.Background(), e.Client(), []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{})
+	require.NoError(t, err)
+	assert.Len(t, since(e, 0), 2)
+	assert.Empty(t, writes(since(e, 0)))
+	result := report.Results[0]
+	assert.Equal(t, fleet.OutcomePending, result.Outcome)
+	assert.Equal(t, []fleet.Change{{Field: "streaming", From: "false", To: "true"}}, result.Changes)
+	assert.Equal(t, "https://chat.example.test", result.Before.Base)
+	assert.Zero(t, result.After, "no base is known")
+	assert.Empty(t, report.Moves(), "nothing has moved yet")
+
+	client := e.Client(heads.WithAccessURLs("https://chat.example.test", "https://live.example.test"))
+	report, err = fleet.Plan(context.Background(), client, []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, "https://live.example.test", report.Results[0].After.Base)
+}
+
+func TestASpecThatSpecOfReturnsChangesNothing(t *testing.T) {
+	for _, kind := range []string{"bare", "with everything", "odd"} {
+		t.Run(kind, func(t *testing.T) {
+			e := newEmulator(t)
+			id := e.AddHead(headstest.Head{TTSProvider: "polly"})
+			switch kind {
+			case "with everything":
+				report := apply(t, e, fleet.Options{}, everything(id))
+				require.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome)
+			case "odd":
+				id = oddHead(t, e)
+			}
+			spec, err := fleet.SpecOf(context.Background(), e.Client(), id)
+			require.NoError(t, err)
+			before := len(e.Requests())
+			report := apply(t, e, fleet.Options{}, *spec)
+			assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome, "%v %v", report.Results[0].Changes, report.Results[0].Err)
+			assert.Empty(t, writes(since(e, before)))
+
+			document, err := json.Marshal(spec)
+			require.NoError(t, err)
+			var read fleet.Spec
+			require.NoError(t, json.Unmarshal(document, &read))
+			report = apply(t, e, fleet.Options{}, read)
+			assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome, "%s: %v %v", document, report.Results[0].Changes, report.Results[0].Err)
+		})
+	}
+}
+
+// oddHead is a head that no Spec can hold whole.
+func oddHead(t *testing.T, e *headstest.Emulator) string {
+	t.Helper()
+	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{
+		"voiceflowApiKey": "vf-secret-1", "pluginOperationalModeConfig": map[string]any{"apiKey": "plugin-secret"}, "greetings": "string",
+		"conversationSettings": map[string]any{"tools": []any{
+			map[string]any{"name": "find", "description": "Finds.", "url": "https://t.example.com/find", "parameters": map[string]any{"q": "string"}},
+			map[string]any{"name": "good", "description": "Good.", "url": "https://t.example.com/good", "parameters": []any{}},
+		}},
+	}})
+	for range 2 {
+		_, _, err := e.AddWebhook(id, "https://hooks.example.com/a", heads.EventStartConversation)
+		require.NoError(t, err)
+	}
+	_, _, err := e.AddWebhook(id, "https://hooks.example.com/silent")
+	require.NoError(t, err)
+	return id
+}
+
+func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
+	e := newEmulator(t)
+	spec, err := fleet.SpecOf(context.Background(), e.Client(), oddHead(t, e))
+	require.NoError(t, err)
+	require.Len(t, spec.Omitted, 4)
+	for i, want := range []string{"greetings: ", "pluginOperationalModeConfig: ", "webhook 3: ", "tools: "} {
+		assert.Contains(t, spec.Omitted[i], want)
+	}
+	assert.Len(t, spec.Webhooks, 1)
+	assert.Nil(t, spec.Tools)
+	for _, name := range []string{"voiceflowApiKey", "publicUrl", "pluginOperationalModeConfig", "greetings", "ttsVoice", "ttsProvider"} {
+		assert.NotContains(t, spec.Set, name)
+	}
+	document, err := json.Marshal(spec)
+	require.NoError(t, err)
+	assert.NotContains(t, string(document), "secret")
+	assert.NotContains(t, string(document), "mitted")
+}
+
+func TestWebhooksAloneLeaveDeliveryAsItIs(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{})
+	spec := fleet.Spec{ID: id, Webhooks: []fleet.WebhookSpec{{URL: "https://hooks.example.com/a", Events: []heads.EventType{"start_conversation"}}}}
+	assert.Equal(t, fleet.OutcomeChanged, apply(t, e, fleet.Options{}, spec).Results[0].Outcome)
+	assert.False(t, get(t, e, id).EnableEvents)
+}
+
+func TestPruneDeletesAllOtherRegistrationsAndDuplicates(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{})
+	for _, url := range []string{"https://hooks.example.com/a", "https://HOOKS.example.com:443/a/", "https://hooks.example.com/b"} {
+		_, _, err := e.AddWebhook(id, url, heads.EventStartConversation)
+		require.NoError(t, err)
+	}
+	spec := fleet.Spec{ID: id, Webhooks: []fleet.WebhookSpec{{URL: "https://hooks.example.com/a", Events: []heads.EventType{"end_conversation"}}}}
+	report := apply(t, e, fleet.Options{}, spec)
+	assert.Equal(t, []fleet.Change{{Field: "webhook https://hooks.example.com/a", From: "start_conversation", To: "end_conversation"}}, report.Results[0].Changes)
+	hooks, err := e.Client().Webhooks.List(context.Background(), id)
+	require.NoError(t, err)
+	assert.Len(t, hooks, 3, "without PruneWebhooks none is deleted")
+
+	spec.PruneWebhooks = true
+	report = apply(t, e, fleet.Options{}, spec)
+	assert.Len(t, report.Results[0].Changes, 2)
+	hooks, err = e.Client().Webhooks.List(context.Background(), id)
+	require.NoError(t, err)
+	require.Len(t, hooks, 1)
+	assert.EqualValues(t, 1, hooks[0].ID, "the oldest stays")
+	assert.Equal(t, []heads.EventType{heads.EventEndConversation}, hooks[0].Events())
+	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, spec).Results[0].Outcome)
+
+	spec.Webhooks = nil
+	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, spec).Results[0].Outcome, "nil leaves them alone")
+	spec.Webhooks = []fleet.WebhookSpec{}
+	report = apply(t, e, fleet.Options{}, spec)
+	assert.Equal(t, []fleet.Change{{Field: "webhook https://hooks.example.com/a", From: "end_conversation", To: ""}}, report.Results[0].Changes)
+}
+
+func TestToolsKeepKeysThatTheSpecDoesNotMention(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	for _, tool := range []string{
+		`{"timeout":5,"name":"find","description":"Finds.","url":"https://t.example.com/find","parameters":[{"hint":"x","name":"q","type":"string","description":"What."}]}`,
+		`{"name":"other","description":"Other.","url":"https://t.example.com/other","parameters":[]}`,
+	} {
+		require.NoError(t, e.AddTool(id, json.RawMessage(tool)))
+	}
+	var fromFile heads.Tool
+	require.NoError(t, json.Unmarshal([]byte(`{"name":"find","description":"Finds.","url":"https://t.example.com/find","parameters":[{"name":"q","type":"string","description":"What."}]}`), &fromFile))
+	other := heads.Tool{Name: "other", Description: "Other.", URL: "https://t.example.com/other"}
+	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Tools: &[]heads.Tool{other, fromFile}})
+	assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome, "%v", report.Results[0].Changes)
+
+	fromFile.Description = "Finds things."
+	report = apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Tools: &[]heads.Tool{fromFile}})
+	assert.Equal(t, []fleet.Change{
+		{Field: "tool find", From: "description: Finds.", To: "description: Finds things."},
+		{Field: "tool other", From: "description: Other.; parameters: []; url: https://t.example.com/other", To: ""},
+	}, report.Results[0].Changes)
+	kept := string(get(t, e, id).Raw)
+	assert.Contains(t, kept, `"timeout":5`)
+	assert.Contains(t, kept, `"hint":"x"`)
+}
+
+func TestEveryHeadHasARowWhateverBecomesOfTheOthers(t *testing.T) {
+	e := newEmulator(t)
+	expressive := e.AddHead(headstest.Head{HeadVisualID: e.AddVisual(headstest.Visual{Mode: heads.VisualModeTwoLoops})})
+	wrongVoice := e.AddHead(headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna"})
+	noTools := e.AddHead(headstest.Head{OperationMode: heads.OperationModeTTT})
+	vanished := "3fa85f64-5717-4562-b3fc-2c963f66afa6"
+	refused := e.AddHead(headstest.Head{})
+	fine := e.AddHead(headstest.Head{})
+	e.Inject(headstest.Fault{Method: http.MethodPut, Route: "/head/" + refused + "/video-streaming", Status: 409, Body: `{"message":"not now"}`})
+	tools := []heads.Tool{{Name: "find", Description: "Finds.", URL: "https://t.example.com/find"}}
+	greet := map[string]any{"greetings": "Hi"}
+	report := apply(t, e, fleet.Options{Concurrency: 1},
+		fleet.Spec{ID: expressive, Streaming: on(), Set: greet},
+		fleet.Spec{ID: wrongVoice, Streaming: on(), Set: greet},
+		fleet.Spec{ID: noTools, Tools: &tools, Set: greet},
+		fleet.Spec{ID: vanished, Streaming: on()},
+		fleet.Spec{ID: refused, Streaming: on(), Voice: &heads.Voice{Provider: "elevenlabs", ID: streamingVoice}},
+		fleet.Spec{ID: fine, Streaming: on()},
+	)
+	assert.Equal(t, []fleet.Outcome{"blocked", "blocked", "blocked", "failed", "failed", "changed"}, outcomesOf(report))
+	for i, reason := range []heads.ConversionReason{heads.ReasonVisual, heads.ReasonProvider, heads.ReasonRefused, heads.ReasonRefused, heads.ReasonRefused, ""} {
+		assert.Equal(t, reason, report.Results[i].Reason, i)
+		assert.Equal(t, reason == "", report.Results[i].Err == nil, i)
+	}
+	for _, id := range []string{expressive, wrongVoice, noTools} {
+		assert.NotEqual(t, "Hi", get(t, e, id).Greetings, "a blocked head is not changed")
+	}
+	assert.Equal(t, "en-US-plain", get(t, e, refused).TTSVoice, "the voice was rolled back")
+	assert.Empty(t, report.Results[4].Changes)
+	assert.ErrorIs(t, report.Results[3].Err, heads.ErrNotFound)
+	assert.Len(t, report.Moves(), 1)
+}
+
+func TestAHeadThatGoesBackGetsAVoiceThatItCanHave(t *testing.T) {
+	for provider, order := range map[string][]string{"azure": {"update", "video-streaming"}, "polly": {"video-streaming", "update"}} {
+		t.Run(provider, func(t *testing.T) {
+			e := newEmulator(t)
+			id := e.AddHead(headstest.Head{VideoStreaming: true})
+			before := len(e.Requests())
+			report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Streaming: off(), Voice: &heads.Voice{Provider: provider, ID: "Vicki"}})
+			require.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
+			sent := writes(since(e, before))
+			require.Len(t, sent, 2)
+			for i, want := range order {
+				assert.Contains(t, sent[i], want)
+			}
+			assert.Equal(t, "Vicki", get(t, e, id).TTSVoice)
+			assert.Equal(t, "https://chat.example.test", report.Results[0].After.Base)
+		})
+	}
+}
+
+func TestAStreamingHeadIsNotGivenAVoiceThatCannotStream(t *testing.T) {
+	for _, streaming := range []*bool{nil, on()} {
+		e := newEmulator(t)
+		id := e.AddHead(headstest.Head{VideoStreaming: true})
+		report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Streaming: streaming, Voice: &heads.Voice{Provider: "polly", ID: "Vicki"}})
+		assert.Equal(t, fleet.OutcomeBlocked, report.Results[0].Outcome)
+		assert.Equal(t, heads.ReasonProvider, report.Results[0].Reason)
+		assert.Empty(t, writes(since(e, 0)))
+	}
+}
+
+func TestStepsAndResultsComeOneAtATime(t *testing.T) {
+	e := newEmulator(t)
+	var specs []fleet.Spec
+	for range 20 {
+		specs = append(specs, fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()})
+	}
+	busy, ended, steps := false, []string{}, map[string]int{}
+	one := func(note func()) {
+		assert.False(t, busy, "two calls at a time")
+		busy = true
+		note()
+		busy = false
+	}
+	apply(t, e, fleet.Options{
+		Concurrency: 8,
+		OnResult:    func(r fleet.Result) { one(func() { ended = append(ended, r.HeadID) }) },
+		OnStep:      func(id string, step heads.ConversionStep) { one(func() { steps[id]++ }) },
+	}, specs...)
+	assert.Len(t, ended, 20)
+	assert.Len(t, steps, 20)
+	for id, n := range steps {
+		assert.Equal(t, 4, n, id)
+	}
+}
+
+func TestAPageOfAProxyIsNotTakenForAChange(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{})
+	e.Inject(headstest.Fault{Method: http.MethodPut, Route: "/head/{id}/enable-events", Status: 200, Body: "<html>back soon</html>"})
+	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Delivery: on()})
+	assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
+	assert.Equal(t, heads.ReasonTemporary, report.Results[0].Reason)
+}

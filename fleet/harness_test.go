@@ -1,0 +1,73 @@
+package fleet_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/fleet"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/require"
+)
+
+const streamingVoice = "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"
+
+func on() *bool  { v := true; return &v }
+func off() *bool { v := false; return &v }
+
+// newEmulator returns an emulator that is closed at the end of the test.
+func newEmulator(t testing.TB, opts ...headstest.Option) *headstest.Emulator {
+	e := headstest.NewEmulator(append([]headstest.Option{headstest.WithSeed(1), headstest.WithJournalSize(1 << 17)}, opts...)...)
+	t.Cleanup(e.Close)
+	return e
+}
+
+// apply runs Apply, which must not be cut short.
+func apply(t testing.TB, e *headstest.Emulator, o fleet.Options, specs ...fleet.Spec) *fleet.Report {
+	t.Helper()
+	report, err := fleet.Apply(context.Background(), e.Client(), specs, o)
+	require.NoError(t, err)
+	require.Len(t, report.Results, len(specs))
+	return report
+}
+
+// since returns the requests after the first n, as "METHOD path?query".
+func since(e *headstest.Emulator, n int) []string {
+	var texts []string
+	for _, r := range e.Requests()[n:] {
+		text := r.Method + " " + r.Path
+		if r.Query != "" {
+			text += "?" + r.Query
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// writes are the requests that are no GET.
+func writes(requests []string) []string {
+	var all []string
+	for _, r := range requests {
+		if !strings.HasPrefix(r, http.MethodGet+" ") {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func get(t testing.TB, e *headstest.Emulator, id string) *heads.Head {
+	t.Helper()
+	head, err := e.Client().Heads.Get(context.Background(), id)
+	require.NoError(t, err)
+	return head
+}
+
+func outcomesOf(r *fleet.Report) []fleet.Outcome {
+	var all []fleet.Outcome
+	for _, result := range r.Results {
+		all = append(all, result.Outcome)
+	}
+	return all
+}

@@ -1,0 +1,296 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// headRun is the work on one head.
+type headRun struct {
+	*run
+	spec   *Spec
+	result *Result
+
+	head      *heads.Head // as it was read
+	steps     []step      // what is to be done, in that order
+	blocker   error       // why it can't be had
+	noAddress error       // the head is in the wanted mode, but its access URL isn't known
+}
+
+// step is a part of the work on a head.
+type step struct {
+	changes []Change
+	do      func(context.Context) error
+}
+
+// do looks at the head, and changes it unless this is a plan. An error is a
+// failure of the head.
+func (h *headRun) do() error {
+	if err := h.look(); err != nil {
+		return err
+	}
+	if h.result.Label == "" {
+		h.result.Label = h.head.Name
+	}
+	if h.blocker != nil {
+		h.result.Outcome, h.result.Err, h.result.Reason = OutcomeBlocked, h.blocker, reasonOf(h.blocker)
+		return nil
+	}
+	if !h.switches() {
+		h.findMove()
+	}
+	switch {
+	case len(h.steps) == 0:
+		h.result.Outcome = OutcomeUnchanged
+		return h.noAddress
+	case !h.apply:
+		h.result.Outcome = OutcomePending
+		h.expect()
+		return nil
+	}
+	for _, step := range h.steps {
+		if err := step.do(h.work); err != nil {
+			return err
+		}
+		h.result.Changes = append(h.result.Changes, step.changes...)
+	}
+	h.result.Outcome = OutcomeChanged
+	return h.noAddress
+}
+
+// expect fills in the result of a plan.
+func (h *headRun) expect() {
+	for _, step := range h.steps {
+		h.result.Changes = append(h.result.Changes, step.changes...)
+	}
+	if h.switches() {
+		h.result.Before = h.before()
+		h.result.After = h.expectedAfter()
+	}
+}
+
+// look reads what has to be read, and finds out what is to be done.
+func (h *headRun) look() error {
+	for _, part := range []func() error{h.lookAtModeAndVoice, h.lookAtDelivery, h.lookAtWebhooks, h.lookAtTools} {
+		if err := part(); err != nil || h.blocker != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAtModeAndVoice reads the head, and adds the steps for its fields, voice
+// and mode.
+func (h *headRun) lookAtModeAndVoice() error {
+	if wanted := h.spec.Streaming; wanted != nil && *wanted {
+		return h.lookAtStreaming()
+	}
+	var err error
+	if h.head, err = h.client.Heads.Get(h.work, h.spec.ID); err != nil {
+		return err
+	}
+	back := h.switches()
+	if back {
+		if h.blocker, err = h.wayBack(); err != nil || h.blocker != nil {
+			return err
+		}
+	}
+	voice := !sameVoice(h.spec.Voice, h.head)
+	canStream := true
+	if voice && h.head.VideoStreaming {
+		// What the provider of a voice can do, the client knows.
+		plan, err := h.client.Heads.PlanStreaming(h.work, h.spec.ID, h.convertOptions())
+		if err != nil {
+			return err
+		}
+		if canStream = plan.Ready(); !canStream && !back {
+			h.blocker = errors.Join(plan.Blockers...)
+			return nil
+		}
+	}
+	if err := h.addFields(voice && canStream); err != nil {
+		return err
+	}
+	if back {
+		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.toLegacy})
+	}
+	if voice && !canStream { // the head can have it only after it has gone back
+		h.steps = append(h.steps, h.fieldStep(nil, true, []Change{voiceChange(h.spec.Voice, h.head)}))
+	}
+	return nil
+}
+
+// lookAtStreaming is lookAtModeAndVoice for a head that is to stream.
+func (h *headRun) lookAtStreaming() error {
+	plan, err := h.client.Heads.PlanStreaming(h.work, h.spec.ID, h.convertOptions())
+	if err != nil {
+		return err
+	}
+	h.head = plan.Head
+	if !plan.Ready() {
+		h.blocker = errors.Join(plan.Blockers...)
+		return nil
+	}
+	voice := !sameVoice(h.spec.Voice, h.head)
+	if err := h.addFields(voice && plan.AlreadyStreaming); err != nil || plan.AlreadyStreaming {
+		return err
+	}
+	var changes []Change
+	if voice {
+		changes = append(changes, voiceChange(h.spec.Voice, h.head))
+	}
+	h.steps = append(h.steps, step{append(changes, switchChange("streaming", true)), h.toStreaming})
+	return nil
+}
+
+func (h *headRun) convertOptions() heads.ConvertOptions {
+	o := h.o.Convert
+	o.Voice = h.spec.Voice
+	o.OnStep = func(step heads.ConversionStep) { h.step(h.spec.ID, step) }
+	return o
+}
+
+// switches reports whether the mode of the head is to be switched.
+func (h *headRun) switches() bool {
+	return h.spec.Streaming != nil && *h.spec.Streaming != h.head.VideoStreaming
+}
+
+// wayBack returns why a streaming head can't go back to legacy mode, or else the
+// error of finding that out.
+func (h *headRun) wayBack() (blocker, err error) {
+	if _, err := heads.ParseAccessURL(h.head.PublicURL.Reveal()); err != nil {
+		return err, nil
+	}
+	if h.head.HeadVisualID == "" {
+		return fmt.Errorf("fleet: head %s has no visual that can be read (headVisualId), so its mode is not known: %w", h.spec.ID, heads.ErrVisualMode), nil
+	}
+	visual, err := h.client.HeadVisuals.Get(h.work, h.head.HeadVisualID)
+	switch {
+	case errors.Is(err, heads.ErrNotFound):
+		return fmt.Errorf("fleet: visual %s of the head was not found, so its mode is not known: %w: %w", h.head.HeadVisualID, heads.ErrVisualMode, err), nil
+	case err != nil:
+		return nil, err
+	case visual.Mode != heads.VisualModeDefault:
+		return fmt.Errorf("fleet: visual %s is in mode %q, only %q can be converted back: %w", visual.ID, visual.Mode, heads.VisualModeDefault, heads.ErrVisualMode), nil
+	}
+	return nil, nil
+}
+
+// addFields adds the step for the fields of the spec, and the voice as one.
+func (h *headRun) addFields(voice bool) error {
+	fields, changes, err := fieldChanges(h.head, h.spec.Set)
+	if err != nil {
+		return err
+	}
+	if voice {
+		changes = append(changes, voiceChange(h.spec.Voice, h.head))
+	}
+	if len(changes) > 0 {
+		h.steps = append(h.steps, h.fieldStep(fields, voice, changes))
+	}
+	return nil
+}
+
+func (h *headRun) fieldStep(fields map[string]json.RawMessage, voice bool, changes []Change) step {
+	return step{changes, func(ctx context.Context) error {
+		_, err := h.client.Heads.Modify(ctx, h.spec.ID, func(head *heads.Head) error {
+			if voice {
+				head.TTSProvider, head.TTSVoice = h.spec.Voice.Provider, h.spec.Voice.ID
+			}
+			return setFields(head, fields)
+		})
+		return err
+	}}
+}
+
+func (h *headRun) lookAtDelivery() error {
+	if h.spec.Delivery == nil || *h.spec.Delivery == h.head.EnableEvents {
+		return nil
+	}
+	h.steps = append(h.steps, step{[]Change{switchChange("delivery", *h.spec.Delivery)}, h.setDelivery})
+	return nil
+}
+
+// setDelivery turns the delivery of events on or off, and sees the head say so.
+func (h *headRun) setDelivery(ctx context.Context) error {
+	if _, err := h.client.Webhooks.SetDelivery(ctx, h.spec.ID, *h.spec.Delivery); err != nil {
+		return err
+	}
+	head, err := h.client.Heads.Get(ctx, h.spec.ID)
+	if err == nil && head.EnableEvents != *h.spec.Delivery {
+		err = notShown("the delivery of events was set, but the head does not show it")
+	}
+	return err
+}
+
+func (h *headRun) lookAtWebhooks() error {
+	if h.spec.Webhooks == nil {
+		return nil
+	}
+	registered, err := oldestFirst(h.work, h.client, h.spec.ID)
+	if err != nil {
+		return err
+	}
+	work := webhookChanges(*h.spec, registered)
+	if len(work.changes) > 0 {
+		h.steps = append(h.steps, step{work.changes, func(ctx context.Context) error { return work.do(ctx, h.client, h.spec.ID) }})
+	}
+	return nil
+}
+
+func (h *headRun) lookAtTools() error {
+	if h.spec.Tools == nil {
+		return nil
+	}
+	work, err := toolChanges(h.head, *h.spec.Tools)
+	if err != nil || len(work.changes) == 0 {
+		return err
+	}
+	if mode := h.operationMode(); work.given != "" && mode != heads.OperationModeOC {
+		h.blocker = fmt.Errorf("fleet: head %s is in operation mode %q, in which it could never call tool %q; set operationMode to oc too", h.spec.ID, clip(string(mode)), work.given)
+		return nil
+	}
+	h.steps = append(h.steps, step{work.changes, func(ctx context.Context) error {
+		_, err := h.client.ConversationSettings.SetTools(ctx, h.spec.ID, work.tools...)
+		return err
+	}})
+	return nil
+}
+
+// operationMode is the one that the head will have.
+func (h *headRun) operationMode() heads.OperationMode {
+	switch mode := h.spec.Set["operationMode"].(type) {
+	case string:
+		return heads.OperationMode(mode)
+	case heads.OperationMode:
+		return mode
+	}
+	return h.head.OperationMode
+}
+
+// reasonOf classifies any failure of a head.
+func reasonOf(err error) heads.ConversionReason {
+	var conversion *heads.ConversionError
+	switch {
+	case errors.As(err, &conversion):
+		return conversion.Reason
+	case errors.Is(err, errNoAddress):
+		return heads.ReasonAddress
+	case errors.Is(err, heads.ErrVisualMode):
+		return heads.ReasonVisual
+	case errors.Is(err, heads.ErrProviderNotStreaming):
+		return heads.ReasonProvider
+	case errors.Is(err, errJournal), errors.As(err, new(notShown)), errors.Is(err, context.Canceled), heads.Temporary(err):
+		return heads.ReasonTemporary
+	}
+	return heads.ReasonRefused
+}
+
+// notShown is the error of a change that was accepted and can't be seen.
+type notShown string
+
+func (e notShown) Error() string { return "fleet: " + string(e) + "; run it again" }

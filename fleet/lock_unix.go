@@ -1,0 +1,24 @@
+//go:build unix && !aix && !solaris
+
+package fleet
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lockFile locks a file until it is closed, against every other open file,
+// those of this process too.
+func lockFile(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return ErrJournalInUse
+		default:
+			return err
+		}
+	}
+}

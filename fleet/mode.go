@@ -1,0 +1,121 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+var (
+	// errNoAddress is the failure of a head that an earlier run has switched.
+	errNoAddress = errors.New("fleet: the head is in the wanted mode, but its new access URL is not known; use WithAccessURLs (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
+
+	// errJournal is in the failure of a head whose switch could not be recorded.
+	errJournal = errors.New("fleet: the mode was not switched, since the switch could not be recorded")
+)
+
+// toStreaming converts the head, after its old access URL is on disk.
+func (h *headRun) toStreaming(ctx context.Context) error {
+	if err := h.record(); err != nil {
+		return err
+	}
+	done, err := h.client.Heads.ConvertToStreaming(ctx, h.spec.ID, h.convertOptions())
+	return h.switched(done, err)
+}
+
+// toLegacy converts the head back, after its old access URL is on disk.
+func (h *headRun) toLegacy(ctx context.Context) error {
+	if err := h.record(); err != nil {
+		return err
+	}
+	done, err := h.client.Heads.ConvertToLegacy(ctx, h.spec.ID)
+	var failure *heads.ConversionError
+	steps := []heads.ConversionStep{}
+	if done != nil {
+		steps = done.Steps
+	} else if errors.As(err, &failure) {
+		steps = failure.Done
+	}
+	for _, step := range steps {
+		h.step(h.spec.ID, step)
+	}
+	return h.switched(done, err)
+}
+
+// record has the old access URL on disk when it returns nil. Otherwise no
+// further head begins.
+func (h *headRun) record() error {
+	err := h.o.Journal.add(journalRecord{
+		HeadID: h.spec.ID, Label: h.result.Label, Streaming: *h.spec.Streaming, Old: keyless(h.before()), At: time.Now().UTC(),
+	})
+	if err != nil {
+		h.stop(err)
+		return fmt.Errorf("%w: %w", errJournal, err)
+	}
+	return nil
+}
+
+// switched notes what a conversion has done. That the new access URL isn't known
+// is told after the other steps, which don't need it.
+func (h *headRun) switched(done *heads.Conversion, err error) error {
+	var failure *heads.ConversionError
+	switch {
+	case err == nil:
+		h.result.Before, h.result.After = h.before(), done.After
+		return nil
+	case !errors.As(err, &failure):
+		return err
+	case failure.Reason == heads.ReasonAddress:
+		h.result.Before = h.before()
+		h.noAddress = err
+		return nil
+	}
+	if failure.Reason == heads.ReasonUnknownOutcome {
+		h.result.Before = h.before()
+	}
+	for _, step := range failure.Done {
+		if step.Name == heads.StepVoice && !step.Skipped && !failure.RolledBack {
+			h.result.Changes = append(h.result.Changes, voiceChange(h.spec.Voice, h.head))
+		}
+	}
+	return err
+}
+
+// before is the access URL as the head showed it when it was read.
+func (h *headRun) before() heads.AccessURL {
+	address, _ := heads.ParseAccessURL(h.head.PublicURL.Reveal()) // a fault blocks every switch
+	return address
+}
+
+// expectedAfter is the access URL that the head will have, if the client knows
+// its base.
+func (h *headRun) expectedAfter() heads.AccessURL {
+	switched := *h.head
+	switched.VideoStreaming = *h.spec.Streaming
+	after, err := h.client.AccessURL(&switched)
+	if err != nil || after.Base == h.before().Base {
+		return heads.AccessURL{}
+	}
+	return after
+}
+
+// findMove looks in the journal for the switch that has brought the head to the
+// wanted mode.
+func (h *headRun) findMove() {
+	if h.spec.Streaming == nil {
+		return
+	}
+	old, ok := h.o.Journal.find(h.spec.ID, *h.spec.Streaming)
+	if !ok {
+		return
+	}
+	now, err := h.client.AccessURL(h.head)
+	if err != nil || keyless(now) == old {
+		h.noAddress = errNoAddress
+		return
+	}
+	h.result.earlier = &Move{HeadID: h.result.HeadID, Label: h.result.Label, Old: old.withKey(now.APIKey), New: now}
+}

@@ -1,0 +1,270 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// Outcome is what became of one head.
+type Outcome string
+
+// The outcomes of Plan and Apply.
+const (
+	OutcomeUnchanged Outcome = "unchanged" // the head was as wanted
+	OutcomeChanged   Outcome = "changed"
+	OutcomePending   Outcome = "pending" // Plan only: Apply would change the head
+	OutcomeBlocked   Outcome = "blocked" // reading showed that it can't be had; nothing was changed
+	OutcomeFailed    Outcome = "failed"
+	OutcomeSkipped   Outcome = "skipped" // not begun
+)
+
+// outcomes are all of them, in the order of reports.
+var outcomes = []Outcome{OutcomeChanged, OutcomePending, OutcomeUnchanged, OutcomeBlocked, OutcomeFailed, OutcomeSkipped}
+
+// Result is what became of one head. JSON has it as a report does, without
+// secrets; printing it shows id, label and outcome.
+type Result struct {
+	HeadID  string
+	Label   string // of the spec, or else the name of the head
+	Outcome Outcome
+	Changes []Change // what was changed, even if the head failed later; what would be changed, for Plan
+
+	// Before and After are set when the mode changed, or would. After is zero
+	// while the new access URL isn't known. A switch whose outcome isn't known
+	// has Before alone.
+	Before, After heads.AccessURL
+
+	Reason   heads.ConversionReason // of every blocked and failed head, whatever the step
+	Err      error                  // of every blocked and failed head
+	Started  time.Time              // zero for what was skipped
+	Duration time.Duration
+
+	earlier *Move // a switch of an earlier run, as the journal has it
+}
+
+// Report is what became of all heads. Printing it shows how many heads have each
+// outcome.
+type Report struct {
+	Started, Ended time.Time
+	Results        []Result // in the order of the specs
+}
+
+// Move is a head that is reached at another access URL than before. JSON has
+// both without their keys.
+type Move struct {
+	HeadID, Label string
+	Old, New      heads.AccessURL
+}
+
+// Count returns how many heads have an outcome.
+func (r *Report) Count(o Outcome) int {
+	n := 0
+	for i := range r.Results {
+		if r.Results[i].Outcome == o {
+			n++
+		}
+	}
+	return n
+}
+
+// Moves returns the heads that this run moved to another access URL, or that an
+// earlier run did whose switch is in the journal, in the order of the specs. The
+// key of Old is that of New. A head whose new access URL isn't known is not
+// among them.
+func (r *Report) Moves() []Move {
+	moves := []Move{}
+	for i := range r.Results {
+		if move := r.Results[i].move(); move != nil {
+			moves = append(moves, *move)
+		}
+	}
+	return moves
+}
+
+func (r *Result) move() *Move {
+	switch none := (heads.AccessURL{}); {
+	case r.earlier != nil:
+		return r.earlier
+	case r.Outcome == OutcomePending, r.Before == none, r.After == none:
+		return nil
+	}
+	return &Move{HeadID: r.HeadID, Label: r.Label, Old: r.Before, New: r.After}
+}
+
+// WriteJSON writes the report as indented JSON: the document that encoding/json
+// writes.
+func (r *Report) WriteJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+// reportJSON is a report as it is written.
+type reportJSON struct {
+	Started time.Time       `json:"started"`
+	Ended   time.Time       `json:"ended"`
+	Counts  map[Outcome]int `json:"counts"`
+	Results []Result        `json:"results"`
+	Moves   []Move          `json:"moves"`
+}
+
+// MarshalJSON writes the report without secrets.
+func (r Report) MarshalJSON() ([]byte, error) {
+	return marshal(reportJSON{r.Started, r.Ended, r.counts(), append([]Result{}, r.Results...), r.Moves()})
+}
+
+func (r *Report) counts() map[Outcome]int {
+	counts := map[Outcome]int{}
+	for _, o := range outcomes {
+		counts[o] = r.Count(o)
+	}
+	return counts
+}
+
+// resultJSON is a result as it is written.
+type resultJSON struct {
+	HeadID     string                 `json:"head_id"`
+	Label      string                 `json:"label,omitempty"`
+	Outcome    Outcome                `json:"outcome"`
+	Changes    []Change               `json:"changes"`
+	Before     string                 `json:"before,omitempty"`
+	After      string                 `json:"after,omitempty"`
+	Reason     heads.ConversionReason `json:"reason,omitempty"`
+	Error      string                 `json:"error,omitempty"`
+	Started    time.Time              `json:"started,omitzero"`
+	DurationMS int64                  `json:"duration_ms"`
+}
+
+// MarshalJSON writes the result without secrets.
+func (r Result) MarshalJSON() ([]byte, error) {
+	return marshal(resultJSON{
+		HeadID: r.HeadID, Label: r.Label, Outcome: r.Outcome, Changes: append([]Change{}, r.Changes...),
+		Before: address(r.Before), After: address(r.After), Reason: r.Reason, Error: r.errorText(),
+		Started: r.Started, DurationMS: r.Duration.Milliseconds(),
+	})
+}
+
+// MarshalJSON writes the move without the keys.
+func (m Move) MarshalJSON() ([]byte, error) {
+	return marshal(struct {
+		HeadID string `json:"head_id"`
+		Label  string `json:"label,omitempty"`
+		Old    string `json:"old"`
+		New    string `json:"new"`
+	}{m.HeadID, m.Label, address(m.Old), address(m.New)})
+}
+
+// marshal is json.Marshal without escapes for HTML.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// address is an access URL without its query.
+func address(a heads.AccessURL) string {
+	text, _, _ := strings.Cut(a.String(), "?")
+	return text
+}
+
+func (r *Result) errorText() string {
+	if r.Err == nil {
+		return ""
+	}
+	return r.Err.Error()
+}
+
+// WriteCSV writes a line with the names of the columns, and then one for every
+// head. A cell that a spreadsheet would take for a formula begins with a '.
+func (r *Report) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	rows := [][]string{{"head_id", "label", "outcome", "reason", "old_address", "new_address", "changes", "error", "started", "duration_ms"}}
+	for i := range r.Results {
+		rows = append(rows, r.Results[i].row())
+	}
+	for _, row := range rows {
+		for i, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@", rune(cell[0])) {
+				row[i] = "'" + cell
+			}
+		}
+		if err := out.Write(row); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func (r *Result) row() []string {
+	before, after := r.addresses()
+	started := ""
+	if !r.Started.IsZero() {
+		started = r.Started.Format(time.RFC3339)
+	}
+	changes := make([]string, len(r.Changes))
+	for i, c := range r.Changes {
+		changes[i] = c.String()
+	}
+	return []string{
+		r.HeadID, r.Label, string(r.Outcome), string(r.Reason), before, after,
+		strings.Join(changes, "\n"), r.errorText(), started, strconv.FormatInt(r.Duration.Milliseconds(), 10),
+	}
+}
+
+// addresses are the access URLs of this run's switch, or else of an earlier one.
+func (r *Result) addresses() (before, after string) {
+	if r.Before == (heads.AccessURL{}) && r.earlier != nil {
+		return address(r.earlier.Old), address(r.earlier.New)
+	}
+	return address(r.Before), address(r.After)
+}
+
+// String returns the change as one line.
+func (c Change) String() string {
+	switch {
+	case c.From == "":
+		return fmt.Sprintf("%s: %s", c.Field, c.To)
+	case c.To == "":
+		return fmt.Sprintf("%s: %s removed", c.Field, c.From)
+	}
+	return fmt.Sprintf("%s: %s → %s", c.Field, c.From, c.To)
+}
+
+// Format shows id, label, outcome and reason.
+func (r Result) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.text()) }
+
+// LogValue shows id, label, outcome and reason.
+func (r Result) LogValue() slog.Value { return slog.StringValue(r.text()) }
+
+func (r *Result) text() string {
+	return strings.TrimSpace(fmt.Sprintf("fleet.Result{%s %q %s %s", r.HeadID, r.Label, r.Outcome, r.Reason)) + "}"
+}
+
+// Format shows how many heads have each outcome.
+func (r Report) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.text()) }
+
+// LogValue shows how many heads have each outcome.
+func (r Report) LogValue() slog.Value { return slog.StringValue(r.text()) }
+
+func (r *Report) text() string {
+	var counts []string
+	for _, o := range outcomes {
+		if n := r.Count(o); n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	return "fleet.Report{" + strings.Join(counts, ", ") + "}"
+}

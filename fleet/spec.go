@@ -1,0 +1,58 @@
+package fleet
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// Spec is what is wanted of one head. What is absent is left as it is.
+//
+// Printing a Spec shows id and label only, since URLs and fields may hold
+// secrets. JSON keeps everything but Omitted.
+type Spec struct {
+	ID            string         `json:"id" yaml:"id"`                                             // UUID
+	Label         string         `json:"label,omitempty" yaml:"label,omitempty"`                   // for people, never sent
+	Set           map[string]any `json:"set,omitempty" yaml:"set,omitempty"`                       // writable fields by their JSON names; null where it is allowed
+	Voice         *heads.Voice   `json:"voice,omitempty" yaml:"voice,omitempty"`                   // part of the conversion if there is one
+	Streaming     *bool          `json:"streaming,omitempty" yaml:"streaming,omitempty"`           // true converts, false converts back
+	Delivery      *bool          `json:"delivery,omitempty" yaml:"delivery,omitempty"`             // enableEvents; webhooks alone don't turn it on
+	Webhooks      []WebhookSpec  `json:"webhooks,omitzero" yaml:"webhooks,omitzero"`               // registered or updated; nil leaves all alone
+	PruneWebhooks bool           `json:"prune_webhooks,omitempty" yaml:"prune_webhooks,omitempty"` // delete all other registrations, duplicates too; nothing if Webhooks is nil
+	Tools         *[]heads.Tool  `json:"tools,omitempty" yaml:"tools,omitempty"`                   // all tools of the head; nil leaves them alone
+
+	// Omitted is set by SpecOf: what the head has and a Spec can't hold, each
+	// with the reason. Plan and Apply ignore it.
+	Omitted []string `json:"-" yaml:"-"`
+}
+
+// WebhookSpec is a registration that a head should have. Of several
+// registrations of one URL, the oldest is used.
+type WebhookSpec struct {
+	URL    string            `json:"url" yaml:"url"`       // https; http only to a loopback host
+	Events []heads.EventType `json:"events" yaml:"events"` // at least one; all others are off
+}
+
+// Format shows id and label.
+func (s Spec) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.text()) }
+
+// LogValue shows id and label.
+func (s Spec) LogValue() slog.Value { return slog.StringValue(s.text()) }
+
+func (s Spec) text() string { return fmt.Sprintf("fleet.Spec{%s %q}", s.ID, s.Label) }
+
+// Format shows host and events.
+func (w WebhookSpec) Format(f fmt.State, _ rune) { fmt.Fprint(f, w.text()) }
+
+// LogValue shows host and events.
+func (w WebhookSpec) LogValue() slog.Value { return slog.StringValue(w.text()) }
+
+func (w WebhookSpec) text() string {
+	host := ""
+	if u, err := url.Parse(w.URL); err == nil {
+		host = u.Host
+	}
+	return fmt.Sprintf("fleet.WebhookSpec{host: %s, events: %s}", host, joinEvents(w.Events))
+}

@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/registration"
+)
+
+// SpecOf reads a head and returns the Spec that it meets: applying it changes
+// nothing. Its label is the name of the head.
+//
+// GET /head/{id}, GET /head-events. The spec holds the URLs of webhooks and
+// tools whole, which may be secrets, and neither publicUrl nor voiceflowApiKey.
+// What a Spec can't hold is in Omitted: registrations without an event, a
+// pluginOperationalModeConfig with a secret, values that Apply would refuse, and
+// all tools if one of them is broken, since Apply removes those that a spec with
+// tools doesn't hold.
+func SpecOf(ctx context.Context, c *heads.Client, headID string) (*Spec, error) {
+	if ctx == nil || c == nil || c.Heads == nil {
+		return nil, &heads.InvalidError{Operation: "fleet.SpecOf", Field: "client and context", Reason: "must not be nil; use heads.New and context.Background()"}
+	}
+	head, err := c.Heads.Get(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := oldestFirst(ctx, c, headID)
+	if err != nil {
+		return nil, err
+	}
+	s := &Spec{ID: head.ID, Label: head.Name, Streaming: &head.VideoStreaming, Delivery: &head.EnableEvents}
+	if err := s.takeFields(head); err != nil {
+		return nil, err
+	}
+	s.takeVoice(head)
+	s.takeWebhooks(hooks)
+	s.takeTools(head)
+	return s, nil
+}
+
+func (s *Spec) omit(what, reason string) {
+	s.Omitted = append(s.Omitted, what+": "+reason)
+}
+
+// takeFields takes the writable fields that the head has.
+func (s *Spec) takeFields(head *heads.Head) error {
+	document, err := json.Marshal(heads.HeadUpdateFrom(head))
+	if err != nil {
+		return err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(document, &fields); err != nil {
+		return err
+	}
+	s.Set = map[string]any{}
+	for _, name := range heads.WritableFields() {
+		value, ok := fields[name]
+		if !ok || name == "voiceflowApiKey" || keysOfTheirOwn[name] != "" {
+			continue
+		}
+		switch fault := heads.NewHeadUpdate(anyID).Set(name, value).Validate(); {
+		case name == "pluginOperationalModeConfig" && holdsSecret(head):
+			s.omit(name, "it holds a secret")
+		case fault != nil:
+			s.omit(name, faultText(fault))
+		default:
+			s.Set[name] = value
+		}
+	}
+	return nil
+}
+
+// holdsSecret reports whether the configuration of the plugin mode shows less
+// without secrets.
+func holdsSecret(head *heads.Head) bool {
+	return len(head.PluginOperationalModeConfig) > 0 && !sameJSON(head.PluginOperationalModeConfig, head.Redacted().PluginOperationalModeConfig)
+}
+
+func (s *Spec) takeVoice(head *heads.Head) {
+	voice := &heads.Voice{Provider: head.TTSProvider, ID: head.TTSVoice}
+	if *voice == (heads.Voice{}) {
+		return
+	}
+	if fault := heads.NewHeadUpdate(anyID).Voice(voice.Provider, voice.ID).Validate(); fault != nil {
+		s.omit("voice", faultText(fault))
+		return
+	}
+	s.Voice = voice
+}
+
+// takeWebhooks takes the oldest registration of every URL.
+func (s *Spec) takeWebhooks(hooks []heads.Webhook) {
+	seen := map[string]bool{}
+	for _, w := range hooks {
+		key := registration.URLKey(w.URL)
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		if fault := (heads.WebhookSpec{HeadID: anyID, URL: w.URL, Events: w.Events()}).Validate(); fault != nil {
+			s.omit(fmt.Sprintf("webhook %d", w.ID), faultText(fault))
+			continue
+		}
+		s.Webhooks = append(s.Webhooks, WebhookSpec{URL: w.URL, Events: normalEvents(w.Events())})
+	}
+}
+
+// takeTools takes all tools or none.
+func (s *Spec) takeTools(head *heads.Head) {
+	if head.ConversationSettings == nil || len(head.ConversationSettings.Tools) == 0 {
+		return
+	}
+	tools := head.ConversationSettings.Tools
+	check := specFaults{}
+	check.checkTools(tools)
+	if len(check.faults) == 0 {
+		s.Tools = &tools
+		return
+	}
+	s.omit("tools", "all are left out, since one is broken: "+faultText(check.faults[0]))
+}
+
+// faultText is the text of a fault that was found in what a head has.
+func faultText(err error) string {
+	var texts []string
+	for _, fault := range invalidErrors(err) {
+		texts = append(texts, strings.TrimSpace(fault.Field)+" "+fault.Reason)
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,191 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/registration"
+)
+
+// validate returns all faults of all specs and of the options, joined, each an
+// InvalidError.
+func validate(operation string, specs []Spec, o Options) error {
+	faults := o.faults(operation)
+	seen := map[string]int{}
+	for i, spec := range specs {
+		f := specFaults{operation: operation, spec: fmt.Sprintf("specs[%d] (label %q, id %q)", i, clip(spec.Label), clip(spec.ID))}
+		f.check(spec)
+		id := strings.ToLower(spec.ID)
+		if first, twice := seen[id]; twice && id != "" {
+			f.add("id", fmt.Sprintf("is the id of specs[%d] too; put all that is wanted of one head into one spec", first))
+		} else {
+			seen[id] = i
+		}
+		faults = append(faults, f.faults...)
+	}
+	return errors.Join(faults...)
+}
+
+func (o Options) faults(operation string) (faults []error) {
+	refuse := func(field, format string, args ...any) {
+		faults = append(faults, &heads.InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)})
+	}
+	if o.Concurrency < 0 {
+		refuse("Concurrency", "%d is negative; use 0 for the default", o.Concurrency)
+	}
+	if o.StopAfter < -1 {
+		refuse("StopAfter", "%d is below -1; use -1 to never stop, 0 for the default", o.StopAfter)
+	}
+	if o.Convert.ConfirmTimeout < 0 {
+		refuse("Convert.ConfirmTimeout", "%v is negative; use 0 for the default", o.Convert.ConfirmTimeout)
+	}
+	if o.Convert.SettleTimeout < 0 {
+		refuse("Convert.SettleTimeout", "%v is negative; use 0 for the default", o.Convert.SettleTimeout)
+	}
+	return faults
+}
+
+// specFaults gathers the faults of one spec.
+type specFaults struct {
+	operation, spec string
+	faults          []error
+}
+
+func (f *specFaults) add(field, reason string) {
+	f.faults = append(f.faults, &heads.InvalidError{Operation: f.operation, Field: f.spec + " " + field, Reason: reason})
+}
+
+// addAll takes over the faults that package heads found. Without a field, each
+// keeps its own.
+func (f *specFaults) addAll(field string, err error) {
+	for _, fault := range invalidErrors(err) {
+		name := field
+		if name == "" {
+			name = fault.Field
+		}
+		f.add(name, fault.Reason)
+	}
+}
+
+// invalidErrors takes joined errors apart.
+func invalidErrors(err error) []*heads.InvalidError {
+	switch e := err.(type) {
+	case *heads.InvalidError:
+		return []*heads.InvalidError{e}
+	case interface{ Unwrap() []error }:
+		var all []*heads.InvalidError
+		for _, part := range e.Unwrap() {
+			all = append(all, invalidErrors(part)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// anyID stands for an id that has no fault of its own.
+const anyID = "00000000-0000-0000-0000-000000000000"
+
+func (f *specFaults) check(spec Spec) {
+	f.addAll("id", heads.NewHeadUpdate(spec.ID).Greetings("").Validate())
+	for _, field := range slices.Sorted(maps.Keys(spec.Set)) {
+		f.checkField(field, spec.Set[field])
+	}
+	if v := spec.Voice; v != nil {
+		f.addAll("voice", heads.NewHeadUpdate(anyID).Voice(v.Provider, v.ID).Validate())
+	}
+	f.checkWebhooks(spec.Webhooks)
+	if spec.Tools != nil {
+		f.checkTools(*spec.Tools)
+	}
+}
+
+// keysOfTheirOwn are the fields of a head that a Spec has outside Set.
+var keysOfTheirOwn = map[string]string{
+	"id": "id", "ttsProvider": "voice", "ttsVoice": "voice", "videoStreaming": "streaming", "enableEvents": "delivery", "conversationSettings": "tools",
+}
+
+func (f *specFaults) checkField(field string, value any) {
+	name := "set." + clip(field)
+	if key, ok := keysOfTheirOwn[field]; ok {
+		f.add(name, fmt.Sprintf("can't be set here; use the key %s of the spec", key))
+		return
+	}
+	if err := heads.NewHeadUpdate(anyID).Set(field, value).Validate(); err != nil {
+		f.addAll(name, err)
+		return
+	}
+	if !slices.Contains(heads.WritableFields(), field) {
+		reason := "is not a field of a head that can be set"
+		if meant := nearest(field, heads.WritableFields()); meant != "" {
+			reason += "; did you mean " + meant + "?"
+		}
+		f.add(name, reason)
+	}
+}
+
+func (f *specFaults) checkWebhooks(hooks []WebhookSpec) {
+	seen := map[string]int{}
+	for i, hook := range hooks {
+		name := fmt.Sprintf("webhooks[%d]", i)
+		for _, fault := range invalidErrors(heads.WebhookSpec{HeadID: anyID, URL: hook.URL, Events: hook.Events}.Validate()) {
+			field := fault.Field
+			if field == "webhookUrl" {
+				field = "url"
+			}
+			f.add(name+"."+field, fault.Reason)
+		}
+		key := registration.URLKey(hook.URL)
+		if first, twice := seen[key]; twice && hook.URL != "" {
+			f.add(name, fmt.Sprintf("has the URL of webhooks[%d]; a URL has one registration", first))
+			continue
+		}
+		seen[key] = i
+	}
+}
+
+func (f *specFaults) checkTools(tools []heads.Tool) {
+	seen := map[string]bool{}
+	for _, tool := range tools {
+		f.addAll("", tool.Validate())
+		if seen[tool.Name] {
+			f.add(fmt.Sprintf("tool %q", clip(tool.Name)), "is given twice; names must differ")
+		}
+		seen[tool.Name] = true
+	}
+}
+
+// nearest returns the name that is most like a given one, or "".
+func nearest(given string, names []string) string {
+	best, distance := "", max(2, len(given)/3)+1
+	for _, name := range names {
+		if d := editDistance(strings.ToLower(given), strings.ToLower(name)); d < distance {
+			best, distance = name, d
+		}
+	}
+	return best
+}
+
+// editDistance is the number of letters to insert, delete or replace.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,95 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/registration"
+)
+
+// webhookWork is what is to be done to the registrations of a head.
+type webhookWork struct {
+	ensure  []heads.WebhookSpec
+	remove  []int64
+	changes []Change
+}
+
+// oldestFirst lists the registrations of a head. The oldest of a URL is the one
+// that is used.
+func oldestFirst(ctx context.Context, c *heads.Client, headID string) ([]heads.Webhook, error) {
+	hooks, err := c.Webhooks.List(ctx, headID)
+	registration.SortByAge(hooks, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
+	return hooks, err
+}
+
+// webhookChanges compares the wanted registrations with those of a head, the
+// oldest first.
+func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
+	used := map[int64]bool{}
+	for _, wanted := range spec.Webhooks {
+		i := slices.IndexFunc(registered, func(w heads.Webhook) bool { return registration.URLKey(w.URL) == registration.URLKey(wanted.URL) })
+		events := normalEvents(wanted.Events)
+		if i >= 0 {
+			used[registered[i].ID] = true
+			if slices.Equal(normalEvents(registered[i].Events()), events) {
+				continue
+			}
+		}
+		from := ""
+		if i >= 0 {
+			from = joinEvents(normalEvents(registered[i].Events()))
+		}
+		work.changes = append(work.changes, newChange(webhookField(wanted.URL), from, joinEvents(events)))
+		work.ensure = append(work.ensure, heads.WebhookSpec{HeadID: spec.ID, URL: wanted.URL, Events: events, KeepDelivery: true})
+	}
+	if !spec.PruneWebhooks {
+		return work
+	}
+	for _, w := range registered {
+		if !used[w.ID] {
+			work.remove = append(work.remove, w.ID)
+			events := joinEvents(normalEvents(w.Events()))
+			if events == "" {
+				events = "no event"
+			}
+			work.changes = append(work.changes, newChange(webhookField(w.URL), events, ""))
+		}
+	}
+	return work
+}
+
+// webhookField names a registration by its URL without what may be secret.
+func webhookField(url string) string {
+	return "webhook " + (&heads.Webhook{URL: url}).Redacted().URL
+}
+
+// do registers and updates first, so that a head is never without a receiver.
+func (w webhookWork) do(ctx context.Context, c *heads.Client, headID string) error {
+	for _, spec := range w.ensure {
+		if _, err := c.Webhooks.Ensure(ctx, spec); err != nil {
+			return err
+		}
+	}
+	for _, id := range w.remove {
+		if err := c.Webhooks.Delete(ctx, id); err != nil && !errors.Is(err, heads.ErrNotFound) {
+			return err
+		}
+	}
+	if len(w.remove) == 0 {
+		return nil
+	}
+	left, err := c.Webhooks.List(ctx, headID)
+	if err != nil {
+		return err
+	}
+	for _, hook := range left {
+		if slices.Contains(w.remove, hook.ID) {
+			return notShown(fmt.Sprintf("webhook %d was deleted, but it is still listed", hook.ID))
+		}
+	}
+	return nil
+}
