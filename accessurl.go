@@ -84,7 +84,7 @@ func (a AccessURL) String() string {
 	return a.address() + "?api_key=" + redacted
 }
 
-// Format prints the same as String, whatever the verb.
+// Format prints the same as String for every verb.
 func (a AccessURL) Format(f fmt.State, _ rune) { writeText(f, a.String()) }
 
 // LogValue returns the same text as String.

@@ -10,8 +10,8 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// checkText returns a fault for a required text that is blank. The remedy tells
-// what to give.
+// checkText returns a fault for a required text that is blank. The remedy ends
+// the sentence.
 func checkText(operation, field, text, remedy string) error {
 	if strings.TrimSpace(text) == "" {
 		return invalid(operation, field, "is blank; %s", remedy)

@@ -235,7 +235,9 @@ func (c *conversion) confirm(accepted string, streaming bool, r reading) (*Head,
 	case head == nil:
 		return nil, unknownOutcome{fmt.Errorf("%s, but the head could not be read: %w", accepted, err)}
 	}
-	c.voiceSent = c.voiceSent && !(head.VideoStreaming && c.wrongVoice(head))
+	if head.VideoStreaming && c.wrongVoice(head) {
+		c.voiceSent = false
+	}
 	if err != nil {
 		return nil, unknownOutcome{fmt.Errorf("%s, but %s: %w", accepted, c.missing(head, streaming), err)}
 	}
@@ -410,7 +412,7 @@ func (c *conversion) fail(step StepName, err error) error {
 }
 
 // failReverting restores the old voice if the new one may be in force. The error
-// tells the result.
+// reports the result.
 func (c *conversion) failReverting(step StepName, err error) error {
 	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Err: err, voiceSent: c.voiceSent}
 	if old := c.takeRevert(); old != nil {
@@ -418,7 +420,7 @@ func (c *conversion) failReverting(step StepName, err error) error {
 		failure.RolledBack = failure.RollbackErr == nil
 	}
 	if failure.RolledBack && failure.Reason == ReasonUnknownOutcome {
-		failure.Reason = ReasonTemporary // whatever happened was undone
+		failure.Reason = ReasonTemporary // the change was undone
 	}
 	return failure
 }
@@ -461,8 +463,8 @@ func reasonOf(step StepName, err error) ConversionReason {
 
 // putBack restores the old voice. It reads the head first: a head that streams
 // by now keeps its voice, since the old one may not stream, and so does a head
-// with a voice that someone else has set. If the head still shows the old voice,
-// that voice is sent all the same, since the read may be older than the update.
+// with a voice that someone else has set. A head that still shows the old voice
+// is updated too, since the read may be older than the update.
 func (c *conversion) putBack(old Voice) error {
 	head, err := c.heads.Get(c.settling, c.done.HeadID)
 	switch {

@@ -15,6 +15,10 @@ var (
 	errNullAnswer  error = answerFault("it is null")
 )
 
+// A type that reads its own JSON has a method decode, and one that writes its own
+// has a method document. UnmarshalJSON and MarshalJSON only call them. Requests
+// are written by document too. All other types have tags for encoding/json.
+
 // rawKeeper is a resource that keeps the document it was read from.
 type rawKeeper interface{ keepRaw(document []byte) }
 

@@ -46,7 +46,7 @@ const (
 	maxErrorBody  = 64 << 10 // of Error.Body
 	maxDecodeBody = 4 << 10  // of DecodeError.Body
 	maxMessage    = 200      // of Error.Message, in characters
-	maxErrorText  = 400      // of what is shown of somebody else's error, in characters
+	maxErrorText  = 400      // of a foreign error's text, in characters
 	maxLabel      = 128      // of Error.Code and the request id
 )
 
@@ -124,7 +124,7 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns what ended the call after this answer, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Format prints the same as Error, whatever the verb.
+// Format prints the same as Error for every verb.
 func (e Error) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 // LogValue returns the fields that are safe to log: all but Header and Body.
@@ -143,7 +143,7 @@ func (e Error) LogValue() slog.Value {
 }
 
 // MarshalJSON writes the fields of LogValue, retry_after in nanoseconds. The
-// answer's header and body are left out, so the result can't be read back.
+// answer's header and body are not written, so the result can't be read back.
 func (e Error) MarshalJSON() ([]byte, error) { return marshalGroup(e.LogValue()) }
 
 // marshalGroup writes a slog group as a JSON object.
@@ -234,7 +234,7 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the reason.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Format prints the same as Error, whatever the verb.
+// Format prints the same as Error for every verb.
 func (e DecodeError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 // LogValue returns the same text as Error.

@@ -29,7 +29,7 @@ const (
 // Head is the complete configuration of a head.
 //
 // Fields are plain values. A nil pointer, slice or map means that the service
-// sent null or nothing; Has tells the two apart. Printing a Head shows its id
+// sent null or nothing; Has distinguishes the two. Printing a Head shows its id
 // and name only. JSON keeps every field, secrets included, so a head can be
 // stored and read back. Raw is not part of it.
 type Head struct {

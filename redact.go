@@ -33,7 +33,7 @@ func (s Secret) Reveal() string { return string(s) }
 // String returns [redacted].
 func (s Secret) String() string { return redacted }
 
-// Format writes [redacted] whatever the verb.
+// Format writes [redacted] for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { writeText(f, redacted) }
 
 // LogValue returns [redacted].

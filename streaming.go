@@ -326,7 +326,7 @@ func (e *ConversionError) Error() string {
 // Unwrap returns why the step failed.
 func (e *ConversionError) Unwrap() error { return e.Err }
 
-// Format prints the same as Error, whatever the verb.
+// Format prints the same as Error for every verb.
 func (e ConversionError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 // LogValue returns the same text as Error.
