@@ -47,10 +47,11 @@ const (
 // ConversionStep is a step that was done, or a step of a plan. OnStep also
 // receives steps that wait; no list of steps holds those.
 type ConversionStep struct {
-	Name    StepName
-	Skipped bool   // there was nothing to do
-	Waiting bool   // not done yet: the head is about to be read again
-	Detail  string // for people; no secrets
+	Name     StepName
+	Skipped  bool   // there was nothing to do
+	Waiting  bool   // not done yet: the head is about to be read again
+	Accepted bool   // of a step that waits: the service has accepted the switch
+	Detail   string // for people; no secrets
 }
 
 // ConversionPlan describes what a conversion would do, and what prevents it.
@@ -98,6 +99,7 @@ type ConversionError struct {
 	HeadID      string
 	Step        StepName         // the one that failed
 	Reason      ConversionReason // always set
+	Accepted    bool             // the service has accepted the switch of the mode
 	Done        []ConversionStep // what was done before
 	RolledBack  bool             // the old voice was restored
 	RollbackErr error            // why the old voice was not restored

@@ -17,9 +17,12 @@ import (
 var ErrStopped = errors.New("the service failed for too many heads in a row")
 
 const (
-	defaultConcurrency   = 4
-	defaultStopAfter     = 10
-	defaultSettleTimeout = 10 * time.Second // as in heads.ConvertOptions
+	defaultConcurrency = 4
+	defaultStopAfter   = 10
+
+	// As in heads.ConvertOptions.
+	defaultConfirmTimeout = 25 * time.Second
+	defaultSettleTimeout  = 10 * time.Second
 )
 
 // Options say how Plan and Apply work. The zero value works on four heads at a

@@ -116,7 +116,7 @@ func (h *headRun) lookAtModeAndVoice() error {
 		return err
 	}
 	if back {
-		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.toLegacy})
+		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.switching(h.toLegacy)})
 	}
 	if voice && !canStream { // the head can have it only after it has gone back
 		h.steps = append(h.steps, h.fieldStep(nil, true, []Change{voiceChange(h.spec.Voice, h.head)}))
@@ -143,7 +143,7 @@ func (h *headRun) lookAtStreaming() error {
 	if voice {
 		changes = append(changes, voiceChange(h.spec.Voice, h.head))
 	}
-	h.steps = append(h.steps, step{append(changes, switchChange("streaming", true)), h.toStreaming})
+	h.steps = append(h.steps, step{append(changes, switchChange("streaming", true)), h.switching(h.toStreaming)})
 	return nil
 }
 
@@ -231,7 +231,7 @@ func (h *headRun) lookAtWebhooks() error {
 	if h.spec.Webhooks == nil {
 		return nil
 	}
-	registered, err := oldestFirst(h.work, h.client, h.spec.ID)
+	registered, err := h.client.Webhooks.List(h.work, h.spec.ID)
 	if err != nil {
 		return err
 	}
@@ -278,6 +278,8 @@ func reasonOf(err error) heads.ConversionReason {
 	switch {
 	case errors.As(err, &conversion):
 		return conversion.Reason
+	case errors.Is(err, errNotSeen):
+		return heads.ReasonUnknownOutcome
 	case errors.Is(err, errNoAddress):
 		return heads.ReasonAddress
 	case errors.Is(err, heads.ErrVisualMode):

@@ -27,7 +27,7 @@ func SpecOf(ctx context.Context, c *heads.Client, headID string) (*Spec, error) 
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := oldestFirst(ctx, c, headID)
+	hooks, err := c.Webhooks.List(ctx, headID)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +93,7 @@ func (s *Spec) takeVoice(head *heads.Head) {
 
 // takeWebhooks takes the oldest registration of every URL.
 func (s *Spec) takeWebhooks(hooks []heads.Webhook) {
+	byAge(hooks)
 	seen := map[string]bool{}
 	for _, w := range hooks {
 		key := registration.URLKey(w.URL)
