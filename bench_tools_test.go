@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +20,9 @@ type silentWriter struct{ header http.Header }
 func (w *silentWriter) Header() http.Header         { return w.header }
 func (w *silentWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w *silentWriter) WriteHeader(int)             {}
+
+// SetReadDeadline is what the connection of a server has.
+func (w *silentWriter) SetReadDeadline(time.Time) error { return nil }
 
 // oneToolCall returns a function that makes the call in body, and costs two
 // allocations of its own.

@@ -2,7 +2,6 @@ package heads
 
 import (
 	"bytes"
-	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
@@ -81,10 +80,6 @@ func checkWebhookID(operation string, id int64) error {
 	return nil
 }
 
-// quote shows a value that was given by mistake, at a length that suits an
-// error.
-func quote(value string) string { return fmt.Sprintf("%q", oneLine(value, 64)) }
-
 // checkCallbackURL refuses an address that the service could not or would not
 // call: it must be absolute https with a host. Plain http is let through to a
 // loopback host, for work with the emulator.
@@ -106,16 +101,6 @@ func checkCallbackURL(operation, field, raw string) error {
 		return nil
 	}
 	return invalid(operation, field, "%s is not https, which the service demands; use an https:// address", quote(u.Scheme+"://"+u.Host))
-}
-
-// hostOf is what may be shown of an address: its path can hold a secret as well
-// as its query.
-func hostOf(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }
 
 var (
@@ -145,24 +130,12 @@ func findPlaceholder(raw []byte) string {
 	if bytes.IndexByte(raw, '<') < 0 && bytes.IndexByte(raw, '\\') < 0 && !bytes.Contains(raw, []byte("string")) {
 		return ""
 	}
-	for i := 0; i < len(raw); {
-		if raw[i] != '"' {
-			i++
-			continue
-		}
-		end := rawjson.SkipString(raw, i)
-		if text := rawjson.Unquote(raw[i:end]); !isName(raw, end) && isPlaceholder(text) {
+	for text := range rawjson.Strings(raw) {
+		if isPlaceholder(text) {
 			return placeholderIn(text)
 		}
-		i = end
 	}
 	return ""
-}
-
-// isName reports whether the string that ends at i is the name of a member.
-func isName(raw []byte, i int) bool {
-	i = rawjson.SkipSpace(raw, i)
-	return i < len(raw) && raw[i] == ':'
 }
 
 // placeholderIn is what to show of a text that is or holds a placeholder: of an

@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 const (
@@ -258,7 +259,7 @@ func (c *conversion) missing(h *Head, streaming bool) string {
 
 // wrongVoice reports whether a head lacks the voice that was asked for.
 func (c *conversion) wrongVoice(h *Head) bool {
-	return c.o.Voice != nil && !speaksWith(*c.o.Voice)(h)
+	return c.o.Voice != nil && !h.voice().is(*c.o.Voice)
 }
 
 // readAfterwards reads the head, even if the caller has left, to find out
@@ -315,9 +316,9 @@ func (c *conversion) read(ctx context.Context, head **Head) error {
 	return err
 }
 
-// speaksWith says whether a head has a voice.
+// speaksWith returns a function that reports whether a head has a voice.
 func speaksWith(voice Voice) func(*Head) bool {
-	return func(h *Head) bool { return h.TTSVoice == voice.ID && strings.EqualFold(h.TTSProvider, voice.Provider) }
+	return func(h *Head) bool { return h.voice().is(voice) }
 }
 
 // unsettled says whether a change that failed may have been made all the same.
@@ -386,16 +387,15 @@ func (c *conversion) findAddress(body []byte) (AccessURL, bool) {
 	if found, ok := c.accept(strings.TrimSpace(string(body))); ok {
 		return found, true
 	}
-	for document := json.NewDecoder(bytes.NewReader(body)); ; {
-		token, err := document.Token()
-		if err != nil {
-			return AccessURL{}, false
-		}
-		text, _ := token.(string)
+	if !json.Valid(body) {
+		return AccessURL{}, false
+	}
+	for text := range rawjson.Strings(body) {
 		if found, ok := c.accept(text); ok {
 			return found, true
 		}
 	}
+	return AccessURL{}, false
 }
 
 // accept takes an address if it is another one of the same head.
@@ -471,7 +471,7 @@ func (c *conversion) putBack(old Voice) error {
 		return fmt.Errorf("the head could not be read, so its voice was left as it is: %w", err)
 	case head.VideoStreaming:
 		return errors.New("the head streams now, so its voice was left as it is")
-	case c.wrongVoice(head) && !speaksWith(old)(head):
+	case c.wrongVoice(head) && !head.voice().is(old):
 		return fmt.Errorf("the head now has voice %s of %s, which this conversion did not set, so it was left as it is", quote(head.TTSVoice), quote(head.TTSProvider))
 	}
 	_, err = c.heads.Update(c.settling, c.voiceUpdate(old))

@@ -2,26 +2,29 @@ package heads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/httpbody"
+	"github.com/headsapi/heads-go/internal/panics"
 )
 
-// DeliveryOutcome says in a word what became of a delivery. The values are few
-// and fixed, so they are safe as metric labels.
+// DeliveryOutcome is how a delivery ended, in a word. The values are few and fixed,
+// so they are safe as metric labels.
 type DeliveryOutcome string
 
-// The outcomes, and what the sender is answered. Behind a queue, the sender has
-// been answered 200 before the function runs.
+// The outcomes, and how the delivery is answered. With WithQueue the answer is 200
+// before the function runs.
 const (
 	DeliveryHandled      DeliveryOutcome = "handled"      // 200: the function returned nil
 	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before, or in the queue
 	DeliveryBusy         DeliveryOutcome = "busy"         // 503: a twin is being handled
 	DeliveryFailed       DeliveryOutcome = "failed"       // 503: the function returned an error
-	DeliveryTimedOut     DeliveryOutcome = "timed_out"    // 503: there was no success in time
-	DeliveryPanicked     DeliveryOutcome = "panicked"     // 500: the function, or another one that was given, panicked
+	DeliveryTimedOut     DeliveryOutcome = "timed_out"    // 503: the function did not succeed in time
+	DeliveryPanicked     DeliveryOutcome = "panicked"     // 500: the function, the key source or the deduplicator panicked
 	DeliveryBadMethod    DeliveryOutcome = "bad_method"   // 405: not a POST
 	DeliveryTooLarge     DeliveryOutcome = "too_large"    // 413: a body of more than 64 KiB
 	DeliveryTooSlow      DeliveryOutcome = "too_slow"     // 408: the body took longer than 3 s
@@ -34,9 +37,6 @@ const (
 	DeliveryShutDown     DeliveryOutcome = "shut_down"    // 503: the handler was shut down
 	DeliveryDropped      DeliveryOutcome = "dropped"      // 200, but Shutdown gave up before the function ran
 )
-
-// isDone reports whether no redelivery of the event may run the function.
-func (o DeliveryOutcome) isDone() bool { return o == DeliveryHandled || o == DeliveryDuplicate }
 
 func (o DeliveryOutcome) status() int {
 	switch o {
@@ -58,7 +58,7 @@ func (o DeliveryOutcome) status() int {
 	return http.StatusServiceUnavailable
 }
 
-// level is Warn for what the sender did wrong and Error for what went wrong here.
+// level is Warn for a mistake of the sender and Error for a failure here.
 func (o DeliveryOutcome) level() slog.Level {
 	switch status := o.status(); {
 	case o == DeliveryDropped || status == http.StatusInternalServerError:
@@ -71,11 +71,11 @@ func (o DeliveryOutcome) level() slog.Level {
 	return slog.LevelWarn
 }
 
-// DeliveryInfo is what WithDeliveryObserver is told of a delivery.
+// DeliveryInfo describes a delivery to WithDeliveryObserver and WithDeliveryHook.
 type DeliveryInfo struct {
 	Outcome        DeliveryOutcome
-	StatusCode     int       // what the sender was answered
-	Type           EventType // empty unless the signature was right, and so are the two ids
+	StatusCode     int       // of the answer
+	Type           EventType // like the two ids, empty unless the signature was right
 	HeadID         string
 	SessionID      string
 	KeyPosition    int           // which of the head's keys matched, 1 for the first; 0 for none
@@ -103,15 +103,68 @@ func (d DeliveryInfo) describe() string {
 // SessionID of its info are set once the event is verified.
 type delivery struct {
 	DeliveryInfo
-	arrived     time.Time
-	hasDeadline bool // the connection's reads end bodyTimeout after the arrival
-	event       *Event
-	claim       *eventClaim     // nil until the event is to be claimed
-	ctx         context.Context // of the request, without its end, for the queue
-	hooked      hookedContexts
+	arrived time.Time
+	body    httpbody.Reader
+	event   *Event
+	claim   *eventClaim     // nil until the event is to be claimed
+	ctx     context.Context // of the request, without its end, for the queue
+	hooked  hookedContexts
 }
 
-// report logs the delivery and tells the observer and the hooks.
+// deliveryError ends a delivery with an outcome. Its err is what was wrong, and
+// nil if nothing was.
+type deliveryError struct {
+	outcome DeliveryOutcome
+	err     error
+}
+
+func (e *deliveryError) Error() string {
+	return fmt.Sprintf("heads: delivery %s: %v", e.outcome, e.err)
+}
+func (e *deliveryError) Unwrap() error { return e.err }
+
+func endAs(outcome DeliveryOutcome, err error) error { return &deliveryError{outcome, err} }
+
+var (
+	errHandled   = endAs(DeliveryDuplicate, nil)
+	errTwin      = endAs(DeliveryBusy, errors.New("heads: another delivery of this event is being handled"))
+	errQueueFull = endAs(DeliveryQueueFull, errors.New("heads: the event queue is full"))
+	errShutDown  = endAs(DeliveryShutDown, errors.New("heads: the event handler was shut down"))
+	errDropped   = endAs(DeliveryDropped, errors.New("heads: the event handler was shut down before the event's turn came"))
+
+	// errQueued ends the request of a delivery that goes on in the queue.
+	errQueued = errors.New("heads: the event is queued")
+
+	// errGoexit is for a function that calls runtime.Goexit, so that nothing
+	// returns.
+	errGoexit = errors.New("heads: the function ended its goroutine")
+)
+
+// outcomeOf returns the outcome that err carries, and what was wrong. Any other
+// error than a deliveryError is a panic.
+func outcomeOf(err error) (DeliveryOutcome, error) {
+	if err == nil {
+		return DeliveryHandled, nil
+	}
+	var ended *deliveryError
+	if errors.As(err, &ended) {
+		return ended.outcome, ended.err
+	}
+	return DeliveryPanicked, err
+}
+
+// isDone reports whether no redelivery of the event may run the function.
+func isDone(err error) bool { return err == nil || err == errHandled }
+
+func isPanic(err error) bool {
+	if err == nil {
+		return false
+	}
+	var p *panics.Error
+	return errors.As(err, &p)
+}
+
+// report logs the delivery and calls the observer and the hooks.
 func (h *EventHandler) report(ctx context.Context, d *delivery) {
 	h.log(ctx, d)
 	if len(h.hooks) > 0 {
@@ -120,12 +173,11 @@ func (h *EventHandler) report(ctx context.Context, d *delivery) {
 	if h.observe == nil {
 		return
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			h.complain(ctx, "the delivery observer panicked", newPanicError(v))
-		}
-	}()
-	h.observe(ctx, d.DeliveryInfo)
+	survive(ctx, h.complainOfObserver, func() { h.observe(ctx, d.DeliveryInfo) })
+}
+
+func (h *EventHandler) complainOfObserver(ctx context.Context, err error) {
+	h.complain(ctx, "the delivery observer panicked", err)
 }
 
 func (h *EventHandler) complainOfHook(ctx context.Context, err error) {
@@ -134,7 +186,7 @@ func (h *EventHandler) complainOfHook(ctx context.Context, err error) {
 
 func (h *EventHandler) log(ctx context.Context, d *delivery) {
 	level := d.Outcome.level()
-	if h.logger == nil || !h.logger.Enabled(ctx, level) {
+	if !h.logger.Enabled(ctx, level) {
 		return
 	}
 	headID, sessionID, eventType := d.HeadID, d.SessionID, d.Type
@@ -144,9 +196,9 @@ func (h *EventHandler) log(ctx context.Context, d *delivery) {
 	attrs := []slog.Attr{
 		slog.String("outcome", string(d.Outcome)),
 		slog.Int("status", d.StatusCode),
-		slog.String("head_id", clipSent(headID, 64)),
-		slog.String("session_id", clipSent(sessionID, 64)),
-		slog.String("event_type", clipSent(string(eventType), 64)),
+		slog.String("head_id", clip(headID, 64)),
+		slog.String("session_id", clip(sessionID, 64)),
+		slog.String("event_type", clip(string(eventType), 64)),
 		slog.Int("key_position", d.KeyPosition),
 		slog.Duration("duration", d.Duration),
 		slog.Duration("queue_duration", d.QueueDuration),
@@ -157,37 +209,17 @@ func (h *EventHandler) log(ctx context.Context, d *delivery) {
 
 // complain logs what does not change the outcome of a delivery.
 func (h *EventHandler) complain(ctx context.Context, what string, err error) {
-	if h.logger != nil {
-		h.logger.LogAttrs(ctx, slog.LevelError, "webhook delivery: "+what, errorAttrs(err)...)
-	}
+	h.logger.LogAttrs(ctx, slog.LevelError, "webhook delivery: "+what, errorAttrs(err)...)
 }
 
 func errorAttrs(err error) []slog.Attr {
 	if err == nil {
 		return nil
 	}
-	attrs := []slog.Attr{slog.String("error", clipSent(fmt.Sprint(err), 1024))} // Sprint survives an Error method that panics
-	if p, ok := err.(*panicError); ok {
-		attrs = append(attrs, slog.String("stack", string(p.stack)))
+	attrs := []slog.Attr{slog.String("error", clip(fmt.Sprint(err), 1024))} // Sprint survives an Error method that panics
+	var p *panics.Error
+	if errors.As(err, &p) {
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
 	return attrs
 }
-
-// clipSent shortens what anybody may have sent.
-func clipSent(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return s[:limit] + "..."
-}
-
-// panicError is a panic in a function that the handler was given.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-// newPanicError is called while the panic is being recovered.
-func newPanicError(value any) *panicError { return &panicError{value, debug.Stack()} }
-
-func (e *panicError) Error() string { return fmt.Sprintf("heads: panic: %v", e.value) }

@@ -17,44 +17,51 @@
 //
 // # Errors
 //
-// A request that is refused before it is sent gives an InvalidError, which
-// names field, value and remedy. An answer outside 200 to 299 gives an *Error;
-// errors.Is knows ErrNotFound, ErrRateLimited and the other sentinels. An
-// answer that can't be read gives a DecodeError. Where no answer came, the
-// error unwraps to that of the transport, such as context.DeadlineExceeded, and
-// also to the *Error of an earlier attempt, if there was one.
+// A call returns one of these, or an error that wraps it:
+//
+//   - An InvalidError, if the request was refused before it was sent. It names
+//     the field, the value and the remedy.
+//   - An *Error, if the service answered with a status outside 200 to 299.
+//     errors.Is matches it with ErrNotFound, ErrRateLimited and the other
+//     sentinels.
+//   - A DecodeError, if the answer can't be read.
+//   - The error of the transport or of the context, such as
+//     context.DeadlineExceeded, if there was no answer. If an earlier attempt
+//     was answered, the error also unwraps to the *Error of that answer.
 //
 // # Retries
 //
-// GET, PUT, PATCH and DELETE are repeated after an error of the transport and
-// after 429, 500, 502, 503 and 504. POST is repeated only where it can't have
-// been carried out: after 429, after 503 with Retry-After, and after an error
-// that came before the request could be written. All other answers are final.
+// GET, PUT, PATCH and DELETE are retried after an error of the transport and
+// after 429, 500, 502, 503 and 504. POST is retried only if the service can't
+// have carried it out: after 429, after 503 with Retry-After, and after an error
+// that occurred before the request could be written. All other answers are
+// final.
 //
-// The wait before a repeat is random between 0 and a limit that doubles, from
-// 200 ms up to 10 s, for 3 retries; WithRetryPolicy changes that. Retry-After
-// is obeyed, but for one of 0 or gone by, which does not shorten the wait. A wait that is longer than the policy allows or than the context
-// lasts is not begun: the call returns at once with the answer it has. The end
-// of the context ends a wait at once.
+// By default there are 3 retries. The wait before each is random, between 0 and
+// a limit that starts at 200 ms and doubles up to 10 s; WithRetryPolicy changes
+// these values. Retry-After is obeyed, but 0 or a date in the past does not
+// shorten the wait. If the wait would exceed the policy's limit or the deadline
+// of the context, the call returns at once with the answer it has. A wait ends
+// when the context ends.
 //
-// Every attempt may take 30 s (WithAttemptTimeout), the whole call as long as
-// its context. An answer that breaks off counts as no answer.
+// An attempt is limited to 30 s (WithAttemptTimeout); a call is limited by its
+// context. An answer that breaks off is treated as no answer.
 //
 // # Safety
 //
 // No log line, error, observer value or printed value shows a token, a shared
-// key, an API key, a query string or a body. Types that hold one print
-// themselves without it, with every verb that go vet lets through;
-// Secret.Reveal returns a value. Two texts come from outside. Error.Message is
-// one line of at most 200 characters from the answer. What a transport or a
-// proxy says of its failure is one line of at most 400 characters. In both, the
-// client's token is masked, also where it is escaped, and so is everything from
-// a question mark to the next space. SECURITY.md says what is promised in
-// detail.
+// key, an API key, a query string or a body. Types that hold one print without
+// it, with every verb that go vet accepts; Secret.Reveal returns the value.
 //
-// Redirects are never followed, so a token does not travel to another host.
-// Answers are read up to 8 MiB.
+// Two texts come from outside. Error.Message is one line of at most 200
+// characters from the answer. The text of a transport or proxy error is one line
+// of at most 400 characters. In both, the client's token is masked, also in its
+// escaped forms, and so is everything from a question mark to the next space.
+// SECURITY.md has the details.
 //
-// A Client and its services are safe for concurrent use. Updates that are
-// still being built are not.
+// Redirects are not followed, so a token is not sent to another host. Answers
+// are read up to 8 MiB.
+//
+// A Client and its services are safe for concurrent use. A HeadUpdate or
+// WebhookUpdate is not, until it is complete.
 package heads

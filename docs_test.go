@@ -9,11 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go"
 )
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
@@ -44,6 +47,31 @@ func TestPackageSnippetIsPartOfAnExample(t *testing.T) {
 	assert.True(t, contains(exampleBodies(t), normalize(strings.Join(snippet, ""))))
 }
 
+func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
+	text, err := os.ReadFile("CHANGELOG.md")
+	require.NoError(t, err)
+	entries := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(string(text))
+	require.NotNil(t, entries)
+	assert.Equal(t, entries[1], heads.Version)
+}
+
+func TestArchitectureListsEveryFileOnce(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	require.NoError(t, err)
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+?(?:\\.go|))/?` \\|").FindAllStringSubmatch(string(page), -1) {
+		if strings.HasSuffix(row[1], ".go") || strings.HasPrefix(row[1], "internal/") {
+			listed = append(listed, row[1])
+		}
+	}
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	packages, err := filepath.Glob("internal/*")
+	require.NoError(t, err)
+	assert.ElementsMatch(t, append(files, packages...), listed)
+}
+
 func contains(bodies []string, snippet string) bool {
 	for _, body := range bodies {
 		if strings.Contains(body, snippet) {
@@ -59,10 +87,9 @@ func exampleBodies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	nested, err := filepath.Glob("headsredis/*_test.go")
+	nested, err := filepath.Glob("*/*_test.go") // of packages and modules beside this one
 	require.NoError(t, err)
 	files = append(files, nested...)
-	files = append(files, filepath.Join("fleet", "example_test.go"))
 	var bodies []string
 	for _, name := range files {
 		source, err := os.ReadFile(name)

@@ -8,13 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/headsapi/heads-go/internal/rawjson"
@@ -308,49 +305,6 @@ func (e *transportError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 func (e *transportError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
-var (
-	urlQuery    = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?#]*)[?#][^\s"']*`)
-	urlUserinfo = regexp.MustCompile(`://[^\s/"']*@`)
-
-	// notHTTP is what net/http says of an answer that is not HTTP, or whose body
-	// ends otherwise, with what it quotes of it.
-	notHTTP = regexp.MustCompile(`(?s)(transport connection broken: [^"\[]*[^"\[ ]|malformed (?:HTTP|MIME)(?: [a-z]+)*|` +
-		`multiple Content-Length headers|bad Content-Length|(?:unsupported|too many) transfer encodings?|bad trailer key|server sent GOAWAY).*`)
-)
-
-// redactURLs takes query, fragment and userinfo out of every URL in a text.
-func redactURLs(text string) string {
-	return urlUserinfo.ReplaceAllString(urlQuery.ReplaceAllString(text, "$1"), "://")
-}
-
-// redactText takes out of the text of an error what may be secret in it: parts
-// of URLs, and bytes of an answer.
-func redactText(text string) string { return redactURLs(notHTTP.ReplaceAllString(text, "$1")) }
-
-// redactedError is an error of somebody else with a text that is safe to show.
-type redactedError struct {
-	text string
-	err  error
-}
-
-// redact makes the text of err safe, as errorTextOf has it.
-func redact(err error, secrets ...string) error {
-	return &redactedError{text: errorTextOf(err, secrets...), err: err}
-}
-
-func (e *redactedError) Error() string              { return e.text }
-func (e *redactedError) Unwrap() error              { return e.err }
-func (e *redactedError) Format(f fmt.State, _ rune) { writeText(f, e.text) }
-func (e *redactedError) LogValue() slog.Value       { return slog.StringValue(e.text) }
-
-// redactURLError returns a *url.Error with its URL redacted, anything else as it is.
-func redactURLError(err error) error {
-	if e, ok := err.(*url.Error); ok {
-		return &url.Error{Op: e.Op, URL: redactURLs(e.URL), Err: redactURLError(e.Err)}
-	}
-	return err
-}
-
 // errorText is what the body of an error answer says, in the forms of field
 // notes 20.
 type errorText struct{ message, code string }
@@ -424,18 +378,6 @@ func textIn(value any) string {
 		}
 	}
 	return ""
-}
-
-// oneLine folds white space and control characters into single spaces and cuts
-// the text to at most limit characters.
-func oneLine(text string, limit int) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	return string([]rune(text)[:limit-1]) + "…"
 }
 
 // Temporary reports whether the same call may succeed later: the service gave no

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/panics"
 )
 
 const (
-	// Both count from the arrival. What is left after claimTime is for a claim that
-	// has to be released, and after answerTime for the way back: the service waits
-	// 5 s.
+	// Both start with the arrival. The service waits 5 s. The time after claimTime is
+	// for releasing a claim, and the time after answerTime for the way back.
 	claimTime  = 4 * time.Second
 	answerTime = 4900 * time.Millisecond
 
@@ -27,8 +28,8 @@ var errStoreTooSlow = errors.New("heads: the deduplicator did not return in time
 
 // eventClaim is the claim of one delivery on the key of its event.
 //
-// A MemoryDeduplicator is called directly. Another store may fail, be slow or
-// ignore its context, so its calls run on a goroutine of their own, and the
+// A MemoryDeduplicator is called directly. Any other store may fail, be slow or
+// ignore its context. So its calls run on a goroutine of their own, and the
 // delivery waits for them only as long as the service waits for the answer.
 type eventClaim struct {
 	h     *EventHandler
@@ -123,8 +124,8 @@ func (c *eventClaim) renew() {
 	}
 }
 
-// settle stores that the event is done, or else gives the key back. It returns
-// at the limit; the calls to the store then go on without the delivery.
+// settle stores that the event is done, or else releases the key. It returns at
+// the limit; the calls of the store then go on without the delivery.
 func (c *eventClaim) settle(done bool, limit time.Time) {
 	if c.h.local {
 		c.settleNow(c.ctx, done, nil)
@@ -148,7 +149,8 @@ func (c *eventClaim) settle(done bool, limit time.Time) {
 	c.h.complain(c.ctx, "the answer no longer waits for the deduplicator", err)
 }
 
-// settleNow sends the first failure to failures.
+// settleNow retries until the store succeeds or ctx ends. It sends the first
+// failure to failures.
 func (c *eventClaim) settleNow(ctx context.Context, done bool, failures chan<- error) {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
@@ -178,26 +180,18 @@ func (c *eventClaim) settleNow(ctx context.Context, done bool, failures chan<- e
 }
 
 // call makes one call of the store, whose panic is an error.
-func (c *eventClaim) call(ctx context.Context, f func(context.Context) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = newPanicError(v)
-		}
-	}()
+func (c *eventClaim) call(ctx context.Context, f func(context.Context) error) error {
 	if !c.h.local {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 	}
-	return f(ctx)
+	return panics.Try(func() error { return f(ctx) })
 }
 
 // isHiccup reports whether a store that returned err may succeed soon. One that
 // panics has a bug.
-func isHiccup(err error) bool {
-	var p *panicError
-	return err != nil && !errors.As(err, &p)
-}
+func isHiccup(err error) bool { return err != nil && !isPanic(err) }
 
 // beside runs f on a goroutine of its own and reports whether it returned
 // within wait. If not, f goes on, and Shutdown waits for it.

@@ -13,24 +13,35 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/gate"
+	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/lanes"
+	"github.com/headsapi/heads-go/internal/panics"
 )
 
 const (
+	maxEventBody          = 64 << 10
+	eventBodyTimeout      = 3 * time.Second
 	defaultMaxAge         = 24 * time.Hour
 	defaultFutureSkew     = 5 * time.Minute
 	defaultHandlerTimeout = 4 * time.Second
 )
 
-// ErrDuplicate is what an event function returns, alone or wrapped, for an event
+// newEventHandler is the operation of the InvalidErrors.
+const newEventHandler = "NewEventHandler"
+
+// ErrBodyConsumed reports that a request announced a body of which nothing was
+// left for the EventHandler, because middleware in front of it had read it.
+var ErrBodyConsumed = httpbody.ErrConsumed
+
+// ErrDuplicate is returned by an event function, alone or wrapped, for an event
 // that was handled before. The delivery is answered 200 with the outcome
-// DeliveryDuplicate. It is for functions that remember events themselves, such as
-// with a unique Event.Key in a database.
+// DeliveryDuplicate. It is for functions that remember events themselves, for
+// example with a unique Event.Key in a database.
 var ErrDuplicate = errors.New("heads: the event was handled before")
 
-// EventHandler is an http.Handler that receives webhook events: it verifies the
-// signature with the keys of the event's head, skips what was handled before,
-// and calls a function with the rest. NewEventHandler makes one.
+// EventHandler is an http.Handler that receives webhook events. It verifies the
+// signature with the keys of the event's head, skips events that were handled
+// before, and calls a function with every other event. NewEventHandler makes one.
 type EventHandler struct {
 	keys         KeySource
 	handle       func(context.Context, *Event) error
@@ -53,24 +64,24 @@ type EventHandler struct {
 // eventSession is a lane of the queue: its events run one after the other.
 type eventSession struct{ headID, sessionID string }
 
-// NewEventHandler returns a handler that calls handle for every event, once
-// while it succeeds.
+// NewEventHandler returns a handler that calls handle for every event, until
+// handle succeeds.
 //
-// The service sends an event again, up to three times, until it is answered 200
-// within 5 seconds. The handler answers 200 when handle returned nil or
-// ErrDuplicate, or had done so before for the same event (Event.Key); after any
-// other error or a panic the next delivery calls handle again. So handle may see an event twice when it
-// fails after half of its work.
+// The service redelivers an event up to three times, until it is answered 200
+// within 5 seconds. The handler answers 200 if handle returns nil or
+// ErrDuplicate, or has done so before for the same event (Event.Key). After any
+// other error or a panic, the next delivery calls handle again. So handle may see
+// an event twice if it fails after half of its work.
 //
 // Handle runs on the goroutine of the request, with a context that ends 4
-// seconds after the delivery arrived (WithHandlerTimeout); for longer work see
-// WithQueue. Returning nil after that is still a success.
+// seconds after the delivery arrived (WithHandlerTimeout). If handle returns nil
+// after that, this is still a success. For longer work see WithQueue.
 //
-// What is answered otherwise is listed with DeliveryOutcome. The bodies of the
-// answers say nothing that the status does not.
+// DeliveryOutcome lists the other answers. Their bodies hold no more than the
+// text of the status.
 //
-// Faults in keys, handle and the options come back as *InvalidError, all of them
-// joined.
+// NewEventHandler returns an *InvalidError for each fault in keys, handle and the
+// options, joined if there are several.
 func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error, opts ...EventHandlerOption) (*EventHandler, error) {
 	h := &EventHandler{
 		keys:        keys,
@@ -80,27 +91,30 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		futureSkew:  defaultFutureSkew,
 		timeout:     defaultHandlerTimeout,
 		bodyTimeout: eventBodyTimeout,
+		logger:      slog.New(slog.DiscardHandler),
 		gate:        new(gate.Gate),
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
-	err := errors.Join(
-		refuseOption(keys == nil, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"),
-		refuseOption(handle == nil, "handle", "is nil; give the function that handles an event"),
-	)
+	var faults faultList
 	switch s := keys.(type) {
+	case nil:
+		faults.add(invalid(newEventHandler, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"))
 	case cachedKeys:
-		err = errors.Join(err, s.err)
+		faults.add(s.err)
 	case staticKeys:
-		err = errors.Join(err, s.err)
+		faults.add(s.err)
+	}
+	if handle == nil {
+		faults.add(invalid(newEventHandler, "handle", "is nil; give the function that handles an event"))
 	}
 	for _, opt := range opts {
 		if opt == nil {
-			err = errors.Join(err, refuseOption(true, "option", "is nil; leave it out"))
+			faults.add(invalid(newEventHandler, "option", "is nil; leave it out"))
 			continue
 		}
-		err = errors.Join(err, opt(h))
+		faults.add(opt(h))
 	}
-	if err != nil {
+	if err := faults.join(); err != nil {
 		return nil, err
 	}
 	_, h.local = h.dedup.(*MemoryDeduplicator)
@@ -110,23 +124,23 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 // Queued reports whether the handler was made with WithQueue.
 func (h *EventHandler) Queued() bool { return h.queue != nil }
 
-// Deduplicator returns what remembers the events: the one that was given with
-// WithDeduplicator, or else the handler's own.
+// Deduplicator returns the deduplicator in use: that of WithDeduplicator, or else
+// the handler's own.
 func (h *EventHandler) Deduplicator() Deduplicator { return h.dedup }
 
 // Memory returns how long the handler remembers an event that was handled: a
-// minute longer than WithMaxAge lets a delivery of it in.
+// minute longer than WithMaxAge accepts a delivery of it.
 func (h *EventHandler) Memory() time.Duration {
 	return addDurations(h.maxAge, h.futureSkew, memoryMargin)
 }
 
-// lease returns how long a claim lasts that is not extended.
+// lease returns how long a claim lasts unless it is extended.
 func (h *EventHandler) lease() time.Duration { return addDurations(h.timeout, leaseMargin) }
 
-// String returns the name of the type: a handler knows keys.
+// String returns the name of the type alone, since a handler holds keys.
 func (h EventHandler) String() string { return "heads.EventHandler" }
 
-// Format writes the same as String, whatever the verb.
+// Format writes the same as String for every verb.
 func (h EventHandler) Format(f fmt.State, _ rune) { writeText(f, h.String()) }
 
 // LogValue returns the same as String.
@@ -134,45 +148,42 @@ func (h EventHandler) LogValue() slog.Value { return slog.StringValue(h.String()
 
 // ServeHTTP receives one delivery.
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d := &delivery{arrived: time.Now()}
-	// Even a delivery that is refused unread must not hold its connection.
-	d.hasDeadline = http.NewResponseController(w).SetReadDeadline(d.arrived.Add(h.bodyTimeout)) == nil
+	d := &delivery{arrived: time.Now(), body: httpbody.Start(w, h.bodyTimeout)}
 	if len(h.hooks) > 0 {
 		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
 		r, d.hooked = r.WithContext(ctx), hooked
 	}
-	outcome, err := DeliveryShutDown, errShutDown
+	err := errShutDown
 	if h.gate.Enter() {
 		defer h.gate.Leave()
-		outcome, err = h.receive(w, r, d)
+		err = panics.Try(func() error { return h.receive(r, d) })
 	}
-	if outcome == deliveryQueued { // d is the queue's by now
+	if err == errQueued { // d is the queue's by now
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	d.Outcome, d.Err = outcome, err
-	d.StatusCode = outcome.status()
+	d.Outcome, d.Err = outcomeOf(err)
+	d.StatusCode = d.Outcome.status()
 	d.Duration = time.Since(d.arrived)
-	answerDelivery(w, outcome)
+	answerDelivery(w, d.Outcome)
 	h.report(r.Context(), d)
 }
 
-// Shutdown lets no further delivery in, which is then answered 503, and waits
-// until those under way and in the queue are done. When ctx ends before that,
-// the functions of queued events see their context end, what still waits is
-// given up with the outcome DeliveryDropped, and Shutdown returns the error of
-// ctx.
+// Shutdown answers every further delivery 503, and waits until the deliveries
+// under way and in the queue are done. It also waits for calls of the
+// Deduplicator that the answers did not wait for. If ctx ends before that, the
+// contexts of queued events that are running end, the waiting ones end with the
+// outcome DeliveryDropped, and Shutdown returns the error of ctx.
 //
-// Call it after the Shutdown of the http.Server, with a deadline of its own:
-// otherwise a connection that is slow to close leaves no time for the queue. It
-// also waits for calls of the Deduplicator that the answers did not wait for.
+// Call it after the Shutdown of the http.Server, with a deadline of its own.
+// Otherwise a connection that is slow to close leaves no time for the queue.
 func (h *EventHandler) Shutdown(ctx context.Context) error {
 	err := h.gate.Close(ctx)
 	h.stop()
 	if err != nil && h.queue != nil {
 		for _, d := range h.queue.Drop() {
 			d.claim.settle(false, time.Now())
-			d.Outcome, d.Err = DeliveryDropped, errDropped
+			d.Outcome, d.Err = outcomeOf(errDropped)
 			h.report(d.ctx, d)
 			h.gate.Leave()
 		}
@@ -180,66 +191,64 @@ func (h *EventHandler) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// deliveryQueued is the outcome of a delivery that has not come to its end.
-const deliveryQueued DeliveryOutcome = "queued"
-
-var (
-	errShutDown  = errors.New("heads: the event handler was shut down")
-	errDropped   = errors.New("heads: the event handler was shut down before the event's turn came")
-	errTwin      = errors.New("heads: another delivery of this event is being handled")
-	errQueueFull = errors.New("heads: the event queue is full")
-)
-
-// receive is the way of a delivery; each step may end it.
-func (h *EventHandler) receive(w http.ResponseWriter, r *http.Request, d *delivery) (outcome DeliveryOutcome, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			outcome, err = DeliveryPanicked, newPanicError(v)
-		}
-	}()
+// receive is the way of a delivery. It returns nil if the event was handled. Each
+// step may end it with an error that carries the outcome.
+func (h *EventHandler) receive(r *http.Request, d *delivery) error {
 	if r.Method != http.MethodPost {
-		return DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clipSent(r.Method, 64))
+		return endAs(DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clip(r.Method, 64)))
 	}
-	body, outcome, err := h.receiveBody(w, r, d)
+	body, err := d.body.Read(r, maxEventBody)
 	if err != nil {
-		return outcome, err
+		return endUnread(err)
 	}
-	defer eventBodies.Put(body)
+	defer httpbody.Free(body)
 	if d.event, err = decodeEvent(body.Bytes()); err != nil {
-		return DeliveryBadBody, err
+		return endAs(DeliveryBadBody, err)
 	}
 	ctx, cancel := context.WithDeadline(r.Context(), d.arrived.Add(h.timeout))
 	defer cancel()
-	if outcome, err = h.verify(ctx, r, d, body.Bytes()); err != nil {
-		return outcome, err
+	if err := h.verify(ctx, r, d, body.Bytes()); err != nil {
+		return err
 	}
 	d.event.Raw = bytes.Clone(body.Bytes())
-	if err = h.checkAge(d.event.Timestamp); err != nil {
-		return DeliveryStale, err
+	if err := h.checkAge(d.event.Timestamp); err != nil {
+		return err
 	}
-	return h.handOn(ctx, d)
+	return h.dispatch(ctx, d)
+}
+
+func endUnread(err error) error {
+	switch {
+	case isPanic(err):
+		return err
+	case errors.Is(err, httpbody.ErrTooLarge):
+		return endAs(DeliveryTooLarge, err)
+	case errors.Is(err, httpbody.ErrTooSlow):
+		return endAs(DeliveryTooSlow, err)
+	}
+	return endAs(DeliveryBadBody, err)
 }
 
 // decoyKeys match nothing: their result is thrown away.
 var decoyKeys = []string{"decoy"}
 
-// verify looks the keys up for the very head id of the event that is handed on.
-func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery, body []byte) (DeliveryOutcome, error) {
+// verify asks for the keys of the very head id of the event that is dispatched.
+func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery, body []byte) error {
 	sent, err := requestSignature(r)
 	if err != nil {
-		return DeliveryUnauthorized, err
+		return endAs(DeliveryUnauthorized, err)
 	}
 	hint := KeyHint{HeadID: d.event.HeadID, Request: r}
 	keys, err := h.keys.Keys(ctx, hint)
 	if err != nil {
-		return DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err)
+		return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err))
 	}
 	position, err := matchingKey(body, sent, keys)
 	if err == ErrSignatureMismatch {
 		hint.Mismatch = true
 		newer, keysErr := h.keys.Keys(ctx, hint)
 		if keysErr != nil {
-			return DeliveryKeysFailed, fmt.Errorf("heads: no newer keys for the event: %w", keysErr)
+			return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no newer keys for the event: %w", keysErr))
 		}
 		if !slices.Equal(newer, keys) {
 			position, err = matchingKey(body, sent, newer)
@@ -251,16 +260,16 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 		_, _ = matchingKey(body, sent, decoyKeys)
 	}
 	if err != nil {
-		return DeliveryUnauthorized, err
+		return endAs(DeliveryUnauthorized, err)
 	}
 	d.KeyPosition = position + 1
 	d.Type, d.HeadID, d.SessionID = d.event.Type, d.event.HeadID, d.event.SessionID
-	return "", nil
+	return nil
 }
 
-// requestSignature refuses a repeated header: which one the sender meant can't
-// be known. Space around the value is no part of it; HTTP/1 readers trim it,
-// HTTP/2 readers don't.
+// requestSignature refuses a header that occurs twice, since the sender could
+// mean either. Space around the value is ignored: HTTP/1 readers trim it, HTTP/2
+// readers don't.
 func requestSignature(r *http.Request) (sum [sha256.Size]byte, err error) {
 	switch values := r.Header.Values(SignatureHeader); len(values) {
 	case 0:
@@ -272,92 +281,78 @@ func requestSignature(r *http.Request) (sum [sha256.Size]byte, err error) {
 	}
 }
 
-// checkAge lets a time through that could not be read: losing an event is worse
-// than handling it late.
+// checkAge accepts a time that could not be read: losing an event is worse than
+// handling it late.
 func (h *EventHandler) checkAge(timestamp time.Time) error {
 	age := time.Since(timestamp)
 	switch {
 	case timestamp.IsZero():
 		return nil
 	case age > h.maxAge:
-		return fmt.Errorf("heads: the event is %v old, more than %v", age, h.maxAge)
+		return endAs(DeliveryStale, fmt.Errorf("heads: the event is %v old, more than %v", age, h.maxAge))
 	case age < -h.futureSkew:
-		return fmt.Errorf("heads: the time of the event, %s, lies more than %v in the future: compare the clocks", timestamp, h.futureSkew)
+		return endAs(DeliveryStale, fmt.Errorf("heads: the time of the event, %s, is more than %v in the future: compare the clocks", timestamp, h.futureSkew))
 	}
 	return nil
 }
 
-// handOn passes an event that is new to the function or the queue. However that
-// ends, the claim is settled or given back.
-func (h *EventHandler) handOn(ctx context.Context, d *delivery) (outcome DeliveryOutcome, err error) {
+// dispatch passes a new event to the function or the queue. In every case the
+// claim is settled or released in the end.
+func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 	if err := ctx.Err(); err != nil {
-		return DeliveryTimedOut, err
+		return endAs(DeliveryTimedOut, err)
 	}
 	key := d.event.Key()
 	if h.queue != nil && h.queue.Holds(key) {
-		return DeliveryDuplicate, nil
+		return errHandled
 	}
 	d.claim = h.newClaim(ctx, key)
 	claim, err := d.claim.take(d.arrived.Add(min(h.timeout, claimTime)))
 	switch claim {
 	case ClaimDone:
-		return DeliveryDuplicate, nil
+		return errHandled
 	case ClaimBusy:
-		return DeliveryBusy, errTwin
+		return errTwin
 	}
 	defer func() {
-		if outcome != deliveryQueued {
-			d.claim.settle(outcome.isDone(), d.arrived.Add(answerTime))
+		if err != errQueued {
+			d.claim.settle(isDone(err), d.arrived.Add(answerTime))
 		}
 	}()
-	if err != nil { // the store may have applied the claim all the same
-		return claimFailure(err)
+	switch {
+	case isPanic(err):
+		return err
+	case err != nil: // the store may have applied the claim all the same
+		return endAs(DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err))
+	case ctx.Err() != nil:
+		return endAs(DeliveryTimedOut, ctx.Err())
+	case h.queue != nil:
+		return h.enqueue(ctx, d)
 	}
-	if err := ctx.Err(); err != nil {
-		return DeliveryTimedOut, err
-	}
-	if h.queue == nil {
-		return h.call(ctx, d)
-	}
-	if !h.enqueue(ctx, d) {
-		return DeliveryQueueFull, errQueueFull
-	}
-	return deliveryQueued, nil
-}
-
-func claimFailure(err error) (DeliveryOutcome, error) {
-	var p *panicError
-	if errors.As(err, &p) {
-		return DeliveryPanicked, err
-	}
-	return DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err)
+	err = errGoexit // stays if the function calls runtime.Goexit
+	return h.call(ctx, d)
 }
 
 // call runs the user's function.
-func (h *EventHandler) call(ctx context.Context, d *delivery) (outcome DeliveryOutcome, err error) {
+func (h *EventHandler) call(ctx context.Context, d *delivery) error {
 	begun := time.Now()
-	defer func() {
-		d.HandleDuration = time.Since(begun)
-		if v := recover(); v != nil {
-			outcome, err = DeliveryPanicked, newPanicError(v)
-		}
-	}()
-	err = h.handle(ctx, d.event)
+	err := panics.Try(func() error { return h.handle(ctx, d.event) })
+	d.HandleDuration = time.Since(begun)
 	switch {
-	case err == nil:
-		return DeliveryHandled, nil
+	case err == nil, isPanic(err):
+		return err
 	case errors.Is(err, ErrDuplicate):
-		return DeliveryDuplicate, nil
+		return errHandled
 	case ctx.Err() == context.DeadlineExceeded:
-		return DeliveryTimedOut, err
+		return endAs(DeliveryTimedOut, err)
 	default:
-		return DeliveryFailed, err
+		return endAs(DeliveryFailed, err)
 	}
 }
 
-// enqueue reports false when there is no room. Afterwards the delivery belongs
-// to the queue.
-func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
+// enqueue returns errQueued if there is room. The delivery then belongs to the
+// queue.
+func (h *EventHandler) enqueue(ctx context.Context, d *delivery) error {
 	d.ctx = context.WithoutCancel(ctx)
 	for i := range d.hooked {
 		d.hooked[i] = context.WithoutCancel(d.hooked[i])
@@ -366,10 +361,10 @@ func (h *EventHandler) enqueue(ctx context.Context, d *delivery) bool {
 	d.Duration = time.Since(d.arrived)
 	h.gate.Stay()
 	if h.queue.Push(eventSession{d.event.HeadID, d.event.SessionID}, d.claim.key, d) {
-		return true
+		return errQueued
 	}
 	h.gate.Leave()
-	return false
+	return errQueueFull
 }
 
 // work handles a queued delivery.
@@ -383,23 +378,24 @@ func (h *EventHandler) work(d *delivery) {
 		defer cancel()
 	}
 	d.QueueDuration = time.Since(d.arrived) - d.Duration
-	d.Outcome, d.Err = h.callQueued(ctx, d)
+	d.Outcome, d.Err = outcomeOf(h.callQueued(ctx, d))
 	h.report(d.ctx, d)
 }
 
-// callQueued runs the function at most once: what fails is done as well.
-func (h *EventHandler) callQueued(ctx context.Context, d *delivery) (DeliveryOutcome, error) {
+// callQueued runs the function at most once, so a failure settles the claim too.
+func (h *EventHandler) callQueued(ctx context.Context, d *delivery) error {
 	switch Claim(d.claim.lost.Load()) {
 	case ClaimDone:
-		return DeliveryDuplicate, nil
+		return errHandled
 	case ClaimBusy:
-		return DeliveryBusy, errTwin
+		return errTwin
 	}
 	defer func() { d.claim.settle(true, time.Now().Add(storeTimeout)) }()
 	return h.call(ctx, d)
 }
 
-// answerDelivery says nothing that the status does not: the truth is for the log.
+// answerDelivery writes no more than the text of the status. The reason is for the
+// log.
 func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 	status := outcome.status()
 	switch outcome {
@@ -408,8 +404,6 @@ func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 		return
 	case DeliveryBadMethod:
 		w.Header().Set("Allow", http.MethodPost)
-	case DeliveryTooLarge, DeliveryTooSlow:
-		w.Header().Set("Connection", "close") // more would come that nobody wants
 	}
 	http.Error(w, http.StatusText(status), status)
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/internal/httpbody"
 )
 
 // recentEventBody is the body of an event that happens now, in the given session.
@@ -194,9 +196,9 @@ func TestHandlerRefuses(t *testing.T) {
 		{"HEAD", request(func(r *http.Request) { r.Method = http.MethodHead }), 405, DeliveryBadMethod, nil},
 		{"PUT", request(func(r *http.Request) { r.Method = http.MethodPut }), 405, DeliveryBadMethod, nil},
 		{"a long method", request(func(r *http.Request) { r.Method = strings.Repeat("M", 100000) }), 405, DeliveryBadMethod, nil},
-		{"no body", signedEvent("", testKeyA), 400, DeliveryBadBody, errBodyEmpty},
-		{"nil body", request(func(r *http.Request) { r.Body, r.ContentLength = nil, 0 }), 400, DeliveryBadBody, errBodyEmpty},
-		{"empty chunked body", request(func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), -1 }), 400, DeliveryBadBody, errBodyEmpty},
+		{"no body", signedEvent("", testKeyA), 400, DeliveryBadBody, httpbody.ErrEmpty},
+		{"nil body", request(func(r *http.Request) { r.Body, r.ContentLength = nil, 0 }), 400, DeliveryBadBody, httpbody.ErrEmpty},
+		{"empty chunked body", request(func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), -1 }), 400, DeliveryBadBody, httpbody.ErrEmpty},
 		{"body eaten", request(func(r *http.Request) { _, _ = io.ReadAll(r.Body) }), 400, DeliveryBadBody, ErrBodyConsumed},
 		{"body taken away", request(func(r *http.Request) { r.Body = http.NoBody }), 400, DeliveryBadBody, ErrBodyConsumed},
 		{"body closed", request(func(r *http.Request) { r.Body = io.NopCloser(failingBody{http.ErrBodyReadAfterClose}) }), 400, DeliveryBadBody, ErrBodyConsumed},
@@ -697,7 +699,7 @@ func TestTwinOfAnOverrunningFunctionIsBusy(t *testing.T) {
 	})
 }
 
-func TestFunctionEndedByGoexitGivesItsClaimBack(t *testing.T) {
+func TestFunctionEndedByGoexitReleasesItsClaim(t *testing.T) {
 	var c eventCounter
 	h := newTestHandler(t, func(ctx context.Context, e *Event) error {
 		_ = c.handle(ctx, e)
@@ -716,7 +718,7 @@ func TestFunctionEndedByGoexitGivesItsClaimBack(t *testing.T) {
 }
 
 // The 5 seconds of the service begin with the delivery, not with the function.
-func TestDeadlineCountsFromArrival(t *testing.T) {
+func TestDeadlineStartsWithTheArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		slow := keyFunc(func(ctx context.Context, _ KeyHint) ([]string, error) {
@@ -894,10 +896,10 @@ func TestLogLinesHaveALimit(t *testing.T) {
 	r := signedEvent(recentEventBody(testHeadA, "s"), testKeyA)
 	r.Method = strings.Repeat("M", 500)
 	assert.Equal(t, 405, serveEvent(h, r).Code)
-	assert.Contains(t, log.String(), strings.Repeat("x", 1024)+"...")
-	assert.NotContains(t, log.String(), strings.Repeat("x", 1025))
-	assert.Contains(t, log.String(), strings.Repeat("M", 64)+"...")
-	assert.NotContains(t, log.String(), strings.Repeat("M", 65))
+	assert.Contains(t, log.String(), strings.Repeat("x", 1023)+"…")
+	assert.NotContains(t, log.String(), strings.Repeat("x", 1024))
+	assert.Contains(t, log.String(), strings.Repeat("M", 63)+"…")
+	assert.NotContains(t, log.String(), strings.Repeat("M", 64))
 }
 
 type panickingBody struct{}
@@ -1050,7 +1052,7 @@ func TestHandlerOptionsRefuseBadValues(t *testing.T) {
 	}
 }
 
-func TestNewEventHandlerTellsAllFaultsAtOnce(t *testing.T) {
+func TestNewEventHandlerReturnsAllFaultsAtOnce(t *testing.T) {
 	_, err := NewEventHandler(nil, nil, WithMaxAge(-1, 0), WithQueue(0, 0))
 	require.ErrorIs(t, err, ErrInvalid)
 	for _, field := range []string{"keys", "handle", "WithMaxAge", "WithQueue"} {

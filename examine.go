@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/loopback"
-	"github.com/headsapi/heads-go/internal/sameurl"
+	"github.com/headsapi/heads-go/internal/registration"
 )
 
 // Examination is what Heads.Examine found out about a head. It holds no
@@ -174,7 +174,7 @@ func (x *examiner) examineWebhooks() {
 	case !x.head.EnableEvents && len(x.hooks) > 0:
 		x.find(SeverityWarning, "webhook_without_delivery", "enableEvents", "Delivery is off, so no registered webhook receives an event.", "Turn delivery on with Webhooks.SetDelivery.")
 	}
-	sortByAge(x.hooks)
+	registration.SortByAge(x.hooks, Webhook.age)
 	var urls []string
 	registered := map[string][]string{} // ids by URL
 	for _, hook := range x.hooks {
@@ -185,7 +185,7 @@ func (x *examiner) examineWebhooks() {
 		if len(hook.Events()) == 0 {
 			x.find(SeverityWarning, "webhook_without_event", id, "It subscribes to no event, so it never receives one.", "Turn an event on, or delete it.")
 		}
-		target := sameurl.Key(hook.URL)
+		target := registration.URLKey(hook.URL)
 		if registered[target] == nil {
 			urls = append(urls, target)
 		}

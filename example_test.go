@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"os"
 	"time"
@@ -44,6 +45,27 @@ func Example() {
 	head, _ := client.Heads.Get(ctx, headID)
 	fmt.Println(head.Greetings, err)
 	// Output: Welcome back! <nil>
+}
+
+func Example_quickStart() {
+	srv := headstest.NewServer()
+	defer srv.Close()
+	headID := srv.AddHead(headstest.Head{Name: "Ada"})
+
+	client, err := heads.New(srv.URL, srv.Token)
+	if err != nil {
+		log.Fatal(err)
+	}
+	update := heads.NewHeadUpdate(headID).Greetings("Welcome back!")
+	if _, err := client.Heads.Update(ctx, update); err != nil {
+		log.Fatal(err)
+	}
+	head, err := client.Heads.Get(ctx, headID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(head.Name, "says:", head.Greetings)
+	// Output: Ada says: Welcome back!
 }
 
 func ExampleHeadsService_Get() {

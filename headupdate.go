@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -71,18 +72,18 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 // value of the wrong type gives an InvalidError.
 func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	const operation = "HeadUpdateFromJSON"
-	var document map[string]json.RawMessage
-	if err := json.Unmarshal(getResponse, &document); err != nil || document == nil {
+	if !json.Valid(getResponse) || rawjson.Kind(getResponse) != "object" {
 		return nil, invalid(operation, "document", "is not a JSON object; give the body of a GET /head/{id} answer")
 	}
-	var id string
-	if json.Unmarshal(document["id"], &id) != nil || !isUUID(id) {
+	document := bytes.Clone(getResponse)
+	id, _ := rawjson.Value(document, "id")
+	if !isUUID(textOf(id)) {
 		return nil, invalid(operation, "id", "is missing or not a UUID; give the body of a GET /head/{id} answer")
 	}
-	u := NewHeadUpdate(id)
+	u := NewHeadUpdate(textOf(id))
 	var faults faultList
 	for _, field := range writableFields {
-		value, ok := document[field.name]
+		value, ok := rawjson.Value(document, field.name)
 		if !ok || field.access == assigned || rawjson.IsNull(value) && field.access != nullable {
 			continue
 		}

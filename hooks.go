@@ -1,9 +1,13 @@
 package heads
 
-import "context"
+import (
+	"context"
 
-// hook is what an option such as WithToolHook was given: start is told S and
-// returns a context for the work, end is told E. Either function may be nil.
+	"github.com/headsapi/heads-go/internal/panics"
+)
+
+// hook holds the functions of an option such as WithToolHook: start receives S and
+// returns a context for the work, end receives E. Either function may be nil.
 type hook[S, E any] struct {
 	start func(context.Context, S) context.Context
 	end   func(context.Context, E)
@@ -41,11 +45,13 @@ func (hs hooks[S, E]) end(hooked hookedContexts, e E, complain func(context.Cont
 	}
 }
 
+// survive passes a panic of f to complain.
 func survive(ctx context.Context, complain func(context.Context, error), f func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			complain(ctx, newPanicError(v))
-		}
-	}()
-	f()
+	err := panics.Try(func() error {
+		f()
+		return nil
+	})
+	if err != nil {
+		complain(ctx, err)
+	}
 }

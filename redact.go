@@ -6,9 +6,12 @@ import (
 	"html"
 	"io"
 	"log/slog"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/headsapi/heads-go/internal/mask"
 )
@@ -55,6 +58,16 @@ var (
 	urlFragment = regexp.MustCompile(`(://[^\s#]*#)\S+`)
 )
 
+var (
+	urlQuery    = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?#]*)[?#][^\s"']*`)
+	urlUserinfo = regexp.MustCompile(`://[^\s/"']*@`)
+
+	// notHTTP is what net/http says of an answer that is not HTTP, or whose body
+	// ends otherwise, with what it quotes of it.
+	notHTTP = regexp.MustCompile(`(?s)(transport connection broken: [^"\[]*[^"\[ ]|malformed (?:HTTP|MIME)(?: [a-z]+)*|` +
+		`multiple Content-Length headers|bad Content-Length|(?:unsupported|too many) transfer encodings?|bad trailer key|server sent GOAWAY).*`)
+)
+
 // answerText makes a text of an answer safe to show: one line of at most limit
 // characters, without the secrets, userinfo and what follows a question mark.
 func answerText(text string, limit int, secrets ...string) string {
@@ -69,6 +82,61 @@ func answerText(text string, limit int, secrets ...string) string {
 func errorTextOf(err error, secrets ...string) string {
 	text := redactText(maskForeign(err.Error(), secrets...))
 	return oneLine(bareQuery.ReplaceAllString(text, "?"+redacted), maxErrorText)
+}
+
+// redactURLs takes query, fragment and userinfo out of every URL in a text.
+func redactURLs(text string) string {
+	return urlUserinfo.ReplaceAllString(urlQuery.ReplaceAllString(text, "$1"), "://")
+}
+
+// redactText takes out of the text of an error what may be secret in it: parts
+// of URLs, and bytes of an answer.
+func redactText(text string) string { return redactURLs(notHTTP.ReplaceAllString(text, "$1")) }
+
+// redactedError is an error of somebody else with a text that is safe to show.
+type redactedError struct {
+	text string
+	err  error
+}
+
+// redact makes the text of err safe, as errorTextOf has it.
+func redact(err error, secrets ...string) error {
+	return &redactedError{text: errorTextOf(err, secrets...), err: err}
+}
+
+func (e *redactedError) Error() string              { return e.text }
+func (e *redactedError) Unwrap() error              { return e.err }
+func (e *redactedError) Format(f fmt.State, _ rune) { writeText(f, e.text) }
+func (e *redactedError) LogValue() slog.Value       { return slog.StringValue(e.text) }
+
+// redactURLError returns a *url.Error with its URL redacted, anything else as it is.
+func redactURLError(err error) error {
+	if e, ok := err.(*url.Error); ok {
+		return &url.Error{Op: e.Op, URL: redactURLs(e.URL), Err: redactURLError(e.Err)}
+	}
+	return err
+}
+
+// oneLine folds white space and control characters into single spaces and clips
+// the text.
+func oneLine(text string, limit int) string {
+	return clip(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " "), limit)
+}
+
+// quote shows a value that was given by mistake, at a length that suits an
+// error.
+func quote(value string) string { return fmt.Sprintf("%q", oneLine(value, 64)) }
+
+// hostOf is what may be shown of an address: its path can hold a secret as well
+// as its query.
+func hostOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 // maskForeign is maskSecrets for a text of any length. Of a text that is cut,
@@ -186,4 +254,19 @@ func hexByte(text []byte, digits int) (c byte, ok bool) {
 	}
 	code, err := strconv.ParseUint(string(text[:digits]), 16, 8)
 	return byte(code), err == nil
+}
+
+// clip returns text with at most limit characters, the last of them "…" if
+// any were cut.
+func clip(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	count := 0
+	for i := range text {
+		if count++; count == limit {
+			return strings.TrimSpace(text[:i]) + "…"
+		}
+	}
+	return text
 }

@@ -150,27 +150,27 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 	plan := &ConversionPlan{
 		HeadID:           headID,
 		AlreadyStreaming: head.VideoStreaming,
-		CurrentVoice:     Voice{head.TTSProvider, head.TTSVoice},
+		CurrentVoice:     head.voice(),
 		Head:             head,
 	}
 	plan.chooseVoice(o)
 	plan.Before, err = currentAddress(operation, head)
 	if plan.AlreadyStreaming {
 		if !plan.voiceStays() {
-			plan.block(s.checkProvider(plan.Voice.Provider, o))
+			plan.block(s.providerFault(plan.Voice.Provider, o))
 		}
-		plan.describe()
+		plan.fillSteps()
 		return plan, nil
 	}
 	plan.block(err)
-	mode, err := s.checkVisual(ctx, operation, head, o.AllowUnknownMode)
+	mode, err := s.visualMode(ctx, operation, head, o.AllowUnknownMode)
 	if err != nil && !errors.Is(err, ErrVisualMode) {
 		return nil, err
 	}
 	plan.VisualMode = mode
 	plan.block(err)
-	plan.block(s.checkProvider(plan.Voice.Provider, o))
-	plan.describe()
+	plan.block(s.providerFault(plan.Voice.Provider, o))
+	plan.fillSteps()
 	return plan, nil
 }
 
@@ -251,7 +251,7 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 		return nil, run.fail(StepCheck, err)
 	}
 	if head.VideoStreaming {
-		if _, err := s.checkVisual(ctx, operation, head, false); err != nil {
+		if _, err := s.visualMode(ctx, operation, head, false); err != nil {
 			return nil, run.fail(StepCheck, err)
 		}
 	}
@@ -260,12 +260,12 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 
 // Format prints the steps and what blocks them, one a line; access URLs show
 // without their keys.
-func (p ConversionPlan) Format(f fmt.State, _ rune) { writeText(f, p.text()) }
+func (p ConversionPlan) Format(f fmt.State, _ rune) { writeText(f, p.describe()) }
 
 // LogValue shows the same lines as Format.
-func (p ConversionPlan) LogValue() slog.Value { return slog.StringValue(p.text()) }
+func (p ConversionPlan) LogValue() slog.Value { return slog.StringValue(p.describe()) }
 
-func (p ConversionPlan) text() string {
+func (p ConversionPlan) describe() string {
 	state := "ready"
 	switch {
 	case !p.Ready():
@@ -289,12 +289,12 @@ func (p ConversionPlan) text() string {
 }
 
 // Format shows head and addresses, without their keys.
-func (c Conversion) Format(f fmt.State, _ rune) { writeText(f, c.text()) }
+func (c Conversion) Format(f fmt.State, _ rune) { writeText(f, c.describe()) }
 
 // LogValue shows head and addresses, without their keys.
-func (c Conversion) LogValue() slog.Value { return slog.StringValue(c.text()) }
+func (c Conversion) LogValue() slog.Value { return slog.StringValue(c.describe()) }
 
-func (c Conversion) text() string {
+func (c Conversion) describe() string {
 	return fmt.Sprintf("heads.Conversion{%s, before: %s, after: %s}", c.HeadID, c.Before, c.After)
 }
 
@@ -387,14 +387,17 @@ func recommendedForStreaming(voiceID string) bool {
 	})
 }
 
-// voiceStays says whether the voice is set already. The provider's name is
-// compared without case.
-func (p *ConversionPlan) voiceStays() bool {
-	return p.Voice.ID == p.CurrentVoice.ID && strings.EqualFold(p.Voice.Provider, p.CurrentVoice.Provider)
-}
+// voiceStays reports whether the voice is set already.
+func (p *ConversionPlan) voiceStays() bool { return p.Voice.is(p.CurrentVoice) }
 
-// describe fills in the steps.
-func (p *ConversionPlan) describe() {
+func (h *Head) voice() Voice { return Voice{h.TTSProvider, h.TTSVoice} }
+
+// is reports whether two voices are the same. The provider's name is
+// case-insensitive.
+func (v Voice) is(o Voice) bool { return v.ID == o.ID && strings.EqualFold(v.Provider, o.Provider) }
+
+// fillSteps fills in the steps.
+func (p *ConversionPlan) fillSteps() {
 	streams := p.AlreadyStreaming
 	voice := fmt.Sprintf("%s of %s", p.Voice.ID, p.Voice.Provider)
 	if p.VoiceRecommended {
@@ -421,9 +424,9 @@ func (p *ConversionPlan) describe() {
 	}
 }
 
-// checkVisual reads the visual of a head and says whether its mode allows a
+// visualMode reads the visual of a head and says whether its mode allows a
 // switch: nil, an error with ErrVisualMode, or that of the reading.
-func (s *HeadsService) checkVisual(ctx context.Context, operation string, head *Head, allowUnknown bool) (VisualMode, error) {
+func (s *HeadsService) visualMode(ctx context.Context, operation string, head *Head, allowUnknown bool) (VisualMode, error) {
 	if head.HeadVisualID == "" {
 		return "", because(ErrVisualMode, "the head has no visual that can be read (headVisualId), so its mode is not known")
 	}
@@ -443,8 +446,8 @@ func (s *HeadsService) checkVisual(ctx context.Context, operation string, head *
 	}
 }
 
-// checkProvider says whether voices of a provider can stream.
-func (s *HeadsService) checkProvider(provider string, o ConvertOptions) error {
+// providerFault says whether voices of a provider can stream.
+func (s *HeadsService) providerFault(provider string, o ConvertOptions) error {
 	if o.AllowAnyProvider || s.c.core.streamingProvider[strings.ToLower(provider)] {
 		return nil
 	}

@@ -9,12 +9,13 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/internal/httpbody"
+	"github.com/headsapi/heads-go/internal/panics"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -27,20 +28,20 @@ const (
 )
 
 // ToolError is an error whose text is meant for the model: "no order with that
-// number; ask the user to read it out again". A function given to AddTool
-// returns it, as a value or a pointer, wrapped or not. One without a text counts
-// as any other error.
+// number; ask the user to read it out again". The function of a tool returns it,
+// as a value or a pointer, wrapped or not. One without a text is treated as any
+// other error.
 type ToolError struct{ Message string }
 
 // Error returns the message.
 func (e ToolError) Error() string { return e.Message }
 
-// ToolOutcome tells how a tool call ended. The values are few and fixed, so they
+// ToolOutcome is how a tool call ended. The values are few and fixed, so they
 // are safe as metric labels.
 type ToolOutcome string
 
-// The outcomes, and what the model is told. The last one and a body above 64 KiB
-// are answered with another status than 200, so the model is told nothing.
+// The outcomes, and what the model is told. After the last one, and after a body
+// above 64 KiB, the status is not 200, so the model is told nothing.
 const (
 	ToolAnswered     ToolOutcome = "answered"     // the text that the function returned
 	ToolTold         ToolOutcome = "told"         // the text of the ToolError that it returned
@@ -53,8 +54,9 @@ const (
 	ToolUnauthorized ToolOutcome = "unauthorized" // the check of WithToolAuth refused: 401
 )
 
-// ToolCallInfo is what WithToolObserver is told of a call: nothing of the
-// arguments and the reply. So Err is nil for ToolTold, whose error is the reply.
+// ToolCallInfo describes a call to WithToolObserver and WithToolHook. It holds
+// nothing of the arguments and the reply. The error of ToolTold is the reply, so
+// its Err is nil.
 type ToolCallInfo struct {
 	Tool      string
 	Outcome   ToolOutcome
@@ -77,9 +79,6 @@ func (i ToolCallInfo) describe() string {
 	return text + "}"
 }
 
-// toolBodies holds buffers of at most about twice maxToolBody.
-var toolBodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
 // toolResult is how a call ended. Unless status says otherwise, message is what
 // the model is told.
 type toolResult struct {
@@ -92,12 +91,11 @@ type toolResult struct {
 var (
 	errToolsShutDown = errors.New("heads: the tool handler was shut down")
 	errToolsBusy     = errors.New("heads: too many functions are running; see WithToolConcurrency")
-	errToolEnded     = errors.New("heads: the function ended its goroutine")
 	errNotAnObject   = errors.New("the body is not a JSON object")
 )
 
 // serve answers a call that found its tool.
-func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool) {
+func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool, body httpbody.Reader) {
 	started := time.Now()
 	var few [2]context.Context
 	hooked := hookedContexts(few[:0])
@@ -108,7 +106,7 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 	ctx, result := r.Context(), toolResult{ToolBusy, toolBusyReply, errToolsShutDown, 0}
 	if s.gate.Enter() {
 		defer s.gate.Leave()
-		ctx, result = s.receive(w, r, t)
+		ctx, result = s.receive(w, r, t, body)
 	} else {
 		t.logger.InfoContext(ctx, "tool call refused", slog.String("error", result.err.Error()))
 	}
@@ -122,7 +120,7 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 	}
 }
 
-// report tells the observer and the hooks, and survives their panics.
+// report calls the observer and the hooks, and logs their panics.
 func (s *toolServer) report(ctx context.Context, hooked hookedContexts, t *servedTool, info ToolCallInfo) {
 	info.SessionID = sessionIDFrom(ctx)
 	if s.observe != nil {
@@ -140,68 +138,51 @@ func (t *servedTool) complainOfHook(ctx context.Context, err error) {
 }
 
 // receive returns the context of the call, with its session if that was read.
-func (s *toolServer) receive(w http.ResponseWriter, r *http.Request, t *servedTool) (context.Context, toolResult) {
+func (s *toolServer) receive(w http.ResponseWriter, r *http.Request, t *servedTool, body httpbody.Reader) (context.Context, toolResult) {
 	ctx := r.Context()
-	if r.Body == nil {
-		r.Body = http.NoBody
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxToolBody)
 	if s.check != nil {
-		if err := s.authorize(r); err != nil {
+		if err := s.authorize(w, r); err != nil {
 			t.logger.WarnContext(ctx, "tool call refused", slog.String("error", fmt.Sprint(err)))
 			return ctx, toolResult{ToolUnauthorized, "unauthorized", err, http.StatusUnauthorized}
 		}
-		limitBodyTime(w) // anew, since the check may have taken long
+		body = httpbody.Start(w, toolBodyTimeout) // again, since the check may have taken long
 	}
-	body, err := readToolBody(w, r)
-	var tooLarge *http.MaxBytesError
+	doc, err := readObject(r, body)
 	switch {
-	case errors.As(err, &tooLarge):
+	case errors.Is(err, httpbody.ErrTooLarge):
 		t.logger.WarnContext(ctx, "body of a tool call is too large")
 		return ctx, toolResult{ToolUnreadable, "the body is above 64 KiB", err, http.StatusRequestEntityTooLarge}
 	case err != nil:
 		t.logger.WarnContext(ctx, "tool call could not be read", slog.String("error", err.Error()))
 		return ctx, toolResult{ToolUnreadable, toolUnreadableReply, err, 0}
 	}
-	values, session := argumentsOf(body, t.fields)
+	values, session := argumentsOf(doc, t.fields)
 	ctx = withSession(ctx, session)
 	return ctx, s.answer(ctx, t, values)
 }
 
-// authorize turns a panic of the check into a refusal.
-func (s *toolServer) authorize(r *http.Request) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the check panicked: %v", p)
-		}
-	}()
-	return s.check(r)
+// authorize calls the check, which can read no more than the limit of the body.
+// A panic of it is a refusal.
+func (s *toolServer) authorize(w http.ResponseWriter, r *http.Request) error {
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxToolBody)
+	return panics.Try(func() error { return s.check(r) })
 }
 
-// limitBodyTime starts the time in which the body must arrive. Not every
-// writer has deadlines; the server's ReadTimeout is all there is then.
-func limitBodyTime(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(toolBodyTimeout))
-}
-
-// readToolBody returns a body that is a JSON object. It ends a connection on
-// which the body does not come.
-func readToolBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	buffer := toolBodies.Get().(*bytes.Buffer)
-	defer toolBodies.Put(buffer)
-	buffer.Reset()
-	if _, err := buffer.ReadFrom(r.Body); err != nil {
-		w.Header().Set("Connection", "close")
+// readObject returns a body that is a JSON object.
+func readObject(r *http.Request, body httpbody.Reader) ([]byte, error) {
+	buf, err := body.Read(r, maxToolBody)
+	if err != nil {
 		return nil, err
 	}
-	// A deadline that stays would end the request's context while f runs.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-
-	body := bytes.TrimSpace(buffer.Bytes())
-	if rawjson.Kind(body) != "object" || !json.Valid(body) {
+	defer httpbody.Free(buf)
+	doc := bytes.TrimSpace(buf.Bytes())
+	if rawjson.Kind(doc) != "object" || !json.Valid(doc) {
 		return nil, errNotAnObject
 	}
-	return bytes.Clone(body), nil
+	return bytes.Clone(doc), nil
 }
 
 // argumentsOf returns the values of the fields, and the session beside them.
@@ -236,8 +217,11 @@ func (s *toolServer) answer(ctx context.Context, t *servedTool, values []json.Ra
 	answered := make(chan toolResult)
 	go func() {
 		defer s.gate.Leave()
-		result := toolResult{ToolPanicked, toolFailedReply, errToolEnded, 0} // stays after runtime.Goexit
+		result := toolResult{ToolPanicked, toolFailedReply, errGoexit, 0} // stays if the function calls runtime.Goexit
 		defer func() {
+			if result.outcome == ToolPanicked {
+				t.logger.LogAttrs(ctx, slog.LevelError, "tool panicked", errorAttrs(result.err)...)
+			}
 			<-s.running
 			select {
 			case answered <- result:
@@ -256,23 +240,20 @@ func (s *toolServer) answer(ctx context.Context, t *servedTool, values []json.Ra
 	}
 }
 
-// callTool calls the function and survives its panic.
+// callTool calls the function, and reads its error, whose methods may panic too.
 func callTool(ctx context.Context, t *servedTool, values []json.RawMessage) (result toolResult) {
-	returned := false
-	defer func() {
-		if !returned {
-			err := newPanicError(recover())
-			t.logger.ErrorContext(ctx, "tool panicked", slog.String("panic", fmt.Sprint(err.value)), slog.String("stack", string(err.stack)))
-			result = toolResult{ToolPanicked, toolFailedReply, err, 0}
+	err := panics.Try(func() error {
+		text, err := t.call(ctx, values)
+		if err == nil {
+			result = toolResult{outcome: ToolAnswered, message: text}
+		} else {
+			result = resultOf(ctx, t, err)
 		}
-	}()
-	text, err := t.call(ctx, values)
-	if err == nil {
-		result = toolResult{outcome: ToolAnswered, message: text}
-	} else {
-		result = resultOf(ctx, t, err)
+		return nil
+	})
+	if err != nil {
+		return toolResult{ToolPanicked, toolFailedReply, err, 0}
 	}
-	returned = true
 	return result
 }
 
@@ -304,20 +285,20 @@ func toolErrorMessage(err error) string {
 	return strings.TrimSpace(value.Message)
 }
 
-// reply writes the one answer that the service understands.
+// reply writes the only kind of answer that the service understands.
 func (s *toolServer) reply(w http.ResponseWriter, message string) {
 	body, _ := json.Marshal(struct { // a string always marshals
 		Message string `json:"message"`
 	}{replyText(message, s.replyLimit)})
 	w.Header()["Content-Type"] = jsonHeader
-	_, _ = w.Write(body) // nobody is left to be told of an error
+	_, _ = w.Write(body) // no one is left to learn of an error
 }
 
 // replyText returns text as one line of valid UTF-8: line breaks and other
 // control characters, with the space around them, become one space.
 func replyText(text string, limit int) string {
 	if strings.IndexFunc(text, breaksLine) < 0 {
-		return cutText(strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"), limit)
+		return clip(strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"), limit)
 	}
 	parts := strings.FieldsFunc(text, breaksLine)
 	kept := parts[:0]
@@ -326,24 +307,92 @@ func replyText(text string, limit int) string {
 			kept = append(kept, part)
 		}
 	}
-	return cutText(strings.ToValidUTF8(strings.Join(kept, " "), "\uFFFD"), limit)
+	return clip(strings.ToValidUTF8(strings.Join(kept, " "), "\uFFFD"), limit)
 }
 
 func breaksLine(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp)
 }
 
-// cutText returns text with at most limit characters, the last of them "…" if
-// any were cut.
-func cutText(text string, limit int) string {
-	if utf8.RuneCountInString(text) <= limit {
-		return text
+// SessionMetadata is the conversation in which a tool was called. The function of
+// a tool reads it with SessionFromContext.
+//
+// The service promises none of the fields. A field that it did not send is empty,
+// and one that has no place here is in Raw. None of it proves who the user is.
+type SessionMetadata struct {
+	SessionID, UserID, Username string
+	HeadID, OrgID               string
+	PublicHeadID, PublicOrgID   string
+	Timestamp                   Time
+	Raw                         json.RawMessage // the whole session_metadata as it was sent
+}
+
+// String returns the session id alone, since the rest may name a person.
+func (m SessionMetadata) String() string {
+	return "heads.SessionMetadata(session " + strconv.Quote(m.SessionID) + ")"
+}
+
+// Format writes the session id alone for every verb.
+func (m SessionMetadata) Format(f fmt.State, _ rune) { writeText(f, m.String()) }
+
+// LogValue returns the session id alone.
+func (m SessionMetadata) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("session_id", m.SessionID))
+}
+
+type sessionKey struct{}
+
+// SessionFromContext returns the session in which a tool was called. It reports
+// false if the call had no session_metadata, and outside a tool call.
+func SessionFromContext(ctx context.Context) (SessionMetadata, bool) {
+	raw, ok := ctx.Value(sessionKey{}).(json.RawMessage)
+	if !ok {
+		return SessionMetadata{}, false
 	}
-	count := 0
-	for i := range text {
-		if count++; count == limit {
-			return strings.TrimSpace(text[:i]) + "…"
+	return parseSession(raw), true
+}
+
+// sessionIDFrom returns the session's id without reading the rest.
+func sessionIDFrom(ctx context.Context) (id string) {
+	raw, _ := ctx.Value(sessionKey{}).(json.RawMessage)
+	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) {
+		id, _ = scalarText(member)
+	}
+	return id
+}
+
+// withSession returns ctx with the session in raw, or ctx itself when raw holds
+// none. SessionFromContext parses it, since most functions don't ask.
+func withSession(ctx context.Context, raw json.RawMessage) context.Context {
+	if isNull(raw) {
+		return ctx
+	}
+	return context.WithValue(ctx, sessionKey{}, raw)
+}
+
+// parseSession never fails, so that the user gets an answer even if the session
+// can't be read.
+func parseSession(raw json.RawMessage) SessionMetadata {
+	m := SessionMetadata{Raw: raw}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return m
+	}
+	for name, field := range map[string]*string{
+		"session_id":     &m.SessionID,
+		"user_id":        &m.UserID,
+		"username":       &m.Username,
+		"head_id":        &m.HeadID,
+		"org_id":         &m.OrgID,
+		"public_head_id": &m.PublicHeadID,
+		"public_org_id":  &m.PublicOrgID,
+	} {
+		if member := members[name]; !isNull(member) {
+			*field, _ = scalarText(member)
 		}
 	}
-	return text
+	if stamp, ok := members["timestamp"]; ok {
+		_ = m.Timestamp.UnmarshalJSON(stamp)
+	}
+	return m
 }

@@ -140,6 +140,23 @@ func TestBodyThatBreaksOffIsAnUnreadableCall(t *testing.T) {
 	assert.Zero(t, *got)
 }
 
+// A recorder has no deadlines, as behind some middleware.
+func TestBodyThatStallsIsAnUnreadableCallWithoutDeadlinesToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newToolHandler(t)
+		got := addWeather(t, h)
+		stalled, end := io.Pipe()
+		rec := httptest.NewRecorder()
+		begun := time.Now()
+		h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/get_weather", stalled))
+		assert.Equal(t, 5*time.Second, time.Since(begun))
+		assert.Equal(t, toolUnreadable, toolReply(t, rec))
+		assert.Equal(t, "close", rec.Header().Get("Connection"))
+		assert.Zero(t, *got)
+		require.NoError(t, end.Close()) // as the server does with the connection
+	})
+}
+
 func TestModelIsToldOnlyWhatIsMeantForIt(t *testing.T) {
 	told := "no such order; ask for the number again"
 	for _, row := range []struct {
@@ -174,7 +191,7 @@ func (panickingError) Error() string   { panic("in Error") }
 func (panickingError) As(any) bool     { panic("in As") }
 func (panickingError) Is(_ error) bool { return false }
 
-func TestLogTellsTheTruth(t *testing.T) {
+func TestLogHoldsTheReason(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		f    func(context.Context) (string, error)
@@ -206,10 +223,9 @@ func TestToolLogIsSilentByDefault(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
-	for _, h := range []*heads.ToolHandler{newToolHandler(t), newToolHandler(t, heads.WithToolLogger(nil))} {
-		answerWith(t, h, func(context.Context) (string, error) { panic("loud") })
-		assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/answer", "{}")))
-	}
+	h := newToolHandler(t)
+	answerWith(t, h, func(context.Context) (string, error) { panic("loud") })
+	assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/answer", "{}")))
 	assert.Empty(t, log.String())
 }
 

@@ -2,11 +2,9 @@ package heads
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -16,26 +14,6 @@ import (
 
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
-
-// ConversationSettingsService reads and changes the conversation settings of
-// heads, and the tools in them.
-//
-// The service replaces the settings whole. All methods but Replace therefore
-// read, change and write back, and keep what they do not know byte for byte.
-// Calls of one client for one head wait for each other, so that none undoes
-// the work of another; what another program writes between the read and the
-// write is overwritten.
-type ConversationSettingsService struct{ service }
-
-// ConversationSettings are the settings of a head's conversations. Keys other
-// than tools, among them a provider's API key, are kept byte for byte and
-// never printed; Extra and SetExtra give access to them.
-type ConversationSettings struct {
-	Tools []Tool
-
-	raw     []byte // the document, with tools as they were read
-	missing bool   // the head that was read does not show its settings
-}
 
 // Tool is an external endpoint that a head in operation mode oc may call.
 // Keys that this library does not know are kept byte for byte.
@@ -65,233 +43,21 @@ type ToolParameter struct {
 	raw []byte
 }
 
-// errNoSettings keeps settings that were not shown from being written back.
-var errNoSettings error = answerFault("the head holds no conversationSettings, so writing them back could erase what it has")
-
-var opSettingsReplace = newOperation("ConversationSettings.Replace", http.MethodPut, "/head/{headId}/conversation-settings")
-
-// Get reads the conversation settings from the head. A head whose settings are
-// null has empty ones. So has a head that does not show them, but Replace then
-// refuses the result, since it would erase what the head does have.
-//
-// GET /head/{id}.
-func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*ConversationSettings, error) {
-	if err := s.c.check(ctx, "ConversationSettings.Get"); err != nil {
-		return nil, err
-	}
-	head, err := s.c.Heads.Get(ctx, headID)
-	if err != nil {
-		return nil, err
-	}
-	return head.settings(), nil
+// PromptProblem is something that a prompt does not say about a tool.
+type PromptProblem struct {
+	Tool      string
+	Parameter string // "" when the tool itself is never named
+	Problem   string // a sentence for whoever writes the prompt
 }
 
-// Replace replaces the conversation settings of a head with cs, whole: what cs
-// does not hold is gone afterwards. Modify is the safe way to change something.
-//
-// PUT /head/{headId}/conversation-settings. Tools that Tool.Validate refuses,
-// two tools of one name, and settings from a head that did not show them are
-// not sent; all faults come back together.
-func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
-	faults := faultList{}
-	faults.add(checkHeadID(opSettingsReplace.name, headID))
-	if cs == nil {
-		faults.add(invalid(opSettingsReplace.name, "settings", "are nil; give empty ones to remove all tools and settings"))
-	} else {
-		if cs.missing {
-			faults.add(invalid(opSettingsReplace.name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has; start from new ConversationSettings to do so"))
-		}
-		faults.add(validateTools(opSettingsReplace.name, cs.Tools, cs.Tools))
-	}
-	if err := faults.join(); err != nil {
-		return nil, err
-	}
-	return s.put(ctx, headID, cs)
-}
-
-// Modify reads the conversation settings of a head, runs change on them and
-// writes them back whole. It returns them as they were written. When nothing
-// changed, nothing is sent.
-//
-// GET /head/{id}, PUT /head/{headId}/conversation-settings. A head that does
-// not show its settings, not even as null, is a DecodeError: writing them back
-// could erase what the head has. If a head that is not in operation mode oc is
-// given a tool, Modify returns an InvalidError, since the head could never call
-// it. An error of change is returned as it is, and nothing is sent. If the
-// answer to the write is of unknown shape, Modify reads the head again and
-// returns an error unless it shows the change. change must not itself change settings of the same head through the
-// same client: it would wait for itself until the context ends.
-func (s *ConversationSettingsService) Modify(ctx context.Context, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
-	const operation = "ConversationSettings.Modify"
-	faults := faultList{}
-	faults.add(checkHeadID(operation, headID))
-	if change == nil {
-		faults.add(invalid(operation, "change", "is nil; give a function that changes the settings"))
-	}
-	if err := faults.join(); err != nil {
-		return nil, err
-	}
-	return s.modify(ctx, operation, headID, change)
-}
-
-// SetTools makes tools the tools of a head, all others are removed. Unknown
-// keys of the settings are kept, and so are those of tools and parameters that
-// have the name of an old one. Without tools, all are removed.
-//
-// GET /head/{id}, PUT /head/{headId}/conversation-settings. Refuses what
-// Modify and Tool.Validate refuse.
-func (s *ConversationSettingsService) SetTools(ctx context.Context, headID string, tools ...Tool) (*ConversationSettings, error) {
-	const operation = "ConversationSettings.SetTools"
-	faults := faultList{}
-	faults.add(checkHeadID(operation, headID))
-	faults.add(validateTools(operation, tools, built(tools)))
-	if err := faults.join(); err != nil {
-		return nil, err
-	}
-	return s.modify(ctx, operation, headID, func(cs *ConversationSettings) error {
-		replaced := make([]Tool, len(tools))
-		for i, t := range tools {
-			replaced[i] = t.inherit(cs.tool(t.Name))
-		}
-		cs.Tools = replaced
-		return nil
-	})
-}
-
-// PutTool adds a tool to a head, or replaces the one of the same name. All
-// other tools are left as they are, even one that Tool.Validate would refuse.
-//
-// GET /head/{id}, PUT /head/{headId}/conversation-settings. Refuses what
-// Modify and Tool.Validate refuse.
-func (s *ConversationSettingsService) PutTool(ctx context.Context, headID string, t Tool) (*ConversationSettings, error) {
-	const operation = "ConversationSettings.PutTool"
-	faults := faultList{}
-	faults.add(checkHeadID(operation, headID))
-	if t.Name == "" || !t.unchanged() { // one without a name replaces none
-		faults.add(t.validate(operation))
-	}
-	if err := faults.join(); err != nil {
-		return nil, err
-	}
-	return s.modify(ctx, operation, headID, func(cs *ConversationSettings) error {
-		if old := cs.tool(t.Name); old != nil {
-			*old = t.inherit(old)
-			return nil
-		}
-		cs.Tools = append(cs.Tools, t)
-		return nil
-	})
-}
-
-// RemoveTool removes the tool of that name from a head. A head without it is
-// left as it is, which is no error.
-//
-// GET /head/{id}, PUT /head/{headId}/conversation-settings.
-func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, name string) (*ConversationSettings, error) {
-	const operation = "ConversationSettings.RemoveTool"
-	faults := faultList{}
-	faults.add(checkHeadID(operation, headID))
-	faults.add(checkText(operation, "tool name", name, "give the name of the tool to remove"))
-	if err := faults.join(); err != nil {
-		return nil, err
-	}
-	return s.modify(ctx, operation, headID, func(cs *ConversationSettings) error {
-		cs.Tools = slices.DeleteFunc(cs.Tools, func(t Tool) bool { return t.Name == name })
-		return nil
-	})
-}
-
-func (s *ConversationSettingsService) modify(ctx context.Context, operation, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
-	unlock, err := s.c.lock(ctx, operation, headLock("settings", headID))
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	head, err := s.c.Heads.Get(ctx, headID)
-	if err != nil {
-		return nil, err
-	}
-	if !head.Has("conversationSettings") {
-		return nil, newDecodeError(operation, head.Raw, errNoSettings)
-	}
-	before, after := head.settings(), head.settings().clone()
-	if err := change(after); err != nil {
-		return nil, err
-	}
-	if bytes.Equal(before.document(), after.document()) {
-		return after, nil
-	}
-	given := before.given(after)
-	if head.OperationMode != OperationModeOC && len(given) > 0 {
-		return nil, invalid(operation, "tools", "hold %q, which head %s can't call in operation mode %q; set operationMode oc first (HeadUpdate.OperationMode)",
-			given[0].Name, headID, head.OperationMode)
-	}
-	if err := validateTools(operation, after.Tools, given); err != nil {
-		return nil, err
-	}
-	answer, err := s.put(ctx, headID, after)
-	if err != nil {
-		return nil, err
-	}
-	read := func() (*ConversationSettings, error) { return s.Get(ctx, headID) }
-	shown := func(now *ConversationSettings) bool { return sameJSON(now.document(), after.document()) }
-	if err := confirm(operation, answer, headID, read, shown); err != nil {
-		return nil, err
-	}
-	return after, nil
-}
-
-// put writes settings that were validated.
-func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
-	body := rawjson.AppendMember([]byte{'{'}, "conversationSettings", cs.document())
-	return doPlain(ctx, s.c, opSettingsReplace, payload{param: headID, body: append(body, '}')})
-}
-
-// Extra returns a copy of the value of a key other than tools.
-func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
-	if key == "tools" {
-		return nil, false
-	}
-	value, ok := rawjson.Value(cs.raw, key)
-	return bytes.Clone(value), ok
-}
-
-// SetExtra sets a key other than tools; a nil value removes it. A value that
-// is not JSON, an empty key and the key tools give an InvalidError.
-func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) error {
-	const operation = "ConversationSettings.SetExtra"
-	switch {
-	case strings.TrimSpace(key) == "":
-		return checkText(operation, "key", key, "give the name of a setting")
-	case key == "tools":
-		return invalid(operation, "key", "\"tools\" has a field of its own; use ConversationSettings.Tools")
-	case value != nil && !json.Valid(value):
-		return invalid(operation, oneLine(key, maxLabel), "has a value that is not JSON; give a JSON value, or nil to remove the key")
-	}
-	cs.raw = rawjson.With(cs.raw, key, bytes.TrimSpace(value))
-	return nil
-}
-
-// UnmarshalJSON keeps the whole document beside the tools in it.
-func (cs *ConversationSettings) UnmarshalJSON(data []byte) error {
-	*cs = ConversationSettings{}
-	if rawjson.IsNull(data) {
-		return nil
-	}
-	if rawjson.Kind(data) != "object" {
-		return mismatch("", data, reflect.TypeFor[map[string]any]())
-	}
-	cs.raw = bytes.Clone(data)
-	tools, _ := rawjson.Value(cs.raw, "tools")
-	if oddList(tools) {
-		return mismatch("tools", tools, reflect.TypeFor[[]Tool]())
-	}
-	cs.Tools = decodeList(tools, (*Tool).decode)
-	return nil
-}
-
-// MarshalJSON writes the document with the tools as they are now.
-func (cs ConversationSettings) MarshalJSON() ([]byte, error) { return cs.document(), nil }
+// Validate says why a tool can't be sent, all faults together, each an
+// InvalidError. A malformed tool can keep a head from loading, so it wants
+// more than the contract: a name of letters, digits, _ and - up to 64, a
+// description, an https URL (http only to a loopback host), and for each
+// parameter a name without spaces that no other one has, a description, and a
+// type out of string, number, integer, boolean, array and object. A tool of
+// another shape, such as one whose parameters are an object, is refused too.
+func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
 // UnmarshalJSON keeps the whole document beside the fields. It takes any shape;
 // Validate reports what is wrong with it.
@@ -303,6 +69,16 @@ func (t *Tool) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields, and the keys that were read beside them.
 func (t Tool) MarshalJSON() ([]byte, error) { return t.document(), nil }
 
+// Format shows name and number of parameters; the URL may hold a path token.
+func (t Tool) Format(f fmt.State, _ rune) { writeText(f, t.describe()) }
+
+// LogValue shows name and number of parameters.
+func (t Tool) LogValue() slog.Value { return slog.StringValue(t.describe()) }
+
+func (t Tool) describe() string {
+	return fmt.Sprintf("heads.Tool{%q, parameters: %d}", t.Name, len(t.Parameters))
+}
+
 // UnmarshalJSON keeps the whole document beside the fields, as that of a Tool.
 func (p *ToolParameter) UnmarshalJSON(data []byte) error {
 	p.decode(bytes.Clone(data))
@@ -312,20 +88,69 @@ func (p *ToolParameter) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields, and the keys that were read beside them.
 func (p ToolParameter) MarshalJSON() ([]byte, error) { return p.document(), nil }
 
+// Format shows name and type.
+func (p ToolParameter) Format(f fmt.State, _ rune) { writeText(f, p.describe()) }
+
+// LogValue shows name and type.
+func (p ToolParameter) LogValue() slog.Value { return slog.StringValue(p.describe()) }
+
+func (p ToolParameter) describe() string {
+	return fmt.Sprintf("heads.ToolParameter{%q %s}", p.Name, p.Type)
+}
+
+// CheckPrompt finds the tools and parameters whose names a system prompt does
+// not use: the model calls a tool by what the prompt says of it, with the same
+// names as in the definition. A name counts only as a whole word, in the same
+// case.
+func CheckPrompt(systemPrompt string, tools ...Tool) []PromptProblem {
+	var problems []PromptProblem
+	for _, t := range tools {
+		if !mentions(systemPrompt, t.Name) {
+			problems = append(problems, PromptProblem{t.Name, "", fmt.Sprintf(
+				"The prompt never names the tool %q. Say when the head should call it.", t.Name)})
+		}
+		for _, p := range t.Parameters {
+			if !mentions(systemPrompt, p.Name) {
+				problems = append(problems, PromptProblem{t.Name, p.Name, fmt.Sprintf(
+					"The prompt never names %q, a parameter of the tool %q. Say where its value comes from.", p.Name, t.Name)})
+			}
+		}
+	}
+	return problems
+}
+
+// String returns the sentence.
+func (p PromptProblem) String() string { return p.Problem }
+
+// mentions says whether a name stands in a text as a whole word.
+func mentions(text, name string) bool {
+	if name == "" {
+		return false
+	}
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		start, end := from+i, from+i+len(name)
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, _ := utf8.DecodeRuneInString(text[end:])
+		if !isNameRune(before) && !isNameRune(after) {
+			return true
+		}
+		from = start + 1
+	}
+}
+
+// isNameRune says whether a character would go on a name; letters of all
+// languages count.
+func isNameRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
 var (
 	toolName      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 	parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 	toolTypes     = []string{"string", "number", "integer", "boolean", "array", "object"}
 )
-
-// Validate says why a tool can't be sent, all faults together, each an
-// InvalidError. A malformed tool can keep a head from loading, so it wants
-// more than the contract: a name of letters, digits, _ and - up to 64, a
-// description, an https URL (http only to a loopback host), and for each
-// parameter a name without spaces that no other one has, a description, and a
-// type out of string, number, integer, boolean, array and object. A tool of
-// another shape, such as one whose parameters are an object, is refused too.
-func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
 func (t Tool) validate(operation string) error {
 	field := "tool " + quote(t.Name)
@@ -422,153 +247,8 @@ func validateTools(operation string, all, given []Tool) error {
 	return faults.join()
 }
 
-// PromptProblem is something that a prompt does not say about a tool.
-type PromptProblem struct {
-	Tool      string
-	Parameter string // "" when the tool itself is never named
-	Problem   string // a sentence for whoever writes the prompt
-}
-
-// String returns the sentence.
-func (p PromptProblem) String() string { return p.Problem }
-
-// CheckPrompt finds the tools and parameters whose names a system prompt does
-// not use: the model calls a tool by what the prompt says of it, with the same
-// names as in the definition. A name counts only as a whole word, in the same
-// case.
-func CheckPrompt(systemPrompt string, tools ...Tool) []PromptProblem {
-	var problems []PromptProblem
-	for _, t := range tools {
-		if !mentions(systemPrompt, t.Name) {
-			problems = append(problems, PromptProblem{t.Name, "", fmt.Sprintf(
-				"The prompt never names the tool %q. Say when the head should call it.", t.Name)})
-		}
-		for _, p := range t.Parameters {
-			if !mentions(systemPrompt, p.Name) {
-				problems = append(problems, PromptProblem{t.Name, p.Name, fmt.Sprintf(
-					"The prompt never names %q, a parameter of the tool %q. Say where its value comes from.", p.Name, t.Name)})
-			}
-		}
-	}
-	return problems
-}
-
-// mentions says whether a name stands in a text as a whole word.
-func mentions(text, name string) bool {
-	if name == "" {
-		return false
-	}
-	for from := 0; ; {
-		i := strings.Index(text[from:], name)
-		if i < 0 {
-			return false
-		}
-		start, end := from+i, from+i+len(name)
-		before, _ := utf8.DecodeLastRuneInString(text[:start])
-		after, _ := utf8.DecodeRuneInString(text[end:])
-		if !isNameRune(before) && !isNameRune(after) {
-			return true
-		}
-		from = start + 1
-	}
-}
-
-// isNameRune says whether a character would go on a name; letters of all
-// languages count.
-func isNameRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
-
-// Format shows how many tools and other keys there are.
-func (cs ConversationSettings) Format(f fmt.State, _ rune) { writeText(f, cs.describe()) }
-
-// LogValue shows how many tools and other keys there are.
-func (cs ConversationSettings) LogValue() slog.Value { return slog.StringValue(cs.describe()) }
-
-func (cs ConversationSettings) describe() string {
-	others := 0
-	for m := range rawjson.Members(cs.raw) {
-		if string(m.Key) != "tools" {
-			others++
-		}
-	}
-	return fmt.Sprintf("heads.ConversationSettings{tools: %d, other keys: %d}", len(cs.Tools), others)
-}
-
-// Format shows name and number of parameters; the URL may hold a path token.
-func (t Tool) Format(f fmt.State, _ rune) { writeText(f, t.describe()) }
-
-// LogValue shows name and number of parameters.
-func (t Tool) LogValue() slog.Value { return slog.StringValue(t.describe()) }
-
-func (t Tool) describe() string {
-	return fmt.Sprintf("heads.Tool{%q, parameters: %d}", t.Name, len(t.Parameters))
-}
-
-// Format shows name and type.
-func (p ToolParameter) Format(f fmt.State, _ rune) { writeText(f, p.describe()) }
-
-// LogValue shows name and type.
-func (p ToolParameter) LogValue() slog.Value { return slog.StringValue(p.describe()) }
-
-func (p ToolParameter) describe() string {
-	return fmt.Sprintf("heads.ToolParameter{%q %s}", p.Name, p.Type)
-}
-
-// settings are the head's own, or empty ones.
-func (h *Head) settings() *ConversationSettings {
-	if h.ConversationSettings == nil {
-		return &ConversationSettings{missing: !h.Has("conversationSettings")}
-	}
-	return h.ConversationSettings
-}
-
-// tool finds the tool of that name, or nil.
-func (cs *ConversationSettings) tool(name string) *Tool {
-	for i := range cs.Tools {
-		if cs.Tools[i].Name == name {
-			return &cs.Tools[i]
-		}
-	}
-	return nil
-}
-
-// given are the tools of after that are new or changed.
-func (cs *ConversationSettings) given(after *ConversationSettings) []Tool {
-	var given []Tool
-	kept := slices.Clone(cs.Tools)
-	for _, t := range after.Tools {
-		i := slices.IndexFunc(kept, func(old Tool) bool { return encodeField(old).equal(encodeField(t)) })
-		if i < 0 {
-			given = append(given, t)
-		} else {
-			kept = slices.Delete(kept, i, i+1) // a copy of it is new
-		}
-	}
-	return given
-}
-
-func (cs *ConversationSettings) clone() *ConversationSettings {
-	tools := slices.Clone(cs.Tools)
-	for i := range tools {
-		tools[i].Parameters = slices.Clone(tools[i].Parameters)
-	}
-	return &ConversationSettings{Tools: tools, raw: cs.raw}
-}
-
-// document is the JSON of the settings: the one that was read, with the tools
-// as they are now.
-func (cs *ConversationSettings) document() json.RawMessage {
-	return rawjson.With(cs.raw, "tools", documents(cs.Tools, Tool.document))
-}
-
 // unchanged reports whether the tool is as it was read.
-func (t Tool) unchanged() bool {
-	if t.raw == nil {
-		return false
-	}
-	read := Tool{served: t.served}
-	read.decode(t.raw)
-	return reflect.DeepEqual(read, t)
-}
+func (t Tool) unchanged() bool { return isAsRead(t, t.raw, (*Tool).decode) }
 
 func (t Tool) document() json.RawMessage {
 	if t.unchanged() {
@@ -588,15 +268,45 @@ func (t Tool) document() json.RawMessage {
 	return withText(doc, read.URL, "url", t.URL)
 }
 
-// unchanged reports whether the parameter is as it was read.
-func (p ToolParameter) unchanged() bool {
-	if p.raw == nil {
-		return false
+// decode reads a tool from a document that it keeps.
+func (t *Tool) decode(doc []byte) {
+	*t = Tool{raw: doc, served: t.served}
+	for m := range rawjson.Members(doc) {
+		switch string(m.Key) {
+		case "name":
+			t.Name = textOf(m.Value)
+		case "description":
+			t.Description = textOf(m.Value)
+		case "url":
+			t.URL = textOf(m.Value)
+		case "parameters":
+			t.Parameters = decodeList(m.Value, (*ToolParameter).decode)
+		}
 	}
-	var read ToolParameter
-	read.decode(p.raw)
-	return reflect.DeepEqual(read, p)
 }
+
+// inherit keeps the unknown keys of an old tool of the same name, and of its
+// parameters, for a tool that was not itself read from the service.
+func (t Tool) inherit(old *Tool) Tool {
+	if old == nil || t.raw != nil {
+		return t
+	}
+	t.raw = old.raw
+	t.Parameters = slices.Clone(t.Parameters)
+	if given, _ := rawjson.Value(old.raw, "parameters"); t.Parameters == nil && oddList(given) {
+		t.Parameters = []ToolParameter{} // what is there of another shape goes
+	}
+	for i, p := range t.Parameters {
+		same := slices.IndexFunc(old.Parameters, func(o ToolParameter) bool { return o.Name == p.Name })
+		if same >= 0 && p.raw == nil {
+			t.Parameters[i].raw = old.Parameters[same].raw
+		}
+	}
+	return t
+}
+
+// unchanged reports whether the parameter is as it was read.
+func (p ToolParameter) unchanged() bool { return isAsRead(p, p.raw, (*ToolParameter).decode) }
 
 func (p ToolParameter) document() json.RawMessage {
 	if p.unchanged() {
@@ -608,6 +318,31 @@ func (p ToolParameter) document() json.RawMessage {
 	doc = withText(doc, read.Name, "name", p.Name)
 	doc = withText(doc, read.Type, "type", p.Type)
 	return withText(doc, read.Description, "description", p.Description)
+}
+
+// decode reads a parameter from a document that it keeps.
+func (p *ToolParameter) decode(doc []byte) {
+	*p = ToolParameter{raw: doc}
+	for m := range rawjson.Members(doc) {
+		switch string(m.Key) {
+		case "name":
+			p.Name = textOf(m.Value)
+		case "type":
+			p.Type = typeOf(m.Value)
+		case "description":
+			p.Description = textOf(m.Value)
+		}
+	}
+}
+
+// isAsRead reports whether a value is what decode reads from its document.
+func isAsRead[T any](value T, raw []byte, decode func(*T, []byte)) bool {
+	if raw == nil {
+		return false
+	}
+	read := value
+	decode(&read, raw)
+	return reflect.DeepEqual(read, value)
 }
 
 // objectOf returns a document that is an object, and nil for any other.
@@ -636,58 +371,6 @@ func withText(doc []byte, read, key, text string) []byte {
 		return doc
 	}
 	return rawjson.With(doc, key, rawjson.String(text))
-}
-
-// inherit keeps the unknown keys of an old tool of the same name, and of its
-// parameters, for a tool that was not itself read from the service.
-func (t Tool) inherit(old *Tool) Tool {
-	if old == nil || t.raw != nil {
-		return t
-	}
-	t.raw = old.raw
-	t.Parameters = slices.Clone(t.Parameters)
-	if given, _ := rawjson.Value(old.raw, "parameters"); t.Parameters == nil && oddList(given) {
-		t.Parameters = []ToolParameter{} // what is there of another shape goes
-	}
-	for i, p := range t.Parameters {
-		same := slices.IndexFunc(old.Parameters, func(o ToolParameter) bool { return o.Name == p.Name })
-		if same >= 0 && p.raw == nil {
-			t.Parameters[i].raw = old.Parameters[same].raw
-		}
-	}
-	return t
-}
-
-// decode reads a tool from a document that it keeps.
-func (t *Tool) decode(doc []byte) {
-	*t = Tool{raw: doc, served: t.served}
-	for m := range rawjson.Members(doc) {
-		switch string(m.Key) {
-		case "name":
-			t.Name = textOf(m.Value)
-		case "description":
-			t.Description = textOf(m.Value)
-		case "url":
-			t.URL = textOf(m.Value)
-		case "parameters":
-			t.Parameters = decodeList(m.Value, (*ToolParameter).decode)
-		}
-	}
-}
-
-// decode reads a parameter from a document that it keeps.
-func (p *ToolParameter) decode(doc []byte) {
-	*p = ToolParameter{raw: doc}
-	for m := range rawjson.Members(doc) {
-		switch string(m.Key) {
-		case "name":
-			p.Name = textOf(m.Value)
-		case "type":
-			p.Type = textOf(m.Value)
-		case "description":
-			p.Description = textOf(m.Value)
-		}
-	}
 }
 
 // decodeList reads an array, whose elements may keep their part of it. What is
@@ -719,6 +402,16 @@ func textOf(value []byte) string {
 		return ""
 	}
 	return rawjson.Unquote(value)
+}
+
+// typeOf is textOf without a copy of a known type.
+func typeOf(value []byte) string {
+	for _, known := range toolTypes {
+		if len(value) == len(known)+len(`""`) && string(value[1:len(value)-1]) == known {
+			return known
+		}
+	}
+	return textOf(value)
 }
 
 // mismatch is the error of encoding/json for a value of the wrong type.

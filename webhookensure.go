@@ -7,19 +7,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/headsapi/heads-go/internal/oldest"
-	"github.com/headsapi/heads-go/internal/sameurl"
+	"github.com/headsapi/heads-go/internal/registration"
 )
 
 const opEnsure = "Webhooks.Ensure"
 
 // Ensure brings about what spec says, and may be called again at any time: at
 // every start of a program, by many at once. It turns delivery on, unless spec
-// has KeepDelivery, looks for the registration of the URL, creates it when there
-// is none, and updates it when its events differ. Registrations of other URLs
-// are left alone.
+// has KeepDelivery, looks for
+// the registration of the URL, creates it when there is none, and updates it
+// when its events differ. Registrations of other URLs are left alone.
 //
 // PUT /head/{headId}/enable-events, GET /head-events, then POST /head-events or
 // PATCH /head-events/{webhookId} where needed. URLs are compared as URLs: case
@@ -87,15 +85,10 @@ func (e *ensuring) sameURL(ctx context.Context) ([]Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := sameurl.Key(e.spec.URL)
-	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return sameurl.Key(w.URL) != wanted })
-	sortByAge(same)
+	wanted := registration.URLKey(e.spec.URL)
+	same := slices.DeleteFunc(hooks, func(w Webhook) bool { return registration.URLKey(w.URL) != wanted })
+	registration.SortByAge(same, Webhook.age)
 	return same, nil
-}
-
-// sortByAge puts the oldest first.
-func sortByAge(hooks []Webhook) {
-	oldest.First(hooks, func(w Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
 }
 
 // createOnce creates the registration and looks at what there is afterwards:
@@ -211,7 +204,7 @@ func (e *ensuring) hold(ctx context.Context, listed Webhook) (*Webhook, func(), 
 
 // isMeant reports whether a registration is one of the spec's head and URL.
 func (e *ensuring) isMeant(hook *Webhook) bool {
-	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && sameurl.Key(hook.URL) == sameurl.Key(e.spec.URL)
+	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && registration.URLKey(hook.URL) == registration.URLKey(e.spec.URL)
 }
 
 // ignoreNotFound is for the delete of what another program may be deleting too.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -95,7 +96,7 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	return created.complete(spec), nil
 }
 
-// List returns all registrations of a head.
+// List returns all registrations of a head, in the service's order.
 //
 // GET /head-events?headId=…. A list with a record that does not name this head
 // is a DecodeError. A list that is null is empty.
@@ -464,6 +465,9 @@ func checkEventType(operation string, t EventType) error {
 	}
 	return invalid(operation, "events", "hold %s, which is unknown; use %s", quote(string(t)), joinEvents(eventTypes()))
 }
+
+// age is what registration.SortByAge wants to know.
+func (w Webhook) age() (created time.Time, id int64) { return w.CreatedAt.Time, w.ID }
 
 func joinEvents(types []EventType) string {
 	texts := make([]string, len(types))

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/internal/sameurl"
+	"github.com/headsapi/heads-go/internal/registration"
 )
 
 // SpecOf reads a head and returns the Spec that it meets: applying it changes
@@ -99,7 +99,7 @@ func (s *specReader) takeWebhooks(hooks []heads.Webhook) {
 	byAge(hooks)
 	seen := map[string]bool{}
 	for _, w := range hooks {
-		key := sameurl.Key(w.URL)
+		key := registration.URLKey(w.URL)
 		if seen[key] {
 			continue
 		}

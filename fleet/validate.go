@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/internal/sameurl"
+	"github.com/headsapi/heads-go/internal/registration"
 )
 
 // validate returns all faults of all specs and of the options, joined, each an
@@ -138,7 +138,7 @@ func (f *specFaults) checkWebhooks(hooks []WebhookSpec) {
 			}
 			f.add(name+"."+field, fault.Reason)
 		}
-		key := sameurl.Key(hook.URL)
+		key := registration.URLKey(hook.URL)
 		if first, twice := seen[key]; twice && hook.URL != "" {
 			f.add(name, fmt.Sprintf("has the URL of webhooks[%d]; a URL has one registration", first))
 			continue

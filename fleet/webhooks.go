@@ -8,8 +8,7 @@ import (
 	"time"
 
 	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/internal/oldest"
-	"github.com/headsapi/heads-go/internal/sameurl"
+	"github.com/headsapi/heads-go/internal/registration"
 )
 
 // webhookWork is what is to be done to the registrations of a head.
@@ -22,7 +21,7 @@ type webhookWork struct {
 // byAge sorts registrations, the oldest first: of several of one URL, that is the
 // one that is used.
 func byAge(registered []heads.Webhook) {
-	oldest.First(registered, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
+	registration.SortByAge(registered, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
 }
 
 // webhookChanges compares the wanted registrations with those of a head.
@@ -30,7 +29,7 @@ func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
 	byAge(registered)
 	used := map[int64]bool{}
 	for _, wanted := range spec.Webhooks {
-		i := slices.IndexFunc(registered, func(w heads.Webhook) bool { return sameurl.Key(w.URL) == sameurl.Key(wanted.URL) })
+		i := slices.IndexFunc(registered, func(w heads.Webhook) bool { return registration.URLKey(w.URL) == registration.URLKey(wanted.URL) })
 		events := normalEvents(wanted.Events)
 		if i >= 0 {
 			used[registered[i].ID] = true

@@ -73,6 +73,28 @@ func Elements(doc []byte) iter.Seq[[]byte] {
 	}
 }
 
+// Strings walks the strings of a document at any depth, decoded and in order.
+// Names of members are skipped. It reads the document once.
+func Strings(doc []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := 0; i < len(doc); {
+			if doc[i] != '"' {
+				i++
+				continue
+			}
+			end := SkipString(doc, i)
+			if next := SkipSpace(doc, end); next < len(doc) && doc[next] == ':' {
+				i = next
+				continue
+			}
+			if !yield(Unquote(doc[i:end])) {
+				return
+			}
+			i = end
+		}
+	}
+}
+
 func SkipSpace(doc []byte, i int) int {
 	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++

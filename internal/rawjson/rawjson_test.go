@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"unicode/utf8"
 
@@ -68,6 +69,14 @@ func TestElementsWalksAnArray(t *testing.T) {
 			}
 			assert.Equal(t, tt.want, got)
 		})
+	}
+}
+
+func TestStringsWalksValuesAtEveryDepth(t *testing.T) {
+	const doc = `{"a":"1","b" : ["2",{"c":"3\u0034","d":null}],"e\"":5,"f":"\\\"","":""}`
+	assert.Equal(t, []string{"1", "2", "34", `\"`, ""}, slices.Collect(Strings([]byte(doc))))
+	for range Strings([]byte(doc)) {
+		break
 	}
 }
 
@@ -170,6 +179,8 @@ func TestBrokenDocumentsCauseNoPanic(t *testing.T) {
 				for range Members(raw) {
 				}
 				for range Elements(raw) {
+				}
+				for range Strings(raw) {
 				}
 				Value(raw, "a")
 				With(raw, "a", []byte("1"))

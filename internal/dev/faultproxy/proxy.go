@@ -1,6 +1,7 @@
 // Package faultproxy is a TCP proxy that treats connections badly: it delays
 // them, cuts them, resets them, corrupts and drips their bytes. Which of these
-// a connection meets, and where, is drawn from a seed.
+// a connection meets, and where, is drawn from a seed. Toxiproxy's library delays,
+// cuts, resets and drips, but corrupts no byte and takes no seed.
 package faultproxy
 
 import (

@@ -1,0 +1,328 @@
+package heads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
+)
+
+// ConversationSettingsService reads and changes the conversation settings of
+// heads, and the tools in them.
+//
+// The service replaces the settings whole. All methods but Replace therefore
+// read, change and write back, and keep what they do not know byte for byte.
+// Calls of one client for one head wait for each other, so that none undoes
+// the work of another; what another program writes between the read and the
+// write is overwritten.
+type ConversationSettingsService struct{ service }
+
+// ConversationSettings are the settings of a head's conversations. Keys other
+// than tools, among them a provider's API key, are kept byte for byte and
+// never printed; Extra and SetExtra give access to them.
+type ConversationSettings struct {
+	Tools []Tool
+
+	raw     []byte // the document, with tools as they were read
+	missing bool   // the head that was read does not show its settings
+}
+
+// errNoSettings keeps settings that were not shown from being written back.
+var errNoSettings error = answerFault("the head holds no conversationSettings, so writing them back could erase what it has")
+
+var opSettingsReplace = newOperation("ConversationSettings.Replace", http.MethodPut, "/head/{headId}/conversation-settings")
+
+// Get reads the conversation settings from the head. A head whose settings are
+// null has empty ones. So has a head that does not show them, but Replace then
+// refuses the result, since it would erase what the head does have.
+//
+// GET /head/{id}.
+func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*ConversationSettings, error) {
+	if err := s.c.check(ctx, "ConversationSettings.Get"); err != nil {
+		return nil, err
+	}
+	head, err := s.c.Heads.Get(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	return head.settings(), nil
+}
+
+// Replace replaces the conversation settings of a head with cs, whole: what cs
+// does not hold is gone afterwards. Modify is the safe way to change something.
+//
+// PUT /head/{headId}/conversation-settings. Tools that Tool.Validate refuses,
+// two tools of one name, and settings from a head that did not show them are
+// not sent; all faults come back together.
+func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
+	faults := faultList{}
+	faults.add(checkHeadID(opSettingsReplace.name, headID))
+	if cs == nil {
+		faults.add(invalid(opSettingsReplace.name, "settings", "are nil; give empty ones to remove all tools and settings"))
+	} else {
+		if cs.missing {
+			faults.add(invalid(opSettingsReplace.name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has; start from new ConversationSettings to do so"))
+		}
+		faults.add(validateTools(opSettingsReplace.name, cs.Tools, cs.Tools))
+	}
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return s.put(ctx, headID, cs)
+}
+
+// Modify reads the conversation settings of a head, runs change on them and
+// writes them back whole. It returns them as they were written. When nothing
+// changed, nothing is sent.
+//
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. A head that does
+// not show its settings, not even as null, is a DecodeError: writing them back
+// could erase what the head has. If a head that is not in operation mode oc is
+// given a tool, Modify returns an InvalidError, since the head could never call
+// it. An error of change is returned as it is, and nothing is sent. If the
+// answer to the write is of unknown shape, Modify reads the head again and
+// returns an error unless it shows the change. change must not itself change settings of the same head through the
+// same client: it would wait for itself until the context ends.
+func (s *ConversationSettingsService) Modify(ctx context.Context, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
+	const operation = "ConversationSettings.Modify"
+	faults := faultList{}
+	faults.add(checkHeadID(operation, headID))
+	if change == nil {
+		faults.add(invalid(operation, "change", "is nil; give a function that changes the settings"))
+	}
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return s.modify(ctx, operation, headID, change)
+}
+
+// SetTools makes tools the tools of a head, all others are removed. Unknown
+// keys of the settings are kept, and so are those of tools and parameters that
+// have the name of an old one. Without tools, all are removed.
+//
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. Refuses what
+// Modify and Tool.Validate refuse.
+func (s *ConversationSettingsService) SetTools(ctx context.Context, headID string, tools ...Tool) (*ConversationSettings, error) {
+	const operation = "ConversationSettings.SetTools"
+	faults := faultList{}
+	faults.add(checkHeadID(operation, headID))
+	faults.add(validateTools(operation, tools, built(tools)))
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return s.modify(ctx, operation, headID, func(cs *ConversationSettings) error {
+		replaced := make([]Tool, len(tools))
+		for i, t := range tools {
+			replaced[i] = t.inherit(cs.tool(t.Name))
+		}
+		cs.Tools = replaced
+		return nil
+	})
+}
+
+// PutTool adds a tool to a head, or replaces the one of the same name. All
+// other tools are left as they are, even one that Tool.Validate would refuse.
+//
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. Refuses what
+// Modify and Tool.Validate refuse.
+func (s *ConversationSettingsService) PutTool(ctx context.Context, headID string, t Tool) (*ConversationSettings, error) {
+	const operation = "ConversationSettings.PutTool"
+	faults := faultList{}
+	faults.add(checkHeadID(operation, headID))
+	if t.Name == "" || !t.unchanged() { // one without a name replaces none
+		faults.add(t.validate(operation))
+	}
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return s.modify(ctx, operation, headID, func(cs *ConversationSettings) error {
+		if old := cs.tool(t.Name); old != nil {
+			*old = t.inherit(old)
+			return nil
+		}
+		cs.Tools = append(cs.Tools, t)
+		return nil
+	})
+}
+
+// RemoveTool removes the tool of that name from a head. A head without it is
+// left as it is, which is no error.
+//
+// GET /head/{id}, PUT /head/{headId}/conversation-settings.
+func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, name string) (*ConversationSettings, error) {
+	const operation = "ConversationSettings.RemoveTool"
+	faults := faultList{}
+	faults.add(checkHeadID(operation, headID))
+	faults.add(checkText(operation, "tool name", name, "give the name of the tool to remove"))
+	if err := faults.join(); err != nil {
+		return nil, err
+	}
+	return s.modify(ctx, operation, headID, func(cs *ConversationSettings) error {
+		cs.Tools = slices.DeleteFunc(cs.Tools, func(t Tool) bool { return t.Name == name })
+		return nil
+	})
+}
+
+// Extra returns a copy of the value of a key other than tools.
+func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
+	if key == "tools" {
+		return nil, false
+	}
+	value, ok := rawjson.Value(cs.raw, key)
+	return bytes.Clone(value), ok
+}
+
+// SetExtra sets a key other than tools; a nil value removes it. A value that
+// is not JSON, an empty key and the key tools give an InvalidError.
+func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) error {
+	const operation = "ConversationSettings.SetExtra"
+	switch {
+	case strings.TrimSpace(key) == "":
+		return checkText(operation, "key", key, "give the name of a setting")
+	case key == "tools":
+		return invalid(operation, "key", "\"tools\" has a field of its own; use ConversationSettings.Tools")
+	case value != nil && !json.Valid(value):
+		return invalid(operation, oneLine(key, maxLabel), "has a value that is not JSON; give a JSON value, or nil to remove the key")
+	}
+	cs.raw = rawjson.With(cs.raw, key, bytes.TrimSpace(value))
+	return nil
+}
+
+// UnmarshalJSON keeps the whole document beside the tools in it.
+func (cs *ConversationSettings) UnmarshalJSON(data []byte) error { return cs.decode(bytes.Clone(data)) }
+
+// MarshalJSON writes the document with the tools as they are now.
+func (cs ConversationSettings) MarshalJSON() ([]byte, error) { return cs.document(), nil }
+
+// Format shows how many tools and other keys there are.
+func (cs ConversationSettings) Format(f fmt.State, _ rune) { writeText(f, cs.describe()) }
+
+// LogValue shows how many tools and other keys there are.
+func (cs ConversationSettings) LogValue() slog.Value { return slog.StringValue(cs.describe()) }
+
+func (cs ConversationSettings) describe() string {
+	others := 0
+	for m := range rawjson.Members(cs.raw) {
+		if string(m.Key) != "tools" {
+			others++
+		}
+	}
+	return fmt.Sprintf("heads.ConversationSettings{tools: %d, other keys: %d}", len(cs.Tools), others)
+}
+
+func (s *ConversationSettingsService) modify(ctx context.Context, operation, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
+	unlock, err := s.c.lock(ctx, operation, headLock("settings", headID))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	head, err := s.c.Heads.Get(ctx, headID)
+	if err != nil {
+		return nil, err
+	}
+	if !head.Has("conversationSettings") {
+		return nil, newDecodeError(operation, head.Raw, errNoSettings)
+	}
+	before, after := head.settings(), head.settings().clone()
+	if err := change(after); err != nil {
+		return nil, err
+	}
+	if bytes.Equal(before.document(), after.document()) {
+		return after, nil
+	}
+	changed := before.changedTools(after)
+	if head.OperationMode != OperationModeOC && len(changed) > 0 {
+		return nil, invalid(operation, "tools", "hold %q, which head %s can't call in operation mode %q; set operationMode oc first (HeadUpdate.OperationMode)",
+			changed[0].Name, headID, head.OperationMode)
+	}
+	if err := validateTools(operation, after.Tools, changed); err != nil {
+		return nil, err
+	}
+	answer, err := s.put(ctx, headID, after)
+	if err != nil {
+		return nil, err
+	}
+	read := func() (*ConversationSettings, error) { return s.Get(ctx, headID) }
+	shown := func(now *ConversationSettings) bool { return sameJSON(now.document(), after.document()) }
+	if err := confirm(operation, answer, headID, read, shown); err != nil {
+		return nil, err
+	}
+	return after, nil
+}
+
+// put writes settings that were validated.
+func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
+	body := rawjson.AppendMember([]byte{'{'}, "conversationSettings", cs.document())
+	return doPlain(ctx, s.c, opSettingsReplace, payload{param: headID, body: append(body, '}')})
+}
+
+// decode reads the settings from a document that they keep.
+func (cs *ConversationSettings) decode(doc []byte) error {
+	*cs = ConversationSettings{}
+	if rawjson.IsNull(doc) {
+		return nil
+	}
+	if rawjson.Kind(doc) != "object" {
+		return mismatch("", doc, reflect.TypeFor[map[string]any]())
+	}
+	tools, _ := rawjson.Value(doc, "tools")
+	if oddList(tools) {
+		return mismatch("tools", tools, reflect.TypeFor[[]Tool]())
+	}
+	cs.raw, cs.Tools = doc, decodeList(tools, (*Tool).decode)
+	return nil
+}
+
+// document is the JSON of the settings: the one that was read, with the tools
+// as they are now.
+func (cs *ConversationSettings) document() json.RawMessage {
+	return rawjson.With(cs.raw, "tools", documents(cs.Tools, Tool.document))
+}
+
+// settings are the head's own, or empty ones.
+func (h *Head) settings() *ConversationSettings {
+	if h.ConversationSettings == nil {
+		return &ConversationSettings{missing: !h.Has("conversationSettings")}
+	}
+	return h.ConversationSettings
+}
+
+// tool finds the tool of that name, or nil.
+func (cs *ConversationSettings) tool(name string) *Tool {
+	for i := range cs.Tools {
+		if cs.Tools[i].Name == name {
+			return &cs.Tools[i]
+		}
+	}
+	return nil
+}
+
+// changedTools returns the tools of after that are new or changed.
+func (cs *ConversationSettings) changedTools(after *ConversationSettings) []Tool {
+	var changed []Tool
+	kept := slices.Clone(cs.Tools)
+	for _, t := range after.Tools {
+		i := slices.IndexFunc(kept, func(old Tool) bool { return encodeField(old).equal(encodeField(t)) })
+		if i < 0 {
+			changed = append(changed, t)
+		} else {
+			kept = slices.Delete(kept, i, i+1) // a copy of it is new
+		}
+	}
+	return changed
+}
+
+func (cs *ConversationSettings) clone() *ConversationSettings {
+	tools := slices.Clone(cs.Tools)
+	for i := range tools {
+		tools[i].Parameters = slices.Clone(tools[i].Parameters)
+	}
+	return &ConversationSettings{Tools: tools, raw: cs.raw}
+}
