@@ -243,7 +243,7 @@ func (u *HeadUpdate) checkVoice(operation string) error {
 		return nil
 	}
 	noProvider, noVoice := u.get("ttsProvider").isBlank(), u.get("ttsVoice").isBlank()
-	blank := ""
+	var blank string
 	switch {
 	case noProvider && noVoice:
 		blank = "both are blank"

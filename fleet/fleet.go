@@ -68,8 +68,8 @@ func Apply(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Repo
 
 // run is one call of Plan or Apply.
 type run struct {
-	ctx     context.Context // of the caller
-	work    context.Context // ends later, so that what has begun is finished
+	ctx     context.Context //nolint:containedctx // of the caller
+	work    context.Context //nolint:containedctx // ends later, so that what has begun is finished
 	client  *heads.Client
 	o       Options
 	apply   bool

@@ -86,11 +86,10 @@ type killer struct {
 	*headstest.Emulator
 	url string
 
-	mu      sync.Mutex
-	child   *exec.Cmd
-	left    int
-	after   bool // the request takes effect
-	changes map[string]int
+	mu    sync.Mutex
+	child *exec.Cmd
+	left  int
+	after bool // the request takes effect
 }
 
 func (k *killer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
