@@ -35,8 +35,8 @@ var errNoNewAddress = errors.New("the mode was switched, but neither the answer 
 // conversion is one run of a conversion.
 type conversion struct {
 	heads    *HeadsService
-	ctx      context.Context
-	settling context.Context // ends SettleTimeout after ctx
+	ctx      context.Context //nolint:containedctx // of the caller
+	settling context.Context //nolint:containedctx // ends SettleTimeout after ctx
 	o        ConvertOptions
 	done     Conversion
 	revert   *Voice // the voice to put back when enabling fails

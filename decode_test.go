@@ -371,7 +371,7 @@ func TestTimeForms(t *testing.T) {
 		raw, err := json.Marshal(Time{Time: at.Add(time.Millisecond)})
 		require.NoError(t, err)
 		assert.Equal(t, `"2026-08-31T06:56:30.001Z"`, string(raw))
-		assert.Equal(t, "", Time{}.String())
+		assert.Empty(t, Time{}.String())
 		assert.Equal(t, "2026-08-31T06:56:30.001Z", fmt.Sprint(Time{Time: at.Add(time.Millisecond)}))
 	})
 }

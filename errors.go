@@ -393,7 +393,7 @@ func textIn(value any) string {
 // Temporary returns false for nil, for a call whose context was canceled, and
 // for any other error.
 func Temporary(err error) bool {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it unwraps step by step
 	case *ConversionError:
 		return e.Reason == ReasonTemporary || e.Reason == ReasonUnknownOutcome
 	case *Error:
@@ -408,7 +408,7 @@ func Temporary(err error) bool {
 	case interface{ Unwrap() error }:
 		return Temporary(e.Unwrap())
 	}
-	return err == context.DeadlineExceeded
+	return err == context.DeadlineExceeded //nolint:errorlint // nothing is left to unwrap
 }
 
 func temporaryStatus(status int) bool {

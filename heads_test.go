@@ -156,7 +156,7 @@ func TestModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
 		return wrong
 	})
 	assert.Nil(t, after)
-	assert.True(t, err == wrong, "the error itself, not a wrapped one")
+	assert.Same(t, wrong, err, "the error itself, not a wrapped one")
 	assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
 }
 

@@ -3,7 +3,6 @@ package heads
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -713,7 +712,7 @@ func TestDiffHeadsLeavesWhatNoUpdateMayHoldToValidate(t *testing.T) {
 	u, err := DiffHeads(&Head{ID: guideID, Name: "a"}, &Head{ID: guideID, Name: "string", SemanticThreshold: math.NaN(), TTSVoice: "v"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"name", "semanticThreshold", "ttsVoice"}, invalidFields(t, u.Validate()))
-	assert.True(t, errors.Is(u.Validate(), ErrInvalid))
+	assert.ErrorIs(t, u.Validate(), ErrInvalid)
 }
 
 func TestSetNamesTheFieldThatWasMeant(t *testing.T) {

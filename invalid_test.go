@@ -95,7 +95,7 @@ func allRefusals(t *testing.T) map[string]error {
 
 // eachInvalid walks the tree of joined errors.
 func eachInvalid(err error, visit func(*InvalidError)) {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it unwraps step by step
 	case *InvalidError:
 		visit(e)
 	case interface{ Unwrap() []error }:

@@ -113,7 +113,7 @@ func (e *redactedError) LogValue() slog.Value       { return slog.StringValue(e.
 // redactURLError returns a *url.Error with its URL redacted. Any other error is
 // returned as it is.
 func redactURLError(err error) error {
-	if e, ok := err.(*url.Error); ok {
+	if e, ok := err.(*url.Error); ok { //nolint:errorlint // each level has its own text
 		return &url.Error{Op: e.Op, URL: redactURLs(e.URL), Err: redactURLError(e.Err)}
 	}
 	return err

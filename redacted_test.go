@@ -26,7 +26,7 @@ func TestRedactedHeadShowsNoSecretAsJSON(t *testing.T) {
 	assert.Equal(t, head.ID, redactedHead.ID)
 	assert.Equal(t, Secret("[redacted]"), *redactedHead.VoiceflowAPIKey)
 	assert.Equal(t, "https://chat.example.com/MyOrg-1234/li-28379?api_key=[redacted]", redactedHead.PublicURL.Reveal())
-	assert.Equal(t, head.Has("name"), true, "the head itself is unchanged")
+	assert.True(t, head.Has("name"), "the head itself is unchanged")
 	assert.NotEqual(t, head.VoiceflowAPIKey, redactedHead.VoiceflowAPIKey)
 }
 

@@ -450,7 +450,7 @@ func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 			for operation, err := range map[string]error{"Heads.PlanStreaming": planErr, "Heads.ConvertToStreaming": err} {
 				require.ErrorIs(t, err, heads.ErrInvalid)
 				assert.Equal(t, tt.faults, strings.Count(err.Error(), operation))
-				assert.False(t, errors.As(err, new(*heads.ConversionError)))
+				assert.NotErrorAs(t, err, new(*heads.ConversionError))
 			}
 			assert.Empty(t, w.Requests())
 		})

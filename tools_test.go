@@ -380,7 +380,7 @@ func TestSettingsModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
 		return wrong
 	})
 	assert.Nil(t, settings)
-	assert.True(t, err == wrong, "the error itself, not a wrapped one")
+	assert.Same(t, wrong, err, "the error itself, not a wrapped one")
 	assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
 }
 
@@ -523,7 +523,7 @@ func TestReadingSettingsForgetsWhatWasThereBefore(t *testing.T) {
 	assert.Equal(t, `{"b":2,"tools":[]}`, string(cs.document()))
 	tool := hoursTool()
 	require.NoError(t, json.Unmarshal([]byte(`{"name":"n"}`), &tool))
-	assert.Equal(t, "", tool.URL)
+	assert.Empty(t, tool.URL)
 	assert.Empty(t, tool.Parameters)
 }
 
