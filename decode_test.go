@@ -277,7 +277,7 @@ func TestUntypedFieldHidesNoFaultInADocumentedOne(t *testing.T) {
 	}
 }
 
-func TestUntypedFieldIsFoundWhateverItsCase(t *testing.T) {
+func TestUntypedFieldIsCaseInsensitive(t *testing.T) {
 	head := readHead(t, `{"ISACTIVE":"yes","isActive":"no","name":"n","Organisation":{"SLOTS":"many","name":"o"}}`)
 	assert.Equal(t, "n", head.Name)
 	assert.False(t, head.IsActive)

@@ -22,7 +22,7 @@ func TestGetKeepsTheDocumentAsReceived(t *testing.T) {
 	assert.Equal(t, document, string(head.Raw), "two heads share no bytes")
 }
 
-func TestHasTellsNullFromAbsent(t *testing.T) {
+func TestHasDistinguishesNullFromAbsent(t *testing.T) {
 	service := newFakeAPI(t, answering(`{"id":"`+guideID+`","fileUrl":null,"pluginOperationalModeConfig":null,"name":"","nested":{"voiceflowApiKey":1},"a\u006cias":"x"}`))
 	head, err := service.Heads.Get(t.Context(), guideID)
 	require.NoError(t, err)

@@ -189,7 +189,7 @@ func TestFieldsAreInTheOrderOfTheCalls(t *testing.T) {
 	assert.Equal(t, []string{"greetings", "ttsProvider", "ttsVoice", "zeta", "name"}, u.Fields())
 }
 
-func TestLastCallOfASetterCounts(t *testing.T) {
+func TestLastCallOfASetterWins(t *testing.T) {
 	u := NewHeadUpdate(guideID).FileURL("https://a.example.com").Name("a").ClearFileURL().Set("name", "b")
 	assert.Equal(t, `{"id":"`+guideID+`","fileUrl":null,"name":"b"}`, updateBody(t, u))
 }
@@ -203,7 +203,7 @@ func TestSettersCopyWhatTheyAreGiven(t *testing.T) {
 	assert.Equal(t, before, updateBody(t, u))
 }
 
-func TestForGivesTheSameChangesToAnotherHead(t *testing.T) {
+func TestForMakesTheSameChangesToAnotherHead(t *testing.T) {
 	u := NewHeadUpdate(guideID).Name("n").ClearFileURL()
 	other := u.For(otherID)
 	assert.Equal(t, `{"id":"`+otherID+`","name":"n","fileUrl":null}`, updateBody(t, other))
@@ -340,7 +340,7 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 	}
 }
 
-func TestUpdateRefusesWhatIsNoJSON(t *testing.T) {
+func TestUpdateRefusesValuesThatAreNotJSON(t *testing.T) {
 	tests := []struct {
 		name, field string
 		update      *HeadUpdate
@@ -494,7 +494,7 @@ func TestHeadUpdateFromJSONDoesNotHoldOnToTheDocument(t *testing.T) {
 	assert.Equal(t, before, updateBody(t, u))
 }
 
-func TestHeadUpdateFromJSONLeavesOut(t *testing.T) {
+func TestHeadUpdateFromJSONSkips(t *testing.T) {
 	for name, member := range map[string]string{
 		"publicUrl":                       `"publicUrl":"https://c.example.com"`,
 		"an unknown field":                `"addedSince":5`,

@@ -197,7 +197,7 @@ func TestSentinelsDoNotContradictTheirErrors(t *testing.T) {
 	}
 }
 
-func TestConversionErrorSaysTheIDOnce(t *testing.T) {
+func TestConversionErrorShowsTheIDOnce(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(404, "")))
 	_, err := client.Heads.ConvertToStreaming(t.Context(), testHead, ConvertOptions{})
 	require.ErrorIs(t, err, ErrNotFound)

@@ -173,7 +173,7 @@ func TestPromptConfigMayBeAString(t *testing.T) {
 	}
 }
 
-func TestHeadUpdateFromJSONRefusesWhatIsNoHead(t *testing.T) {
+func TestHeadUpdateFromJSONRefusesOtherDocuments(t *testing.T) {
 	for name, document := range notTheHead {
 		if name == "another head" {
 			continue // nobody has asked for one

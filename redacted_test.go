@@ -51,14 +51,14 @@ func TestRedactedHeadIsADeepCopy(t *testing.T) {
 	assert.Equal(t, string(before), string(after))
 }
 
-func TestRedactedKeepsWhatIsNoSecret(t *testing.T) {
+func TestRedactedKeepsOtherFields(t *testing.T) {
 	head := &Head{Name: "Ada", Greetings: "See https://example.com/?page=1", CustomWords: map[string]string{"token": "toh-ken"}}
 	assert.Equal(t, head, head.Redacted())
 	assert.Nil(t, (*Head)(nil).Redacted())
 	assert.Nil(t, (*Webhook)(nil).Redacted())
 }
 
-func TestRedactedAccessURLThatIsNoURLShowsNothing(t *testing.T) {
+func TestRedactedAccessURLThatIsNotAURLIsMasked(t *testing.T) {
 	assert.Equal(t, Secret("[redacted]"), redactAccessURL("0123456789abcdef0123456789abcdef"))
 	assert.Empty(t, redactAccessURL(""))
 }

@@ -134,7 +134,7 @@ func TestWebhooksModifyReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 	assert.Equal(t, []string{readHook}, w.wire())
 }
 
-func TestWebhooksModifyRefusesAnAddressThatTheServiceCouldNotCall(t *testing.T) {
+func TestWebhooksModifyRefusesAURLThatTheServiceCouldNotCall(t *testing.T) {
 	changes := map[string]func(*heads.Webhook){
 		"plain http":    func(h *heads.Webhook) { h.URL = "http://hooks.example.com/in" },
 		"no URL":        func(h *heads.Webhook) { h.URL = "" },

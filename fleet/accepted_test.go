@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,12 +20,12 @@ import (
 // slowToShow is a service whose heads show a switch late.
 type slowToShow struct {
 	http.RoundTripper
-	hiding bool
+	hiding atomic.Bool
 }
 
 func (s *slowToShow) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := s.RoundTripper.RoundTrip(r)
-	if err != nil || !s.hiding || r.Method != http.MethodGet {
+	if err != nil || !s.hiding.Load() || r.Method != http.MethodGet {
 		return answer, err
 	}
 	body, err := io.ReadAll(answer.Body)
@@ -36,7 +37,8 @@ func (s *slowToShow) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAnAcceptedSwitchIsNeverSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEmulator(t)
-		service := &slowToShow{e.Transport(), true}
+		service := &slowToShow{RoundTripper: e.Transport()}
+		service.hiding.Store(true)
 		client, err := heads.New("https://api.example.com", e.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: service}))
 		require.NoError(t, err)
 		id, path := e.AddHead(headstest.Head{}), journalPath(t)
@@ -70,7 +72,7 @@ func TestAnAcceptedSwitchIsNeverSentAgain(t *testing.T) {
 		}
 		assert.True(t, noted, "on disk while the head is awaited")
 
-		time.AfterFunc(time.Second, func() { service.hiding = false })
+		time.AfterFunc(time.Second, func() { service.hiding.Store(false) })
 		assert.Equal(t, fleet.OutcomeChanged, run().Outcome, "it shows up while it is awaited")
 		assert.Equal(t, fleet.OutcomeUnchanged, run().Outcome)
 		assert.Equal(t, 1, switches())

@@ -15,7 +15,7 @@ type claim struct {
 	first   *engine.Record
 	spent   bool // first has had all its attempts
 
-	ctx context.Context // of functions; ends with the claim
+	ctx context.Context //nolint:containedctx // of functions; ends with the claim
 	end context.CancelCauseFunc
 
 	mu       sync.Mutex

@@ -139,7 +139,7 @@ func TestFlippedBytesReachNoFunction(t *testing.T) {
 		_, err = f.WriteAt(noise, at)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
-		if t.Run(fmt.Sprint("at ", at, " ", noise), func(t *testing.T) {
+		if t.Run(fmt.Sprintf("at %d %x", at, noise), func(t *testing.T) {
 			if assertDamagedOrWhole(t, path, events) {
 				damaged++
 			}
@@ -185,10 +185,13 @@ func TestFullDiskRefusesAtOnceAndRecovers(t *testing.T) {
 	require.NoError(t, err)
 	send := serveHandler(t, h)
 	acknowledged := 0
+	begun := time.Now()
 	for send(eventBody("head", "session", acknowledged)) == http.StatusOK {
 		acknowledged++
 		require.Less(t, acknowledged, 100000)
+		begun = time.Now()
 	}
+	assert.Less(t, time.Since(begun), 1200*time.Millisecond, "the first refusal does not wait for room")
 	_, err = in.Append(t.Context(), newEvent(t, "head", "session", acknowledged))
 	assert.ErrorIs(t, err, inbox.ErrFull)
 	for range 3 {

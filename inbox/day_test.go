@@ -54,9 +54,12 @@ func dayStep(b *testing.B, s store, from, events, publishers int) {
 	for i := range publishers {
 		publishing.Go(func() {
 			for n := from + i; n < from+events; n += publishers {
-				_, err := in.Append(context.Background(), newEvent(b, "head", fmt.Sprint("session", n%benchSessions), n))
-				if err != nil {
-					b.Error(err)
+				event := newEvent(b, "head", fmt.Sprint("session", n%benchSessions), n)
+				for { // as the service does after a 503
+					if _, err := in.Append(context.Background(), event); err == nil {
+						break
+					}
+					pauseFor(context.Background(), 100*time.Millisecond)
 				}
 			}
 		})

@@ -127,7 +127,7 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 		default:
 			// The commit may have succeeded all the same.
 			settled := m.settle(errUnsettled)
-			if settled != errUnsettled {
+			if !errors.Is(settled, errUnsettled) {
 				return settled
 			}
 			err = m.run.in.public(err)

@@ -101,7 +101,7 @@ func errorText(err error) string { return fmt.Sprint(err) }
 // typeName names the error inside Permanent and RetryAfter.
 func typeName(err error) string {
 	for {
-		switch e := err.(type) {
+		switch e := err.(type) { //nolint:errorlint // it walks the chain itself
 		case permanentError:
 			err = e.error
 		case retryError:

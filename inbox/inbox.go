@@ -35,8 +35,10 @@ type Inbox struct {
 	health health
 	wakes  wakes
 
-	closed  context.Context // ends when Close begins
+	closed  context.Context //nolint:containedctx // ends when Close begins
 	close   context.CancelFunc
+	aborted context.Context //nolint:containedctx // ends when Close has waited long enough
+	abort   context.CancelFunc
 	mu      sync.Mutex
 	closing bool
 	users   sync.WaitGroup // appends, runs and the prober
@@ -117,6 +119,7 @@ func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 	}
 	in := &Inbox{db: backend, prefix: engine.DefaultPrefix, retention: defaultRetention}
 	in.closed, in.close = context.WithCancel(context.Background())
+	in.aborted, in.abort = context.WithCancel(context.Background())
 	if err := errors.Join(in.apply(opts), ctx.Err()); err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
@@ -157,13 +160,23 @@ func (in *Inbox) Close(ctx context.Context) error {
 		in.users.Wait()
 		close(done)
 	}()
-	var err error
 	select {
 	case <-done:
+		in.abort()
+		return in.db.Close()
 	case <-ctx.Done():
-		err = ctx.Err()
 	}
-	return errors.Join(err, in.db.Close())
+	in.abort()
+	ended := make(chan struct{})
+	go func() {
+		_ = in.db.Close() // waits for an effect that doesn't end
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(drainGrace):
+	}
+	return ctx.Err()
 }
 
 // enter counts a user of the database until leave; it reports false once Close

@@ -100,8 +100,8 @@ type run struct {
 	drainTimeout time.Duration
 
 	owner    []byte
-	ctx      context.Context // ends when nothing new may begin
-	base     context.Context // of functions: without that end
+	ctx      context.Context //nolint:containedctx // ends when nothing new may begin
+	base     context.Context //nolint:containedctx // of functions: without that end
 	slots    chan struct{}
 	wake     chan struct{}
 	sessions sync.WaitGroup
@@ -139,6 +139,9 @@ func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.ctx = ctx
+	base, end := context.WithCancelCause(r.base)
+	r.base = base
+	defer context.AfterFunc(in.aborted, func() { end(ErrClosed) })()
 	defer context.AfterFunc(in.closed, cancel)()
 
 	helpers, stop := context.WithCancel(context.Background())

@@ -113,7 +113,7 @@ func (r *run) judge(c *claim, m *commitment, e *engine.Record, err error) outcom
 	switch {
 	case err == nil:
 		return outcome{verdict: handled}
-	case context.Cause(c.ctx) == ErrFenced:
+	case errors.Is(context.Cause(c.ctx), ErrFenced):
 		return outcome{verdict: lost, err: err}
 	case c.wasCut():
 		return outcome{verdict: putBack}

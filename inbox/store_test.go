@@ -20,6 +20,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 	"github.com/headsapi/heads-go/inbox/postgres"
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
@@ -375,7 +376,8 @@ func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 }
 
 func TestCloseEndsRun(t *testing.T) {
-	in := newStore(t, "sqlite").open(t)
+	s := newStore(t, "sqlite")
+	in := s.open(t)
 	appendEvents(t, in, "session", 0, 1)
 	begun, done := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -388,6 +390,35 @@ func TestCloseEndsRun(t *testing.T) {
 	<-begun
 	require.NoError(t, in.Close(t.Context()))
 	assert.NoError(t, await(t, done, "Run"))
+	assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM heads_inbox_events WHERE state = 1"), "the function was let finish")
+}
+
+func TestCloseEndsInTimeWhateverAFunctionDoes(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		db, err := s.db(t.Context())
+		require.NoError(t, err)
+		in, err := inbox.Open(t.Context(), db)
+		require.NoError(t, err)
+		appendEvents(t, in, "session", 0, 1)
+		inside, causes, release := make(chan struct{}), make(chan error, 1), make(chan struct{})
+		defer close(release)
+		go in.Run(t.Context(), func(ctx context.Context, d *inbox.Delivery) error {
+			return d.Commit(ctx, func(*sql.Tx) error {
+				close(inside)
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				<-release
+				return nil
+			})
+		})
+		await(t, inside, "the effect")
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		begun := time.Now()
+		assert.ErrorIs(t, in.Close(ctx), context.DeadlineExceeded)
+		assert.Less(t, time.Since(begun), 3*time.Second)
+		assert.ErrorIs(t, await(t, causes, "the end of the function's context"), inbox.ErrClosed)
+	})
 }
 
 func TestSchemaOfEveryEarlierVersion(t *testing.T) {
@@ -483,6 +514,16 @@ func TestPostgresIsRefusedWithoutDurability(t *testing.T) {
 		require.NoError(t, err)
 		conn.Close()
 	}
+}
+
+func TestPostgresIsRefusedWithoutFsync(t *testing.T) {
+	server, err := pgtest.New("fsync=off")
+	require.NoError(t, err)
+	defer server.Close()
+	db, err := postgres.Open(t.Context(), server.DSN("postgres"))
+	require.NoError(t, err)
+	_, err = inbox.Open(t.Context(), db)
+	assert.ErrorContains(t, err, "fsync is off")
 }
 
 func serveHandler(t *testing.T, h http.Handler) func([]byte) int {

@@ -140,7 +140,7 @@ type backend struct {
 
 	closing sync.Once
 	signal  chan struct{}
-	ctx     context.Context // ends with Close
+	ctx     context.Context //nolint:containedctx // ends with Close
 	cancel  context.CancelFunc
 	helpers sync.WaitGroup
 }

@@ -287,7 +287,7 @@ func (w *writer) run(s driver.Stmt, row func(func(...any) error) error, n *int64
 			err = row(func(dest ...any) error { return assign(dest, values) })
 		}
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	if closeErr := rows.Close(); err == nil {
