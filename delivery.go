@@ -154,7 +154,7 @@ func outcomeOf(err error) (DeliveryOutcome, error) {
 }
 
 // isDone reports whether no redelivery of the event may run the function.
-func isDone(err error) bool { return err == nil || err == errHandled }
+func isDone(err error) bool { return err == nil || errors.Is(err, errHandled) }
 
 func isPanic(err error) bool {
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// DefaultTTL and DefaultStale are the values of New.
+	// DefaultTTL is the TTL of New, and DefaultStale its Stale.
 	DefaultTTL   = 5 * time.Minute
 	DefaultStale = time.Hour
 
