@@ -42,6 +42,7 @@ type conversion struct {
 	revert   *Voice // the voice to put back when enabling fails
 
 	voiceSent bool // the head may have the new voice, or have had it
+	accepted  bool // the switch of the mode
 }
 
 func newConversion(s *HeadsService, ctx context.Context, headID string, o ConvertOptions) *conversion {
@@ -150,7 +151,7 @@ func (c *conversion) step(step ConversionStep) {
 // waiting tells the caller that the head is read again after a wait.
 func (c *conversion) waiting(step StepName, wait time.Duration) {
 	if c.o.OnStep != nil {
-		c.o.OnStep(ConversionStep{Name: step, Waiting: true, Detail: fmt.Sprintf("the head does not show the change yet, reading it again in %v", wait)})
+		c.o.OnStep(ConversionStep{Name: step, Waiting: true, Accepted: c.accepted, Detail: fmt.Sprintf("the head does not show the change yet, reading it again in %v", wait)})
 	}
 }
 
@@ -200,6 +201,7 @@ func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head
 		}
 	}
 	c.revert = nil // switched: what follows is reading
+	c.accepted = true
 	head, err := c.confirm("the switch was accepted", streaming, read)
 	return answer, head, err
 }
@@ -405,13 +407,13 @@ func (c *conversion) accept(text string) (AccessURL, bool) {
 
 // fail is the error of a step after which nothing is to be put back.
 func (c *conversion) fail(step StepName, err error) error {
-	return &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Err: err}
+	return &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Accepted: c.accepted, Err: err}
 }
 
 // failReverting puts the old voice back, where the new one may be in force, and
 // says in the error how that went.
 func (c *conversion) failReverting(step StepName, err error) error {
-	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Err: err, voiceSent: c.voiceSent}
+	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Accepted: c.accepted, Err: err, voiceSent: c.voiceSent}
 	if old := c.takeRevert(); old != nil {
 		failure.RollbackErr = c.putBack(*old)
 		failure.RolledBack = failure.RollbackErr == nil

@@ -44,10 +44,10 @@ const (
 	headJSON  = `{"id":"` + testHead + `","name":"Ada"}`
 )
 
-// atOncePolicy repeats as often as the default, without waits.
+// atOncePolicy retries as often as the default policy, without waits.
 var atOncePolicy = RetryPolicy{MaxRetries: 3}
 
-// newTestClient returns a client over a transport, that repeats at once.
+// newTestClient returns a client over a transport, which retries at once.
 func newTestClient(t testing.TB, baseURL string, transport http.RoundTripper, opts ...Option) *Client {
 	t.Helper()
 	all := []Option{WithHTTPClient(&http.Client{Transport: transport}), WithRetryPolicy(atOncePolicy)}
@@ -402,7 +402,7 @@ func (f *fakeAPI) bodyOf(t *testing.T, route string) string {
 	return bodies[0]
 }
 
-// answering gives the routes of one head: GET with a document, the changes
+// answering returns the routes of one head: GET with a document, the changes
 // with an empty body.
 func answering(document string) map[string]string {
 	return map[string]string{
@@ -552,6 +552,6 @@ var calls = []struct {
 	}},
 }
 
-// getHead is a call without a body, postHook one that must not be repeated
+// getHead is a call without a body, postHook one that must not be retried
 // lightly.
 var getHead, postHook = calls[0].run, calls[4].run

@@ -47,10 +47,11 @@ const (
 // ConversionStep is a step that was done, or that a plan holds. OnStep also
 // receives steps that wait, which are in no list of steps.
 type ConversionStep struct {
-	Name    StepName
-	Skipped bool   // there was nothing to do
-	Waiting bool   // not done yet: the head is about to be read again
-	Detail  string // for people; no secrets
+	Name     StepName
+	Skipped  bool   // there was nothing to do
+	Waiting  bool   // not done yet: the head is about to be read again
+	Accepted bool   // of a step that waits: the service has accepted the switch
+	Detail   string // for people; no secrets
 }
 
 // ConversionPlan says what a conversion would do, and what keeps it from being
@@ -99,6 +100,7 @@ type ConversionError struct {
 	HeadID      string
 	Step        StepName         // the one that failed
 	Reason      ConversionReason // always set
+	Accepted    bool             // the service has accepted the switch of the mode
 	Done        []ConversionStep // what was done before
 	RolledBack  bool             // the old voice was put back
 	RollbackErr error            // why it was not put back

@@ -15,7 +15,7 @@ import (
 )
 
 func TestEveryRouteIsInTheDescription(t *testing.T) {
-	text, err := os.ReadFile("../cmd/heads-emulator/openapi.json")
+	text, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)
 	var description struct {
 		Paths map[string]map[string]json.RawMessage

@@ -68,7 +68,7 @@ var knownKeywords = []string{"type", "properties", "required", "items", "additio
 	"minProperties", "description", "readOnly", "default", "examples", "$ref"}
 
 var formats = map[string]func(string) bool{
-	"uuid":      uuid.MatchString,
+	"uuid":      regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString,
 	"date-time": func(s string) bool { _, err := time.Parse(time.RFC3339, s); return err == nil },
 	"uri":       regexp.MustCompile(`^https?://[^/]+`).MatchString,
 	"int64":     func(string) bool { return true },

@@ -81,14 +81,14 @@ func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
 
 	require.NoError(t, run(context.Background(), &out, []string{"-head", id, "-write"}))
 	assert.Contains(t, out.String(), "Switched the head to streaming.")
-	assert.Contains(t, out.String(), "No -webhook address given")
+	assert.Contains(t, out.String(), "No -webhook URL given")
 	assert.NotContains(t, out.String(), srv.Token)
 
 	args := []string{"-head", id, "-write", "-webhook", "https://app.example.com/events", "-tool", "https://app.example.com/tools"}
 	for range 2 {
 		out.Reset()
 		require.NoError(t, run(context.Background(), &out, args))
-		assert.Contains(t, out.String(), "The head streams already. Its address stays https://stream.")
+		assert.Contains(t, out.String(), "The head streams already. Its access URL stays https://stream.")
 		assert.Equal(t, 1, strings.Count(out.String(), "   webhook "), "it may run again")
 		assert.Equal(t, 1, strings.Count(out.String(), "   tool "), "it may run again")
 	}

@@ -22,7 +22,7 @@ var (
 	ErrTooSlow  = errors.New("heads: the body did not arrive in time")
 
 	// ErrConsumed is for a request that announced a body of which nothing is left.
-	ErrConsumed = errors.New("heads: the request body was already read: put the event handler before middleware that reads bodies, " +
+	ErrConsumed = errors.New("heads: the request body was already read: put the handler before middleware that reads bodies, " +
 		"or let that put the bytes back with r.Body = io.NopCloser(bytes.NewReader(body))")
 )
 
@@ -111,7 +111,7 @@ func fault(r *http.Request, err error, nothing bool, limit int64) error {
 
 func tooLarge(limit int64) error { return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit) }
 
-// empty tells a body that something else has read from one that never was.
+// empty returns ErrConsumed for a body that something else has read.
 func empty(r *http.Request) error {
 	if r.ContentLength > 0 {
 		return ErrConsumed

@@ -46,7 +46,7 @@ var (
 type List func(ctx context.Context, headID string, retry bool) ([]string, error)
 
 // Cache holds a bounded number of heads, and has a bounded number of questions
-// under way, whatever ids strangers send.
+// under way, for any ids that strangers send.
 type Cache struct {
 	TTL   time.Duration // how long keys are used before they are asked for again
 	Stale time.Duration // how long expired keys are used while a refresh fails

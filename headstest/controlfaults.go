@@ -1,15 +1,14 @@
-package main
+package headstest
 
 import (
 	"net/http"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 )
 
-// requestFault is headstest.Fault as JSON.
-type requestFault struct {
+// faultOfRequests is Fault as JSON.
+type faultOfRequests struct {
 	Method      string   `json:"method,omitempty"`
 	Route       string   `json:"route,omitempty"`
 	Times       int      `json:"times,omitempty"` // 0: always
@@ -23,8 +22,8 @@ type requestFault struct {
 	Share       float64  `json:"share,omitempty"` // 0: all
 }
 
-// deliveryFault is headstest.DeliveryFault as JSON.
-type deliveryFault struct {
+// faultOfDeliveries is DeliveryFault as JSON.
+type faultOfDeliveries struct {
 	WebhookID        int64           `json:"webhookId,omitempty"`
 	Event            heads.EventType `json:"event,omitempty"`
 	Times            int             `json:"times,omitempty"` // 0: always
@@ -39,13 +38,13 @@ type deliveryFault struct {
 
 // faultsView are the faults that are still to happen.
 type faultsView struct {
-	Requests   []requestFault  `json:"requests"`
-	Deliveries []deliveryFault `json:"deliveries"`
+	Requests   []faultOfRequests   `json:"requests"`
+	Deliveries []faultOfDeliveries `json:"deliveries"`
 }
 
-var cuts = names[headstest.CutPoint]{"": headstest.CutNone, "before": headstest.CutBefore, "after": headstest.CutAfter}
+var cuts = names[CutPoint]{"": CutNone, "before": CutBefore, "after": CutAfter}
 
-var encodings = names[headstest.SignatureEncoding]{"": 0, "hex": headstest.SignatureHex, "base64": headstest.SignatureBase64}
+var encodings = names[SignatureEncoding]{"": 0, "hex": SignatureHex, "base64": SignatureBase64}
 
 // names are how the values of a type are written.
 type names[T comparable] map[string]T
@@ -59,17 +58,17 @@ func (n names[T]) of(value T) string {
 	return ""
 }
 
-func viewFaults(s headstest.Snapshot) faultsView {
-	v := faultsView{Requests: []requestFault{}, Deliveries: []deliveryFault{}}
+func viewFaults(s Snapshot) faultsView {
+	v := faultsView{Requests: []faultOfRequests{}, Deliveries: []faultOfDeliveries{}}
 	for _, f := range s.Faults {
-		v.Requests = append(v.Requests, requestFault{
+		v.Requests = append(v.Requests, faultOfRequests{
 			Method: f.Method, Route: f.Route, Times: f.Times, Status: f.Status, Body: f.Body,
 			RetryAfter: duration(f.RetryAfter), Latency: duration(f.Latency), Cut: cuts.of(f.Cut), CutBody: f.CutBody, AfterEffect: f.After,
 			Share: f.Share,
 		})
 	}
 	for _, f := range s.DeliveryFaults {
-		v.Deliveries = append(v.Deliveries, deliveryFault{
+		v.Deliveries = append(v.Deliveries, faultOfDeliveries{
 			WebhookID: f.WebhookID, Event: f.Event, Times: f.Times, Drop: f.Drop, Duplicate: f.Duplicate, Reorder: f.Reorder,
 			Delay: duration(f.Delay), CorruptSignature: f.CorruptSignature, Encoding: encodings.of(f.Encoding), Age: duration(f.Age),
 		})
@@ -82,8 +81,8 @@ func (c *control) listFaults(*http.Request) (any, error) {
 }
 
 func (c *control) addRequestFault(r *http.Request) (any, error) {
-	var f requestFault
-	if err := decode(r, &f); err != nil {
+	var f faultOfRequests
+	if err := decodeBody(r, &f); err != nil {
 		return nil, err
 	}
 	cut, known := cuts[f.Cut]
@@ -93,7 +92,7 @@ func (c *control) addRequestFault(r *http.Request) (any, error) {
 	case f.Times < 0 || f.RetryAfter < 0 || f.Latency < 0:
 		return nil, refuse(http.StatusBadRequest, "times, retryAfter and latency must not be below 0")
 	}
-	added := headstest.Fault{
+	added := Fault{
 		Method: f.Method, Route: f.Route, Times: f.Times, Status: f.Status, Body: f.Body,
 		RetryAfter: time.Duration(f.RetryAfter), Latency: time.Duration(f.Latency), Cut: cut, CutBody: f.CutBody, After: f.AfterEffect,
 		Share: f.Share,
@@ -106,8 +105,8 @@ func (c *control) addRequestFault(r *http.Request) (any, error) {
 }
 
 func (c *control) addDeliveryFault(r *http.Request) (any, error) {
-	var f deliveryFault
-	if err := decode(r, &f); err != nil {
+	var f faultOfDeliveries
+	if err := decodeBody(r, &f); err != nil {
 		return nil, err
 	}
 	encoding, known := encodings[f.Encoding]
@@ -117,7 +116,7 @@ func (c *control) addDeliveryFault(r *http.Request) (any, error) {
 	case f.Times < 0 || f.Delay < 0:
 		return nil, refuse(http.StatusBadRequest, "times and delay must not be below 0")
 	}
-	added := headstest.DeliveryFault{
+	added := DeliveryFault{
 		WebhookID: f.WebhookID, Event: f.Event, Times: f.Times, Drop: f.Drop, Duplicate: f.Duplicate, Reorder: f.Reorder,
 		Delay: time.Duration(f.Delay), CorruptSignature: f.CorruptSignature, Encoding: encoding, Age: time.Duration(f.Age),
 	}

@@ -1,14 +1,12 @@
-package main
+package headstest
 
 import (
 	"context"
 	"encoding/json"
 	"net/http"
-
-	"github.com/headsapi/heads-go/headstest"
 )
 
-// toolCall asks for a call of a tool. The arguments are handed on byte for
+// toolCall asks for a call of a tool. The arguments are passed on byte for
 // byte.
 type toolCall struct {
 	Tool      string                     `json:"tool"`
@@ -22,6 +20,7 @@ type toolReply struct {
 	Status  int             `json:"status"` // 0 when no reply came
 	Message string          `json:"message"`
 	Problem string          `json:"problem"` // "" for a reply as the contract has it
+	Reply   string          `json:"reply"`   // the first 4 KiB of what the tool sent
 }
 
 // callTool calls a tool in a session of its own.
@@ -30,10 +29,10 @@ func (c *control) callTool(r *http.Request) (any, error) {
 		HeadID string `json:"headId"`
 		toolCall
 	}
-	if err := decode(r, &sent); err != nil {
+	if err := decodeBody(r, &sent); err != nil {
 		return nil, err
 	}
-	if err := knows(c.emulator, sent.HeadID); err != nil {
+	if err := c.knows(sent.HeadID); err != nil {
 		return nil, err
 	}
 	return sent.call(r.Context(), c.emulator.StartSession(sent.HeadID))
@@ -41,17 +40,17 @@ func (c *control) callTool(r *http.Request) (any, error) {
 
 func (c *control) callToolInSession(r *http.Request) (any, error) {
 	var sent toolCall
-	if err := decode(r, &sent); err != nil {
+	if err := decodeBody(r, &sent); err != nil {
 		return nil, err
 	}
-	s, err := c.sessions.find(r)
+	s, err := c.findSession(r)
 	if err != nil {
 		return nil, err
 	}
-	return sent.call(r.Context(), s.Session)
+	return sent.call(r.Context(), s)
 }
 
-func (t toolCall) call(ctx context.Context, s *headstest.Session) (any, error) {
+func (t toolCall) call(ctx context.Context, s *Session) (any, error) {
 	args := map[string]any{}
 	for name, value := range t.Arguments {
 		args[name] = value
@@ -60,5 +59,5 @@ func (t toolCall) call(ctx context.Context, s *headstest.Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return toolReply{Tool: t.Tool, Sent: called.Body, Status: called.Status, Message: called.Message, Problem: called.Problem}, nil
+	return toolReply{Tool: t.Tool, Sent: called.Body, Status: called.Status, Message: called.Message, Problem: called.Problem, Reply: string(called.Reply)}, nil
 }

@@ -1,25 +1,31 @@
-package main
+package headstest
 
 import (
 	"cmp"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/headsapi/heads-go/headstest"
 )
 
-// index says what there is.
+// index lists the control API.
 func (c *control) index(*http.Request) (any, error) {
 	var requests []string
-	for pattern := range c.actions() {
+	for _, pattern := range c.patterns() {
 		requests = append(requests, strings.TrimSuffix(pattern, "{$}"))
 	}
 	slices.SortFunc(requests, func(a, b string) int { return cmp.Compare(pathOf(a), pathOf(b)) })
 	return map[string]any{"about": "The control API of the emulator; docs/emulator.md describes it.", "requests": requests}, nil
+}
+
+// patterns are the whole control API.
+func (c *control) patterns() []string {
+	patterns := []string{"GET /_emulator/stream"}
+	for pattern := range c.actions() {
+		patterns = append(patterns, pattern)
+	}
+	return patterns
 }
 
 // pathOf is what comes after the method, and then the method.
@@ -35,7 +41,7 @@ func (c *control) health(*http.Request) (any, error) {
 func (c *control) openAPI(*http.Request) (any, error) { return rawJSON(openAPI), nil }
 
 // stateView lists what it shows, so that no secret of a record that is new
-// gets out. The operations answer whole records to those who have the token.
+// is shown. The operations answer whole records to those who have the token.
 type stateView struct {
 	Heads         []headView         `json:"heads"`
 	Visuals       []visualView       `json:"visuals"`
@@ -72,15 +78,19 @@ type registrationView struct {
 	Events   []string `json:"events"`
 }
 
-func (c *control) state(*http.Request) (any, error) {
+func (c *control) state(*http.Request) (any, error) { return c.viewState(), nil }
+
+func (c *control) viewState() stateView {
 	s := c.emulator.Snapshot()
+	c.emulator.mu.Lock()
+	defer c.emulator.mu.Unlock()
 	return stateView{
 		Heads:         views(s.Heads, viewHead),
 		Visuals:       views(s.Visuals, viewVisual),
 		Registrations: views(s.Webhooks, viewRegistration),
-		Sessions:      c.sessions.list(),
+		Sessions:      c.emulator.st.sessionViews(),
 		Faults:        viewFaults(s),
-	}, nil
+	}
 }
 
 // views is a list even when it is empty.
@@ -92,7 +102,7 @@ func views[T any](records []json.RawMessage, view func(json.RawMessage) T) []T {
 	return list
 }
 
-// viewHead leaves a field zero that a seed has given another type.
+// viewHead leaves a field zero that has another type.
 func viewHead(record json.RawMessage) headView {
 	var h struct {
 		headView
@@ -104,11 +114,17 @@ func viewHead(record json.RawMessage) headView {
 	for _, t := range h.ConversationSettings.Tools {
 		h.Tools = append(h.Tools, t.Name)
 	}
-	h.Address = ""
-	if u, err := url.Parse(h.PublicURL); err == nil {
-		h.Address = origin(h.PublicURL) + u.EscapedPath()
-	}
+	h.Address = withoutKey(h.PublicURL)
 	return h.headView
+}
+
+// withoutKey leaves out the query of an access URL, which holds its key.
+func withoutKey(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return origin(address) + u.EscapedPath()
 }
 
 func viewVisual(record json.RawMessage) visualView {
@@ -118,14 +134,14 @@ func viewVisual(record json.RawMessage) visualView {
 }
 
 func viewRegistration(record json.RawMessage) registrationView {
-	var w struct {
-		registration
-		ID int64
-	}
-	_ = json.Unmarshal(record, &w)
-	view := registrationView{ID: w.ID, HeadID: w.HeadID, Receiver: origin(w.WebhookURL), Events: []string{}}
-	for _, e := range w.events() {
-		view.Events = append(view.Events, string(e))
+	var d document
+	_ = json.Unmarshal(record, &d)
+	view := registrationView{HeadID: d.str("headId"), Receiver: origin(d.str("webhookUrl")), Events: []string{}}
+	_ = json.Unmarshal(d["id"], &view.ID)
+	for _, f := range eventFlags {
+		if d.is(f.name) {
+			view.Events = append(view.Events, string(f.event))
+		}
 	}
 	slices.Sort(view.Events)
 	return view
@@ -140,53 +156,49 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// seed adds what the body holds to what is there.
+// seed adds what the body holds to what is there, all of it or nothing.
 func (c *control) seed(r *http.Request) (any, error) {
-	text, err := io.ReadAll(r.Body)
+	text, err := readBody(r)
 	if err != nil {
-		return nil, refuse(http.StatusRequestEntityTooLarge, "the seed is larger than %d bytes, or broke off", maxControlBody)
+		return nil, err
 	}
-	s, err := parseSeed(text)
+	s, err := ParseSeed(text)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%v", err)
 	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	done, err := s.apply(c.emulator)
+	added, err := c.emulator.Import(s)
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%v; what stands before it was added", err)
+		return nil, refuse(http.StatusBadRequest, "%v; nothing was added", err)
 	}
-	return done, nil
+	return added, nil
+}
+
+// export answers a seed, with keys if the query says so.
+func (c *control) export(r *http.Request) (any, error) {
+	switch query := r.URL.Query(); {
+	case r.URL.RawQuery == "", query.Get("keys") == "false":
+		return c.emulator.Export().withoutKeys(), nil
+	case query.Get("keys") != "true":
+		return nil, refuse(http.StatusBadRequest, "the query takes keys=true or keys=false")
+	}
+	if err := admitSecret(r); err != nil {
+		return nil, err
+	}
+	return c.emulator.Export(), nil
 }
 
 // reset goes back to what the emulator started with.
 func (c *control) reset(*http.Request) (any, error) {
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	c.sessions.forget()
-	c.emulator.Reset()
-	return c.start.apply(c.emulator)
+	c.emulator.mu.Lock()
+	start := c.emulator.start
+	c.emulator.mu.Unlock()
+	return c.emulator.Restart(start)
 }
 
-// splitter turns on text splitting, which no operation of the contract does.
-func (c *control) splitter(r *http.Request) (any, error) {
-	if err := c.emulator.EnableSplitter(r.PathValue("id")); err != nil {
-		return nil, refuse(http.StatusNotFound, "%v", err)
+// knows returns an error when there is no such head.
+func (c *control) knows(headID string) error {
+	if !slices.Contains(c.emulator.Heads(), headID) {
+		return refuse(http.StatusNotFound, "there is no head %q", headID)
 	}
-	for _, h := range c.emulator.Snapshot().Heads {
-		if view := viewHead(h); view.ID == r.PathValue("id") {
-			return view, nil
-		}
-	}
-	return nil, refuse(http.StatusConflict, "the emulator was reset")
-}
-
-// knows says whether there is such a head.
-func knows(e *headstest.Emulator, headID string) error {
-	for _, id := range e.Heads() {
-		if id == headID {
-			return nil
-		}
-	}
-	return refuse(http.StatusNotFound, "there is no head %q", headID)
+	return nil
 }
