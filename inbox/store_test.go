@@ -209,6 +209,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		stop()
 		for _, d := range deadEvents(t, in) {
 			fmt.Fprintf(&seen, "%v %+v %s\n", d, d, d)
+			logger.Info("a dead letter", "dead", d)
 		}
 		fmt.Fprintf(&seen, "%v %+v", in, in)
 		assert.NotContains(t, log.String(), canary)
