@@ -75,7 +75,7 @@ func bareInsert(b *testing.B, s store, publishers int) {
 		db.SetMaxIdleConns(24)
 	}
 	defer db.Close()
-	insert, err := db.Prepare(s.word("INSERT INTO bare (key, body) VALUES ($1, $2)"))
+	insert, err := db.Prepare(s.spelled("INSERT INTO bare (key, body) VALUES ($1, $2)"))
 	require.NoError(b, err)
 	events := benchEvents(b, b.N, benchSessions)
 	parallel(b, publishers, b.N, func(i int) error {
@@ -131,7 +131,7 @@ func BenchmarkHandle(b *testing.B) {
 		b.Run("commit", func(b *testing.B) {
 			s := newStore(b, kind)
 			s.createVisits(b)
-			insert := s.word("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)")
+			insert := s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)")
 			benchHandle(b, s, func(ctx context.Context, d *inbox.Delivery) error {
 				return d.Commit(ctx, func(tx *sql.Tx) error {
 					_, err := tx.ExecContext(ctx, insert, d.Event.SessionID, d.Attempt, d.Sequence)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -40,10 +41,16 @@ type DeadEvent struct {
 	Error    string // the type of the last error; its text with WithErrorText
 }
 
-// Format shows sequence, attempts and ids, without the body.
-func (d DeadEvent) Format(f fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(f, "dead event %d after %d attempts, %v: %s", d.Sequence, d.Attempts, d.Event, d.Error)
+// String returns sequence, attempts, ids and error, without the body.
+func (d DeadEvent) String() string {
+	return fmt.Sprintf("dead event %d after %d attempts, %v: %s", d.Sequence, d.Attempts, d.Event, d.Error)
 }
+
+// Format writes the same as String, whatever the verb.
+func (d DeadEvent) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String())) }
+
+// LogValue returns the same as String.
+func (d DeadEvent) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
 // Dead returns the dead letters that q selects, in the order of their sequences.
 // It reads in pages and holds no transaction while the caller works. After an

@@ -123,14 +123,14 @@ func (s store) int(tb testing.TB, text string, args ...any) (n int64) {
 	return n
 }
 
-var noon = time.Now().UTC().Truncate(time.Second)
+var begin = time.Now().UTC().Truncate(time.Second)
 
 // eventBody returns a body as the service sends it; n makes the time, and so the
 // event.
 func eventBody(head, session string, n int) []byte {
 	body, err := json.Marshal(map[string]any{
 		"event_type": "start_conversation",
-		"timestamp":  noon.Add(time.Duration(n) * time.Microsecond).Format("2006-01-02 15:04:05.000000"),
+		"timestamp":  begin.Add(time.Duration(n) * time.Microsecond).Format("2006-01-02 15:04:05.000000"),
 		"head_id":    head,
 		"session_id": session,
 		"number":     n,
@@ -202,8 +202,8 @@ func pendingIsZero(in *inbox.Inbox) func() bool {
 
 func at(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
 
-// word makes a name of a table of its own in a text.
-func (s store) word(text string) string {
+// spelled returns a statement with the placeholders of the store.
+func (s store) spelled(text string) string {
 	if s.kind == "sqlite" {
 		return strings.NewReplacer("$1", "?1", "$2", "?2", "$3", "?3", "$4", "?4").Replace(text)
 	}

@@ -128,11 +128,11 @@ func failOver(t *testing.T) {
 	t.Logf("acknowledged %d, %d of them when the primary was killed and %d when refusals began; refused %d; lost %d",
 		len(acknowledged), atKill, betweenKills, refused, lost)
 	assert.Zero(t, lost)
-	assert.Equal(t, standby.Host(), s.host(t, in), "the events are on the standby")
+	assert.Equal(t, standby.Host(), s.host(t), "the events are on the standby")
 }
 
 // host returns the socket of the server that the pool would connect to now.
-func (s store) host(t *testing.T, _ *inbox.Inbox) string {
+func (s store) host(t *testing.T) string {
 	db, err := sql.Open("pgx", s.name+" target_session_attrs=read-write")
 	require.NoError(t, err)
 	defer db.Close()

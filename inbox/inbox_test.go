@@ -51,7 +51,7 @@ func TestCommitStoresEffectAndMarkTogether(t *testing.T) {
 		attempts := make(chan int, 100)
 		stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 			err := d.Commit(ctx, func(tx *sql.Tx) error {
-				if _, err := tx.ExecContext(ctx, s.word("INSERT INTO visits VALUES ($1)"), numberOf(d.Event)); err != nil {
+				if _, err := tx.ExecContext(ctx, s.spelled("INSERT INTO visits VALUES ($1)"), numberOf(d.Event)); err != nil {
 					return err
 				}
 				if d.Attempt == 1 && numberOf(d.Event)%5 == 0 {

@@ -186,7 +186,7 @@ func stopWorker(t *testing.T, s store, where string) {
 	stopped := time.Now()
 	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 		return d.Commit(ctx, func(tx *sql.Tx) error {
-			_, err := tx.Exec(s.word("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
+			_, err := tx.Exec(s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
 			return err
 		})
 	}, inbox.Lease(lease), inbox.Backoff(at(10*time.Millisecond)))

@@ -181,7 +181,7 @@ func work(r role) error {
 			return errors.New("failed before the effect")
 		}
 		return d.Commit(ctx, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, s.word("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"),
+			_, err := tx.ExecContext(ctx, s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"),
 				d.Event.SessionID, numberOf(d.Event), d.Sequence)
 			return err
 		})
@@ -341,7 +341,7 @@ func sleepInside(r role) error {
 			wait()
 		}
 		err := d.Commit(ctx, func(tx *sql.Tx) error {
-			_, err := tx.Exec(s.word("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
+			_, err := tx.Exec(s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
 			if r.Where == "effect" {
 				wait()
 			}

@@ -106,7 +106,7 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 		pruned, err := in.Prune(t.Context())
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, pruned)
-		week, err := heads.ParseEvent(bytes.Replace(one, []byte(noon.Format("2006-01-02")), []byte(noon.AddDate(0, 0, -7).Format("2006-01-02")), 1))
+		week, err := heads.ParseEvent(bytes.Replace(one, []byte(begin.Format("2006-01-02")), []byte(begin.AddDate(0, 0, -7).Format("2006-01-02")), 1))
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusBadRequest, send(week.Raw), "after a week")
 		assert.Equal(t, heads.DeliveryStale, <-outcomes)
@@ -209,6 +209,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		stop()
 		for _, d := range deadEvents(t, in) {
 			fmt.Fprintf(&seen, "%v %+v %s\n", d, d, d)
+			logger.Info("a dead letter", "dead", d)
 		}
 		fmt.Fprintf(&seen, "%v %+v", in, in)
 		assert.NotContains(t, log.String(), canary)
@@ -287,7 +288,7 @@ func TestChangedBodyReachesNoFunction(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		in := s.open(t)
 		appendEvents(t, in, "session", 0, 3)
-		s.exec(t, s.word("UPDATE heads_inbox_events SET body = $1 WHERE sequence = 1"), eventBody("head", "session", 77))
+		s.exec(t, s.spelled("UPDATE heads_inbox_events SET body = $1 WHERE sequence = 1"), eventBody("head", "session", 77))
 		handled := make(chan int, 10)
 		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
 		eventually(t, "handled or dead", pendingIsZero(in))

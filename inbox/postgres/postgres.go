@@ -34,7 +34,7 @@ const (
 // Open returns a DB in the PostgreSQL database of a DSN, either form of it. It
 // connects once, and its errors show nothing of the DSN.
 //
-// It opens up to 24 connections, a third of them for appends, unless the DSN has
+// It opens up to 24 connections, half of them for appends, unless the DSN has
 // pool_max_conns, and two more: one renews claims and one listens for other
 // processes. With several hosts in the DSN it uses the one that takes writes,
 // and tries each for a second. Behind pgbouncer in transaction mode the DSN needs
@@ -50,7 +50,7 @@ func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	}
 	seekWritable(cfg.ConnConfig)
 	own := cfg.Copy()
-	own.MaxConns = max(cfg.MaxConns/3, 1)
+	own.MaxConns = max(cfg.MaxConns/2, 1)
 	cfg.MaxConns = max(cfg.MaxConns-own.MaxConns, 1)
 	noticeWarnings(cfg.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
