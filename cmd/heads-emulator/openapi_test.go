@@ -232,7 +232,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			require.Len(t, answers, len(contract)+len(seen))
 			for route, operation := range d.described() {
 				if schema := d.at(operation, "responses", "2XX", "content", "application/json", "schema"); schema != nil {
-					assert.Empty(t, d.check(schema, value(t, answers[route].body), route))
+					assert.NoError(t, d.check(schema, value(t, answers[route].body), route))
 				}
 			}
 		})
@@ -261,7 +261,7 @@ func TestAnswersHoldEveryDocumentedField(t *testing.T) {
 			for field := range strings.FieldsSeq(documentedFields[name]) {
 				assert.Contains(t, record, field, name)
 			}
-			assert.Empty(t, d.check(d.schema(name), record, name))
+			assert.NoError(t, d.check(d.schema(name), record, name))
 		}
 	}
 }
@@ -283,13 +283,13 @@ func TestOutboundRequestsAreAsDescribed(t *testing.T) {
 		assert.Contains(t, sent, field)
 	}
 	request := d.at(d.root, "webhooks", "event", "post")
-	assert.Empty(t, d.check(d.at(request, "requestBody", "content", "application/json", "schema"), sent, "event"))
+	assert.NoError(t, d.check(d.at(request, "requestBody", "content", "application/json", "schema"), sent, "event"))
 	header := d.at(request, "parameters").([]any)[0].(map[string]any)["name"].(string)
 	assert.NotEmpty(t, event.Headers[http.CanonicalHeaderKey(header)])
 
 	var called toolReply
 	p.control("POST", "sessions/"+session+"/tool-calls", `{"tool":"hours"}`).ok(t, &called)
-	assert.Empty(t, d.check(d.at(d.root, "webhooks", "toolCall", "post", "requestBody", "content", "application/json", "schema"), value(t, string(called.Sent)), "tool call"))
+	assert.NoError(t, d.check(d.at(d.root, "webhooks", "toolCall", "post", "requestBody", "content", "application/json", "schema"), value(t, string(called.Sent)), "tool call"))
 }
 
 func TestRefusalsAreAsDescribed(t *testing.T) {
@@ -300,7 +300,7 @@ func TestRefusalsAreAsDescribed(t *testing.T) {
 		ans := p.api(method, regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "nobody"), "")
 		require.GreaterOrEqual(t, ans.status, 400, route)
 		schema := d.at(operation, "responses", "default", "content", "application/json", "schema")
-		assert.Empty(t, d.check(schema, value(t, ans.body), route))
+		assert.NoError(t, d.check(schema, value(t, ans.body), route))
 	}
 }
 
