@@ -69,6 +69,13 @@ func openAPI(t *testing.T) []byte {
 
 // described are the operations in the form of the contract's table.
 func (d description) described() map[string]any {
+	operations := d.paths()
+	maps.DeleteFunc(operations, func(route string, _ any) bool { return strings.Contains(route, controlPrefix) })
+	return operations
+}
+
+// paths are the operations and the control API.
+func (d description) paths() map[string]any {
 	operations := map[string]any{}
 	for path, item := range d.root["paths"].(map[string]any) {
 		for method, operation := range item.(map[string]any) {
@@ -109,6 +116,20 @@ func TestDescriptionHoldsTheElevenOperations(t *testing.T) {
 	}
 	assert.Equal(t, "bearer", d.at(d.root, "components", "securitySchemes", "bearer", "scheme"))
 	assert.Equal(t, []any{map[string]any{"bearer": []any{}}}, d.root["security"])
+}
+
+func TestDescriptionHoldsTheWholeControlAPI(t *testing.T) {
+	p := start(t)
+	var index struct{ Requests []string }
+	p.control("GET", "", "").ok(t, &index)
+	paths := served(t, p).paths()
+	maps.DeleteFunc(paths, func(route string, _ any) bool { return !strings.Contains(route, controlPrefix) })
+	assert.ElementsMatch(t, index.Requests, slices.Collect(maps.Keys(paths)))
+	d := served(t, p)
+	for route, operation := range paths {
+		assert.Equal(t, []any{}, d.at(operation, "security"), "%s needs no token", route)
+		assert.NotEmpty(t, d.at(operation, "summary"), route)
+	}
 }
 
 func TestDescriptionDeclaresEveryParameter(t *testing.T) {
