@@ -152,7 +152,7 @@ func TestDocumentedFieldOfTheWrongTypeIsADecodeError(t *testing.T) {
 			}
 			t.Run(field+" "+kind, func(t *testing.T) {
 				document := full.with(t, field, value).String()
-				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), guideID)
+				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
 				assert.Nil(t, head)
 				var wrong *DecodeError
 				require.ErrorAs(t, err, &wrong)
@@ -221,7 +221,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 			}
 			t.Run(field+" "+given, func(t *testing.T) {
 				document := full.with(t, field, value).String()
-				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), guideID)
+				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
 				require.NoError(t, err)
 				assert.Equal(t, document, string(head.Raw))
 
@@ -253,7 +253,7 @@ func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
 			document = document.with(t, field, wrong)
 		}
 	}
-	head, err := newFakeAPI(t, answering(document.String())).Heads.Get(t.Context(), guideID)
+	head, err := newFakeAPI(t, answering(document.String())).Heads.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	for field, kind := range untypedKinds {
 		found := fieldOf(reflect.ValueOf(head).Elem(), field)
