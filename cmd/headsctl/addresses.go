@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) addressesCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use: "addresses", Short: "Find or rewrite old access URLs in files",
+		Long: `Addresses looks for the access URLs of converted heads in text files. It takes the
+old and the new ones from a report of apply or convert (--report report.json).`,
+	})
+	cmd.AddCommand(a.addressesScanCommand(), a.addressesRewriteCommand())
+	return cmd
+}
+
+func (a *app) addressesScanCommand() *cobra.Command {
+	var report, format string
+	var exitCode bool
+	cmd := &cobra.Command{
+		Use: "scan --moves FILE PATH...", Short: "Find old access URLs in files", Args: want(1, -1, "files or folders"),
+		Long: `Scan prints a line for each old access URL in the text files below the paths,
+without its key. It skips .git, node_modules, symbolic links, binaries and the
+backups of rewrite.`,
+		Example: "  headsctl addresses scan --moves report.json site",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := a.newRewriter(report, args)
+			if err != nil {
+				return err
+			}
+			found := []occurrence{}
+			failed := r.walk(cmd.Context(), args, func(file string) error {
+				_, occurrences, err := r.search(file)
+				found = append(found, occurrences...)
+				if format == "table" {
+					a.printOccurrences(occurrences)
+				}
+				return err
+			})
+			if format != "table" {
+				if err := a.print(format, found, nil); err != nil {
+					return err
+				}
+			}
+			if failed == nil && exitCode && len(found) > 0 {
+				return exit(exitFound)
+			}
+			return failed
+		},
+	}
+	movesFlag(cmd, &report)
+	outputFlag(cmd, &format)
+	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "end with 3 if there are old access URLs")
+	return cmd
+}
+
+func (a *app) addressesRewriteCommand() *cobra.Command {
+	var report string
+	var noBackup bool
+	cmd := &cobra.Command{
+		Use: "rewrite --moves FILE PATH...", Short: "Put new access URLs in the place of old ones", Args: want(1, -1, "files or folders"),
+		Long: `Rewrite puts the new access URL in the place of each old one, in the same form and
+with the same key, and prints the same lines as scan. It keeps each file as it
+was in FILE.bak, or FILE.bak.2 and so on if there is one.`,
+		Example: "  headsctl addresses rewrite --moves report.json site",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := a.newRewriter(report, args)
+			if err != nil {
+				return err
+			}
+			return r.walk(cmd.Context(), args, func(file string) error {
+				rewritten, occurrences, err := r.search(file)
+				if err != nil || len(occurrences) == 0 {
+					return err
+				}
+				if err := replaceFile(file, rewritten, !noBackup); err != nil {
+					return err
+				}
+				a.printOccurrences(occurrences)
+				return nil
+			})
+		},
+	}
+	movesFlag(cmd, &report)
+	cmd.Flags().BoolVar(&noBackup, "no-backup", false, "keep no backup")
+	return cmd
+}
+
+func movesFlag(cmd *cobra.Command, report *string) {
+	cmd.Flags().StringVar(report, "moves", "", "take old and new access URLs from `FILE`, a report in JSON; - is stdin")
+}
+
+func (a *app) printOccurrences(all []occurrence) {
+	for _, o := range all {
+		a.say("%s:%d: %s → %s", oneLine(o.File), o.Line, o.Old, o.New)
+	}
+}
+
+// occurrence is an old access URL in a file.
+type occurrence struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
+}
+
+// newRewriter reads the moves.
+func (a *app) newRewriter(report string, paths []string) (*rewriter, error) {
+	if report == "" {
+		return nil, usage("--moves is missing; give the report of headsctl convert --report report.json")
+	}
+	text, err := a.readInput("the report", report)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Moves *[]struct {
+			Old string `json:"old"`
+			New string `json:"new"`
+		} `json:"moves"`
+	}
+	if err := json.Unmarshal(text, &file); err != nil || file.Moves == nil {
+		return nil, usage("%s is not a report in JSON with a list of moves; headsctl convert --report report.json writes one", report)
+	}
+	r := &rewriter{a: a, hosts: map[string]*oldHost{}}
+	var faults []error
+	for i, m := range *file.Moves {
+		if err := r.add(m.Old, m.New); err != nil {
+			faults = append(faults, fmt.Errorf("%s: moves[%d]: %w", report, i, err))
+		}
+	}
+	faults = append(faults, checkPaths(paths)...)
+	return r, faulty(errors.Join(faults...))
+}
+
+// checkPaths refuses paths that are not there.
+func checkPaths(paths []string) (faults []error) {
+	for _, path := range paths {
+		if _, err := filepath.EvalSymlinks(path); err != nil {
+			faults = append(faults, errors.Unwrap(unreadable("the path", path, err)))
+		}
+	}
+	return faults
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// canaries are secrets that no output may show.
+const (
+	accessKey   = "canary0access0key000000000000000"
+	dialogKey   = "canary-dialog-key"
+	orgKey      = "canary-organisation-key"
+	providerKey = "canary-provider-key"
+	pathToken   = "canary-path-token-0000"
+	queryToken  = "canary-query-token"
+	toolKey     = "canary-tool-key"
+)
+
+// secretive is an emulator whose heads hold a secret wherever they can.
+func secretive(t testing.TB) *terminal {
+	return emulator(t, object{
+		"visuals": []object{{"id": "11111111-0000-4000-8000-000000000000", "mode": "default"}},
+		"heads": []object{{
+			"id": someID, "headVisualId": "11111111-0000-4000-8000-000000000000", "name": "Ada", "operationMode": "oc",
+			"publicUrl":                   "https://chat.example.test/MyOrg-1/li-28379?api_key=" + accessKey,
+			"voiceflowApiKey":             dialogKey,
+			"organisation":                object{"id": "o", "apiKey": orgKey},
+			"pluginOperationalModeConfig": object{"api_token": providerKey},
+			"fileUrl":                     "https://files.example.test/a?signature=" + queryToken,
+			"conversationSettings":        object{"llm": object{"api_key": providerKey}, "tools": []object{}},
+		}},
+		"tools": []object{{
+			"headId": someID, "name": "order", "description": "Tells where an order is.", "x_secret": toolKey,
+			"url": "https://a.example.com/" + pathToken + "/order?k=" + queryToken, "parameters": []object{},
+		}},
+		"registrations": []object{{"headId": someID, "webhookUrl": "https://a.example.com/" + pathToken + "?k=" + queryToken, "endConversation": true}},
+	})
+}
+
+func TestNoOutputShowsASecret(t *testing.T) {
+	t.Parallel()
+	c := secretive(t)
+	hooks := parse[[]object](t, c.ok("webhooks", "list", someID, "-o", "json", "--show-secrets"))
+	sharedKey := hooks[0]["sharedKey"].(string)
+	require.NotEmpty(t, sharedKey)
+	open := c.ok("get", someID, "--raw", "--show-secrets") + fmt.Sprint(hooks)
+	secrets := []string{accessKey, dialogKey, orgKey, providerKey, pathToken, queryToken, toolKey}
+	for _, secret := range secrets {
+		require.Contains(t, open, secret, "the canary is there")
+	}
+	secrets = append(secrets, sharedKey, c.token, "canary-shared-key")
+
+	c = c.with("HEADS_SHARED_KEY=canary-shared-key")
+	c.write("key", "canary-shared-key")
+	c.write("body.json", "{}")
+	c.write("ids.csv", someID+"\n")
+	c.write("tool.yaml", "{name: order, description: x, url: 'https://a.example.com/"+pathToken+"/order', parameters: []}")
+	c.write("wanted.yaml", "heads:\n  - id: "+someID+"\n    set: {voiceflowApiKey: "+dialogKey+"2, fileUrl: 'https://x.example.com/?"+queryToken+"', name: Bob}\n"+
+		"    webhooks: [{url: 'https://b.example.com/"+pathToken+"2?k="+queryToken+"', events: [end_conversation]}]\n"+
+		"    tools: [{name: other, description: y, url: 'https://b.example.com/"+pathToken+"3/other', parameters: []}]\n")
+	c.write("page.html", "https://chat.example.test/MyOrg-1/li-28379?api_key="+accessKey)
+	c.write("bad.yaml", "heads:\n  - id: "+someID+"\n    set: {voiceflowApiKey: [\""+dialogKey+"\"]}\n")
+	for _, args := range [][]string{
+		{"get", someID}, {"get", someID, "-o", "json"}, {"get", someID, "-o", "yaml"}, {"get", someID, "--raw"},
+		{"set", someID, "voiceflowApiKey=" + dialogKey + "1", "--dry-run"}, {"set", someID, "publicUrl=https://a.example.com/a/b?api_key=" + accessKey},
+		{"set", someID, "publicUrl=https://chat.example.test/MyOrg-1/li-28379?api_key=" + accessKey},
+		{"plan", "-f", "wanted.yaml", "--report", "plan.json", "--report", "plan.csv", "--report", "plan.html"}, {"plan", "-f", "wanted.yaml", "--json"},
+		{"plan", "-f", "bad.yaml"},
+		{"convert", "-f", "ids.csv", "--dry-run"}, {"convert", "-f", "ids.csv", "--yes", "--report", "report.json", "--report", "report.csv", "--report", "report.html"},
+		{"addresses", "scan", "--moves", "report.json", "page.html"}, {"addresses", "scan", "--moves", "report.json", "-o", "json", "page.html"},
+		{"addresses", "rewrite", "--moves", "report.json", "--no-backup", "page.html"},
+		{"doctor", someID}, {"doctor", someID, "-o", "json"}, {"doctor", someID, "-o", "yaml"},
+		{"tools", "list", someID}, {"tools", "list", someID, "-o", "json"}, {"tools", "check", someID}, {"tools", "put", someID, "-f", "tool.yaml"},
+		{"webhooks", "list", someID}, {"webhooks", "list", someID, "-o", "yaml"},
+		{"webhooks", "ensure", someID, "--url", "https://a.example.com/" + pathToken + "?k=" + queryToken, "--event", "start_conversation"},
+		{"apply", "-f", "wanted.yaml", "--yes", "--json", "--report", "apply.json", "--report", "apply.html"},
+		{"delivery", "on", someID}, {"tools", "remove", someID, "other"}, {"webhooks", "delete", "77"},
+		{"call", "GET", "/head/" + someID}, {"call", "GET", "/head-events", "--query", "headId=" + someID}, {"call", "GET", "/nowhere", "--query", "k=" + queryToken},
+		{"events", "verify", "--body", "body.json", "--signature", "x"}, {"events", "verify", "--body", "body.json", "--signature", "x", "--key-file", "key"},
+		{"events", "send", "http://127.0.0.1:1/?k=" + queryToken, "--type", "end_conversation", "--head", someID},
+		{"events", "send", "gopher://x/?k=" + queryToken, "--type", "end_conversation", "--head", someID},
+		{"version"}, {"get", "x", "--token=" + c.token},
+	} {
+		r := c.run(append(args, "--debug")...)
+		shown := strings.ReplaceAll(r.stdout+r.stderr, strings.Join(args, " "), "")
+		for _, secret := range secrets {
+			assert.NotContains(t, shown, secret, "%v", args)
+		}
+	}
+	for _, name := range []string{"plan.json", "plan.csv", "plan.html", "report.json", "report.csv", "report.html", "apply.json", "apply.html"} {
+		for _, secret := range secrets {
+			assert.NotContains(t, c.read(name), secret, name)
+		}
+	}
+	journals, err := filepath.Glob(filepath.Join(c.state, "headsctl", "*"))
+	require.NoError(t, err)
+	require.Len(t, journals, 1)
+	journal, err := os.ReadFile(journals[0])
+	require.NoError(t, err)
+	for _, secret := range secrets {
+		assert.NotContains(t, string(journal), secret)
+	}
+}
+
+// A service, or a proxy before it, may answer with what it was sent.
+func TestAnAnswerThatRepeatsTheTokenIsMasked(t *testing.T) {
+	t.Parallel()
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprintf(w, "<p>%s https://a.example.com/?key=%s</p>", r.Header.Get("Authorization"), queryToken)
+	}))
+	defer echo.Close()
+	c := newTerminal(t).at(echo.URL, "canary-token")
+	for _, args := range [][]string{{"call", "GET", "/x"}, {"get", someID}, {"convert", someID, "--yes"}, {"doctor", someID}} {
+		r := c.run(args...)
+		assert.Equal(t, 1, r.code)
+		assert.NotContains(t, r.stdout+r.stderr, "canary-token", "%v", args)
+		assert.NotContains(t, r.stdout+r.stderr, queryToken, "%v", args)
+	}
+	file := c.write("token", "canary-other-token")
+	assert.NotContains(t, c.run("call", "GET", "/x", "--token-file", file).stdout, "canary-other-token")
+}
+
+func TestTheProcessListShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(3), "-latency", "100ms")
+	file := c.write("token", c.token)
+	cmd := c.at(c.url, "").command(t.Context(), append([]string{"convert", "--yes", "--token-file", file, "--debug"}, c.ids...)...)
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = stderr.Read(make([]byte, 1)) // a request has been made
+	require.NoError(t, err)
+	for _, name := range []string{"cmdline", "environ"} {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", cmd.Process.Pid, name))
+		require.NoError(t, err)
+		assert.NotEmpty(t, text)
+		assert.NotContains(t, string(text), c.token, name)
+	}
+	require.NoError(t, stderr.Close())
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+func TestTextsFromOutsideDoNotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, object{"heads": []object{{"id": someID, "name": "Ada\x1b]0;owned\x07\x1b[2J\r\nchanged \u202eevil", "operationMode": "oc"}}})
+	for _, args := range [][]string{{"get", someID}, {"doctor", someID}, {"convert", someID, "--dry-run"}, {"set", someID, "name=x\x1b[2J", "--dry-run"}} {
+		r := c.run(args...)
+		assert.Equal(t, 0, r.code)
+		for _, bad := range []string{"\x1b", "\x07", "\r", "\u202e", "\nchanged"} {
+			assert.NotContains(t, r.stdout, bad, "%v", args)
+		}
+	}
+}

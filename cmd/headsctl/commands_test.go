@@ -1,0 +1,256 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// parse reads JSON that a command has printed.
+func parse[T any](t testing.TB, text string) T {
+	t.Helper()
+	var v T
+	require.NoError(t, json.Unmarshal([]byte(text), &v), text)
+	return v
+}
+
+func TestGetShowsAHeadWithOneRequest(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	r := c.run("get", c.ids[0], "--debug")
+	assert.Equal(t, 0, r.code)
+	assert.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
+	assert.Contains(t, r.stderr, "debug: GET /head/{id} 200 in ")
+	for _, row := range []string{
+		"ID              " + c.ids[0], "NAME            Lobby", "MODE            legacy", "VOICE           azure/en-US-plain",
+		"OPERATION MODE  oc", "DELIVERY        off", "TOOLS           0", "ACTIVE          yes", "ACCESS URL      https://chat.example.test/MyOrg-",
+	} {
+		assert.Contains(t, r.stdout, row)
+	}
+	assert.NotContains(t, r.stdout, "api_key")
+	assert.Contains(t, c.ok("get", c.ids[12]), "MODE            streaming")
+	assert.Contains(t, c.ok("get", c.ids[24]), "ACTIVE          no")
+}
+
+func TestGetPrintsTheHeadByTheServicesNames(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	asJSON := parse[object](t, c.ok("get", c.ids[0], "-o", "json"))
+	assert.Equal(t, "azure", asJSON["ttsProvider"])
+	assert.Contains(t, asJSON["publicUrl"], "api_key=[redacted]")
+	var asYAML object
+	require.NoError(t, yaml.Unmarshal([]byte(c.ok("get", c.ids[0], "-o", "yaml")), &asYAML))
+	again, err := json.Marshal(asYAML)
+	require.NoError(t, err)
+	want, err := json.Marshal(asJSON)
+	require.NoError(t, err)
+	assert.JSONEq(t, string(want), string(again))
+
+	raw := parse[object](t, c.ok("get", c.ids[0], "--raw"))
+	assert.Equal(t, asJSON["publicUrl"], raw["publicUrl"])
+	open := parse[object](t, c.ok("get", c.ids[0], "--raw", "--show-secrets"))
+	assert.Regexp(t, `api_key=[0-9a-f]{32}$`, open["publicUrl"])
+	assert.Regexp(t, `api_key=[0-9a-f]{32}$`, parse[object](t, c.ok("get", c.ids[0], "-o", "json", "--show-secrets"))["publicUrl"])
+}
+
+func TestSetChangesTheGivenFieldsOnly(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	c.write("prompt.txt", "Be brief.\nBe kind.\n")
+	set := append([]string{"set", c.ids[0]}, `greetings=Hi "you"`, `phrases:=["a","b"]`, "promptConfig.system_prompt=@prompt.txt", "semanticThreshold:=0.5", "ttsVoice=en-US-other")
+	want := []string{
+		"~ greetings: Welcome! I am the Lobby. → Hi \"you\"", `~ phrases: [] → ["a","b"]`, "~ semanticThreshold: 0.75 → 0.5",
+		"~ promptConfig.system_prompt: You are the Lobby. Answer in one sentence. → Be brief. Be kind.", "~ voice: azure/en-US-plain → azure/en-US-other",
+	}
+	assert.ElementsMatch(t, want, lines(c.ok(append(set, "--dry-run")...)))
+	assert.ElementsMatch(t, want, lines(c.ok(set...)))
+	assert.Equal(t, "unchanged\n", c.ok(set...))
+	head := parse[object](t, c.ok("get", c.ids[0], "-o", "json"))
+	assert.Equal(t, "Be brief.\nBe kind.", head["promptConfig"].(object)["system_prompt"], "without the newline at the end")
+	assert.Equal(t, "Lobby", head["name"])
+	c.fails(1, "404", "set", someID, "name=x")
+}
+
+func lines(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
+
+func TestWebhooksAreEnsuredListedAndDeleted(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	const url = "https://a.example.com/hooks/0123456789abcdef0123"
+	id := c.ok("webhooks", "ensure", c.ids[0], "--url", url, "--event", "start_conversation", "--event", "end_conversation")
+	assert.Regexp(t, `^[0-9]+\n$`, id)
+	assert.Equal(t, id, c.ok("webhooks", "ensure", c.ids[0], "--url", url, "--event", "end_conversation"))
+	assert.Regexp(t, `^[0-9]+ \S{16,}\n$`, c.ok("webhooks", "ensure", c.ids[0], "--url", url, "--event", "end_conversation", "--show-secrets"))
+	table := c.ok("webhooks", "list", c.ids[0])
+	assert.Contains(t, table, "end_conversation  https://a.example.com/hooks/[redacted]")
+	list := parse[[]object](t, c.ok("webhooks", "list", c.ids[0], "-o", "json"))
+	require.Len(t, list, 1)
+	assert.Equal(t, "[redacted]", list[0]["sharedKey"])
+	assert.Equal(t, url, parse[[]object](t, c.ok("webhooks", "list", c.ids[0], "-o", "json", "--show-secrets"))[0]["webhookUrl"])
+	assert.Equal(t, "[]\n", c.ok("webhooks", "list", c.ids[1], "-o", "json"), "never null")
+	id = strings.TrimSpace(id)
+	assert.Equal(t, "deleted "+id+"\n", c.ok("webhooks", "delete", id))
+	c.fails(1, "404", "webhooks", "delete", id)
+}
+
+func TestDeliveryIsTurnedOnAndOff(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	assert.Equal(t, "on "+c.ids[0]+"\non "+c.ids[1]+"\n", c.ok("delivery", "on", c.ids[0], c.ids[1]))
+	assert.Contains(t, c.ok("get", c.ids[1]), "DELIVERY        on")
+	c.ok("delivery", "off", c.ids[1])
+	assert.Contains(t, c.ok("get", c.ids[1]), "DELIVERY        off")
+	r := c.fails(1, "404", "delivery", "on", someID, c.ids[2])
+	assert.Equal(t, "on "+c.ids[2]+"\n", r.stdout, "the others are done")
+}
+
+const toolFile = `name: order_status
+description: {file: about.txt}
+url: https://a.example.com/tools/0123456789abcdef0123/order_status
+parameters:
+  - {name: order, type: string, description: The number of the order.}
+x_key: kept
+`
+
+func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	c.write("tool.yaml", toolFile)
+	c.write("about.txt", "Tells where an order is.\n")
+	assert.Equal(t, "put order_status\n", c.ok("tools", "put", c.ids[0], "-f", "tool.yaml"))
+	list := parse[[]object](t, c.ok("tools", "list", c.ids[0], "-o", "json"))
+	require.Len(t, list, 1)
+	assert.Equal(t, "Tells where an order is.", list[0]["description"])
+	assert.Equal(t, "https://a.example.com/tools/[redacted]/order_status", list[0]["url"])
+	assert.Equal(t, "[redacted]", list[0]["x_key"])
+	assert.Equal(t, "kept", parse[[]object](t, c.ok("tools", "list", c.ids[0], "-o", "json", "--show-secrets"))[0]["x_key"])
+	assert.Contains(t, c.ok("tools", "list", c.ids[0]), "order_status  order:string")
+	assert.Equal(t, "[]\n", c.ok("tools", "list", c.ids[1], "-o", "json"))
+
+	r := c.run("tools", "check", c.ids[0], "-o", "json")
+	assert.Equal(t, 1, r.code)
+	assert.Empty(t, r.stderr)
+	assert.Equal(t, "tool_not_in_prompt", parse[[]object](t, r.stdout)[0]["code"])
+	assert.Contains(t, c.run("tools", "check", c.ids[22]).stdout, "tool_invalid")
+	c.ok("set", c.ids[0], "promptConfig.system_prompt=Call order_status with order.")
+	assert.Equal(t, "[]\n", c.ok("tools", "check", c.ids[0], "-o", "json"))
+
+	near := c.fails(0, "did you mean order_status?", "tools", "remove", c.ids[0], "order_statu")
+	assert.Equal(t, "unchanged\n", near.stdout)
+	assert.Equal(t, "removed order_status\n", c.ok("tools", "remove", c.ids[0], "order_status"))
+
+	c.write("bad.yaml", "name: a b\nurl: http://x.example.com\n")
+	bad := c.run("tools", "put", c.ids[0], "-f", "bad.yaml")
+	assert.Equal(t, 2, bad.code)
+	assert.Contains(t, bad.stderr, "bad.yaml: ")
+	c.ok("set", c.ids[1], "operationMode=ttt")
+	assert.Equal(t, 1, c.run("tools", "put", c.ids[1], "-f", "tool.yaml").code, "the service would never call it")
+}
+
+func TestDoctorTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	r := c.run("doctor", "-f", "ids.csv")
+	assert.Equal(t, 1, r.code)
+	assert.Empty(t, r.stderr)
+	assert.Contains(t, r.stdout, c.ids[0]+" Lobby (legacy): nothing found\n")
+	assert.Contains(t, r.stdout, "error   tool_invalid tool order_status\n")
+	assert.Contains(t, r.stdout, "error   inactive isActive\n")
+	list := parse[[]heads.Examination](t, c.run("doctor", c.ids[23], c.ids[0], "-o", "json").stdout)
+	require.Len(t, list, 2)
+	assert.Empty(t, parse[[]object](t, c.ok("doctor", c.ids[0], "-o", "json"))[0]["findings"])
+	assert.Contains(t, c.ok("doctor", c.ids[0], "-o", "json"), `"findings": []`, "never null")
+	c.ok("doctor", c.ids[23]) // warnings alone
+}
+
+func TestCallPrintsTheBodyWhateverTheStatus(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	assert.Equal(t, "false\n", c.ok("call", "get", "/head/"+c.ids[0]+"/enable-events"))
+	c.ok("call", "PUT", "/head/"+c.ids[0]+"/enable-events", "--query", "enableEvents=true")
+	assert.Equal(t, "true\n", c.ok("call", "GET", "/head/"+c.ids[0]+"/enable-events"))
+	file := c.write("body.json", `{"id":"`+c.ids[0]+`","name":"Foyer"}`)
+	c.ok("call", "PUT", "/head/update", "--data", "@"+file)
+	head := parse[object](t, c.ok("call", "GET", "/head/"+c.ids[0]))
+	assert.Equal(t, "Foyer", head["name"])
+	assert.Contains(t, head["publicUrl"], "[redacted]")
+	assert.Regexp(t, "api_key=[0-9a-f]+", parse[object](t, c.ok("call", "GET", "/head/"+c.ids[0], "--show-secrets"))["publicUrl"])
+	r := c.fails(1, "404", "call", "GET", "/nowhere")
+	assert.Equal(t, "Not Found", parse[object](t, r.stdout)["error"])
+}
+
+func TestVerifyTellsRightFromWrong(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	body := `{"event_type":"end_conversation"}`
+	c.write("body.json", body)
+	key := c.write("key", "shared-key\n")
+	signature := heads.Sign([]byte(body), "shared-key")
+	c.ok("events", "verify", "--body", "body.json", "--signature", signature, "--key-file", key)
+	assert.Equal(t, 0, c.with("HEADS_SHARED_KEY=shared-key").runWith(body, "events", "verify", "--body", "-", "--signature", "sha256="+signature).code)
+	r := c.runWith(body+"\n", "events", "verify", "--body", "-", "--signature", signature, "--key-file", key)
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stdout, "line end")
+	assert.Empty(t, r.stderr)
+}
+
+func TestSendDeliversASignedEvent(t *testing.T) {
+	t.Parallel()
+	var got *heads.Event
+	status := http.StatusNoContent
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if heads.VerifySignature(body, r.Header.Get(heads.SignatureHeader), "shared-key") == nil {
+			got, _ = heads.ParseEvent(body)
+		}
+		w.WriteHeader(status)
+	}))
+	defer receiver.Close()
+	c := newTerminal(t).with("HEADS_SHARED_KEY=shared-key")
+	send := []string{"events", "send", receiver.URL + "/x?token=s3cret", "--type", "end_conversation", "--head", someID}
+	assert.Equal(t, "204 No Content\n", c.ok(append(send, "--session", "s-1")...))
+	require.NotNil(t, got)
+	assert.Equal(t, []any{heads.EventEndConversation, someID, "s-1"}, []any{got.Type, got.HeadID, got.SessionID})
+	status = http.StatusServiceUnavailable
+	r := c.fails(1, "answered 503", send...)
+	assert.Equal(t, "503 Service Unavailable\n", r.stdout)
+	receiver.Close()
+	r = c.fails(1, "check that it is running", send...)
+	assert.NotContains(t, r.stderr, "s3cret")
+}
+
+func TestDemoHasTheSameHeadsOnEveryRun(t *testing.T) {
+	t.Parallel()
+	first, second := demo(t), demo(t)
+	assert.Len(t, first.ids, 25)
+	assert.Equal(t, first.ids, second.ids)
+	assert.NotEqual(t, first.token, second.token)
+	plan := first.run("convert", "-f", "ids.csv", "--dry-run")
+	assert.Equal(t, 1, plan.code)
+	assert.Contains(t, plan.stdout, "15 pending, 5 unchanged, 5 blocked, 0 failed, 0 skipped\n")
+	found, err := filepath.Glob(filepath.Join(first.dir, "site", "*"))
+	require.NoError(t, err)
+	assert.NotEmpty(t, found)
+	r := first.run("plan", "-f", "heads.yaml", "--exit-code")
+	assert.Equal(t, 3, r.code)
+}
+
+func TestDemoEndsWith0(t *testing.T) {
+	t.Parallel()
+	s := newTerminal(t).show(80, "demo", "--dir", "d")
+	s.wait("Ctrl-C ends")
+	s.press("\x03")
+	assert.Equal(t, 0, s.end())
+	assert.Contains(t, s.String(), "export HEADS_TOKEN=")
+	assert.Equal(t, 5, strings.Count(s.String(), "\r\nheadsctl "), "five commands to try\n%s", s)
+}

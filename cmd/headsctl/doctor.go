@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var from targetFlags
+	var p pace
+	var format string
+	cmd := &cobra.Command{
+		Use: "doctor ID...", Short: "Find what keeps heads from working",
+		Long: `Doctor reads heads and tells what is wrong with them and what to do. It changes
+nothing. It ends with 1 if a finding is an error.`,
+		Example: "  headsctl doctor -f ids.csv",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			targets, err := a.targets(cmd, from, args)
+			if err != nil {
+				return err
+			}
+			c, err := a.client(p.options()...)
+			if err != nil {
+				return err
+			}
+			return a.doctor(cmd.Context(), c, targets, p.jobs, format)
+		},
+	}
+	from.add(cmd)
+	p.add(cmd)
+	outputFlag(cmd, &format)
+	return cmd
+}
+
+func (a *app) doctor(ctx context.Context, c *heads.Client, targets []target, jobs int, format string) error {
+	results, failed := forEach(a, ctx, "examining", targets, jobs, func(t target) (*heads.Examination, error) { return c.Heads.Examine(ctx, t.id) })
+	read := []*heads.Examination{}
+	grave := false
+	for _, e := range results {
+		if e == nil {
+			continue
+		}
+		read = append(read, e)
+		for _, f := range e.Findings {
+			grave = grave || f.Severity == heads.SeverityError
+		}
+	}
+	if err := a.print(format, read, func() { a.printExaminations(read) }); err != nil {
+		return err
+	}
+	if failed == nil && grave {
+		return exit(exitFailed)
+	}
+	return failed
+}
+
+func (a *app) printExaminations(all []*heads.Examination) {
+	for _, e := range all {
+		a.say("%s", a.cut(oneLine(strings.Join([]string{e.HeadID, e.Name}, " "))+" ("+e.Mode+"): "+findingCount(e.Findings)))
+		for _, f := range e.Findings {
+			line := a.cut(fmt.Sprintf("  %-7s %s %s", f.Severity, f.Code, oneLine(f.Subject)))
+			word := string(f.Severity)
+			a.say("%s", strings.Replace(line, word, a.paint(severityColours[f.Severity], a.stdout, word), 1))
+			a.wrap("      ", oneLine(f.Problem))
+			a.wrap("      → ", oneLine(f.Remedy))
+		}
+	}
+}
+
+var severityColours = map[heads.Severity]string{heads.SeverityError: red, heads.SeverityWarning: yellow}
+
+func findingCount(findings []heads.Finding) string {
+	if len(findings) == 0 {
+		return "nothing found"
+	}
+	var texts []string
+	for _, severity := range []heads.Severity{heads.SeverityError, heads.SeverityWarning, heads.SeverityNote} {
+		n := 0
+		for _, f := range findings {
+			if f.Severity == severity {
+				n++
+			}
+		}
+		if n > 0 {
+			texts = append(texts, count(n, string(severity)))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// wrap writes a text behind an indent. On a terminal it breaks lines between
+// words.
+func (a *app) wrap(indent, text string) {
+	width := a.width()
+	if width == 0 {
+		a.say("%s%s", indent, text)
+		return
+	}
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && runewidth.StringWidth(indent+line+" "+word) > width {
+			a.say("%s", a.cut(indent+line))
+			indent, line = strings.Repeat(" ", runewidth.StringWidth(indent)), ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	a.say("%s", a.cut(indent+line))
+}

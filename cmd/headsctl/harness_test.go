@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The programs under test, as files.
+var headsctl, emulatorProgram string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "headsctl-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	headsctl, emulatorProgram = filepath.Join(dir, "headsctl"), filepath.Join(dir, "heads-emulator")
+	for program, pkg := range map[string]string{headsctl: ".", emulatorProgram: "github.com/headsapi/heads-go/cmd/heads-emulator"} {
+		if out, err := exec.Command("go", "build", "-o", program, pkg).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build %s: %v\n%s", pkg, err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// terminal is somebody who calls the program: the environment and the folder.
+type terminal struct {
+	t     testing.TB
+	env   []string
+	dir   string
+	state string // XDG_STATE_HOME
+	ids   []string
+	token string
+	url   string
+}
+
+// newTerminal has no settings of a service.
+func newTerminal(t testing.TB) *terminal {
+	t.Helper()
+	state := t.TempDir()
+	return &terminal{t: t, dir: t.TempDir(), state: state, env: []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + state, "XDG_STATE_HOME=" + state, "NO_PROXY=*", "TERM=xterm",
+	}}
+}
+
+// at returns a terminal with the settings of a service.
+func (c *terminal) at(url, token string) *terminal {
+	d := *c
+	d.url, d.token = url, token
+	d.env = append(append([]string{}, c.env...), "HEADS_BASE_URL="+url, "HEADS_TOKEN="+token)
+	return &d
+}
+
+func (c *terminal) with(env ...string) *terminal {
+	d := *c
+	d.env = append(append([]string{}, c.env...), env...)
+	return &d
+}
+
+// result is what a run left behind.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func (c *terminal) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, headsctl, args...)
+	cmd.Env, cmd.Dir = c.env, c.dir
+	return cmd
+}
+
+// run calls the program without a terminal.
+func (c *terminal) run(args ...string) result { return c.runWith("", args...) }
+
+// runWith is run with a text on stdin.
+func (c *terminal) runWith(stdin string, args ...string) result {
+	c.t.Helper()
+	cmd := c.command(c.t.Context(), args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	code := exitCode(c.t, cmd.Run())
+	return result{code, stdout.String(), stderr.String()}
+}
+
+func exitCode(t testing.TB, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	require.NoError(t, err)
+	return 0
+}
+
+// ok requires exit code 0 and returns stdout.
+func (c *terminal) ok(args ...string) string {
+	c.t.Helper()
+	r := c.run(args...)
+	require.Equal(c.t, 0, r.code, "%v\n%s%s", args, r.stdout, r.stderr)
+	return r.stdout
+}
+
+// fails requires an exit code, and one line on stderr that holds a text.
+func (c *terminal) fails(code int, text string, args ...string) result {
+	c.t.Helper()
+	r := c.run(args...)
+	assert.Equal(c.t, code, r.code, "%v\n%s%s", args, r.stdout, r.stderr)
+	assert.Contains(c.t, r.stderr, text, "%v", args)
+	assert.Equal(c.t, 1, strings.Count(r.stderr, "\n"), "%v: one line\n%s", args, r.stderr)
+	return r
+}
+
+func (c *terminal) write(name, text string) string {
+	c.t.Helper()
+	path := filepath.Join(c.dir, name)
+	require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(c.t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func (c *terminal) read(name string) string {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, name))
+	require.NoError(c.t, err)
+	return string(text)
+}
+
+// serve starts a program that prints its settings as the first line of stdout,
+// and ends it with the test.
+func serve(t testing.TB, settings any, env []string, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), env...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	ended := sync.OnceValue(cmd.Wait)
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = ended()
+	})
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err != nil {
+		_ = ended()
+	}
+	require.NoError(t, err, log.String())
+	require.NoError(t, json.Unmarshal(line, settings), "%s", line)
+	return cmd
+}
+
+// demo starts headsctl demo, whose files are in the terminal's folder.
+func demo(t testing.TB) *terminal {
+	t.Helper()
+	c := newTerminal(t)
+	var s struct {
+		URL   string   `json:"base_url"`
+		Token string   `json:"token"`
+		Dir   string   `json:"dir"`
+		Heads []string `json:"heads"`
+	}
+	serve(t, &s, nil, headsctl, "demo", "--dir", c.dir, "-o", "json")
+	c = c.at(s.URL, s.Token)
+	c.dir, c.ids = s.Dir, s.Heads
+	return c
+}
+
+// emulator starts heads-emulator with a seed.
+func emulator(t testing.TB, seed any, args ...string) *terminal {
+	t.Helper()
+	c := newTerminal(t)
+	text, err := json.Marshal(seed)
+	require.NoError(t, err)
+	var s struct {
+		URL   string   `json:"baseURL"`
+		Token string   `json:"token"`
+		Heads []string `json:"heads"`
+	}
+	args = append([]string{"-addr", "127.0.0.1:0", "-json", "-seed-file", c.write("seed.json", string(text))}, args...)
+	serve(t, &s, nil, emulatorProgram, args...)
+	c = c.at(s.URL, s.Token)
+	c.ids = s.Heads
+	return c
+}
+
+type object = map[string]any
+
+// legacyHeads is a seed of heads that can be converted.
+func legacyHeads(n int) object {
+	var all []object
+	for i := range n {
+		all = append(all, object{"id": fmt.Sprintf("%08x-0000-4000-8000-000000000000", i+1), "name": fmt.Sprintf("Head %d", i+1)})
+	}
+	return object{"heads": all}
+}
+
+// screen is a program on a terminal.
+type screen struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	tty  *os.File
+	mu   sync.Mutex
+	text []byte
+	news chan struct{}
+	done chan struct{}
+}
+
+// show runs the program with stdin, stdout and stderr on a terminal.
+func (c *terminal) show(columns uint16, args ...string) *screen {
+	c.t.Helper()
+	return c.showCommand(columns, c.command(c.t.Context(), args...))
+}
+
+func (c *terminal) showCommand(columns uint16, cmd *exec.Cmd) *screen {
+	c.t.Helper()
+	cmd.Env, cmd.Dir = c.env, c.dir
+	s := &screen{t: c.t, cmd: cmd, news: make(chan struct{}, 1), done: make(chan struct{})}
+	var err error
+	s.tty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Cols: columns, Rows: 40})
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = s.tty.Close() })
+	go s.watch()
+	return s
+}
+
+func (s *screen) watch() {
+	defer close(s.done)
+	chunk := make([]byte, 4096)
+	for {
+		n, err := s.tty.Read(chunk)
+		s.mu.Lock()
+		s.text = append(s.text, chunk[:n]...)
+		s.mu.Unlock()
+		select {
+		case s.news <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.text)
+}
+
+// wait returns when the screen has shown a text.
+func (s *screen) wait(text string) {
+	s.t.Helper()
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	for !strings.Contains(s.String(), text) {
+		select {
+		case <-s.news:
+		case <-s.done:
+			require.Contains(s.t, s.String(), text)
+			return
+		case <-deadline.C:
+			require.Fail(s.t, "the screen never showed "+text, s.String())
+		}
+	}
+}
+
+func (s *screen) press(keys string) {
+	s.t.Helper()
+	_, err := s.tty.WriteString(keys)
+	require.NoError(s.t, err)
+}
+
+// end waits for the program and returns its exit code.
+func (s *screen) end() int {
+	s.t.Helper()
+	<-s.done
+	return exitCode(s.t, s.cmd.Wait())
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// target is a head that a command works on.
+type target struct{ id, label string }
+
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func checkID(id string) error {
+	if uuid.MatchString(id) {
+		return nil
+	}
+	return usage("%q is not the id of a head; give the UUID in the head's id field", oneLine(id))
+}
+
+// targetFlags are how a command is told its heads.
+type targetFlags struct{ file string }
+
+func (f *targetFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "read the ids from `IDS`, a file with an id on each line; - is stdin")
+}
+
+// targets returns the heads of the command line or of the file, each once.
+func (a *app) targets(cmd *cobra.Command, f targetFlags, args []string) ([]target, error) {
+	switch {
+	case f.file == "" && len(args) == 0:
+		return nil, usage("%s wants the ids of heads, or -f with a file of them", cmd.CommandPath())
+	case f.file != "" && len(args) > 0:
+		return nil, usage("%s takes ids or -f, not both", cmd.CommandPath())
+	case f.file == "":
+		return targetsOf(args)
+	}
+	text, err := a.readInput("the file of ids", f.file)
+	if err != nil {
+		return nil, err
+	}
+	return parseIDs(nameOf(f.file), text)
+}
+
+func targetsOf(ids []string) ([]target, error) {
+	var list targetList
+	var faults []error
+	for _, id := range ids {
+		if err := checkID(id); err != nil {
+			faults = append(faults, errors.Unwrap(err))
+			continue
+		}
+		list.add(target{id: id})
+	}
+	return list.targets, faulty(errors.Join(faults...))
+}
+
+var header = regexp.MustCompile(`^(id|head_id|headId|head)`)
+
+// parseIDs reads one id a line; what follows a comma is its label. It skips
+// blank lines, comments, repeated ids and a first line with names of columns.
+// It reports all other lines together.
+func parseIDs(file string, text []byte) ([]target, error) {
+	var list targetList
+	var faults []error
+	number, first := 0, true
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+		number++
+		entry := strings.TrimSpace(string(line))
+		if entry == "" || strings.HasPrefix(entry, "#") {
+			continue
+		}
+		isHeader := first && header.MatchString(entry)
+		if first = false; isHeader {
+			continue
+		}
+		id, label, _ := strings.Cut(entry, ",")
+		if id = strings.TrimSpace(id); !uuid.MatchString(id) {
+			faults = append(faults, fmt.Errorf("%s:%d: %q is not the id of a head; give the UUID in the head's id field", file, number, oneLine(id)))
+			continue
+		}
+		list.add(target{id, strings.TrimSpace(label)})
+	}
+	if len(faults) == 0 && len(list.targets) == 0 {
+		faults = append(faults, fmt.Errorf("%s holds no ids; write one id on each line", file))
+	}
+	return list.targets, faulty(errors.Join(faults...))
+}
+
+// targetList holds each head once, whatever the case of its id.
+type targetList struct {
+	targets []target
+	seen    map[string]bool
+}
+
+func (l *targetList) add(t target) {
+	key := strings.ToLower(t.id)
+	if l.seen[key] {
+		return
+	}
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	l.seen[key] = true
+	l.targets = append(l.targets, t)
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/headsapi/heads-go/fleet"
+)
+
+// The outcomes in the order of the totals.
+var (
+	planned = []fleet.Outcome{fleet.OutcomePending, fleet.OutcomeUnchanged, fleet.OutcomeBlocked, fleet.OutcomeFailed, fleet.OutcomeSkipped}
+	applied = []fleet.Outcome{fleet.OutcomeChanged, fleet.OutcomeUnchanged, fleet.OutcomeBlocked, fleet.OutcomeFailed, fleet.OutcomeSkipped}
+)
+
+var outcomeColours = map[fleet.Outcome]string{
+	fleet.OutcomeChanged: green, fleet.OutcomePending: yellow, fleet.OutcomeBlocked: red, fleet.OutcomeFailed: red,
+}
+
+// printResult writes the line of one head, and under that of a plan one for
+// each change.
+func (a *app) printResult(r fleet.Result, asJSON, withChanges bool) {
+	if asJSON {
+		doc, err := json.Marshal(r)
+		if err == nil {
+			a.say(`{"type":"result",%s`, strings.TrimPrefix(string(doc), "{"))
+		}
+		return
+	}
+	a.say("%s", resultLine(r, a.paint(outcomeColours[r.Outcome], a.stdout, string(r.Outcome))))
+	if withChanges {
+		a.printChanges(r.Changes, "  ")
+	}
+}
+
+// resultLine is outcome, id and label, and what matters of the rest.
+func resultLine(r fleet.Result, outcome string) string {
+	words := []string{outcome, r.HeadID}
+	if label := oneLine(r.Label); label != "" {
+		words = append(words, label)
+	}
+	if address := withoutQuery(r.After.String()); address != "" {
+		words = append(words, address)
+	}
+	if r.Err != nil {
+		words = append(words, string(r.Reason)+": "+strings.Join(errorTexts(r.Err), "; "))
+	} else if r.Reason != "" {
+		words = append(words, string(r.Reason))
+	}
+	return strings.Join(words, " ")
+}
+
+func errorTexts(err error) []string {
+	var texts []string
+	for _, part := range parts(err) {
+		texts = append(texts, plainError(part))
+	}
+	return texts
+}
+
+func (a *app) printChanges(changes []fleet.Change, indent string) {
+	for _, line := range changeLines(changes) {
+		a.say("%s%s", indent, line)
+	}
+}
+
+func changeLines(changes []fleet.Change) []string {
+	var lines []string
+	for _, c := range changes {
+		switch from, to := oneLine(c.From), oneLine(c.To); {
+		case from == "":
+			lines = append(lines, fmt.Sprintf("+ %s: %s", oneLine(c.Field), to))
+		case to == "":
+			lines = append(lines, fmt.Sprintf("- %s: %s", oneLine(c.Field), from))
+		default:
+			lines = append(lines, fmt.Sprintf("~ %s: %s → %s", oneLine(c.Field), from, to))
+		}
+	}
+	return lines
+}
+
+// printTotals writes the last line: how many heads had which outcome.
+func (a *app) printTotals(report *fleet.Report, asJSON, isPlan bool) {
+	outcomes := applied
+	if isPlan {
+		outcomes = planned
+	}
+	counts := map[fleet.Outcome]int{}
+	var texts []string
+	for _, outcome := range outcomes {
+		counts[outcome] = report.Count(outcome)
+		texts = append(texts, fmt.Sprintf("%d %s", counts[outcome], outcome))
+	}
+	if asJSON {
+		line, _ := json.Marshal(counts)
+		a.say(`{"type":"summary","counts":%s}`, line)
+		return
+	}
+	a.say("%s", strings.Join(texts, ", "))
+}
+
+// ask writes a question to stderr. Only y and yes are a yes.
+func (a *app) ask(ctx context.Context, question string) (bool, error) {
+	_, _ = io.WriteString(a.stderr, question)
+	answer := make(chan string, 1)
+	go func() { answer <- readLine(a.stdin) }()
+	select {
+	case text := <-answer:
+		return slices.Contains([]string{"y", "yes"}, strings.TrimSpace(text)), nil
+	case <-ctx.Done():
+		a.note("")
+		return false, ctx.Err()
+	}
+}
+
+// readLine reads up to a line break, and no byte more.
+func readLine(r io.Reader) string {
+	var line []byte
+	one := make([]byte, 1)
+	for {
+		n, err := r.Read(one)
+		if n == 1 && one[0] != '\n' {
+			line = append(line, one[0])
+		}
+		if err != nil || n == 1 && one[0] == '\n' {
+			return string(line)
+		}
+	}
+}
+
+var unusual = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// journalName is the name of the journal for a base URL.
+func journalName(baseURL string) string {
+	u, err := url.Parse(strings.TrimRight(baseURL, "/"))
+	if err != nil {
+		u = &url.URL{Path: baseURL}
+	}
+	text := strings.ToLower(u.Host) + u.Path
+	sum := sha256.Sum256([]byte(u.Scheme + "://" + text))
+	return fmt.Sprintf("%s-%x.jsonl", strings.Trim(unusual.ReplaceAllString(text, "_"), "_"), sum[:4])
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
+// shellQuote makes one word of any text.
+func shellQuote(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,74 @@
+// Headsctl looks after heads from a terminal: it reads and changes them one by
+// one or from a file, converts many of them to streaming mode, finds the pages
+// that still hold old access URLs, and examines what keeps a head from working.
+//
+//	go run -C cmd/headsctl . demo
+//
+// It takes the service's base URL from HEADS_BASE_URL and the access token from
+// HEADS_TOKEN or a file (--token-file). docs/headsctl.md is a tour.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+)
+
+func main() {
+	a := newApp(os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
+	ctx := a.watchSignals(context.Background())
+	os.Exit(a.run(ctx))
+}
+
+// app is one run of the program.
+type app struct {
+	args           []string
+	stdin          *os.File
+	stdout, stderr *output
+	jsonErrors     bool
+	colour         bool
+
+	tokenFile string
+	debug     bool
+
+	requests    atomic.Int64 // attempts made
+	interrupted atomic.Bool
+}
+
+func newApp(stdin, stdout, stderr *os.File, args []string) *app {
+	return &app{
+		args: args, stdin: stdin, stdout: newOutput(stdout), stderr: newOutput(stderr),
+		jsonErrors: wantsJSON(args), colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+	}
+}
+
+// run executes the command and returns the exit code. An error of writing to
+// stdout counts as a failure, so that no caller takes half of an output for
+// the whole.
+func (a *app) run(ctx context.Context) int {
+	root := newRootCommand(a)
+	root.SetArgs(a.args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.stdout.failure()
+	}
+	return a.report(err)
+}
+
+// watchSignals returns a context that ends with the first Ctrl-C or SIGTERM.
+// The second one ends the program at once.
+func (a *app) watchSignals(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		a.interrupted.Store(true)
+		cancel()
+		<-signals
+		os.Exit(exitInterrupted)
+	}()
+	return ctx
+}

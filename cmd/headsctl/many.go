@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/fleet"
+)
+
+// pace is how fast a command works on many heads.
+type pace struct {
+	jobs int
+	rate float64
+}
+
+func (p *pace) add(cmd *cobra.Command) {
+	cmd.Flags().IntVarP(&p.jobs, "jobs", "j", 4, "work on `N` heads at a time")
+	cmd.Flags().Float64Var(&p.rate, "rate", 0, "send at most `N` requests a second (default: no limit)")
+	checkBefore(cmd, func() error {
+		switch {
+		case p.jobs < 1:
+			return usage("-j must be 1 or more")
+		case cmd.Flags().Changed("rate") && !(p.rate > 0 && p.rate <= math.MaxInt32): // NaN too
+			return usage("--rate must be a number above 0; leave it out for no limit")
+		}
+		return nil
+	})
+}
+
+func (p *pace) options() []heads.Option {
+	if p.rate == 0 {
+		return nil
+	}
+	return []heads.Option{heads.WithRateLimit(p.rate, 1)}
+}
+
+// manyFlags are those of plan, apply and convert.
+type manyFlags struct {
+	pace
+	journal   string
+	reports   []string
+	stopAfter int
+	json      bool
+	keeps     bool // a journal without being told
+}
+
+func (f *manyFlags) add(cmd *cobra.Command, keeps bool) {
+	f.keeps = keeps
+	f.pace.add(cmd)
+	about := "keep the access URLs of converted heads in `FILE`, for the next run; none keeps nothing"
+	if keeps {
+		about += "\n(default: a file for each base URL in $XDG_STATE_HOME/headsctl)"
+	}
+	cmd.Flags().StringVar(&f.journal, "journal", "", about)
+	cmd.Flags().StringArrayVar(&f.reports, "report", nil, "write a report to `FILE`.json, .csv or .html; may be given again")
+	cmd.Flags().IntVar(&f.stopAfter, "stop-after", 10, "skip the rest after `N` temporary failures in a row; -1 never")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON, an object on each line")
+	checkBefore(cmd, func() error {
+		if f.stopAfter == 0 || f.stopAfter < -1 {
+			return usage("--stop-after must be 1 or more, or -1 for never")
+		}
+		return f.checkReports()
+	})
+}
+
+// checkReports refuses a report that could not be written in the end.
+func (f *manyFlags) checkReports() error {
+	for _, path := range f.reports {
+		if !slices.Contains(reportTypes, filepath.Ext(path)) {
+			return usage("--report %s: the name must end in .json, .csv or .html", oneLine(path))
+		}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return usage("--report %s is a folder; give the name of a file", oneLine(path))
+		}
+		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+			return usage("--report %s: there is no folder %s; make it first", oneLine(path), oneLine(filepath.Dir(path)))
+		}
+	}
+	return nil
+}
+
+var reportTypes = []string{".json", ".csv", ".html"}
+
+// work is a run over many heads.
+type work struct {
+	a       *app
+	cmd     *cobra.Command
+	flags   *manyFlags
+	client  *heads.Client
+	journal *fleet.Journal
+	specs   []fleet.Spec
+}
+
+// newWork makes the client and opens the journal.
+func (a *app) newWork(cmd *cobra.Command, f *manyFlags, specs []fleet.Spec, reads bool) (*work, error) {
+	c, err := a.client(f.options()...)
+	if err != nil {
+		return nil, err
+	}
+	w := &work{a: a, cmd: cmd, flags: f, client: c, specs: specs}
+	path, err := f.journalPath(reads)
+	if path == "" || err != nil {
+		return w, err
+	}
+	if w.journal, err = fleet.OpenJournal(path); err != nil {
+		hint := "give another file with --journal"
+		if errors.Is(err, fleet.ErrJournalInUse) {
+			hint = "wait for the other run to end, or give another file with --journal"
+		}
+		return w, usage("the journal %s can't be used: %w; %s", path, err, hint)
+	}
+	if n := w.journal.Dropped(); n > 0 {
+		a.note("the last line of the journal %s was cut off and has been removed (%d bytes)", path, n)
+	}
+	return w, nil
+}
+
+// close gives the journal back. Its records are on disk by then.
+func (w *work) close() {
+	if w.journal != nil {
+		_ = w.journal.Close()
+	}
+}
+
+// journalPath returns where the journal is, or "" for none.
+func (f *manyFlags) journalPath(reads bool) (string, error) {
+	switch {
+	case f.journal == "none", f.journal == "" && (reads || !f.keeps):
+		return "", nil
+	case f.journal != "":
+		return f.journal, nil
+	}
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", usage("there is no home folder for the journal; give --journal FILE, or --journal none")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	folder := filepath.Join(state, "headsctl")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", usage("the folder of the journal can't be made: %w; give --journal FILE, or --journal none", err)
+	}
+	return filepath.Join(folder, journalName(os.Getenv("HEADS_BASE_URL"))), nil
+}
+
+func (w *work) options() fleet.Options {
+	return fleet.Options{Concurrency: w.flags.jobs, Journal: w.journal, StopAfter: w.flags.stopAfter}
+}
+
+type runFunc func(context.Context, *heads.Client, []fleet.Spec, fleet.Options) (*fleet.Report, error)
+
+// run plans or applies, and shows the progress.
+func (w *work) run(run runFunc, verb string, each func(fleet.Result)) (*fleet.Report, error) {
+	bar := w.a.newProgress(verb, len(w.specs))
+	defer bar.stop()
+	stop := context.AfterFunc(w.cmd.Context(), func() {
+		w.a.note("interrupted: heads that have begun are finished; press Ctrl-C again to end at once")
+	})
+	defer stop()
+	o := w.options()
+	printed := map[string]bool{}
+	o.OnResult = func(r fleet.Result) {
+		printed[r.HeadID] = true
+		bar.done(r.Outcome == fleet.OutcomeFailed)
+		each(r)
+	}
+	report, err := run(w.cmd.Context(), w.client, w.specs, o)
+	if report == nil {
+		return nil, err
+	}
+	for _, r := range report.Results {
+		if !printed[r.HeadID] {
+			each(r)
+		}
+	}
+	return report, err
+}
+
+// finish prints the totals, writes the reports and returns the error that ends
+// the program.
+func (w *work) finish(report *fleet.Report, err error, planned bool) error {
+	if report == nil {
+		return w.a.faultyUnlessSent(err)
+	}
+	w.a.printTotals(report, w.flags.json, planned)
+	failures := w.writeReports(report)
+	switch {
+	case err == nil:
+	case w.a.interrupted.Load() && errors.Is(err, context.Canceled):
+		w.a.note("to go on, run: %s", w.resume())
+		return &exitError{exitInterrupted, errors.Join(failures...)}
+	case errors.Is(err, fleet.ErrStopped):
+		failures = append(failures, fmt.Errorf("%w; when the service is well again, run: %s", err, w.resume()))
+	default:
+		failures = append(failures, err)
+	}
+	if err := errors.Join(failures...); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if report.Count(fleet.OutcomeFailed)+report.Count(fleet.OutcomeBlocked)+report.Count(fleet.OutcomeSkipped) > 0 {
+		return exit(exitFailed)
+	}
+	return nil
+}
+
+// faultyUnlessSent makes err exit code 2 if no request was made.
+func (a *app) faultyUnlessSent(err error) error {
+	if a.requests.Load() == 0 {
+		return faulty(err)
+	}
+	return err
+}
+
+func (w *work) writeReports(report *fleet.Report) (failures []error) {
+	for _, path := range w.flags.reports {
+		if err := writeReport(path, report); err != nil {
+			failures = append(failures, fmt.Errorf("the report can't be written: %w", err))
+		}
+	}
+	return failures
+}
+
+func writeReport(path string, report *fleet.Report) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	switch filepath.Ext(path) {
+	case ".json":
+		return report.WriteJSON(file)
+	case ".csv":
+		return report.WriteCSV(file)
+	default:
+		return report.WriteHTML(file)
+	}
+}
+
+// resume returns the command that goes on with what is left.
+func (w *work) resume() string {
+	words := []string{"headsctl"}
+	for _, arg := range w.a.args {
+		words = append(words, shellQuote(arg))
+	}
+	return strings.Join(words, " ")
+}
+
+// write plans, asks and applies. Without a terminal on stdin nobody can be
+// asked, and --yes is needed.
+func (w *work) write(yes bool) error {
+	if !yes {
+		plan, err := w.run(fleet.Plan, "planning", func(fleet.Result) {})
+		if err != nil || plan.Count(fleet.OutcomePending) == 0 {
+			for _, r := range resultsOf(plan) {
+				w.a.printResult(r, w.flags.json, false)
+			}
+			return w.finish(plan, err, false)
+		}
+		if confirmed, err := w.confirm(plan); err != nil || !confirmed {
+			return errors.Join(exit(exitFailed), err)
+		}
+	}
+	report, err := w.run(fleet.Apply, "applying", func(r fleet.Result) { w.a.printResult(r, w.flags.json, false) })
+	return w.finish(report, err, false)
+}
+
+// confirm shows what would be done, and asks whether to do it.
+func (w *work) confirm(plan *fleet.Report) (bool, error) {
+	changes := 0
+	for _, r := range plan.Results {
+		if r.Outcome == fleet.OutcomeUnchanged {
+			continue
+		}
+		changes += len(r.Changes)
+		w.a.note("%s", w.a.cut(resultLine(r, string(r.Outcome))))
+		for _, line := range changeLines(r.Changes) {
+			w.a.note("%s", w.a.cut("  "+line))
+		}
+	}
+	question := fmt.Sprintf("Apply %d changes to %d heads? [y/N] ", changes, plan.Count(fleet.OutcomePending))
+	return w.a.ask(w.cmd.Context(), question)
+}
+
+func resultsOf(report *fleet.Report) []fleet.Result {
+	if report == nil {
+		return nil
+	}
+	return report.Results
+}
+
+// needsYes refuses to write without a person who could be asked.
+func (a *app) needsYes(yes bool, file string) error {
+	if yes || file != "-" && isTerminal(a.stdin) {
+		return nil
+	}
+	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
+}

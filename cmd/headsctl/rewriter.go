@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// address is an access URL without its query.
+type address struct {
+	scheme, host string
+	segments     []string // of the path, decoded
+	text         string
+}
+
+func parseAddress(text string) (address, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
+		return address{}, errors.New("an access URL is missing, or not an http or https URL with a path; use a report as headsctl wrote it")
+	}
+	return address{u.Scheme, strings.ToLower(u.Host), strings.Split(strings.Trim(u.Path, "/"), "/"), withoutQuery(text)}, nil
+}
+
+func (a address) path() string { return strings.Join(a.segments, "/") }
+
+// move is an old access URL and the new one.
+type move struct{ old, new address }
+
+// rewriter finds old access URLs in files.
+type rewriter struct {
+	a     *app
+	hosts map[string]*oldHost // by host name, without a port
+}
+
+// oldHost holds the moves from one host name.
+type oldHost struct {
+	moves  map[string]move // by host and path
+	depths []int           // how many segments the paths have, longest first
+}
+
+// add remembers a move.
+func (r *rewriter) add(from, to string) error {
+	before, err := parseAddress(from)
+	if err != nil {
+		return err
+	}
+	after, err := parseAddress(to)
+	if err != nil || before.text == after.text {
+		return err
+	}
+	name, _, _ := strings.Cut(before.host, ":")
+	h := r.hosts[name]
+	if h == nil {
+		h = &oldHost{moves: map[string]move{}}
+		r.hosts[name] = h
+	}
+	h.moves[before.host+"/"+before.path()] = move{before, after}
+	if n := len(before.segments); !slices.Contains(h.depths, n) {
+		h.depths = append(h.depths, n)
+		slices.SortFunc(h.depths, func(a, b int) int { return b - a })
+	}
+	return nil
+}
+
+// found is an old access URL in a text.
+type found struct {
+	start, end int
+	move       move
+	text       string // what to put in its place
+}
+
+// find returns the old access URLs in a text, in order.
+func (r *rewriter) find(text []byte) []found {
+	var all []found
+	lower := lowerASCII(text)
+	for name, host := range r.hosts {
+		for at := 0; ; {
+			i := bytes.Index(lower[at:], []byte(name))
+			if i < 0 {
+				break
+			}
+			at += i
+			if f, ok := host.match(text, at, at+len(name), name); ok {
+				all = append(all, f)
+			}
+			at += len(name)
+		}
+	}
+	slices.SortFunc(all, func(a, b found) int { return a.start - b.start })
+	return all
+}
+
+// lowerASCII keeps the length, unlike bytes.ToLower.
+func lowerASCII(text []byte) []byte {
+	lower := bytes.Clone(text)
+	for i, c := range lower {
+		if c >= 'A' && c <= 'Z' {
+			lower[i] = c + 'a' - 'A'
+		}
+	}
+	return lower
+}
+
+// The forms of a slash and of a colon: plain, in JSON, in HTML, and in a URL
+// that is part of another one.
+const (
+	slash = `(?:\\*/|\\+u002[fF]|&#[xX]0*2[fF];|&#0*47;|&sol;|%(?:25)*2[fF])`
+	colon = `(?::|\\+u003[aA]|&#[xX]0*3[aA];|&#0*58;|&colon;|%(?:25)*3[aA])`
+)
+
+var (
+	twoSlashes = regexp.MustCompile(`(` + slash + `)(` + slash + `)$`)
+	schemeEnd  = regexp.MustCompile(`(?i:(https?))(` + colon + `)$`)
+	colonEnd   = regexp.MustCompile(colon + `$`)
+	portStart  = regexp.MustCompile(`^(` + colon + `)([0-9]{1,5})`)
+)
+
+// nearby is how much text before a host is looked at.
+const nearby = 64
+
+// match reports whether the host name at text[start:end] belongs to an old
+// access URL.
+func (h *oldHost) match(text []byte, start, end int, name string) (found, bool) {
+	before := text[max(0, start-nearby):start]
+	slashes := twoSlashes.FindSubmatchIndex(before)
+	if slashes == nil {
+		return found{}, false
+	}
+	first, second := string(before[slashes[2]:slashes[3]]), string(before[slashes[4]:slashes[5]])
+	before = before[:slashes[0]]
+	f := formOf(second)
+	host := name
+	if port := portStart.FindSubmatch(text[end:min(len(text), end+nearby)]); port != nil {
+		host += ":" + string(port[2])
+		end += len(port[0])
+	}
+	m, end, ok := h.lookUp(host, f, text, end)
+	if !ok {
+		return found{}, false
+	}
+	lead, separator := "", ""
+	if scheme := schemeEnd.FindSubmatchIndex(before); scheme != nil {
+		separator = string(before[scheme[4]:scheme[5]])
+		lead = string(before[scheme[0]:])
+		before = before[:scheme[0]]
+	} else if colonEnd.Match(before) {
+		return found{}, false // of another scheme
+	}
+	if !isBoundary(before) {
+		return found{}, false
+	}
+	replacement := first + second + f.encode(m.new.host)
+	if lead != "" {
+		replacement = m.new.scheme + separator + replacement
+	}
+	for _, segment := range m.new.segments {
+		replacement += second + f.encode(url.PathEscape(segment))
+	}
+	return found{start - len(lead) - len(first) - len(second), end, m, replacement}, true
+}
+
+// lookUp reads the path behind a host and returns the move of the longest one
+// that is known, and where it ends.
+func (h *oldHost) lookUp(host string, f form, text []byte, at int) (move, int, bool) {
+	var ends []int
+	key := host
+	keys := []string{}
+	for len(ends) < h.depths[0] {
+		unit, n := f.unit(text[at:])
+		if unit != "/" {
+			break
+		}
+		segment, length := f.segment(text[at+n:])
+		if length == 0 {
+			break
+		}
+		if plain, err := url.PathUnescape(segment); err == nil {
+			segment = plain
+		}
+		key += "/" + segment
+		at += n + length
+		keys, ends = append(keys, key), append(ends, at)
+	}
+	for _, depth := range h.depths {
+		if depth > len(ends) {
+			continue
+		}
+		if m, ok := h.moves[keys[depth-1]]; ok {
+			return m, ends[depth-1], true
+		}
+	}
+	return move{}, 0, false
+}
+
+// search returns what is to stand in a file, and what was found. It skips
+// binaries.
+func (r *rewriter) search(file string) (rewritten []byte, all []occurrence, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil || bytes.IndexByte(text, 0) >= 0 {
+		return nil, nil, err
+	}
+	line, at := 1, 0
+	for _, f := range r.find(text) {
+		line += bytes.Count(text[at:f.start], []byte{'\n'})
+		rewritten = append(append(rewritten, text[at:f.start]...), f.text...)
+		line += bytes.Count(text[f.start:f.end], []byte{'\n'})
+		at = f.end
+		all = append(all, occurrence{file, line, f.move.old.text, f.move.new.text})
+	}
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
+	return append(rewritten, text[at:]...), all, nil
+}
+
+// skippedFolders hold nothing that a person wrote.
+var skippedFolders = []string{".git", "node_modules"}
+
+var backupName = regexp.MustCompile(`\.bak(\.[0-9]+)?$`)
+
+// walk calls visit for every file below the paths, each once. Errors of files
+// are printed, and end in exit code 1.
+func (r *rewriter) walk(ctx context.Context, paths []string, visit func(file string) error) error {
+	failed := false
+	fail := func(err error) {
+		failed = true
+		r.a.printError(oneLine(err.Error()))
+	}
+	seen := map[string]bool{}
+	for _, root := range paths {
+		if info, err := os.Stat(root); err == nil && info.IsDir() && !strings.HasSuffix(root, string(filepath.Separator)) {
+			root += string(filepath.Separator) // follows a symbolic link that was named
+		}
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				fail(err)
+			case entry.IsDir() && path != root && slices.Contains(skippedFolders, entry.Name()):
+				return fs.SkipDir
+			case isCandidate(entry, path == root) && !seen[real(path)]:
+				seen[real(path)] = true
+				if err := visit(path); err != nil {
+					fail(err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if failed {
+		return exit(exitFailed)
+	}
+	return nil
+}
+
+func isCandidate(entry fs.DirEntry, named bool) bool {
+	regular := entry.Type().IsRegular() || named && entry.Type()&fs.ModeSymlink != 0
+	return regular && !backupName.MatchString(entry.Name())
+}
+
+func real(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		return absolute
+	}
+	return path
+}

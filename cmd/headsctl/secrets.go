@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/rawjson"
+)
+
+func showSecretsFlag(cmd *cobra.Command, show *bool) {
+	cmd.Flags().BoolVar(show, "show-secrets", false, "show keys and tokens instead of [redacted]")
+}
+
+// maskBody masks a body of the service as Head.Redacted masks a head.
+func maskBody(body []byte) []byte {
+	body = bytes.TrimSpace(body)
+	if !json.Valid(body) {
+		return maskText(body)
+	}
+	return maskCallbacks(mask.JSON(body))
+}
+
+var urls = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
+
+// maskText masks the URLs in a text that is no JSON, such as the page of a
+// proxy.
+func maskText(text []byte) []byte {
+	return urls.ReplaceAllFunc(text, func(found []byte) []byte { return []byte(mask.URL(string(found))) })
+}
+
+// maskCallbacks takes the path tokens out of the URLs of tools and webhooks, at
+// any depth.
+func maskCallbacks(value []byte) []byte {
+	switch rawjson.Kind(value) {
+	case "object":
+		tool, _ := rawjson.Value(value, "name")
+		var members [][]byte
+		for m := range rawjson.Members(value) {
+			masked := maskCallbacks(m.Value)
+			if key := string(m.Key); rawjson.Kind(m.Value) == "string" && (key == "url" || key == "webhookUrl") {
+				masked = rawjson.String(mask.CallbackURL(rawjson.Unquote(m.Value), unquote(tool)))
+			}
+			members = append(members, rawjson.AppendMember(nil, string(m.Key), masked))
+		}
+		return enclose('{', members, '}')
+	case "array":
+		var elements [][]byte
+		for element := range rawjson.Elements(value) {
+			elements = append(elements, maskCallbacks(element))
+		}
+		return enclose('[', elements, ']')
+	}
+	return bytes.TrimSpace(value)
+}
+
+func unquote(value []byte) string {
+	if rawjson.Kind(value) != "string" {
+		return ""
+	}
+	return rawjson.Unquote(bytes.TrimSpace(value))
+}
+
+func enclose(open byte, parts [][]byte, end byte) []byte {
+	return append(append([]byte{open}, bytes.Join(parts, []byte{','})...), end)
+}
+
+// hide takes a secret out of a text in which it should not stand.
+func hide(text []byte, secret string) []byte {
+	if secret == "" {
+		return text
+	}
+	return []byte(strings.ReplaceAll(string(text), secret, mask.Redacted))
+}

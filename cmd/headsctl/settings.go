@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// client returns a client with the settings of the environment and of
+// --token-file.
+func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
+	if a.tokenFile != "" {
+		token, err := readSecret("--token-file", a.tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.Setenv("HEADS_TOKEN", token); err != nil { // of this process alone
+			return nil, err
+		}
+	}
+	opts = append([]heads.Option{heads.WithApplication("headsctl", heads.Version), heads.WithObserver(a.observe)}, opts...)
+	c, err := heads.NewFromEnv(opts...)
+	return c, faulty(err)
+}
+
+// observe counts the attempts, and tells of them with --debug.
+func (a *app) observe(_ context.Context, t heads.Attempt) {
+	a.requests.Add(1)
+	if !a.debug {
+		return
+	}
+	line := fmt.Sprintf("debug: %s %s", t.Method, t.Route)
+	if t.StatusCode != 0 {
+		line += fmt.Sprintf(" %d", t.StatusCode)
+	}
+	line += " in " + t.Duration.Round(100*time.Microsecond).String()
+	if t.Number > 1 {
+		line += fmt.Sprintf(", attempt %d", t.Number)
+	}
+	if t.Waited > 0 {
+		line += ", waited " + t.Waited.Round(time.Millisecond).String()
+	}
+	if t.RequestID != "" {
+		line += ", request " + oneLine(t.RequestID)
+	}
+	if t.Err != nil && t.StatusCode == 0 {
+		line += ": " + oneLine(t.Err.Error())
+	}
+	a.note("%s", line)
+}
+
+// readSecret reads a file that holds one secret. No error shows any of it.
+func readSecret(what, path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", unreadable(what, path, err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", usage("%s %s is empty; write the secret into it", what, path)
+	}
+	return secret, nil
+}
+
+// unreadable is the error of a file that can't be read, whose name is shown
+// once.
+func unreadable(what, path string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return usage("%s %s can't be read: %w; check the path and its permissions", what, oneLine(path), err)
+}
+
+// readInput reads a file, or stdin for "-".
+func (a *app) readInput(what, path string) ([]byte, error) {
+	if path == "-" {
+		text, err := io.ReadAll(a.stdin)
+		if err != nil {
+			return nil, unreadable(what, "stdin", err)
+		}
+		return text, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, unreadable(what, path, err)
+	}
+	return text, nil
+}
+
+// nameOf is how messages call a file.
+func nameOf(path string) string {
+	if path == "-" {
+		return "stdin"
+	}
+	return oneLine(path)
+}

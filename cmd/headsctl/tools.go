@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+func (a *app) toolsCommand() *cobra.Command {
+	cmd := group(&cobra.Command{Use: "tools", Short: "List, change and check the tools of a head"})
+	cmd.AddCommand(a.toolsListCommand(), a.toolsPutCommand(), a.toolsRemoveCommand(), a.toolsCheckCommand())
+	return cmd
+}
+
+func (a *app) toolsListCommand() *cobra.Command {
+	var format string
+	var secrets bool
+	cmd := &cobra.Command{
+		Use: "list ID", Short: "List the tools of a head", Args: want(1, 1, "the id of a head"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.getHead(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if !secrets {
+				h = h.Redacted()
+			}
+			tools := []heads.Tool{}
+			if h.ConversationSettings != nil {
+				tools = append(tools, h.ConversationSettings.Tools...)
+			}
+			return a.print(format, tools, func() { a.printTools(tools) })
+		},
+	}
+	outputFlag(cmd, &format)
+	showSecretsFlag(cmd, &secrets)
+	return cmd
+}
+
+func (a *app) printTools(tools []heads.Tool) {
+	rows := [][]string{{"NAME", "PARAMETERS", "URL", "DESCRIPTION"}}
+	for _, t := range tools {
+		var parameters []string
+		for _, p := range t.Parameters {
+			parameters = append(parameters, strings.TrimSuffix(p.Name+":"+p.Type, ":"))
+		}
+		rows = append(rows, []string{t.Name, strings.Join(parameters, ","), t.URL, t.Description})
+	}
+	a.table(rows)
+}
+
+func (a *app) toolsPutCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "put ID -f TOOL.yaml", Short: "Add a tool to a head, or replace the one of the same name", Args: want(1, 1, "the id of a head"),
+		Long: `Put adds a tool to a head, or replaces the one of the same name. The file is YAML
+or JSON; {file: PATH} stands for any text:
+
+  name: order_status
+  description: Tells where an order is.
+  url: https://example.com/tools/order_status
+  parameters:
+    - {name: order, type: string, description: The number of the order.}`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkID(args[0]); err != nil {
+				return err
+			}
+			tool, err := a.readTool(cmd, file)
+			if err != nil {
+				return err
+			}
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			if _, err := c.ConversationSettings.PutTool(cmd.Context(), args[0], tool); err != nil {
+				return err
+			}
+			a.say("put %s", tool.Name)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "read the tool from `FILE`; - is stdin")
+	return cmd
+}
+
+// readTool reads the file of one tool and refuses what could keep a head from
+// loading.
+func (a *app) readTool(cmd *cobra.Command, file string) (heads.Tool, error) {
+	if file == "" {
+		return heads.Tool{}, usage("%s wants -f with the file of a tool", cmd.CommandPath())
+	}
+	text, err := a.readInput("the file of the tool", file)
+	if err != nil {
+		return heads.Tool{}, err
+	}
+	var definition map[string]any
+	if err := decodeYAML(text, filepath.Dir(file), &definition); err != nil {
+		return heads.Tool{}, prefixed(nameOf(file)+":", err)
+	}
+	tool, err := toolOf(definition, filepath.Dir(file))
+	if err == nil {
+		err = tool.Validate()
+	}
+	if err != nil {
+		return heads.Tool{}, prefixed(nameOf(file)+": ", err)
+	}
+	return tool, nil
+}
+
+func (a *app) toolsRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove ID NAME", Short: "Remove a tool from a head", Args: want(2, 2, "the id of a head and the name of a tool"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkID(args[0]); err != nil {
+				return err
+			}
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			settings, err := c.ConversationSettings.Get(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			var names []string
+			for _, t := range settings.Tools {
+				if t.Name == args[1] {
+					_, err := c.ConversationSettings.RemoveTool(cmd.Context(), args[0], args[1])
+					if err == nil {
+						a.say("removed %s", oneLine(args[1]))
+					}
+					return err
+				}
+				names = append(names, t.Name)
+			}
+			a.note("the head has no tool %q%s", oneLine(args[1]), didYouMean(args[1], names))
+			a.say("unchanged")
+			return nil
+		},
+	}
+}
+
+func (a *app) toolsCheckCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use: "check ID", Short: "Find what is wrong with the tools of a head", Args: want(1, 1, "the id of a head"),
+		Long: `Check tells what keeps the tools of a head from working: definitions that keep the
+head from loading, and names that the prompt doesn't use. It ends with 1 if it
+finds a problem.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkID(args[0]); err != nil {
+				return err
+			}
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			e, err := c.Heads.Examine(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			findings := []heads.Finding{}
+			for _, f := range e.Findings {
+				if isAboutTools(f) {
+					findings = append(findings, f)
+				}
+			}
+			err = a.print(format, findings, func() { a.printFindings(findings) })
+			if err == nil && len(findings) > 0 {
+				return exit(exitFailed)
+			}
+			return err
+		},
+	}
+	outputFlag(cmd, &format)
+	return cmd
+}
+
+func isAboutTools(f heads.Finding) bool {
+	return strings.HasPrefix(f.Subject, "tool ") || strings.HasPrefix(f.Code, "tool")
+}
+
+func (a *app) printFindings(findings []heads.Finding) {
+	if len(findings) == 0 {
+		a.say("nothing found")
+		return
+	}
+	rows := [][]string{{"SEVERITY", "CODE", "SUBJECT", "PROBLEM", "REMEDY"}}
+	for _, f := range findings {
+		rows = append(rows, []string{fmt.Sprint(f.Severity), f.Code, f.Subject, f.Problem, f.Remedy})
+	}
+	a.table(rows)
+}
