@@ -107,7 +107,7 @@ type delivery struct {
 	body    httpbody.Reader
 	event   *Event
 	claim   *eventClaim     // nil until the event is to be claimed
-	ctx     context.Context // of the request, without its end, for the queue
+	ctx     context.Context //nolint:containedctx // of the request, without its end, for the queue
 	hooked  hookedContexts
 }
 
@@ -154,7 +154,7 @@ func outcomeOf(err error) (DeliveryOutcome, error) {
 }
 
 // isDone reports whether no redelivery of the event may run the function.
-func isDone(err error) bool { return err == nil || err == errHandled }
+func isDone(err error) bool { return err == nil || errors.Is(err, errHandled) }
 
 func isPanic(err error) bool {
 	if err == nil {

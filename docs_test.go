@@ -52,7 +52,7 @@ func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
 	require.NoError(t, err)
 	entries := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(string(text))
 	require.NotNil(t, entries)
-	assert.Equal(t, entries[1], heads.Version)
+	assert.Equal(t, heads.Version, entries[1])
 }
 
 func TestArchitectureListsEveryFileOnce(t *testing.T) {

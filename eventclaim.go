@@ -33,7 +33,7 @@ var errStoreTooSlow = errors.New("heads: the deduplicator did not return in time
 // delivery waits for them only as long as the service waits for the answer.
 type eventClaim struct {
 	h     *EventHandler
-	ctx   context.Context // of the delivery
+	ctx   context.Context //nolint:containedctx // of the delivery
 	key   string
 	owner string
 	lost  atomic.Int32 // the Claim that a renewal returned instead of ClaimNew

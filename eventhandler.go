@@ -57,7 +57,7 @@ type EventHandler struct {
 	bodyTimeout  time.Duration
 	queue        *lanes.Queue[eventSession, *delivery] // nil without WithQueue
 	gate         *gate.Gate
-	stopped      context.Context // ends when Shutdown gives up waiting
+	stopped      context.Context //nolint:containedctx // ends when Shutdown gives up waiting
 	stop         context.CancelFunc
 }
 
@@ -158,7 +158,7 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer h.gate.Leave()
 		err = panics.Try(func() error { return h.receive(r, d) })
 	}
-	if err == errQueued { // d is the queue's by now
+	if errors.Is(err, errQueued) { // d is the queue's by now
 		w.WriteHeader(http.StatusOK)
 		return
 	}
@@ -244,7 +244,7 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 		return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err))
 	}
 	position, err := matchingKey(body, sent, keys)
-	if err == ErrSignatureMismatch {
+	if errors.Is(err, ErrSignatureMismatch) {
 		hint.Mismatch = true
 		newer, keysErr := h.keys.Keys(ctx, hint)
 		if keysErr != nil {
@@ -254,7 +254,7 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 			position, err = matchingKey(body, sent, newer)
 		}
 	}
-	if err == ErrNoSharedKey {
+	if errors.Is(err, ErrNoSharedKey) {
 		// An unknown head costs as much to compute as a wrong signature, or the time
 		// taken would tell which heads are known.
 		_, _ = matchingKey(body, sent, decoyKeys)
@@ -315,7 +315,7 @@ func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 		return errTwin
 	}
 	defer func() {
-		if err != errQueued {
+		if !errors.Is(err, errQueued) {
 			d.claim.settle(isDone(err), d.arrived.Add(answerTime))
 		}
 	}()

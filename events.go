@@ -196,7 +196,7 @@ type timestampField struct{ eventField }
 
 func (f *timestampField) UnmarshalJSON(data []byte) error {
 	err := f.eventField.UnmarshalJSON(data)
-	if err == errEventString {
+	if errors.Is(err, errEventString) {
 		f.set(data)
 		return nil
 	}

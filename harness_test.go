@@ -38,8 +38,7 @@ const (
 	prefix    = "/api/v3"
 	memoryURL = "https://api.example.com" + prefix
 	pathToken = "token-of-the-tests"
-	testHead  = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
-	guideID   = testHead // the head of testdata/head_full.json
+	testHead  = "3fa85f64-5717-4562-b3fc-2c963f66afa6" // also of testdata/head_full.json
 	otherID   = "9b2c1d3e-4f50-4a6b-8c7d-0e1f2a3b4c5d"
 	headJSON  = `{"id":"` + testHead + `","name":"Ada"}`
 )
@@ -406,9 +405,9 @@ func (f *fakeAPI) bodyOf(t *testing.T, route string) string {
 // with an empty body.
 func answering(document string) map[string]string {
 	return map[string]string{
-		"GET /head/" + guideID:                            document,
-		"PUT /head/update":                                "",
-		"PUT /head/" + guideID + "/conversation-settings": "",
+		"GET /head/" + testHead:                            document,
+		"PUT /head/update":                                 "",
+		"PUT /head/" + testHead + "/conversation-settings": "",
 	}
 }
 

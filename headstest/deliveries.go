@@ -238,7 +238,7 @@ func (c *core) attempt(ctx context.Context, j job) Delivery {
 		d.Err = withoutURL(err)
 		return d
 	}
-	resp, reply, err := c.exchange(req.WithContext(ctx), maxReply)
+	resp, reply, err := c.exchange(req.WithContext(ctx), maxReply) //nolint:bodyclose // exchange has closed it
 	d.Reply, d.Err, d.Duration = reply, err, time.Since(d.At)
 	if resp != nil {
 		d.Status = resp.StatusCode

@@ -30,7 +30,7 @@ type core struct {
 	mux      *http.ServeMux
 	client   *http.Client
 	hangUp   func()          // closes the client's idle connections
-	lifetime context.Context // ends with Close
+	lifetime context.Context //nolint:containedctx // ends with Close
 	end      context.CancelFunc
 	workers  sync.WaitGroup // the deliveries, and the calls of a handler in memory, under way
 

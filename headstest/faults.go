@@ -18,6 +18,7 @@ import (
 // closed before the answer, so a cut that happens once can pass unseen.
 type CutPoint int
 
+// Where an answer is cut.
 const (
 	CutNone   CutPoint = iota // the connection stays
 	CutBefore                 // before the request has had its effect

@@ -157,7 +157,7 @@ func TestHeadVisualShowsItsMode(t *testing.T) {
 		v := object(t, a.ok("GET", "/head_visual/"+id, "").body)
 		assert.Equal(t, id, v["id"])
 		assert.Equal(t, string(mode), v["mode"])
-		assert.Equal(t, 1.0, v["extra"])
+		assert.EqualValues(t, 1, v["extra"])
 	}
 	hidden := a.AddVisual(headstest.Visual{HideMode: true})
 	assert.NotContains(t, object(t, a.ok("GET", "/head_visual/"+hidden, "").body), "mode")

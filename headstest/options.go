@@ -76,6 +76,7 @@ func WithSeed(seed uint64) Option {
 // delivery switch, and to a removal.
 type Responses int
 
+// What changes are answered with.
 const (
 	ResponsesEmpty  Responses = iota // 200 without a body
 	ResponsesRecord                  // the changed or removed record

@@ -26,7 +26,7 @@ const (
 
 // state is all that Reset forgets. It is used under the emulator's lock.
 type state struct {
-	ctx            context.Context // ends with Reset and Close
+	ctx            context.Context //nolint:containedctx // ends with Reset and Close
 	end            context.CancelFunc
 	ids            *ids
 	organisation   document

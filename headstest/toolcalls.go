@@ -157,7 +157,7 @@ func (c *core) postTool(ctx context.Context, call *ToolCall) (reply []byte, head
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "headstest")
-	resp, reply, err := c.exchange(req, maxToolReply+1)
+	resp, reply, err := c.exchange(req, maxToolReply+1) //nolint:bodyclose // exchange has closed it
 	if resp != nil {
 		call.Status, header = resp.StatusCode, resp.Header
 	}

@@ -69,6 +69,13 @@ func openAPI(t *testing.T) []byte {
 
 // described are the operations in the form of the contract's table.
 func (d description) described() map[string]any {
+	operations := d.paths()
+	maps.DeleteFunc(operations, func(route string, _ any) bool { return strings.Contains(route, controlPrefix) })
+	return operations
+}
+
+// paths are the operations and the control API.
+func (d description) paths() map[string]any {
 	operations := map[string]any{}
 	for path, item := range d.root["paths"].(map[string]any) {
 		for method, operation := range item.(map[string]any) {
@@ -109,6 +116,20 @@ func TestDescriptionHoldsTheElevenOperations(t *testing.T) {
 	}
 	assert.Equal(t, "bearer", d.at(d.root, "components", "securitySchemes", "bearer", "scheme"))
 	assert.Equal(t, []any{map[string]any{"bearer": []any{}}}, d.root["security"])
+}
+
+func TestDescriptionHoldsTheWholeControlAPI(t *testing.T) {
+	p := start(t)
+	var index struct{ Requests []string }
+	p.control("GET", "", "").ok(t, &index)
+	paths := served(t, p).paths()
+	maps.DeleteFunc(paths, func(route string, _ any) bool { return !strings.Contains(route, controlPrefix) })
+	assert.ElementsMatch(t, index.Requests, slices.Collect(maps.Keys(paths)))
+	d := served(t, p)
+	for route, operation := range paths {
+		assert.Equal(t, []any{}, d.at(operation, "security"), "%s needs no token", route)
+		assert.NotEmpty(t, d.at(operation, "summary"), route)
+	}
 }
 
 func TestDescriptionDeclaresEveryParameter(t *testing.T) {
@@ -232,7 +253,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			require.Len(t, answers, len(contract)+len(seen))
 			for route, operation := range d.described() {
 				if schema := d.at(operation, "responses", "2XX", "content", "application/json", "schema"); schema != nil {
-					assert.Empty(t, d.check(schema, value(t, answers[route].body), route))
+					assert.NoError(t, d.check(schema, value(t, answers[route].body), route))
 				}
 			}
 		})
@@ -261,7 +282,7 @@ func TestAnswersHoldEveryDocumentedField(t *testing.T) {
 			for field := range strings.FieldsSeq(documentedFields[name]) {
 				assert.Contains(t, record, field, name)
 			}
-			assert.Empty(t, d.check(d.schema(name), record, name))
+			assert.NoError(t, d.check(d.schema(name), record, name))
 		}
 	}
 }
@@ -283,13 +304,13 @@ func TestOutboundRequestsAreAsDescribed(t *testing.T) {
 		assert.Contains(t, sent, field)
 	}
 	request := d.at(d.root, "webhooks", "event", "post")
-	assert.Empty(t, d.check(d.at(request, "requestBody", "content", "application/json", "schema"), sent, "event"))
+	assert.NoError(t, d.check(d.at(request, "requestBody", "content", "application/json", "schema"), sent, "event"))
 	header := d.at(request, "parameters").([]any)[0].(map[string]any)["name"].(string)
 	assert.NotEmpty(t, event.Headers[http.CanonicalHeaderKey(header)])
 
 	var called toolReply
 	p.control("POST", "sessions/"+session+"/tool-calls", `{"tool":"hours"}`).ok(t, &called)
-	assert.Empty(t, d.check(d.at(d.root, "webhooks", "toolCall", "post", "requestBody", "content", "application/json", "schema"), value(t, string(called.Sent)), "tool call"))
+	assert.NoError(t, d.check(d.at(d.root, "webhooks", "toolCall", "post", "requestBody", "content", "application/json", "schema"), value(t, string(called.Sent)), "tool call"))
 }
 
 func TestRefusalsAreAsDescribed(t *testing.T) {
@@ -300,7 +321,7 @@ func TestRefusalsAreAsDescribed(t *testing.T) {
 		ans := p.api(method, regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "nobody"), "")
 		require.GreaterOrEqual(t, ans.status, 400, route)
 		schema := d.at(operation, "responses", "default", "content", "application/json", "schema")
-		assert.Empty(t, d.check(schema, value(t, ans.body), route))
+		assert.NoError(t, d.check(schema, value(t, ans.body), route))
 	}
 }
 

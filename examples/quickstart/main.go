@@ -7,6 +7,8 @@
 //
 //	go run ./examples/quickstart
 //
+// With -console it shows in a web page what happened, until it is interrupted.
+//
 // With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head
 // given with -head or HEADS_HEAD_ID. It only reads, unless -write is given.
 package main
@@ -40,7 +42,7 @@ func main() {
 // settings are the flags.
 type settings struct {
 	head, greeting, provider, voice, webhook, tool string
-	write                                          bool
+	write, console                                 bool
 }
 
 func run(ctx context.Context, out io.Writer, args []string) error {
@@ -53,6 +55,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags.StringVar(&s.voice, "voice", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", "voice of that provider")
 	flags.StringVar(&s.webhook, "webhook", "", "https URL that receives the events")
 	flags.StringVar(&s.tool, "tool", "", "https URL below which tool calls are answered")
+	flags.BoolVar(&s.console, "console", false, "on the emulator: show what happened in a web page, until interrupted")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -71,8 +74,15 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 // onEmulator starts a receiver and a tool on a server of its own, and has the
 // emulator play a session at the end.
 func onEmulator(ctx context.Context, out io.Writer, s settings) error {
-	srv := headstest.NewServer(headstest.WithLoopbackHTTP())
+	options := []headstest.Option{headstest.WithLoopbackHTTP()}
+	if s.console {
+		options = append(options, headstest.WithConsole())
+	}
+	srv := headstest.NewServer(options...)
 	defer srv.Close()
+	if s.console {
+		fmt.Fprintf(out, "The console is at %s/_emulator/\n", srv.URL)
+	}
 	mux := http.NewServeMux()
 	backend := httptest.NewServer(mux)
 	defer backend.Close()
@@ -98,9 +108,14 @@ func onEmulator(ctx context.Context, out io.Writer, s settings) error {
 		Name: "Ada", TTSProvider: "polly", TTSVoice: "Joanna", OperationMode: heads.OperationModeOC,
 		Fields: map[string]any{"greetings": "Hello."},
 	})
-	return walk(ctx, out, client, s, func(ctx context.Context, out io.Writer, _ *heads.Client, s settings) error {
+	err = walk(ctx, out, client, s, func(ctx context.Context, out io.Writer, _ *heads.Client, s settings) error {
 		return talk(ctx, out, srv.StartSession(s.head), received)
 	})
+	if err == nil && s.console {
+		fmt.Fprintln(out, "\nThe console stays until you press Ctrl-C.")
+		<-ctx.Done()
+	}
+	return err
 }
 
 // step does one thing and describes it.

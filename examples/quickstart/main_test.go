@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -101,4 +102,38 @@ func TestQuickstartNamesAWrongHeadID(t *testing.T) {
 	t.Setenv("HEADS_TOKEN", srv.Token)
 	err := run(context.Background(), new(strings.Builder), []string{"-head", "li-28379"})
 	require.ErrorContains(t, err, "is a public id")
+}
+
+// interrupter interrupts the program once it waits.
+type interrupter struct {
+	strings.Builder
+	waits func(text string)
+}
+
+func (w *interrupter) Write(p []byte) (int, error) {
+	n, err := w.Builder.Write(p)
+	if strings.Contains(w.String(), "until you press Ctrl-C") {
+		w.waits(w.String())
+	}
+	return n, err
+}
+
+func TestQuickstartShowsTheConsole(t *testing.T) {
+	t.Setenv("HEADS_BASE_URL", "")
+	ctx, interrupt := context.WithCancel(context.Background())
+	defer interrupt()
+	served := 0
+	out := &interrupter{waits: func(text string) {
+		address := regexp.MustCompile(`The console is at (\S+)`).FindStringSubmatch(text)
+		resp, err := http.Get(address[1] + "deliveries")
+		if err == nil {
+			_ = resp.Body.Close()
+			served = resp.StatusCode
+		}
+		interrupt()
+	}}
+	require.NoError(t, run(ctx, out, []string{"-console"}))
+	assert.Equal(t, http.StatusOK, served)
+	_, first, _ := strings.Cut(out.String(), "\n")
+	assert.True(t, strings.HasPrefix(first, "The console is at http://127.0.0.1:"), "before all else")
 }

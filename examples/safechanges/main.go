@@ -87,7 +87,7 @@ func (s *story) readOnly(ctx context.Context) error {
 		return nil
 	})
 	if !errors.Is(err, heads.ErrInvalid) {
-		return fmt.Errorf("the change should have been refused, but its error is %v", err)
+		return fmt.Errorf("the change should have been refused, but its error is %w", err)
 	}
 	for line := range strings.Lines(err.Error()) {
 		s.say("   " + strings.TrimSpace(line))

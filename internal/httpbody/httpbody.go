@@ -63,7 +63,7 @@ func (b Reader) Read(r *http.Request, limit int64) (*bytes.Buffer, error) {
 		// Otherwise the server, which watches for the end of the connection, would
 		// take the deadline for it while the handler works.
 		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
-	case err != nil && err != ErrEmpty && err != ErrConsumed:
+	case err != nil && !errors.Is(err, ErrEmpty) && !errors.Is(err, ErrConsumed):
 		b.w.Header().Set("Connection", "close")
 	}
 	return buf, err
@@ -82,7 +82,7 @@ func (b Reader) read(r *http.Request, limit int64) (*bytes.Buffer, error) {
 	var err error
 	if b.deadline {
 		_, err = buf.ReadFrom(body)
-	} else if err = readBeside(b.timeout, body, buf); err == ErrTooSlow {
+	} else if err = readBeside(b.timeout, body, buf); errors.Is(err, ErrTooSlow) {
 		return nil, err // the buffer may still be written to
 	}
 	if size := int64(buf.Len()); err == nil && size > 0 && size <= limit {

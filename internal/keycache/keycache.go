@@ -12,8 +12,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
+// DefaultTTL and DefaultStale are the values of New.
 const (
-	// DefaultTTL and DefaultStale are the values of New.
 	DefaultTTL   = 5 * time.Minute
 	DefaultStale = time.Hour
 
@@ -84,7 +84,7 @@ type entry struct {
 }
 
 // mayReread reports whether a mismatch may ask for newer keys.
-func (k entry) mayReread(now time.Time) bool {
+func (k *entry) mayReread(now time.Time) bool {
 	return len(k.rereads) < maxRereads || now.Sub(k.rereads[0]) >= rereadWindow
 }
 
