@@ -9,9 +9,10 @@
 // It prints the mutants that survived and the share that was killed, and exits
 // with 1 when that is below -want percent.
 //
-// gremlins do less: neither removes statements or runs slow tests last.
-// For one file, gremlins first measures the coverage of the whole module, and
-// then runs every test of the package for each mutant.
+// It exists because gremlins, the tester that is kept well, does less: it removes
+// no statements and does not run slow tests last. Even for one file it measures
+// the coverage of the whole module, and it runs every test of the package for
+// each mutant.
 package main
 
 import (
