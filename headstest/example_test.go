@@ -120,3 +120,10 @@ func ExampleEmulator_Export() {
 	fmt.Println(len(added.Heads), err)
 	// Output: 1 <nil>
 }
+
+// A test that waits can be looked at in a browser.
+func ExampleWithConsole() {
+	srv := headstest.NewServer(headstest.WithConsole())
+	defer srv.Close()
+	fmt.Println(srv.URL + "/_emulator/")
+}
