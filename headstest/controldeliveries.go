@@ -95,7 +95,7 @@ type deliveryFilter struct {
 	page
 }
 
-func (f deliveryFilter) matches(d Delivery) bool {
+func (f *deliveryFilter) matches(d Delivery) bool {
 	return (f.webhookID == 0 || f.webhookID == d.WebhookID) &&
 		(f.event == "" || f.event == d.Event.Type) &&
 		(f.headID == "" || f.headID == d.Event.HeadID) &&

@@ -153,7 +153,7 @@ func receiver(t testing.TB, statuses ...int) string {
 // open and asserted at the end.
 type tab struct {
 	t      testing.TB
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // a tab of chromedp is a context
 	host   string
 	mu     sync.Mutex
 	faults []string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -86,6 +87,7 @@ func TestConsoleLooksRightInBothSchemesAndEveryWidth(t *testing.T) {
 	}
 	if *picture != "" {
 		b.view(1280, "light")
+		b.do(emulation.SetDeviceMetricsOverride(1280, 1290, 0.7, false)) // down to the timeline
 		var taken []byte
 		b.do(chromedp.CaptureScreenshot(&taken))
 		require.Less(t, len(taken), maxPicture)
