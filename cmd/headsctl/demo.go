@@ -32,7 +32,7 @@ heads.yaml, and a site with old access URLs. Ctrl-C ends it.`,
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "write the files to `DIR` (default: a temporary one)")
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "output `format`: text or json")
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "output `FORMAT`: text or json")
 	return cmd
 }
 
