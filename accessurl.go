@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// AccessURL is the public address at which a head is reached, taken apart:
-// {base}/{public org id}/{public head id}?api_key={key}. Printing it shows all
-// but the key. JSON keeps the fields, key included, and no further query
-// parameters that the address had.
+// AccessURL is an access URL in its parts: {base}/{public org id}/{public head
+// id}?api_key={key}. People and integrations reach a head there. Printing it
+// shows everything but the key. JSON keeps the fields, key included, but no
+// further query parameters.
 type AccessURL struct {
 	Base         string // "https://chat.example.com", without a slash at the end
 	OrgPublicID  string // "MyOrg-1234"
@@ -20,11 +20,11 @@ type AccessURL struct {
 	others string // further query parameters, encoded
 }
 
-// ParseAccessURL takes an access address apart. It reads the legacy form and
-// the streaming form on any host. An address in which a part is missing gives
-// an InvalidError, which does not show the key.
+// ParseAccessURL parses an access URL. It accepts the legacy form and the
+// streaming form on any host. It returns an InvalidError if a part is missing;
+// the error does not show the key.
 func ParseAccessURL(raw string) (AccessURL, error) {
-	return parseAccessURL("ParseAccessURL", "access address", raw)
+	return parseAccessURL("ParseAccessURL", "access URL", raw)
 }
 
 func parseAccessURL(operation, field, raw string) (AccessURL, error) {
@@ -43,7 +43,7 @@ func parseAccessURL(operation, field, raw string) (AccessURL, error) {
 	query := u.Query()
 	key := query.Get("api_key")
 	if key == "" {
-		return AccessURL{}, invalid(operation, field, "on host %s lacks the query parameter api_key; give the whole address", u.Host)
+		return AccessURL{}, invalid(operation, field, "on host %s lacks the query parameter api_key; give the whole URL", u.Host)
 	}
 	if isPlaceholder(key) {
 		return AccessURL{}, invalid(operation, field, "on host %s holds a placeholder for its api_key; give the real key", u.Host)
@@ -59,9 +59,9 @@ func parseAccessURL(operation, field, raw string) (AccessURL, error) {
 	}, nil
 }
 
-// WithBase returns the address of the same head at another base. A base that
-// is not an absolute URL, or has a query, gives an InvalidError; plain http is
-// for loopback hosts.
+// WithBase returns the access URL of the same head at another base. It returns
+// an InvalidError if base is not an absolute URL, has a query, or is plain http
+// to a host that is not loopback.
 func (a AccessURL) WithBase(base string) (AccessURL, error) {
 	u, err := checkBaseURL("AccessURL.WithBase", "base", base, false)
 	if err != nil {
@@ -71,13 +71,12 @@ func (a AccessURL) WithBase(base string) (AccessURL, error) {
 	return a, nil
 }
 
-// Reveal returns the whole address, key included.
+// Reveal returns the whole URL, key included.
 func (a AccessURL) Reveal() string {
 	return a.address() + "?" + a.query(url.QueryEscape(a.APIKey.Reveal()))
 }
 
-// String returns the address with [redacted] for the key, or "" for the zero
-// value.
+// String returns the URL with [redacted] for the key, or "" for the zero value.
 func (a AccessURL) String() string {
 	if a == (AccessURL{}) {
 		return ""
@@ -85,17 +84,17 @@ func (a AccessURL) String() string {
 	return a.address() + "?api_key=" + redacted
 }
 
-// Format prints the same as String, whatever the verb.
+// Format prints the same as String for every verb.
 func (a AccessURL) Format(f fmt.State, _ rune) { writeText(f, a.String()) }
 
-// LogValue gives the same text as String.
+// LogValue returns the same text as String.
 func (a AccessURL) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
-// AccessURL returns the address at which a head is reached now: the legacy form
-// or the streaming form, by the head's mode. It is the head's own PublicURL,
-// moved to the base of WithAccessURLs for that mode where one was given.
+// AccessURL returns the access URL at which a head is reached now: the legacy
+// form or the streaming form, depending on the head's mode. It is the head's
+// PublicURL, moved to the base of WithAccessURLs for that mode if there is one.
 //
-// A head whose PublicURL lacks a part gives an InvalidError.
+// AccessURL returns an InvalidError for a head whose PublicURL lacks a part.
 func (c *Client) AccessURL(h *Head) (AccessURL, error) {
 	switch {
 	case c == nil || c.core == nil:
@@ -111,12 +110,12 @@ func (c *Client) AccessURL(h *Head) (AccessURL, error) {
 	return address, nil
 }
 
-// currentAddress is the address of a head as the service gives it.
+// currentAddress returns the access URL of a head as the service sends it.
 func currentAddress(operation string, h *Head) (AccessURL, error) {
 	return parseAccessURL(operation, "publicUrl of head "+quote(h.ID), h.PublicURL.Reveal())
 }
 
-// accessBase is the configured base for a mode, or else the given one.
+// accessBase returns the configured base for a mode, or else the given one.
 func (c *Client) accessBase(streaming bool, otherwise string) string {
 	base := c.core.chatBase
 	if streaming {

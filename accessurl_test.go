@@ -85,7 +85,7 @@ func TestParseAccessURLRefusesWhatIsIncomplete(t *testing.T) {
 	}
 }
 
-func TestWithBaseMovesAnAddress(t *testing.T) {
+func TestWithBaseMovesAnAccessURL(t *testing.T) {
 	address, err := heads.ParseAccessURL(legacyURL + "&lang=en")
 	require.NoError(t, err)
 	tests := []struct{ name, base, want string }{
@@ -105,7 +105,7 @@ func TestWithBaseMovesAnAddress(t *testing.T) {
 	}
 }
 
-func TestWithBaseRefusesWhatIsNoBase(t *testing.T) {
+func TestWithBaseRefusesOtherTexts(t *testing.T) {
 	address, err := heads.ParseAccessURL(legacyURL)
 	require.NoError(t, err)
 	for _, base := range []string{"", " ", "stream.example.com", "//stream.example.com", "ftp://stream.example.com", "https://", "http://stream.example.com",
@@ -167,7 +167,7 @@ func TestClientAccessURLHasTheFormOfTheMode(t *testing.T) {
 	}
 }
 
-func TestClientAccessURLRefusesAHeadWithoutAnAddress(t *testing.T) {
+func TestClientAccessURLRefusesAHeadWithoutAPublicURL(t *testing.T) {
 	client, err := heads.New("https://api.example.com", "t")
 	require.NoError(t, err)
 	for _, head := range []*heads.Head{nil, {}, {PublicURL: "https://host.example.com/o/h"}} {

@@ -10,8 +10,8 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// checkText asks for a required text that is blank. The remedy says what to
-// give.
+// checkText returns a fault for a required text that is blank. The remedy ends
+// the sentence.
 func checkText(operation, field, text, remedy string) error {
 	if strings.TrimSpace(text) == "" {
 		return invalid(operation, field, "is blank; %s", remedy)
@@ -19,7 +19,7 @@ func checkText(operation, field, text, remedy string) error {
 	return nil
 }
 
-// checkHeadID refuses everything but a UUID, and says what was given instead.
+// checkHeadID refuses everything except a UUID.
 func checkHeadID(operation, id string) error {
 	if isUUID(id) {
 		return nil
@@ -35,7 +35,7 @@ func headIDFault(id string) string {
 	case strings.TrimSpace(id) == "":
 		return "is blank; give the UUID in the head's id field"
 	case strings.ContainsAny(id, "/?"):
-		return "is an address; " + want
+		return "is a URL or a path; " + want
 	case publicID.MatchString(id):
 		return quote(id) + " is a public id; " + want
 	case isUUID(strings.TrimSpace(id)):
@@ -45,7 +45,7 @@ func headIDFault(id string) string {
 	}
 }
 
-// isUUID says whether s has the form 8-4-4-4-12 in hexadecimal of any case.
+// isUUID reports whether s has the form 8-4-4-4-12 in hexadecimal of any case.
 func isUUID(s string) bool {
 	if len(s) != 36 {
 		return false
@@ -65,7 +65,7 @@ func isUUID(s string) bool {
 	return true
 }
 
-// checkPathID refuses an id that can't stand as one segment of a path.
+// checkPathID refuses an id that can't be one segment of a path.
 func checkPathID(operation, field, id string) error {
 	if id == "." || id == ".." {
 		return invalid(operation, field, "%q is a step in a path, not an id; give the id as the service returns it", id)
@@ -80,11 +80,11 @@ func checkWebhookID(operation string, id int64) error {
 	return nil
 }
 
-// checkCallbackURL refuses an address that the service could not or would not
-// call: it must be absolute https with a host. Plain http is let through to a
-// loopback host, for work with the emulator.
+// checkCallbackURL refuses a URL that the service could not or would not call:
+// it must be absolute https with a host. Plain http is allowed to a loopback
+// host, for work with the emulator.
 func checkCallbackURL(operation, field, raw string) error {
-	if err := checkText(operation, field, raw, "give an https:// address"); err != nil {
+	if err := checkText(operation, field, raw, "give an https:// URL"); err != nil {
 		return err
 	}
 	u, err := url.Parse(raw)
@@ -92,15 +92,15 @@ func checkCallbackURL(operation, field, raw string) error {
 	case err != nil || u.Hostname() == "" || u.Opaque != "":
 		return invalid(operation, field, "is not an absolute URL; want https:// and a host")
 	case isPlaceholder(raw) || partPlaceholder.MatchString(u.Path):
-		return invalid(operation, field, "holds the placeholder %q; give the real address", placeholderIn(raw))
+		return invalid(operation, field, "holds the placeholder %q; give the real URL", placeholderIn(raw))
 	case u.User != nil:
 		return invalid(operation, field, "carries a user name or password, which the service is not known to send; put a secret into the path")
 	case u.Fragment != "":
-		return invalid(operation, field, "carries a fragment, which is never sent; leave it out")
+		return invalid(operation, field, "carries a fragment, which is never sent; remove it")
 	case u.Scheme == "https", u.Scheme == "http" && loopback.Is(u.Hostname()):
 		return nil
 	}
-	return invalid(operation, field, "%s is not https, which the service demands; use an https:// address", quote(u.Scheme+"://"+u.Host))
+	return invalid(operation, field, "%s is not https, which the service demands; use an https:// URL", quote(u.Scheme+"://"+u.Host))
 }
 
 var (
@@ -109,9 +109,9 @@ var (
 	addressWithPart  = regexp.MustCompile(`^\S+://\S*<[A-Z][A-Z0-9_]*>\S*$`)
 )
 
-// isPlaceholder reports whether a text stands where a real value was meant to be:
-// the word that API descriptions show for a string, a name in angle brackets,
-// or an address with such a name in it.
+// isPlaceholder reports whether a text stands for a value that should be filled
+// in: the word that API descriptions show for a string, a name in angle
+// brackets, or a URL with such a name in it.
 func isPlaceholder(s string) bool {
 	s = strings.TrimSpace(s)
 	if s == "string" {
@@ -124,8 +124,7 @@ func isPlaceholder(s string) bool {
 }
 
 // findPlaceholder returns the first placeholder among the strings of a JSON
-// value, at any depth, or "". Names of members are ignored. It reads the document
-// once, from its beginning to its end, however deep it is.
+// value, at any depth, or "". Names of members are ignored.
 func findPlaceholder(raw []byte) string {
 	if bytes.IndexByte(raw, '<') < 0 && bytes.IndexByte(raw, '\\') < 0 && !bytes.Contains(raw, []byte("string")) {
 		return ""
@@ -138,8 +137,8 @@ func findPlaceholder(raw []byte) string {
 	return ""
 }
 
-// placeholderIn is what to show of a text that is or holds a placeholder: of an
-// address only the placeholder, since the rest may be a secret.
+// placeholderIn returns what to show of a text that is or holds a placeholder.
+// Of a URL that is the placeholder only, since the rest may be a secret.
 func placeholderIn(s string) string {
 	if found := partPlaceholder.FindString(s); found != "" {
 		return found

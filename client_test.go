@@ -184,8 +184,8 @@ func TestBadIDsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			testHead + " ":     "white space",
 			testHead[1:]:       "is not a UUID",
 			"g" + testHead[1:]: "is not a UUID",
-			testHead + "/../x": "is an address",
-			"https://chat.example.com/MyOrg-1/li-2?api_key=hush-hush": "is an address",
+			testHead + "/../x": "is a URL or a path",
+			"https://chat.example.com/MyOrg-1/li-2?api_key=hush-hush": "is a URL or a path",
 		} {
 			t.Run(operation+" "+id, func(t *testing.T) {
 				err := call(id)

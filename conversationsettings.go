@@ -15,18 +15,17 @@ import (
 )
 
 // ConversationSettingsService reads and changes the conversation settings of
-// heads, and the tools in them.
+// heads, including their tools.
 //
-// The service replaces the settings whole. All methods but Replace therefore
-// read, change and write back, and keep what they do not know byte for byte.
-// Calls of one client for one head wait for each other, so that none undoes
-// the work of another; what another program writes between the read and the
-// write is overwritten.
+// The service replaces the settings whole. So all methods except Replace read,
+// change and write back, and keep unknown keys byte for byte. Calls of one
+// client for one head take turns, so none undoes another. If another program
+// writes between the read and the write, its change is overwritten.
 type ConversationSettingsService struct{ service }
 
 // ConversationSettings are the settings of a head's conversations. Keys other
-// than tools, among them a provider's API key, are kept byte for byte and
-// never printed; Extra and SetExtra give access to them.
+// than tools, such as a provider's API key, are kept byte for byte and never
+// printed. Extra and SetExtra read and write them.
 type ConversationSettings struct {
 	Tools []Tool
 
@@ -34,14 +33,15 @@ type ConversationSettings struct {
 	missing bool   // the head that was read does not show its settings
 }
 
-// errNoSettings keeps settings that were not shown from being written back.
+// errNoSettings prevents that settings which the head does not show are written
+// back.
 var errNoSettings error = answerFault("the head holds no conversationSettings, so writing them back could erase what it has")
 
 var opSettingsReplace = newOperation("ConversationSettings.Replace", http.MethodPut, "/head/{headId}/conversation-settings")
 
-// Get reads the conversation settings from the head. A head whose settings are
-// null has empty ones. So has a head that does not show them, but Replace then
-// refuses the result, since it would erase what the head does have.
+// Get reads the conversation settings from the head. If the settings are null,
+// the result is empty. If the head does not show its settings, the result is
+// empty too, but Replace refuses it, since it could erase what the head has.
 //
 // GET /head/{id}.
 func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*ConversationSettings, error) {
@@ -55,12 +55,12 @@ func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*
 	return head.settings(), nil
 }
 
-// Replace replaces the conversation settings of a head with cs, whole: what cs
-// does not hold is gone afterwards. Modify is the safe way to change something.
+// Replace replaces all conversation settings of a head with cs. Everything that
+// cs does not hold is lost. To change something, use Modify.
 //
-// PUT /head/{headId}/conversation-settings. Tools that Tool.Validate refuses,
-// two tools of one name, and settings from a head that did not show them are
-// not sent; all faults come back together.
+// PUT /head/{headId}/conversation-settings. Replace refuses tools that
+// Tool.Validate refuses, two tools of one name, and settings from a head that
+// did not show them. It returns all faults together.
 func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
 	faults := faultList{}
 	faults.add(checkHeadID(opSettingsReplace.name, headID))
@@ -78,18 +78,22 @@ func (s *ConversationSettingsService) Replace(ctx context.Context, headID string
 	return s.put(ctx, headID, cs)
 }
 
-// Modify reads the conversation settings of a head, runs change on them and
-// writes them back whole. It returns them as they were written. When nothing
+// Modify reads the conversation settings of a head, calls change with them and
+// writes them back whole. It returns them as they were written. If nothing
 // changed, nothing is sent.
 //
-// GET /head/{id}, PUT /head/{headId}/conversation-settings. A head that does
-// not show its settings, not even as null, is a DecodeError: writing them back
-// could erase what the head has. If a head that is not in operation mode oc is
-// given a tool, Modify returns an InvalidError, since the head could never call
-// it. An error of change is returned as it is, and nothing is sent. If the
-// answer to the write is of unknown shape, Modify reads the head again and
-// returns an error unless it shows the change. change must not itself change settings of the same head through the
-// same client: it would wait for itself until the context ends.
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. If the head does not
+// show its settings, not even as null, Modify returns a DecodeError, since
+// writing them back could erase what the head has. If change adds a tool to a
+// head that is not in operation mode oc, Modify returns an InvalidError, since
+// the head could never call it. An error of change is returned as it is, and
+// nothing is sent.
+//
+// If the answer to the write has an unknown shape, Modify reads the head again.
+// It returns an error unless the head shows the change.
+//
+// change must not change settings of the same head through the same client: it
+// would wait for itself until the context ends.
 func (s *ConversationSettingsService) Modify(ctx context.Context, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
 	const operation = "ConversationSettings.Modify"
 	faults := faultList{}
@@ -103,12 +107,12 @@ func (s *ConversationSettingsService) Modify(ctx context.Context, headID string,
 	return s.modify(ctx, operation, headID, change)
 }
 
-// SetTools makes tools the tools of a head, all others are removed. Unknown
-// keys of the settings are kept, and so are those of tools and parameters that
-// have the name of an old one. Without tools, all are removed.
+// SetTools replaces all tools of a head. Without tools, all are removed. Unknown
+// keys of the settings are kept. So are the unknown keys of tools and parameters
+// that have the name of an old one.
 //
-// GET /head/{id}, PUT /head/{headId}/conversation-settings. Refuses what
-// Modify and Tool.Validate refuse.
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. SetTools refuses the
+// same as Modify and Tool.Validate.
 func (s *ConversationSettingsService) SetTools(ctx context.Context, headID string, tools ...Tool) (*ConversationSettings, error) {
 	const operation = "ConversationSettings.SetTools"
 	faults := faultList{}
@@ -127,11 +131,11 @@ func (s *ConversationSettingsService) SetTools(ctx context.Context, headID strin
 	})
 }
 
-// PutTool adds a tool to a head, or replaces the one of the same name. All
-// other tools are left as they are, even one that Tool.Validate would refuse.
+// PutTool adds a tool to a head, or replaces the one of the same name. All other
+// tools stay as they are, even those that Tool.Validate would refuse.
 //
-// GET /head/{id}, PUT /head/{headId}/conversation-settings. Refuses what
-// Modify and Tool.Validate refuse.
+// GET /head/{id}, PUT /head/{headId}/conversation-settings. PutTool refuses the
+// same as Modify and Tool.Validate.
 func (s *ConversationSettingsService) PutTool(ctx context.Context, headID string, t Tool) (*ConversationSettings, error) {
 	const operation = "ConversationSettings.PutTool"
 	faults := faultList{}
@@ -152,8 +156,8 @@ func (s *ConversationSettingsService) PutTool(ctx context.Context, headID string
 	})
 }
 
-// RemoveTool removes the tool of that name from a head. A head without it is
-// left as it is, which is no error.
+// RemoveTool removes the tool of that name from a head. If there is none, it
+// changes nothing and returns no error.
 //
 // GET /head/{id}, PUT /head/{headId}/conversation-settings.
 func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, name string) (*ConversationSettings, error) {
@@ -179,8 +183,8 @@ func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
 	return bytes.Clone(value), ok
 }
 
-// SetExtra sets a key other than tools; a nil value removes it. A value that
-// is not JSON, an empty key and the key tools give an InvalidError.
+// SetExtra sets a key other than tools. A nil value removes it. SetExtra returns
+// an InvalidError for a value that is not JSON, an empty key, and the key tools.
 func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) error {
 	const operation = "ConversationSettings.SetExtra"
 	switch {
@@ -195,7 +199,7 @@ func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) erro
 	return nil
 }
 
-// UnmarshalJSON keeps the whole document beside the tools in it.
+// UnmarshalJSON reads the tools and keeps the whole document.
 func (cs *ConversationSettings) UnmarshalJSON(data []byte) error { return cs.decode(bytes.Clone(data)) }
 
 // MarshalJSON writes the document with the tools as they are now.
@@ -263,7 +267,7 @@ func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs
 	return doPlain(ctx, s.c, opSettingsReplace, payload{param: headID, body: append(body, '}')})
 }
 
-// decode reads the settings from a document that they keep.
+// decode reads the settings from a document, which it keeps.
 func (cs *ConversationSettings) decode(doc []byte) error {
 	*cs = ConversationSettings{}
 	if rawjson.IsNull(doc) {
@@ -280,13 +284,13 @@ func (cs *ConversationSettings) decode(doc []byte) error {
 	return nil
 }
 
-// document is the JSON of the settings: the one that was read, with the tools
-// as they are now.
+// document returns the settings as JSON: the document that was read, with the
+// tools as they are now.
 func (cs *ConversationSettings) document() json.RawMessage {
 	return rawjson.With(cs.raw, "tools", documents(cs.Tools, Tool.document))
 }
 
-// settings are the head's own, or empty ones.
+// settings returns the head's settings, or empty ones.
 func (h *Head) settings() *ConversationSettings {
 	if h.ConversationSettings == nil {
 		return &ConversationSettings{missing: !h.Has("conversationSettings")}
@@ -294,7 +298,7 @@ func (h *Head) settings() *ConversationSettings {
 	return h.ConversationSettings
 }
 
-// tool finds the tool of that name, or nil.
+// tool returns the tool of that name, or nil.
 func (cs *ConversationSettings) tool(name string) *Tool {
 	for i := range cs.Tools {
 		if cs.Tools[i].Name == name {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// After a change the head is read until it shows it: at once, then after
-	// waits that double from firstReadWait up to maxReadWait. A change whose
-	// answer was lost is read lostReads times at most.
+	// After a change the head is read until it shows the change: at once, then
+	// after waits that double from firstReadWait up to maxReadWait. If the answer
+	// to the change was lost, the head is read lostReads times at most.
 	lostReads     = 4
 	firstReadWait = 250 * time.Millisecond
 	maxReadWait   = 5 * time.Second
 
-	// maxReadTime limits one read, so that one that hangs leaves time for another.
+	// maxReadTime limits one read, so that there is time for another.
 	maxReadTime = 8 * time.Second
 
 	// lastReadTime is how long before its timeout the last read begins.
@@ -30,18 +30,19 @@ const (
 	defaultSettleTimeout  = 10 * time.Second
 )
 
-var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new address; give WithAccessURLs its base (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
+var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new access URL; give WithAccessURLs its base (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
 
-// conversion is one conversion under way.
+// conversion is one run of a conversion.
 type conversion struct {
 	heads    *HeadsService
-	ctx      context.Context
-	settling context.Context // ends SettleTimeout after ctx
+	ctx      context.Context //nolint:containedctx // of the caller
+	settling context.Context //nolint:containedctx // ends SettleTimeout after ctx
 	o        ConvertOptions
 	done     Conversion
 	revert   *Voice // the voice to put back when enabling fails
 
 	voiceSent bool // the head may have the new voice, or have had it
+	accepted  bool // the switch of the mode
 }
 
 func newConversion(s *HeadsService, ctx context.Context, headID string, o ConvertOptions) *conversion {
@@ -50,8 +51,8 @@ func newConversion(s *HeadsService, ctx context.Context, headID string, o Conver
 	return &conversion{heads: s, ctx: ctx, o: o, done: Conversion{HeadID: headID}}
 }
 
-// begin waits until no other conversion of the head is under way, which would
-// undo half of this one.
+// begin waits until no other conversion of the head is running, which would undo
+// half of this one.
 func (c *conversion) begin(operation string) (end func(), err error) {
 	unlock, err := c.heads.c.lock(c.ctx, operation, headLock("mode", c.done.HeadID))
 	if err != nil {
@@ -114,8 +115,8 @@ func (c *conversion) doSteps(plan *ConversionPlan) (*Conversion, error) {
 	return c.finish(answer, head)
 }
 
-// confirmStreaming reads a head that streamed already. The read of the plan is
-// enough if nothing was changed since.
+// confirmStreaming confirms a head that already streamed. If nothing was changed
+// since, the read of the plan is enough.
 func (c *conversion) confirmStreaming(plan *ConversionPlan) (*Head, error) {
 	r := reading{step: StepEnable}
 	if plan.voiceStays() {
@@ -139,7 +140,7 @@ func (c *conversion) toLegacy(head *Head) (*Conversion, error) {
 	return c.finish(answer, after)
 }
 
-// step notes a step as done and tells the caller.
+// step records a step as done and calls OnStep.
 func (c *conversion) step(step ConversionStep) {
 	c.done.Steps = append(c.done.Steps, step)
 	if c.o.OnStep != nil {
@@ -147,15 +148,15 @@ func (c *conversion) step(step ConversionStep) {
 	}
 }
 
-// waiting tells the caller that the head is read again after a wait.
+// waiting calls OnStep before a wait.
 func (c *conversion) waiting(step StepName, wait time.Duration) {
 	if c.o.OnStep != nil {
-		c.o.OnStep(ConversionStep{Name: step, Waiting: true, Detail: fmt.Sprintf("the head does not show the change yet, reading it again in %v", wait)})
+		c.o.OnStep(ConversionStep{Name: step, Waiting: true, Accepted: c.accepted, Detail: fmt.Sprintf("the head does not show the change yet, reading it again in %v", wait)})
 	}
 }
 
-// setVoice sets the new voice. It returns nil only if the head is known to have
-// it. While the head may have it and does not stream, revert is set.
+// setVoice sets the new voice. It returns nil only if the head has it. As long
+// as the head may have it and does not stream, revert is set.
 func (c *conversion) setVoice(plan *ConversionPlan) error {
 	_, err := c.heads.Update(c.ctx, c.voiceUpdate(plan.Voice))
 	if err != nil && !unsettled(err) {
@@ -171,7 +172,7 @@ func (c *conversion) setVoice(plan *ConversionPlan) error {
 	return nil
 }
 
-// settleVoice finds out whether a voice was set when the answer was lost.
+// settleVoice finds out whether the voice was set, after the answer was lost.
 func (c *conversion) settleVoice(lost error, voice Voice) error {
 	_, shown, err := c.readAfterwards(StepVoice, speaksWith(voice))
 	switch {
@@ -181,13 +182,13 @@ func (c *conversion) settleVoice(lost error, voice Voice) error {
 		c.revert, c.voiceSent = nil, false
 		return fmt.Errorf("%w; a follow-up read shows that the head does not have the new voice", lost)
 	case c.ctx.Err() != nil:
-		return lost // the voice was set, but the caller has left
+		return lost // the voice was set, but the context has ended
 	}
 	return nil
 }
 
 // switchMode switches the mode and reads the head until it shows the change. It
-// returns the answer to the switch, if there was one, and the head.
+// returns the head, and the answer to the switch if there was one.
 func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head, error) {
 	answer, err := c.heads.SetVideoStreaming(c.ctx, c.done.HeadID, streaming)
 	if err != nil && !unsettled(err) {
@@ -199,18 +200,19 @@ func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head
 			return nil, nil, err
 		}
 	}
-	c.revert = nil // switched: what follows is reading
+	c.revert = nil // switched: from here on it only reads
+	c.accepted = true
 	head, err := c.confirm("the switch was accepted", streaming, read)
 	return answer, head, err
 }
 
-// settleMode finds out whether a switch took place when its answer was lost. It
-// returns the head if it did.
+// settleMode finds out whether the head has switched, after the answer was lost.
+// If so, it returns the head.
 func (c *conversion) settleMode(step StepName, lost error, streaming bool) (*Head, error) {
 	head, shown, err := c.readAfterwards(step, func(h *Head) bool { return h.VideoStreaming == streaming })
 	switch {
 	case err != nil:
-		c.revert = nil // if the head streams now, it must keep a voice that can
+		c.revert = nil // the head may stream now, and then needs the new voice
 		return nil, unknownOutcome{fmt.Errorf("%w; a follow-up read, which would show whether the mode was switched, failed; run the conversion again to find out: %w", lost, err)}
 	case !shown:
 		return nil, fmt.Errorf("%w; a follow-up read shows that the head has not switched", lost)
@@ -218,14 +220,14 @@ func (c *conversion) settleMode(step StepName, lost error, streaming bool) (*Hea
 	return head, nil
 }
 
-// unknownOutcome is the error of a change whose effect could not be seen.
+// unknownOutcome is the error of a change that could not be confirmed.
 type unknownOutcome struct{ error }
 
 func (e unknownOutcome) Unwrap() error { return e.error }
 
-// confirm reads the head, after what was accepted, until it is as the caller
-// wants it: in the mode, and if it streams, without a splitter and with the
-// voice that was asked for.
+// confirm reads the head until it is in the mode. A head that streams must also
+// have no splitter, and the voice that was asked for. accepted begins the
+// sentence of the error.
 func (c *conversion) confirm(accepted string, streaming bool, r reading) (*Head, error) {
 	r.shown = func(h *Head) bool { return c.missing(h, streaming) == "" }
 	head, shown, err := c.readUntil(c.ctx, r)
@@ -235,14 +237,16 @@ func (c *conversion) confirm(accepted string, streaming bool, r reading) (*Head,
 	case head == nil:
 		return nil, unknownOutcome{fmt.Errorf("%s, but the head could not be read: %w", accepted, err)}
 	}
-	c.voiceSent = c.voiceSent && !(head.VideoStreaming && c.wrongVoice(head))
+	if head.VideoStreaming && c.wrongVoice(head) {
+		c.voiceSent = false
+	}
 	if err != nil {
 		return nil, unknownOutcome{fmt.Errorf("%s, but %s: %w", accepted, c.missing(head, streaming), err)}
 	}
 	return nil, unknownOutcome{fmt.Errorf("%s, but after %v %s; run the conversion again later", accepted, c.o.ConfirmTimeout, c.missing(head, streaming))}
 }
 
-// missing says what a head does not show of what the caller wants, or "".
+// missing returns what the head does not show yet, or "".
 func (c *conversion) missing(h *Head, streaming bool) string {
 	switch {
 	case h.VideoStreaming != streaming:
@@ -260,22 +264,22 @@ func (c *conversion) wrongVoice(h *Head) bool {
 	return c.o.Voice != nil && !h.voice().is(*c.o.Voice)
 }
 
-// readAfterwards reads the head, even if the caller has left, to find out
-// whether a change took place.
+// readAfterwards reads the head to find out whether a change was made, even if
+// the context of the caller has ended.
 func (c *conversion) readAfterwards(step StepName, wanted func(*Head) bool) (*Head, bool, error) {
 	return c.readUntil(c.settling, reading{step: step, reads: lostReads, shown: wanted})
 }
 
-// reading is how a head is read until it shows something.
+// reading describes how to read the head until it shows something.
 type reading struct {
-	step  StepName // for the caller, who is told of every wait
-	known *Head    // in place of the first read, if not nil
-	reads int      // at most so many; 0: as long as ConfirmTimeout allows
+	step  StepName // for OnStep
+	known *Head    // if not nil, used instead of the first read
+	reads int      // at most so many; 0 means until ConfirmTimeout
 	shown func(*Head) bool
 }
 
-// readUntil reads the head for ConfirmTimeout at most. It returns the head as
-// it was read last, and whether it shows what is wanted. The error is that of
+// readUntil reads the head for ConfirmTimeout at most. It returns the head from
+// the last successful read, whether it shows what is wanted, and the error of
 // the last read.
 func (c *conversion) readUntil(ctx context.Context, r reading) (head *Head, shown bool, err error) {
 	end := time.Now().Add(c.o.ConfirmTimeout)
@@ -303,7 +307,7 @@ func (c *conversion) readUntil(ctx context.Context, r reading) (head *Head, show
 	}
 }
 
-// read reads the head once. It fails in time for another read.
+// read reads the head once, with a time limit that leaves time for another read.
 func (c *conversion) read(ctx context.Context, head **Head) error {
 	ctx, cancel := context.WithTimeout(ctx, maxReadTime)
 	defer cancel()
@@ -319,16 +323,16 @@ func speaksWith(voice Voice) func(*Head) bool {
 	return func(h *Head) bool { return h.voice().is(voice) }
 }
 
-// unsettled says whether a change that failed may have been made all the same.
-// A refusal counts if it came to a repeat: an attempt before it, whose answer
-// was lost, may have made the change, and only the second time was refused.
+// unsettled reports whether a change that failed may have been made. This
+// includes a refusal that came to a retry: an attempt before it, whose answer
+// was lost, may have made the change.
 func unsettled(err error) bool {
 	var refused *Error
 	return mayHaveHappened(err) || errors.As(err, &refused) && refused.Attempts > 1
 }
 
-// finish finds out the new address: the one in the answer to the switch, else
-// the one of the head, else the old one moved to the configured base.
+// finish finds the new access URL: the one in the answer to the switch, else
+// that of the head, else the old one moved to the configured base.
 func (c *conversion) finish(answer *Response, head *Head) (*Conversion, error) {
 	after, err := c.newAddress(answer, head)
 	if err != nil {
@@ -358,7 +362,7 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 	return moved, nil
 }
 
-// stays ends a conversion that had nothing to do.
+// stays ends a conversion that needed no switch.
 func (c *conversion) stays(head *Head, step ConversionStep) (*Conversion, error) {
 	address, err := c.heads.c.AccessURL(head)
 	if err == nil && c.isOld(address) {
@@ -372,15 +376,15 @@ func (c *conversion) stays(head *Head, step ConversionStep) (*Conversion, error)
 	return &c.done, nil
 }
 
-// isOld says whether an earlier conversion by this client found the address to
-// be the one from before its switch.
+// isOld reports whether an earlier conversion by this client found the access
+// URL to be the one from before its switch.
 func (c *conversion) isOld(address AccessURL) bool {
 	old, ok := c.heads.c.core.oldAddresses.Load(strings.ToLower(c.done.HeadID))
 	return ok && old == address
 }
 
-// findAddress looks for the address in an answer of whatever shape: a text, or
-// any string of a JSON document.
+// findAddress looks for an access URL in an answer of any shape: the text
+// itself, or any string of a JSON document.
 func (c *conversion) findAddress(body []byte) (AccessURL, bool) {
 	if found, ok := c.accept(strings.TrimSpace(string(body))); ok {
 		return found, true
@@ -396,42 +400,43 @@ func (c *conversion) findAddress(body []byte) (AccessURL, bool) {
 	return AccessURL{}, false
 }
 
-// accept takes an address if it is another one of the same head.
+// accept parses an access URL, and reports whether it is a different one of the
+// same head.
 func (c *conversion) accept(text string) (AccessURL, bool) {
 	found, err := ParseAccessURL(text)
 	old := c.done.Before
 	return found, err == nil && found.OrgPublicID == old.OrgPublicID && found.HeadPublicID == old.HeadPublicID && found.Base != old.Base
 }
 
-// fail is the error of a step after which nothing is to be put back.
+// fail returns the error of a step after which there is nothing to roll back.
 func (c *conversion) fail(step StepName, err error) error {
-	return &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Err: err}
+	return &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Accepted: c.accepted, Err: err}
 }
 
-// failReverting puts the old voice back, where the new one may be in force, and
-// says in the error how that went.
+// failReverting restores the old voice if the new one may be in force. The error
+// reports the result.
 func (c *conversion) failReverting(step StepName, err error) error {
-	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Err: err, voiceSent: c.voiceSent}
+	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Accepted: c.accepted, Err: err, voiceSent: c.voiceSent}
 	if old := c.takeRevert(); old != nil {
 		failure.RollbackErr = c.putBack(*old)
 		failure.RolledBack = failure.RollbackErr == nil
 	}
 	if failure.RolledBack && failure.Reason == ReasonUnknownOutcome {
-		failure.Reason = ReasonTemporary // whatever happened was undone
+		failure.Reason = ReasonTemporary // the change was undone
 	}
 	return failure
 }
 
-// abandon puts the old voice back when OnStep has panicked or ended its
+// abandon restores the old voice after OnStep has panicked or ended its
 // goroutine. OnStep is not called again.
 func (c *conversion) abandon() {
 	c.o.OnStep = nil
 	if old := c.takeRevert(); old != nil {
-		_ = c.putBack(*old) // there is no error left that could say so
+		_ = c.putBack(*old) // no error is returned that could report it
 	}
 }
 
-// takeRevert returns the voice to put back, once, or nil.
+// takeRevert returns the voice to restore, or nil. It returns a voice only once.
 func (c *conversion) takeRevert() *Voice {
 	old := c.revert
 	c.revert = nil
@@ -458,10 +463,10 @@ func reasonOf(step StepName, err error) ConversionReason {
 	return ReasonRefused
 }
 
-// putBack sets the old voice again. It looks first: a head that streams by now
-// must not be given a voice that may not be able to, and a voice that somebody
-// else has set is theirs. If the head still shows the old voice, it is set all
-// the same, since the read may be older than the update.
+// putBack restores the old voice. It reads the head first: a head that streams
+// by now keeps its voice, since the old one may not stream, and so does a head
+// with a voice that someone else has set. A head that still shows the old voice
+// is updated too, since the read may be older than the update.
 func (c *conversion) putBack(old Voice) error {
 	head, err := c.heads.Get(c.settling, c.done.HeadID)
 	switch {
@@ -486,7 +491,8 @@ func (c *conversion) voiceUpdate(v Voice) *HeadUpdate {
 	return NewHeadUpdate(c.done.HeadID).Voice(v.Provider, v.ID)
 }
 
-// sleep waits, or returns the context's error as soon as that ends.
+// sleep waits for d. If the context ends earlier, it returns the context's
+// error.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -666,7 +666,7 @@ func TestCancelledConversionToLegacyReturnsWithinTheDefaultSettleTimeout(t *test
 	})
 }
 
-func TestOnStepHearsBeforeEveryFurtherRead(t *testing.T) {
+func TestOnStepIsCalledBeforeEveryFurtherRead(t *testing.T) {
 	lost := map[string]fault{putVoice: after("", status(500)), putSwitch: after("", status(500)), putBack: after("", status(500))}
 	tests := []struct {
 		name  string
@@ -760,7 +760,7 @@ func TestReadsGoOnAfterATemporaryFailure(t *testing.T) {
 }
 
 // During the voice step, somebody else gives the head a voice of theirs.
-func TestRollbackLeavesAVoiceThatSomebodyElseSet(t *testing.T) {
+func TestRollbackKeepsAVoiceThatAnotherProgramSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, headWith(muteVoice))
 		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
@@ -784,7 +784,7 @@ func (w *wire) onVoice(do func()) func(heads.ConversionStep) {
 	}
 }
 
-func TestRollbackChangesNothingOnAHeadThatCanNotBeRead(t *testing.T) {
+func TestRollbackChangesNothingIfTheHeadCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, headWith(muteVoice))
 		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
@@ -797,7 +797,7 @@ func TestRollbackChangesNothingOnAHeadThatCanNotBeRead(t *testing.T) {
 	})
 }
 
-func TestConversionWithAVoiceEndsWellOnlyIfTheHeadStreamsWithIt(t *testing.T) {
+func TestConversionWithAVoiceSucceedsOnlyIfTheHeadStreamsWithIt(t *testing.T) {
 	for name, old := range map[string]heads.Voice{"voice changed": muteVoice, "voice kept": newVoice} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -826,7 +826,7 @@ func TestConversionWithoutAVoiceAcceptsAnyVoice(t *testing.T) {
 	})
 }
 
-func TestPanicInOnStepPutsTheOldVoiceBackAndIsPassedOn(t *testing.T) {
+func TestPanicInOnStepRestoresTheOldVoiceAndContinues(t *testing.T) {
 	tests := []struct {
 		name       string
 		at         string // the step, with "..." while it waits
@@ -888,7 +888,7 @@ func TestPanicInOnStepPutsTheOldVoiceBackAndIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestGoexitInOnStepPutsTheOldVoiceBack(t *testing.T) {
+func TestGoexitInOnStepRestoresTheOldVoice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, headWith(muteVoice))
 		client := w.client(t)
@@ -909,7 +909,7 @@ func reasonOf(t *testing.T, err error) heads.ConversionReason {
 	return failure.Reason
 }
 
-func TestConversionWaitsUntilTheHeadSaysSo(t *testing.T) {
+func TestConversionWaitsUntilTheHeadShowsTheChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, headWith(muteVoice))
 		w.stale = 3
@@ -1023,7 +1023,7 @@ func TestConversionWaitsForItsTurnNoLongerThanItsContext(t *testing.T) {
 	})
 }
 
-func TestNewAddressOfAConversion(t *testing.T) {
+func TestNewAccessURLOfAConversion(t *testing.T) {
 	const other = "https://live.example.com"
 	quoted := func(format string, address string) string { return fmt.Sprintf(format, address) }
 	found := other + publicPath + "?api_key=" + convertKey
@@ -1103,7 +1103,7 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 
 // The address that a head still shows after the switch does not become the new
 // one because the conversion is run again.
-func TestOldAddressIsNotTakenForTheNewOneByASecondRun(t *testing.T) {
+func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, headWith(capableVoice), headstest.WithStaleAddresses())
 		client := w.client(t).Heads
@@ -1124,7 +1124,7 @@ func TestOldAddressIsNotTakenForTheNewOneByASecondRun(t *testing.T) {
 }
 
 // With the base given, the second run finds the address that the first missed.
-func TestMissingAddressIsFoundByASecondRun(t *testing.T) {
+func TestSecondRunFindsTheMissingAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, headWith(muteVoice), headstest.WithStaleAddresses())
 		first, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})

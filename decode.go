@@ -15,36 +15,40 @@ var (
 	errNullAnswer  error = answerFault("it is null")
 )
 
+// A type that reads its own JSON has a method decode, and one that writes its own
+// has a method document. UnmarshalJSON and MarshalJSON only call them. Requests
+// are written by document too. All other types have tags for encoding/json.
+
 // rawKeeper is a resource that keeps the document it was read from.
 type rawKeeper interface{ keepRaw(document []byte) }
 
-// proveID compares an id in an answer with the one that was asked for. what
-// names the document in the error, which shows neither id.
+// proveID compares the id in an answer with the one in the request. what names
+// the document in the error, which shows neither id.
 func proveID(what, found, asked string) error {
 	switch {
 	case found == "":
 		return answerFault("it holds no id, so it is not the " + what + " that was asked for")
 	case !strings.EqualFold(found, asked):
-		return answerFault("it is not the " + what + " that was asked for: its id is another one")
+		return answerFault("it is not the " + what + " that was asked for: its id differs")
 	}
 	return nil
 }
 
-// tolerant is a resource with fields whose type the contract does not give.
+// tolerant is a resource with fields whose type the contract leaves open.
 type tolerant interface {
-	// untyped says whether the field at a path such as "organisation.slots"
-	// may hold anything.
+	// untyped reports whether the contract leaves the type of a field open.
+	// The field is given as a path such as "organisation.slots".
 	untyped(path string) bool
 }
 
-// mendable is a resource that also comes in forms other than the contract's.
+// mendable is a resource that also arrives in forms other than the contract's.
 type mendable interface {
-	// mend returns the document in the contract's form, or nil where it can't.
+	// mend returns the document in the contract's form, or nil if it can't.
 	mend(document []byte) []byte
 }
 
-// decodeAnswer reads a document of the service into v, a pointer to a struct
-// or slice. The buffer that data stands in may be used again afterwards.
+// decodeAnswer reads a document of the service into v, a pointer to a struct or
+// slice. The caller may reuse data afterwards.
 func decodeAnswer(data []byte, v any) error {
 	document := data
 	switch trimmed := bytes.TrimSpace(data); {
@@ -68,8 +72,8 @@ func decodeAnswer(data []byte, v any) error {
 	return nil
 }
 
-// mended is the document in the contract's form where v knows the one it has,
-// and else nil.
+// mended returns the document in the contract's form if v knows how, or else
+// nil.
 func mended(document []byte, v any) []byte {
 	if m, ok := v.(mendable); ok {
 		return m.mend(document)
@@ -81,9 +85,9 @@ func newDecodeError(operation string, document []byte, err error) *DecodeError {
 	return &DecodeError{Operation: operation, Body: bytes.Clone(document[:min(len(document), maxDecodeBody)]), Err: err}
 }
 
-// decodeTolerantly decodes again: first in the contract's form, then each time
-// without the one untyped field that was in the way, since encoding/json names
-// only the first.
+// decodeTolerantly decodes again: first in the contract's form, then without the
+// open field that failed, until none fails, since encoding/json names only the
+// first.
 func decodeTolerantly(data []byte, v any, err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if !errors.As(err, &mismatch) {
@@ -116,9 +120,9 @@ func decodeTolerantly(data []byte, v any, err error) error {
 	}
 }
 
-// withoutField returns a JSON object without the member at path, all other
-// bytes as they were. Where the path leads into something that is no object,
-// that itself is taken out.
+// withoutField returns a JSON object without the member at path; all other bytes
+// stay as they are. If a value on the path is not an object, that value is
+// removed.
 func withoutField(data []byte, path []string) (rest []byte, removed bool) {
 	if len(path) == 0 {
 		return nil, false
@@ -126,7 +130,7 @@ func withoutField(data []byte, path []string) (rest []byte, removed bool) {
 	rest = data
 	for m := range rawjson.Members(data) {
 		if strings.EqualFold(string(m.Key), path[0]) {
-			inner, _ := withoutField(m.Value, path[1:]) // nil takes the member out
+			inner, _ := withoutField(m.Value, path[1:]) // nil removes the member
 			rest, removed = rawjson.With(rest, string(m.Key), inner), true
 		}
 	}

@@ -152,7 +152,7 @@ func TestDocumentedFieldOfTheWrongTypeIsADecodeError(t *testing.T) {
 			}
 			t.Run(field+" "+kind, func(t *testing.T) {
 				document := full.with(t, field, value).String()
-				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), guideID)
+				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
 				assert.Nil(t, head)
 				var wrong *DecodeError
 				require.ErrorAs(t, err, &wrong)
@@ -221,7 +221,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 			}
 			t.Run(field+" "+given, func(t *testing.T) {
 				document := full.with(t, field, value).String()
-				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), guideID)
+				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
 				require.NoError(t, err)
 				assert.Equal(t, document, string(head.Raw))
 
@@ -253,7 +253,7 @@ func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
 			document = document.with(t, field, wrong)
 		}
 	}
-	head, err := newFakeAPI(t, answering(document.String())).Heads.Get(t.Context(), guideID)
+	head, err := newFakeAPI(t, answering(document.String())).Heads.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	for field, kind := range untypedKinds {
 		found := fieldOf(reflect.ValueOf(head).Elem(), field)
@@ -277,7 +277,7 @@ func TestUntypedFieldHidesNoFaultInADocumentedOne(t *testing.T) {
 	}
 }
 
-func TestUntypedFieldIsFoundWhateverItsCase(t *testing.T) {
+func TestUntypedFieldIsCaseInsensitive(t *testing.T) {
 	head := readHead(t, `{"ISACTIVE":"yes","isActive":"no","name":"n","Organisation":{"SLOTS":"many","name":"o"}}`)
 	assert.Equal(t, "n", head.Name)
 	assert.False(t, head.IsActive)
@@ -371,7 +371,7 @@ func TestTimeForms(t *testing.T) {
 		raw, err := json.Marshal(Time{Time: at.Add(time.Millisecond)})
 		require.NoError(t, err)
 		assert.Equal(t, `"2026-08-31T06:56:30.001Z"`, string(raw))
-		assert.Equal(t, "", Time{}.String())
+		assert.Empty(t, Time{}.String())
 		assert.Equal(t, "2026-08-31T06:56:30.001Z", fmt.Sprint(Time{Time: at.Add(time.Millisecond)}))
 	})
 }

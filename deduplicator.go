@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Claim is what a Deduplicator says of a key.
+// Claim is the state of a key in a Deduplicator.
 type Claim int
 
 // The answers to a claim. The zero Claim is none of them.
 const (
-	ClaimNew  Claim = iota + 1 // the key is the caller's: settle it with Done or give it back with Release
+	ClaimNew  Claim = iota + 1 // the key is the caller's, to settle with Done or give up with Release
 	ClaimBusy                  // another caller has claimed it and is not done
 	ClaimDone                  // it has been settled
 )
@@ -32,17 +32,17 @@ func (c Claim) String() string {
 	return "Claim(" + strconv.Itoa(int(c)) + ")"
 }
 
-// Deduplicator remembers event keys, so that an event which is delivered again
-// is not handled again. Several receivers behind one URL share one store.
+// Deduplicator remembers event keys, so that a redelivered event is not handled
+// again. Several receivers behind one URL share one store.
 //
-// A claim belongs to an owner, a text that no other claimant uses, and ends
-// with its lease. A receiver that crashed can't settle its claims, so the lease
-// is short, and a receiver that is still at work extends it: a redelivery finds
-// the key free soon after a crash, and held while the function runs.
+// A claim belongs to an owner, a text that no other claimant uses, and ends with
+// its lease. A receiver that crashed can't settle its claims, so the lease is
+// short, and a receiver that is still at work extends it. A redelivery finds the
+// key held while the function runs, and free soon after a crash.
 //
 // All methods may be called by several goroutines at once, and return soon after
-// their context ends. A call that returned an error may have been applied or
-// not; the EventHandler calls it again.
+// their context ends. A call that returned an error may have been applied or not;
+// the EventHandler retries it.
 type Deduplicator interface {
 	// Claim takes key for owner until lease is over. It is atomic: of any number
 	// of owners with one key, one gets ClaimNew, until it releases the key or its
@@ -55,8 +55,8 @@ type Deduplicator interface {
 	// succeeded, even if the lease ended before that.
 	Done(ctx context.Context, key, owner string, memory time.Duration) error
 
-	// Release gives key back if owner holds it. Otherwise it does nothing and
-	// returns nil: what another owner holds stays held, what is settled stays
+	// Release frees key if owner holds it. Otherwise it does nothing and returns
+	// nil: a key that another owner holds stays held, and a settled key stays
 	// settled.
 	Release(ctx context.Context, key, owner string) error
 }
@@ -83,11 +83,11 @@ type dedupEntry struct {
 	place   *list.Element
 }
 
-// NewMemoryDeduplicator returns a deduplicator that remembers up to size keys;
-// below 1 means 65,536, which take 15 MB. When it is full, the key that was
-// settled longest ago makes room, and a redelivery of that event is handled
-// again. Keys that are claimed and not done do not make
-// room: when there are nothing but those, Claim returns an error.
+// NewMemoryDeduplicator returns a deduplicator that remembers up to size keys. A
+// size below 1 means 65,536, which take 15 MB. A full one forgets the key that was
+// settled longest ago, and a redelivery of that event is handled again. It never
+// forgets keys that are claimed and not done; if it holds no others, Claim
+// returns an error.
 func NewMemoryDeduplicator(size int) *MemoryDeduplicator {
 	if size < 1 {
 		size = defaultDeduplicatorSize

@@ -27,7 +27,7 @@ func mustSettle(t *testing.T, d Deduplicator, key string, ttl time.Duration) {
 	require.NoError(t, d.Done(t.Context(), key, "owner", ttl))
 }
 
-func TestClaimIsSettledOrGivenBack(t *testing.T) {
+func TestClaimIsSettledOrReleased(t *testing.T) {
 	d := NewMemoryDeduplicator(10)
 	assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "owner", time.Hour))
 	assert.Equal(t, ClaimBusy, mustClaim(t, d, "a", "twin", time.Hour))
@@ -148,7 +148,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 	})
 }
 
-func TestExpiredKeysGoAwayTwoForEveryNewOne(t *testing.T) {
+func TestEveryNewKeyRemovesTwoExpiredOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewMemoryDeduplicator(1000)
 		for i := range 50 {

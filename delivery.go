@@ -12,19 +12,19 @@ import (
 	"github.com/headsapi/heads-go/internal/panics"
 )
 
-// DeliveryOutcome says in a word what became of a delivery. The values are few
-// and fixed, so they are safe as metric labels.
+// DeliveryOutcome is how a delivery ended, in a word. The values are few and fixed,
+// so they are safe as metric labels.
 type DeliveryOutcome string
 
-// The outcomes, and what the sender is answered. Behind a queue, the sender has
-// been answered 200 before the function runs.
+// The outcomes, and how the delivery is answered. With WithQueue the answer is 200
+// before the function runs.
 const (
 	DeliveryHandled      DeliveryOutcome = "handled"      // 200: the function returned nil
 	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before, or in the queue
 	DeliveryBusy         DeliveryOutcome = "busy"         // 503: a twin is being handled
 	DeliveryFailed       DeliveryOutcome = "failed"       // 503: the function returned an error
-	DeliveryTimedOut     DeliveryOutcome = "timed_out"    // 503: there was no success in time
-	DeliveryPanicked     DeliveryOutcome = "panicked"     // 500: the function, or another one that was given, panicked
+	DeliveryTimedOut     DeliveryOutcome = "timed_out"    // 503: the function did not succeed in time
+	DeliveryPanicked     DeliveryOutcome = "panicked"     // 500: the function, the key source or the deduplicator panicked
 	DeliveryBadMethod    DeliveryOutcome = "bad_method"   // 405: not a POST
 	DeliveryTooLarge     DeliveryOutcome = "too_large"    // 413: a body of more than 64 KiB
 	DeliveryTooSlow      DeliveryOutcome = "too_slow"     // 408: the body took longer than 3 s
@@ -58,7 +58,7 @@ func (o DeliveryOutcome) status() int {
 	return http.StatusServiceUnavailable
 }
 
-// level is Warn for what the sender did wrong and Error for what went wrong here.
+// level is Warn for a mistake of the sender and Error for a failure here.
 func (o DeliveryOutcome) level() slog.Level {
 	switch status := o.status(); {
 	case o == DeliveryDropped || status == http.StatusInternalServerError:
@@ -71,11 +71,11 @@ func (o DeliveryOutcome) level() slog.Level {
 	return slog.LevelWarn
 }
 
-// DeliveryInfo is what WithDeliveryObserver is told of a delivery.
+// DeliveryInfo describes a delivery to WithDeliveryObserver and WithDeliveryHook.
 type DeliveryInfo struct {
 	Outcome        DeliveryOutcome
-	StatusCode     int       // what the sender was answered
-	Type           EventType // empty unless the signature was right, and so are the two ids
+	StatusCode     int       // of the answer
+	Type           EventType // like the two ids, empty unless the signature was right
 	HeadID         string
 	SessionID      string
 	KeyPosition    int           // which of the head's keys matched, 1 for the first; 0 for none
@@ -107,7 +107,7 @@ type delivery struct {
 	body    httpbody.Reader
 	event   *Event
 	claim   *eventClaim     // nil until the event is to be claimed
-	ctx     context.Context // of the request, without its end, for the queue
+	ctx     context.Context //nolint:containedctx // of the request, without its end, for the queue
 	hooked  hookedContexts
 }
 
@@ -154,7 +154,7 @@ func outcomeOf(err error) (DeliveryOutcome, error) {
 }
 
 // isDone reports whether no redelivery of the event may run the function.
-func isDone(err error) bool { return err == nil || err == errHandled }
+func isDone(err error) bool { return err == nil || errors.Is(err, errHandled) }
 
 func isPanic(err error) bool {
 	if err == nil {
@@ -164,7 +164,7 @@ func isPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// report logs the delivery and tells the observer and the hooks.
+// report logs the delivery and calls the observer and the hooks.
 func (h *EventHandler) report(ctx context.Context, d *delivery) {
 	h.log(ctx, d)
 	if len(h.hooks) > 0 {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -16,11 +17,17 @@ import (
 
 // deliveryHook puts name into the context and appends to order what is called.
 func deliveryHook(t testing.TB, order *[]string, name string) EventHandlerOption {
+	var mu sync.Mutex // deliveries of a queue end on several goroutines
+	called := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		*order = append(*order, what)
+	}
 	return WithDeliveryHook(func(ctx context.Context) context.Context {
-		*order = append(*order, "start "+name)
+		called("start " + name)
 		return context.WithValue(ctx, hookKey{"delivery"}, name)
 	}, func(ctx context.Context, info DeliveryInfo) {
-		*order = append(*order, "end "+name+" "+string(info.Outcome))
+		called("end " + name + " " + string(info.Outcome))
 		assert.Equal(t, name, ctx.Value(hookKey{"delivery"}), "each hook gets its own context back")
 	})
 }

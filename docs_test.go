@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +52,24 @@ func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
 	require.NoError(t, err)
 	entries := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(string(text))
 	require.NotNil(t, entries)
-	assert.Equal(t, entries[1], heads.Version)
+	assert.Equal(t, heads.Version, entries[1])
+}
+
+func TestArchitectureListsEveryFileOnce(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	require.NoError(t, err)
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+?(?:\\.go|))/?` \\|").FindAllStringSubmatch(string(page), -1) {
+		if strings.HasSuffix(row[1], ".go") || strings.HasPrefix(row[1], "internal/") {
+			listed = append(listed, row[1])
+		}
+	}
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	packages, err := filepath.Glob("internal/*")
+	require.NoError(t, err)
+	assert.ElementsMatch(t, append(files, packages...), listed)
 }
 
 func contains(bodies []string, snippet string) bool {

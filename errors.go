@@ -17,8 +17,8 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// What errors.Is finds in an *Error, by the status of the answer. ErrServer
-// stands for every status from 500 up.
+// These errors match an *Error by its status with errors.Is. ErrServer matches
+// every status from 500 up.
 var (
 	ErrBadRequest    = errors.New("heads: bad request (400)")
 	ErrUnauthorized  = errors.New("heads: unauthorized (401)")
@@ -30,13 +30,14 @@ var (
 	ErrServer        = errors.New("heads: server error (5xx)")
 )
 
-// ErrInvalid is what every InvalidError is: errors.Is(err, ErrInvalid).
+// ErrInvalid matches every InvalidError with errors.Is.
 var ErrInvalid = errors.New("heads: invalid request")
 
 // errTooLarge is inside the error of an answer that is longer than maxAnswer.
 var errTooLarge error = answerFault(fmt.Sprintf("the answer is longer than %d bytes", maxAnswer))
 
-// answerFault says what is wrong with an answer, and holds nothing of it.
+// answerFault describes what is wrong with an answer. It holds nothing of the
+// answer.
 type answerFault string
 
 func (f answerFault) Error() string { return string(f) }
@@ -45,15 +46,15 @@ const (
 	maxErrorBody  = 64 << 10 // of Error.Body
 	maxDecodeBody = 4 << 10  // of DecodeError.Body
 	maxMessage    = 200      // of Error.Message, in characters
-	maxErrorText  = 400      // of what is shown of somebody else's error, in characters
+	maxErrorText  = 400      // of a foreign error's text, in characters
 	maxLabel      = 128      // of Error.Code and the request id
 )
 
-// Error is an answer of the service with a status outside 200 to 299. It
-// prints what is needed to act on it, and neither body nor header.
+// Error is an answer of the service with a status outside 200 to 299. It prints
+// what is needed to act on it, but neither body nor header.
 //
-// An Error that arose while waiting for the next attempt also unwraps to the
-// reason why the wait ended, such as context.Canceled.
+// If the wait for a retry ended early, the Error also unwraps to the reason,
+// such as context.Canceled.
 type Error struct {
 	Operation  string // "Heads.Get"
 	Method     string // "GET"
@@ -70,7 +71,8 @@ type Error struct {
 	cause error
 }
 
-// Error tells operation, status, message and the wait that was asked for.
+// Error returns operation, status, message and the wait that the service asked
+// for.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "heads: %s: %s %s: %d", e.Operation, e.Method, e.Path, e.StatusCode)
@@ -95,7 +97,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is matches the sentinel of the status: ErrNotFound for 404, and so on.
+// Is reports whether target is the sentinel of the status: ErrNotFound for 404,
+// and so on.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrBadRequest:
@@ -118,10 +121,10 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Unwrap returns what ended the call after this answer, if something did.
+// Unwrap returns what ended the call after this answer, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Format prints the same as Error, whatever the verb.
+// Format prints the same as Error for every verb.
 func (e Error) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 // LogValue returns the fields that are safe to log: all but Header and Body.
@@ -140,7 +143,7 @@ func (e Error) LogValue() slog.Value {
 }
 
 // MarshalJSON writes the fields of LogValue, retry_after in nanoseconds. The
-// answer's header and body are left out, so the result can't be read back.
+// answer's header and body are not written, so the result can't be read back.
 func (e Error) MarshalJSON() ([]byte, error) { return marshalGroup(e.LogValue()) }
 
 // marshalGroup writes a slog group as a JSON object.
@@ -159,29 +162,30 @@ func marshalGroup(group slog.Value) ([]byte, error) {
 	return append(document, '}'), nil
 }
 
-// InvalidError says that a request was refused before anything was sent.
+// InvalidError reports that a request was refused before anything was sent.
 type InvalidError struct {
 	Operation string // "Heads.Get"
 	Field     string // "head id"
-	Reason    string // what was given, what is wrong with it, what to do: it goes on after Field
+	Reason    string // the given value, what is wrong with it, what to do; it continues the sentence after Field
 }
 
-// Error returns the operation, and field and reason as one sentence.
+// Error returns the operation, then field and reason as one sentence.
 func (e *InvalidError) Error() string {
 	return "heads: " + e.Operation + ": " + e.Field + " " + e.Reason
 }
 
-// Is makes every InvalidError an ErrInvalid.
+// Is reports whether target is ErrInvalid.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// invalid returns an InvalidError. The reason continues the sentence that
-// field begins: it starts with the given value or a verb.
+// invalid returns an InvalidError. The reason continues the sentence that field
+// begins, with the given value or a verb.
 func invalid(operation, field, format string, args ...any) error {
 	return &InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// because returns an error that errors.Is finds the sentinel in, with a text of
-// its own: the sentinel's general words would follow, and could contradict it.
+// because returns an error with a text of its own that errors.Is matches with
+// the sentinel. The sentinel's general words are not part of the text, since
+// they could contradict it.
 func because(sentinel error, format string, args ...any) error {
 	return &reasonedError{text: fmt.Sprintf(format, args...), sentinel: sentinel}
 }
@@ -194,7 +198,7 @@ type reasonedError struct {
 func (e *reasonedError) Error() string { return e.text }
 func (e *reasonedError) Unwrap() error { return e.sentinel }
 
-// faultList gathers the faults of one call, so that they come back together.
+// faultList collects the faults of one call, which are returned together.
 type faultList []error
 
 func (l *faultList) add(err error) {
@@ -203,7 +207,8 @@ func (l *faultList) add(err error) {
 	}
 }
 
-// join is nil for no fault, the fault itself for one, and errors.Join for more.
+// join returns nil for no fault, the fault itself for one, and errors.Join for
+// more.
 func (l faultList) join() error {
 	if len(l) == 1 {
 		return l[0]
@@ -211,17 +216,17 @@ func (l faultList) join() error {
 	return errors.Join(l...)
 }
 
-// DecodeError says that the service did what was asked, and that its answer
-// can't be read. Body holds at most the first 4 KiB of the answer.
+// DecodeError reports that the service did what was asked, but its answer can't
+// be read. Body holds at most the first 4 KiB of the answer.
 type DecodeError struct {
 	Operation string
 	Body      []byte
 	Err       error
 
-	foreign bool // it was read into a type of the caller's, so that names of fields may come from the answer
+	foreign bool // it was read into a type of the caller's, so names of fields may come from the answer
 }
 
-// Error tells what was wrong with the answer, and shows nothing of it.
+// Error returns what is wrong with the answer. It shows nothing of the answer.
 func (e *DecodeError) Error() string {
 	return fmt.Sprintf("heads: %s: the request succeeded, but its answer can't be read: %s", e.Operation, e.reason())
 }
@@ -229,10 +234,10 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the reason.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Format prints the same as Error, whatever the verb.
+// Format prints the same as Error for every verb.
 func (e DecodeError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
-// LogValue gives the same text as Error.
+// LogValue returns the same text as Error.
 func (e DecodeError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
 // MarshalJSON writes the operation and the text of the error, without the body.
@@ -240,8 +245,8 @@ func (e DecodeError) MarshalJSON() ([]byte, error) {
 	return marshalGroup(slog.GroupValue(slog.String("operation", e.Operation), slog.String("error", e.Error())))
 }
 
-// reason describes Err without the value that caused it, which the text of Err
-// may hold.
+// reason describes Err without the value that caused it, since the text of Err
+// may hold that value.
 func (e *DecodeError) reason() string {
 	var mismatch *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
@@ -272,8 +277,8 @@ func (e *DecodeError) reason() string {
 }
 
 // transportError is the failure of a call whose last attempt got no whole
-// answer. It unwraps to what the transport returned and, when there was one,
-// to the last answer that did come.
+// answer. It unwraps to the error of the transport, and to the last answer if
+// there was one.
 type transportError struct {
 	where    string // "Heads.Get: GET /head/3fa8…"
 	text     string // of err, with URLs and token redacted
@@ -305,8 +310,8 @@ func (e *transportError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
 func (e *transportError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
-// errorText is what the body of an error answer says, in the forms of field
-// notes 20.
+// errorText is the text in the body of an error answer, in the forms of field
+// note 20.
 type errorText struct{ message, code string }
 
 func readErrorText(body []byte) errorText {
@@ -324,8 +329,8 @@ func readErrorText(body []byte) errorText {
 	return found
 }
 
-// plainText is the message of a body that is no JSON object. A text with escapes
-// is none: a token in it could not be told.
+// plainText returns the message of a body that is not a JSON object. It returns
+// "" for a text with escapes, since a token in it could not be recognized.
 func plainText(body []byte) string {
 	if text := jsonText(body); text != "" {
 		return text
@@ -337,7 +342,7 @@ func plainText(body []byte) string {
 	return text
 }
 
-// jsonText is the text of a JSON value; see textIn.
+// jsonText returns the text of a JSON value; see textIn.
 func jsonText(raw json.RawMessage) string {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {
@@ -349,12 +354,12 @@ func jsonText(raw json.RawMessage) string {
 	return textIn(value)
 }
 
-// messageKeys are where an object may hold its text, the best place first.
+// messageKeys are the keys of an object that may hold its text, the best first.
 var messageKeys = []string{"message", "error", "errors", "text", "detail", "title", "msg", "code"}
 
-// textIn is the text in a JSON value: a string itself, all texts of a list, and
-// of an object the first that one of the messageKeys holds. A number is a
-// message only where an object names it so.
+// textIn returns the text in a JSON value: a string itself, all texts of a list,
+// and of an object the first text under one of the messageKeys. A number is a
+// message only under the key message.
 func textIn(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -380,13 +385,15 @@ func textIn(value any) string {
 	return ""
 }
 
-// Temporary reports whether the same call may succeed later: the service gave no
-// answer, was not given enough time, or answered 408, 425, 429 or 5xx other than
-// 501; or a conversion failed with ReasonTemporary or ReasonUnknownOutcome.
-// Joined errors are temporary if all of them are. Temporary returns false for
-// nil, for a call whose context was canceled, and for any other error.
+// Temporary reports whether the same call may succeed later. It returns true if
+// the service sent no answer, did not get enough time, or answered 408, 425, 429
+// or 5xx other than 501, and if a conversion failed with ReasonTemporary or
+// ReasonUnknownOutcome. Joined errors are temporary if all of them are.
+//
+// Temporary returns false for nil, for a call whose context was canceled, and
+// for any other error.
 func Temporary(err error) bool {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it unwraps step by step
 	case *ConversionError:
 		return e.Reason == ReasonTemporary || e.Reason == ReasonUnknownOutcome
 	case *Error:
@@ -401,7 +408,7 @@ func Temporary(err error) bool {
 	case interface{ Unwrap() error }:
 		return Temporary(e.Unwrap())
 	}
-	return err == context.DeadlineExceeded
+	return err == context.DeadlineExceeded //nolint:errorlint // nothing is left to unwrap
 }
 
 func temporaryStatus(status int) bool {

@@ -241,7 +241,7 @@ func TestSeveralFaultsComeBackJoined(t *testing.T) {
 	assert.False(t, joined, "one fault comes alone")
 }
 
-func TestDecodeErrorSaysWhy(t *testing.T) {
+func TestDecodeErrorShowsItsReason(t *testing.T) {
 	for name, row := range map[string]struct {
 		err  error
 		says string

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// Both count from the arrival. What is left after claimTime is for a claim that
-	// has to be released, and after answerTime for the way back: the service waits
-	// 5 s.
+	// Both start with the arrival. The service waits 5 s. The time after claimTime is
+	// for releasing a claim, and the time after answerTime for the way back.
 	claimTime  = 4 * time.Second
 	answerTime = 4900 * time.Millisecond
 
@@ -29,12 +28,12 @@ var errStoreTooSlow = errors.New("heads: the deduplicator did not return in time
 
 // eventClaim is the claim of one delivery on the key of its event.
 //
-// A MemoryDeduplicator is called directly. Another store may fail, be slow or
-// ignore its context, so its calls run on a goroutine of their own, and the
+// A MemoryDeduplicator is called directly. Any other store may fail, be slow or
+// ignore its context. So its calls run on a goroutine of their own, and the
 // delivery waits for them only as long as the service waits for the answer.
 type eventClaim struct {
 	h     *EventHandler
-	ctx   context.Context // of the delivery
+	ctx   context.Context //nolint:containedctx // of the delivery
 	key   string
 	owner string
 	lost  atomic.Int32 // the Claim that a renewal returned instead of ClaimNew
@@ -125,8 +124,8 @@ func (c *eventClaim) renew() {
 	}
 }
 
-// settle stores that the event is done, or else gives the key back. It returns
-// at the limit; the calls to the store then go on without the delivery.
+// settle stores that the event is done, or else releases the key. It returns at
+// the limit; the calls of the store then go on without the delivery.
 func (c *eventClaim) settle(done bool, limit time.Time) {
 	if c.h.local {
 		c.settleNow(c.ctx, done, nil)
@@ -150,7 +149,8 @@ func (c *eventClaim) settle(done bool, limit time.Time) {
 	c.h.complain(c.ctx, "the answer no longer waits for the deduplicator", err)
 }
 
-// settleNow sends the first failure to failures.
+// settleNow retries until the store succeeds or ctx ends. It sends the first
+// failure to failures.
 func (c *eventClaim) settleNow(ctx context.Context, done bool, failures chan<- error) {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()

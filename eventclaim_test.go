@@ -286,7 +286,7 @@ func TestFailingClaimIsRetried(t *testing.T) {
 
 // A store that is away for a while costs no event: the deliveries that the
 // service still has in hand outlast it.
-func TestStoreThatIsAwayCostsNoEvent(t *testing.T) {
+func TestStoreThatIsDownLosesNoEvent(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		for _, away := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second} {
 			t.Run(fmt.Sprint(away, " applied ", applied), func(t *testing.T) {
@@ -525,7 +525,7 @@ func TestTwinAtAnotherReceiverIsAnsweredOnceTheEventIsDone(t *testing.T) {
 	})
 }
 
-func TestDroppedEventIsGivenBack(t *testing.T) {
+func TestDroppedEventIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSharedStore()
 		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
@@ -550,7 +550,7 @@ func TestDroppedEventIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestErrDuplicateCountsAsHandledBefore(t *testing.T) {
+func TestErrDuplicateIsAnsweredAsHandledBefore(t *testing.T) {
 	for name, opts := range map[string][]EventHandlerOption{"at once": nil, "queue": {WithQueue(1, 1)}} {
 		for _, returned := range []error{ErrDuplicate, fmt.Errorf("insert: %w", ErrDuplicate), errors.Join(errors.New("late"), ErrDuplicate)} {
 			t.Run(fmt.Sprint(name, " ", returned), func(t *testing.T) {
@@ -571,7 +571,7 @@ func TestErrDuplicateCountsAsHandledBefore(t *testing.T) {
 	}
 }
 
-func TestHandlerTellsItsOptions(t *testing.T) {
+func TestHandlerReturnsItsOptions(t *testing.T) {
 	plain := newTestHandler(t, after(0))
 	assert.False(t, plain.Queued())
 	assert.IsType(t, (*MemoryDeduplicator)(nil), plain.Deduplicator())

@@ -29,19 +29,19 @@ const (
 // newEventHandler is the operation of the InvalidErrors.
 const newEventHandler = "NewEventHandler"
 
-// ErrBodyConsumed says that a request announced a body of which nothing was
-// left for the EventHandler, because something before it in the chain read it.
+// ErrBodyConsumed reports that a request announced a body of which nothing was
+// left for the EventHandler, because middleware in front of it had read it.
 var ErrBodyConsumed = httpbody.ErrConsumed
 
-// ErrDuplicate is what an event function returns, alone or wrapped, for an event
+// ErrDuplicate is returned by an event function, alone or wrapped, for an event
 // that was handled before. The delivery is answered 200 with the outcome
-// DeliveryDuplicate. It is for functions that remember events themselves, such as
-// with a unique Event.Key in a database.
+// DeliveryDuplicate. It is for functions that remember events themselves, for
+// example with a unique Event.Key in a database.
 var ErrDuplicate = errors.New("heads: the event was handled before")
 
-// EventHandler is an http.Handler that receives webhook events: it verifies the
-// signature with the keys of the event's head, skips what was handled before,
-// and calls a function with the rest. NewEventHandler makes one.
+// EventHandler is an http.Handler that receives webhook events. It verifies the
+// signature with the keys of the event's head, skips events that were handled
+// before, and calls a function with every other event. NewEventHandler makes one.
 type EventHandler struct {
 	keys         KeySource
 	handle       func(context.Context, *Event) error
@@ -57,31 +57,31 @@ type EventHandler struct {
 	bodyTimeout  time.Duration
 	queue        *lanes.Queue[eventSession, *delivery] // nil without WithQueue
 	gate         *gate.Gate
-	stopped      context.Context // ends when Shutdown gives up waiting
+	stopped      context.Context //nolint:containedctx // ends when Shutdown gives up waiting
 	stop         context.CancelFunc
 }
 
 // eventSession is a lane of the queue: its events run one after the other.
 type eventSession struct{ headID, sessionID string }
 
-// NewEventHandler returns a handler that calls handle for every event, once
-// while it succeeds.
+// NewEventHandler returns a handler that calls handle for every event, until
+// handle succeeds.
 //
-// The service sends an event again, up to three times, until it is answered 200
-// within 5 seconds. The handler answers 200 when handle returned nil or
-// ErrDuplicate, or had done so before for the same event (Event.Key); after any
-// other error or a panic the next delivery calls handle again. So handle may see an event twice when it
-// fails after half of its work.
+// The service redelivers an event up to three times, until it is answered 200
+// within 5 seconds. The handler answers 200 if handle returns nil or
+// ErrDuplicate, or has done so before for the same event (Event.Key). After any
+// other error or a panic, the next delivery calls handle again. So handle may see
+// an event twice if it fails after half of its work.
 //
 // Handle runs on the goroutine of the request, with a context that ends 4
-// seconds after the delivery arrived (WithHandlerTimeout); for longer work see
-// WithQueue. Returning nil after that is still a success.
+// seconds after the delivery arrived (WithHandlerTimeout). If handle returns nil
+// after that, this is still a success. For longer work see WithQueue.
 //
-// What is answered otherwise is listed with DeliveryOutcome. The bodies of the
-// answers say nothing that the status does not.
+// DeliveryOutcome lists the other answers. Their bodies hold no more than the
+// text of the status.
 //
-// Faults in keys, handle and the options come back as *InvalidError, all of them
-// joined.
+// NewEventHandler returns an *InvalidError for each fault in keys, handle and the
+// options, joined if there are several.
 func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error, opts ...EventHandlerOption) (*EventHandler, error) {
 	h := &EventHandler{
 		keys:        keys,
@@ -124,23 +124,23 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 // Queued reports whether the handler was made with WithQueue.
 func (h *EventHandler) Queued() bool { return h.queue != nil }
 
-// Deduplicator returns what remembers the events: the one that was given with
-// WithDeduplicator, or else the handler's own.
+// Deduplicator returns the deduplicator in use: that of WithDeduplicator, or else
+// the handler's own.
 func (h *EventHandler) Deduplicator() Deduplicator { return h.dedup }
 
 // Memory returns how long the handler remembers an event that was handled: a
-// minute longer than WithMaxAge lets a delivery of it in.
+// minute longer than WithMaxAge accepts a delivery of it.
 func (h *EventHandler) Memory() time.Duration {
 	return addDurations(h.maxAge, h.futureSkew, memoryMargin)
 }
 
-// lease returns how long a claim lasts that is not extended.
+// lease returns how long a claim lasts unless it is extended.
 func (h *EventHandler) lease() time.Duration { return addDurations(h.timeout, leaseMargin) }
 
-// String returns the name of the type: a handler knows keys.
+// String returns the name of the type alone, since a handler holds keys.
 func (h EventHandler) String() string { return "heads.EventHandler" }
 
-// Format writes the same as String, whatever the verb.
+// Format writes the same as String for every verb.
 func (h EventHandler) Format(f fmt.State, _ rune) { writeText(f, h.String()) }
 
 // LogValue returns the same as String.
@@ -158,7 +158,7 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer h.gate.Leave()
 		err = panics.Try(func() error { return h.receive(r, d) })
 	}
-	if err == errQueued { // d is the queue's by now
+	if errors.Is(err, errQueued) { // d is the queue's by now
 		w.WriteHeader(http.StatusOK)
 		return
 	}
@@ -169,15 +169,14 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.report(r.Context(), d)
 }
 
-// Shutdown lets no further delivery in, which is then answered 503, and waits
-// until those under way and in the queue are done. When ctx ends before that,
-// the functions of queued events see their context end, what still waits is
-// given up with the outcome DeliveryDropped, and Shutdown returns the error of
-// ctx.
+// Shutdown answers every further delivery 503, and waits until the deliveries
+// under way and in the queue are done. It also waits for calls of the
+// Deduplicator that the answers did not wait for. If ctx ends before that, the
+// contexts of queued events that are running end, the waiting ones end with the
+// outcome DeliveryDropped, and Shutdown returns the error of ctx.
 //
-// Call it after the Shutdown of the http.Server, with a deadline of its own:
-// otherwise a connection that is slow to close leaves no time for the queue. It
-// also waits for calls of the Deduplicator that the answers did not wait for.
+// Call it after the Shutdown of the http.Server, with a deadline of its own.
+// Otherwise a connection that is slow to close leaves no time for the queue.
 func (h *EventHandler) Shutdown(ctx context.Context) error {
 	err := h.gate.Close(ctx)
 	h.stop()
@@ -192,8 +191,8 @@ func (h *EventHandler) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// receive is the way of a delivery. It returns nil when the event was handled;
-// each step may end it with an error that carries the outcome.
+// receive is the way of a delivery. It returns nil if the event was handled. Each
+// step may end it with an error that carries the outcome.
 func (h *EventHandler) receive(r *http.Request, d *delivery) error {
 	if r.Method != http.MethodPost {
 		return endAs(DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clip(r.Method, 64)))
@@ -245,7 +244,7 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 		return endAs(DeliveryKeysFailed, fmt.Errorf("heads: no keys for the event: %w", err))
 	}
 	position, err := matchingKey(body, sent, keys)
-	if err == ErrSignatureMismatch {
+	if errors.Is(err, ErrSignatureMismatch) {
 		hint.Mismatch = true
 		newer, keysErr := h.keys.Keys(ctx, hint)
 		if keysErr != nil {
@@ -255,7 +254,7 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 			position, err = matchingKey(body, sent, newer)
 		}
 	}
-	if err == ErrNoSharedKey {
+	if errors.Is(err, ErrNoSharedKey) {
 		// An unknown head costs as much to compute as a wrong signature, or the time
 		// taken would tell which heads are known.
 		_, _ = matchingKey(body, sent, decoyKeys)
@@ -268,9 +267,9 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 	return nil
 }
 
-// requestSignature refuses a repeated header: which one the sender meant can't
-// be known. Space around the value is no part of it; HTTP/1 readers trim it,
-// HTTP/2 readers don't.
+// requestSignature refuses a header that occurs twice, since the sender could
+// mean either. Space around the value is ignored: HTTP/1 readers trim it, HTTP/2
+// readers don't.
 func requestSignature(r *http.Request) (sum [sha256.Size]byte, err error) {
 	switch values := r.Header.Values(SignatureHeader); len(values) {
 	case 0:
@@ -282,8 +281,8 @@ func requestSignature(r *http.Request) (sum [sha256.Size]byte, err error) {
 	}
 }
 
-// checkAge lets a time through that could not be read: losing an event is worse
-// than handling it late.
+// checkAge accepts a time that could not be read: losing an event is worse than
+// handling it late.
 func (h *EventHandler) checkAge(timestamp time.Time) error {
 	age := time.Since(timestamp)
 	switch {
@@ -297,8 +296,8 @@ func (h *EventHandler) checkAge(timestamp time.Time) error {
 	return nil
 }
 
-// dispatch passes an event that is new to the function or the queue. However that
-// ends, the claim is settled or released.
+// dispatch passes a new event to the function or the queue. In every case the
+// claim is settled or released in the end.
 func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 	if err := ctx.Err(); err != nil {
 		return endAs(DeliveryTimedOut, err)
@@ -316,7 +315,7 @@ func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 		return errTwin
 	}
 	defer func() {
-		if err != errQueued {
+		if !errors.Is(err, errQueued) {
 			d.claim.settle(isDone(err), d.arrived.Add(answerTime))
 		}
 	}()
@@ -383,7 +382,7 @@ func (h *EventHandler) work(d *delivery) {
 	h.report(d.ctx, d)
 }
 
-// callQueued runs the function at most once: what fails is done as well.
+// callQueued runs the function at most once, so a failure settles the claim too.
 func (h *EventHandler) callQueued(ctx context.Context, d *delivery) error {
 	switch Claim(d.claim.lost.Load()) {
 	case ClaimDone:
@@ -395,8 +394,8 @@ func (h *EventHandler) callQueued(ctx context.Context, d *delivery) error {
 	return h.call(ctx, d)
 }
 
-// answerDelivery writes nothing that the status does not tell: the reason is for
-// the log.
+// answerDelivery writes no more than the text of the status. The reason is for the
+// log.
 func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 	status := outcome.status()
 	switch outcome {

@@ -699,7 +699,7 @@ func TestTwinOfAnOverrunningFunctionIsBusy(t *testing.T) {
 	})
 }
 
-func TestFunctionEndedByGoexitGivesItsClaimBack(t *testing.T) {
+func TestFunctionEndedByGoexitReleasesItsClaim(t *testing.T) {
 	var c eventCounter
 	h := newTestHandler(t, func(ctx context.Context, e *Event) error {
 		_ = c.handle(ctx, e)
@@ -718,7 +718,7 @@ func TestFunctionEndedByGoexitGivesItsClaimBack(t *testing.T) {
 }
 
 // The 5 seconds of the service begin with the delivery, not with the function.
-func TestDeadlineCountsFromArrival(t *testing.T) {
+func TestDeadlineStartsWithTheArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		slow := keyFunc(func(ctx context.Context, _ KeyHint) ([]string, error) {
@@ -1052,7 +1052,7 @@ func TestHandlerOptionsRefuseBadValues(t *testing.T) {
 	}
 }
 
-func TestNewEventHandlerTellsAllFaultsAtOnce(t *testing.T) {
+func TestNewEventHandlerReturnsAllFaultsAtOnce(t *testing.T) {
 	_, err := NewEventHandler(nil, nil, WithMaxAge(-1, 0), WithQueue(0, 0))
 	require.ErrorIs(t, err, ErrInvalid)
 	for _, field := range []string{"keys", "handle", "WithMaxAge", "WithQueue"} {

@@ -12,10 +12,10 @@ import (
 // EventHandlerOption changes how an EventHandler works.
 type EventHandlerOption func(*EventHandler) error
 
-// WithEventLogger logs one line a delivery: the outcome, the head, session and
-// type of the event, which key matched by its position, and how long it took.
-// The ids in the line of a delivery that was not verified are the sender's word.
-// No line shows a key, a signature or a body. Without it the handler is silent.
+// WithEventLogger logs one line for each delivery: the outcome, the head, session
+// and type of the event, the position of the key that matched, and the durations.
+// The ids of a delivery that was not verified are what the sender wrote. No line
+// shows a key, a signature or a body. Without it the handler is silent.
 func WithEventLogger(l *slog.Logger) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if l == nil {
@@ -26,10 +26,10 @@ func WithEventLogger(l *slog.Logger) EventHandlerOption {
 	}
 }
 
-// WithDeliveryObserver calls f once for every delivery, whatever became of it,
-// for metrics and tracing. It is called after the answer was decided, on the
-// goroutine of the request, or behind a queue after the function ran; the
-// answer may wait for it.
+// WithDeliveryObserver calls f once for every delivery, with any outcome, for
+// metrics and tracing. It is called after the answer was decided, on the
+// goroutine of the request, or with WithQueue after the function ran. The answer
+// may wait for it.
 func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if f == nil {
@@ -43,10 +43,10 @@ func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOpt
 // WithDeliveryHook calls start when a delivery arrives and end after the
 // observer, for tracing. The key source and the event function, also behind a
 // queue, run with the context that start returns, which must be derived from the
-// one it is given; end gets the same one.
+// one it receives; end receives the same one.
 //
-// Either function may be nil. Hooks add up, in the order of the options, and are
-// called by many goroutines at once. A panic in one of them is logged and
+// Either function may be nil. Several hooks are called in the order of the
+// options, by many goroutines at once. A panic in one of them is logged and
 // doesn't change the answer.
 func WithDeliveryHook(start func(context.Context) context.Context, end func(context.Context, DeliveryInfo)) EventHandlerOption {
 	return func(h *EventHandler) error {
@@ -62,13 +62,13 @@ func WithDeliveryHook(start func(context.Context) context.Context, end func(cont
 	}
 }
 
-// WithDeduplicator sets what remembers the events that were handled. The
+// WithDeduplicator sets the deduplicator that remembers handled events. The
 // default is NewMemoryDeduplicator(65536), which is enough for one process.
 //
-// The calls of any other deduplicator are retried while they fail, and the answer
-// leaves 4.9 seconds after the arrival at the latest, unless the function itself
-// takes longer. While another receiver holds the key, a delivery waits for it for
-// up to 4 seconds.
+// The calls of any other deduplicator are retried while they fail. The answer
+// leaves at most 4.9 seconds after the arrival, unless the function itself takes
+// longer. While another receiver holds the key, a delivery waits for it for up to
+// 4 seconds.
 func WithDeduplicator(d Deduplicator) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if d == nil {
@@ -80,9 +80,9 @@ func WithDeduplicator(d Deduplicator) EventHandlerOption {
 }
 
 // WithMaxAge sets how old an event may be when it is delivered, and how far its
-// time may lie in the future; 24 hours and 5 minutes are the defaults. Events
-// are remembered a little longer than the sum of both, so one that was recorded
-// can't be replayed later. An event whose time can't be read is let through.
+// time may be in the future. The defaults are 24 hours and 5 minutes. Events are
+// remembered a little longer than the sum of both, so a recorded event can't be
+// replayed later. An event whose time can't be read is accepted.
 func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if age <= 0 || futureSkew < 0 {
@@ -94,13 +94,12 @@ func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 }
 
 // WithHandlerTimeout sets how long a delivery may take from its arrival to the
-// end of the function; the context of the key source and of the function ends
-// then. The default, 4 seconds, leaves one of the 5 that the service waits. A
-// claim of the Deduplicator lasts 5 seconds longer and is extended while the
-// function runs.
+// end of the function. The context of the key source and of the function ends
+// then. The service waits 5 seconds, and the default is 4. A claim of the
+// Deduplicator lasts 5 seconds longer and is extended while the function runs.
 //
-// Behind a queue the function has no deadline, except for this option's d,
-// counted from its start.
+// With WithQueue the function has no deadline by default; this option's d then
+// starts with the function.
 func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if d <= 0 {
@@ -112,13 +111,15 @@ func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 }
 
 // WithQueue answers 200 as soon as an event is verified and has a place in the
-// queue, and calls the function later, for work that can't be done within the 5
-// seconds that the service waits. Each event runs at most once: what fails, or is
-// still waiting when the program ends, does not come again. A redelivery of an
-// event in the queue is answered 200 as well. Events of one session
-// run one after the other in the order of their arrival, those of different
-// sessions on up to that many workers at once. As many as size may wait; further
-// deliveries are answered 503, so that they come again.
+// queue, and calls the function later. It is for work that takes longer than the
+// 5 seconds that the service waits.
+//
+// The function is called at most once for each event. An event that fails, or
+// still waits when the program ends, is not redelivered. A redelivery of an event
+// in the queue is answered 200 as well. Events of one session are handled one
+// after the other in the order of their arrival, and up to that many workers
+// handle different sessions at once. As many events as size may wait. Further
+// deliveries are answered 503, so that the service redelivers them.
 //
 // Call Shutdown before the program ends.
 func WithQueue(workers, size int) EventHandlerOption {
@@ -131,7 +132,7 @@ func WithQueue(workers, size int) EventHandlerOption {
 	}
 }
 
-// memoryMargin is for stores that round, and whose clock is not this one.
+// memoryMargin is for stores that round or have another clock.
 const memoryMargin = time.Minute
 
 // addDurations returns the sum, or the longest duration if that is shorter.

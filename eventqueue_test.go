@@ -61,7 +61,7 @@ func TestQueueAnswersFirstAndWorksLater(t *testing.T) {
 	})
 }
 
-func TestQueuedDeliveryTellsItsTimesApart(t *testing.T) {
+func TestQueuedDeliveryReportsItsThreeDurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen deliveryObserver
 		slowKeys := keyFunc(func(context.Context, KeyHint) ([]string, error) {
@@ -217,7 +217,7 @@ func TestFullQueueAnswers503(t *testing.T) {
 	})
 }
 
-func TestQueuedFunctionHasTheTimeoutThatWasGiven(t *testing.T) {
+func TestQueuedFunctionHasTheTimeoutOfTheOption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen deliveryObserver
 		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
@@ -265,7 +265,7 @@ func TestShutdownGivesUpWithoutAQueueToo(t *testing.T) {
 	})
 }
 
-func TestShutdownLetsNothingIn(t *testing.T) {
+func TestShutdownRefusesFurtherDeliveries(t *testing.T) {
 	for name, opts := range map[string][]EventHandlerOption{"without queue": nil, "with queue": {WithQueue(1, 10)}} {
 		t.Run(name, func(t *testing.T) {
 			var c eventCounter

@@ -205,7 +205,7 @@ func TestEventKeyIsTheSameForEveryDelivery(t *testing.T) {
 	assert.Equal(t, one.Key(), (&Event{Type: "START_CONVERSATION", HeadID: testHeadA, SessionID: "s", TimestampText: "2026-08-31 06:56:30"}).Key())
 }
 
-func TestEventKeyTellsEventsApart(t *testing.T) {
+func TestEventKeyDiffersBetweenEvents(t *testing.T) {
 	events := []Event{
 		{HeadID: "head", SessionID: "session", Type: "type", TimestampText: "time"},
 		{HeadID: "head2", SessionID: "session", Type: "type", TimestampText: "time"},

@@ -148,7 +148,7 @@ func ExampleVerifySignature_gateway() {
 		if err != nil {
 			return http.StatusBadRequest
 		}
-		fmt.Println(e.Type, e.Key()[:8]) // remember e.Key() to notice a repetition
+		fmt.Println(e.Type, e.Key()[:8]) // remember e.Key() to notice a redelivery
 		return http.StatusOK
 	}
 

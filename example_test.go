@@ -98,7 +98,7 @@ func ExampleHeadUpdate_Validate() {
 	fmt.Println(err)
 	// Output:
 	// true
-	// heads: Heads.Update: name holds the placeholder "string"; give a real value or leave the field out
+	// heads: Heads.Update: name holds the placeholder "string"; give a real value or don't set the field
 	// heads: Heads.Update: ttsVoice "rachel" and ttsProvider "" must be set together, but the provider is blank; give both, use Voice(provider, voice)
 }
 

@@ -17,7 +17,7 @@ func FuzzErrorBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		client := fuzzClient(t, http.StatusBadRequest, body)
 		_, err := client.Heads.Get(t.Context(), testHead)
-		e, ok := err.(*Error)
+		e, ok := err.(*Error) //nolint:errorlint // not wrapped
 		if !ok || e.StatusCode != http.StatusBadRequest {
 			t.Fatalf("%T %v", err, err)
 		}

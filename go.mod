@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/google/go-querystring v1.2.0
+	github.com/google/jsonschema-go v0.4.3
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/jarcoal/httpmock v1.4.2
 	github.com/stretchr/testify v1.12.1

@@ -38,16 +38,15 @@ const (
 	prefix    = "/api/v3"
 	memoryURL = "https://api.example.com" + prefix
 	pathToken = "token-of-the-tests"
-	testHead  = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
-	guideID   = testHead // the head of testdata/head_full.json
+	testHead  = "3fa85f64-5717-4562-b3fc-2c963f66afa6" // also of testdata/head_full.json
 	otherID   = "9b2c1d3e-4f50-4a6b-8c7d-0e1f2a3b4c5d"
 	headJSON  = `{"id":"` + testHead + `","name":"Ada"}`
 )
 
-// atOncePolicy repeats as often as the default, without waits.
+// atOncePolicy retries as often as the default policy, without waits.
 var atOncePolicy = RetryPolicy{MaxRetries: 3}
 
-// newTestClient returns a client over a transport, that repeats at once.
+// newTestClient returns a client over a transport, which retries at once.
 func newTestClient(t testing.TB, baseURL string, transport http.RoundTripper, opts ...Option) *Client {
 	t.Helper()
 	all := []Option{WithHTTPClient(&http.Client{Transport: transport}), WithRetryPolicy(atOncePolicy)}
@@ -402,13 +401,13 @@ func (f *fakeAPI) bodyOf(t *testing.T, route string) string {
 	return bodies[0]
 }
 
-// answering gives the routes of one head: GET with a document, the changes
+// answering returns the routes of one head: GET with a document, the changes
 // with an empty body.
 func answering(document string) map[string]string {
 	return map[string]string{
-		"GET /head/" + guideID:                            document,
-		"PUT /head/update":                                "",
-		"PUT /head/" + guideID + "/conversation-settings": "",
+		"GET /head/" + testHead:                            document,
+		"PUT /head/update":                                 "",
+		"PUT /head/" + testHead + "/conversation-settings": "",
 	}
 }
 
@@ -552,6 +551,6 @@ var calls = []struct {
 	}},
 }
 
-// getHead is a call without a body, postHook one that must not be repeated
+// getHead is a call without a body, postHook one that must not be retried
 // lightly.
 var getHead, postHook = calls[0].run, calls[4].run

@@ -57,7 +57,8 @@ func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 func (u *HeadUpdate) shownBy(h *Head) bool {
 	for _, f := range u.fields {
 		has := encodeField(findField(f.name).value(h))
-		if !sameJSON(has.raw, f.raw) && !(has.isEmpty() && f.isEmpty()) {
+		bothEmpty := has.isEmpty() && f.isEmpty()
+		if !bothEmpty && !sameJSON(has.raw, f.raw) {
 			return false
 		}
 	}

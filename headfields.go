@@ -161,7 +161,7 @@ func (f *headField) canEmpty() bool {
 	return f.access == nullable || f.kind == kindList || f.kind == kindWords
 }
 
-// emptied is what is sent for a field that has lost its value.
+// emptied returns what is sent for a field that has lost its value.
 func (f *headField) emptied() fieldValue {
 	switch {
 	case f.access == nullable:
@@ -283,7 +283,7 @@ func (k fieldKind) fits(value []byte) bool {
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z]{3}){0,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?` +
 	`(-([A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*(-[A-WYZa-wyz0-9](-[A-Za-z0-9]{2,8})+)*(-[Xx](-[A-Za-z0-9]{1,8})+)?$`)
 
-// promptBody is what an update holds of a PromptConfig.
+// promptBody is the part of a PromptConfig that an update sends.
 type promptBody struct {
 	SystemPrompt string `json:"system_prompt"`
 }
@@ -312,7 +312,7 @@ func hasPrompt(promptConfig json.RawMessage) bool {
 	return ok
 }
 
-// fieldValue is the value of a field as it is sent.
+// fieldValue is the value of a field in JSON.
 type fieldValue struct {
 	raw   json.RawMessage
 	fault string // why it can't be sent

@@ -15,8 +15,8 @@ import (
 // HeadsService reads and changes heads.
 type HeadsService struct{ service }
 
-// OperationMode says how a head answers. The service knows more values than
-// the constants.
+// OperationMode is how a head answers. The service knows more values than the
+// constants.
 type OperationMode string
 
 // The operation modes that the contract names. Only a head in mode oc (open
@@ -28,10 +28,10 @@ const (
 
 // Head is the complete configuration of a head.
 //
-// Fields are plain values; a nil pointer, slice or map means that the service
-// sent null or nothing, and Has tells the two apart. Printing a Head shows its
-// id and name only. JSON keeps every field, secrets included, so that a head
-// can be stored and read back; Raw is not part of it.
+// Fields are plain values. A nil pointer, slice or map means that the service
+// sent null or nothing; Has distinguishes the two. Printing a Head shows its id
+// and name only. JSON keeps every field, secrets included, so a head can be
+// stored and read back. Raw is not part of it.
 type Head struct {
 	ID                          string                `json:"id"` // UUID
 	Name                        string                `json:"name"`
@@ -49,16 +49,16 @@ type Head struct {
 	Phrases                     []string              `json:"phrases"`
 	Suggestions                 []string              `json:"suggestions"`
 	CustomWords                 map[string]string     `json:"customWords"`                           // word to spoken form
-	PublicURL                   Secret                `json:"publicUrl"`                             // an address with its key; see Client.AccessURL
+	PublicURL                   Secret                `json:"publicUrl"`                             // an access URL with its key; see Client.AccessURL
 	FileURL                     *string               `json:"fileUrl"`                               // null allowed
 	PluginOperationalModeConfig json.RawMessage       `json:"pluginOperationalModeConfig,omitempty"` // object or null
 	SemanticThreshold           float64               `json:"semanticThreshold"`
 	VideoStreaming              bool                  `json:"videoStreaming"` // see SetVideoStreaming
-	Splitter                    bool                  `json:"splitter"`       // read-only; never beside VideoStreaming
+	Splitter                    bool                  `json:"splitter"`       // read-only; never together with VideoStreaming
 	EnableEvents                bool                  `json:"enableEvents"`   // see WebhooksService.SetDelivery
 	ConversationSettings        *ConversationSettings `json:"conversationSettings"`
 
-	// What follows is read-only: an update that held it would be ignored.
+	// The fields below are read-only: the service ignores them in an update.
 
 	CreatedAt            Time            `json:"createdAt"`
 	UpdatedAt            Time            `json:"updatedAt"`
@@ -81,13 +81,12 @@ type Head struct {
 	VideoCache           json.RawMessage `json:"videoCache,omitempty"`
 	Organisation         *Organisation   `json:"organisation"`
 
-	// Raw is the document as received, with whatever it holds beyond these
-	// fields.
+	// Raw is the document as received, including fields that Head doesn't have.
 	Raw json.RawMessage `json:"-"`
 }
 
-// PromptConfig holds the prompt of a head. Its ID is read-only. A service that
-// sends the prompt as a plain string is read the same way.
+// PromptConfig holds the prompt of a head. Its ID is read-only. If the service
+// sends the prompt as a plain string, that is the SystemPrompt.
 type PromptConfig struct {
 	ID           string `json:"id,omitempty"`
 	SystemPrompt string `json:"system_prompt"`
@@ -115,12 +114,14 @@ var (
 
 // Get reads the complete configuration of a head.
 //
-// GET /head/{id}. The id is the head's UUID; a public id is refused with an
-// InvalidError. An answer that is not the document of this head, such as a
-// maintenance page or another head, is a DecodeError. So is a field of another
-// JSON type than the contract gives; a field whose type the contract leaves
-// open is left zero then, and stays readable in Raw. A tool of another shape is
-// read as far as it can be; see Tool.
+// GET /head/{id}. The id is the head's UUID. Get returns an InvalidError for a
+// public id.
+//
+// An answer that is not the document of this head, such as a maintenance page or
+// another head, is a DecodeError. So is a field whose JSON type differs from the
+// contract. If the contract leaves the type open, the field is zero instead, and
+// its value stays in Raw. A tool of another shape is read as far as possible;
+// see Tool.
 func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
 	if err := checkHeadID(opHeadsGet.name, headID); err != nil {
 		return nil, err
@@ -130,8 +131,9 @@ func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
 
 // Update changes the fields that u sets, and nothing else.
 //
-// PUT /head/update. What Validate refuses is not sent. The contract does not
-// describe the answer; any status from 200 to 299 is success.
+// PUT /head/update. Update returns the error of Validate and sends nothing if
+// there is one. The contract does not describe the answer; any status from 200
+// to 299 is success.
 func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, error) {
 	if err := u.Validate(); err != nil {
 		return nil, err
@@ -139,21 +141,24 @@ func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, er
 	return doPlain(ctx, s.c, opHeadsUpdate, payload{body: u.document()})
 }
 
-// Modify reads a head, runs change on it and sends what change has changed,
-// and only that. It returns the head as change left it; Raw is the document as
-// it was read. When nothing changed, nothing is sent.
+// Modify reads a head, calls change with it and sends only the fields that
+// change has changed. It returns the head as change left it, with Raw as it was
+// read. If nothing changed, nothing is sent.
 //
 // GET /head/{id}, PUT /head/update. A changed voice or provider brings its
-// partner. A change of a field that an update can't change is an InvalidError
-// that names the method which does change it; so is a prompt that was removed.
-// An error of change is returned as it is, and nothing is sent. If the answer to
-// the update is of unknown shape, such as a page of a proxy, Modify reads the
-// head again and returns an error unless it shows the change.
+// partner. Modify returns an InvalidError for a field that an update can't
+// change, and names the method that does change it. It also returns an
+// InvalidError if change has removed the prompt. An error of change is returned
+// as it is, and nothing is sent.
 //
-// Calls of one client for one head take turns, so change must not modify the
+// If the answer to the update has an unknown shape, such as a page of a proxy,
+// Modify reads the head again. It returns an error unless the head shows the
+// change.
+//
+// Calls of one client for one head take turns. So change must not modify the
 // same head through the same client: it would wait for itself until the context
-// ends. The service has no versions: what another program writes to the same
-// fields between the read and the write is overwritten.
+// ends. The service has no versions. If another program writes the same fields
+// between the read and the write, its values are overwritten.
 func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*Head) error) (*Head, error) {
 	const operation = "Heads.Modify"
 	faults := faultList{}
@@ -198,8 +203,8 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	return after, nil
 }
 
-// Has says whether the document that the head was read from holds a field,
-// given by its JSON name, be it with the value null.
+// Has reports whether the document that the head was read from holds a field,
+// even one that is null. The name is the one in JSON.
 func (h *Head) Has(field string) bool {
 	_, ok := rawjson.Value(h.Raw, field)
 	return ok
@@ -237,7 +242,7 @@ func (h *Head) keepRaw(document []byte) {
 
 func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
 
-// mend reads a promptConfig that is a string as the prompt itself.
+// mend reads a promptConfig that is a string as the prompt.
 func (h *Head) mend(document []byte) []byte {
 	prompt, _ := rawjson.Value(document, "promptConfig")
 	if rawjson.Kind(prompt) != "string" {

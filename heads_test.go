@@ -13,18 +13,18 @@ import (
 func TestGetKeepsTheDocumentAsReceived(t *testing.T) {
 	document := " " + readFile(t, "head_full.json") + "\n"
 	service := newFakeAPI(t, answering(document))
-	head, err := service.Heads.Get(t.Context(), guideID)
+	head, err := service.Heads.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	assert.Equal(t, document, string(head.Raw))
-	again, err := service.Heads.Get(t.Context(), guideID)
+	again, err := service.Heads.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	again.Raw[1] = 'x'
 	assert.Equal(t, document, string(head.Raw), "two heads share no bytes")
 }
 
-func TestHasTellsNullFromAbsent(t *testing.T) {
-	service := newFakeAPI(t, answering(`{"id":"`+guideID+`","fileUrl":null,"pluginOperationalModeConfig":null,"name":"","nested":{"voiceflowApiKey":1},"a\u006cias":"x"}`))
-	head, err := service.Heads.Get(t.Context(), guideID)
+func TestHasDistinguishesNullFromAbsent(t *testing.T) {
+	service := newFakeAPI(t, answering(`{"id":"`+testHead+`","fileUrl":null,"pluginOperationalModeConfig":null,"name":"","nested":{"voiceflowApiKey":1},"a\u006cias":"x"}`))
+	head, err := service.Heads.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	for field, want := range map[string]bool{
 		"fileUrl": true, "pluginOperationalModeConfig": true, "name": true, "alias": true, "nested": true,
@@ -110,16 +110,16 @@ func TestModifySendsOnlyWhatChanged(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-			after, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+			after, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 				tt.change(h)
 				return nil
 			})
 			require.NoError(t, err)
 			sent := service.requests()
 			require.Len(t, sent, 2)
-			assert.Equal(t, "GET /head/"+guideID, sent[0].route)
+			assert.Equal(t, "GET /head/"+testHead, sent[0].route)
 			assert.Equal(t, "PUT /head/update", sent[1].route)
-			assert.Equal(t, `{"id":"`+guideID+`",`+tt.members+`}`, sent[1].body)
+			assert.Equal(t, `{"id":"`+testHead+`",`+tt.members+`}`, sent[1].body)
 			want := readHead(t, readFile(t, "head_full.json"))
 			tt.change(want)
 			assert.Equal(t, want, after, "the head as change left it")
@@ -137,13 +137,13 @@ func TestModifySendsNothingWhenNothingChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-			after, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+			after, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 				change(h)
 				return nil
 			})
 			require.NoError(t, err)
-			assert.Equal(t, guideID, after.ID)
-			assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+			assert.Equal(t, testHead, after.ID)
+			assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 		})
 	}
 }
@@ -151,20 +151,20 @@ func TestModifySendsNothingWhenNothingChanged(t *testing.T) {
 func TestModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
 	service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
 	wrong := errors.New("not today")
-	after, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+	after, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 		h.Name = "changed"
 		return wrong
 	})
 	assert.Nil(t, after)
-	assert.True(t, err == wrong, "the error itself, not a wrapped one")
-	assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+	assert.Same(t, wrong, err, "the error itself, not a wrapped one")
+	assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 }
 
 func TestModifyRefusesReadOnlyChanges(t *testing.T) {
 	for name, tt := range readOnlyEdits {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-			_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+			_, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 				h.Name = "changed as well"
 				tt.edit(h)
 				return nil
@@ -174,24 +174,24 @@ func TestModifyRefusesReadOnlyChanges(t *testing.T) {
 			assert.Equal(t, "Heads.Modify", faults[0].Operation)
 			assert.Equal(t, name, faults[0].Field)
 			assert.Contains(t, faults[0].Reason, tt.says)
-			assert.Equal(t, []string{"GET /head/" + guideID}, service.routes(), "nothing is changed")
+			assert.Equal(t, []string{"GET /head/" + testHead}, service.routes(), "nothing is changed")
 		})
 	}
 }
 
 func TestModifyRefusesWhatUpdateRefuses(t *testing.T) {
 	service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-	_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+	_, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 		h.Name, h.TTSVoice = "string", ""
 		return nil
 	})
 	assert.Equal(t, []string{"name", "ttsVoice"}, invalidFields(t, err))
-	assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+	assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 }
 
 func TestModifyRefusesNoFunction(t *testing.T) {
 	service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-	_, err := service.Heads.Modify(t.Context(), guideID, nil)
+	_, err := service.Heads.Modify(t.Context(), testHead, nil)
 	assert.Equal(t, []string{"change"}, invalidFields(t, err))
 	_, err = service.Heads.Modify(t.Context(), "li-28379", nil)
 	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, err))
@@ -201,10 +201,10 @@ func TestModifyRefusesNoFunction(t *testing.T) {
 func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 	for name, answers := range map[string]map[string]string{
 		"of the read":  {},
-		"of the write": {"GET /head/" + guideID: readFile(t, "head_full.json")},
+		"of the write": {"GET /head/" + testHead: readFile(t, "head_full.json")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after, err := newFakeAPI(t, answers).Heads.Modify(t.Context(), guideID, func(h *Head) error {
+			after, err := newFakeAPI(t, answers).Heads.Modify(t.Context(), testHead, func(h *Head) error {
 				h.Name = "changed"
 				return nil
 			})
@@ -218,18 +218,18 @@ func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 func TestModifyWorksBesideReadOnlyFieldsOfAnotherType(t *testing.T) {
 	document := parseObject(t, readFile(t, "head_full.json")).with(t, "organisation", `"My Org"`).with(t, "isActive", `"yes"`)
 	service := newFakeAPI(t, answering(document.String()))
-	_, err := service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+	_, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 		h.Greetings = "Hi"
 		return nil
 	})
 	require.NoError(t, err)
-	assert.Equal(t, `{"id":"`+guideID+`","greetings":"Hi"}`, service.bodyOf(t, "PUT /head/update"))
+	assert.Equal(t, `{"id":"`+testHead+`","greetings":"Hi"}`, service.bodyOf(t, "PUT /head/update"))
 }
 
 func TestPrintedHeadsAndUpdatesCanBeToldApart(t *testing.T) {
-	head := Head{ID: guideID, Name: "Guide", Organisation: &Organisation{ID: "o", Name: "Museum"}}
-	assert.Equal(t, `heads.Head{`+guideID+` "Guide"}`, fmt.Sprint(head))
+	head := Head{ID: testHead, Name: "Guide", Organisation: &Organisation{ID: "o", Name: "Museum"}}
+	assert.Equal(t, `heads.Head{`+testHead+` "Guide"}`, fmt.Sprint(head))
 	assert.Equal(t, `heads.Organisation{o "Museum"}`, fmt.Sprintf("%+v", head.Organisation))
-	assert.Equal(t, `heads.HeadUpdate{`+guideID+`: greetings phrases}`, fmt.Sprint(NewHeadUpdate(guideID).Greetings("x").Phrases("y")))
+	assert.Equal(t, `heads.HeadUpdate{`+testHead+`: greetings phrases}`, fmt.Sprint(NewHeadUpdate(testHead).Greetings("x").Phrases("y")))
 	assert.Equal(t, `heads.HeadVisual{v default}`, fmt.Sprint(HeadVisual{ID: "v", Mode: VisualModeDefault}))
 }

@@ -12,13 +12,12 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// HeadUpdate is a partial update of a head. A setter that is called sends its
-// value, be it empty; a setter that is not called sends nothing. Setters copy
-// what they are given and return the update, so that they can be chained. The
-// last call for a field counts.
+// HeadUpdate is a partial update of a head. It sends the fields whose setter was
+// called, even an empty value, and nothing else. Setters copy their arguments
+// and return the update, so that calls can be chained. If a setter is called
+// twice, the last call wins.
 //
-// A HeadUpdate may be used by several goroutines at once only while nobody
-// calls a setter.
+// A HeadUpdate is safe for concurrent use as long as no setter is called.
 type HeadUpdate struct {
 	id     string
 	fields []updateField
@@ -35,11 +34,11 @@ func NewHeadUpdate(headID string) *HeadUpdate {
 	return &HeadUpdate{id: headID, fields: make([]updateField, 0, 4)} // room for what most updates set
 }
 
-// HeadUpdateFrom returns an update with every writable field that h has: the
-// ones that the document it was read from holds, and the ones that are not
-// zero. It leaves out publicUrl, which the service assigns, what has an
-// operation of its own (videoStreaming, enableEvents, conversationSettings), and
-// a voice that is empty.
+// HeadUpdateFrom returns an update with every writable field that h has: those
+// in the document that h was read from, and those that are not zero. It skips
+// publicUrl, which the service assigns, the fields that have an operation of
+// their own (videoStreaming, enableEvents, conversationSettings), and an empty
+// voice.
 func HeadUpdateFrom(h *Head) *HeadUpdate {
 	if h == nil {
 		return NewHeadUpdate("") // refused by Validate
@@ -65,11 +64,13 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 }
 
 // HeadUpdateFromJSON returns an update with every writable field of a document
-// as GET /head/{id} sends it, values byte for byte. The fields that the service
-// would ignore are left out, and so are publicUrl, what has an operation of its
-// own, fields that the contract does not name, null where it is not allowed, and
-// a voice that is empty. A document that is no JSON object, has no id or holds a
-// value of the wrong type gives an InvalidError.
+// as GET /head/{id} sends it. Values are kept byte for byte. It skips the fields
+// that the service would ignore, publicUrl, the fields that have an operation of
+// their own, fields that the contract does not name, null where the contract
+// does not allow it, and an empty voice.
+//
+// It returns an InvalidError if the document is not a JSON object, has no id, or
+// holds a value of the wrong type.
 func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	const operation = "HeadUpdateFromJSON"
 	if !json.Valid(getResponse) || rawjson.Kind(getResponse) != "object" {
@@ -105,13 +106,13 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	return u, nil
 }
 
-// For returns the same changes for another head.
+// For returns an update that makes the same changes to another head.
 func (u *HeadUpdate) For(headID string) *HeadUpdate {
 	return &HeadUpdate{id: headID, fields: slices.Clone(u.fields)}
 }
 
-// Fields returns the JSON names of the fields in the body, id left out, in the
-// order in which they are sent.
+// Fields returns the JSON names of the fields in the body, without the id, in
+// the order in which they are sent.
 func (u *HeadUpdate) Fields() []string {
 	names := make([]string, len(u.fields))
 	for i, f := range u.fields {
@@ -126,18 +127,18 @@ func (u *HeadUpdate) Name(v string) *HeadUpdate { return u.setText("name", v) }
 // Alias sets the alias of the head.
 func (u *HeadUpdate) Alias(v string) *HeadUpdate { return u.setText("alias", v) }
 
-// Language sets the language, a BCP 47 tag such as en-US. Another text, such as
-// "german", is refused by Validate.
+// Language sets the language, a BCP 47 tag such as en-US. Validate refuses any
+// other text, such as "german".
 func (u *HeadUpdate) Language(v string) *HeadUpdate { return u.setLanguage("language", v) }
 
-// LanguageSpeechRecognition sets the language that is listened for, a BCP 47
-// tag such as en-US.
+// LanguageSpeechRecognition sets the language that the head listens for, a BCP
+// 47 tag such as en-US.
 func (u *HeadUpdate) LanguageSpeechRecognition(v string) *HeadUpdate {
 	return u.setLanguage("languageSpeechRecognition", v)
 }
 
-// Voice sets the text-to-speech provider and the voice of that provider. The
-// two go together; one without the other is refused.
+// Voice sets the text-to-speech provider and a voice of that provider. Validate
+// refuses one without the other.
 func (u *HeadUpdate) Voice(provider, voice string) *HeadUpdate {
 	return u.setText("ttsProvider", provider).setText("ttsVoice", voice)
 }
@@ -164,18 +165,18 @@ func (u *HeadUpdate) VoiceflowAPIKey(v string) *HeadUpdate { return u.setText("v
 // ClearVoiceflowAPIKey sends null as the key of the external dialog tool.
 func (u *HeadUpdate) ClearVoiceflowAPIKey() *HeadUpdate { return u.set("voiceflowApiKey", nil) }
 
-// IsRandomSuggestions sets whether suggestions come in random order.
+// IsRandomSuggestions sets whether suggestions are shown in random order.
 func (u *HeadUpdate) IsRandomSuggestions(v bool) *HeadUpdate { return u.set("isRandomSuggestions", v) }
 
-// Phrases replaces the phrases; without arguments it sends an empty list.
+// Phrases replaces the phrases. Without arguments it sends an empty list.
 func (u *HeadUpdate) Phrases(v ...string) *HeadUpdate { return u.set("phrases", orEmpty(v)) }
 
-// Suggestions replaces the suggestions; without arguments it sends an empty
+// Suggestions replaces the suggestions. Without arguments it sends an empty
 // list.
 func (u *HeadUpdate) Suggestions(v ...string) *HeadUpdate { return u.set("suggestions", orEmpty(v)) }
 
-// CustomWords replaces the pronunciations, word to spoken form; nil sends an
-// empty object.
+// CustomWords replaces the pronunciations, a map from word to spoken form. For
+// nil it sends an empty object.
 func (u *HeadUpdate) CustomWords(v map[string]string) *HeadUpdate {
 	if v == nil {
 		v = map[string]string{}
@@ -183,14 +184,14 @@ func (u *HeadUpdate) CustomWords(v map[string]string) *HeadUpdate {
 	return u.set("customWords", v)
 }
 
-// PublicURL sets the public access address. The service assigns it; few
-// programs need this.
+// PublicURL sets the access URL. The service assigns it, so few programs need
+// this.
 func (u *HeadUpdate) PublicURL(v string) *HeadUpdate { return u.setText("publicUrl", v) }
 
-// FileURL sets the address of the head's file.
+// FileURL sets the URL of the head's file.
 func (u *HeadUpdate) FileURL(v string) *HeadUpdate { return u.setText("fileUrl", v) }
 
-// ClearFileURL sends null as the address of the head's file.
+// ClearFileURL sends null as the URL of the head's file.
 func (u *HeadUpdate) ClearFileURL() *HeadUpdate { return u.set("fileUrl", nil) }
 
 // PluginOperationalModeConfig sets the configuration of the plugin mode: a
@@ -205,19 +206,20 @@ func (u *HeadUpdate) ClearPluginOperationalModeConfig() *HeadUpdate {
 	return u.set("pluginOperationalModeConfig", nil)
 }
 
-// SemanticThreshold sets the semantic threshold. NaN and infinities are refused.
+// SemanticThreshold sets the semantic threshold. Validate refuses NaN and
+// infinities.
 func (u *HeadUpdate) SemanticThreshold(v float64) *HeadUpdate { return u.set("semanticThreshold", v) }
 
-// Set sets any field by its JSON name, for one that the service has added
-// since. Read-only names, and names that have an operation of their own, are
-// refused by Validate.
+// Set sets any field by its JSON name. It is meant for fields that the service
+// has added since. Validate refuses read-only names and names that have an
+// operation of their own.
 func (u *HeadUpdate) Set(field string, value any) *HeadUpdate { return u.set(field, value) }
 
-// Validate says why the update can't be sent, all faults together, each an
-// InvalidError: no fields, an id that is no UUID, a placeholder such as
+// Validate returns why the update can't be sent, all faults together, each an
+// InvalidError: no fields, an id that is not a UUID, a placeholder such as
 // "string" or "<API_KEY>" at any depth, a voice without its provider or a
-// provider without its voice, a language given as something else than a BCP 47
-// tag, a read-only name, a value of the wrong type.
+// provider without its voice, a language that is not a BCP 47 tag, a read-only
+// name, a value of the wrong type.
 func (u *HeadUpdate) Validate() error {
 	operation := opHeadsUpdate.name
 	if u == nil {
@@ -226,7 +228,7 @@ func (u *HeadUpdate) Validate() error {
 	var faults faultList
 	faults.add(checkHeadID(operation, u.id))
 	if len(u.fields) == 0 {
-		faults.add(invalid(operation, "update", "sets no field, and an empty update can change a head in ways that nobody asked for; call a setter"))
+		faults.add(invalid(operation, "update", "sets no field, and an empty update can have unexpected effects; call a setter"))
 	}
 	for _, f := range u.fields {
 		if fault := f.refusal(); fault != "" {
@@ -243,7 +245,7 @@ func (u *HeadUpdate) checkVoice(operation string) error {
 		return nil
 	}
 	noProvider, noVoice := u.get("ttsProvider").isBlank(), u.get("ttsVoice").isBlank()
-	blank := ""
+	var blank string
 	switch {
 	case noProvider && noVoice:
 		blank = "both are blank"
@@ -261,10 +263,10 @@ func (u *HeadUpdate) checkVoice(operation string) error {
 // MarshalJSON returns the body that Update sends.
 func (u HeadUpdate) MarshalJSON() ([]byte, error) { return u.document(), nil }
 
-// Format shows the id and the names of the fields, no value.
+// Format shows the id and the names of the fields, but no value.
 func (u HeadUpdate) Format(f fmt.State, _ rune) { writeText(f, u.describe()) }
 
-// LogValue shows the id and the names of the fields, no value.
+// LogValue shows the id and the names of the fields, but no value.
 func (u HeadUpdate) LogValue() slog.Value { return slog.StringValue(u.describe()) }
 
 func (u HeadUpdate) describe() string {
@@ -290,7 +292,7 @@ func (f *updateField) refusal() string {
 		return known.unchangeable()
 	}
 	if found := findPlaceholder(f.raw); found != "" {
-		return fmt.Sprintf("holds the placeholder %q; give a real value or leave the field out", found)
+		return fmt.Sprintf("holds the placeholder %q; give a real value or don't set the field", found)
 	}
 	return ""
 }
@@ -305,8 +307,8 @@ func (u *HeadUpdate) setText(name, v string) *HeadUpdate {
 	return u
 }
 
-// setLanguage sets a language with a fault if it can't be one. Values that were
-// read from the service, and those of Set, are sent as they are.
+// setLanguage sets a language, with a fault if it is not a tag. Languages that
+// were read from the service and those of Set are not checked.
 func (u *HeadUpdate) setLanguage(name, v string) *HeadUpdate {
 	value := fieldValue{raw: rawjson.String(v)}
 	if v != "" && !isPlaceholder(v) && !languageTag.MatchString(v) {
@@ -339,7 +341,7 @@ func (u *HeadUpdate) dropEmptyVoice() {
 	}
 }
 
-// get returns the value of a field, or none.
+// get returns the value of a field, or the zero fieldValue.
 func (u *HeadUpdate) get(name string) fieldValue {
 	if i := u.index(name); i >= 0 {
 		return u.fields[i].fieldValue
@@ -347,7 +349,7 @@ func (u *HeadUpdate) get(name string) fieldValue {
 	return fieldValue{}
 }
 
-// document returns id and fields as one JSON object.
+// document returns the id and the fields as one JSON object.
 func (u *HeadUpdate) document() json.RawMessage {
 	size := len(`{"id":""}`) + len(u.id)
 	for _, f := range u.fields {

@@ -3,7 +3,6 @@ package heads
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -124,7 +123,7 @@ func TestEverySetterSendsItsJSON(t *testing.T) {
 	for _, row := range setterRows {
 		covered[row.setter] = true
 		t.Run(row.setter+" "+row.how, func(t *testing.T) {
-			u := NewHeadUpdate(guideID)
+			u := NewHeadUpdate(testHead)
 			assert.Same(t, u, row.set(u), "setters can be chained")
 			assert.Equal(t, `{"id":"3fa85f64-5717-4562-b3fc-2c963f66afa6",`+row.members+`}`, updateBody(t, u))
 			assert.NoError(t, u.Validate())
@@ -159,7 +158,7 @@ func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 		name, golden string
 		update       *HeadUpdate
 	}{
-		{"every setter", "update_every_setter.json", NewHeadUpdate(guideID).
+		{"every setter", "update_every_setter.json", NewHeadUpdate(testHead).
 			Name("Museum guide").Alias("guide").Language("en-GB").LanguageSpeechRecognition("en-IE").
 			Voice("elevenlabs", "rachel_eleven_turbo_v2_5").OperationMode(OperationModeOC).OCProvider("playground").
 			SystemPrompt("Greet \"politely\" & <briefly>.\nUse opening_hours.").Greetings("Grüße aus dem Museum").
@@ -167,10 +166,10 @@ func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 			CustomWords(map[string]string{"MoMA": "mo-ma", "4th": "fourth"}).
 			PublicURL("https://chat.example.com/MyOrg-1234/li-28379?api_key=0123&lang=en").FileURL("https://files.example.com/guide.pdf").
 			PluginOperationalModeConfig(pluginConfig{"tickets", "1.0"}).SemanticThreshold(0.75).Set("addedSince", []any{1, nil})},
-		{"empty values", "update_empty_values.json", NewHeadUpdate(guideID).
+		{"empty values", "update_empty_values.json", NewHeadUpdate(testHead).
 			Name("").SystemPrompt("").Greetings("").ClearVoiceflowAPIKey().IsRandomSuggestions(false).Phrases().Suggestions().
 			CustomWords(nil).ClearFileURL().ClearPluginOperationalModeConfig().SemanticThreshold(0)},
-		{"the voice alone", "update_voice.json", NewHeadUpdate(guideID).Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5")},
+		{"the voice alone", "update_voice.json", NewHeadUpdate(testHead).Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,32 +182,32 @@ func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 }
 
 func TestFieldsAreInTheOrderOfTheCalls(t *testing.T) {
-	u := NewHeadUpdate(guideID)
+	u := NewHeadUpdate(testHead)
 	assert.Empty(t, u.Fields())
 	u.Greetings("a").Voice("azure", "v").Set("zeta", 1).Name("n").Greetings("b")
 	assert.Equal(t, []string{"greetings", "ttsProvider", "ttsVoice", "zeta", "name"}, u.Fields())
 }
 
-func TestLastCallOfASetterCounts(t *testing.T) {
-	u := NewHeadUpdate(guideID).FileURL("https://a.example.com").Name("a").ClearFileURL().Set("name", "b")
-	assert.Equal(t, `{"id":"`+guideID+`","fileUrl":null,"name":"b"}`, updateBody(t, u))
+func TestLastCallOfASetterWins(t *testing.T) {
+	u := NewHeadUpdate(testHead).FileURL("https://a.example.com").Name("a").ClearFileURL().Set("name", "b")
+	assert.Equal(t, `{"id":"`+testHead+`","fileUrl":null,"name":"b"}`, updateBody(t, u))
 }
 
 func TestSettersCopyWhatTheyAreGiven(t *testing.T) {
 	phrases, words, config := []string{"a"}, map[string]string{"a": "b"}, json.RawMessage(`{"a":1}`)
-	u := NewHeadUpdate(guideID).Phrases(phrases...).CustomWords(words).PluginOperationalModeConfig(config)
+	u := NewHeadUpdate(testHead).Phrases(phrases...).CustomWords(words).PluginOperationalModeConfig(config)
 	before := updateBody(t, u)
 	phrases[0], words["a"] = "changed", "changed"
 	copy(config, `{"b":2}`)
 	assert.Equal(t, before, updateBody(t, u))
 }
 
-func TestForGivesTheSameChangesToAnotherHead(t *testing.T) {
-	u := NewHeadUpdate(guideID).Name("n").ClearFileURL()
+func TestForMakesTheSameChangesToAnotherHead(t *testing.T) {
+	u := NewHeadUpdate(testHead).Name("n").ClearFileURL()
 	other := u.For(otherID)
 	assert.Equal(t, `{"id":"`+otherID+`","name":"n","fileUrl":null}`, updateBody(t, other))
 	other.Name("changed").Alias("added")
-	assert.Equal(t, `{"id":"`+guideID+`","name":"n","fileUrl":null}`, updateBody(t, u), "the first is left alone")
+	assert.Equal(t, `{"id":"`+testHead+`","name":"n","fileUrl":null}`, updateBody(t, u), "the first is left alone")
 }
 
 func TestSetRefusesWhatAnUpdateCannotChange(t *testing.T) {
@@ -223,7 +222,7 @@ func TestSetRefusesWhatAnUpdateCannotChange(t *testing.T) {
 	for name, says := range names {
 		for _, spelling := range []string{name, strings.ToUpper(name), strings.ToLower(name), strings.ToUpper(name[:1]) + name[1:]} {
 			t.Run(spelling, func(t *testing.T) {
-				_, err := service.Heads.Update(t.Context(), NewHeadUpdate(guideID).Name("n").Set(spelling, "x"))
+				_, err := service.Heads.Update(t.Context(), NewHeadUpdate(testHead).Name("n").Set(spelling, "x"))
 				faults := invalidErrors(t, err)
 				require.Len(t, faults, 1)
 				assert.Equal(t, spelling, faults[0].Field)
@@ -267,7 +266,7 @@ func TestSetChecksTheTypeOfKnownFields(t *testing.T) {
 		for kind, values := range ofType {
 			for _, value := range values {
 				t.Run(name+" "+kind, func(t *testing.T) {
-					u := NewHeadUpdate(guideID).Voice("azure", "v").Set(name, value)
+					u := NewHeadUpdate(testHead).Voice("azure", "v").Set(name, value)
 					err := u.Validate()
 					if slices.Contains(good, kind) {
 						assert.NoError(t, err)
@@ -285,19 +284,19 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 		name, field, shows string
 		update             *HeadUpdate
 	}{
-		{"a text", "name", `"string"`, NewHeadUpdate(guideID).Name("string")},
-		{"with white space around it", "name", `"string"`, NewHeadUpdate(guideID).Name(" string\n")},
-		{"a key", "voiceflowApiKey", `"<API_KEY>"`, NewHeadUpdate(guideID).VoiceflowAPIKey("<API_KEY>")},
-		{"in lower case with spaces", "greetings", `"<your greeting>"`, NewHeadUpdate(guideID).Greetings("<your greeting>")},
-		{"the prompt", "promptConfig", `"string"`, NewHeadUpdate(guideID).SystemPrompt("string")},
-		{"in a list", "phrases", `"string"`, NewHeadUpdate(guideID).Phrases("hello", "string")},
-		{"in a map", "customWords", `"<SPOKEN>"`, NewHeadUpdate(guideID).CustomWords(map[string]string{"a": "b", "c": "<SPOKEN>"})},
-		{"the key of an address", "publicUrl", `"<PUBLIC_API_KEY>"`, NewHeadUpdate(guideID).PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
-		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`, NewHeadUpdate(guideID).PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
-		{"a voice", "ttsVoice", `"string"`, NewHeadUpdate(guideID).Voice("azure", "string")},
-		{"a field added since", "addedSince", `"string"`, NewHeadUpdate(guideID).Set("addedSince", [][]string{{"string"}})},
-		{"written with escapes", "addedSince", `"<API_KEY>"`, NewHeadUpdate(guideID).Set("addedSince", json.RawMessage(`{"a":"\u003cAPI_KEY\u003E"}`))},
-		{"a word with escapes", "addedSince", `"string"`, NewHeadUpdate(guideID).Set("addedSince", json.RawMessage(`["\u0073tring"]`))},
+		{"a text", "name", `"string"`, NewHeadUpdate(testHead).Name("string")},
+		{"with white space around it", "name", `"string"`, NewHeadUpdate(testHead).Name(" string\n")},
+		{"a key", "voiceflowApiKey", `"<API_KEY>"`, NewHeadUpdate(testHead).VoiceflowAPIKey("<API_KEY>")},
+		{"in lower case with spaces", "greetings", `"<your greeting>"`, NewHeadUpdate(testHead).Greetings("<your greeting>")},
+		{"the prompt", "promptConfig", `"string"`, NewHeadUpdate(testHead).SystemPrompt("string")},
+		{"in a list", "phrases", `"string"`, NewHeadUpdate(testHead).Phrases("hello", "string")},
+		{"in a map", "customWords", `"<SPOKEN>"`, NewHeadUpdate(testHead).CustomWords(map[string]string{"a": "b", "c": "<SPOKEN>"})},
+		{"the key of an address", "publicUrl", `"<PUBLIC_API_KEY>"`, NewHeadUpdate(testHead).PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
+		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`, NewHeadUpdate(testHead).PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
+		{"a voice", "ttsVoice", `"string"`, NewHeadUpdate(testHead).Voice("azure", "string")},
+		{"a field added since", "addedSince", `"string"`, NewHeadUpdate(testHead).Set("addedSince", [][]string{{"string"}})},
+		{"written with escapes", "addedSince", `"<API_KEY>"`, NewHeadUpdate(testHead).Set("addedSince", json.RawMessage(`{"a":"\u003cAPI_KEY\u003E"}`))},
+		{"a word with escapes", "addedSince", `"string"`, NewHeadUpdate(testHead).Set("addedSince", json.RawMessage(`["\u0073tring"]`))},
 	}
 	service := newFakeAPI(t, answering(""))
 	for _, tt := range tests {
@@ -319,13 +318,13 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 		update *HeadUpdate
 		ok     bool
 	}{
-		{"only the voice", NewHeadUpdate(guideID).Set("ttsVoice", "v"), false},
-		{"only the provider", NewHeadUpdate(guideID).Set("ttsProvider", "p"), false},
-		{"an empty provider", NewHeadUpdate(guideID).Voice("", "v"), false},
-		{"an empty voice", NewHeadUpdate(guideID).Voice("p", ""), false},
-		{"both empty", NewHeadUpdate(guideID).Voice("", ""), false},
-		{"both, one by one", NewHeadUpdate(guideID).Set("ttsVoice", "v").Set("ttsProvider", "p"), true},
-		{"both", NewHeadUpdate(guideID).Voice("p", "v"), true},
+		{"only the voice", NewHeadUpdate(testHead).Set("ttsVoice", "v"), false},
+		{"only the provider", NewHeadUpdate(testHead).Set("ttsProvider", "p"), false},
+		{"an empty provider", NewHeadUpdate(testHead).Voice("", "v"), false},
+		{"an empty voice", NewHeadUpdate(testHead).Voice("p", ""), false},
+		{"both empty", NewHeadUpdate(testHead).Voice("", ""), false},
+		{"both, one by one", NewHeadUpdate(testHead).Set("ttsVoice", "v").Set("ttsProvider", "p"), true},
+		{"both", NewHeadUpdate(testHead).Voice("p", "v"), true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -340,17 +339,17 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 	}
 }
 
-func TestUpdateRefusesWhatIsNoJSON(t *testing.T) {
+func TestUpdateRefusesValuesThatAreNotJSON(t *testing.T) {
 	tests := []struct {
 		name, field string
 		update      *HeadUpdate
 	}{
-		{"not a number", "semanticThreshold", NewHeadUpdate(guideID).SemanticThreshold(math.NaN())},
-		{"infinity", "semanticThreshold", NewHeadUpdate(guideID).SemanticThreshold(math.Inf(1))},
-		{"negative infinity", "semanticThreshold", NewHeadUpdate(guideID).SemanticThreshold(math.Inf(-1))},
-		{"a channel", "addedSince", NewHeadUpdate(guideID).Set("addedSince", make(chan int))},
-		{"broken JSON", "pluginOperationalModeConfig", NewHeadUpdate(guideID).PluginOperationalModeConfig(json.RawMessage(`{"a":`))},
-		{"two values", "addedSince", NewHeadUpdate(guideID).Set("addedSince", json.RawMessage(`1,"b":2`))},
+		{"not a number", "semanticThreshold", NewHeadUpdate(testHead).SemanticThreshold(math.NaN())},
+		{"infinity", "semanticThreshold", NewHeadUpdate(testHead).SemanticThreshold(math.Inf(1))},
+		{"negative infinity", "semanticThreshold", NewHeadUpdate(testHead).SemanticThreshold(math.Inf(-1))},
+		{"a channel", "addedSince", NewHeadUpdate(testHead).Set("addedSince", make(chan int))},
+		{"broken JSON", "pluginOperationalModeConfig", NewHeadUpdate(testHead).PluginOperationalModeConfig(json.RawMessage(`{"a":`))},
+		{"two values", "addedSince", NewHeadUpdate(testHead).Set("addedSince", json.RawMessage(`1,"b":2`))},
 	}
 	service := newFakeAPI(t, answering(""))
 	for _, tt := range tests {
@@ -364,7 +363,7 @@ func TestUpdateRefusesWhatIsNoJSON(t *testing.T) {
 
 func TestUpdateRefusesAnEmptyUpdate(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
-	_, err := service.Heads.Update(t.Context(), NewHeadUpdate(guideID))
+	_, err := service.Heads.Update(t.Context(), NewHeadUpdate(testHead))
 	assert.Equal(t, []string{"update"}, invalidFields(t, err))
 	assert.ErrorContains(t, err, "sets no field")
 	_, err = service.Heads.Update(t.Context(), nil)
@@ -374,7 +373,7 @@ func TestUpdateRefusesAnEmptyUpdate(t *testing.T) {
 }
 
 func TestUpdateRefusesAFieldWithoutAName(t *testing.T) {
-	err := NewHeadUpdate(guideID).Set("", 1).Validate()
+	err := NewHeadUpdate(testHead).Set("", 1).Validate()
 	assert.EqualError(t, err, `heads: Heads.Update: field name is blank; give the name that the field has in JSON`)
 }
 
@@ -391,13 +390,13 @@ func TestUpdateIsNotSentAfterItsContextEnded(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := service.Heads.Update(ctx, NewHeadUpdate(guideID).Name("n"))
+	_, err := service.Heads.Update(ctx, NewHeadUpdate(testHead).Name("n"))
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Empty(t, service.requests())
 }
 
 func TestPrintingAnUpdateShowsNoValue(t *testing.T) {
-	u := NewHeadUpdate(guideID).VoiceflowAPIKey("canary-key").Greetings("canary-text").Set("added", "canary-added")
+	u := NewHeadUpdate(testHead).VoiceflowAPIKey("canary-key").Greetings("canary-text").Set("added", "canary-added")
 	assertHides(t, *u, "canary")
 	assertHides(t, u, "canary")
 	assert.Contains(t, u.describe(), "voiceflowApiKey")
@@ -417,26 +416,26 @@ func TestHeadUpdateFromHasEveryWritableFieldThatTheHeadHas(t *testing.T) {
 		head    *Head
 		members string
 	}{
-		{"nothing", &Head{ID: guideID}, ""},
-		{"null where it is allowed", readHead(t, `{"id":"`+guideID+`","voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null}`),
+		{"nothing", &Head{ID: testHead}, ""},
+		{"null where it is allowed", readHead(t, `{"id":"`+testHead+`","voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null}`),
 			`,"voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null`},
-		{"null where it is not allowed", readHead(t, `{"id":"`+guideID+`","name":null,"ttsVoice":null,"promptConfig":null,"phrases":null,"customWords":null,"isRandomSuggestions":null,"semanticThreshold":null}`), ""},
-		{"zero values that were read", readHead(t, `{"id":"`+guideID+`","name":"","isRandomSuggestions":false,"phrases":[],"customWords":{},"semanticThreshold":0}`),
+		{"null where it is not allowed", readHead(t, `{"id":"`+testHead+`","name":null,"ttsVoice":null,"promptConfig":null,"phrases":null,"customWords":null,"isRandomSuggestions":null,"semanticThreshold":null}`), ""},
+		{"zero values that were read", readHead(t, `{"id":"`+testHead+`","name":"","isRandomSuggestions":false,"phrases":[],"customWords":{},"semanticThreshold":0}`),
 			`,"name":"","isRandomSuggestions":false,"phrases":[],"customWords":{},"semanticThreshold":0`},
-		{"values of a head made by hand", &Head{ID: guideID, Name: "n", Phrases: []string{}, IsRandomSuggestions: true},
+		{"values of a head made by hand", &Head{ID: testHead, Name: "n", Phrases: []string{}, IsRandomSuggestions: true},
 			`,"name":"n","isRandomSuggestions":true,"phrases":[]`},
 		{"only read-only and switched fields", readHead(t, full.without(writableNames...).String()), ""},
-		{"the address", readHead(t, `{"id":"`+guideID+`","publicUrl":"https://c.example.com/o/h?api_key=1"}`), ""},
-		{"a prompt without text", readHead(t, `{"id":"`+guideID+`","promptConfig":{"id":"p"}}`), ""},
-		{"a prompt with a text of null", readHead(t, `{"id":"`+guideID+`","promptConfig":{"id":"p","system_prompt":null}}`), ""},
-		{"an empty prompt that was read", readHead(t, `{"id":"`+guideID+`","promptConfig":{"system_prompt":""}}`), `,"promptConfig":{"system_prompt":""}`},
-		{"an empty prompt of a head made by hand", &Head{ID: guideID, PromptConfig: &PromptConfig{}}, `,"promptConfig":{"system_prompt":""}`},
-		{"an empty voice", readHead(t, `{"id":"`+guideID+`","ttsProvider":"","ttsVoice":""}`), ""},
-		{"the prompt without its id", readHead(t, `{"id":"`+guideID+`","promptConfig":{"id":"p","system_prompt":"Be kind."}}`), `,"promptConfig":{"system_prompt":"Be kind."}`},
+		{"the address", readHead(t, `{"id":"`+testHead+`","publicUrl":"https://c.example.com/o/h?api_key=1"}`), ""},
+		{"a prompt without text", readHead(t, `{"id":"`+testHead+`","promptConfig":{"id":"p"}}`), ""},
+		{"a prompt with a text of null", readHead(t, `{"id":"`+testHead+`","promptConfig":{"id":"p","system_prompt":null}}`), ""},
+		{"an empty prompt that was read", readHead(t, `{"id":"`+testHead+`","promptConfig":{"system_prompt":""}}`), `,"promptConfig":{"system_prompt":""}`},
+		{"an empty prompt of a head made by hand", &Head{ID: testHead, PromptConfig: &PromptConfig{}}, `,"promptConfig":{"system_prompt":""}`},
+		{"an empty voice", readHead(t, `{"id":"`+testHead+`","ttsProvider":"","ttsVoice":""}`), ""},
+		{"the prompt without its id", readHead(t, `{"id":"`+testHead+`","promptConfig":{"id":"p","system_prompt":"Be kind."}}`), `,"promptConfig":{"system_prompt":"Be kind."}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, `{"id":"`+guideID+`"`+tt.members+`}`, updateBody(t, HeadUpdateFrom(tt.head)))
+			assert.Equal(t, `{"id":"`+testHead+`"`+tt.members+`}`, updateBody(t, HeadUpdateFrom(tt.head)))
 		})
 	}
 	t.Run("a full head", func(t *testing.T) {
@@ -448,9 +447,9 @@ func TestHeadUpdateFromHasEveryWritableFieldThatTheHeadHas(t *testing.T) {
 		}
 	})
 	t.Run("a change made to the head", func(t *testing.T) {
-		h := readHead(t, `{"id":"`+guideID+`","name":"a","fileUrl":"https://f.example.com","phrases":["x"]}`)
+		h := readHead(t, `{"id":"`+testHead+`","name":"a","fileUrl":"https://f.example.com","phrases":["x"]}`)
 		h.Name, h.FileURL, h.Phrases = "", nil, nil
-		assert.Equal(t, `{"id":"`+guideID+`","name":"","phrases":[],"fileUrl":null}`, updateBody(t, HeadUpdateFrom(h)))
+		assert.Equal(t, `{"id":"`+testHead+`","name":"","phrases":[],"fileUrl":null}`, updateBody(t, HeadUpdateFrom(h)))
 	})
 }
 
@@ -480,13 +479,13 @@ func TestHeadUpdateFromJSONMakesGetEditPutWork(t *testing.T) {
 }
 
 func TestHeadUpdateFromJSONKeepsValuesByteForByte(t *testing.T) {
-	u, err := HeadUpdateFromJSON([]byte(` {"id":"` + guideID + `","semanticThreshold":7.50e-1,"name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 }}`))
+	u, err := HeadUpdateFromJSON([]byte(` {"id":"` + testHead + `","semanticThreshold":7.50e-1,"name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 }}`))
 	require.NoError(t, err)
-	assert.Equal(t, `{"id":"`+guideID+`","name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 },"semanticThreshold":7.50e-1}`, updateBody(t, u))
+	assert.Equal(t, `{"id":"`+testHead+`","name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 },"semanticThreshold":7.50e-1}`, updateBody(t, u))
 }
 
 func TestHeadUpdateFromJSONDoesNotHoldOnToTheDocument(t *testing.T) {
-	document := []byte(`{"id":"` + guideID + `","name":"aaaa"}`)
+	document := []byte(`{"id":"` + testHead + `","name":"aaaa"}`)
 	u, err := HeadUpdateFromJSON(document)
 	require.NoError(t, err)
 	before := updateBody(t, u)
@@ -494,7 +493,7 @@ func TestHeadUpdateFromJSONDoesNotHoldOnToTheDocument(t *testing.T) {
 	assert.Equal(t, before, updateBody(t, u))
 }
 
-func TestHeadUpdateFromJSONLeavesOut(t *testing.T) {
+func TestHeadUpdateFromJSONSkips(t *testing.T) {
 	for name, member := range map[string]string{
 		"publicUrl":                       `"publicUrl":"https://c.example.com"`,
 		"an unknown field":                `"addedSince":5`,
@@ -510,7 +509,7 @@ func TestHeadUpdateFromJSONLeavesOut(t *testing.T) {
 		"an empty voice":                  `"ttsProvider":"","ttsVoice":""`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			u, err := HeadUpdateFromJSON([]byte(`{"id":"` + guideID + `","alias":"a",` + member + `}`))
+			u, err := HeadUpdateFromJSON([]byte(`{"id":"` + testHead + `","alias":"a",` + member + `}`))
 			require.NoError(t, err)
 			assert.Equal(t, []string{"alias"}, u.Fields())
 		})
@@ -520,7 +519,7 @@ func TestHeadUpdateFromJSONLeavesOut(t *testing.T) {
 // Half a voice is not left out in silence: it may be an edit.
 func TestHalfAVoiceOfADocumentIsRefused(t *testing.T) {
 	for _, member := range []string{`"ttsProvider":"azure"`, `"ttsVoice":"rachel"`, `"ttsProvider":"azure","ttsVoice":""`} {
-		document := `{"id":"` + guideID + `","name":"n",` + member + `}`
+		document := `{"id":"` + testHead + `","name":"n",` + member + `}`
 		u, err := HeadUpdateFromJSON([]byte(document))
 		require.NoError(t, err)
 		assert.ErrorContains(t, u.Validate(), "must be set together")
@@ -536,16 +535,16 @@ func TestHeadUpdateFromJSONRefuses(t *testing.T) {
 	}{
 		{"nothing", "", []string{"document"}},
 		{"no JSON", "<html>", []string{"document"}},
-		{"half a document", `{"id":"` + guideID, []string{"document"}},
+		{"half a document", `{"id":"` + testHead, []string{"document"}},
 		{"null", "null", []string{"document"}},
-		{"a list", `[{"id":"` + guideID + `"}]`, []string{"document"}},
+		{"a list", `[{"id":"` + testHead + `"}]`, []string{"document"}},
 		{"no id", `{"name":"n"}`, []string{"id"}},
 		{"an id of another type", `{"id":5}`, []string{"id"}},
 		{"an id of null", `{"id":null}`, []string{"id"}},
 		{"a public id", `{"id":"li-28379"}`, []string{"id"}},
-		{"values of the wrong type, all of them", `{"id":"` + guideID + `","name":5,"phrases":["a",1],"customWords":{"a":1},"fileUrl":false,"promptConfig":["x"]}`,
+		{"values of the wrong type, all of them", `{"id":"` + testHead + `","name":5,"phrases":["a",1],"customWords":{"a":1},"fileUrl":false,"promptConfig":["x"]}`,
 			[]string{"name", "promptConfig", "phrases", "customWords", "fileUrl"}},
-		{"a prompt that is no text", `{"id":"` + guideID + `","promptConfig":{"system_prompt":5}}`, []string{"promptConfig"}},
+		{"a prompt that is no text", `{"id":"` + testHead + `","promptConfig":{"system_prompt":5}}`, []string{"promptConfig"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -604,12 +603,12 @@ func TestDiffHeadsSendsOnlyDifferences(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.before.ID, tt.after.ID = guideID, guideID
+			tt.before.ID, tt.after.ID = testHead, testHead
 			u, err := DiffHeads(&tt.before, &tt.after)
 			require.NoError(t, err)
-			want := `{"id":"` + guideID + `"}`
+			want := `{"id":"` + testHead + `"}`
 			if tt.members != "" {
-				want = `{"id":"` + guideID + `",` + tt.members + `}`
+				want = `{"id":"` + testHead + `",` + tt.members + `}`
 			}
 			assert.Equal(t, want, updateBody(t, u))
 			assert.Equal(t, tt.members == "", len(u.Fields()) == 0)
@@ -684,7 +683,7 @@ func TestDiffHeadsRefusesReadOnlyChanges(t *testing.T) {
 		assert.Len(t, invalidErrors(t, err), len(readOnlyEdits))
 	})
 	t.Run("the id of a prompt that was added", func(t *testing.T) {
-		_, err := DiffHeads(&Head{ID: guideID}, &Head{ID: guideID, PromptConfig: &PromptConfig{ID: "made up", SystemPrompt: "x"}})
+		_, err := DiffHeads(&Head{ID: testHead}, &Head{ID: testHead, PromptConfig: &PromptConfig{ID: "made up", SystemPrompt: "x"}})
 		assert.Equal(t, []string{"promptConfig.id"}, invalidFields(t, err))
 	})
 	t.Run("a prompt that was removed", func(t *testing.T) {
@@ -710,10 +709,10 @@ func TestDiffHeadsRefusesNil(t *testing.T) {
 }
 
 func TestDiffHeadsLeavesWhatNoUpdateMayHoldToValidate(t *testing.T) {
-	u, err := DiffHeads(&Head{ID: guideID, Name: "a"}, &Head{ID: guideID, Name: "string", SemanticThreshold: math.NaN(), TTSVoice: "v"})
+	u, err := DiffHeads(&Head{ID: testHead, Name: "a"}, &Head{ID: testHead, Name: "string", SemanticThreshold: math.NaN(), TTSVoice: "v"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"name", "semanticThreshold", "ttsVoice"}, invalidFields(t, u.Validate()))
-	assert.True(t, errors.Is(u.Validate(), ErrInvalid))
+	assert.ErrorIs(t, u.Validate(), ErrInvalid)
 }
 
 func TestSetNamesTheFieldThatWasMeant(t *testing.T) {

@@ -14,19 +14,19 @@ import (
 type HeadVisualsService struct{ service }
 
 // VisualMode is the mode of a head visual. The service knows more values than
-// the constants; only a head whose visual is in mode default can stream.
+// the constants. Only a head whose visual is in mode default can stream.
 type VisualMode string
 
-// The visual modes that the contract names. VisualModeTwoLoops is the one of
-// expressive heads.
+// The visual modes that the contract names. Expressive heads have
+// VisualModeTwoLoops.
 const (
 	VisualModeDefault  VisualMode = "default"
 	VisualModeTwoLoops VisualMode = "two_loops"
 )
 
-// HeadVisual is the look of a head. The contract gives its mode without the
-// name of the field: Mode is read from "mode", and is "" when the answer has
-// no such text. All other fields are in Raw.
+// HeadVisual is the look of a head. The contract describes its mode but does not
+// name the field. Mode is read from "mode", and is "" if the answer has no such
+// text. All other fields are in Raw.
 type HeadVisual struct {
 	ID   string          `json:"id"`
 	Mode VisualMode      `json:"mode"`
@@ -37,9 +37,9 @@ var opHeadVisualsGet = newOperation("HeadVisuals.Get", http.MethodGet, "/head_vi
 
 // Get reads a head visual.
 //
-// GET /head_visual/{headVisualId}. The id is a head's HeadVisualID; an empty
-// one, "." and ".." are refused with an InvalidError. An answer without this id
-// is a DecodeError.
+// GET /head_visual/{headVisualId}. The id is a head's HeadVisualID. Get returns
+// an InvalidError for an empty one, "." and "..". An answer without this id is a
+// DecodeError.
 func (s *HeadVisualsService) Get(ctx context.Context, visualID string) (*HeadVisual, error) {
 	if err := checkPathID(opHeadVisualsGet.name, "head visual id", visualID); err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (s *HeadVisualsService) Get(ctx context.Context, visualID string) (*HeadVis
 
 // ForHead reads a head and then its visual.
 //
-// GET /head/{id}, GET /head_visual/{headVisualId}. A head without a visual
-// gives an InvalidError.
+// GET /head/{id}, GET /head_visual/{headVisualId}. ForHead returns an
+// InvalidError for a head without a visual.
 func (s *HeadVisualsService) ForHead(ctx context.Context, headID string) (*HeadVisual, error) {
 	if err := s.c.check(ctx, "HeadVisuals.ForHead"); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (s *HeadVisualsService) ForHead(ctx context.Context, headID string) (*HeadV
 		return nil, err
 	}
 	if head.HeadVisualID == "" {
-		return nil, invalid("HeadVisuals.ForHead", "headVisualId", "of head %s is missing, so that there is no visual to read; give the head a visual first", headID)
+		return nil, invalid("HeadVisuals.ForHead", "headVisualId", "of head %s is missing, so there is no visual to read; give the head a visual first", headID)
 	}
 	return s.Get(ctx, head.HeadVisualID)
 }
@@ -77,7 +77,7 @@ func (v HeadVisual) describe() string { return fmt.Sprintf("heads.HeadVisual{%s 
 
 func (v *HeadVisual) keepRaw(document []byte) { v.Raw = document }
 
-// prove takes an id that is a number as well.
+// prove also accepts an id that is a number.
 func (v *HeadVisual) prove(id string) error {
 	if number, _ := rawjson.Value(v.Raw, "id"); v.ID == "" && rawjson.Kind(number) == "number" {
 		v.ID = string(number)
@@ -85,5 +85,6 @@ func (v *HeadVisual) prove(id string) error {
 	return proveID("head visual", v.ID, id)
 }
 
-// untyped is every field, since the contract gives the type of none.
+// untyped reports true for every field, since the contract has no types for
+// them.
 func (v *HeadVisual) untyped(path string) bool { return path != "" }

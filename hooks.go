@@ -6,8 +6,8 @@ import (
 	"github.com/headsapi/heads-go/internal/panics"
 )
 
-// hook is what an option such as WithToolHook was given: start is told S and
-// returns a context for the work, end is told E. Either function may be nil.
+// hook holds the functions of an option such as WithToolHook: start receives S and
+// returns a context for the work, end receives E. Either function may be nil.
 type hook[S, E any] struct {
 	start func(context.Context, S) context.Context
 	end   func(context.Context, E)

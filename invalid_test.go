@@ -95,7 +95,7 @@ func allRefusals(t *testing.T) map[string]error {
 
 // eachInvalid walks the tree of joined errors.
 func eachInvalid(err error, visit func(*InvalidError)) {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it unwraps step by step
 	case *InvalidError:
 		visit(e)
 	case interface{ Unwrap() []error }:
@@ -197,7 +197,7 @@ func TestSentinelsDoNotContradictTheirErrors(t *testing.T) {
 	}
 }
 
-func TestConversionErrorSaysTheIDOnce(t *testing.T) {
+func TestConversionErrorShowsTheIDOnce(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(404, "")))
 	_, err := client.Heads.ConvertToStreaming(t.Context(), testHead, ConvertOptions{})
 	require.ErrorIs(t, err, ErrNotFound)

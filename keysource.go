@@ -14,29 +14,29 @@ import (
 	"github.com/headsapi/heads-go/internal/panics"
 )
 
-// KeySource says which shared keys an event of a head may be signed with.
+// KeySource returns the shared keys that an event of a head may be signed with.
 //
-// Keys is called before anything of the delivery has been verified. It returns
-// no keys and no error for a head that it does not know, which the sender can't
-// tell from a wrong signature. An error means that it can't know at the moment:
-// the sender is asked to try again later. Keys may be called by several
-// goroutines at once.
+// Keys is called before anything of the delivery has been verified. For an unknown
+// head it returns no keys and no error; to the sender this looks like a wrong
+// signature. An error means that the keys can't be found at the moment: the
+// delivery is answered 503, so that the service redelivers the event. Keys may be
+// called by several goroutines at once.
 type KeySource interface {
 	Keys(ctx context.Context, hint KeyHint) ([]string, error)
 }
 
-// KeyHint is what is known of a delivery before it is verified. All of it was
-// chosen by the sender.
+// KeyHint is what is known of a delivery before it is verified. The sender chose
+// all of it.
 type KeyHint struct {
 	HeadID   string        // the head that the event claims to be of
 	Request  *http.Request // for sources that look at the URL; its body has been read
-	Mismatch bool          // the keys given before did not match; newer ones may
+	Mismatch bool          // the keys returned before did not match; newer ones may
 }
 
 // SharedKeys returns a source that has the same keys for every head: the key of
 // the one registration behind a URL, and a second one while it is being
-// replaced. Empty keys are left out, since they verify nothing; without any
-// other key NewEventHandler returns an InvalidError.
+// replaced. Empty keys are ignored, since they verify nothing. If there is no
+// other key, NewEventHandler returns an InvalidError.
 //
 // Where several heads send to one URL, use HeadKeys: with SharedKeys the key of
 // one head signs for all.
@@ -50,9 +50,9 @@ func SharedKeys(keys ...string) KeySource {
 }
 
 // HeadKeys returns a source that knows the keys of each head by its id, for many
-// heads behind one URL. The map is copied. Ids are compared as they are
-// written; empty ids and keys are left out, and without any other key
-// NewEventHandler returns an InvalidError.
+// heads behind one URL. The map is copied. Ids are case-sensitive. Empty ids and
+// keys are ignored; if there is no other key, NewEventHandler returns an
+// InvalidError.
 func HeadKeys(keysByHead map[string][]string) KeySource {
 	byHead := make(map[string][]string, len(keysByHead))
 	usable := 0
@@ -109,16 +109,16 @@ func (s staticKeys) LogValue() slog.Value       { return slog.StringValue(s.Stri
 // id that is not a UUID never reaches the service.
 //
 // While the service can't be asked, the keys of known heads stay in use after
-// they have expired (WithStaleKeys). Questions about heads that are not known
-// pass a limit of 5 a second after a burst of 20, and are not retried, since
-// anyone can cause them. A delivery whose keys can't be asked for is answered
-// 503, so that it is sent again.
+// they have expired (WithStaleKeys). Anyone can cause questions about unknown
+// heads, so these are not retried and limited to 5 a second after a burst of 20.
+// A delivery whose keys can't be asked for is answered 503, so that the service
+// redelivers it.
 //
-// The keys of all registrations of a head count, whatever their URL: who
-// receives its events at another URL could sign for this handler too. Where
-// that matters, give the keys with HeadKeys.
+// The source accepts the keys of all registrations of a head, also of those with
+// another URL. A receiver at another URL could therefore sign for this handler
+// too. Where that matters, use HeadKeys.
 //
-// NewEventHandler refuses what an option refused.
+// NewEventHandler returns the InvalidErrors of the options.
 func (s *WebhooksService) KeySource(opts ...KeySourceOption) KeySource {
 	return newCachedKeys(s.sharedKeys, opts...)
 }
@@ -143,8 +143,8 @@ func WithKeyTTL(d time.Duration) KeySourceOption {
 
 // WithStaleKeys sets how long the keys of a known head stay in use after they
 // have expired, while reading them again fails or takes more than a second; an
-// hour is the default. So an outage of the service does not make a receiver
-// refuse events, but the key of a registration that was deleted during it
+// hour is the default. So a receiver goes on accepting events during an outage of
+// the service. The key of a registration that was deleted in the meantime then
 // verifies until the service can be asked again, at most for max longer than
 // WithKeyTTL. With 0 no expired key is used. A negative max is refused by
 // NewEventHandler.

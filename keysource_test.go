@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/internal/keycache"
+	"github.com/headsapi/heads-go/internal/keycache/keycachetest"
 )
 
 func TestSharedKeysServeEveryHead(t *testing.T) {
@@ -54,69 +54,8 @@ func TestStaticSourcesCopyTheirKeys(t *testing.T) {
 	}
 }
 
-// fakeKeyService is what a key cache asks.
-type fakeKeyService struct {
-	mu    sync.Mutex
-	keys  map[string][]string
-	err   error
-	delay time.Duration
-	asked []string
-	once  []string // the heads of questions without retries
-	most  int      // at one time
-	now   int
-}
-
-func (s *fakeKeyService) list(ctx context.Context, headID string, retry bool) ([]string, error) {
-	s.mu.Lock()
-	s.asked = append(s.asked, headID)
-	if !retry {
-		s.once = append(s.once, headID)
-	}
-	s.now++
-	s.most = max(s.most, s.now)
-	delay := s.delay
-	s.mu.Unlock()
-	if delay > 0 {
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now--
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return s.keys[headID], s.err
-}
-
-func (s *fakeKeyService) set(headID string, keys ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys[headID] = keys
-}
-
-func (s *fakeKeyService) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
-}
-
-func (s *fakeKeyService) slow(delay time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.delay = delay
-}
-
-func (s *fakeKeyService) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.asked)
-}
-
-func newFakeKeyService() *fakeKeyService {
-	return &fakeKeyService{keys: map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}}
+func newFakeKeyService() *keycachetest.Service {
+	return &keycachetest.Service{Keys: map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}}
 }
 
 func askKeys(t *testing.T, source KeySource, headID string, mismatch bool) []string {
@@ -132,10 +71,10 @@ func numberedHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%0
 func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := newCachedKeys(service.list, WithKeyTTL(10*time.Second))
-		service.set(testHeadA, "")
+		source := newCachedKeys(service.List, WithKeyTTL(10*time.Second))
+		service.Set(testHeadA, "")
 		assert.Empty(t, askKeys(t, source, testHeadA, false), "a registration without a key has none")
-		service.set(testHeadA, testKeyA)
+		service.Set(testHeadA, testKeyA)
 		<-time.After(10 * time.Second)
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 	})
@@ -145,13 +84,13 @@ func TestTwoBadSignaturesLeaveARereadForARotatedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(service.list), c.handle)
+		h, err := NewEventHandler(newCachedKeys(service.List), c.handle)
 		require.NoError(t, err)
 		require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
 		for i := range 2 {
 			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint("bad ", i)), "wrong key")).Code)
 		}
-		service.set(testHeadA, "new key")
+		service.Set(testHeadA, "new key")
 		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
 		assert.EqualValues(t, 2, c.calls.Load())
 	})
@@ -161,14 +100,14 @@ func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(service.list), c.handle)
+		h, err := NewEventHandler(newCachedKeys(service.List), c.handle)
 		require.NoError(t, err)
 		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
-		service.set(testHeadA, "new key")
+		service.Set(testHeadA, "new key")
 		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
 		assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "3"), testKeyA)).Code, "the old key is out")
 		assert.EqualValues(t, 2, c.calls.Load())
-		assert.Equal(t, 3, service.count())
+		assert.Equal(t, 3, service.Count())
 	})
 }
 
@@ -190,7 +129,7 @@ func TestPanicInAQuestionIsAnError(t *testing.T) {
 
 func TestOnlyUUIDsReachTheService(t *testing.T) {
 	service := newFakeKeyService()
-	source := newCachedKeys(service.list)
+	source := newCachedKeys(service.List)
 	for name, headID := range map[string]string{
 		"empty":                "",
 		"public id":            "li-28379",
@@ -212,17 +151,17 @@ func TestOnlyUUIDsReachTheService(t *testing.T) {
 	} {
 		assert.Empty(t, askKeys(t, source, headID, false), name)
 	}
-	assert.Zero(t, service.count())
+	assert.Zero(t, service.Count())
 }
 
 // A stranger who writes a known id in 2^30 ways must not get as many questions.
 func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
 	service := newFakeKeyService()
-	source := newCachedKeys(service.list)
+	source := newCachedKeys(service.List)
 	for _, headID := range []string{strings.ToUpper(testHeadA), testHeadA, strings.ToUpper(testHeadA[:9]) + testHeadA[9:]} {
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, headID, false))
 	}
-	assert.Equal(t, []string{testHeadA}, service.asked)
+	assert.Equal(t, []string{testHeadA}, service.Asked)
 }
 
 // A refused question is the receiver's limit, not the sender's fault: a head
@@ -231,7 +170,7 @@ func TestEventsAboveTheLimitOfUnknownHeadsAreAnswered503(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(service.list), c.handle)
+		h, err := NewEventHandler(newCachedKeys(service.List), c.handle)
 		require.NoError(t, err)
 		for i := range 20 {
 			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(numberedHead(i), "s"), testKeyA)).Code)
@@ -287,10 +226,10 @@ func TestKnownHeadsKeepExpiredKeysWhileTheRefreshFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				service := newFakeKeyService()
-				source := newCachedKeys(service.list, row.opts...)
+				source := newCachedKeys(service.List, row.opts...)
 				askKeys(t, source, testHeadA, false)
 				down := errors.New("down")
-				service.fail(down)
+				service.Fail(down)
 				<-time.After(keycache.DefaultTTL)
 				for range row.kept / time.Second {
 					assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
@@ -298,7 +237,7 @@ func TestKnownHeadsKeepExpiredKeysWhileTheRefreshFails(t *testing.T) {
 				}
 				_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
 				assert.ErrorIs(t, err, down)
-				service.fail(nil)
+				service.Fail(nil)
 				assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 			})
 		})
@@ -306,15 +245,15 @@ func TestKnownHeadsKeepExpiredKeysWhileTheRefreshFails(t *testing.T) {
 }
 
 func TestEventsAreHandledWithKeysThatCannotBeRefreshed(t *testing.T) {
-	for name, breakIt := range map[string]func(*fakeKeyService){
-		"a service that fails": func(s *fakeKeyService) { s.fail(errors.New("down")) },
-		"a service that hangs": func(s *fakeKeyService) { s.slow(time.Hour) },
+	for name, breakIt := range map[string]func(*keycachetest.Service){
+		"a service that fails": func(s *keycachetest.Service) { s.Fail(errors.New("down")) },
+		"a service that hangs": func(s *keycachetest.Service) { s.Slow(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				service := newFakeKeyService()
 				var c eventCounter
-				h, err := NewEventHandler(newCachedKeys(service.list), c.handle)
+				h, err := NewEventHandler(newCachedKeys(service.List), c.handle)
 				require.NoError(t, err)
 				require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "before"), testKeyA)).Code)
 				<-time.After(keycache.DefaultTTL)
@@ -363,7 +302,7 @@ func TestKeySourceOptionsRefuseBadValues(t *testing.T) {
 		"WithStaleKeys": WithStaleKeys(-1),
 		"option":        nil,
 	} {
-		source := newCachedKeys(service.list, opt)
+		source := newCachedKeys(service.List, opt)
 		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
 		var invalid *InvalidError
 		require.ErrorAs(t, err, &invalid)
@@ -372,5 +311,5 @@ func TestKeySourceOptionsRefuseBadValues(t *testing.T) {
 		_, err = NewEventHandler(source, func(context.Context, *Event) error { return nil })
 		assert.ErrorIs(t, err, ErrInvalid, "the handler finds it at once")
 	}
-	assert.Zero(t, service.count())
+	assert.Zero(t, service.Count())
 }

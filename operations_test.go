@@ -21,7 +21,7 @@ import (
 type callOf func(context.Context, *Client) error
 
 func TestOperationsOnTheWire(t *testing.T) {
-	const hook = `{"id":7,"headId":"` + guideID + `","sharedKey":"k"}`
+	const hook = `{"id":7,"headId":"` + testHead + `","sharedKey":"k"}`
 	tests := []struct {
 		name   string
 		call   callOf
@@ -33,7 +33,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 		{
 			name: "Heads.Get",
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Heads.Get(ctx, guideID)
+				_, err := c.Heads.Get(ctx, testHead)
 				return err
 			},
 			line:   "GET /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
@@ -42,7 +42,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 		{
 			name: "Heads.Update",
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Heads.Update(ctx, NewHeadUpdate(guideID).Voice("elevenlabs", "rachel_eleven_turbo_v2_5"))
+				_, err := c.Heads.Update(ctx, NewHeadUpdate(testHead).Voice("elevenlabs", "rachel_eleven_turbo_v2_5"))
 				return err
 			},
 			line:   "PUT /api/v3/head/update HTTP/1.1",
@@ -70,7 +70,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 		{
 			name: "Heads.SetVideoStreaming on",
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Heads.SetVideoStreaming(ctx, guideID, true)
+				_, err := c.Heads.SetVideoStreaming(ctx, testHead, true)
 				return err
 			},
 			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=true HTTP/1.1",
@@ -79,7 +79,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 		{
 			name: "Heads.SetVideoStreaming off",
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Heads.SetVideoStreaming(ctx, guideID, false)
+				_, err := c.Heads.SetVideoStreaming(ctx, testHead, false)
 				return err
 			},
 			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=false HTTP/1.1",
@@ -88,7 +88,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 		{
 			name: "ConversationSettings.Replace",
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.ConversationSettings.Replace(ctx, guideID, &ConversationSettings{Tools: []Tool{{
+				_, err := c.ConversationSettings.Replace(ctx, testHead, &ConversationSettings{Tools: []Tool{{
 					Name: "weather", Description: "Tells the weather", URL: "https://tools.example.com/weather",
 					Parameters: []ToolParameter{{Name: "city", Type: "string", Description: "Where"}},
 				}}})
@@ -102,7 +102,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 		{
 			name: "Webhooks.Create",
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Webhooks.Create(ctx, WebhookSpec{HeadID: guideID, URL: "https://hooks.example.com/heads", Events: []EventType{EventEndConversation}})
+				_, err := c.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: "https://hooks.example.com/heads", Events: []EventType{EventEndConversation}})
 				return err
 			},
 			line: "POST /api/v3/head-events HTTP/1.1",
@@ -114,7 +114,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 		{
 			name: "Webhooks.List",
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Webhooks.List(ctx, guideID)
+				_, err := c.Webhooks.List(ctx, testHead)
 				return err
 			},
 			line:   "GET /api/v3/head-events?headId=3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
@@ -147,7 +147,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 		{
 			name: "Webhooks.SetDelivery on",
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Webhooks.SetDelivery(ctx, guideID, true)
+				_, err := c.Webhooks.SetDelivery(ctx, testHead, true)
 				return err
 			},
 			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=true HTTP/1.1",
@@ -156,7 +156,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 		{
 			name: "Webhooks.SetDelivery off",
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Webhooks.SetDelivery(ctx, guideID, false)
+				_, err := c.Webhooks.SetDelivery(ctx, testHead, false)
 				return err
 			},
 			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=false HTTP/1.1",
@@ -198,19 +198,19 @@ func TestOperationsOnTheWire(t *testing.T) {
 // undescribed are the operations whose answer the contract does not show.
 var undescribed = map[string]func(context.Context, *Client) (*Response, error){
 	"Heads.Update": func(ctx context.Context, c *Client) (*Response, error) {
-		return c.Heads.Update(ctx, NewHeadUpdate(guideID).Name("n"))
+		return c.Heads.Update(ctx, NewHeadUpdate(testHead).Name("n"))
 	},
 	"Heads.SetVideoStreaming": func(ctx context.Context, c *Client) (*Response, error) {
-		return c.Heads.SetVideoStreaming(ctx, guideID, true)
+		return c.Heads.SetVideoStreaming(ctx, testHead, true)
 	},
 	"ConversationSettings.Replace": func(ctx context.Context, c *Client) (*Response, error) {
-		return c.ConversationSettings.Replace(ctx, guideID, &ConversationSettings{})
+		return c.ConversationSettings.Replace(ctx, testHead, &ConversationSettings{})
 	},
 	"Webhooks.Update": func(ctx context.Context, c *Client) (*Response, error) {
 		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, true))
 	},
 	"Webhooks.SetDelivery": func(ctx context.Context, c *Client) (*Response, error) {
-		return c.Webhooks.SetDelivery(ctx, guideID, true)
+		return c.Webhooks.SetDelivery(ctx, testHead, true)
 	},
 }
 
@@ -246,7 +246,7 @@ func TestUndescribedAnswersAreSuccessWhateverTheyHold(t *testing.T) {
 // described are the operations whose answer the contract shows.
 var described = map[string]callOf{
 	"Heads.Get": func(ctx context.Context, c *Client) error {
-		_, err := c.Heads.Get(ctx, guideID)
+		_, err := c.Heads.Get(ctx, testHead)
 		return err
 	},
 	"HeadVisuals.Get": func(ctx context.Context, c *Client) error {
@@ -254,11 +254,11 @@ var described = map[string]callOf{
 		return err
 	},
 	"Webhooks.Create": func(ctx context.Context, c *Client) error {
-		_, err := c.Webhooks.Create(ctx, WebhookSpec{HeadID: guideID, URL: "https://hooks.example.com", Events: []EventType{EventEndConversation}})
+		_, err := c.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: "https://hooks.example.com", Events: []EventType{EventEndConversation}})
 		return err
 	},
 	"Webhooks.List": func(ctx context.Context, c *Client) error {
-		_, err := c.Webhooks.List(ctx, guideID)
+		_, err := c.Webhooks.List(ctx, testHead)
 		return err
 	},
 	"Webhooks.Get": func(ctx context.Context, c *Client) error {
@@ -284,7 +284,7 @@ func TestDescribedAnswersMustHaveTheirShape(t *testing.T) {
 		}
 	}
 	t.Run("an object is no list", func(t *testing.T) {
-		_, err := serveWire(t, http.StatusOK, `{"id":7}`).client(t).Webhooks.List(t.Context(), guideID)
+		_, err := serveWire(t, http.StatusOK, `{"id":7}`).client(t).Webhooks.List(t.Context(), testHead)
 		assert.ErrorAs(t, err, new(*DecodeError))
 	})
 	for name, call := range described {
@@ -399,19 +399,19 @@ func TestHeadIDMustBeAUUID(t *testing.T) {
 		{"a public id", "li-28379", `"li-28379" is a public id; use the UUID in the head's id field`},
 		{"an organisation's public id", "MyOrg-1234", `"MyOrg-1234" is a public id`},
 		{"a public id with two dashes", "my-org-1234", `"my-org-1234" is a public id`},
-		{"an address", "https://chat.example.com/MyOrg-1234/li-28379?api_key=canary-key", "is an address"},
-		{"the end of an address", "MyOrg-1234/li-28379", "is an address"},
-		{"a public id with its key", "li-28379?api_key=canary-key", "is an address"},
-		{"a path", "../head-events/1", "is an address"},
+		{"an address", "https://chat.example.com/MyOrg-1234/li-28379?api_key=canary-key", "is a URL or a path"},
+		{"the end of an address", "MyOrg-1234/li-28379", "is a URL or a path"},
+		{"a public id with its key", "li-28379?api_key=canary-key", "is a URL or a path"},
+		{"a path", "../head-events/1", "is a URL or a path"},
 		{"a step in a path", ".", `"." is not a UUID`},
 		{"two steps in a path", "..", `".." is not a UUID`},
-		{"white space before it", " " + guideID, "has white space around it; trim it"},
-		{"a line break behind it", guideID + "\n", "has white space around it; trim it"},
+		{"white space before it", " " + testHead, "has white space around it; trim it"},
+		{"a line break behind it", testHead + "\n", "has white space around it; trim it"},
 		{"without dashes", "3fa85f6457174562b3fc2c963f66afa6", "is not a UUID"},
-		{"in braces", "{" + guideID + "}", "is not a UUID"},
-		{"as a URN", "urn:uuid:" + guideID, "is not a UUID"},
-		{"a digit short", guideID[:35], "is not a UUID"},
-		{"a digit too many", guideID + "a", "is not a UUID"},
+		{"in braces", "{" + testHead + "}", "is not a UUID"},
+		{"as a URN", "urn:uuid:" + testHead, "is not a UUID"},
+		{"a digit short", testHead[:35], "is not a UUID"},
+		{"a digit too many", testHead + "a", "is not a UUID"},
 		{"no hexadecimal", "3fa85f64-5717-4562-b3fc-2c963f66afag", "is not a UUID"},
 		{"dashes elsewhere", "3fa85f645-717-4562-b3fc-2c963f66afa6", "is not a UUID"},
 		{"a digit for a dash", "3fa85f64a5717-4562-b3fc-2c963f66afa6", "is not a UUID"},
@@ -435,7 +435,7 @@ func TestHeadIDMustBeAUUID(t *testing.T) {
 }
 
 func TestHeadIDMayHaveAnyCase(t *testing.T) {
-	service := newFakeAPI(t, map[string]string{"GET /head/3FA85F64-5717-4562-B3FC-2C963F66AFA6": `{"id":"` + guideID + `","name":"n"}`})
+	service := newFakeAPI(t, map[string]string{"GET /head/3FA85F64-5717-4562-B3FC-2C963F66AFA6": `{"id":"` + testHead + `","name":"n"}`})
 	head, err := service.Heads.Get(t.Context(), "3FA85F64-5717-4562-B3FC-2C963F66AFA6")
 	require.NoError(t, err)
 	assert.Equal(t, "n", head.Name)

@@ -11,19 +11,19 @@ import (
 var notTheHead = map[string]string{
 	"an empty object":        `{}`,
 	"a maintenance page":     `{"message":"canary: we are back soon"}`,
-	"a wrapped head":         `{"data":{"id":"` + guideID + `","name":"canary"}}`,
+	"a wrapped head":         `{"data":{"id":"` + testHead + `","name":"canary"}}`,
 	"another head":           `{"id":"` + otherID + `","name":"canary","voiceflowApiKey":"canary"}`,
 	"an id of null":          `{"id":null,"name":"canary"}`,
 	"an empty id":            `{"id":"","name":"canary"}`,
-	"a longer id":            `{"id":"` + guideID + `0","name":"canary"}`,
-	"an id in an inner part": `{"name":"canary","organisation":{"id":"` + guideID + `"}}`,
+	"a longer id":            `{"id":"` + testHead + `0","name":"canary"}`,
+	"an id in an inner part": `{"name":"canary","organisation":{"id":"` + testHead + `"}}`,
 }
 
 func TestReadOfAHeadProvesThatItIsTheHead(t *testing.T) {
 	for name, document := range notTheHead {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(document))
-			head, err := service.Heads.Get(t.Context(), guideID)
+			head, err := service.Heads.Get(t.Context(), testHead)
 			assert.Nil(t, head)
 			var wrong *DecodeError
 			require.ErrorAs(t, err, &wrong)
@@ -38,18 +38,18 @@ func TestReadOfAHeadProvesThatItIsTheHead(t *testing.T) {
 func TestNothingIsWrittenAfterAReadOfSomethingElse(t *testing.T) {
 	calls := map[string]func(*fakeAPI) error{
 		"Heads.Modify": func(f *fakeAPI) error {
-			_, err := f.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+			_, err := f.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 				h.Phrases = append(h.Phrases, "hello")
 				return nil
 			})
 			return err
 		},
 		"ConvertToStreaming": func(f *fakeAPI) error {
-			_, err := f.Heads.ConvertToStreaming(t.Context(), guideID, ConvertOptions{Voice: &Voice{"azure", "v"}})
+			_, err := f.Heads.ConvertToStreaming(t.Context(), testHead, ConvertOptions{Voice: &Voice{"azure", "v"}})
 			return err
 		},
 		"ForHead": func(f *fakeAPI) error {
-			_, err := f.HeadVisuals.ForHead(t.Context(), guideID)
+			_, err := f.HeadVisuals.ForHead(t.Context(), testHead)
 			return err
 		},
 	}
@@ -69,7 +69,7 @@ func TestNothingIsWrittenAfterAReadOfSomethingElse(t *testing.T) {
 			t.Run(name+" "+document, func(t *testing.T) {
 				service := newFakeAPI(t, answering(body))
 				assert.ErrorAs(t, call(service), new(*DecodeError))
-				assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+				assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 			})
 		}
 	}
@@ -117,13 +117,13 @@ func TestReadOfAWebhookProvesThatItIsTheWebhook(t *testing.T) {
 }
 
 func TestEveryRecordOfAListProvesToBeOfTheHead(t *testing.T) {
-	const mine = `{"id":7,"headId":"` + guideID + `","sharedKey":"canary"}`
+	const mine = `{"id":7,"headId":"` + testHead + `","sharedKey":"canary"}`
 	for name, document := range map[string]string{
 		"a page": `[{"message":"canary"}]`, "no head": `[` + mine + `,{"id":8}]`, "null": `[` + mine + `,{"id":8,"headId":null}]`,
 		"another head": `[` + mine + `,{"id":8,"headId":"` + otherID + `","sharedKey":"canary"}]`, "null for a record": `[` + mine + `,null]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			hooks, err := newFakeAPI(t, map[string]string{"GET /head-events": document}).Webhooks.List(t.Context(), guideID)
+			hooks, err := newFakeAPI(t, map[string]string{"GET /head-events": document}).Webhooks.List(t.Context(), testHead)
 			assert.Nil(t, hooks)
 			assert.ErrorAs(t, err, new(*DecodeError))
 			assert.ErrorContains(t, err, "a record in it does not belong to the head that was asked for")
@@ -141,26 +141,26 @@ func TestCreatedWebhookOfAnotherHeadIsADecodeError(t *testing.T) {
 }
 
 func TestPromptConfigMayBeAString(t *testing.T) {
-	const document = `{"id":"` + guideID + `","isActive":"yes","promptConfig":"Be \u0062rief.","name":"n"}`
+	const document = `{"id":"` + testHead + `","isActive":"yes","promptConfig":"Be \u0062rief.","name":"n"}`
 	service := newFakeAPI(t, answering(document))
-	head, err := service.Heads.Get(t.Context(), guideID)
+	head, err := service.Heads.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	assert.Equal(t, &PromptConfig{SystemPrompt: "Be brief."}, head.PromptConfig)
 	assert.Equal(t, "n", head.Name)
 	assert.Equal(t, document, string(head.Raw))
 
-	_, err = service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+	_, err = service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 		h.Name = "m"
 		return nil
 	})
 	require.NoError(t, err)
-	assert.Equal(t, `{"id":"`+guideID+`","name":"m"}`, service.bodyOf(t, "PUT /head/update"))
-	_, err = service.Heads.Modify(t.Context(), guideID, func(h *Head) error {
+	assert.Equal(t, `{"id":"`+testHead+`","name":"m"}`, service.bodyOf(t, "PUT /head/update"))
+	_, err = service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 		h.PromptConfig.SystemPrompt = "Be kind."
 		return nil
 	})
 	require.NoError(t, err)
-	assert.Equal(t, `{"id":"`+guideID+`","promptConfig":{"system_prompt":"Be kind."}}`, service.bodyOf(t, "PUT /head/update"))
+	assert.Equal(t, `{"id":"`+testHead+`","promptConfig":{"system_prompt":"Be kind."}}`, service.bodyOf(t, "PUT /head/update"))
 
 	for name, update := range map[string]func() (*HeadUpdate, error){
 		"HeadUpdateFrom":     func() (*HeadUpdate, error) { return HeadUpdateFrom(head), nil },
@@ -173,7 +173,7 @@ func TestPromptConfigMayBeAString(t *testing.T) {
 	}
 }
 
-func TestHeadUpdateFromJSONRefusesWhatIsNoHead(t *testing.T) {
+func TestHeadUpdateFromJSONRefusesOtherDocuments(t *testing.T) {
 	for name, document := range notTheHead {
 		if name == "another head" {
 			continue // nobody has asked for one

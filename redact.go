@@ -18,13 +18,13 @@ import (
 
 const redacted = mask.Redacted
 
-// Secret is a string that nothing prints: every verb of package fmt and every
-// slog handler show [redacted] in its place. Reveal gives the value. JSON
-// keeps it, so that a resource can be stored and read back.
+// Secret is a string that is never printed: every verb of package fmt and every
+// slog handler show [redacted] instead. Reveal returns the value. JSON keeps it,
+// so a resource can be stored and read back.
 //
-// The verbs %p and %w are outside this promise: fmt passes over formatters
-// for them, and go vet refuses them for this type. So is an unexported field of
-// a struct that is printed: fmt can't call methods there.
+// This promise has two exceptions. For the verbs %p and %w, fmt ignores
+// formatters; go vet reports them for this type. And fmt can't call methods of
+// an unexported field of a struct that is printed.
 type Secret string
 
 // Reveal returns the secret itself.
@@ -33,7 +33,7 @@ func (s Secret) Reveal() string { return string(s) }
 // String returns [redacted].
 func (s Secret) String() string { return redacted }
 
-// Format writes [redacted] whatever the verb.
+// Format writes [redacted] for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { writeText(f, redacted) }
 
 // LogValue returns [redacted].
@@ -44,15 +44,15 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 func writeText(f fmt.State, text string) { _, _ = io.WriteString(f, text) }
 
 const (
-	// maxEscapes is how many times over an escaped secret is recognized: %3D,
-	// %253D and %25253D for =.
+	// maxEscapes is how often a secret may be escaped and still be recognized:
+	// %3D, %253D and %25253D for =.
 	maxEscapes = 3
-	// maxMasked is how much of a foreign text is looked at, in bytes.
+	// maxMasked is how much of a foreign text is examined, in bytes.
 	maxMasked = 1 << 20
 )
 
 var (
-	// anyQuery is a question mark, also an escaped one, and what follows it.
+	// anyQuery is a question mark, even an escaped one, and what follows it.
 	anyQuery    = regexp.MustCompile(`(?i)(\?|%(?:25)*3f|&(?:amp;)*(?:#0*63|#x0*3f|quest);|\\u003f)\S+`)
 	bareQuery   = regexp.MustCompile(`\?[^\s"']+`)
 	urlFragment = regexp.MustCompile(`(://[^\s#]*#)\S+`)
@@ -62,44 +62,45 @@ var (
 	urlQuery    = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?#]*)[?#][^\s"']*`)
 	urlUserinfo = regexp.MustCompile(`://[^\s/"']*@`)
 
-	// notHTTP is what net/http says of an answer that is not HTTP, or whose body
-	// ends otherwise, with what it quotes of it.
+	// notHTTP matches the errors of net/http about an answer that is not HTTP, or
+	// whose body is malformed, including the bytes of the answer that they quote.
 	notHTTP = regexp.MustCompile(`(?s)(transport connection broken: [^"\[]*[^"\[ ]|malformed (?:HTTP|MIME)(?: [a-z]+)*|` +
 		`multiple Content-Length headers|bad Content-Length|(?:unsupported|too many) transfer encodings?|bad trailer key|server sent GOAWAY).*`)
 )
 
-// answerText makes a text of an answer safe to show: one line of at most limit
-// characters, without the secrets, userinfo and what follows a question mark.
+// answerText makes a text of an answer safe to show. The result is one line of
+// at most limit characters, without the secrets, userinfo and everything after a
+// question mark.
 func answerText(text string, limit int, secrets ...string) string {
 	text = urlUserinfo.ReplaceAllString(maskForeign(text, secrets...), "://")
 	text = anyQuery.ReplaceAllString(text, "${1}"+redacted)
 	return oneLine(urlFragment.ReplaceAllString(text, "${1}"+redacted), limit)
 }
 
-// errorTextOf makes the text of somebody else's error safe to show: one line
-// of at most maxErrorText characters, without the secrets, parts of URLs that
-// can be secret, and bytes of an answer.
+// errorTextOf makes the text of a foreign error safe to show. The result is one
+// line of at most maxErrorText characters, without the secrets, parts of URLs
+// that can be secret, and bytes of an answer.
 func errorTextOf(err error, secrets ...string) string {
 	text := redactText(maskForeign(err.Error(), secrets...))
 	return oneLine(bareQuery.ReplaceAllString(text, "?"+redacted), maxErrorText)
 }
 
-// redactURLs takes query, fragment and userinfo out of every URL in a text.
+// redactURLs removes query, fragment and userinfo from every URL in a text.
 func redactURLs(text string) string {
 	return urlUserinfo.ReplaceAllString(urlQuery.ReplaceAllString(text, "$1"), "://")
 }
 
-// redactText takes out of the text of an error what may be secret in it: parts
-// of URLs, and bytes of an answer.
+// redactText removes from the text of an error what may be secret: parts of
+// URLs, and bytes of an answer.
 func redactText(text string) string { return redactURLs(notHTTP.ReplaceAllString(text, "$1")) }
 
-// redactedError is an error of somebody else with a text that is safe to show.
+// redactedError is a foreign error with a text that is safe to show.
 type redactedError struct {
 	text string
 	err  error
 }
 
-// redact makes the text of err safe, as errorTextOf has it.
+// redact returns err with the text of errorTextOf.
 func redact(err error, secrets ...string) error {
 	return &redactedError{text: errorTextOf(err, secrets...), err: err}
 }
@@ -109,9 +110,10 @@ func (e *redactedError) Unwrap() error              { return e.err }
 func (e *redactedError) Format(f fmt.State, _ rune) { writeText(f, e.text) }
 func (e *redactedError) LogValue() slog.Value       { return slog.StringValue(e.text) }
 
-// redactURLError returns a *url.Error with its URL redacted, anything else as it is.
+// redactURLError returns a *url.Error with its URL redacted. Any other error is
+// returned as it is.
 func redactURLError(err error) error {
-	if e, ok := err.(*url.Error); ok {
+	if e, ok := err.(*url.Error); ok { //nolint:errorlint // each level has its own text
 		return &url.Error{Op: e.Op, URL: redactURLs(e.URL), Err: redactURLError(e.Err)}
 	}
 	return err
@@ -125,12 +127,12 @@ func oneLine(text string, limit int) string {
 	}), " "), limit)
 }
 
-// quote shows a value that was given by mistake, at a length that suits an
-// error.
+// quote returns a value that was given by mistake in quotes, clipped to fit into
+// an error.
 func quote(value string) string { return fmt.Sprintf("%q", oneLine(value, 64)) }
 
-// hostOf is what may be shown of an address: its path can hold a secret as well
-// as its query.
+// hostOf returns the part of a URL that may be shown: both its path and its
+// query can hold a secret.
 func hostOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -139,8 +141,8 @@ func hostOf(raw string) string {
 	return u.Host
 }
 
-// maskForeign is maskSecrets for a text of any length. Of a text that is cut,
-// the end is dropped, which may hold the beginning of a secret.
+// maskForeign is maskSecrets for a text of any length. If the text is cut, its
+// end is dropped, since that may hold the beginning of a secret.
 func maskForeign(text string, secrets ...string) string {
 	if len(text) <= maxMasked {
 		return maskSecrets(text, secrets...)
@@ -149,8 +151,8 @@ func maskForeign(text string, secrets ...string) string {
 	return masked[:max(0, len(masked)-maxMasked/4)]
 }
 
-// maskSecrets takes secrets out of a text, also those whose characters are
-// escaped as in URLs, HTML or JSON; empty ones are ignored.
+// maskSecrets replaces secrets in a text, including those whose characters are
+// escaped as in URLs, HTML or JSON. Empty secrets are ignored.
 func maskSecrets(text string, secrets ...string) string {
 	for _, secret := range secrets {
 		if secret == "" {
@@ -196,7 +198,7 @@ func maskEscaped(text, secret string) string {
 	return b.String()
 }
 
-// unescaped is a text with the place of each character in the original.
+// unescaped is a text together with the place of each character in the original.
 type unescaped struct {
 	text []byte
 	ends []int
@@ -209,7 +211,7 @@ func (u unescaped) start(i int) int {
 	return u.ends[i-1]
 }
 
-// unescape replaces each escape sequence with the character that it stands for.
+// unescape replaces each escape sequence with its character.
 func (u unescaped) unescape() unescaped {
 	next := unescaped{text: make([]byte, 0, len(u.text)), ends: make([]int, 0, len(u.text))}
 	for i := 0; i < len(u.text); {

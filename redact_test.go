@@ -71,7 +71,7 @@ func TestMessageMasksTheTokenHoweverItIsEscaped(t *testing.T) {
 	}
 }
 
-func TestMaskingKeepsWhatIsNoSecret(t *testing.T) {
+func TestMaskingKeepsOtherTexts(t *testing.T) {
 	for _, text := range []string{"", "100% of &amp; and &#61; \\u003d", "%", "%4", "%zz", "&", "&;", "&#;", `\`, `\u`, `\u00`, "a%20b", "é%C3%A9 &eacute; \xff"} {
 		assert.Equal(t, text, maskSecrets(text, pathToken, ""))
 	}

@@ -88,7 +88,7 @@ func copyOf[T any](p *T) *T {
 	return &c
 }
 
-// mask is what stands for a secret; one that is not set stays empty.
+// mask returns the replacement of a secret. An empty secret stays empty.
 func (s Secret) mask() Secret {
 	if s == "" {
 		return ""
@@ -96,8 +96,8 @@ func (s Secret) mask() Secret {
 	return redacted
 }
 
-// redactAccessURL keeps an access URL without its key, and nothing of a text
-// that is no URL.
+// redactAccessURL returns an access URL without its key. A text that is not a
+// URL is masked whole.
 func redactAccessURL(raw Secret) Secret {
 	if !isAbsoluteURL(raw.Reveal()) {
 		return raw.mask()

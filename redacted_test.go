@@ -26,7 +26,7 @@ func TestRedactedHeadShowsNoSecretAsJSON(t *testing.T) {
 	assert.Equal(t, head.ID, redactedHead.ID)
 	assert.Equal(t, Secret("[redacted]"), *redactedHead.VoiceflowAPIKey)
 	assert.Equal(t, "https://chat.example.com/MyOrg-1234/li-28379?api_key=[redacted]", redactedHead.PublicURL.Reveal())
-	assert.Equal(t, head.Has("name"), true, "the head itself is unchanged")
+	assert.True(t, head.Has("name"), "the head itself is unchanged")
 	assert.NotEqual(t, head.VoiceflowAPIKey, redactedHead.VoiceflowAPIKey)
 }
 
@@ -51,14 +51,14 @@ func TestRedactedHeadIsADeepCopy(t *testing.T) {
 	assert.Equal(t, string(before), string(after))
 }
 
-func TestRedactedKeepsWhatIsNoSecret(t *testing.T) {
+func TestRedactedKeepsOtherFields(t *testing.T) {
 	head := &Head{Name: "Ada", Greetings: "See https://example.com/?page=1", CustomWords: map[string]string{"token": "toh-ken"}}
 	assert.Equal(t, head, head.Redacted())
 	assert.Nil(t, (*Head)(nil).Redacted())
 	assert.Nil(t, (*Webhook)(nil).Redacted())
 }
 
-func TestRedactedAccessURLThatIsNoURLShowsNothing(t *testing.T) {
+func TestRedactedAccessURLThatIsNotAURLIsMasked(t *testing.T) {
 	assert.Equal(t, Secret("[redacted]"), redactAccessURL("0123456789abcdef0123456789abcdef"))
 	assert.Empty(t, redactAccessURL(""))
 }

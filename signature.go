@@ -18,33 +18,33 @@ import (
 const SignatureHeader = "X-Signature-256"
 
 // The ways in which a signature can be refused. VerifySignature returns them
-// as they are.
+// unwrapped.
 var (
-	// ErrSignatureMissing says that there is no signature at all.
+	// ErrSignatureMissing reports that there is no signature at all.
 	ErrSignatureMissing = errors.New("heads: the signature is missing: take it from the header " + SignatureHeader)
 
-	// ErrSignatureMalformed says that what was given can't be a signature.
+	// ErrSignatureMalformed reports a text that can't be a signature.
 	ErrSignatureMalformed = errors.New("heads: the signature is malformed: expected 64 hex digits or the base64 of 32 bytes, once")
 
-	// ErrSignatureMismatch says that none of the keys made this signature over these bytes.
+	// ErrSignatureMismatch reports that none of the keys made this signature over these bytes.
 	ErrSignatureMismatch = errors.New("heads: the signature does not match the body with any of the shared keys")
 
-	// ErrNoSharedKey says that there was no key to verify with; an empty key counts as none.
+	// ErrNoSharedKey reports that there was no key to verify with. Empty keys are ignored.
 	ErrNoSharedKey = errors.New("heads: there is no shared key to verify with: an empty key verifies nothing")
 )
 
 // Sign returns the signature that the service sends for body: HMAC-SHA256 with
 // the webhook's shared key, as 64 lower-case hex digits.
 //
-// Receivers have no use for it outside of tests; comparing its result with ==
-// tells an attacker by the time taken how much was right. Use VerifySignature.
+// Receivers need it in tests alone. To verify, use VerifySignature: the time that
+// a comparison with == takes shows an attacker how many characters were right.
 func Sign(body []byte, sharedKey string) string {
 	sum := hmacSHA256(body, sharedKey)
 	return hex.EncodeToString(sum[:])
 }
 
-// VerifySignature returns nil when signature was made over exactly these bytes
-// with one of the shared keys. Give several keys while a key is being replaced.
+// VerifySignature returns nil if signature was made over exactly these bytes with
+// one of the shared keys. Pass several keys while a key is being replaced.
 //
 // Body must be the bytes of the request as they arrived: decoding and encoding
 // them again changes them. The signature is the value of SignatureHeader: 64
@@ -52,7 +52,7 @@ func Sign(body []byte, sharedKey string) string {
 // with an optional "sha256=" before it. The comparison takes the same time
 // wherever the first difference is.
 //
-// It refuses with ErrSignatureMissing, ErrSignatureMalformed, ErrNoSharedKey
+// Otherwise it returns ErrSignatureMissing, ErrSignatureMalformed, ErrNoSharedKey
 // or ErrSignatureMismatch.
 func VerifySignature(body []byte, signature string, sharedKeys ...string) error {
 	sent, err := decodeSignature(signature)
@@ -70,7 +70,7 @@ func VerifySignature(body []byte, signature string, sharedKeys ...string) error 
 // JSON that was decoded and encoded again. Keys are named by their position; the
 // result shows neither a key nor a signature that was computed here.
 //
-// Use it offline, to learn what to mend. EventHandler never calls it, and no
+// Use it offline, to find out what to repair. EventHandler never calls it, and no
 // receiver should: a body that the signature does not match is not to be trusted.
 func DiagnoseSignature(body []byte, signature string, keys ...string) string {
 	scheme := diagnose.Scheme{Header: SignatureHeader, Decode: decodeSignature, Sum: hmacSHA256}
@@ -124,7 +124,7 @@ func decodeSignature(text string) (sum [sha256.Size]byte, err error) {
 			n, err = decodeBase64(sum[:], src[:len(src)-1])
 		}
 	}
-	// The base64 decoder passes over line breaks, which leaves it short.
+	// The base64 decoder skips line breaks, which leaves the result short.
 	if err != nil || n != sha256.Size {
 		return sum, ErrSignatureMalformed
 	}

@@ -155,7 +155,7 @@ func nextBase64(c byte) string {
 	return string(alphabet[strings.IndexByte(alphabet, c)+1])
 }
 
-func TestVerifyTellsWhatIsMissing(t *testing.T) {
+func TestVerifyReturnsWhatIsMissing(t *testing.T) {
 	body := []byte("body")
 	assert.ErrorIs(t, VerifySignature(body, "", testKeyA), ErrSignatureMissing)
 	assert.ErrorIs(t, VerifySignature(body, Sign(body, testKeyA)), ErrNoSharedKey)

@@ -19,42 +19,42 @@ type Voice struct {
 	ID       string `json:"id" yaml:"id"`             // "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"
 }
 
-// ConvertOptions say how a head is to be converted. The zero value keeps the
-// head's voice and refuses all that the contract does not promise to work.
+// ConvertOptions configure a conversion. The zero value keeps the head's voice
+// and refuses everything that the contract does not promise to work.
 type ConvertOptions struct {
 	Voice            *Voice               // nil keeps the head's voice
 	AllowAnyProvider bool                 // skip the local check of the provider, let the service decide
-	AllowUnknownMode bool                 // go on when the visual's mode is not in the response
+	AllowUnknownMode bool                 // continue if the response does not hold the visual's mode
 	NoRollback       bool                 // leave a changed voice in place when enabling is refused
-	OnStep           func(ConversionStep) // called in the same goroutine after every step, and before every wait
+	OnStep           func(ConversionStep) // called in the same goroutine after every step and before every wait
 	ConfirmTimeout   time.Duration        // how long the head is read after an accepted switch; 0 means 25 s
-	SettleTimeout    time.Duration        // total of what is done after the caller's context has ended; 0 means 10 s
+	SettleTimeout    time.Duration        // limit for all work after the caller's context has ended; 0 means 10 s
 }
 
 // StepName names a step of a conversion.
 type StepName string
 
-// The steps of a conversion, in order. StepDisable stands in the place of
-// StepEnable on the way back to legacy mode.
+// The steps of a conversion, in order. On the way back to legacy mode
+// StepDisable replaces StepEnable.
 const (
 	StepCheck   StepName = "check"   // read head and visual, change nothing
 	StepVoice   StepName = "voice"   // set the voice
-	StepEnable  StepName = "enable"  // switch to streaming, and see the head say so
-	StepDisable StepName = "disable" // switch to legacy mode, and see the head say so
-	StepAddress StepName = "address" // take the new access address
+	StepEnable  StepName = "enable"  // switch to streaming, and wait until the head shows it
+	StepDisable StepName = "disable" // switch to legacy mode, and wait until the head shows it
+	StepAddress StepName = "address" // take the new access URL
 )
 
-// ConversionStep is a step that was done, or that a plan holds. OnStep also
-// receives steps that wait, which are in no list of steps.
+// ConversionStep is a step that was done, or a step of a plan. OnStep also
+// receives steps that wait; no list of steps holds those.
 type ConversionStep struct {
-	Name    StepName
-	Skipped bool   // there was nothing to do
-	Waiting bool   // not done yet: the head is about to be read again
-	Detail  string // for people; no secrets
+	Name     StepName
+	Skipped  bool   // there was nothing to do
+	Waiting  bool   // not done yet: the head is about to be read again
+	Accepted bool   // of a step that waits: the service has accepted the switch
+	Detail   string // for people; no secrets
 }
 
-// ConversionPlan says what a conversion would do, and what keeps it from being
-// done.
+// ConversionPlan describes what a conversion would do, and what prevents it.
 type ConversionPlan struct {
 	HeadID           string
 	Steps            []ConversionStep
@@ -64,52 +64,53 @@ type ConversionPlan struct {
 	CurrentVoice     Voice
 	Voice            Voice     // the one that will be in force
 	VoiceRecommended bool      // its model is one that the service recommends for streaming
-	Before           AccessURL // the address as it is
+	Before           AccessURL // the access URL now
 	Head             *Head     `json:"-"` // as it was read
 }
 
-// Ready says whether nothing keeps the conversion from being done.
+// Ready reports whether nothing prevents the conversion.
 func (p *ConversionPlan) Ready() bool { return len(p.Blockers) == 0 }
 
-// Conversion is a conversion that was done.
+// Conversion is the result of a conversion that succeeded.
 type Conversion struct {
 	HeadID           string
 	Steps            []ConversionStep
-	AlreadyStreaming bool // no switch was needed; Steps say whether the voice was set
+	AlreadyStreaming bool // no switch was needed; Steps shows whether the voice was set
 	Before, After    AccessURL
 }
 
-// ConversionReason says what to do about a conversion that failed.
+// ConversionReason classifies why a conversion failed, by what to do about it.
 type ConversionReason string
 
-// The reasons of a ConversionError. Where several things block, a visual comes
-// before a provider, and both before anything else.
+// The reasons of a ConversionError. If several blockers apply, a visual comes
+// before a provider, and both come before anything else.
 const (
 	ReasonVisual         ConversionReason = "visual"          // a new head is needed
 	ReasonProvider       ConversionReason = "provider"        // another voice is needed
-	ReasonRefused        ConversionReason = "refused"         // the service said no, or it can't be had
+	ReasonRefused        ConversionReason = "refused"         // the service refused
 	ReasonTemporary      ConversionReason = "temporary"       // nothing was switched; run it again
-	ReasonUnknownOutcome ConversionReason = "unknown_outcome" // the head was not seen as wanted; run it again to find out
+	ReasonUnknownOutcome ConversionReason = "unknown_outcome" // the head does not show the change; run it again to find out
 	ReasonAddress        ConversionReason = "address"         // converted, but the new access URL is not known
 )
 
-// ConversionError says at which step a conversion stopped, and what it leaves
-// behind.
+// ConversionError reports at which step a conversion stopped, and what it has
+// changed.
 type ConversionError struct {
 	HeadID      string
 	Step        StepName         // the one that failed
 	Reason      ConversionReason // always set
+	Accepted    bool             // the service has accepted the switch of the mode
 	Done        []ConversionStep // what was done before
-	RolledBack  bool             // the old voice was put back
-	RollbackErr error            // why it was not put back
+	RolledBack  bool             // the old voice was restored
+	RollbackErr error            // why the old voice was not restored
 	Err         error
 
-	voiceSent bool // the head has the new voice, unless it was put back
+	voiceSent bool // the head has the new voice, unless the old one was restored
 }
 
 // What a plan's Blockers and a ConversionError unwrap to. ErrVisualMode stands
-// for every mode but default, and also for one that can't be known: of a head
-// without a visual, of a visual that is not found or that shows no mode.
+// for every mode except default. It also stands for a mode that is not known:
+// the head has no visual, the visual is not found, or it shows no mode.
 var (
 	ErrVisualMode           = errors.New("heads: the mode of the head visual is not known to allow streaming")
 	ErrProviderNotStreaming = errors.New("heads: the text-to-speech provider can't stream")
@@ -117,10 +118,11 @@ var (
 
 // SetVideoStreaming switches a head to streaming mode, or back to legacy mode.
 //
-// PUT /head/{headId}/video-streaming. The service refuses a head whose visual
-// is not in mode default, and a voice that can't stream, with an *Error. When
-// a head begins to stream its access address changes and the old one stops
-// working; ConvertToStreaming takes care of that, and of the order of steps.
+// PUT /head/{headId}/video-streaming. If the visual of the head is not in mode
+// default, or its voice can't stream, the service refuses, and SetVideoStreaming
+// returns an *Error. When a head starts to stream, its access URL changes and
+// the old one stops working. ConvertToStreaming handles that, and does all steps
+// in the right order.
 func (s *HeadsService) SetVideoStreaming(ctx context.Context, headID string, enabled bool) (*Response, error) {
 	if err := checkHeadID(opHeadsSetVideoStreaming.name, headID); err != nil {
 		return nil, err
@@ -131,9 +133,9 @@ func (s *HeadsService) SetVideoStreaming(ctx context.Context, headID string, ena
 	return doPlain(ctx, s.c, opHeadsSetVideoStreaming, payload{param: headID, query: options{enabled}})
 }
 
-// PlanStreaming says what ConvertToStreaming would do with the same options. It
-// only reads. What keeps the head from being converted stands in Blockers, all
-// of it; an error means that the head or its visual could not be read.
+// PlanStreaming returns what ConvertToStreaming would do with the same options.
+// It only reads. Blockers holds everything that prevents the conversion. An
+// error means that the head or its visual could not be read.
 //
 // GET /head/{id}, GET /head_visual/{headVisualId}.
 func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o ConvertOptions) (*ConversionPlan, error) {
@@ -172,32 +174,35 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 	return plan, nil
 }
 
-// ConvertToStreaming moves a head from legacy to streaming mode in the order
+// ConvertToStreaming moves a head from legacy to streaming mode, in the order
 // that the service recommends: set the voice, enable streaming, take the new
-// access address. It looks first, and changes nothing if anything blocks; all
-// blockers come back together, as PlanStreaming reports them.
+// access URL. It first checks the head. If anything blocks, it changes nothing
+// and returns all blockers together, as PlanStreaming does.
 //
-// GET /head/{id}, GET /head_visual/{headVisualId}, PUT /head/update (only if
-// the voice changes), PUT /head/{headId}/video-streaming, GET /head/{id} until
-// the head shows that it streams, without a splitter and with the Voice of the
-// options, if there is one. A request whose outcome is not known is settled by
-// reading the head. OnStep hears of every wait before a further read.
+// GET /head/{id}, GET /head_visual/{headVisualId}, PUT /head/update (only if the
+// voice changes), PUT /head/{headId}/video-streaming, then GET /head/{id} until
+// the head streams without a splitter, and with the Voice of the options if
+// there is one. If the outcome of a request is not known, ConvertToStreaming
+// reads the head to find out. OnStep is called before every wait for a further
+// read.
 //
 // If enabling fails after the voice was changed, or if OnStep panics, the old
-// voice is put back, even if ctx has just ended. A head that streams by then
-// keeps its voice, and so does a head with a voice that this run did not set. A
-// panic is passed on after the rollback. After ctx has ended, ConvertToStreaming
-// returns within SettleTimeout. Running it again after any failure resumes.
+// voice is restored, even if ctx has just ended. The voice is not restored if
+// the head streams by then, or has a voice that this run did not set. After the
+// rollback the panic continues. After ctx has ended, ConvertToStreaming returns
+// within SettleTimeout. After any failure, another run resumes.
 //
 // If the head already streams, no switch is sent. A Voice that differs from the
-// head's is set and confirmed, and is not rolled back. The access URL is the one
-// that the head shows, unless this client knows that from before the switch.
+// head's is set and confirmed, and is not rolled back. The access URL is the
+// head's own, unless this client knows that it is the one from before the
+// switch.
+//
 // Conversions of one head by one client take turns, so OnStep must not convert
 // the same head.
 //
-// Every failure after the check of the arguments is a *ConversionError. If
-// only the new access URL could not be found out, the Conversion is returned
-// beside it, without After: the head does stream.
+// After the arguments were checked, every failure is a *ConversionError. If only
+// the new access URL is not known, ConvertToStreaming also returns the
+// Conversion, without After: the head does stream.
 func (s *HeadsService) ConvertToStreaming(ctx context.Context, headID string, o ConvertOptions) (*Conversion, error) {
 	const operation = "Heads.ConvertToStreaming"
 	if err := o.validate(operation, headID); err != nil {
@@ -219,17 +224,16 @@ func (s *HeadsService) ConvertToStreaming(ctx context.Context, headID string, o 
 	return run.toStreaming(plan)
 }
 
-// ConvertToLegacy moves a head from streaming back to legacy mode. The
-// contract says that this is possible if the visual is in mode default, and
-// names no operation of its own for it; what is sent is the mode switch with
-// videoStreaming=false. The voice stays as it is, and the access address
-// becomes the legacy one again. A head in legacy mode is success without a
-// change.
+// ConvertToLegacy moves a head from streaming back to legacy mode. The contract
+// allows this if the visual is in mode default, and names no operation for it;
+// ConvertToLegacy sends the mode switch with videoStreaming=false. The voice
+// stays as it is, and the access URL becomes the legacy one again. If the head
+// is already in legacy mode, ConvertToLegacy changes nothing and succeeds.
 //
-// GET /head/{id}, GET /head_visual/{headVisualId},
-// PUT /head/{headId}/video-streaming, GET /head/{id} until the head shows it.
-// The timeouts are the defaults of ConvertOptions. Every failure after the
-// check of the id is a *ConversionError.
+// GET /head/{id}, GET /head_visual/{headVisualId}, PUT
+// /head/{headId}/video-streaming, then GET /head/{id} until the head shows the
+// change. The timeouts are the defaults of ConvertOptions. After the id was
+// checked, every failure is a *ConversionError.
 func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Conversion, error) {
 	const operation = "Heads.ConvertToLegacy"
 	if err := checkHeadID(operation, headID); err != nil {
@@ -256,7 +260,7 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 	return run.toLegacy(head)
 }
 
-// Format prints the steps and what blocks them, one a line; access URLs show
+// Format prints the steps and the blockers, one a line. Access URLs are shown
 // without their keys.
 func (p ConversionPlan) Format(f fmt.State, _ rune) { writeText(f, p.describe()) }
 
@@ -286,17 +290,18 @@ func (p ConversionPlan) describe() string {
 	return b.String()
 }
 
-// Format shows head and addresses, without their keys.
+// Format shows the head and its access URLs, without their keys.
 func (c Conversion) Format(f fmt.State, _ rune) { writeText(f, c.describe()) }
 
-// LogValue shows head and addresses, without their keys.
+// LogValue shows the head and its access URLs, without their keys.
 func (c Conversion) LogValue() slog.Value { return slog.StringValue(c.describe()) }
 
 func (c Conversion) describe() string {
 	return fmt.Sprintf("heads.Conversion{%s, before: %s, after: %s}", c.HeadID, c.Before, c.After)
 }
 
-// Error tells the step, what was done before it and what is left behind.
+// Error returns the step that failed, the steps before it, the reason, and
+// whether the voice was restored.
 func (e *ConversionError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "heads: converting head %s stopped at step %q", e.HeadID, e.Step)
@@ -316,17 +321,17 @@ func (e *ConversionError) Error() string {
 	if !isUUID(e.HeadID) {
 		return b.String()
 	}
-	// The id is said once; further down the route tells as much.
+	// The id appears once; below it the route is enough.
 	return b.String()[:said] + strings.ReplaceAll(b.String()[said:], e.HeadID, "{id}")
 }
 
 // Unwrap returns why the step failed.
 func (e *ConversionError) Unwrap() error { return e.Err }
 
-// Format prints the same as Error, whatever the verb.
+// Format prints the same as Error for every verb.
 func (e ConversionError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
 
-// LogValue gives the same text as Error.
+// LogValue returns the same text as Error.
 func (e ConversionError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
 func joinSteps(steps []ConversionStep) string {
@@ -394,7 +399,7 @@ func (h *Head) voice() Voice { return Voice{h.TTSProvider, h.TTSVoice} }
 // case-insensitive.
 func (v Voice) is(o Voice) bool { return v.ID == o.ID && strings.EqualFold(v.Provider, o.Provider) }
 
-// fillSteps fills in the steps.
+// fillSteps fills in the steps of the plan.
 func (p *ConversionPlan) fillSteps() {
 	streams := p.AlreadyStreaming
 	voice := fmt.Sprintf("%s of %s", p.Voice.ID, p.Voice.Provider)
@@ -422,8 +427,8 @@ func (p *ConversionPlan) fillSteps() {
 	}
 }
 
-// visualMode reads the visual of a head and says whether its mode allows a
-// switch: nil, an error with ErrVisualMode, or that of the reading.
+// visualMode returns the mode of the head's visual. The error is an
+// ErrVisualMode if the mode does not allow a switch, or else that of the read.
 func (s *HeadsService) visualMode(ctx context.Context, operation string, head *Head, allowUnknown bool) (VisualMode, error) {
 	if head.HeadVisualID == "" {
 		return "", because(ErrVisualMode, "the head has no visual that can be read (headVisualId), so its mode is not known")
@@ -444,7 +449,8 @@ func (s *HeadsService) visualMode(ctx context.Context, operation string, head *H
 	}
 }
 
-// providerFault says whether voices of a provider can stream.
+// providerFault returns an error if the voices of a provider are not known to
+// stream.
 func (s *HeadsService) providerFault(provider string, o ConvertOptions) error {
 	if o.AllowAnyProvider || s.c.core.streamingProvider[strings.ToLower(provider)] {
 		return nil

@@ -117,7 +117,7 @@ func TestSetVideoStreamingSendsTheSwitchAlone(t *testing.T) {
 	}
 }
 
-func TestSetVideoStreamingHandsOnWhyItIsRefused(t *testing.T) {
+func TestSetVideoStreamingReturnsTheRefusal(t *testing.T) {
 	w := newWire(t, headWith(muteVoice))
 	_, err := w.client(t).Heads.SetVideoStreaming(t.Context(), convertID, true)
 	require.ErrorIs(t, err, heads.ErrUnprocessable)
@@ -172,7 +172,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 	}
 }
 
-func TestPlanTellsWhatItFound(t *testing.T) {
+func TestPlanShowsWhatItFound(t *testing.T) {
 	w := newWire(t, headWith(muteVoice))
 	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 	require.NoError(t, err)
@@ -191,7 +191,7 @@ func TestPlanTellsWhatItFound(t *testing.T) {
 	}, plan.Steps)
 }
 
-func TestPlanTellsWhatStays(t *testing.T) {
+func TestPlanShowsWhatStays(t *testing.T) {
 	w := newWire(t, streamingHead())
 	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestPrintedConversionsCanBeToldApart(t *testing.T) {
 	assert.Equal(t, "heads.Conversion{"+convertID+", before: "+before.String()+", after: "+after.String()+"}", fmt.Sprint(conversion))
 }
 
-func TestOnStepIsToldOnlyWhatWasDone(t *testing.T) {
+func TestOnStepIsCalledOnlyForStepsThatWereDone(t *testing.T) {
 	tests := []struct {
 		request string
 		want    string
@@ -317,7 +317,7 @@ func TestBlockersComeBackTogetherAndNothingIsChanged(t *testing.T) {
 	}
 }
 
-func TestPlanFailsWhenHeadOrVisualCanNotBeRead(t *testing.T) {
+func TestPlanFailsIfHeadOrVisualCannotBeRead(t *testing.T) {
 	for _, request := range []string{getHead, getVisual} {
 		for _, f := range faults {
 			t.Run(request+" "+f.name, func(t *testing.T) {
@@ -450,7 +450,7 @@ func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 			for operation, err := range map[string]error{"Heads.PlanStreaming": planErr, "Heads.ConvertToStreaming": err} {
 				require.ErrorIs(t, err, heads.ErrInvalid)
 				assert.Equal(t, tt.faults, strings.Count(err.Error(), operation))
-				assert.False(t, errors.As(err, new(*heads.ConversionError)))
+				assert.NotErrorAs(t, err, new(*heads.ConversionError))
 			}
 			assert.Empty(t, w.Requests())
 		})
@@ -466,7 +466,7 @@ func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	assert.Empty(t, w.Requests())
 }
 
-func TestConversionThatCanNotBeginIsAConversionError(t *testing.T) {
+func TestConversionThatCannotBeginIsAConversionError(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := newWire(t, headstest.Head{})
@@ -482,7 +482,7 @@ func TestConversionThatCanNotBeginIsAConversionError(t *testing.T) {
 	}
 }
 
-func TestHeadThatStreamsAlreadyIsLeftAsItIs(t *testing.T) {
+func TestHeadThatAlreadyStreamsIsNotChanged(t *testing.T) {
 	tests := []struct {
 		name   string
 		mutate func(*headstest.Head)
@@ -592,7 +592,7 @@ func TestVoiceOfAHeadThatStreamsIsSetAndConfirmed(t *testing.T) {
 	}
 }
 
-func TestHeadThatStreamsIsNotGivenAVoiceThatCanNot(t *testing.T) {
+func TestHeadThatStreamsIsNotGivenAVoiceThatCannot(t *testing.T) {
 	w := newWire(t, streamingHead())
 	o := heads.ConvertOptions{Voice: &muteVoice}
 	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, o)
@@ -654,7 +654,7 @@ func TestSplitterOfAHeadThatStreamsIsWaitedForInEveryRun(t *testing.T) {
 	}
 }
 
-func TestPlanOfAHeadThatStreamsTellsOfItsSplitter(t *testing.T) {
+func TestPlanOfAHeadThatStreamsShowsItsSplitter(t *testing.T) {
 	w := newWire(t, streamingHead())
 	w.answers[getHead] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":true,"publicUrl":%q}`, convertID, streamURL)
 	plan, err := w.client(t).Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
@@ -662,7 +662,7 @@ func TestPlanOfAHeadThatStreamsTellsOfItsSplitter(t *testing.T) {
 	assert.Equal(t, heads.ConversionStep{Name: heads.StepEnable, Detail: "wait until the head shows no splitter"}, plan.Steps[2])
 }
 
-func TestReasonOfABlockedConversionIsTheFirstThatCounts(t *testing.T) {
+func TestReasonOfABlockedConversionIsThatOfTheFirstBlocker(t *testing.T) {
 	want := map[error]heads.ConversionReason{
 		heads.ErrVisualMode: heads.ReasonVisual, heads.ErrProviderNotStreaming: heads.ReasonProvider, heads.ErrInvalid: heads.ReasonRefused,
 	}
@@ -680,7 +680,7 @@ func TestReasonOfABlockedConversionIsTheFirstThatCounts(t *testing.T) {
 	}
 }
 
-func TestReasonOfAConversionThatCanNotBegin(t *testing.T) {
+func TestReasonOfAConversionThatCannotBegin(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -700,7 +700,7 @@ func TestReasonOfAConversionThatCanNotBegin(t *testing.T) {
 	}
 }
 
-func TestReasonOfAnAddressThatIsNotKnown(t *testing.T) {
+func TestReasonOfAnUnknownAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, headWith(newVoice), headstest.WithStaleAddresses())
 		for range 2 {
@@ -837,7 +837,7 @@ func TestConvertToLegacyUnderFaults(t *testing.T) {
 
 // The address of a head in legacy mode does not matter for the mode, so it is
 // the last thing to fail.
-func TestConvertToLegacyOfALegacyHeadWithoutAnAddress(t *testing.T) {
+func TestConvertToLegacyOfALegacyHeadWithoutAnAccessURL(t *testing.T) {
 	head := headWith(muteVoice)
 	head.Fields = map[string]any{"publicUrl": ""}
 	conversion, err := newWire(t, head).client(t).Heads.ConvertToLegacy(t.Context(), convertID)
@@ -856,7 +856,7 @@ func TestConvertToLegacyOfALegacyHeadWithoutAnAddress(t *testing.T) {
 	assert.True(t, w.state(t).streaming, "a head that would lose its address is not switched")
 }
 
-func TestNewAddressOfTheWayBack(t *testing.T) {
+func TestNewAccessURLOfTheWayBack(t *testing.T) {
 	tests := []struct {
 		name, chat string
 		want       string
@@ -925,7 +925,7 @@ func assertPrintsNo(t *testing.T, value any, secret string) {
 	assert.NotContains(t, log.String(), secret, "%T logged", value)
 }
 
-func TestConversionErrorTellsWhatIsLeftBehind(t *testing.T) {
+func TestConversionErrorShowsWhatIsLeft(t *testing.T) {
 	cause := errors.New("refused")
 	done := []heads.ConversionStep{{Name: heads.StepCheck}, {Name: heads.StepVoice, Skipped: true}}
 	tests := []struct {

@@ -9,16 +9,17 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// Time is a time as the service writes it, together with the text that was
-// sent. It reads RFC 3339 with or without a fraction, the same with a space
-// instead of the T, and both without a zone, which means UTC. A text that it
-// can't read leaves the zero time and stays readable in Text.
+// Time is a time as the service writes it, together with its text. It accepts
+// RFC 3339 with or without a fraction, with a space instead of the T, and
+// without a zone, which means UTC. Any other text leaves the zero time and stays
+// in Text.
 type Time struct {
 	time.Time
 	Text string
 }
 
-// String returns the text as the service sent it, or else RFC 3339.
+// String returns the text as the service sent it. For a time without a text it
+// returns RFC 3339, or "" for the zero time.
 func (t Time) String() string {
 	switch {
 	case t.Text != "":
@@ -30,7 +31,8 @@ func (t Time) String() string {
 	}
 }
 
-// UnmarshalJSON never fails: what is not a readable time is kept in Text.
+// UnmarshalJSON never fails: a value that is not a readable time is kept in
+// Text.
 func (t *Time) UnmarshalJSON(data []byte) error {
 	*t = Time{}
 	if bytes.Equal(data, []byte("null")) {
@@ -45,7 +47,7 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the text as it was received, else RFC 3339, else null.
+// MarshalJSON writes the text of String, or null if that is empty.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if s := t.String(); s != "" {
 		return json.Marshal(s)
@@ -53,18 +55,18 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// layouts holds the forms of a time, by whether a space stands before the
-// clock time and whether a zone stands behind it.
+// layouts holds the forms of a time. The keys report whether a space precedes
+// the clock time, and whether a zone follows it.
 var layouts = map[bool]map[bool]string{
 	false: {false: "2006-01-02T15:04:05", true: "2006-01-02T15:04:05Z07:00"},
 	true:  {false: "2006-01-02 15:04:05", true: "2006-01-02 15:04:05Z07:00"},
 }
 
-// parseTime reads the forms that Time documents. It picks the one layout that
-// can fit, since a failed time.Parse is dear.
+// parseTime accepts the forms that Time documents. It picks the one layout that
+// can fit, since a failed time.Parse is expensive.
 func parseTime(s string) (time.Time, bool) {
 	const dateLen = len("2006-01-02")
-	if len(s) <= dateLen+1 || s[dateLen+1] == ' ' { // which time.Parse would pass over
+	if len(s) <= dateLen+1 || s[dateLen+1] == ' ' { // which time.Parse would ignore
 		return time.Time{}, false
 	}
 	layout := layouts[s[dateLen] == ' '][strings.ContainsAny(s[dateLen+1:], "Zz+-")]

@@ -16,9 +16,9 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// A language model writes the arguments, so the decoding here forgives what
-// can be meant in one way only, and says the rest in words that the model can
-// act on.
+// A language model writes the arguments. So the decoding here accepts every form
+// that can be meant in one way only, and describes every other fault in words that
+// the model can act on.
 
 // decodeFunc sets v from raw, which is one JSON value and not null.
 type decodeFunc func(raw json.RawMessage, v reflect.Value) argumentFaults
@@ -27,8 +27,8 @@ type decodeFunc func(raw json.RawMessage, v reflect.Value) argumentFaults
 // error its text is meant for the model.
 type argumentFaults []argumentFault
 
-// argumentFault says what is wrong with the argument at path. An empty problem
-// means that it is missing.
+// argumentFault is what is wrong with the argument at path. With an empty problem
+// it is missing.
 type argumentFault struct{ path, problem string }
 
 // Error returns one sentence about all that is missing and one for each
@@ -58,8 +58,8 @@ func (f argumentFaults) parameters() []string {
 	return names
 }
 
-// under returns f with a step put before every path. The path is put together
-// on the way out, so that a call without faults pays nothing for it.
+// under returns f with a step in front of every path. Paths are built only after a
+// fault, so that a call without faults pays nothing for them.
 func (f argumentFaults) under(step string) argumentFaults {
 	for i, fault := range f {
 		f[i].path = step + fault.path
@@ -77,13 +77,13 @@ func missingSentence(names []string) string {
 
 func missingArgument() argumentFaults { return argumentFaults{{}} }
 
-// wrongArgument tells the model what was expected and what came instead.
+// wrongArgument is about a value of another form than expected.
 func wrongArgument(expected string, raw json.RawMessage) argumentFaults {
-	return argumentFaults{{problem: "must be " + expected + ", but " + givenArgument(raw) +
+	return argumentFaults{{problem: "must be " + expected + ", but " + quoteArgument(raw) +
 		" was given; correct it or ask the user for it"}}
 }
 
-func givenArgument(raw json.RawMessage) string {
+func quoteArgument(raw json.RawMessage) string {
 	const enoughToRecognise = 40
 	switch raw[0] {
 	case '{':
@@ -101,8 +101,8 @@ func givenArgument(raw json.RawMessage) string {
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || raw[0] == 'n' }
 
-// isBlank reports whether raw is a string of nothing but spaces, which is how
-// a model leaves out a value that is not text.
+// isBlank reports whether raw is a string of spaces alone, which a model writes for
+// a value that it does not have.
 func isBlank(raw json.RawMessage) bool {
 	return raw[0] == '"' && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
 }
@@ -124,7 +124,7 @@ func scalarText(raw json.RawMessage) (string, bool) {
 	}
 }
 
-// The read functions say what a value means, whatever it is stored in.
+// The read functions return what a value means, for any Go type that stores it.
 
 func readText(raw json.RawMessage) (string, argumentFaults) {
 	s, ok := scalarText(raw)
@@ -185,7 +185,7 @@ func readList(raw json.RawMessage) []json.RawMessage {
 // type is integer, "7" for 7 if it is string, [7] if it is array. For functions
 // given to AddToolFunc, which read what is inside a list or an object themselves.
 //
-// An error of ReadArgument is meant for the model, which is told the text if the
+// An error of ReadArgument is meant for the model, which reads the text if the
 // function returns it. A type that a tool's parameter can't have and a value that
 // is not JSON are InvalidErrors.
 func ReadArgument(wireType string, raw json.RawMessage) (json.RawMessage, error) {
@@ -293,8 +293,8 @@ func decodeFloat(raw json.RawMessage, v reflect.Value) argumentFaults {
 	return faults
 }
 
-// numberText returns a number, or the number in a string. It keeps out what
-// strconv takes beside decimals: "Inf", "0x1p-2".
+// numberText returns a number, or the number in a string. It refuses other forms
+// that strconv accepts: "Inf", "0x1p-2".
 func numberText(raw json.RawMessage) (string, bool) {
 	s, ok := scalarText(raw)
 	s = strings.TrimSpace(s)
@@ -483,9 +483,9 @@ func newArgumentFields(list []argumentField) argumentFields {
 	return fields
 }
 
-// find returns the value of each field in the object doc, nil if doc does not
-// have it, and reports whether it has any. As in encoding/json, the last member
-// of a name counts.
+// find returns the value of each field in the object doc, nil if doc does not have
+// it, and reports whether doc has any. As in encoding/json, the last member of a
+// name is used.
 func (f argumentFields) find(doc []byte) (values []json.RawMessage, found bool) {
 	values = make([]json.RawMessage, len(f.list))
 	for m := range rawjson.Members(doc) {
@@ -538,7 +538,7 @@ func (f argumentFields) read(values []json.RawMessage, use func(*argumentField, 
 	return all
 }
 
-// absent reports whether raw stands for no value.
+// absent reports whether raw means that there is no value.
 func (a argument) absent(raw json.RawMessage) bool {
 	return isNull(raw) || a.blankIsAbsent && isBlank(raw)
 }

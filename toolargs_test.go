@@ -362,7 +362,7 @@ func randomKinds(r *rand.Rand) toolKinds {
 		Untagged: r.IntN(2) == 0,
 	}
 	k.Stamp.Time = moment()
-	k.Stamp.Text = k.Stamp.Time.Format(time.RFC3339Nano)
+	k.Stamp.Text = k.Stamp.Format(time.RFC3339Nano)
 	k.Raw, _ = json.Marshal(k.Maps)
 	if r.IntN(2) == 0 {
 		k.EmptyText, k.EmptyFloat, k.EmptyList = randomText(r), randomFloat(r, 64), randomList(r, 1, number)

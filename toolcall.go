@@ -28,20 +28,20 @@ const (
 )
 
 // ToolError is an error whose text is meant for the model: "no order with that
-// number; ask the user to read it out again". A function given to AddTool
-// returns it, as a value or a pointer, wrapped or not. One without a text counts
-// as any other error.
+// number; ask the user to read it out again". The function of a tool returns it,
+// as a value or a pointer, wrapped or not. One without a text is treated as any
+// other error.
 type ToolError struct{ Message string }
 
 // Error returns the message.
 func (e ToolError) Error() string { return e.Message }
 
-// ToolOutcome tells how a tool call ended. The values are few and fixed, so they
+// ToolOutcome is how a tool call ended. The values are few and fixed, so they
 // are safe as metric labels.
 type ToolOutcome string
 
-// The outcomes, and what the model is told. The last one and a body above 64 KiB
-// are answered with another status than 200, so the model is told nothing.
+// The outcomes, and what the model is told. After the last one, and after a body
+// above 64 KiB, the status is not 200, so the model is told nothing.
 const (
 	ToolAnswered     ToolOutcome = "answered"     // the text that the function returned
 	ToolTold         ToolOutcome = "told"         // the text of the ToolError that it returned
@@ -54,8 +54,9 @@ const (
 	ToolUnauthorized ToolOutcome = "unauthorized" // the check of WithToolAuth refused: 401
 )
 
-// ToolCallInfo is what WithToolObserver is told of a call: nothing of the
-// arguments and the reply. So Err is nil for ToolTold, whose error is the reply.
+// ToolCallInfo describes a call to WithToolObserver and WithToolHook. It holds
+// nothing of the arguments and the reply. The error of ToolTold is the reply, so
+// its Err is nil.
 type ToolCallInfo struct {
 	Tool      string
 	Outcome   ToolOutcome
@@ -119,7 +120,7 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 	}
 }
 
-// report tells the observer and the hooks, and survives their panics.
+// report calls the observer and the hooks, and logs their panics.
 func (s *toolServer) report(ctx context.Context, hooked hookedContexts, t *servedTool, info ToolCallInfo) {
 	info.SessionID = sessionIDFrom(ctx)
 	if s.observe != nil {
@@ -284,13 +285,13 @@ func toolErrorMessage(err error) string {
 	return strings.TrimSpace(value.Message)
 }
 
-// reply writes the one answer that the service understands.
+// reply writes the only kind of answer that the service understands.
 func (s *toolServer) reply(w http.ResponseWriter, message string) {
 	body, _ := json.Marshal(struct { // a string always marshals
 		Message string `json:"message"`
 	}{replyText(message, s.replyLimit)})
 	w.Header()["Content-Type"] = jsonHeader
-	_, _ = w.Write(body) // nobody is left to be told of an error
+	_, _ = w.Write(body) // no one is left to learn of an error
 }
 
 // replyText returns text as one line of valid UTF-8: line breaks and other
@@ -313,11 +314,11 @@ func breaksLine(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp)
 }
 
-// SessionMetadata says in which conversation a tool was called. A function
-// given to AddTool reads it with SessionFromContext.
+// SessionMetadata is the conversation in which a tool was called. The function of
+// a tool reads it with SessionFromContext.
 //
-// The service promises none of the fields: what it did not send is empty, and
-// what has no field here is in Raw. None of it is proof of who the user is.
+// The service promises none of the fields. A field that it did not send is empty,
+// and one that has no place here is in Raw. None of it proves who the user is.
 type SessionMetadata struct {
 	SessionID, UserID, Username string
 	HeadID, OrgID               string
@@ -331,7 +332,7 @@ func (m SessionMetadata) String() string {
 	return "heads.SessionMetadata(session " + strconv.Quote(m.SessionID) + ")"
 }
 
-// Format writes the session id alone, whatever the verb.
+// Format writes the session id alone for every verb.
 func (m SessionMetadata) Format(f fmt.State, _ rune) { writeText(f, m.String()) }
 
 // LogValue returns the session id alone.
@@ -342,7 +343,7 @@ func (m SessionMetadata) LogValue() slog.Value {
 type sessionKey struct{}
 
 // SessionFromContext returns the session in which a tool was called. It reports
-// false when the call carried no session_metadata, and outside a tool call.
+// false if the call had no session_metadata, and outside a tool call.
 func SessionFromContext(ctx context.Context) (SessionMetadata, bool) {
 	raw, ok := ctx.Value(sessionKey{}).(json.RawMessage)
 	if !ok {
@@ -351,7 +352,7 @@ func SessionFromContext(ctx context.Context) (SessionMetadata, bool) {
 	return parseSession(raw), true
 }
 
-// sessionIDFrom returns the session's id alone, at the price of no more than that.
+// sessionIDFrom returns the session's id without reading the rest.
 func sessionIDFrom(ctx context.Context) (id string) {
 	raw, _ := ctx.Value(sessionKey{}).(json.RawMessage)
 	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) {
@@ -361,7 +362,7 @@ func sessionIDFrom(ctx context.Context) (id string) {
 }
 
 // withSession returns ctx with the session in raw, or ctx itself when raw holds
-// none. It is parsed when asked for, as most functions don't ask.
+// none. SessionFromContext parses it, since most functions don't ask.
 func withSession(ctx context.Context, raw json.RawMessage) context.Context {
 	if isNull(raw) {
 		return ctx
@@ -369,8 +370,8 @@ func withSession(ctx context.Context, raw json.RawMessage) context.Context {
 	return context.WithValue(ctx, sessionKey{}, raw)
 }
 
-// parseSession never fails: a session that can't be read is no reason to leave
-// the user without an answer.
+// parseSession never fails, so that the user gets an answer even if the session
+// can't be read.
 func parseSession(raw json.RawMessage) SessionMetadata {
 	m := SessionMetadata{Raw: raw}
 	var members map[string]json.RawMessage

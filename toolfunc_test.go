@@ -120,7 +120,7 @@ func TestAddToolFuncPassesDeclaredArgumentsInTheirOrder(t *testing.T) {
 	assert.Equal(t, "done", toolReply(t, postTool(h, "/none", `{"a":1}`)))
 }
 
-func TestAddToolFuncTellsEveryFaultAtOnce(t *testing.T) {
+func TestAddToolFuncReturnsEveryFaultAtOnce(t *testing.T) {
 	var calls []heads.ToolCallInfo
 	h := newToolHandler(t, observed(&calls))
 	addToolFunc(t, h, heads.ToolSpec{Name: "tool", Description: "A tool", Parameters: parametersOf("integer", "string", "string"), Required: []string{"c", "b"}})

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -29,27 +28,30 @@ const (
 	minPathToken           = 16
 )
 
+// newToolHandler is the operation of the InvalidErrors.
+const newToolHandler = "NewToolHandler"
+
 // ToolHandler is an http.Handler that answers the tool calls of a head with the
-// functions given to AddTool and AddToolFunc. The same value makes the definitions that are
-// registered with the service, so the two can't differ.
+// functions of AddTool and AddToolFunc. Tools returns the definitions to register
+// with the service, so that definitions and functions can't differ.
 //
-// It routes by the end of the path: the last segment is the name of the tool,
-// the one before it the path token if there is one. So it can be mounted under
-// any prefix, with http.StripPrefix or without, and behind a proxy that takes a
-// prefix away. Mount it at the path of its base URL, or above; what stands
-// before the last segments is not looked at.
+// It routes by the end of the path: the last segment is the name of the tool, and
+// the one before it is the path token, if there is one. The rest of the path is
+// ignored. So the handler can be mounted under any prefix, with http.StripPrefix
+// or without, and behind a proxy that removes a prefix. Mount it at the path of
+// its base URL, or above.
 //
-// Before a tool is reached the answer is 405 for any method but POST, whatever
-// the path; 404 for an unknown tool or a wrong path token, which look alike;
-// 401 when the check of WithToolAuth refuses; 413 for a body above 64 KiB. From
-// then on it is always 200 with {"message": "..."}, since the service has no
-// use for another status. After Shutdown, every call of a tool is answered 200.
+// Before a tool is reached, the answer is 405 for any method but POST, 404 for an
+// unknown tool or a wrong path token, which look alike, 401 if the check of
+// WithToolAuth returns an error, and 413 for a body above 64 KiB. After that it is
+// always 200 with {"message": "..."}, since the service ignores other statuses.
+// After Shutdown, every call of a tool is answered 200.
 //
 // A ToolHandler is safe for concurrent use. It prints as the number of its
 // tools.
 type ToolHandler struct{ server *toolServer }
 
-// toolServer stands behind a pointer so that a ToolHandler can be printed as a
+// toolServer is behind a pointer, so that a ToolHandler can be printed as a
 // value without showing the path token, or copying the lock.
 type toolServer struct {
 	base       string // without a slash at its end
@@ -81,28 +83,29 @@ type servedTool struct {
 // ToolHandlerOption configures a ToolHandler.
 type ToolHandlerOption func(*ToolHandler) error
 
-// WithToolLogger sets where the handler tells what the model is not told: the
-// errors and panics of functions, deadlines, refused calls. At the debug level
-// it also tells why a request was answered 404 or 405. It logs neither arguments
-// nor replies nor paths. The default, and nil, is silence.
+// WithToolLogger logs what the model does not learn: errors and panics of
+// functions, timeouts, refused calls. At the debug level it also logs why a
+// request was answered 404 or 405. It logs no arguments, replies or paths. Without
+// it the handler is silent.
 func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 	return func(h *ToolHandler) error {
-		if l != nil {
-			h.server.logger = l
+		if l == nil {
+			return invalid(newToolHandler, "tool logger", "is nil; leave the option out to log nothing")
 		}
+		h.server.logger = l
 		return nil
 	}
 }
 
 // WithPathToken puts secret into every tool URL, before the name of the tool,
 // so that only callers who know the URL can call. The service is not known to
-// sign or authenticate its tool calls. Use 16 random bytes or more, in
-// hexadecimal for instance: the secret must have 16 characters or more, all of
-// them letters, digits, "-", "_", "." or "~".
+// sign or authenticate its tool calls. Use 16 random bytes or more, for example in
+// hexadecimal. The secret must have 16 characters or more, all of them letters,
+// digits, "-", "_", "." or "~".
 func WithPathToken(secret string) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if reason := pathTokenFault(secret); reason != "" {
-			return handlerFault("path token", reason)
+			return invalid(newToolHandler, "path token", "%s", reason)
 		}
 		h.server.pathToken = secret
 		h.server.tokenSum = sha256.Sum256([]byte(secret))
@@ -110,77 +113,76 @@ func WithPathToken(secret string) ToolHandlerOption {
 	}
 }
 
-// WithToolAuth lets check decide about every call that reached a tool; an error
-// answers 401, with the error in the log only. A check that reads the body must
-// put it back into r.Body; no more than 64 KiB can be read from it.
+// WithToolAuth calls check for every call that reaches a tool. If check returns an
+// error, the call is answered 401, and the error is only logged. A check that
+// reads the body must put it back into r.Body. It can read at most 64 KiB.
 func WithToolAuth(check func(*http.Request) error) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if check == nil {
-			return handlerFault("tool auth", "is nil, which would let everybody in; give a function or leave the option out")
+			return invalid(newToolHandler, "tool auth", "is nil, which would let everyone in; give a function or leave the option out")
 		}
 		h.server.check = check
 		return nil
 	}
 }
 
-// WithToolTimeout sets how long a function may take, which its context tells
-// it as well. After that the model is told that the tool failed. The default is
-// 10 seconds.
+// WithToolTimeout sets how long a function may take. Its context ends then, and
+// the model is told that the tool failed. The default is 10 seconds.
 func WithToolTimeout(d time.Duration) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if d <= 0 {
-			return handlerFault("tool timeout", "is "+d.String()+"; give a duration above zero")
+			return invalid(newToolHandler, "tool timeout", "is %v; give a duration above 0", d)
 		}
 		h.server.timeout = d
 		return nil
 	}
 }
 
-// WithToolReplyLimit sets how many characters of a reply reach the model. What
-// is longer is cut and ends in "…". The default is 4000.
+// WithToolReplyLimit sets how many characters of a reply reach the model. A longer
+// one is cut and ends in "…". The default is 4000.
 func WithToolReplyLimit(characters int) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if characters < 1 {
-			return handlerFault("tool reply limit", "is "+strconv.Itoa(characters)+"; give a number above zero")
+			return invalid(newToolHandler, "tool reply limit", "is %d; give a number above 0", characters)
 		}
 		h.server.replyLimit = characters
 		return nil
 	}
 }
 
-// WithToolConcurrency sets how many functions may run at once, those included
-// that go on after their call was answered. A call above that is answered at
-// once: the model is told to call the tool again. The default is 64.
+// WithToolConcurrency sets how many functions may run at once, including those
+// that go on after their call was answered. Above that, a call is answered at
+// once, and the model is told to call the tool again. The default is 64.
 func WithToolConcurrency(n int) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if n < 1 {
-			return handlerFault("tool concurrency", "is "+strconv.Itoa(n)+"; give a number above zero")
+			return invalid(newToolHandler, "tool concurrency", "is %d; give a number above 0", n)
 		}
 		h.server.running = make(chan struct{}, n)
 		return nil
 	}
 }
 
-// WithToolLocation sets the time zone of a time argument that names none, and
-// of a date without a time. Without this option the model is asked for the zone
-// of such a time, and a date is midnight in UTC.
+// WithToolLocation sets the time zone of a time argument without a zone, and of a
+// date without a time. Without this option the model is asked for the zone of such
+// a time, and a date is midnight in UTC.
 func WithToolLocation(l *time.Location) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if l == nil {
-			return handlerFault("tool location", "is nil; give a location, or leave the option out to have the model asked")
+			return invalid(newToolHandler, "tool location", "is nil; give a location, or leave the option out to have the model asked")
 		}
 		h.server.location = l
 		return nil
 	}
 }
 
-// WithToolObserver calls f once for every call that reached a tool, for metrics
-// and tracing. It runs after the answer was written, on the goroutine of the
-// request; the context has the session, as in a tool. A panic of f is logged.
+// WithToolObserver calls f once for every call that reaches a tool, for metrics and
+// tracing. It runs after the answer was written, on the goroutine of the request.
+// The context has the session, as in a tool. A panic of f is logged.
 func WithToolObserver(f func(context.Context, ToolCallInfo)) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if f == nil {
-			return handlerFault("tool observer", "is nil; give a function or leave the option out")
+			return invalid(newToolHandler, "tool observer", "is nil; give a function or leave the option out")
 		}
 		h.server.observe = f
 		return nil
@@ -190,27 +192,27 @@ func WithToolObserver(f func(context.Context, ToolCallInfo)) ToolHandlerOption {
 // WithToolHook calls start once a tool is found, with the tool's name, and end
 // after the observer, for tracing. The check of WithToolAuth and the tool
 // function run with the context that start returns, which must be derived from
-// the one it is given; end gets the same one.
+// the one it receives; end receives the same one.
 //
-// Either function may be nil. Hooks add up, in the order of the options, and are
-// called by many goroutines at once. A panic in one of them is logged and
+// Either function may be nil. Several hooks are called in the order of the
+// options, by many goroutines at once. A panic in one of them is logged and
 // doesn't change the answer.
 func WithToolHook(start func(ctx context.Context, tool string) context.Context, end func(context.Context, ToolCallInfo)) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if start == nil && end == nil {
-			return handlerFault("tool hook", "has no function; give start, end or both, or leave the option out")
+			return invalid(newToolHandler, "tool hook", "has no function; give start, end or both, or leave the option out")
 		}
 		h.server.hooks = append(h.server.hooks, hook[string, ToolCallInfo]{start, end})
 		return nil
 	}
 }
 
-// NewToolHandler returns a handler without tools. The baseURL is where it can
-// be reached from the internet: an https URL, or http on a loopback host, with
-// a path or without.
+// NewToolHandler returns a handler without tools. At baseURL the handler can be
+// reached from the internet. It is an https URL, or http on a loopback host, with
+// or without a path.
 //
-// What is wrong with baseURL and the options comes back as one InvalidError
-// each, joined.
+// NewToolHandler returns an *InvalidError for each fault in baseURL and the
+// options, joined if there are several.
 func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, error) {
 	h := &ToolHandler{&toolServer{
 		timeout:    defaultToolTimeout,
@@ -224,29 +226,25 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 	h.server.base = base
 	for _, opt := range opts {
 		if opt == nil {
-			faults = append(faults, handlerFault("option", "is nil; leave it out"))
+			faults.add(invalid(newToolHandler, "option", "is nil; leave it out"))
 			continue
 		}
-		if err := opt(h); err != nil {
-			faults = append(faults, err)
-		}
+		faults.add(opt(h))
 	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
+	if err := faults.join(); err != nil {
+		return nil, err
 	}
 	return h, nil
 }
 
-func handlerFault(field, reason string) error {
-	return &InvalidError{Operation: "NewToolHandler", Field: field, Reason: reason}
-}
-
 // toolBase returns baseURL without a slash at its end. Its faults show the
 // scheme and the host alone, as the rest may hold a password.
-func toolBase(baseURL string) (base string, faults []error) {
-	refuse := func(reason string) { faults = append(faults, handlerFault("base URL", reason)) }
-	if err := checkText("NewToolHandler", "base URL", baseURL, "give one like https://tools.example.com/heads"); err != nil {
-		return "", []error{err}
+func toolBase(baseURL string) (base string, faults faultList) {
+	refuse := func(format string, args ...any) {
+		faults.add(invalid(newToolHandler, "base URL", format, args...))
+	}
+	if err := checkText(newToolHandler, "base URL", baseURL, "give one like https://tools.example.com/heads"); err != nil {
+		return "", faultList{err}
 	}
 	u, err := url.Parse(baseURL)
 	if err != nil || !u.IsAbs() || u.Hostname() == "" {
@@ -254,10 +252,10 @@ func toolBase(baseURL string) (base string, faults []error) {
 		return "", faults
 	}
 	if u.Scheme == "http" && !loopback.Is(u.Hostname()) {
-		refuse("is plain http to " + u.Host + ", which the service does not call; use https")
+		refuse("is plain http to %s, which the service does not call; use https", u.Host)
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {
-		refuse("has scheme " + u.Scheme + "; use https")
+		refuse("has scheme %s; use https", u.Scheme)
 	}
 	if u.User != nil {
 		refuse("holds a user name or a password; use WithPathToken or WithToolAuth")
@@ -273,14 +271,14 @@ func toolBase(baseURL string) (base string, faults []error) {
 
 func isDots(segment string) bool { return segment == "." || segment == ".." }
 
-// pathTokenFault says what keeps secret from being a path segment that no proxy
-// rewrites. It does not repeat it.
+// pathTokenFault returns why secret can't be a path segment that no proxy
+// rewrites, or "". The reason does not show the secret.
 func pathTokenFault(secret string) string {
 	switch {
 	case secret == "":
 		return "is empty; give 16 random bytes or more in hexadecimal"
 	case isDots(secret):
-		return "is no more than dots; give 16 random bytes or more in hexadecimal"
+		return "is dots alone; give 16 random bytes or more in hexadecimal"
 	case strings.ContainsFunc(secret, needsEscape):
 		return "holds a character that has a meaning in a URL; use letters, digits and - _ . ~"
 	case len(secret) < minPathToken:
@@ -300,25 +298,24 @@ func needsEscape(r rune) bool {
 // the jsonschema tag the description, and the Go kind the type: string, number,
 // integer, boolean, array or object. A time.Time and a type with UnmarshalText
 // are strings, a time.Duration is a string like "90s", a byte slice is a string
-// in base64, a json.RawMessage is an object that takes any value. The fields of an embedded struct count as fields
-// of In. A field is optional when it is a pointer or its json tag has omitempty
+// in base64, a json.RawMessage is an object that takes any value. The fields of an
+// embedded struct are fields of In. A field is optional when it is a pointer or its json tag has omitempty
 // or omitzero. Fields of inner structs can't be registered, so the description
 // of the outer field has to tell of them.
 //
 // Arguments are read leniently: numbers and booleans in strings, a number for a
 // string, a single value for a list, null or a blank string for an optional
-// one. The model is told in a plain sentence which argument is missing or can't
-// be used, and f is not called then.
+// one. If an argument is missing or can't be used, f is not called, and the model
+// is told which one in a plain sentence.
 //
-// What f returns is what the model reads: the string, or the text of a
-// ToolError. Of any other error, of a panic and of a function that takes too
-// long it learns only that the tool failed. Line breaks become spaces, and the
-// text is cut as WithToolReplyLimit says. A function that goes on after its
-// context has ended goes on unheard.
+// The model reads the string that f returns, or the text of a ToolError. After any
+// other error, a panic or a timeout it reads only that the tool failed. Line breaks
+// become spaces, and WithToolReplyLimit limits the text. What a function returns
+// after its context has ended is ignored.
 //
 // AddTool refuses a definition that the service could not load, a name that is
-// taken, and fields that no argument can fill. Each fault is an InvalidError,
-// and all of them come back joined. It may be called while h is serving.
+// taken, and fields that no argument can fill. It returns an *InvalidError for
+// each fault, joined if there are several. It may be called while h is serving.
 func AddTool[In any](h *ToolHandler, name, description string, f func(context.Context, In) (string, error)) error {
 	const operation = "AddTool"
 	if h == nil || h.server == nil {
@@ -327,7 +324,7 @@ func AddTool[In any](h *ToolHandler, name, description string, f func(context.Co
 	b := schemaBuilder{tool: name, location: h.server.location}
 	fields := newArgumentFields(b.parameters(reflect.TypeFor[In]()))
 	if f == nil {
-		b.faults = append(b.faults, toolFault(operation, name, "function", "is nil; give the function that answers"))
+		b.faults.add(toolFault(operation, name, "function", "is nil; give the function that answers"))
 	}
 	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
 		var in In
@@ -368,16 +365,16 @@ func (t ToolSpec) describe() string {
 // The arguments are a JSON object of the declared parameters that were given, in
 // the order of t.Parameters. Each value is read as AddTool reads an argument of
 // its type, so f finds a number for "5" and a list for a single value; see
-// ReadArgument. Null counts as not given, and so does a blank string for any type
-// but string. The model is told which argument of t.Required is missing and
-// which can't be used, and f is not called then.
+// ReadArgument. Null is ignored, and so is a blank string for any type but string.
+// If an argument of t.Required is missing or one can't be used, f is not called,
+// and the model is told which one.
 //
 // A type may also be two or more of string, number, integer and boolean, such as
 // "string|integer". It is registered as string, and f finds the scalar that was
 // given as it came.
 //
 // What f returns is handled as with AddTool. AddToolFunc refuses what AddTool
-// refuses, and a name in t.Required that is no parameter or stands there twice.
+// refuses, and a name in t.Required that is no parameter or occurs twice.
 // The spec is copied. AddToolFunc may be called while h is serving.
 func AddToolFunc(h *ToolHandler, t ToolSpec, f func(ctx context.Context, arguments json.RawMessage) (string, error)) error {
 	const operation = "AddToolFunc"
@@ -425,7 +422,7 @@ func checkRequired(operation string, t ToolSpec) (faults faultList) {
 	return faults
 }
 
-// declaredField returns the field of p, and gives p the type that is registered.
+// declaredField returns the field of p, and sets p.Type to what is registered.
 func declaredField(p *ToolParameter, required bool) argumentField {
 	f := argumentField{name: p.Name, optional: !required}
 	f.wireType, f.blankIsAbsent = p.Type, p.Type != "string"
@@ -449,13 +446,11 @@ func toolParameters(fields []argumentField) []ToolParameter {
 }
 
 // add serves t unless there are faults, those given or those in its definition.
-func (s *toolServer) add(operation string, t *servedTool, faults []error) error {
+func (s *toolServer) add(operation string, t *servedTool, faults faultList) error {
 	name := url.PathEscape(t.tool.Name)
 	// Validated without the path token, which an error could quote.
 	t.tool.URL = s.base + "/" + name
-	if err := t.tool.validate(operation); err != nil {
-		faults = append(faults, err)
-	}
+	faults.add(t.tool.validate(operation))
 	if s.pathToken != "" {
 		t.tool.URL = s.base + "/" + s.pathToken + "/" + name
 	}
@@ -463,18 +458,18 @@ func (s *toolServer) add(operation string, t *servedTool, faults []error) error 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tools[t.tool.Name] != nil {
-		faults = append(faults, toolFault(operation, t.tool.Name, "name", "is taken by a tool of this handler; choose another"))
+		faults.add(toolFault(operation, t.tool.Name, "name", "is taken by a tool of this handler; choose another"))
 	}
-	if len(faults) > 0 {
-		return errors.Join(faults...)
+	if err := faults.join(); err != nil {
+		return err
 	}
 	s.tools[t.tool.Name] = t
 	s.order = append(s.order, t.tool.Name)
 	return nil
 }
 
-// Tools returns the definitions in the order in which they were added, ready
-// for ConversationSettingsService.SetTools. Their URLs hold the path token.
+// Tools returns the definitions in the order in which they were added, to be passed
+// to ConversationSettingsService.SetTools. Their URLs hold the path token.
 func (h *ToolHandler) Tools() []Tool {
 	if h.server == nil {
 		return nil
@@ -494,17 +489,17 @@ func (h ToolHandler) String() string {
 	return fmt.Sprintf("heads.ToolHandler(%d tools)", len(h.Tools()))
 }
 
-// Format writes the number of tools, whatever the verb.
+// Format writes the number of tools for every verb.
 func (h ToolHandler) Format(f fmt.State, _ rune) { writeText(f, h.String()) }
 
 // LogValue returns the number of tools.
 func (h ToolHandler) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
 // Shutdown waits until the calls under way are answered and their functions have
-// returned, those included that go on after their call was answered. When ctx
-// ends before that, Shutdown returns the error of ctx. From its beginning on no
-// further function is called: a call that reaches its tool is answered 200, and
-// the model is told to call the tool again, which may reach another instance.
+// returned, including those that go on after their call was answered. If ctx ends
+// before that, Shutdown returns the error of ctx. From its start no further
+// function is called: a call that reaches a tool is answered 200, and the model is
+// told to call the tool again, which may reach another instance.
 //
 // Call it after, or at the same time as, the Shutdown of the http.Server.
 func (h *ToolHandler) Shutdown(ctx context.Context) error {
@@ -536,7 +531,7 @@ func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // route returns the tool that the path ends in, or nil. It looks at the token
-// and the name alike before it decides, so that the time tells nothing either.
+// and the name alike before it decides, so that the time shows nothing either.
 func (s *toolServer) route(r *http.Request) *servedTool {
 	rest, name := cutLastSegment(r.URL.Path)
 	_, token := cutLastSegment(rest)

@@ -101,10 +101,12 @@ func (l *toolLog) String() string {
 func requireInvalid(t testing.TB, err error, operation string) []string {
 	t.Helper()
 	require.ErrorIs(t, err, heads.ErrInvalid)
-	joined, ok := err.(interface{ Unwrap() []error })
-	require.True(t, ok, "faults are joined")
+	parts := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		parts = joined.Unwrap()
+	}
 	var faults []string
-	for _, part := range joined.Unwrap() {
+	for _, part := range parts {
 		var invalid *heads.InvalidError
 		require.ErrorAs(t, part, &invalid)
 		assert.Equal(t, operation, invalid.Operation)
@@ -142,7 +144,7 @@ func TestToolHandlerRefusesBaseURLs(t *testing.T) {
 	}
 }
 
-func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
+func TestToolHandlerOptionsRefuseInvalidValues(t *testing.T) {
 	for _, row := range []struct {
 		name, reason string
 		opt          heads.ToolHandlerOption
@@ -152,13 +154,14 @@ func TestToolHandlerOptionsRefuseNonsense(t *testing.T) {
 		{"path token with a slash", "path token holds a character", heads.WithPathToken("hunter2/secret")},
 		{"path token with a space", "path token holds a character", heads.WithPathToken("hunter2 secret")},
 		{"path token with a percent sign", "path token holds a character", heads.WithPathToken("hunter2%20secret")},
-		{"path token of a dot", "path token is no more than dots", heads.WithPathToken(".")},
+		{"path token of a dot", "path token is dots alone", heads.WithPathToken(".")},
 		{"path token of 15 characters", "has 15 characters; give 16 or more", heads.WithPathToken("hunter2-secret1")},
-		{"path token of dots", "path token is no more than dots", heads.WithPathToken("..")},
+		{"path token of dots", "path token is dots alone", heads.WithPathToken("..")},
+		{"no logger", "tool logger is nil", heads.WithToolLogger(nil)},
 		{"no check", "tool auth is nil", heads.WithToolAuth(nil)},
 		{"no time", "tool timeout is 0s", heads.WithToolTimeout(0)},
 		{"less than no time", "tool timeout is -1s", heads.WithToolTimeout(-1e9)},
-		{"no concurrency", "is 0; give a number above zero", heads.WithToolConcurrency(0)},
+		{"no concurrency", "is 0; give a number above 0", heads.WithToolConcurrency(0)},
 		{"no location", "is nil; give a location", heads.WithToolLocation(nil)},
 		{"no observer", "is nil; give a function", heads.WithToolObserver(nil)},
 		{"no reply", "tool reply limit is 0", heads.WithToolReplyLimit(0)},
@@ -178,7 +181,7 @@ func TestPathTokenOfSixteenCharactersIsEnough(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-func TestToolHandlerTellsAllFaultsAtOnce(t *testing.T) {
+func TestNewToolHandlerReturnsAllFaultsAtOnce(t *testing.T) {
 	_, err := heads.NewToolHandler("http://tools.example.com/?a", heads.WithPathToken(""), heads.WithToolTimeout(0))
 	assert.Len(t, requireInvalid(t, err, "NewToolHandler"), 4)
 }
@@ -222,7 +225,7 @@ func TestToolsComeInTheOrderOfAdding(t *testing.T) {
 	assert.Equal(t, []string{"zeta", "alpha", "mid"}, names)
 }
 
-func TestToolsGivesCopies(t *testing.T) {
+func TestToolsReturnsCopies(t *testing.T) {
 	h := newToolHandler(t)
 	addWeather(t, h)
 	h.Tools()[0].Parameters[0].Name = "changed"

@@ -103,8 +103,8 @@ func TestShutdownWaitsForCallsUnderWay(t *testing.T) {
 					finished = true
 					return "done", nil
 				})
-				replied := make(chan string, 1)
-				go func() { replied <- toolReply(t, postTool(h, "/answer", "{}")) }()
+				replied := make(chan *httptest.ResponseRecorder, 1)
+				go func() { replied <- postTool(h, "/answer", "{}") }()
 				synctest.Wait()
 				require.NoError(t, h.Shutdown(t.Context()))
 				assert.True(t, finished)
@@ -113,7 +113,7 @@ func TestShutdownWaitsForCallsUnderWay(t *testing.T) {
 				if row.after == time.Hour {
 					want = toolFailed
 				}
-				assert.Equal(t, want, <-replied)
+				assert.Equal(t, want, toolReply(t, <-replied))
 			})
 		})
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// Tool is an external endpoint that a head in operation mode oc may call.
-// Keys that this library does not know are kept byte for byte.
+// Tool is an external endpoint that a head in operation mode oc can call. Keys
+// that this library does not know are kept byte for byte.
 //
 // The service also stores tools of another shape, and a head with such a tool
-// may not load. What can't be read of one leaves its fields zero and keeps its
-// bytes: Validate reports what is wrong, and RemoveTool, PutTool, SetTools and
-// Modify repair it. A tool that was read from the service and is unchanged is
-// never refused when it is sent back.
+// may not load. Fields that can't be read are zero, and the bytes are kept.
+// Validate reports what is wrong; RemoveTool, PutTool, SetTools and Modify
+// repair it. A tool that was read from the service and is unchanged is never
+// refused when it is sent back.
 type Tool struct {
 	Name        string // the name that the prompt uses
 	Description string
@@ -43,30 +43,31 @@ type ToolParameter struct {
 	raw []byte
 }
 
-// PromptProblem is something that a prompt does not say about a tool.
+// PromptProblem is something about a tool that a prompt does not mention.
 type PromptProblem struct {
 	Tool      string
 	Parameter string // "" when the tool itself is never named
-	Problem   string // a sentence for whoever writes the prompt
+	Problem   string // a sentence for the author of the prompt
 }
 
-// Validate says why a tool can't be sent, all faults together, each an
-// InvalidError. A malformed tool can keep a head from loading, so it wants
-// more than the contract: a name of letters, digits, _ and - up to 64, a
-// description, an https URL (http only to a loopback host), and for each
-// parameter a name without spaces that no other one has, a description, and a
-// type out of string, number, integer, boolean, array and object. A tool of
-// another shape, such as one whose parameters are an object, is refused too.
+// Validate returns why a tool can't be sent, all faults together, each an
+// InvalidError. A malformed tool can keep a head from loading, so Validate is
+// stricter than the contract. It requires a name of letters, digits, _ and -
+// with at most 64 characters, a description, and an https URL (http only to a
+// loopback host). Each parameter needs a unique name without spaces, a
+// description, and one of the types string, number, integer, boolean, array and
+// object. A tool of another shape, such as one whose parameters are an object,
+// is refused too.
 func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
-// UnmarshalJSON keeps the whole document beside the fields. It takes any shape;
-// Validate reports what is wrong with it.
+// UnmarshalJSON accepts any shape and keeps the whole document. Validate reports
+// what is wrong with it.
 func (t *Tool) UnmarshalJSON(data []byte) error {
 	t.decode(bytes.Clone(data))
 	return nil
 }
 
-// MarshalJSON writes the fields, and the keys that were read beside them.
+// MarshalJSON writes the fields, and the unknown keys that were read.
 func (t Tool) MarshalJSON() ([]byte, error) { return t.document(), nil }
 
 // Format shows name and number of parameters; the URL may hold a path token.
@@ -79,13 +80,13 @@ func (t Tool) describe() string {
 	return fmt.Sprintf("heads.Tool{%q, parameters: %d}", t.Name, len(t.Parameters))
 }
 
-// UnmarshalJSON keeps the whole document beside the fields, as that of a Tool.
+// UnmarshalJSON accepts any shape and keeps the whole document.
 func (p *ToolParameter) UnmarshalJSON(data []byte) error {
 	p.decode(bytes.Clone(data))
 	return nil
 }
 
-// MarshalJSON writes the fields, and the keys that were read beside them.
+// MarshalJSON writes the fields, and the unknown keys that were read.
 func (p ToolParameter) MarshalJSON() ([]byte, error) { return p.document(), nil }
 
 // Format shows name and type.
@@ -98,10 +99,10 @@ func (p ToolParameter) describe() string {
 	return fmt.Sprintf("heads.ToolParameter{%q %s}", p.Name, p.Type)
 }
 
-// CheckPrompt finds the tools and parameters whose names a system prompt does
-// not use: the model calls a tool by what the prompt says of it, with the same
-// names as in the definition. A name counts only as a whole word, in the same
-// case.
+// CheckPrompt returns the tools and parameters whose names a system prompt does
+// not use. The model decides by the prompt when to call a tool, so the prompt
+// should use the names of the definition. A name is found only as a whole word
+// and in the same case.
 func CheckPrompt(systemPrompt string, tools ...Tool) []PromptProblem {
 	var problems []PromptProblem
 	for _, t := range tools {
@@ -122,7 +123,7 @@ func CheckPrompt(systemPrompt string, tools ...Tool) []PromptProblem {
 // String returns the sentence.
 func (p PromptProblem) String() string { return p.Problem }
 
-// mentions says whether a name stands in a text as a whole word.
+// mentions reports whether a text contains a name as a whole word.
 func mentions(text, name string) bool {
 	if name == "" {
 		return false
@@ -142,8 +143,8 @@ func mentions(text, name string) bool {
 	}
 }
 
-// isNameRune says whether a character would go on a name; letters of all
-// languages count.
+// isNameRune reports whether a character can be part of a name. Letters of all
+// languages can.
 func isNameRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 var (
@@ -198,14 +199,14 @@ func (p ToolParameter) validate(operation, tool string) error {
 	return faults.join()
 }
 
-// unreadText finds the members of a document that should be texts and are not.
+// unreadText finds the members of a document that should be strings and are not.
 type unreadText struct {
 	operation, field string
 	raw              []byte
 }
 
-// or returns the fault of a member that could not be read and was not set
-// since, and else the given one.
+// or returns the fault of a member that could not be read and was not set since,
+// or else the given fault.
 func (u unreadText) or(key, text string, fault error) error {
 	value, _ := rawjson.Value(u.raw, key)
 	switch kind := rawjson.Kind(value); {
@@ -218,17 +219,17 @@ func (u unreadText) or(key, text string, fault error) error {
 
 func checkDescription(operation, field, text string) error {
 	if strings.TrimSpace(text) == "" || isPlaceholder(text) {
-		return invalid(operation, field, "description %s says nothing; say in a sentence what it is for, the model reads it", quote(text))
+		return invalid(operation, field, "description %s says nothing; explain in a sentence what it is for, since the model reads it", quote(text))
 	}
 	return nil
 }
 
-// built are the tools that a caller made or changed.
+// built returns the tools that a caller made or changed.
 func built(tools []Tool) []Tool { return slices.DeleteFunc(slices.Clone(tools), Tool.unchanged) }
 
-// validateTools checks the tools that are given, and that none has the name of
-// another one of all. What comes from the service and is unchanged is not
-// refused for its shape.
+// validateTools checks the given tools, and that none of them has the name of
+// another one in all. Tools from the service that are unchanged are not refused
+// for their shape.
 func validateTools(operation string, all, given []Tool) error {
 	var faults faultList
 	count := map[string]int{}
@@ -241,7 +242,7 @@ func validateTools(operation string, all, given []Tool) error {
 		}
 		if count[t.Name] > 1 {
 			faults.add(invalid(operation, "tool "+quote(t.Name), "is given twice; names must differ"))
-			count[t.Name] = 0 // said once
+			count[t.Name] = 0 // report it once
 		}
 	}
 	return faults.join()
@@ -250,6 +251,8 @@ func validateTools(operation string, all, given []Tool) error {
 // unchanged reports whether the tool is as it was read.
 func (t Tool) unchanged() bool { return isAsRead(t, t.raw, (*Tool).decode) }
 
+// document returns the tool as JSON: the document that was read, with the fields
+// as they are now.
 func (t Tool) document() json.RawMessage {
 	if t.unchanged() {
 		return t.raw
@@ -268,7 +271,7 @@ func (t Tool) document() json.RawMessage {
 	return withText(doc, read.URL, "url", t.URL)
 }
 
-// decode reads a tool from a document that it keeps.
+// decode reads a tool from a document, which it keeps.
 func (t *Tool) decode(doc []byte) {
 	*t = Tool{raw: doc, served: t.served}
 	for m := range rawjson.Members(doc) {
@@ -285,8 +288,8 @@ func (t *Tool) decode(doc []byte) {
 	}
 }
 
-// inherit keeps the unknown keys of an old tool of the same name, and of its
-// parameters, for a tool that was not itself read from the service.
+// inherit copies the unknown keys of an old tool of the same name, and of its
+// parameters, to a tool that was not read from the service.
 func (t Tool) inherit(old *Tool) Tool {
 	if old == nil || t.raw != nil {
 		return t
@@ -294,7 +297,7 @@ func (t Tool) inherit(old *Tool) Tool {
 	t.raw = old.raw
 	t.Parameters = slices.Clone(t.Parameters)
 	if given, _ := rawjson.Value(old.raw, "parameters"); t.Parameters == nil && oddList(given) {
-		t.Parameters = []ToolParameter{} // what is there of another shape goes
+		t.Parameters = []ToolParameter{} // replaces what has another shape
 	}
 	for i, p := range t.Parameters {
 		same := slices.IndexFunc(old.Parameters, func(o ToolParameter) bool { return o.Name == p.Name })
@@ -308,6 +311,8 @@ func (t Tool) inherit(old *Tool) Tool {
 // unchanged reports whether the parameter is as it was read.
 func (p ToolParameter) unchanged() bool { return isAsRead(p, p.raw, (*ToolParameter).decode) }
 
+// document returns the parameter as JSON: the document that was read, with the
+// fields as they are now.
 func (p ToolParameter) document() json.RawMessage {
 	if p.unchanged() {
 		return p.raw
@@ -320,7 +325,7 @@ func (p ToolParameter) document() json.RawMessage {
 	return withText(doc, read.Description, "description", p.Description)
 }
 
-// decode reads a parameter from a document that it keeps.
+// decode reads a parameter from a document, which it keeps.
 func (p *ToolParameter) decode(doc []byte) {
 	*p = ToolParameter{raw: doc}
 	for m := range rawjson.Members(doc) {
@@ -335,7 +340,7 @@ func (p *ToolParameter) decode(doc []byte) {
 	}
 }
 
-// isAsRead reports whether a value is what decode reads from its document.
+// isAsRead reports whether a value equals what decode reads from its document.
 func isAsRead[T any](value T, raw []byte, decode func(*T, []byte)) bool {
 	if raw == nil {
 		return false
@@ -364,8 +369,8 @@ func documents[T any](list []T, document func(T) json.RawMessage) []byte {
 	return append(out, ']')
 }
 
-// withText sets a string member, and leaves its bytes alone when they were read
-// as the same text.
+// withText sets a string member. If the member was read as the same text, its
+// bytes are kept.
 func withText(doc []byte, read, key, text string) []byte {
 	if _, ok := rawjson.Value(doc, key); ok && read == text {
 		return doc
@@ -373,8 +378,8 @@ func withText(doc []byte, read, key, text string) []byte {
 	return rawjson.With(doc, key, rawjson.String(text))
 }
 
-// decodeList reads an array, whose elements may keep their part of it. What is
-// no array reads as nil.
+// decodeList reads an array, whose elements may keep their part of it. Any other
+// value is read as nil.
 func decodeList[T any](value []byte, decode func(*T, []byte)) []T {
 	if rawjson.Kind(value) != "array" {
 		return nil
@@ -396,7 +401,7 @@ func oddList(value []byte) bool {
 	return true
 }
 
-// textOf is the text of a JSON string, and "" for anything else.
+// textOf returns the text of a JSON string, and "" for any other value.
 func textOf(value []byte) string {
 	if rawjson.Kind(value) != "string" {
 		return ""
@@ -414,7 +419,7 @@ func typeOf(value []byte) string {
 	return textOf(value)
 }
 
-// mismatch is the error of encoding/json for a value of the wrong type.
+// mismatch returns the error of encoding/json for a value of the wrong type.
 func mismatch(field string, value []byte, want reflect.Type) error {
 	return &json.UnmarshalTypeError{Field: field, Value: rawjson.Kind(value), Type: want}
 }

@@ -55,35 +55,35 @@ func (s oddSettings) body(tools ...string) string {
 }
 
 func (s oddSettings) head(mode OperationMode) string {
-	return fmt.Sprintf(`{"id":%q, "operationMode":%q, "conversationSettings": %s }`, guideID, mode, s.whole)
+	return fmt.Sprintf(`{"id":%q, "operationMode":%q, "conversationSettings": %s }`, testHead, mode, s.whole)
 }
 
-const settingsRoute = "PUT /head/" + guideID + "/conversation-settings"
+const settingsRoute = "PUT /head/" + testHead + "/conversation-settings"
 
 // settingsCall changes settings and returns them as they were written.
 type settingsCall func(context.Context, *ConversationSettingsService) (*ConversationSettings, error)
 
 func modifying(change func(*ConversationSettings) error) settingsCall {
 	return func(ctx context.Context, s *ConversationSettingsService) (*ConversationSettings, error) {
-		return s.Modify(ctx, guideID, change)
+		return s.Modify(ctx, testHead, change)
 	}
 }
 
 func putting(tool Tool) settingsCall {
 	return func(ctx context.Context, s *ConversationSettingsService) (*ConversationSettings, error) {
-		return s.PutTool(ctx, guideID, tool)
+		return s.PutTool(ctx, testHead, tool)
 	}
 }
 
 func setting(tools ...Tool) settingsCall {
 	return func(ctx context.Context, s *ConversationSettingsService) (*ConversationSettings, error) {
-		return s.SetTools(ctx, guideID, tools...)
+		return s.SetTools(ctx, testHead, tools...)
 	}
 }
 
 func removing(name string) settingsCall {
 	return func(ctx context.Context, s *ConversationSettingsService) (*ConversationSettings, error) {
-		return s.RemoveTool(ctx, guideID, name)
+		return s.RemoveTool(ctx, testHead, name)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestSettingsAreSentOnlyWhenSomethingChanged(t *testing.T) {
 			settings, err := call(t.Context(), service.ConversationSettings)
 			require.NoError(t, err)
 			assert.Len(t, settings.Tools, 2)
-			assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+			assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 		})
 	}
 }
@@ -200,11 +200,11 @@ func TestHeadWithoutSettingsHasEmptyOnes(t *testing.T) {
 		"null": `null`, "empty": `{}`, "no tools": `{"tools":[]}`, "null for all": `{"tools":null}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := newFakeAPI(t, answering(`{"id":"`+guideID+`","operationMode":"oc","conversationSettings":`+settings+`}`))
-			settings, err := service.ConversationSettings.Get(t.Context(), guideID)
+			service := newFakeAPI(t, answering(`{"id":"`+testHead+`","operationMode":"oc","conversationSettings":`+settings+`}`))
+			settings, err := service.ConversationSettings.Get(t.Context(), testHead)
 			require.NoError(t, err)
 			assert.Empty(t, settings.Tools)
-			_, err = service.ConversationSettings.PutTool(t.Context(), guideID, weatherTool())
+			_, err = service.ConversationSettings.PutTool(t.Context(), testHead, weatherTool())
 			require.NoError(t, err)
 			assert.Equal(t, `{"conversationSettings":{"tools":[{"name":"weather","description":"Tells the weather of today","parameters":[],"url":"https://tools.example.com/weather"}]}}`,
 				service.bodyOf(t, settingsRoute))
@@ -214,7 +214,7 @@ func TestHeadWithoutSettingsHasEmptyOnes(t *testing.T) {
 
 // A head that leaves its settings out may have some all the same.
 func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
-	const document = `{"id":"` + guideID + `","operationMode":"oc"}`
+	const document = `{"id":"` + testHead + `","operationMode":"oc"}`
 	for name, call := range map[string]settingsCall{
 		"PutTool": putting(weatherTool()), "SetTools": setting(weatherTool()), "SetTools to none": setting(), "RemoveTool": removing("weather"),
 		"Modify": modifying(func(cs *ConversationSettings) error { return cs.SetExtra("model", json.RawMessage(`1`)) }),
@@ -228,25 +228,25 @@ func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
 			assert.Equal(t, document, string(wrong.Body))
 			assert.ErrorContains(t, err, "heads: ConversationSettings.")
 			assert.ErrorContains(t, err, "the head holds no conversationSettings")
-			assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+			assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 		})
 	}
 	t.Run("Get, then Replace", func(t *testing.T) {
 		service := newFakeAPI(t, answering(document))
-		settings, err := service.ConversationSettings.Get(t.Context(), guideID)
+		settings, err := service.ConversationSettings.Get(t.Context(), testHead)
 		require.NoError(t, err)
 		assert.Empty(t, settings.Tools)
 		settings.Tools = []Tool{weatherTool()}
-		_, err = service.ConversationSettings.Replace(t.Context(), guideID, settings)
+		_, err = service.ConversationSettings.Replace(t.Context(), testHead, settings)
 		assert.Equal(t, []string{"settings"}, invalidFields(t, err))
-		assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+		assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 	})
 }
 
 func TestSettingsAreReadFromTheHead(t *testing.T) {
 	odd := readOddSettings(t)
 	service := newFakeAPI(t, answering(odd.head(OperationModeTTT)))
-	settings, err := service.ConversationSettings.Get(t.Context(), guideID)
+	settings, err := service.ConversationSettings.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	require.Len(t, settings.Tools, 2)
 	assert.Equal(t, "https://tools.example.com/opening_hours", settings.Tools[0].URL)
@@ -261,17 +261,17 @@ func TestSettingsAreReadFromTheHead(t *testing.T) {
 		assert.True(t, ok, key)
 		assert.Equal(t, want, string(value), key)
 	}
-	_, err = newFakeAPI(t, nil).ConversationSettings.Get(t.Context(), guideID)
+	_, err = newFakeAPI(t, nil).ConversationSettings.Get(t.Context(), testHead)
 	assert.ErrorIs(t, err, ErrNotFound)
 }
 
 func TestReplaceSendsWhatItIsGiven(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
-	_, err := service.ConversationSettings.Replace(t.Context(), guideID, &ConversationSettings{Tools: []Tool{hoursTool(), weatherTool()}})
+	_, err := service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{Tools: []Tool{hoursTool(), weatherTool()}})
 	require.NoError(t, err)
 	assert.Equal(t, golden(t, "settings_replace.json"), service.bodyOf(t, settingsRoute))
 
-	_, err = service.ConversationSettings.Replace(t.Context(), guideID, &ConversationSettings{})
+	_, err = service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{})
 	require.NoError(t, err)
 	assert.Equal(t, `{"conversationSettings":{"tools":[]}}`, service.bodyOf(t, settingsRoute))
 
@@ -357,7 +357,7 @@ func TestHeadThatCannotCallToolsIsGivenNone(t *testing.T) {
 				assert.Equal(t, []string{"tools"}, invalidFields(t, err))
 				assert.ErrorContains(t, err, fmt.Sprintf("operation mode %q", mode))
 				assert.ErrorContains(t, err, "HeadUpdate.OperationMode")
-				assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+				assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 			})
 		}
 		for name, call := range allowed {
@@ -375,23 +375,23 @@ func TestSettingsModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
 	odd := readOddSettings(t)
 	service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
 	wrong := errors.New("not today")
-	settings, err := service.ConversationSettings.Modify(t.Context(), guideID, func(cs *ConversationSettings) error {
+	settings, err := service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
 		cs.Tools = nil
 		return wrong
 	})
 	assert.Nil(t, settings)
-	assert.True(t, err == wrong, "the error itself, not a wrapped one")
-	assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+	assert.Same(t, wrong, err, "the error itself, not a wrapped one")
+	assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 }
 
 func TestSettingsHelpersReturnTheErrorsOfTheService(t *testing.T) {
 	odd := readOddSettings(t)
 	for name, answers := range map[string]map[string]string{
 		"of the read":  {},
-		"of the write": {"GET /head/" + guideID: odd.head(OperationModeOC)},
+		"of the write": {"GET /head/" + testHead: odd.head(OperationModeOC)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings, err := newFakeAPI(t, answers).ConversationSettings.RemoveTool(t.Context(), guideID, "weather")
+			settings, err := newFakeAPI(t, answers).ConversationSettings.RemoveTool(t.Context(), testHead, "weather")
 			assert.Nil(t, settings)
 			assert.ErrorIs(t, err, ErrNotFound)
 		})
@@ -403,7 +403,7 @@ func TestToolOfAnotherHeadKeepsItsOwnUnknownKeys(t *testing.T) {
 	service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
 	var other ConversationSettings
 	require.NoError(t, json.Unmarshal([]byte(`{"tools":[{"name":"weather","description":"d","url":"https://w.example.com","parameters":[],"own":1.0}]}`), &other))
-	_, err := service.ConversationSettings.PutTool(t.Context(), guideID, other.Tools[0])
+	_, err := service.ConversationSettings.PutTool(t.Context(), testHead, other.Tools[0])
 	require.NoError(t, err)
 	assert.Equal(t, odd.body(odd.hours, `{"name":"weather","description":"d","url":"https://w.example.com","parameters":[],"own":1.0}`), service.bodyOf(t, settingsRoute))
 }
@@ -411,10 +411,10 @@ func TestToolOfAnotherHeadKeepsItsOwnUnknownKeys(t *testing.T) {
 func TestCallersToolIsNotChanged(t *testing.T) {
 	service := newFakeAPI(t, answering(readOddSettings(t).head(OperationModeOC)))
 	tool := hoursTool()
-	_, err := service.ConversationSettings.PutTool(t.Context(), guideID, tool)
+	_, err := service.ConversationSettings.PutTool(t.Context(), testHead, tool)
 	require.NoError(t, err)
 	assert.Equal(t, hoursTool(), tool)
-	_, err = service.ConversationSettings.SetTools(t.Context(), guideID, tool)
+	_, err = service.ConversationSettings.SetTools(t.Context(), testHead, tool)
 	require.NoError(t, err)
 	assert.Equal(t, hoursTool(), tool)
 }
@@ -523,7 +523,7 @@ func TestReadingSettingsForgetsWhatWasThereBefore(t *testing.T) {
 	assert.Equal(t, `{"b":2,"tools":[]}`, string(cs.document()))
 	tool := hoursTool()
 	require.NoError(t, json.Unmarshal([]byte(`{"name":"n"}`), &tool))
-	assert.Equal(t, "", tool.URL)
+	assert.Empty(t, tool.URL)
 	assert.Empty(t, tool.Parameters)
 }
 

@@ -19,7 +19,7 @@ const sessionMetadataName = "session_metadata"
 type argument struct {
 	wireType      string // "string", "number", "integer", "boolean", "array" or "object"
 	decode        decodeFunc
-	blankIsAbsent bool // a blank string stands for nothing
+	blankIsAbsent bool // a blank string means that there is no value
 	nullable      bool // null is a value
 }
 
@@ -32,13 +32,13 @@ type argumentField struct {
 	optional          bool
 }
 
-// schemaBuilder reads the fields of a tool's argument struct and gathers
-// everything that is wrong with it.
+// schemaBuilder reads the fields of a tool's argument struct and collects all
+// faults in it.
 type schemaBuilder struct {
 	tool     string
 	location *time.Location // of times without a zone; nil if they are refused
 	open     []reflect.Type // the types that the one at hand is part of
-	faults   []error
+	faults   faultList
 }
 
 // parameters returns the fields of In that are without fault. The descriptions
@@ -50,7 +50,7 @@ func (b *schemaBuilder) parameters(in reflect.Type) []argumentField {
 		return nil
 	}
 	b.open = append(b.open, in)
-	return slices.DeleteFunc(b.fields(in, ""), func(f argumentField) bool { return !b.describes(f) })
+	return slices.DeleteFunc(b.fields(in, ""), func(f argumentField) bool { return !b.accepts(f) })
 }
 
 // foreignTag matches a jsonschema tag in the syntax of another library: one with
@@ -58,9 +58,9 @@ func (b *schemaBuilder) parameters(in reflect.Type) []argumentField {
 // of keywords.
 var foreignTag = regexp.MustCompile(`(?i)^\s*([^\s=]+=|required\s*(,|$)|nullable\s*(,|$)|description:)`)
 
-// describes refuses a field that can't be registered under its name and
-// description.
-func (b *schemaBuilder) describes(f argumentField) bool {
+// accepts reports whether a field can be registered under its name and
+// description, and refuses it otherwise.
+func (b *schemaBuilder) accepts(f argumentField) bool {
 	switch {
 	case f.name == sessionMetadataName:
 		b.refuse(f.goName, "is named "+sessionMetadataName+", which carries the session; choose another json name")
@@ -81,11 +81,11 @@ func (b *schemaBuilder) refuse(goName, reason string) {
 	if goName == "" {
 		part = "type In"
 	}
-	b.faults = append(b.faults, toolFault("AddTool", b.tool, part, reason))
+	b.faults.add(toolFault("AddTool", b.tool, part, reason))
 }
 
 func toolFault(operation, tool, part, reason string) error {
-	return &InvalidError{Operation: operation, Field: "tool " + strconv.Quote(tool) + " " + part, Reason: reason}
+	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, "%s", reason)
 }
 
 // fields returns the usable fields of the struct t, those of embedded structs

@@ -322,7 +322,7 @@ func TestAddToolRefusesATakenName(t *testing.T) {
 	assert.Equal(t, "Oslo", got.City)
 }
 
-func TestAddToolTellsAllFaultsAtOnce(t *testing.T) {
+func TestAddToolReturnsAllFaultsAtOnce(t *testing.T) {
 	h := newToolHandler(t)
 	err := heads.AddTool[struct {
 		City  string   `json:"Town"`

@@ -33,7 +33,7 @@ const goodTool = `{"name":"weather","description":"Tells the weather","parameter
 
 // headWith is a head with tools as they stand.
 func headWith(tools ...string) string {
-	return `{"id":"` + guideID + `","operationMode":"oc","conversationSettings":{"model":{"api_key":"k"} , "tools":[` + strings.Join(tools, ",") + `]}}`
+	return `{"id":"` + testHead + `","operationMode":"oc","conversationSettings":{"model":{"api_key":"k"} , "tools":[` + strings.Join(tools, ",") + `]}}`
 }
 
 func bodyWith(tools ...string) string {
@@ -43,7 +43,7 @@ func bodyWith(tools ...string) string {
 func TestHeadWithAToolOfAnOddShapeIsRead(t *testing.T) {
 	for name, odd := range oddTools {
 		t.Run(name, func(t *testing.T) {
-			head, err := newFakeAPI(t, answering(headWith(goodTool, odd.document))).Heads.Get(t.Context(), guideID)
+			head, err := newFakeAPI(t, answering(headWith(goodTool, odd.document))).Heads.Get(t.Context(), testHead)
 			require.NoError(t, err)
 			tools := head.ConversationSettings.Tools
 			require.Len(t, tools, 2)
@@ -68,7 +68,7 @@ func compacted(t *testing.T, document string) string {
 }
 
 func TestOddToolKeepsWhatCanBeRead(t *testing.T) {
-	head, err := newFakeAPI(t, answering(headWith(oddTools["a type that is no text"].document, oddTools["a schema for parameters"].document))).Heads.Get(t.Context(), guideID)
+	head, err := newFakeAPI(t, answering(headWith(oddTools["a type that is no text"].document, oddTools["a schema for parameters"].document))).Heads.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	tool := head.ConversationSettings.Tools[0]
 	assert.Equal(t, "odd", tool.Name)
@@ -88,39 +88,39 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(headWith(goodTool, odd.document)))
 			settings := service.ConversationSettings
-			read, err := settings.Get(t.Context(), guideID)
+			read, err := settings.Get(t.Context(), testHead)
 			require.NoError(t, err)
 			service.requests()
 			const added = `{"name":"tickets","description":"d","parameters":[],"url":"https://tools.example.com/t"}`
 			tickets := Tool{Name: "tickets", Description: "d", URL: "https://tools.example.com/t"}
 
-			_, err = settings.PutTool(t.Context(), guideID, tickets)
+			_, err = settings.PutTool(t.Context(), testHead, tickets)
 			require.NoError(t, err)
 			assert.Equal(t, bodyWith(goodTool, odd.document, added), service.bodyOf(t, settingsRoute))
 
-			_, err = settings.RemoveTool(t.Context(), guideID, "weather")
+			_, err = settings.RemoveTool(t.Context(), testHead, "weather")
 			require.NoError(t, err)
 			assert.Equal(t, bodyWith(odd.document), service.bodyOf(t, settingsRoute))
 
-			_, err = settings.SetTools(t.Context(), guideID, read.Tools[1], tickets)
+			_, err = settings.SetTools(t.Context(), testHead, read.Tools[1], tickets)
 			require.NoError(t, err)
 			assert.Equal(t, bodyWith(odd.document, added), service.bodyOf(t, settingsRoute))
 
-			_, err = settings.PutTool(t.Context(), guideID, read.Tools[1])
+			_, err = settings.PutTool(t.Context(), testHead, read.Tools[1])
 			if read.Tools[1].Name == "" {
 				assert.ErrorIs(t, err, ErrInvalid, "a tool without a name replaces none")
 				assert.Empty(t, service.requests())
 			} else {
 				require.NoError(t, err)
-				assert.Equal(t, []string{"GET /head/" + guideID}, service.routes(), "nothing has changed")
+				assert.Equal(t, []string{"GET /head/" + testHead}, service.routes(), "nothing has changed")
 			}
 
 			read.Tools = append(read.Tools, tickets)
-			_, err = settings.Replace(t.Context(), guideID, read)
+			_, err = settings.Replace(t.Context(), testHead, read)
 			require.NoError(t, err)
 			assert.Equal(t, bodyWith(goodTool, odd.document, added), service.bodyOf(t, settingsRoute))
 
-			_, err = settings.Modify(t.Context(), guideID, func(cs *ConversationSettings) error {
+			_, err = settings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
 				return cs.SetExtra("model", json.RawMessage(`1`))
 			})
 			require.NoError(t, err)
@@ -133,12 +133,12 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 func TestToolThatWasReadEarlierIsNotRefused(t *testing.T) {
 	odd := oddTools["a parameter without a type"].document
 	service := newFakeAPI(t, answering(headWith(odd)))
-	read, err := service.ConversationSettings.Get(t.Context(), guideID)
+	read, err := service.ConversationSettings.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	service.mu.Lock()
-	service.answer("GET /head/"+guideID, headWith(strings.Replace(odd, `"d"`, `"changed"`, 1)))
+	service.answer("GET /head/"+testHead, headWith(strings.Replace(odd, `"d"`, `"changed"`, 1)))
 	service.mu.Unlock()
-	_, err = service.ConversationSettings.SetTools(t.Context(), guideID, read.Tools...)
+	_, err = service.ConversationSettings.SetTools(t.Context(), testHead, read.Tools...)
 	require.NoError(t, err)
 	assert.Equal(t, bodyWith(odd), service.bodyOf(t, settingsRoute))
 }
@@ -152,7 +152,7 @@ func TestChangedToolOfAnOddShapeIsRefused(t *testing.T) {
 		for shape, odd := range oddTools {
 			t.Run(name+" "+shape, func(t *testing.T) {
 				service := newFakeAPI(t, answering(headWith(odd.document)))
-				_, err := service.ConversationSettings.Modify(t.Context(), guideID, func(cs *ConversationSettings) error {
+				_, err := service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
 					change(&cs.Tools[0])
 					return nil
 				})
@@ -161,7 +161,7 @@ func TestChangedToolOfAnOddShapeIsRefused(t *testing.T) {
 					return
 				}
 				assert.ErrorIs(t, err, ErrInvalid)
-				assert.Equal(t, []string{"GET /head/" + guideID}, service.routes())
+				assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 			})
 		}
 	}
@@ -173,11 +173,11 @@ func TestOddToolOfTheCallersOwnIsRefused(t *testing.T) {
 			var mine ConversationSettings
 			require.NoError(t, json.Unmarshal([]byte(`{"tools":[`+odd.document+`]}`), &mine))
 			service := newFakeAPI(t, answering(headWith(goodTool)))
-			_, err := service.ConversationSettings.Replace(t.Context(), guideID, &mine)
+			_, err := service.ConversationSettings.Replace(t.Context(), testHead, &mine)
 			assert.ErrorIs(t, err, ErrInvalid)
-			_, err = service.ConversationSettings.SetTools(t.Context(), guideID, mine.Tools...)
+			_, err = service.ConversationSettings.SetTools(t.Context(), testHead, mine.Tools...)
 			assert.ErrorIs(t, err, ErrInvalid)
-			_, err = service.ConversationSettings.PutTool(t.Context(), guideID, mine.Tools[0])
+			_, err = service.ConversationSettings.PutTool(t.Context(), testHead, mine.Tools[0])
 			assert.ErrorIs(t, err, ErrInvalid)
 			assert.NotContains(t, service.routes(), settingsRoute)
 		})

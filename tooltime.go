@@ -61,7 +61,7 @@ func readTime(raw json.RawMessage, location *time.Location) (text string, parsed
 		return "", time.Time{}, wrongArgument("a date and time like 2006-01-02T15:04:05Z", raw)
 	case location == nil:
 		return "", time.Time{}, argumentFaults{{problem: "must have a time zone, like 2006-01-02T15:04:05+01:00, but " +
-			givenArgument(raw) + " has none; add it or ask the user for it"}}
+			quoteArgument(raw) + " has none; add it or ask the user for it"}}
 	}
 	return text, parsed, nil
 }

@@ -13,24 +13,26 @@ import (
 
 const opEnsure = "Webhooks.Ensure"
 
-// Ensure brings about what spec says, and may be called again at any time: at
-// every start of a program, by many at once. It turns delivery on, unless spec
-// has KeepDelivery, looks for
-// the registration of the URL, creates it when there is none, and updates it
-// when its events differ. Registrations of other URLs are left alone.
+// Ensure makes sure that the registration that spec describes exists, exactly
+// once. It may be called at any time, at every start of a program, by many at
+// once. It turns delivery on, unless KeepDelivery is set, and lists the
+// registrations of the URL. If there is none, it creates one; if the events
+// differ, it updates them. Registrations of other URLs are not changed.
 //
 // PUT /head/{headId}/enable-events, GET /head-events, then POST /head-events or
-// PATCH /head-events/{webhookId} where needed. URLs are compared as URLs: case
-// of the host, a default port and a slash at the end do not count.
+// PATCH /head-events/{webhookId} where needed. URLs are compared as URLs: the
+// host is case-insensitive, and a default port and a slash at the end are
+// ignored.
 //
-// Of several registrations of the URL the oldest is used. The ids of the others
-// are in Duplicates of the result; they are deleted only if spec says so, and
-// the result comes with an error when that fails. A registration that Ensure
-// itself made beside one that somebody else made at the same moment is taken
-// back. When the answer to a create is lost, Ensure looks whether it was
-// carried out, and never creates again.
+// If there are several registrations of the URL, Ensure uses the oldest.
+// Duplicates of the result holds the ids of the others. They are deleted only if
+// RemoveDuplicates is set; if that fails, Ensure returns the registration and an
+// error. If another program creates a registration at the same moment, Ensure
+// deletes its own. If the answer to a create is lost, Ensure looks for the
+// registration, and never creates a second one.
 //
-// What Create refuses is refused here too.
+// Calls of Ensure and Modify by one client for one registration take turns.
+// Ensure returns the same InvalidErrors as Create.
 func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhook, error) {
 	if err := spec.validate(opEnsure); err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ type ensuring struct {
 	modified int64 // how many writes of Modify came before the registrations were listed
 }
 
-// findOrCreate brings about the registration of the spec.
+// findOrCreate finds, updates or creates the registration.
 func (e *ensuring) findOrCreate(ctx context.Context) (*Webhook, error) {
 	same, err := e.sameURL(ctx)
 	if err != nil {
@@ -91,8 +93,8 @@ func (e *ensuring) sameURL(ctx context.Context) ([]Webhook, error) {
 	return same, nil
 }
 
-// createOnce creates the registration and looks at what there is afterwards:
-// the answer may have been lost, and somebody else may have been faster.
+// createOnce creates the registration and lists again: the answer may have been
+// lost, and another program may have been faster.
 func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
 	created, createErr := e.Create(ctx, e.spec)
 	if createErr != nil && !mayHaveHappened(createErr) {
@@ -111,7 +113,7 @@ func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
 		mine := func(w Webhook) bool { return w.SharedKey == created.SharedKey }
 		if i := slices.IndexFunc(same, mine); i > 0 {
 			if err := ignoreNotFound(e.Delete(ctx, same[i].ID)); err != nil {
-				return nil, fmt.Errorf("heads: Webhooks.Ensure: webhook %d was made beside %d and could not be taken back: %w", same[i].ID, same[0].ID, err)
+				return nil, fmt.Errorf("heads: Webhooks.Ensure: webhook %d was created beside %d and could not be deleted again: %w", same[i].ID, same[0].ID, err)
 			}
 			same = slices.Delete(same, i, i+1)
 		}
@@ -119,8 +121,8 @@ func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
 	return e.adopt(ctx, same)
 }
 
-// adopt makes the oldest registration what the spec says, and removes or
-// reports the others.
+// adopt updates the oldest registration to the spec, and removes or reports the
+// others.
 func (e *ensuring) adopt(ctx context.Context, same []Webhook) (*Webhook, error) {
 	hook := &same[0]
 	if !slices.Equal(hook.Events(), e.spec.webhook().Events()) {
@@ -207,7 +209,8 @@ func (e *ensuring) isMeant(hook *Webhook) bool {
 	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && registration.URLKey(hook.URL) == registration.URLKey(e.spec.URL)
 }
 
-// ignoreNotFound is for the delete of what another program may be deleting too.
+// ignoreNotFound returns nil for ErrNotFound: another program may have deleted
+// the same registration.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -215,9 +218,9 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// mayHaveHappened says whether the service may have done what a failed call
-// asked for: it gave no whole answer, or one that blames the server, or one
-// that can't be read.
+// mayHaveHappened reports whether the service may have done what a failed call
+// asked for: there was no whole answer, or a 5xx, or an answer that can't be
+// read.
 func mayHaveHappened(err error) bool {
 	var lost *transportError
 	var unread *DecodeError

@@ -240,7 +240,7 @@ func TestEnsureReturnsARefusalOfTheCreate(t *testing.T) {
 	}
 }
 
-func TestEnsureSaysThatItDoesNotKnowWhenTheListFailsToo(t *testing.T) {
+func TestEnsureReportsAnUnknownOutcomeIfTheListFailsToo(t *testing.T) {
 	w := newHookWorld(t)
 	w.Inject(headstest.Fault{Method: http.MethodPost, Cut: headstest.CutAfter, Times: 1})
 	w.Inject(headstest.Fault{Method: http.MethodGet, Times: 1}) // the first list is answered
@@ -320,7 +320,7 @@ func TestEnsureTurnsDeliveryOnFirst(t *testing.T) {
 	})
 }
 
-func TestEnsureComparesAddressesAsURLs(t *testing.T) {
+func TestEnsureComparesURLs(t *testing.T) {
 	tests := []struct {
 		name             string
 		registered, spec string
@@ -413,7 +413,7 @@ func TestEnsurePatchesEveryWritableFieldWhenEventsDiffer(t *testing.T) {
 }
 
 // A registration made elsewhere may hold what Update would refuse.
-func TestEnsurePatchesTheAddressAsAskedFor(t *testing.T) {
+func TestEnsurePatchesTheURLOfTheSpec(t *testing.T) {
 	w := newHookWorld(t)
 	old := w.add(t, "https://Hooks.example.com:443/in/#top", heads.EventEndConversation)
 	spec := w.spec()
@@ -556,7 +556,7 @@ func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
 	})
 }
 
-func TestEnsureTakesBackWhatItMadeBesideAnother(t *testing.T) {
+func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 	// overtaken is a world in which another program is a moment faster.
 	overtaken := func(t *testing.T, events heads.EventType) (w *hookWorld, client *heads.Client, other *heads.Webhook) {
 		w, other = newHookWorld(t), new(heads.Webhook)
@@ -594,7 +594,7 @@ func TestEnsureTakesBackWhatItMadeBesideAnother(t *testing.T) {
 		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 403})
 		_, err := client.Webhooks.Ensure(t.Context(), w.spec())
 		require.ErrorIs(t, err, heads.ErrForbidden)
-		require.ErrorContains(t, err, "heads: Webhooks.Ensure: webhook 2 was made beside 1 and could not be taken back")
+		require.ErrorContains(t, err, "heads: Webhooks.Ensure: webhook 2 was created beside 1 and could not be deleted again")
 	})
 }
 

@@ -17,11 +17,11 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// WebhooksService registers the addresses that receive the events of heads.
+// WebhooksService registers the URLs that receive the events of heads.
 type WebhooksService struct{ service }
 
-// Webhook is one registration: an address that receives events of a head.
-// Printing it shows neither the shared key nor path and query of the address.
+// Webhook is one registration: a URL that receives the events of a head.
+// Printing it shows neither the shared key nor the path and query of the URL.
 type Webhook struct {
 	ID                  int64  `json:"id"`
 	CreatedAt           Time   `json:"createdAt"`
@@ -29,36 +29,35 @@ type Webhook struct {
 	OrgID               string `json:"orgId"`
 	HeadID              string `json:"headId"`
 	URL                 string `json:"webhookUrl"`
-	SharedKey           Secret `json:"sharedKey"` // what events are signed with
+	SharedKey           Secret `json:"sharedKey"` // signs the events
 	StartConversation   bool   `json:"startConversation"`
 	EndConversation     bool   `json:"endConversation"`
 	TimeoutConversation bool   `json:"timeoutConversation"`
 	InactivityWarning   bool   `json:"inactivityWarning"`
 
-	// Duplicates holds the ids of further registrations of the same URL, as
-	// Ensure found and left them. Each of them gets every event too, signed
-	// with a key of its own.
+	// Duplicates holds the ids of further registrations of the same URL that
+	// Ensure found and did not delete. Each of them receives every event too,
+	// signed with its own key.
 	Duplicates []int64 `json:"-"`
 }
 
-// WebhookSpec says what Create and Ensure should bring about.
+// WebhookSpec describes the registration that Create and Ensure make.
 type WebhookSpec struct {
 	HeadID string
 	URL    string      // https; http only to a loopback host
 	Events []EventType // at least one; all others are off
 	// RemoveDuplicates lets Ensure delete further registrations of the same
-	// URL; Create does not look at it.
+	// URL; Create ignores it.
 	RemoveDuplicates bool
 	// KeepDelivery lets Ensure leave the delivery of events as it is; Create
 	// ignores it.
 	KeepDelivery bool
 }
 
-// WebhookUpdate is a partial update of a registration: what is set is sent,
-// and nothing else.
+// WebhookUpdate is a partial update of a registration. It sends the fields whose
+// setter was called, and nothing else.
 //
-// A WebhookUpdate may be used by several goroutines at once only while nobody
-// calls a setter.
+// A WebhookUpdate is safe for concurrent use as long as no setter is called.
 type WebhookUpdate struct {
 	headID *string
 	url    *string
@@ -75,15 +74,15 @@ var (
 	opWebhooksSetDelivery = newOperation("Webhooks.SetDelivery", http.MethodPut, "/head/{headId}/enable-events")
 )
 
-// Create registers an address. A second registration of the same address does
-// not replace the first, so that events arrive twice; Ensure avoids that. The
-// head delivers nothing before SetDelivery has turned delivery on.
+// Create registers a URL. A second registration of the same URL does not replace
+// the first, so events arrive twice; Ensure avoids that. The head delivers
+// nothing until SetDelivery has turned delivery on.
 //
-// POST /head-events. The contract promises only the shared key in the answer,
-// which is always set in the result; ID is 0 when the service did not send it.
-// A spec without events, with unknown ones or with a URL that is not https is
-// refused with an InvalidError. A request that got no answer is not repeated,
-// and may have been carried out.
+// POST /head-events. The contract promises only the shared key in the answer. It
+// is always set in the result; ID is 0 if the service did not send it. Create
+// returns an InvalidError for a spec without events, with unknown events, or
+// with a URL that is not https. A request that got no answer is not retried, and
+// may have been carried out.
 func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhook, error) {
 	if err := spec.validate(opWebhooksCreate.name); err != nil {
 		return nil, err
@@ -104,7 +103,7 @@ func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, e
 	return s.list(ctx, headID, true)
 }
 
-// list is List, which sends a request that fails again only with retry.
+// list is List; without retry it sends one request at most.
 func (s *WebhooksService) list(ctx context.Context, headID string, retry bool) ([]Webhook, error) {
 	if err := checkHeadID(opWebhooksList.name, headID); err != nil {
 		return nil, err
@@ -121,7 +120,7 @@ func (s *WebhooksService) list(ctx context.Context, headID string, retry bool) (
 
 // Get reads one registration.
 //
-// GET /head-events/{webhookId}. An id below 1 is refused with an InvalidError.
+// GET /head-events/{webhookId}. Get returns an InvalidError for an id below 1.
 // An answer without this id is a DecodeError.
 func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, error) {
 	if err := checkWebhookID(opWebhooksGet.name, webhookID); err != nil {
@@ -130,15 +129,15 @@ func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, e
 	return do[Webhook](ctx, s.c, opWebhooksGet, webhookPayload(webhookID))
 }
 
-// Validate returns why a registration can't be made, all faults together, each an
-// InvalidError: a head id that is no UUID, a URL that is not https, no event or
+// Validate returns why the spec can't be sent, all faults together, each an
+// InvalidError: a head id that is not a UUID, a URL that is not https, no event or
 // an unknown one. Plain http is allowed to a loopback host.
 func (s WebhookSpec) Validate() error { return s.validate("WebhookSpec.Validate") }
 
-// Update changes what u sets, and nothing else.
+// Update changes the fields that u sets, and nothing else.
 //
-// PATCH /head-events/{webhookId}. An update that sets nothing, an unknown event
-// type and a URL that is not https are refused with an InvalidError. The
+// PATCH /head-events/{webhookId}. Update returns an InvalidError for an update
+// that sets nothing, an unknown event type, or a URL that is not https. The
 // contract does not describe the answer.
 func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *WebhookUpdate) (*Response, error) {
 	var faults faultList
@@ -152,18 +151,21 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 	return doPlain(ctx, s.c, opWebhooksUpdate, p)
 }
 
-// Modify reads a registration, runs change on it and, when something changed,
-// writes every writable field back, so that it is right whether the service
-// merges or replaces. It returns the registration as change left it.
+// Modify reads a registration and calls change with it. If something changed, it
+// writes every writable field back, which is right whether the service merges or
+// replaces. It returns the registration as change left it.
 //
-// GET /head-events/{webhookId}, PATCH /head-events/{webhookId}. A change of a
-// read-only field (id, createdAt, updatedAt, orgId, sharedKey), an address that
-// is not https and a head id that is no UUID give an InvalidError. An error of
-// change is returned as it is, and nothing is sent. If the answer to the write
-// is of unknown shape, Modify reads the registration again and returns an error
-// unless it shows the change. Changes of one registration
-// by one client take turns, so change must not modify the same one: it would
-// wait for itself until the context ends.
+// GET /head-events/{webhookId}, PATCH /head-events/{webhookId}. Modify returns
+// an InvalidError for a change of a read-only field (id, createdAt, updatedAt,
+// orgId, sharedKey), a URL that is not https, and a head id that is not a UUID.
+// An error of change is returned as it is, and nothing is sent.
+//
+// If the answer to the write has an unknown shape, Modify reads the registration
+// again. It returns an error unless the registration shows the change.
+//
+// Calls of Modify and Ensure by one client for one registration take turns. So
+// change must not modify the same registration: it would wait for itself until
+// the context ends.
 func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change func(*Webhook) error) (*Webhook, error) {
 	const operation = "Webhooks.Modify"
 	if change == nil {
@@ -224,8 +226,8 @@ func (s *WebhooksService) Delete(ctx context.Context, webhookID int64) error {
 	return confirm(opWebhooksDelete.name, answer, strconv.FormatInt(webhookID, 10), gone, func(gone bool) bool { return gone })
 }
 
-// SetDelivery turns the delivery of events on or off for a head. Registrations
-// are kept either way.
+// SetDelivery turns the delivery of events for a head on or off. Registrations
+// are kept.
 //
 // PUT /head/{headId}/enable-events.
 func (s *WebhooksService) SetDelivery(ctx context.Context, headID string, enabled bool) (*Response, error) {
@@ -247,15 +249,15 @@ func (u *WebhookUpdate) HeadID(v string) *WebhookUpdate {
 	return u
 }
 
-// URL sets the address that receives the events.
+// URL sets the URL that receives the events.
 func (u *WebhookUpdate) URL(v string) *WebhookUpdate {
 	u.url = &v
 	return u
 }
 
-// Events sets all four flags: on for the given types, off for all others. No
-// types at all are refused, unless Event turns one on afterwards; SetDelivery
-// turns delivery off.
+// Events sets all four flags: on for the given types, off for all others.
+// Without types the update is refused, unless Event turns one on afterwards. Use
+// SetDelivery to turn delivery off.
 func (u *WebhookUpdate) Events(types ...EventType) *WebhookUpdate {
 	for _, flag := range eventFlags {
 		u.Event(flag.event, false)
@@ -329,11 +331,11 @@ func (w *Webhook) prove(id string) error {
 	return proveID("webhook", found, id)
 }
 
-// mend reads an id that is a string of digits.
+// mend turns an id that is a string of digits into a number.
 func (w *Webhook) mend(document []byte) []byte { return withNumericID(document) }
 
-// withNumericID returns a record with its id as a number where that is a string
-// of digits, and else nil.
+// withNumericID returns a record whose id is a string of digits with the id as a
+// number, and nil for any other record.
 func withNumericID(record []byte) []byte {
 	id, _ := rawjson.Value(record, "id")
 	if rawjson.Kind(id) != "string" {
@@ -349,7 +351,8 @@ func withNumericID(record []byte) []byte {
 // webhookList is the answer to List.
 type webhookList []Webhook
 
-// mend reads null as an empty list, and ids that are strings of digits.
+// mend reads null as an empty list, and ids that are strings of digits as
+// numbers.
 func (l *webhookList) mend(document []byte) []byte {
 	if rawjson.IsNull(document) {
 		return []byte("[]")
@@ -367,7 +370,7 @@ func (l *webhookList) mend(document []byte) []byte {
 	return slices.Concat([]byte{'['}, bytes.Join(records, []byte{','}), []byte{']'})
 }
 
-// prove takes the id of the head that all records must name.
+// prove compares the head of every record with the id of a head.
 func (l *webhookList) prove(headID string) error {
 	for _, w := range *l {
 		if !strings.EqualFold(w.HeadID, headID) {
@@ -416,7 +419,8 @@ func (w *Webhook) sameWritable(o *Webhook) bool {
 	return strings.EqualFold(w.HeadID, o.HeadID) && w.URL == o.URL && slices.Equal(w.Events(), o.Events())
 }
 
-// sameReadOnly refuses a change of what an update can't change.
+// sameReadOnly returns a fault for each field that an update can't change and
+// that differs.
 func (w *Webhook) sameReadOnly(operation string, after *Webhook) error {
 	var faults faultList
 	check := func(field string, same bool) {
@@ -443,7 +447,7 @@ func eventTypes() []EventType {
 	return types
 }
 
-// normal is the type in the lower case of payloads.
+// normal returns the type in lower case, as in events.
 func (t EventType) normal() EventType { return EventType(strings.ToLower(string(t))) }
 
 func (s WebhookSpec) validate(operation string) error {
@@ -451,7 +455,7 @@ func (s WebhookSpec) validate(operation string) error {
 	faults.add(checkHeadID(operation, s.HeadID))
 	faults.add(checkCallbackURL(operation, "webhookUrl", s.URL))
 	if len(s.Events) == 0 {
-		faults.add(invalid(operation, "events", "are empty, so that nothing would ever be delivered; name at least one of %s", joinEvents(eventTypes())))
+		faults.add(invalid(operation, "events", "are empty, so nothing would ever be delivered; name at least one of %s", joinEvents(eventTypes())))
 	}
 	for _, t := range s.Events {
 		faults.add(checkEventType(operation, t))
@@ -486,7 +490,7 @@ func (u *WebhookUpdate) validate(operation string) error {
 		faults.add(invalid(operation, "update", "sets nothing; set what should change"))
 	}
 	if u.none {
-		faults.add(invalid(operation, "events", "are empty, so that nothing would ever be delivered; name at least one, or use SetDelivery to turn delivery off"))
+		faults.add(invalid(operation, "events", "are empty, so nothing would ever be delivered; name at least one, or use SetDelivery to turn delivery off"))
 	}
 	if u.headID != nil {
 		faults.add(checkHeadID(operation, *u.headID))
@@ -513,8 +517,7 @@ func (w *createdWebhook) untyped(path string) bool {
 	return path != "" && !strings.HasSuffix(path, "sharedKey") // behind the name of the embedded struct
 }
 
-// prove takes the id of the head that the record must name, unless it names
-// none.
+// prove compares the head of the record, if it names one, with the id of a head.
 func (w *createdWebhook) prove(headID string) error {
 	switch {
 	case w.SharedKey == "":
@@ -525,8 +528,8 @@ func (w *createdWebhook) prove(headID string) error {
 	return nil
 }
 
-// complete returns the registration with what the answer does not say filled in
-// from the spec.
+// complete returns the registration. What the answer does not hold is taken from
+// the spec.
 func (w *createdWebhook) complete(spec WebhookSpec) *Webhook {
 	hook, wanted := w.Webhook, spec.webhook()
 	hook.HeadID = cmp.Or(hook.HeadID, wanted.HeadID)
@@ -553,7 +556,7 @@ func (w *Webhook) receive(types ...EventType) {
 	}
 }
 
-// webhookLock is the key for a registration.
+// webhookLock returns the lock key of a registration.
 func webhookLock(webhookID int64) lockKey {
 	return lockKey{"webhook", strconv.FormatInt(webhookID, 10)}
 }

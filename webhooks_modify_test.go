@@ -85,7 +85,7 @@ func TestWebhooksModifySendsNothingWhenNothingChanged(t *testing.T) {
 			})
 			require.NoError(t, err)
 			assert.Equal(t, []string{readHook}, w.wire())
-			assert.Equal(t, w.registered(t), []heads.Webhook{*got})
+			assert.Equal(t, []heads.Webhook{*got}, w.registered(t))
 		})
 	}
 }
@@ -130,11 +130,11 @@ func TestWebhooksModifyReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 		return mine
 	})
 	assert.Nil(t, got)
-	assert.True(t, err == mine, "not wrapped") //nolint:errorlint // that is the rule
+	assert.Same(t, mine, err, "not wrapped")
 	assert.Equal(t, []string{readHook}, w.wire())
 }
 
-func TestWebhooksModifyRefusesAnAddressThatTheServiceCouldNotCall(t *testing.T) {
+func TestWebhooksModifyRefusesAURLThatTheServiceCouldNotCall(t *testing.T) {
 	changes := map[string]func(*heads.Webhook){
 		"plain http":    func(h *heads.Webhook) { h.URL = "http://hooks.example.com/in" },
 		"no URL":        func(h *heads.Webhook) { h.URL = "" },

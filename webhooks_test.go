@@ -14,7 +14,7 @@ import (
 )
 
 func hookSpec() WebhookSpec {
-	return WebhookSpec{HeadID: guideID, URL: "https://hooks.example.com/heads?a=1&b=2", Events: []EventType{EventStartConversation, EventTimeoutConversation}}
+	return WebhookSpec{HeadID: testHead, URL: "https://hooks.example.com/heads?a=1&b=2", Events: []EventType{EventStartConversation, EventTimeoutConversation}}
 }
 
 func TestCreateStatesEveryFlag(t *testing.T) {
@@ -36,7 +36,7 @@ func TestCreateTakesEventTypesInAnyCaseAndOnce(t *testing.T) {
 
 func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 	asked := Webhook{
-		HeadID: guideID, URL: "https://hooks.example.com/heads?a=1&b=2", SharedKey: "canary",
+		HeadID: testHead, URL: "https://hooks.example.com/heads?a=1&b=2", SharedKey: "canary",
 		StartConversation: true, TimeoutConversation: true,
 	}
 	tests := []struct {
@@ -44,11 +44,11 @@ func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 		want         func(Webhook) Webhook
 	}{
 		{"nothing else", `{"sharedKey":"canary"}`, func(w Webhook) Webhook { return w }},
-		{"the whole record", `{"id":9007199254740993,"createdAt":"2026-08-31T06:56:30Z","updatedAt":"2026-08-31 06:56:31","orgId":"org","headId":"` + strings.ToUpper(guideID) + `",
+		{"the whole record", `{"id":9007199254740993,"createdAt":"2026-08-31T06:56:30Z","updatedAt":"2026-08-31 06:56:31","orgId":"org","headId":"` + strings.ToUpper(testHead) + `",
 			"webhookUrl":"https://hooks.example.com/stored","sharedKey":"canary","startConversation":false,"endConversation":true,"timeoutConversation":true,"inactivityWarning":true}`,
 			func(Webhook) Webhook {
 				return Webhook{
-					ID: 9007199254740993, OrgID: "org", HeadID: strings.ToUpper(guideID), URL: "https://hooks.example.com/stored", SharedKey: "canary",
+					ID: 9007199254740993, OrgID: "org", HeadID: strings.ToUpper(testHead), URL: "https://hooks.example.com/stored", SharedKey: "canary",
 					CreatedAt:       Time{time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC), "2026-08-31T06:56:30Z"},
 					UpdatedAt:       Time{time.Date(2026, 8, 31, 6, 56, 31, 0, time.UTC), "2026-08-31 06:56:31"},
 					EndConversation: true, TimeoutConversation: true, InactivityWarning: true,
@@ -148,10 +148,10 @@ func TestWebhookSpecIsCheckedBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestListReadsRecords(t *testing.T) {
-	const record = `{"id":7,"createdAt":"2026-08-31T06:56:30Z","updatedAt":"2026-08-31 06:56:31","orgId":"org","headId":"` + guideID + `","webhookUrl":"https://hooks.example.com/a",
+	const record = `{"id":7,"createdAt":"2026-08-31T06:56:30Z","updatedAt":"2026-08-31 06:56:31","orgId":"org","headId":"` + testHead + `","webhookUrl":"https://hooks.example.com/a",
 		"sharedKey":"key","startConversation":true,"endConversation":false,"timeoutConversation":false,"inactivityWarning":true,"added":1}`
 	hook := Webhook{
-		ID: 7, OrgID: "org", HeadID: guideID, URL: "https://hooks.example.com/a", SharedKey: "key", StartConversation: true, InactivityWarning: true,
+		ID: 7, OrgID: "org", HeadID: testHead, URL: "https://hooks.example.com/a", SharedKey: "key", StartConversation: true, InactivityWarning: true,
 		CreatedAt: Time{time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC), "2026-08-31T06:56:30Z"},
 		UpdatedAt: Time{time.Date(2026, 8, 31, 6, 56, 31, 0, time.UTC), "2026-08-31 06:56:31"},
 	}
@@ -161,17 +161,17 @@ func TestListReadsRecords(t *testing.T) {
 	}{
 		{"none", `[]`, []Webhook{}},
 		{"one", `[` + record + `]`, []Webhook{hook}},
-		{"two, in the order of the service", `[{"id":9,"headId":"` + guideID + `"},` + record + ` ]`, []Webhook{{ID: 9, HeadID: guideID}, hook}},
+		{"two, in the order of the service", `[{"id":9,"headId":"` + testHead + `"},` + record + ` ]`, []Webhook{{ID: 9, HeadID: testHead}, hook}},
 		{"null", ` null `, []Webhook{}},
 		{"an id of digits", `[` + record + `,` + strings.Replace(record, `"id":7`, `"id":"7"`, 1) + `]`, []Webhook{hook, hook}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"GET /head-events": tt.answer, "GET /head-events/7": record})
-			hooks, err := service.Webhooks.List(t.Context(), guideID)
+			hooks, err := service.Webhooks.List(t.Context(), testHead)
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, hooks)
-			assert.Equal(t, "headId="+guideID, service.requests()[0].query)
+			assert.Equal(t, "headId="+testHead, service.requests()[0].query)
 
 			one, err := service.Webhooks.Get(t.Context(), 7)
 			require.NoError(t, err)
@@ -184,10 +184,10 @@ func TestListReadsRecords(t *testing.T) {
 // second registration would be made.
 func TestListOfAnotherShapeIsADecodeError(t *testing.T) {
 	for _, answer := range []string{``, `{}`, `{"items":[]}`, `["x"]`, `[null]`, `[{"webhookUrl":5}]`, `[{"endConversation":"no"}]`,
-		`[{"id":"seven","headId":"` + guideID + `"}]`, `[{"id":"","headId":"` + guideID + `"}]`, `[{"id":"7.0","headId":"` + guideID + `"}]`,
-		`[{"id":"7","headId":"` + guideID + `","webhookUrl":5}]`} {
+		`[{"id":"seven","headId":"` + testHead + `"}]`, `[{"id":"","headId":"` + testHead + `"}]`, `[{"id":"7.0","headId":"` + testHead + `"}]`,
+		`[{"id":"7","headId":"` + testHead + `","webhookUrl":5}]`} {
 		t.Run(answer, func(t *testing.T) {
-			hooks, err := newFakeAPI(t, map[string]string{"GET /head-events": answer}).Webhooks.List(t.Context(), guideID)
+			hooks, err := newFakeAPI(t, map[string]string{"GET /head-events": answer}).Webhooks.List(t.Context(), testHead)
 			assert.Nil(t, hooks)
 			assert.ErrorAs(t, err, new(*DecodeError))
 		})
@@ -232,7 +232,7 @@ func TestWebhookUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 		update     *WebhookUpdate
 	}{
 		{"the URL", golden(t, "webhook_update_url.json"), NewWebhookUpdate().URL("https://hooks.example.com/new")},
-		{"head and events", golden(t, "webhook_update_events.json"), NewWebhookUpdate().HeadID(guideID).Events(EventInactivityWarning, EventEndConversation)},
+		{"head and events", golden(t, "webhook_update_events.json"), NewWebhookUpdate().HeadID(testHead).Events(EventInactivityWarning, EventEndConversation)},
 		{"one flag", golden(t, "webhook_update_one_flag.json"), NewWebhookUpdate().Event(EventEndConversation, false)},
 		{"events, then one flag", `{"startConversation":true,"endConversation":true,"timeoutConversation":false,"inactivityWarning":false}`,
 			NewWebhookUpdate().Events(EventStartConversation).Event(EventEndConversation, true)},
@@ -289,14 +289,14 @@ func TestEventsOfAWebhook(t *testing.T) {
 	} {
 		assert.Equal(t, []EventType{event}, hook.Events())
 		service := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedKey":"k"}`})
-		created, err := service.Webhooks.Create(t.Context(), WebhookSpec{HeadID: guideID, URL: "https://hooks.example.com", Events: []EventType{event}})
+		created, err := service.Webhooks.Create(t.Context(), WebhookSpec{HeadID: testHead, URL: "https://hooks.example.com", Events: []EventType{event}})
 		require.NoError(t, err)
 		assert.Equal(t, []EventType{event}, created.Events())
 	}
 }
 
 func TestWebhookSurvivesAJSONRoundTrip(t *testing.T) {
-	hook := Webhook{ID: 7, CreatedAt: Time{Text: "2026-08-31 06:56:30"}, HeadID: guideID, URL: "https://hooks.example.com/?a=1&b=2", SharedKey: "key", EndConversation: true}
+	hook := Webhook{ID: 7, CreatedAt: Time{Text: "2026-08-31 06:56:30"}, HeadID: testHead, URL: "https://hooks.example.com/?a=1&b=2", SharedKey: "key", EndConversation: true}
 	stored, err := json.Marshal(hook)
 	require.NoError(t, err)
 	var read Webhook
@@ -307,8 +307,8 @@ func TestWebhookSurvivesAJSONRoundTrip(t *testing.T) {
 }
 
 func TestPrintingWebhooksShowsNoSecret(t *testing.T) {
-	hook := Webhook{ID: 7, HeadID: guideID, URL: "https://hooks.example.com/canary?k=canary", SharedKey: "canary", EndConversation: true}
-	spec := WebhookSpec{HeadID: guideID, URL: hook.URL, Events: []EventType{EventEndConversation}}
+	hook := Webhook{ID: 7, HeadID: testHead, URL: "https://hooks.example.com/canary?k=canary", SharedKey: "canary", EndConversation: true}
+	spec := WebhookSpec{HeadID: testHead, URL: hook.URL, Events: []EventType{EventEndConversation}}
 	update := NewWebhookUpdate().URL(hook.URL)
 	for _, v := range []any{hook, &hook, spec, &spec, *update, update, hook.SharedKey} {
 		assertHides(t, v, "canary")

@@ -48,7 +48,7 @@ func (w *hookWorld) spec(events ...heads.EventType) heads.WebhookSpec {
 	return heads.WebhookSpec{HeadID: w.head, URL: hookURL, Events: events}
 }
 
-// add registers an address as another program would.
+// add registers a URL as another program would.
 func (w *hookWorld) add(t *testing.T, url string, events ...heads.EventType) heads.Webhook {
 	t.Helper()
 	id, key, err := w.AddWebhook(w.head, url, events...)
@@ -95,7 +95,7 @@ func (w *hookWorld) tally() map[string]int {
 	return count
 }
 
-// everyReadIsSlow makes whoever reads act on what was there a second ago, so
+// everyReadIsSlow makes every reader act on what was there a second ago, so
 // that callers who do not wait for each other are sure to collide.
 func (w *hookWorld) everyReadIsSlow() {
 	w.Inject(headstest.Fault{Method: http.MethodGet, After: true, Latency: time.Second})

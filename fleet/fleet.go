@@ -17,9 +17,12 @@ import (
 var ErrStopped = errors.New("the service failed for too many heads in a row")
 
 const (
-	defaultConcurrency   = 4
-	defaultStopAfter     = 10
-	defaultSettleTimeout = 10 * time.Second // as in heads.ConvertOptions
+	defaultConcurrency = 4
+	defaultStopAfter   = 10
+
+	// As in heads.ConvertOptions.
+	defaultConfirmTimeout = 25 * time.Second
+	defaultSettleTimeout  = 10 * time.Second
 )
 
 // Options say how Plan and Apply work. The zero value works on four heads at a
@@ -68,12 +71,11 @@ func Apply(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Repo
 
 // run is one call of Plan or Apply.
 type run struct {
-	ctx     context.Context // of the caller
-	work    context.Context // ends later, so that what has begun is finished
-	client  *heads.Client
-	o       Options
-	apply   bool
-	results []Result
+	callerLeft func() error // the error of the caller's context
+	client     *heads.Client
+	o          Options
+	apply      bool
+	results    []Result
 
 	calls sync.Mutex // held while OnResult or OnStep runs
 
@@ -100,13 +102,13 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	o.Convert.SettleTimeout = max(grace, 1)
 	work, cancel := outlive(ctx, grace)
 	defer cancel()
-	r := &run{ctx: ctx, work: work, client: c, o: o, apply: operation == "fleet.Apply", results: make([]Result, len(specs))}
+	r := &run{callerLeft: ctx.Err, client: c, o: o, apply: operation == "fleet.Apply", results: make([]Result, len(specs))}
 	report := &Report{Started: time.Now()}
 	var group errgroup.Group
 	group.SetLimit(o.Concurrency)
 	for i := range specs {
 		group.Go(func() error {
-			r.one(&specs[i], &r.results[i])
+			r.one(work, &specs[i], &r.results[i])
 			return nil
 		})
 	}
@@ -125,15 +127,16 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 	return longer, func() { stop(); cancel() }
 }
 
-// one works on one head, unless the run was stopped.
-func (r *run) one(spec *Spec, result *Result) {
+// one works on one head, unless the run was stopped. ctx ends later than that of
+// the caller, so that what has begun is finished.
+func (r *run) one(ctx context.Context, spec *Spec, result *Result) {
 	result.HeadID, result.Label, result.Outcome = spec.ID, spec.Label, OutcomeSkipped
 	if r.isStopped() {
 		return
 	}
 	result.Started = time.Now()
 	h := &headRun{run: r, spec: spec, result: result}
-	if err := h.do(); err != nil {
+	if err := h.do(ctx); err != nil {
 		result.Outcome, result.Err, result.Reason = OutcomeFailed, err, reasonOf(err)
 	}
 	result.Duration = time.Since(result.Started)
@@ -143,7 +146,7 @@ func (r *run) one(spec *Spec, result *Result) {
 func (r *run) isStopped() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stopped != nil || r.ctx.Err() != nil
+	return r.stopped != nil || r.callerLeft() != nil
 }
 
 // ended counts a head that has ended, and tells the caller.
@@ -199,7 +202,7 @@ func (r *run) cutShort() error {
 		}
 		cut = cut || errors.Is(r.results[i].Err, context.Canceled)
 	}
-	if err := r.ctx.Err(); err != nil && (skipped > 0 || cut) {
+	if err := r.callerLeft(); err != nil && (skipped > 0 || cut) {
 		causes = append(causes, err)
 	}
 	journal := r.o.Journal.broken()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"runtime"
 	"testing"
 
 	heads "github.com/headsapi/heads-go"
@@ -99,6 +100,7 @@ func TestPlanReadsTwoTimesAHeadAndChangesNothing(t *testing.T) {
 	report, err = fleet.Plan(context.Background(), client, []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, "https://live.example.test", report.Results[0].After.Base)
+	assert.Empty(t, report.Moves(), "nothing has moved yet")
 }
 
 func TestASpecThatSpecOfReturnsChangesNothing(t *testing.T) {
@@ -307,6 +309,9 @@ func TestStepsAndResultsComeOneAtATime(t *testing.T) {
 		assert.False(t, busy, "two calls at a time")
 		busy = true
 		note()
+		for range 100 {
+			runtime.Gosched() // lets another call in, if one may
+		}
 		busy = false
 	}
 	apply(t, e, fleet.Options{
@@ -328,4 +333,11 @@ func TestAPageOfAProxyIsNotTakenForAChange(t *testing.T) {
 	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Delivery: on()})
 	assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
 	assert.Equal(t, heads.ReasonTemporary, report.Results[0].Reason)
+}
+
+func TestAnEmptyListIsTheSameAsNull(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{Fields: map[string]any{"phrases": nil, "customWords": nil}})
+	spec := fleet.Spec{ID: id, Set: map[string]any{"phrases": []string{}, "customWords": map[string]string{}}}
+	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, spec).Results[0].Outcome)
 }

@@ -29,8 +29,8 @@ type step struct {
 
 // do looks at the head, and changes it unless this is a plan. An error is a
 // failure of the head.
-func (h *headRun) do() error {
-	if err := h.look(); err != nil {
+func (h *headRun) do(ctx context.Context) error {
+	if err := h.look(ctx); err != nil {
 		return err
 	}
 	if h.result.Label == "" {
@@ -53,7 +53,7 @@ func (h *headRun) do() error {
 		return nil
 	}
 	for _, step := range h.steps {
-		if err := step.do(h.work); err != nil {
+		if err := step.do(ctx); err != nil {
 			return err
 		}
 		h.result.Changes = append(h.result.Changes, step.changes...)
@@ -74,9 +74,9 @@ func (h *headRun) expect() {
 }
 
 // look reads what has to be read, and finds out what is to be done.
-func (h *headRun) look() error {
-	for _, part := range []func() error{h.lookAtModeAndVoice, h.lookAtDelivery, h.lookAtWebhooks, h.lookAtTools} {
-		if err := part(); err != nil || h.blocker != nil {
+func (h *headRun) look(ctx context.Context) error {
+	for _, part := range []func(context.Context) error{h.lookAtModeAndVoice, h.lookAtDelivery, h.lookAtWebhooks, h.lookAtTools} {
+		if err := part(ctx); err != nil || h.blocker != nil {
 			return err
 		}
 	}
@@ -85,17 +85,17 @@ func (h *headRun) look() error {
 
 // lookAtModeAndVoice reads the head, and adds the steps for its fields, voice
 // and mode.
-func (h *headRun) lookAtModeAndVoice() error {
+func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
 	if wanted := h.spec.Streaming; wanted != nil && *wanted {
-		return h.lookAtStreaming()
+		return h.lookAtStreaming(ctx)
 	}
 	var err error
-	if h.head, err = h.client.Heads.Get(h.work, h.spec.ID); err != nil {
+	if h.head, err = h.client.Heads.Get(ctx, h.spec.ID); err != nil {
 		return err
 	}
 	back := h.switches()
 	if back {
-		if h.blocker, err = h.wayBack(); err != nil || h.blocker != nil {
+		if h.blocker, err = h.wayBack(ctx); err != nil || h.blocker != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (h *headRun) lookAtModeAndVoice() error {
 	canStream := true
 	if voice && h.head.VideoStreaming {
 		// What the provider of a voice can do, the client knows.
-		plan, err := h.client.Heads.PlanStreaming(h.work, h.spec.ID, h.convertOptions())
+		plan, err := h.client.Heads.PlanStreaming(ctx, h.spec.ID, h.convertOptions())
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (h *headRun) lookAtModeAndVoice() error {
 		return err
 	}
 	if back {
-		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.toLegacy})
+		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.switching(h.toLegacy)})
 	}
 	if voice && !canStream { // the head can have it only after it has gone back
 		h.steps = append(h.steps, h.fieldStep(nil, true, []Change{voiceChange(h.spec.Voice, h.head)}))
@@ -125,8 +125,8 @@ func (h *headRun) lookAtModeAndVoice() error {
 }
 
 // lookAtStreaming is lookAtModeAndVoice for a head that is to stream.
-func (h *headRun) lookAtStreaming() error {
-	plan, err := h.client.Heads.PlanStreaming(h.work, h.spec.ID, h.convertOptions())
+func (h *headRun) lookAtStreaming(ctx context.Context) error {
+	plan, err := h.client.Heads.PlanStreaming(ctx, h.spec.ID, h.convertOptions())
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (h *headRun) lookAtStreaming() error {
 	if voice {
 		changes = append(changes, voiceChange(h.spec.Voice, h.head))
 	}
-	h.steps = append(h.steps, step{append(changes, switchChange("streaming", true)), h.toStreaming})
+	h.steps = append(h.steps, step{append(changes, switchChange("streaming", true)), h.switching(h.toStreaming)})
 	return nil
 }
 
@@ -161,14 +161,14 @@ func (h *headRun) switches() bool {
 
 // wayBack returns why a streaming head can't go back to legacy mode, or else the
 // error of finding that out.
-func (h *headRun) wayBack() (blocker, err error) {
+func (h *headRun) wayBack(ctx context.Context) (blocker, err error) {
 	if _, err := heads.ParseAccessURL(h.head.PublicURL.Reveal()); err != nil {
 		return err, nil
 	}
 	if h.head.HeadVisualID == "" {
 		return fmt.Errorf("fleet: head %s has no visual that can be read (headVisualId), so its mode is not known: %w", h.spec.ID, heads.ErrVisualMode), nil
 	}
-	visual, err := h.client.HeadVisuals.Get(h.work, h.head.HeadVisualID)
+	visual, err := h.client.HeadVisuals.Get(ctx, h.head.HeadVisualID)
 	switch {
 	case errors.Is(err, heads.ErrNotFound):
 		return fmt.Errorf("fleet: visual %s of the head was not found, so its mode is not known: %w: %w", h.head.HeadVisualID, heads.ErrVisualMode, err), nil
@@ -207,7 +207,7 @@ func (h *headRun) fieldStep(fields map[string]json.RawMessage, voice bool, chang
 	}}
 }
 
-func (h *headRun) lookAtDelivery() error {
+func (h *headRun) lookAtDelivery(context.Context) error {
 	if h.spec.Delivery == nil || *h.spec.Delivery == h.head.EnableEvents {
 		return nil
 	}
@@ -227,11 +227,11 @@ func (h *headRun) setDelivery(ctx context.Context) error {
 	return err
 }
 
-func (h *headRun) lookAtWebhooks() error {
+func (h *headRun) lookAtWebhooks(ctx context.Context) error {
 	if h.spec.Webhooks == nil {
 		return nil
 	}
-	registered, err := oldestFirst(h.work, h.client, h.spec.ID)
+	registered, err := h.client.Webhooks.List(ctx, h.spec.ID)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (h *headRun) lookAtWebhooks() error {
 	return nil
 }
 
-func (h *headRun) lookAtTools() error {
+func (h *headRun) lookAtTools(context.Context) error {
 	if h.spec.Tools == nil {
 		return nil
 	}
@@ -278,6 +278,8 @@ func reasonOf(err error) heads.ConversionReason {
 	switch {
 	case errors.As(err, &conversion):
 		return conversion.Reason
+	case errors.Is(err, errNotSeen):
+		return heads.ReasonUnknownOutcome
 	case errors.Is(err, errNoAddress):
 		return heads.ReasonAddress
 	case errors.Is(err, heads.ErrVisualMode):

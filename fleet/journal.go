@@ -45,13 +45,18 @@ type Journal struct {
 	err     error // after a record could not be written, or after Close
 }
 
-// journalRecord is one line after the header: a switch that is about to be sent.
+// journalRecord is one line after the header: a switch that is about to be sent,
+// or what was found out about it since.
 type journalRecord struct {
 	HeadID    string     `json:"head_id"`
 	Label     string     `json:"label,omitempty"`
 	Streaming bool       `json:"streaming"` // the mode to which the head is switched
 	Old       oldAddress `json:"old"`
 	At        time.Time  `json:"at"`
+
+	// Accepted is set while the service is known to have accepted the switch,
+	// and the head was not seen in that mode.
+	Accepted bool `json:"accepted,omitempty"`
 }
 
 // oldAddress is an access URL without its key.
@@ -159,7 +164,7 @@ func (j *Journal) load(content []byte) error {
 		if json.Unmarshal(line, &r) != nil || r.HeadID == "" || r.Old.Base == "" {
 			return j.invalid(fmt.Sprintf("has a line %d that is no record; give another path, or repair the line", number))
 		}
-		j.records[r.key()] = r
+		j.keep(r)
 	}
 	j.dropped = len(content) - end
 	j.end = int64(end)
@@ -180,16 +185,27 @@ func (j *Journal) seek(offset int64) error {
 	return err
 }
 
-// find returns the access URL that a head had before it was switched to a mode.
-// A nil journal has none.
-func (j *Journal) find(headID string, streaming bool) (oldAddress, bool) {
+// find returns the record of the last switch of a head to a mode. A nil journal
+// has none.
+func (j *Journal) find(headID string, streaming bool) (journalRecord, bool) {
 	if j == nil {
-		return oldAddress{}, false
+		return journalRecord{}, false
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r, ok := j.records[journalRecord{HeadID: headID, Streaming: streaming}.key()]
-	return r.Old, ok
+	return r, ok
+}
+
+// setAccepted notes that the service has accepted a switch, or that the head was
+// seen in its new mode.
+func (j *Journal) setAccepted(headID string, streaming, accepted bool) error {
+	r, ok := j.find(headID, streaming)
+	if !ok || r.Accepted == accepted {
+		return nil
+	}
+	r.Accepted = accepted
+	return j.add(r)
 }
 
 // add has a record on disk when it returns nil. After an error it is of no
@@ -203,8 +219,8 @@ func (j *Journal) add(r journalRecord) error {
 	if j.err != nil {
 		return j.err
 	}
-	if known, ok := j.records[r.key()]; ok && known.Old == r.Old {
-		return nil // written by an earlier run
+	if known, ok := j.records[r.key()]; ok && known.Old == r.Old && known.Accepted == r.Accepted {
+		return nil // it is on disk
 	}
 	line, err := json.Marshal(r)
 	if err == nil {
@@ -214,8 +230,20 @@ func (j *Journal) add(r journalRecord) error {
 		j.err = fmt.Errorf("fleet: write journal: %w", err)
 		return j.err
 	}
-	j.records[r.key()] = r
+	j.keep(r)
 	return nil
+}
+
+// keep takes a record in place of an earlier one. A switch to one mode ends the
+// wait for a switch to the other.
+func (j *Journal) keep(r journalRecord) {
+	j.records[r.key()] = r
+	opposite := r
+	opposite.Streaming = !r.Streaming
+	if other, ok := j.records[opposite.key()]; ok && other.Accepted {
+		other.Accepted = false
+		j.records[other.key()] = other
+	}
 }
 
 // append writes a line whole, or leaves the file as it was.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,16 +14,36 @@ var (
 	// errNoAddress is the failure of a head that an earlier run has switched.
 	errNoAddress = errors.New("fleet: the head is in the wanted mode, but its new access URL is not known; use WithAccessURLs (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
 
+	// errNotSeen is the failure of a head whose switch was accepted by an earlier
+	// run, and is not sent again.
+	errNotSeen = errors.New("fleet: an earlier run had the switch accepted, but the head does not show it yet; run it again later, or use another journal to send the switch again")
+
 	// errJournal is in the failure of a head whose switch could not be recorded.
 	errJournal = errors.New("fleet: the mode was not switched, since the switch could not be recorded")
 )
+
+// switching returns what brings the head to the other mode: convert, or the wait
+// for a switch that was accepted, which is never sent again.
+func (h *headRun) switching(convert func(context.Context) error) func(context.Context) error {
+	if h.isAwaited() {
+		return h.await
+	}
+	return convert
+}
 
 // toStreaming converts the head, after its old access URL is on disk.
 func (h *headRun) toStreaming(ctx context.Context) error {
 	if err := h.record(); err != nil {
 		return err
 	}
-	done, err := h.client.Heads.ConvertToStreaming(ctx, h.spec.ID, h.convertOptions())
+	o := h.convertOptions()
+	o.OnStep = func(step heads.ConversionStep) {
+		if step.Accepted {
+			h.setAccepted(true)
+		}
+		h.step(h.spec.ID, step)
+	}
+	done, err := h.client.Heads.ConvertToStreaming(ctx, h.spec.ID, o)
 	return h.switched(done, err)
 }
 
@@ -62,8 +83,12 @@ func (h *headRun) record() error {
 // is told after the other steps, which don't need it.
 func (h *headRun) switched(done *heads.Conversion, err error) error {
 	var failure *heads.ConversionError
+	if accepted := errors.As(err, &failure) && failure.Accepted; accepted {
+		h.setAccepted(failure.Reason == heads.ReasonUnknownOutcome)
+	}
 	switch {
 	case err == nil:
+		h.setAccepted(false)
 		h.result.Before, h.result.After = h.before(), done.After
 		return nil
 	case !errors.As(err, &failure):
@@ -82,6 +107,41 @@ func (h *headRun) switched(done *heads.Conversion, err error) error {
 		}
 	}
 	return err
+}
+
+// isAwaited reports whether an earlier run had the wanted switch accepted, and
+// the head was not seen in its new mode since.
+func (h *headRun) isAwaited() bool {
+	r, ok := h.o.Journal.find(h.spec.ID, *h.spec.Streaming)
+	return ok && r.Accepted
+}
+
+func (h *headRun) setAccepted(accepted bool) {
+	if err := h.o.Journal.setAccepted(h.spec.ID, *h.spec.Streaming, accepted); err != nil {
+		h.stop(err)
+	}
+}
+
+// await reads the head until it shows a switch that an earlier run had accepted.
+func (h *headRun) await(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(h.o.Convert.ConfirmTimeout, defaultConfirmTimeout))
+	defer cancel()
+	for wait := 250 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		head, err := h.client.Heads.Get(limited, h.spec.ID)
+		if err == nil && head.VideoStreaming == *h.spec.Streaming {
+			h.head = head
+			h.findMove()
+			return nil
+		}
+		if err != nil && !heads.Temporary(err) {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+		case <-limited.Done():
+			return errNotSeen
+		}
+	}
 }
 
 // before is the access URL as the head showed it when it was read.
@@ -108,10 +168,14 @@ func (h *headRun) findMove() {
 	if h.spec.Streaming == nil {
 		return
 	}
-	old, ok := h.o.Journal.find(h.spec.ID, *h.spec.Streaming)
+	record, ok := h.o.Journal.find(h.spec.ID, *h.spec.Streaming)
 	if !ok {
 		return
 	}
+	if h.apply {
+		h.setAccepted(false)
+	}
+	old := record.Old
 	now, err := h.client.AccessURL(h.head)
 	if err != nil || keyless(now) == old {
 		h.noAddress = errNoAddress

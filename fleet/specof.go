@@ -27,26 +27,29 @@ func SpecOf(ctx context.Context, c *heads.Client, headID string) (*Spec, error) 
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := oldestFirst(ctx, c, headID)
+	hooks, err := c.Webhooks.List(ctx, headID)
 	if err != nil {
 		return nil, err
 	}
-	s := &Spec{ID: head.ID, Label: head.Name, Streaming: &head.VideoStreaming, Delivery: &head.EnableEvents}
+	s := &specReader{Spec{ID: head.ID, Label: head.Name, Streaming: &head.VideoStreaming, Delivery: &head.EnableEvents}}
 	if err := s.takeFields(head); err != nil {
 		return nil, err
 	}
 	s.takeVoice(head)
 	s.takeWebhooks(hooks)
 	s.takeTools(head)
-	return s, nil
+	return &s.Spec, nil
 }
 
-func (s *Spec) omit(what, reason string) {
+// specReader fills in the spec of a head.
+type specReader struct{ Spec }
+
+func (s *specReader) omit(what, reason string) {
 	s.Omitted = append(s.Omitted, what+": "+reason)
 }
 
 // takeFields takes the writable fields that the head has.
-func (s *Spec) takeFields(head *heads.Head) error {
+func (s *specReader) takeFields(head *heads.Head) error {
 	document, err := json.Marshal(heads.HeadUpdateFrom(head))
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func holdsSecret(head *heads.Head) bool {
 	return len(head.PluginOperationalModeConfig) > 0 && !sameJSON(head.PluginOperationalModeConfig, head.Redacted().PluginOperationalModeConfig)
 }
 
-func (s *Spec) takeVoice(head *heads.Head) {
+func (s *specReader) takeVoice(head *heads.Head) {
 	voice := &heads.Voice{Provider: head.TTSProvider, ID: head.TTSVoice}
 	if *voice == (heads.Voice{}) {
 		return
@@ -92,7 +95,8 @@ func (s *Spec) takeVoice(head *heads.Head) {
 }
 
 // takeWebhooks takes the oldest registration of every URL.
-func (s *Spec) takeWebhooks(hooks []heads.Webhook) {
+func (s *specReader) takeWebhooks(hooks []heads.Webhook) {
+	byAge(hooks)
 	seen := map[string]bool{}
 	for _, w := range hooks {
 		key := registration.URLKey(w.URL)
@@ -109,7 +113,7 @@ func (s *Spec) takeWebhooks(hooks []heads.Webhook) {
 }
 
 // takeTools takes all tools or none.
-func (s *Spec) takeTools(head *heads.Head) {
+func (s *specReader) takeTools(head *heads.Head) {
 	if head.ConversationSettings == nil || len(head.ConversationSettings.Tools) == 0 {
 		return
 	}

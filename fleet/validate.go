@@ -73,7 +73,7 @@ func (f *specFaults) addAll(field string, err error) {
 
 // invalidErrors takes joined errors apart.
 func invalidErrors(err error) []*heads.InvalidError {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *heads.InvalidError:
 		return []*heads.InvalidError{e}
 	case interface{ Unwrap() []error }:

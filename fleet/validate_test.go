@@ -86,7 +86,7 @@ func TestFaultsOfAllSpecsComeBackTogether(t *testing.T) {
 	require.True(t, ok)
 	require.Len(t, joined.Unwrap(), 4)
 	for _, fault := range joined.Unwrap() {
-		assert.IsType(t, &heads.InvalidError{}, fault)
+		assert.ErrorAs(t, fault, new(*heads.InvalidError))
 	}
 	for _, want := range []string{"did you mean name?", "read-only", "specs[2]", "specs[0] too", "public id"} {
 		assert.ErrorContains(t, err, want)

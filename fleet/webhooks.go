@@ -18,17 +18,15 @@ type webhookWork struct {
 	changes []Change
 }
 
-// oldestFirst lists the registrations of a head. The oldest of a URL is the one
-// that is used.
-func oldestFirst(ctx context.Context, c *heads.Client, headID string) ([]heads.Webhook, error) {
-	hooks, err := c.Webhooks.List(ctx, headID)
-	registration.SortByAge(hooks, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
-	return hooks, err
+// byAge sorts registrations, the oldest first: of several of one URL, that is the
+// one that is used.
+func byAge(registered []heads.Webhook) {
+	registration.SortByAge(registered, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
 }
 
-// webhookChanges compares the wanted registrations with those of a head, the
-// oldest first.
+// webhookChanges compares the wanted registrations with those of a head.
 func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
+	byAge(registered)
 	used := map[int64]bool{}
 	for _, wanted := range spec.Webhooks {
 		i := slices.IndexFunc(registered, func(w heads.Webhook) bool { return registration.URLKey(w.URL) == registration.URLKey(wanted.URL) })

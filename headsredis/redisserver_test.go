@@ -30,7 +30,7 @@ type redisServer struct {
 // redis-server the test fails.
 func startRedis(t testing.TB) *redisServer {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "redis") // t.TempDir's names are too long for a socket
+	dir, err := os.MkdirTemp("", "redis") //nolint:usetesting // t.TempDir's names are too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &redisServer{t: t, dir: dir, socket: filepath.Join(dir, "socket")}

@@ -15,7 +15,7 @@ import (
 )
 
 func TestEveryRouteIsInTheDescription(t *testing.T) {
-	text, err := os.ReadFile("../cmd/heads-emulator/openapi.json")
+	text, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)
 	var description struct {
 		Paths map[string]map[string]json.RawMessage
@@ -23,6 +23,9 @@ func TestEveryRouteIsInTheDescription(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &description))
 	var described []string
 	for path, methods := range description.Paths {
+		if strings.HasPrefix(path, "/_emulator/") {
+			continue
+		}
 		for method := range methods {
 			described = append(described, strings.ToUpper(method)+" "+path)
 		}

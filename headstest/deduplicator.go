@@ -433,7 +433,7 @@ func (c *deduplicatorCheck) endedContext() {
 // deduplicatorCheck is the check of one rule. A call that returns an error ends
 // it: whatever follows would report the same fault again.
 type deduplicatorCheck struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // of the test
 	d    heads.Deduplicator
 	rule string
 	key  string // begins all keys of this check
@@ -499,7 +499,7 @@ func (c *deduplicatorCheck) call(what string, f func(context.Context) (heads.Cla
 // returned reports whether a call with an ended context succeeded. That it
 // failed is no fault, unless it did not return.
 func (c *deduplicatorCheck) returned(what string, err error) bool {
-	if err == errNotReturned {
+	if errors.Is(err, errNotReturned) {
 		c.over = true
 		c.fault("%s %w", what, err)
 	}

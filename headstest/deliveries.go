@@ -44,6 +44,8 @@ type Delivery struct {
 	Reply   []byte // the first 4 KiB of the receiver's answer
 	RetryIn time.Duration
 	At      time.Time
+
+	eventID int // of the happening that caused it
 }
 
 func (d Delivery) text() string {
@@ -75,6 +77,8 @@ func (e *Emulator) WaitDelivery(ctx context.Context, match func(Delivery) bool) 
 	if match == nil {
 		match = func(Delivery) bool { return true }
 	}
+	changed, stop := e.listen()
+	defer stop()
 	var st *state
 	seen := 0
 	for {
@@ -82,7 +86,7 @@ func (e *Emulator) WaitDelivery(ctx context.Context, match func(Delivery) bool) 
 		if e.st != st {
 			st, seen = e.st, 0
 		}
-		fresh, changed := st.deliveries.since(seen), st.changed
+		fresh := st.deliveries.since(seen)
 		seen = st.deliveries.total()
 		e.mu.Unlock()
 		if i := slices.IndexFunc(fresh, match); i >= 0 {
@@ -108,7 +112,7 @@ func (e *Emulator) Redeliver(d Delivery) error {
 	if !ok {
 		return ErrRemoved
 	}
-	e.push(w, job{webhookID: w.id, url: d.URL, event: d.Event, body: d.Body, signature: d.Header.Get(signatureHeader)})
+	e.push(w, job{webhookID: w.id, url: d.URL, event: d.Event, body: d.Body, signature: d.Header.Get(signatureHeader), eventID: d.eventID})
 	return nil
 }
 
@@ -128,16 +132,18 @@ type job struct {
 	body      []byte
 	signature string
 	delay     time.Duration
+	eventID   int
 }
 
 // enqueue signs an event for a registration and lets a fault have its way.
 // Like push, it is called under the lock.
-func (c *core) enqueue(w *webhook, e heads.Event) {
+func (c *core) enqueue(w *webhook, e heads.Event, eventID int) {
 	f := c.st.takeDeliveryFault(w.id, e.Type)
+	c.notify() // a fault may be used up
 	e.Timestamp = e.Timestamp.Add(-f.Age)
 	e.TimestampText = e.Timestamp.Format(c.cfg.timestampLayout)
 	e.Raw = eventBody(e, c.cfg.timestampLayout)
-	j := job{webhookID: w.id, url: w.url, event: e, body: e.Raw, delay: f.Delay}
+	j := job{webhookID: w.id, url: w.url, event: e, body: e.Raw, delay: f.Delay, eventID: eventID}
 	j.signature = sign(j.body, w.sharedKey, or(f.Encoding, c.cfg.encoding))
 	if f.CorruptSignature {
 		j.signature = corrupt(j.signature)
@@ -232,7 +238,7 @@ func (c *core) attempt(ctx context.Context, j job) Delivery {
 		d.Err = withoutURL(err)
 		return d
 	}
-	resp, reply, err := c.exchange(req.WithContext(ctx), maxReply)
+	resp, reply, err := c.exchange(req.WithContext(ctx), maxReply) //nolint:bodyclose // exchange has closed it
 	d.Reply, d.Err, d.Duration = reply, err, time.Since(d.At)
 	if resp != nil {
 		d.Status = resp.StatusCode
@@ -242,7 +248,7 @@ func (c *core) attempt(ctx context.Context, j job) Delivery {
 
 func (j job) delivery() Delivery {
 	return Delivery{
-		WebhookID: j.webhookID, URL: j.url, Event: j.event, Body: j.body, At: time.Now(),
+		WebhookID: j.webhookID, URL: j.url, Event: j.event, Body: j.body, At: time.Now(), eventID: j.eventID,
 		Header: http.Header{
 			"Content-Type": {"application/json"}, "User-Agent": {"headstest"}, signatureHeader: {j.signature},
 		},
@@ -263,13 +269,13 @@ func (c *core) give(st *state, j job, attempts int, why error) {
 	c.note(st, d)
 }
 
-// note puts an attempt in the journal and wakes who waits for it.
+// note puts an attempt in the journal and wakes those who wait for it.
 func (c *core) note(st *state, d Delivery) {
 	c.cfg.logger.Info("delivery", "webhook", d.WebhookID, "event", string(d.Event.Type), "session", d.Event.SessionID,
 		"attempt", d.Attempt, "status", d.Status, "took", d.Duration, "retry_in", d.RetryIn, "final", d.Final, "err", d.Err)
 	d.ID = st.deliveries.total() + 1
 	st.deliveries.add(d, len(d.Body)+len(d.Reply))
-	st.wake()
+	c.wake()
 }
 
 func (c *core) registered(st *state, id int64) bool {
@@ -279,13 +285,7 @@ func (c *core) registered(st *state, id int64) bool {
 	return ok
 }
 
-// wake lets WaitDelivery look again.
-func (st *state) wake() {
-	close(st.changed)
-	st.changed = make(chan struct{})
-}
-
-// sleep says whether the context is still alive afterwards.
+// sleep reports whether the context is still alive afterwards.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -129,7 +129,7 @@ func TestFailedDeliveryIsRepeatedThreeTimesWithGrowingWaits(t *testing.T) {
 	}
 }
 
-type drip struct{ ctx context.Context }
+type drip struct{ ctx context.Context } //nolint:containedctx // of the request
 
 func (d drip) Read([]byte) (int, error) {
 	<-d.ctx.Done()

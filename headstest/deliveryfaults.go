@@ -48,9 +48,11 @@ func (e *Emulator) InjectDelivery(f DeliveryFault) (remove func()) {
 	defer e.mu.Unlock()
 	st, injected := e.st, &deliveryFault{f, f.Times}
 	st.deliveryFaults = append(st.deliveryFaults, injected)
+	e.notify()
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		e.notify()
 		st.deliveryFaults = slices.DeleteFunc(st.deliveryFaults, func(f *deliveryFault) bool { return f == injected })
 	}
 }

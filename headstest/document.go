@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -45,7 +45,7 @@ func (d document) str(key string) string {
 	return s
 }
 
-// is says whether a field is true.
+// is reports whether a field is true.
 func (d document) is(key string) bool { return string(bytes.TrimSpace(d[key])) == "true" }
 
 // touch moves updatedAt to now.
@@ -54,20 +54,34 @@ func (d document) touch() { d.set("updatedAt", now()) }
 // encode writes the object with its keys in order. json.Marshal would compact
 // and escape the values.
 func (d document) encode() json.RawMessage {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, key := range slices.Sorted(maps.Keys(d)) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, _ := encodeJSON(key) // a string always has a JSON form
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(d[key])
+	keys, size := make([]string, 0, len(d)), 2
+	for key, value := range d {
+		keys = append(keys, key)
+		size += len(key) + len(value) + len(`"":,`)
 	}
-	b.WriteByte('}')
-	return b.Bytes()
+	slices.Sort(keys)
+	b := append(make([]byte, 0, size), '{')
+	for i, key := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendName(b, key), ':')
+		b = append(b, d[key]...)
+	}
+	return append(b, '}')
 }
+
+// appendName writes a key of an object. A plain name, as all fields of the
+// contract have, needs no escapes.
+func appendName(b []byte, name string) []byte {
+	if strings.IndexFunc(name, needsEscape) < 0 {
+		return append(append(append(b, '"'), name...), '"')
+	}
+	escaped, _ := encodeJSON(name) // a string always has a JSON form
+	return append(b, escaped...)
+}
+
+func needsEscape(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
 
 // encodeJSON leaves <, > and & as they are, as most servers do.
 func encodeJSON(v any) (json.RawMessage, error) {

@@ -30,20 +30,25 @@ type core struct {
 	mux      *http.ServeMux
 	client   *http.Client
 	hangUp   func()          // closes the client's idle connections
-	lifetime context.Context // ends with Close
+	lifetime context.Context //nolint:containedctx // ends with Close
 	end      context.CancelFunc
 	workers  sync.WaitGroup // the deliveries, and the calls of a handler in memory, under way
 
-	mu     sync.Mutex
-	st     *state
-	closed bool
+	control *control // nil without WithConsole
+
+	mu        sync.Mutex
+	st        *state
+	start     Seed // what the control API's reset returns to
+	closed    bool
+	listeners map[chan struct{}]struct{} // those who wait for a change
+	version   int                        // counts the changes of what is not in a journal
 }
 
 // NewEmulator returns an emulator that holds nothing yet. Close it when the
 // test ends.
 func NewEmulator(opts ...Option) *Emulator {
 	cfg := newConfig(opts)
-	c := &core{cfg: cfg, token: cfg.token, mux: http.NewServeMux()}
+	c := &core{cfg: cfg, token: cfg.token, mux: http.NewServeMux(), listeners: map[chan struct{}]struct{}{}}
 	if cfg.deliveryHandler != nil {
 		cfg.deliveryClient = &http.Client{Transport: handlerTransport{c, cfg.deliveryHandler}}
 	}
@@ -55,6 +60,9 @@ func NewEmulator(opts ...Option) *Emulator {
 	c.st = newState(c.lifetime, &c.cfg)
 	for pattern, op := range c.operations() {
 		c.mux.Handle(pattern, op)
+	}
+	if cfg.console {
+		c.control = newControl(c)
 	}
 	return &Emulator{c}
 }
@@ -90,8 +98,8 @@ func (e *Emulator) Reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.st.end()
-	e.st.wake()
 	e.st = newState(e.lifetime, &e.cfg)
+	e.notify()
 }
 
 // Close ends the deliveries and delayed answers under way and waits for the
@@ -116,8 +124,20 @@ func (e Emulator) LogValue() slog.Value { return slog.StringValue("headstest.Emu
 // is written, so the journal holds a request before its caller sees the answer.
 // A fault that cuts the connection panics with http.ErrAbortHandler.
 func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if e.control != nil && isControl(r) {
+		e.control.ServeHTTP(w, r)
+		return
+	}
+	if e.control != nil && r.URL.Path == "/" && isBrowser(r) {
+		http.Redirect(w, r, controlPrefix, http.StatusSeeOther)
+		return
+	}
+	e.serveOperation(w, r)
+}
+
+func (e *Emulator) serveOperation(w http.ResponseWriter, r *http.Request) {
 	at := time.Now()
-	held := r.WithContext(r.Context())
+	held, done := e.hold(r)
 	if held.Body == nil { // a request that no server has read
 		held.Body = http.NoBody
 	}
@@ -126,9 +146,18 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rep, cut := e.underLimits(held, func() reply { return e.answer(held, readErr) })
 	e.record(Request{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery,
-		Header: r.Header.Clone(), Body: body, Status: rep.status, At: at,
+		Header: r.Header.Clone(), Body: body, Status: rep.status, At: at, effect: done,
 	})
 	rep.write(w, cut)
+}
+
+// hold copies a request so that its body can be replaced. The effect is nil
+// where no console shows it.
+func (c *core) hold(r *http.Request) (*http.Request, *effect) {
+	if c.control == nil || r.Method == http.MethodGet {
+		return r.WithContext(r.Context()), nil
+	}
+	return withEffect(r)
 }
 
 // answer does what the request asks for.
@@ -181,8 +210,15 @@ func (c *core) authorized(r *http.Request) bool {
 }
 
 func (c *core) record(r Request) {
-	c.cfg.logger.Info("request", "method", r.Method, "path", r.Path, "status", r.Status, "took", time.Since(r.At))
+	r.Duration = time.Since(r.At)
+	c.cfg.logger.Info("request", "method", r.Method, "path", r.Path, "status", r.Status, "took", r.Duration)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	r.ID = c.st.requests.total() + 1
 	c.st.requests.add(r, len(r.Body))
+	if r.Method == http.MethodGet {
+		c.wake()
+	} else {
+		c.notify()
+	}
 }

@@ -130,7 +130,7 @@ func TestUndocumentedAnswers(t *testing.T) {
 	}{
 		{"empty", headstest.ResponsesEmpty, func(t *testing.T, body, _ string) { assert.Empty(t, body) }},
 		{"bool", headstest.ResponsesBool, func(t *testing.T, body, _ string) { assert.Equal(t, "true", body) }},
-		{"record", headstest.ResponsesRecord, func(t *testing.T, body, id string) { assert.EqualValues(t, id, fmt.Sprint(object(t, body)["id"])) }},
+		{"record", headstest.ResponsesRecord, func(t *testing.T, body, id string) { assert.Equal(t, id, fmt.Sprint(object(t, body)["id"])) }},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -14,10 +14,11 @@ import (
 
 // CutPoint is where a fault closes the connection without an answer.
 //
-// A client's transport may by itself repeat a GET whose reused connection was
+// A client's transport may by itself retry a GET whose reused connection was
 // closed before the answer, so a cut that happens once can pass unseen.
 type CutPoint int
 
+// Where an answer is cut.
 const (
 	CutNone   CutPoint = iota // the connection stays
 	CutBefore                 // before the request has had its effect
@@ -91,9 +92,11 @@ func (e *Emulator) Inject(f Fault) (remove func()) {
 	defer e.mu.Unlock()
 	st, injected := e.st, &fault{f, f.Times}
 	st.faults = append(st.faults, injected)
+	e.notify()
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		e.notify()
 		st.faults = slices.DeleteFunc(st.faults, func(f *fault) bool { return f == injected })
 	}
 }
@@ -104,13 +107,17 @@ func (e *Emulator) RemoveFaults() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.st.faults, e.st.deliveryFaults = nil, nil
+	e.notify()
 }
 
 // takeFault uses up one of the times of the fault that matches.
 func (c *core) takeFault(r *http.Request) (Fault, bool) {
-	_, pattern := c.mux.Handler(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.st.faults) == 0 {
+		return Fault{}, false
+	}
+	_, pattern := c.mux.Handler(r)
 	i := slices.IndexFunc(c.st.faults, func(f *fault) bool { return f.matches(r, pattern) && f.strikes(c.st.chance) })
 	if i < 0 {
 		return Fault{}, false
@@ -119,6 +126,7 @@ func (c *core) takeFault(r *http.Request) (Fault, bool) {
 	if f.left--; f.left == 0 {
 		c.st.faults = slices.Delete(c.st.faults, i, i+1)
 	}
+	c.notify()
 	return f.Fault, true
 }
 
@@ -188,7 +196,7 @@ func (c *core) underFaults(r *http.Request, answer func() reply) (reply, cutting
 	}
 }
 
-// delay says whether the caller is still there afterwards.
+// delay reports whether the caller is still there afterwards.
 func (c *core) delay(r *http.Request, d time.Duration) bool {
 	if d <= 0 {
 		return true

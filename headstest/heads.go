@@ -15,7 +15,18 @@ func (c *core) getHead(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return jsonReply(http.StatusOK, h.encode()), nil
+	return jsonReply(http.StatusOK, c.st.encodedHead(r.PathValue("id"), h)), nil
+}
+
+// encodedHead writes a head once for all reads between two changes, since a
+// head has many fields.
+func (st *state) encodedHead(id string, h document) []byte {
+	body, ok := st.encoded[id]
+	if !ok {
+		body = h.encode()
+		st.encoded[id] = body
+	}
+	return body
 }
 
 // updateHead checks the whole update before it changes anything.
@@ -28,20 +39,34 @@ func (c *core) updateHead(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	maps.DeleteFunc(sent, func(key string, _ json.RawMessage) bool { _, ok := ignored[key]; return ok })
+	dropIgnored(r, sent)
 	if err := checkFields(sent); err != nil {
 		return reply{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.st.head(id)
+	h, err := c.changing(r, id)
 	if err != nil {
 		return reply{}, err
 	}
 	if err := c.merge(h, sent); err != nil {
 		return reply{}, err
 	}
-	return c.undocumented(h), nil
+	return c.changed(r, h), nil
+}
+
+// dropIgnored removes the read-only fields of an update.
+func dropIgnored(r *http.Request, sent document) {
+	dropped := document{}
+	for name, value := range sent {
+		if _, ok := ignored[name]; ok {
+			dropped[name] = value
+			delete(sent, name)
+		}
+	}
+	if e := effectOf(r); e != nil {
+		e.ignored = dropped
+	}
 }
 
 // updateID takes the id out of an update, which must hold something else too.

@@ -157,7 +157,7 @@ func TestHeadVisualShowsItsMode(t *testing.T) {
 		v := object(t, a.ok("GET", "/head_visual/"+id, "").body)
 		assert.Equal(t, id, v["id"])
 		assert.Equal(t, string(mode), v["mode"])
-		assert.Equal(t, 1.0, v["extra"])
+		assert.EqualValues(t, 1, v["extra"])
 	}
 	hidden := a.AddVisual(headstest.Visual{HideMode: true})
 	assert.NotContains(t, object(t, a.ok("GET", "/head_visual/"+hidden, "").body), "mode")
@@ -354,4 +354,26 @@ func TestChangesMoveUpdatedAt(t *testing.T) {
 		require.NoError(t, e.EnableSplitter(id))
 		assert.NotEqual(t, before, stamp("/head/"+id))
 	})
+}
+
+// A read after a change must not answer what an earlier read has encoded.
+func TestReadShowsEveryKindOfChange(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{HeadVisualID: a.AddVisual(headstest.Visual{}), ID: "11111111-1111-4111-8111-111111111111"})
+	changes := map[string]func(){
+		`"name":"Bea"`:          func() { a.ok("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`) },
+		`"videoStreaming":true`: func() { a.ok("PUT", streaming(id, true), "") },
+		`"enableEvents":true`:   func() { a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", "") },
+		`"name":"hours"`: func() {
+			require.NoError(t, a.AddTool(id, json.RawMessage(`{"name":"hours","url":"https://t.example.test"}`)))
+		},
+		`{"tools": []}`:   func() { a.ok("PUT", "/head/"+id+"/conversation-settings", `{"conversationSettings":{"tools": []}}`) },
+		`"splitter":true`: func() { require.NoError(t, a.EnableSplitter(id)) },
+		`"name":"Cleo"`:   func() { a.AddHead(headstest.Head{ID: id, Name: "Cleo"}) },
+	}
+	for _, shows := range []string{`"name":"Bea"`, `"videoStreaming":true`, `"enableEvents":true`, `"name":"hours"`, `{"tools": []}`, `"splitter":true`, `"name":"Cleo"`} {
+		require.NotContains(t, a.ok("GET", "/head/"+id, "").body, shows)
+		changes[shows]()
+		assert.Contains(t, a.ok("GET", "/head/"+id, "").body, shows)
+	}
 }

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// ids makes up what the service would assign. It is used under the emulator's
+// ids generates what the service would assign. It is used under the emulator's
 // lock.
 type ids struct {
 	src      *rand.PCG
@@ -30,6 +30,12 @@ func newIDs(seed *uint64, stream uint64) *ids {
 	return i
 }
 
+// clone returns the same sequence from here on.
+func (i *ids) clone() ids {
+	src := *i.src
+	return ids{&src, i.public, i.webhooks}
+}
+
 // hex returns n random bytes in hex.
 func (i *ids) hex(n int) string { return hex.EncodeToString(i.bytes(n)) }
 
@@ -49,7 +55,7 @@ func (i *ids) uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// headPublicID counts up from a made-up start, so that no two heads share one.
+// headPublicID counts up from a random start, so that no two heads share one.
 func (i *ids) headPublicID() string {
 	i.public++
 	return fmt.Sprintf("li-%05d", i.public)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -16,11 +17,15 @@ const journalBytes = 32 << 20
 // as received, credential included, and shared with the journal: read them,
 // don't change them. Printing a Request shows method, path and status alone.
 type Request struct {
+	ID                  int // counts the requests from 1 on, and again after a Reset
 	Method, Path, Query string
 	Header              http.Header
 	Body                []byte
 	Status              int // 0 when the connection was cut without an answer
 	At                  time.Time
+	Duration            time.Duration
+
+	effect *effect // nil without a console
 }
 
 func (r Request) text() string {
@@ -76,6 +81,32 @@ func (j *journal[T]) since(n int) []T {
 	for i, e := range kept {
 		out[i] = e.value
 	}
+	return out
+}
+
+// at returns the n-th entry ever added, counted from 1, if it is still kept.
+func (j *journal[T]) at(n int) (v T, ok bool) {
+	i := n - 1 - j.dropped
+	if i < 0 || i >= len(j.entries) {
+		return v, false
+	}
+	return j.entries[i].value, true
+}
+
+// newest returns at most limit entries that match, oldest first, of those
+// before the n-th ever added; n 0 is no bound.
+func (j *journal[T]) newest(n, limit int, match func(T) bool) []T {
+	end := len(j.entries)
+	if n > 0 {
+		end = min(max(n-1-j.dropped, 0), end)
+	}
+	out := []T{}
+	for i := end - 1; i >= 0 && len(out) < limit; i-- {
+		if v := j.entries[i].value; match(v) {
+			out = append(out, v)
+		}
+	}
+	slices.Reverse(out)
 	return out
 }
 

@@ -20,7 +20,7 @@ func (c *core) putVideoStreaming(r *http.Request) (reply, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.st.head(r.PathValue("headId"))
+	h, err := c.changing(r, r.PathValue("headId"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -30,7 +30,7 @@ func (c *core) putVideoStreaming(r *http.Request) (reply, error) {
 		}
 		c.setStreaming(h, streaming)
 	}
-	return c.undocumented(h), nil
+	return c.changed(r, h), nil
 }
 
 // mayStream holds the conditions of a move between legacy and streaming, in
@@ -83,14 +83,14 @@ func (c *core) putSplitter(r *http.Request) (reply, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.st.head(r.PathValue("headId"))
+	h, err := c.changing(r, r.PathValue("headId"))
 	if err != nil {
 		return reply{}, err
 	}
 	if h.is("splitter") != on {
 		c.setSplitter(h, on)
 	}
-	return c.undocumented(h), nil
+	return c.changed(r, h), nil
 }
 
 // setSplitter turns text splitting on or off. Splitting and streaming exclude
@@ -110,9 +110,11 @@ func (e *Emulator) EnableSplitter(headID string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h, ok := e.st.heads[headID]
+	delete(e.st.encoded, headID)
 	if !ok {
 		return fmt.Errorf("headstest: there is no head %q", headID)
 	}
 	e.setSplitter(h, true)
+	e.notify()
 	return nil
 }

@@ -159,7 +159,7 @@ func TestStaleAddressesStay(t *testing.T) {
 func TestHeadWithoutAnAddressGetsOne(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{Fields: map[string]any{"publicUrl": ""}})
-	assert.Equal(t, "", a.head(id)["publicUrl"])
+	assert.Empty(t, a.head(id)["publicUrl"])
 	a.ok("PUT", streaming(id, true), "")
 	assert.NotEmpty(t, apiKey(a.head(id)))
 }

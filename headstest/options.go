@@ -36,6 +36,7 @@ type config struct {
 	rateLimit       *rate.Limiter // nil: none
 	latency         time.Duration
 	logger          *slog.Logger
+	console         bool
 }
 
 func newConfig(opts []Option) config {
@@ -59,12 +60,12 @@ func newConfig(opts []Option) config {
 }
 
 // WithToken sets the bearer token that requests must carry. Without it, or
-// with "", the emulator makes one up.
+// with "", the emulator generates one.
 func WithToken(token string) Option {
 	return func(c *config) { c.token = token }
 }
 
-// WithSeed makes every id, key and token that the emulator makes up the same
+// WithSeed makes every id, key and token that the emulator generates the same
 // on every run, and again after every Reset.
 func WithSeed(seed uint64) Option {
 	return func(c *config) { c.seed = &seed }
@@ -75,6 +76,7 @@ func WithSeed(seed uint64) Option {
 // delivery switch, and to a removal.
 type Responses int
 
+// What changes are answered with.
 const (
 	ResponsesEmpty  Responses = iota // 200 without a body
 	ResponsesRecord                  // the changed or removed record
@@ -157,9 +159,9 @@ func WithDeliveryTimeout(d time.Duration) Option {
 	return func(c *config) { c.deliveryTimeout = d }
 }
 
-// WithRetrySchedule sets the waits before the repeated deliveries of an event,
-// and so their number. The default is 1 s, 2 s, 4 s; without arguments nothing
-// is repeated.
+// WithRetrySchedule sets the waits before the redeliveries of an event, and so
+// their number. The default is 1 s, 2 s, 4 s; without arguments nothing is
+// redelivered.
 func WithRetrySchedule(waits ...time.Duration) Option {
 	return func(c *config) { c.retrySchedule = slices.Clone(waits) }
 }
@@ -199,6 +201,17 @@ func WithRateLimit(perSecond float64, burst int) Option {
 // answered. The default is 0.
 func WithLatency(d time.Duration) Option {
 	return func(c *config) { c.latency = d }
+}
+
+// WithConsole serves the console, a web page that shows what happens in the
+// emulator, at /_emulator/, and the control API beside it. Both ask for no
+// token, and answer no other machine and no page of another site. A test that
+// waits can so be looked at:
+//
+//	srv := headstest.NewServer(headstest.WithConsole())
+//	fmt.Println(srv.URL + "/_emulator/")
+func WithConsole() Option {
+	return func(c *config) { c.console = true }
 }
 
 // WithLogger logs one line for every request and every delivery attempt,

@@ -4,10 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
 )
+
+// maxSessions is how many sessions the control API knows; the oldest are
+// forgotten first.
+const maxSessions = 4096
 
 // Session is a conversation with a head, as a user's browser holds it. Its
 // methods say what the user does; what they do may be delivered as events.
@@ -28,9 +33,24 @@ type Session struct {
 func (e *Emulator) StartSession(headID string) *Session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return &Session{
+	s := &Session{
 		core: e.core, st: e.st, id: e.st.ids.uuid(), userID: e.st.ids.uuid(),
 		headID: headID, streaming: e.st.heads[headID].is("videoStreaming"),
+	}
+	if _, known := e.st.heads[headID]; known {
+		e.st.addSession(s)
+		s.happened(happening{Kind: happenedStart})
+		e.notify()
+	}
+	return s
+}
+
+// addSession keeps the newest sessions for the control API.
+func (st *state) addSession(s *Session) {
+	st.sessions = append(st.sessions, s)
+	if len(st.sessions) > maxSessions {
+		st.sessions[0] = nil // the array lives on until append moves it
+		st.sessions = st.sessions[1:]
 	}
 }
 
@@ -44,6 +64,7 @@ func (s *Session) ID() string { return s.id }
 // session was opened, since the old address is then no longer accessible.
 func (s *Session) UserMessage(text string) error {
 	return s.act(func(h document) {
+		s.happened(happening{Kind: happenedMessage, Text: text})
 		if !s.started {
 			s.started = true
 			s.emit(h, heads.EventStartConversation)
@@ -54,7 +75,10 @@ func (s *Session) UserMessage(text string) error {
 // Inactive lets the user be idle until the warning is shown, which is the
 // event inactivity_warning. It is refused as UserMessage is.
 func (s *Session) Inactive() error {
-	return s.act(func(h document) { s.emit(h, heads.EventInactivityWarning) })
+	return s.act(func(h document) {
+		s.happened(happening{Kind: happenedInactive})
+		s.emit(h, heads.EventInactivityWarning)
+	})
 }
 
 // Timeout lets the user be idle for the longest time allowed, which closes the
@@ -62,7 +86,7 @@ func (s *Session) Inactive() error {
 // refused as UserMessage is.
 func (s *Session) Timeout() error {
 	return s.act(func(h document) {
-		s.closed = true
+		s.close(happenedTimeout)
 		s.emit(h, heads.EventTimeoutConversation)
 		s.emit(h, heads.EventEndConversation)
 	})
@@ -77,9 +101,16 @@ func (s *Session) Close() error {
 	if err != nil {
 		return err
 	}
-	s.closed = true
+	s.close(happenedClose)
 	s.emit(h, heads.EventEndConversation)
 	return nil
+}
+
+// close ends the session in one of two ways. It is called under the lock.
+func (s *Session) close(how string) {
+	s.closed = true
+	s.happened(happening{Kind: how})
+	s.core.notify()
 }
 
 // act does what needs an accessible address.
@@ -122,18 +153,23 @@ func (s *Session) open() (document, error) {
 
 // emit queues an event for every registration that wants it now.
 func (s *Session) emit(h document, t heads.EventType) {
-	if !h.is("enableEvents") {
-		return
-	}
+	wanted := s.wanted(h, t)
+	id := s.happened(happening{Kind: happenedEvent, Event: string(t), Receivers: len(wanted)})
 	e := heads.Event{
 		Type: t, Timestamp: time.Now().UTC(), HeadID: s.headID, SessionID: s.id,
 		PublicHeadID: h.str("publicId"), PublicOrgID: h.str("orgPublicId"),
 	}
-	for _, w := range s.st.webhooksOf(s.headID) {
-		if w.events[t] {
-			s.core.enqueue(w, e)
-		}
+	for _, w := range wanted {
+		s.core.enqueue(w, e, id)
 	}
+}
+
+// wanted returns the registrations that an event is delivered to.
+func (s *Session) wanted(h document, t heads.EventType) []*webhook {
+	if !h.is("enableEvents") {
+		return nil
+	}
+	return slices.DeleteFunc(s.st.webhooksOf(s.headID), func(w *webhook) bool { return !w.events[t] })
 }
 
 func (s Session) text() string { return "headstest.Session " + s.id }

@@ -34,13 +34,13 @@ func (c *core) putSettings(r *http.Request) (reply, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.st.head(r.PathValue("headId"))
+	h, err := c.changing(r, r.PathValue("headId"))
 	if err != nil {
 		return reply{}, err
 	}
 	h["conversationSettings"] = sent["conversationSettings"]
 	h.touch()
-	return c.undocumented(h), nil
+	return c.changed(r, h), nil
 }
 
 // AddTool gives a head one more tool, under the same rules as the operation
@@ -48,7 +48,14 @@ func (c *core) putSettings(r *http.Request) (reply, error) {
 func (e *Emulator) AddTool(headID string, definition json.RawMessage) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	h, ok := e.st.heads[headID]
+	e.notify()
+	return e.addTool(headID, definition)
+}
+
+// addTool is called under the lock.
+func (c *core) addTool(headID string, definition json.RawMessage) error {
+	h, ok := c.st.heads[headID]
+	delete(c.st.encoded, headID)
 	if !ok {
 		return fmt.Errorf("headstest: there is no head %q", headID)
 	}
@@ -63,7 +70,7 @@ func (e *Emulator) AddTool(headID string, definition json.RawMessage) error {
 	next := document{}
 	maps.Copy(next, settings)
 	next["tools"] = list(append(tools, definition))
-	if err := e.checkTools(decode(next.encode()).(map[string]any)); err != nil {
+	if err := c.checkTools(decode(next.encode()).(map[string]any)); err != nil {
 		return fmt.Errorf("headstest: %w", err)
 	}
 	h["conversationSettings"] = next.encode()

@@ -15,6 +15,7 @@ const signatureHeader = "X-Signature-256"
 // header.
 type SignatureEncoding int
 
+// How a signature is written.
 const (
 	SignatureHex    SignatureEncoding = iota + 1 // lower-case hex, 64 characters
 	SignatureBase64                              // standard base64 with padding, 44 characters

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
@@ -25,16 +26,19 @@ const (
 
 // state is all that Reset forgets. It is used under the emulator's lock.
 type state struct {
-	ctx            context.Context // ends with Reset and Close
+	ctx            context.Context //nolint:containedctx // ends with Reset and Close
 	end            context.CancelFunc
 	ids            *ids
 	organisation   document
 	visuals        map[string]*visual
 	heads          map[string]document
+	encoded        map[string][]byte // the heads as GET answers them, of those read since their last change
 	webhooks       map[int64]*webhook
 	requests       journal[Request]
 	deliveries     journal[Delivery]
-	changed        chan struct{} // closed when a delivery is noted
+	log            journal[happening]
+	sessions       []*Session // oldest first
+	epoch          string     // another one for each state, so that a reader of the stream sees a Reset
 	faults         []*fault
 	chance         *rand.Rand // of the faults with a share
 	deliveryFaults []*deliveryFault
@@ -45,10 +49,12 @@ func newState(ctx context.Context, cfg *config) *state {
 		ids:        newIDs(cfg.seed, idStream),
 		visuals:    map[string]*visual{},
 		heads:      map[string]document{},
+		encoded:    map[string][]byte{},
 		webhooks:   map[int64]*webhook{},
 		requests:   journal[Request]{limit: cfg.journalSize},
 		deliveries: journal[Delivery]{limit: cfg.journalSize},
-		changed:    make(chan struct{}),
+		log:        journal[happening]{limit: cfg.journalSize},
+		epoch:      strconv.FormatUint(rand.Uint64(), 36),
 		chance:     rand.New(newSource(cfg.seed, chanceStream)),
 	}
 	st.ctx, st.end = context.WithCancel(ctx)
@@ -60,13 +66,13 @@ func newState(ctx context.Context, cfg *config) *state {
 	return st
 }
 
-// Visual is a head visual to add. An empty ID is made up, an empty Mode is
+// Visual is a head visual to add. An empty ID is generated, an empty Mode is
 // default.
 type Visual struct {
 	ID       string
 	Mode     heads.VisualMode
 	HideMode bool           // the mode counts but is left out of answers
-	Fields   map[string]any // any further JSON field of answers, written over the ones that are made up
+	Fields   map[string]any // any further JSON field of answers, written over the generated ones
 }
 
 // Format writes id and mode, whatever the verb.
@@ -131,6 +137,7 @@ func (h Head) text() string { return fmt.Sprintf("headstest.Head %q %q", h.ID, h
 func (e *Emulator) AddVisual(v Visual) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.notify()
 	return e.st.addVisual(v)
 }
 
@@ -161,13 +168,20 @@ func (e *Emulator) AddHead(h Head) string {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.notify()
+	return e.addHead(h)
+}
+
+// addHead is called under the lock.
+func (c *core) addHead(h Head) string {
 	if h.ID == "" {
-		h.ID = e.st.ids.uuid()
+		h.ID = c.st.ids.uuid()
 	}
-	if _, known := e.st.visuals[h.HeadVisualID]; !known {
-		h.HeadVisualID = e.st.addVisual(Visual{ID: h.HeadVisualID})
+	if _, known := c.st.visuals[h.HeadVisualID]; !known {
+		h.HeadVisualID = c.st.addVisual(Visual{ID: h.HeadVisualID})
 	}
-	e.st.heads[h.ID] = e.newHead(h)
+	c.st.heads[h.ID] = c.newHead(h)
+	delete(c.st.encoded, h.ID)
 	return h.ID
 }
 

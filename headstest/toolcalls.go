@@ -31,6 +31,7 @@ type ToolCall struct {
 	Status  int    // 0 when no reply came
 	Message string
 	Problem string // "" for a reply as the contract has it
+	Reply   []byte // the first 4 KiB of what the tool sent
 }
 
 func (t ToolCall) text() string {
@@ -65,17 +66,29 @@ func (s *Session) CallTool(ctx context.Context, tool string, args map[string]any
 	if err != nil {
 		return nil, err
 	}
-	call := &ToolCall{URL: t.URL, Body: body}
+	call, at := &ToolCall{URL: t.URL, Body: body}, time.Now()
 	reply, header, err := s.core.postTool(ctx, call)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return nil, fmt.Errorf("headstest: the call of %q was given up: %w", tool, cause)
 	}
 	if err != nil {
 		call.Problem = "no whole reply: " + err.Error()
-		return call, nil
+	} else {
+		call.Message, call.Problem = readReply(call.Status, header, reply)
 	}
-	call.Message, call.Problem = readReply(call.Status, header, reply)
+	call.Reply = reply[:min(len(reply), maxReply)]
+	s.called(tool, call, at)
 	return call, nil
+}
+
+// called notes a tool call for the console.
+func (s *Session) called(tool string, call *ToolCall, at time.Time) {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	s.happened(happening{
+		Kind: happenedToolCall, At: at, Took: duration(time.Since(at)), Tool: tool, Sent: string(call.Body),
+		toolOutcome: toolOutcome{call.Status, call.Message, call.Problem, string(call.Reply)},
+	})
 }
 
 // prepareTool looks up all that a call needs of the emulator's state.
@@ -144,7 +157,7 @@ func (c *core) postTool(ctx context.Context, call *ToolCall) (reply []byte, head
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "headstest")
-	resp, reply, err := c.exchange(req, maxToolReply+1)
+	resp, reply, err := c.exchange(req, maxToolReply+1) //nolint:bodyclose // exchange has closed it
 	if resp != nil {
 		call.Status, header = resp.StatusCode, resp.Header
 	}

@@ -114,7 +114,7 @@ func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, ErrClosed
 	}
 	t.core.workers.Go(func() {
-		resp, err := transport{t.handler}.RoundTrip(r)
+		resp, err := transport{t.handler}.RoundTrip(r) //nolint:bodyclose // the caller closes it
 		done <- result{resp, err}
 	})
 	t.core.mu.Unlock()

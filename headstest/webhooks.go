@@ -146,6 +146,7 @@ func (e *Emulator) AddWebhook(headID, url string, events ...heads.EventType) (id
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.notify()
 	w, err := e.addWebhook(sent)
 	if err != nil {
 		return 0, "", fmt.Errorf("headstest: %w", err)
@@ -235,7 +236,7 @@ func (c *core) putEnableEvents(r *http.Request) (reply, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.st.head(r.PathValue("headId"))
+	h, err := c.changing(r, r.PathValue("headId"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -243,7 +244,7 @@ func (c *core) putEnableEvents(r *http.Request) (reply, error) {
 		h.set("enableEvents", enabled)
 		h.touch()
 	}
-	return c.undocumented(h), nil
+	return c.changed(r, h), nil
 }
 
 // webhook finds the registration that a path names.

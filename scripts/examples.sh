@@ -88,7 +88,7 @@ wait "$tools" || fail "tools ended with status $?"
 
 echo '== convert'
 "$dir/convert" -provider elevenlabs -voice pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 >"$dir/out"
-wait_for "$dir/out" 'Embedded integrations must use the new address'
+wait_for "$dir/out" 'Embedded integrations must use the new one'
 
 echo '== fleet'
 "$dir/fleet" >"$dir/out"

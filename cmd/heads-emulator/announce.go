@@ -10,22 +10,27 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
+// controlPrefix is where the console and the control API are.
+const controlPrefix = "/_emulator/"
+
 // announcement is what a client needs to know. Clients of -json read its keys,
 // so none changes its name.
 type announcement struct {
 	BaseURL      string `json:"baseURL"`
 	ControlURL   string `json:"controlURL"`
+	ConsoleURL   string `json:"consoleURL"` // for a browser
 	Token        string `json:"token"`
-	LoopbackHTTP bool   `json:"loopbackHTTP"` // plain http is taken for webhook and tool addresses on loopback
+	LoopbackHTTP bool   `json:"loopbackHTTP"` // plain http is allowed for webhook and tool addresses on loopback
 	Exposed      bool   `json:"exposed"`      // other machines reach the address
-	seeded
+	headstest.Added
 }
 
-func announce(stdout io.Writer, s *settings, e *headstest.Emulator, addr net.Addr, done seeded) error {
+func announce(stdout io.Writer, s *settings, e *headstest.Emulator, addr net.Addr, added headstest.Added) error {
 	a := announcement{
-		BaseURL: baseURL(addr), Token: e.BearerToken(), LoopbackHTTP: true, Exposed: !addr.(*net.TCPAddr).IP.IsLoopback(), seeded: done,
+		BaseURL: baseURL(addr), Token: e.BearerToken(), LoopbackHTTP: true, Exposed: !addr.(*net.TCPAddr).IP.IsLoopback(), Added: added,
 	}
 	a.ControlURL = a.BaseURL + controlPrefix
+	a.ConsoleURL = a.ControlURL
 	text := a.lines()
 	if s.json {
 		line, err := json.Marshal(a)
@@ -38,7 +43,7 @@ func announce(stdout io.Writer, s *settings, e *headstest.Emulator, addr net.Add
 	return err
 }
 
-// baseURL is an address that works on this machine.
+// baseURL returns an address that works on this machine.
 func baseURL(addr net.Addr) string {
 	tcp := *addr.(*net.TCPAddr)
 	if tcp.IP.IsUnspecified() {
@@ -50,6 +55,7 @@ func baseURL(addr net.Addr) string {
 // lines can be given to a shell as they are.
 func (a announcement) lines() string {
 	var b strings.Builder
+	fmt.Fprintln(&b, "# Open the console:", a.ConsoleURL)
 	fmt.Fprintln(&b, "# The emulator is listening. In another terminal:")
 	fmt.Fprintln(&b, "export HEADS_BASE_URL="+shellQuote(a.BaseURL))
 	fmt.Fprintln(&b, "export HEADS_TOKEN="+shellQuote(a.Token))

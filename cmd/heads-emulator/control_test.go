@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -63,7 +62,7 @@ func TestControlIsForThisMachineAlone(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			e := headstest.NewEmulator()
+			e := headstest.NewEmulator(headstest.WithConsole())
 			defer e.Close()
 			id := e.AddHead(headstest.Head{})
 			path := map[string]string{"GET": "state", "POST": "reset", "DELETE": "faults"}[row.method]
@@ -73,7 +72,7 @@ func TestControlIsForThisMachineAlone(t *testing.T) {
 				req.Header = http.Header{}
 			}
 			rec := httptest.NewRecorder()
-			newHandler(e, &seed{}, nil, slog.New(slog.DiscardHandler)).ServeHTTP(rec, req)
+			e.ServeHTTP(rec, req)
 			assert.Equal(t, row.status, rec.Code, rec.Body)
 			if row.status != 200 {
 				assert.NotContains(t, rec.Body.String(), id)
@@ -84,13 +83,13 @@ func TestControlIsForThisMachineAlone(t *testing.T) {
 }
 
 func TestNetworkReachesTheOperationsAlone(t *testing.T) {
-	e := headstest.NewEmulator(headstest.WithToken("right"))
+	e := headstest.NewEmulator(headstest.WithConsole(), headstest.WithToken("right"))
 	defer e.Close()
 	req := httptest.NewRequest("GET", "/head/"+e.AddHead(headstest.Head{}), nil)
 	req.RemoteAddr, req.Host = "192.0.2.7:5", "emulator.example.test"
 	req.Header.Set("Authorization", "Bearer right")
 	rec := httptest.NewRecorder()
-	newHandler(e, &seed{}, nil, slog.New(slog.DiscardHandler)).ServeHTTP(rec, req)
+	e.ServeHTTP(rec, req)
 	assert.Equal(t, 200, rec.Code)
 }
 
@@ -104,10 +103,10 @@ func TestControlRefusesWhatItDoesNotKnow(t *testing.T) {
 			p.control("POST", path, `{"misspelt":1}`).refused(t, 400, "misspelt")
 			p.control("POST", path, `{`).refused(t, 400, "JSON")
 			p.control("POST", path, `{} {}`).refused(t, 400, "after the JSON value")
-			p.control("POST", path, `{"x":"`+strings.Repeat("x", maxControlBody)+`"}`).refused(t, 413, "larger")
+			p.control("POST", path, `{"x":"`+strings.Repeat("x", 4<<20)+`"}`).refused(t, 413, "larger")
 		})
 	}
-	for _, path := range []string{"nothing", "state/", "heads/x", "sessions/x/message/more", "deliveries/1/"} {
+	for _, path := range []string{"nothing", "state/", "heads/x/y", "assets/nothing.js", "assets/index.html", "sessions/x/message/more", "deliveries/1/"} {
 		p.control("GET", path, "").refused(t, 404, "GET /_emulator/ lists")
 	}
 	for path, allow := range map[string]string{"state": "GET", "reset": "POST", "": "GET", "deliveries/1/resend": "POST", "sessions": "GET, POST", "faults": "GET, DELETE"} {
@@ -123,12 +122,10 @@ func TestControlRefusesWhatItDoesNotKnow(t *testing.T) {
 }
 
 func TestControlListsItself(t *testing.T) {
-	p, e := start(t), headstest.NewEmulator()
-	defer e.Close()
+	p := start(t)
 	for _, path := range []string{controlPrefix, strings.TrimSuffix(controlPrefix, "/")} {
 		var index struct{ Requests []string }
 		p.send(p.request("GET", path, "")).ok(t, &index)
-		assert.Len(t, index.Requests, len(newControl(e, &seed{}, nil).actions()))
 		assert.Equal(t, []string{"GET /_emulator/", "GET /_emulator/deliveries"}, index.Requests[:2], "in order")
 		assert.Contains(t, index.Requests, "DELETE /_emulator/faults")
 	}
@@ -210,16 +207,19 @@ func TestSessionActsAsAUserDoes(t *testing.T) {
 }
 
 func TestOldestSessionsAreForgotten(t *testing.T) {
-	e := headstest.NewEmulator()
-	defer e.Close()
-	var s sessions
-	first := s.add("head", e.StartSession("head"))
-	for range maxSessions {
-		s.add("head", e.StartSession("head"))
+	const kept = 4096
+	srv := headstest.NewServer(headstest.WithConsole())
+	defer srv.Close()
+	head := srv.AddHead(headstest.Head{})
+	first := srv.StartSession(head)
+	for range kept {
+		srv.StartSession(head)
 	}
-	assert.Len(t, s.list(), maxSessions)
-	assert.Len(t, s.byID, maxSessions)
-	assert.NotContains(t, s.byID, first.ID)
+	p := &program{t: t, hc: &http.Client{}, announcement: announcement{BaseURL: srv.URL}}
+	var list []sessionView
+	p.control("GET", "sessions", "").ok(t, &list)
+	assert.Len(t, list, kept)
+	p.control("POST", "sessions/"+first.ID()+"/close", "").refused(t, 404, "no session")
 }
 
 func TestToolIsCalledAndItsReplyJudged(t *testing.T) {

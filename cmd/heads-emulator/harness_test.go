@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -182,3 +183,49 @@ func writeFile(t testing.TB, text string) string {
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
+
+// What the control API answers, as far as the tests read it.
+type (
+	sessionView struct {
+		ID     string
+		HeadID string
+		Closed bool
+	}
+	deliveryView struct {
+		ID        int
+		WebhookID int64
+		Receiver  string
+		Event     string
+		HeadID    string
+		SessionID string
+		Attempt   int
+		Status    int
+		Error     string
+		Final     bool
+		At        time.Time
+		Headers   map[string]string
+		Body      string
+		Reply     string
+		Signature string
+	}
+	toolReply struct {
+		Tool    string
+		Sent    json.RawMessage
+		Status  int
+		Message string
+		Problem string
+	}
+	headView struct {
+		ID             string
+		VideoStreaming bool
+		Splitter       bool
+		Address        string
+	}
+	stateView struct {
+		Heads []headView
+	}
+	faultsView struct {
+		Requests   []struct{ Times int }
+		Deliveries []json.RawMessage
+	}
+)

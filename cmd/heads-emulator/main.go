@@ -5,8 +5,9 @@
 //	go run github.com/headsapi/heads-go/cmd/heads-emulator
 //
 // It prints what a client needs, as lines for a shell or, with -json, as one
-// JSON object. What the contract has no operation for, such as a user who says
-// something, is under /_emulator/; docs/emulator.md describes that and the
+// JSON object. The first is the address of its console, a page that shows what
+// happens. What the contract has no operation for, such as a user who says
+// something, is under /_emulator/ too; docs/emulator.md describes that and the
 // seed file.
 package main
 
@@ -21,6 +22,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -30,7 +32,14 @@ import (
 // patience is how long requests under way may take after the signal to stop.
 const patience = 3 * time.Second
 
+// gcPercent makes the collector run less often: the journals are many small
+// objects that it would walk again and again.
+const gcPercent = 400
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -51,10 +60,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	lines := newLineBuffer(stderr)
+	defer lines.flush()
+	logger := slog.New(slog.NewTextHandler(lines, nil))
 	emulator := headstest.NewEmulator(append(s.options(), headstest.WithLogger(logger))...)
 	defer emulator.Close()
-	seeded, err := seed.apply(emulator)
+	added, err := emulator.Restart(seed)
 	if err != nil {
 		return fmt.Errorf("the seed file: %w", err)
 	}
@@ -63,13 +74,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	server := &http.Server{
-		Handler:           newHandler(emulator, seed, s.origins, logger),
+		Handler:           allowOrigins(emulator, s.origins),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelError),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	err = announce(stdout, s, emulator, listener.Addr(), seeded)
+	err = announce(stdout, s, emulator, listener.Addr(), added)
 	if err == nil {
 		select {
 		case <-ctx.Done():
@@ -80,7 +91,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // shutDown ends what would hold requests up, deliveries first, and then lets
-// the requests under way come to their end.
+// the requests under way end.
 func shutDown(server *http.Server, emulator *headstest.Emulator, logger *slog.Logger) error {
 	logger.Info("stopping")
 	emulator.Close()

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -46,9 +45,11 @@ func TestAnnouncementSaysHowToReachTheEmulator(t *testing.T) {
 	assert.Equal(t, "given", p.Token)
 	assert.True(t, p.LoopbackHTTP)
 	assert.False(t, p.Exposed)
-	assert.NotEmpty(t, start(t).Token, "made up")
-	assert.NotEqual(t, start(t).Token, start(t).Token)
-	assert.Equal(t, start(t, "-seed", "7").Token, start(t, "-seed", "7").Token)
+	assert.NotEmpty(t, start(t).Token, "generated")
+	one, other := start(t).Token, start(t).Token
+	assert.NotEqual(t, one, other)
+	one, other = start(t, "-seed", "7").Token, start(t, "-seed", "7").Token
+	assert.Equal(t, one, other)
 }
 
 func TestLinesAreForAShell(t *testing.T) {
@@ -206,7 +207,7 @@ func TestProcessThatCantStartEndsWithStatus1(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 1, exit.ExitCode())
-	assert.Regexp(t, regexp.MustCompile(`^heads-emulator: .*-expose-to-network`), string(out))
+	assert.Regexp(t, `^heads-emulator: .*-expose-to-network`, string(out))
 	help, err := exec.Command(binary, "-h").CombinedOutput()
 	assert.NoError(t, err)
 	assert.Contains(t, string(help), "-seed-file")

@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // allowOrigins lets web pages of the given origins call the operations: it
@@ -13,6 +14,10 @@ func allowOrigins(operations http.Handler, origins []string) http.Handler {
 		return operations
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path+"/", controlPrefix) { // for its own pages alone
+			operations.ServeHTTP(w, r)
+			return
+		}
 		w.Header().Add("Vary", "Origin")
 		origin := r.Header.Get("Origin")
 		if !slices.Contains(origins, origin) {

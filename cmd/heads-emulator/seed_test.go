@@ -5,6 +5,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -37,7 +38,7 @@ func TestSeedFileFillsTheEmulator(t *testing.T) {
 	ans := p.api("GET", "/head/"+headA, "")
 	ans.ok(t, &ada)
 	assert.Equal(t, []any{"Ada", "oc", "Hi"}, []any{ada["name"], ada["operationMode"], ada["greetings"]})
-	assert.Equal(t, "azure", ada["ttsProvider"], "what is left out is made up")
+	assert.Equal(t, "azure", ada["ttsProvider"], "what is left out is generated")
 	assert.Contains(t, ans.body, `"addedSince":[1.50]`, "byte for byte")
 	assert.Contains(t, ans.body, `"model":{"n" : 1.0}`)
 	assert.Contains(t, ans.body, `"tools":[{"name": "first", "url": "https://tools.example.test/1"},{`)
@@ -51,9 +52,10 @@ func TestSeedFileFillsTheEmulator(t *testing.T) {
 	visual.ok(t, nil)
 	assert.Contains(t, visual.body, `"extra":{"a" : 1.0}`)
 	assert.Contains(t, visual.body, `"mode":"two_loops"`)
-	var hook registration
+	var hook map[string]any
 	p.api("GET", "/head-events/1", "").ok(t, &hook)
-	assert.Equal(t, registration{HeadID: headB, WebhookURL: "http://127.0.0.1:1/x", EndConversation: true, InactivityWarning: true}, hook)
+	assert.Equal(t, []any{headB, "http://127.0.0.1:1/x", false, true, false, true},
+		[]any{hook["headId"], hook["webhookUrl"], hook["startConversation"], hook["endConversation"], hook["timeoutConversation"], hook["inactivityWarning"]})
 }
 
 func TestAnswerOfAReadIsASeed(t *testing.T) {
@@ -74,8 +76,8 @@ func TestSeedsAreRefused(t *testing.T) {
 		{"two values", `{}{}`, "after the JSON value"},
 		{"list", `[]`, "JSON"},
 		{"misspelt list", `{"head":[]}`, `"head"`},
-		{"head that is no object", `{"heads":["x"]}`, "JSON"},
-		{"head null", `{"heads":[{},null]}`, "heads[1] must be an object"},
+		{"head that is no object", `{"heads":["x"]}`, "heads[0] must be a JSON object"},
+		{"head null", `{"heads":[{},null]}`, "heads[1] must be a JSON object"},
 		{"head id that is no UUID", `{"heads":[{"id":"demo"}]}`, `heads[0]: the id "demo" is not a UUID`},
 		{"head id that is no text", `{"heads":[{"id":1}]}`, "heads[0]: id must be a string"},
 		{"head with a visual id that is no text", `{"heads":[{"headVisualId":{}}]}`, "headVisualId must be a string"},
@@ -92,7 +94,9 @@ func TestSeedsAreRefused(t *testing.T) {
 		{"tool over plain http", `{"heads":[{"id":"` + headA + `"}],"tools":[{"headId":"` + headA + `","name":"a","url":"http://a.example.test"}]}`, "HTTPS"},
 		{"registration for no head", `{"registrations":[{"headId":"x","webhookUrl":"https://a.example.test"}]}`, "registrations[0]"},
 		{"registration over plain http", `{"heads":[{"id":"` + headA + `"}],"registrations":[{"headId":"` + headA + `","webhookUrl":"http://a.example.test"}]}`, "HTTPS"},
-		{"registration with a key of its own", `{"registrations":[{"sharedKey":"x"}]}`, "sharedKey"},
+		{"registration with an unknown field", `{"registrations":[{"headId":"x","secret":"x"}]}`, `registrations[0]: a registration has no field "secret"`},
+		{"registration with an empty key", `{"registrations":[{"sharedKey":""}]}`, "registrations[0]: sharedKey must be"},
+		{"registration with a key that is no text", `{"registrations":[{"sharedKey":1}]}`, "registrations[0]: sharedKey must be"},
 	}
 	p := start(t)
 	for _, row := range rows {
@@ -105,7 +109,7 @@ func TestSeedsAreRefused(t *testing.T) {
 
 func TestSeedIsAddedWhileRunning(t *testing.T) {
 	p := start(t)
-	var added seeded
+	var added headstest.Added
 	p.control("POST", "seed", wholeSeed).ok(t, &added)
 	assert.Len(t, added.Heads, 3)
 	var s stateView
@@ -124,9 +128,9 @@ func TestResetGoesBackToTheStart(t *testing.T) {
 	p.control("POST", "faults/requests", `{"status":500}`).ok(t, nil)
 	p.control("POST", "seed", `{"heads":[{}]}`).ok(t, nil)
 	require.NotEqual(t, before, p.control("GET", "state", "").body)
-	var again seeded
+	var again headstest.Added
 	p.control("POST", "reset", "").ok(t, &again)
-	assert.Equal(t, p.seeded, again)
+	assert.Equal(t, p.Added, again)
 	assert.Equal(t, before, p.control("GET", "state", "").body)
 	p.api("GET", "/head/"+headA, "").ok(t, nil)
 }

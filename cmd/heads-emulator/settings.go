@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,6 +29,7 @@ type settings struct {
 	rateLimit float64
 	burst     int
 	latency   time.Duration
+	journal   int
 	origins   []string
 }
 
@@ -38,15 +40,16 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 	flags := flag.NewFlagSet("heads-emulator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:8787", "`address` to listen on; port 0 takes a free one")
-	flags.StringVar(&s.token, "token", "", "bearer `token` that requests must carry (default: made up)")
+	flags.StringVar(&s.token, "token", "", "bearer `token` that requests must carry (default: generated)")
 	flags.StringVar(&s.seedFile, "seed-file", "", "JSON `file` with heads, visuals, registrations and tools to start with (default: one head to try)")
 	flags.Func("seed", "`number` that makes every id, key and token the same on every run", s.setIDs)
 	flags.Func("responses", "`style` of the answers that the contract leaves open: empty, record or bool (default empty)", s.setResponses)
-	flags.Func("retry", "`waits` before an event is delivered again, such as 1s,2s,4s; none for no repetition (default 1s,2s,4s)", s.setRetries)
+	flags.Func("retry", "`waits` before an event is delivered again, such as 1s,2s,4s; none for no redelivery (default 1s,2s,4s)", s.setRetries)
 	flags.Func("timestamps", "`form` of the timestamps of events and tool calls: plain, as in 2026-08-31 06:56:30, or iso (default plain)", s.setTimestamps)
 	flags.Float64Var(&s.rateLimit, "rate-limit", 0, "how many requests a `second` are let through; those above are answered 429 (default: all)")
 	flags.IntVar(&s.burst, "burst", 1, "how many `requests` the rate limit lets through at once")
 	flags.DurationVar(&s.latency, "latency", 0, "how `long` every request waits, such as 50ms (default: not at all)")
+	flags.IntVar(&s.journal, "journal", 16384, "how many `entries` of each kind are kept: requests, deliveries, steps of sessions")
 	flags.Func("allow-origin", "`origin` of a web page that may call the operations, such as http://localhost:3000; may be given again", s.addOrigin)
 	flags.BoolVar(&s.json, "json", false, "print addresses, token and ids as one JSON object")
 	flags.BoolVar(&s.expose, "expose-to-network", false, "allow an address that other machines reach: whoever has the token can then\n"+
@@ -76,6 +79,8 @@ func (s *settings) checkLimits() error {
 		return errors.New("-burst must be 1 or more")
 	case s.burst > 1 && s.rateLimit == 0:
 		return errors.New("-burst is of the rate limit; give -rate-limit too")
+	case s.journal < 1:
+		return errors.New("-journal must be 1 or more")
 	case s.latency < 0:
 		return errors.New("-latency must not be below 0")
 	}
@@ -150,6 +155,8 @@ func (s *settings) setRetries(text string) error {
 // options are the emulator's own.
 func (s *settings) options() []headstest.Option {
 	opts := []headstest.Option{
+		headstest.WithConsole(),
+		headstest.WithJournalSize(s.journal),
 		headstest.WithLoopbackHTTP(),
 		headstest.WithToken(s.token),
 		headstest.WithResponses(s.responses),
@@ -168,18 +175,23 @@ func (s *settings) options() []headstest.Option {
 	return opts
 }
 
+// demo is the seed of a start without a seed file.
+//
+//go:embed demo.json
+var demo []byte
+
 // seed reads the seed file, or the one that comes with the program.
-func (s *settings) seed() (*seed, error) {
+func (s *settings) seed() (headstest.Seed, error) {
 	if s.seedFile == "" {
-		return parseSeed(demo)
+		return headstest.ParseSeed(demo)
 	}
 	text, err := os.ReadFile(s.seedFile)
 	if err != nil {
-		return nil, fmt.Errorf("-seed-file: %w", err)
+		return headstest.Seed{}, fmt.Errorf("-seed-file: %w", err)
 	}
-	parsed, err := parseSeed(text)
+	seed, err := headstest.ParseSeed(text)
 	if err != nil {
-		return nil, fmt.Errorf("-seed-file %s: %w", s.seedFile, err)
+		return headstest.Seed{}, fmt.Errorf("-seed-file %s: %w", s.seedFile, err)
 	}
-	return parsed, nil
+	return seed, nil
 }

@@ -1,6 +1,6 @@
 // Convert moves one head from legacy to streaming mode. It shows the plan,
-// then each step as it happens, then the old and the new address and where
-// the address has to be changed.
+// then each step as it happens, then the old and the new access URL and where
+// the URL is to be replaced.
 //
 // Without any setting it works on an emulator inside this program:
 //
@@ -46,18 +46,18 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags.StringVar(&s.voice, "voice", "", "new voice, given with -provider; without it the head keeps its voice")
 	flags.StringVar(&s.provider, "provider", "", "text-to-speech provider of the new voice, one that can stream")
 	flags.BoolVar(&s.dryRun, "dry-run", false, "show the plan and change nothing")
-	flags.BoolVar(&s.showKey, "show-key", false, "show addresses with their keys")
+	flags.BoolVar(&s.showKey, "show-key", false, "show access URLs with their keys")
 	flags.BoolVar(&s.toLegacy, "to-legacy", false, "go back, from streaming to legacy mode")
 	flags.BoolVar(&s.anyProvider, "any-provider", false, "let the service decide whether the provider can stream")
-	flags.BoolVar(&s.unknownMode, "unknown-mode", false, "let the service decide when it does not show the mode of the visual")
+	flags.BoolVar(&s.unknownMode, "unknown-mode", false, "let the service decide if it does not show the mode of the visual")
 	flags.BoolVar(&s.keepVoiceOnError, "no-rollback", false, "leave the new voice in place when the switch fails")
-	flags.IntVar(&s.tries, "tries", 1, "how often to begin, when the service fails")
+	flags.IntVar(&s.tries, "tries", 1, "how often to run the conversion if the service fails")
 	flags.StringVar(&s.demo, "demo", "", "work on an emulator: "+demoNames)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if s.dryRun && s.toLegacy {
-		return errors.New("-dry-run is not for -to-legacy: the way back has one step, and so no plan")
+		return errors.New("-dry-run is not for -to-legacy: the way back has one step and no plan")
 	}
 	if s.demo == "" && os.Getenv("HEADS_BASE_URL") == "" {
 		s.demo = "default"
@@ -92,7 +92,7 @@ func convert(ctx context.Context, out io.Writer, client *heads.Client, s setting
 	}
 	printPlan(out, plan)
 	if !plan.Ready() {
-		return fmt.Errorf("head %s was not changed: what is in the way is listed above", s.head)
+		return fmt.Errorf("head %s was not changed: what blocks the switch is listed above", s.head)
 	}
 	if s.dryRun {
 		fmt.Fprintln(out, "\nNothing was changed, because of -dry-run.")
@@ -105,9 +105,9 @@ func convert(ctx context.Context, out io.Writer, client *heads.Client, s setting
 	return err
 }
 
-// tryToConvert begins again after a failure, as often as it was asked to. A
-// second run needs nothing from the first: it looks at the head, and does what
-// is still to be done.
+// tryToConvert runs the conversion up to s.tries times. A
+// second run needs nothing from the first: it reads the head and does what
+// remains.
 func tryToConvert(ctx context.Context, out io.Writer, client *heads.Client, s settings) (conversion *heads.Conversion, err error) {
 	o := s.options()
 	o.OnStep = func(step heads.ConversionStep) { printStep(out, step) }

@@ -60,8 +60,8 @@ func TestDefaultDemoShowsPlanStepsAndWhatToChange(t *testing.T) {
 		"No HEADS_BASE_URL is set",
 		"Plan for head ", "Joanna of polly becomes pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)",
 		"Converting, run 1:",
-		"The address has changed:", "old: https://chat.", "api_key=[redacted]", "new: https://stream.", "api_key=[redacted]", "-show-key",
-		"Embedded integrations must use the new address:", "iframe", "Content-Security-Policy", "kiosks", "QR codes", "monitoring",
+		"The access URL has changed:", "old: https://chat.", "api_key=[redacted]", "new: https://stream.", "api_key=[redacted]", "-show-key",
+		"Embedded integrations must use the new one:", "iframe", "Content-Security-Policy", "kiosks", "QR codes", "monitoring",
 	)
 }
 
@@ -80,7 +80,7 @@ func TestFlakyDemoRollsBackAndSucceedsAtTheSecondRun(t *testing.T) {
 		"done check", "done voice", "waiting enable", "waiting enable", "waiting enable", "failed enable", "rolled back voice",
 		"done check", "done voice", "done enable", "done address"), marks(out))
 	assertInOrder(t, out, "Converting, run 1:", "503 Service Unavailable: the renderer is being restarted (4 attempts)",
-		"the head has its old voice again", "Converting, run 2:", "The address has changed:")
+		"the head has its old voice again", "Converting, run 2:", "The access URL has changed:")
 }
 
 func TestWithoutRollbackTheSecondRunFindsTheVoiceSet(t *testing.T) {
@@ -103,7 +103,7 @@ func TestBlockedDemosSayWhatIsInTheWay(t *testing.T) {
 		t.Run(tt.demo, func(t *testing.T) {
 			out, err := demoOutput(t, "-demo", tt.demo)
 			require.ErrorContains(t, err, "was not changed")
-			assertInOrder(t, out, append([]string{"Plan for head", "In the way:"}, tt.says...)...)
+			assertInOrder(t, out, append([]string{"Plan for head", "What blocks the switch:"}, tt.says...)...)
 			assert.NotContains(t, out, "Converting")
 		})
 	}
@@ -137,7 +137,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		says string
 	}{
 		{"demo", []string{"-demo", "none"}, "there are default, two_loops, bad-provider or flaky"},
-		{"dry run of the way back", []string{"-dry-run", "-to-legacy"}, "-dry-run is not for -to-legacy"},
+		{"dry run of ConvertToLegacy", []string{"-dry-run", "-to-legacy"}, "-dry-run is not for -to-legacy"},
 		{"voice without provider", []string{"-voice", "rachel"}, "both are needed"},
 	}
 	for _, tt := range tests {
@@ -193,7 +193,7 @@ func TestAddressThatIsNotKnownIsToldBesideTheConversion(t *testing.T) {
 	out, err := serviceOutput(t, srv, "-head", srv.AddHead(headstest.Head{}))
 	require.ErrorContains(t, err, "HEADS_STREAM_URL")
 	assert.Equal(t, []string{"done check", "skipped voice", "done enable", "failed address"}, marks(out)[len(planned):])
-	assertInOrder(t, out, "its new address is not known", "The old one no longer works: https://chat.example.test/")
+	assertInOrder(t, out, "its new access URL is not known", "The old one no longer works: https://chat.example.test/")
 }
 
 func TestRollbackThatFailsIsShown(t *testing.T) {

@@ -20,7 +20,7 @@ func printPlan(out io.Writer, plan *heads.ConversionPlan) {
 	if plan.Ready() {
 		return
 	}
-	fmt.Fprintln(out, "\nIn the way:")
+	fmt.Fprintln(out, "\nWhat blocks the switch:")
 	for _, blocker := range plan.Blockers {
 		fmt.Fprintf(out, "  - %v\n", blocker)
 	}
@@ -68,27 +68,27 @@ func printAddresses(out io.Writer, c *heads.Conversion, showKey bool) {
 		shown = heads.AccessURL.Reveal
 	}
 	if c.After == (heads.AccessURL{}) {
-		fmt.Fprintln(out, "\nThe head is in its new mode, but its new address is not known.")
+		fmt.Fprintln(out, "\nThe head is in its new mode, but its new access URL is not known.")
 		if c.Before != (heads.AccessURL{}) {
 			fmt.Fprintf(out, "The old one no longer works: %s\n", shown(c.Before))
 		}
 		return
 	}
 	if c.After == c.Before {
-		fmt.Fprintf(out, "\nNothing had to be changed. The address is\n  %s\n", shown(c.After))
+		fmt.Fprintf(out, "\nNothing had to be changed. The access URL is\n  %s\n", shown(c.After))
 		return
 	}
-	fmt.Fprintf(out, "\nThe address has changed:\n  old: %s\n  new: %s\n", shown(c.Before), shown(c.After))
+	fmt.Fprintf(out, "\nThe access URL has changed:\n  old: %s\n  new: %s\n", shown(c.Before), shown(c.After))
 	if !showKey {
 		fmt.Fprintln(out, "  (-show-key shows the keys)")
 	}
-	fmt.Fprintln(out, "\nThe old address no longer works. Embedded integrations must use the new address:")
+	fmt.Fprintln(out, "\nThe old access URL no longer works. Embedded integrations must use the new one:")
 	for _, place := range []string{
 		"pages that embed the head, in an iframe or by a script",
 		fmt.Sprintf("Content-Security-Policy headers and allow-lists with %s: they need %s", c.Before.Base, c.After.Base),
 		"apps, kiosks and screens that open the head",
 		"links and QR codes, on paper too",
-		"settings, caches and monitoring that hold the address",
+		"settings, caches and monitoring that contain the access URL",
 	} {
 		fmt.Fprintf(out, "  - %s\n", place)
 	}

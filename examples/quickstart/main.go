@@ -1,11 +1,13 @@
 // Quickstart walks through the main job of the library: read a head, change
 // its greeting and voice, switch it to streaming, register a webhook, give it
-// a tool, and receive what a conversation causes.
+// a tool, and receive the events of a conversation.
 //
 // Without any setting it works on an emulator inside this program, with a
 // receiver and a tool of its own:
 //
 //	go run ./examples/quickstart
+//
+// With -console it shows in a web page what happened, until it is interrupted.
 //
 // With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head
 // given with -head or HEADS_HEAD_ID. It only reads, unless -write is given.
@@ -37,10 +39,10 @@ func main() {
 	}
 }
 
-// settings are what the walk is to do.
+// settings are the flags.
 type settings struct {
 	head, greeting, provider, voice, webhook, tool string
-	write                                          bool
+	write, console                                 bool
 }
 
 func run(ctx context.Context, out io.Writer, args []string) error {
@@ -51,8 +53,9 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags.StringVar(&s.greeting, "greeting", "Welcome! Shall we begin?", "new greeting")
 	flags.StringVar(&s.provider, "provider", "elevenlabs", "text-to-speech provider, one that can stream")
 	flags.StringVar(&s.voice, "voice", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", "voice of that provider")
-	flags.StringVar(&s.webhook, "webhook", "", "https address that receives events of the service")
-	flags.StringVar(&s.tool, "tool", "", "https address under which tool calls of the service are answered")
+	flags.StringVar(&s.webhook, "webhook", "", "https URL that receives the events")
+	flags.StringVar(&s.tool, "tool", "", "https URL below which tool calls are answered")
+	flags.BoolVar(&s.console, "console", false, "on the emulator: show what happened in a web page, until interrupted")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -71,8 +74,15 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 // onEmulator starts a receiver and a tool on a server of its own, and has the
 // emulator play a session at the end.
 func onEmulator(ctx context.Context, out io.Writer, s settings) error {
-	srv := headstest.NewServer(headstest.WithLoopbackHTTP())
+	options := []headstest.Option{headstest.WithLoopbackHTTP()}
+	if s.console {
+		options = append(options, headstest.WithConsole())
+	}
+	srv := headstest.NewServer(options...)
 	defer srv.Close()
+	if s.console {
+		fmt.Fprintf(out, "The console is at %s/_emulator/\n", srv.URL)
+	}
 	mux := http.NewServeMux()
 	backend := httptest.NewServer(mux)
 	defer backend.Close()
@@ -98,15 +108,20 @@ func onEmulator(ctx context.Context, out io.Writer, s settings) error {
 		Name: "Ada", TTSProvider: "polly", TTSVoice: "Joanna", OperationMode: heads.OperationModeOC,
 		Fields: map[string]any{"greetings": "Hello."},
 	})
-	return walk(ctx, out, client, s, func(ctx context.Context, out io.Writer, _ *heads.Client, s settings) error {
+	err = walk(ctx, out, client, s, func(ctx context.Context, out io.Writer, _ *heads.Client, s settings) error {
 		return talk(ctx, out, srv.StartSession(s.head), received)
 	})
+	if err == nil && s.console {
+		fmt.Fprintln(out, "\nThe console stays until you press Ctrl-C.")
+		<-ctx.Done()
+	}
+	return err
 }
 
-// step does something and tells of it.
+// step does one thing and describes it.
 type step func(context.Context, io.Writer, *heads.Client, settings) error
 
-// walk does one step after the other.
+// walk runs the steps in order.
 func walk(ctx context.Context, out io.Writer, client *heads.Client, s settings, more ...step) error {
 	steps := []step{look}
 	if s.write {
@@ -127,7 +142,7 @@ func walk(ctx context.Context, out io.Writer, client *heads.Client, s settings, 
 		fmt.Fprintln(out, "  - Run it again with -write to change this head.")
 	}
 	fmt.Fprintln(out, "  - Read examples/quickstart/main.go: every step above is a few lines of it.")
-	fmt.Fprintln(out, "  - Set HEADS_BASE_URL and HEADS_TOKEN, and give -head ID, to look at a head of your own.")
+	fmt.Fprintln(out, "  - Set HEADS_BASE_URL and HEADS_TOKEN, and pass -head ID, to look at a head of your own.")
 	return nil
 }
 
@@ -169,11 +184,11 @@ func stream(ctx context.Context, out io.Writer, client *heads.Client, s settings
 		return err
 	}
 	if conversion.AlreadyStreaming {
-		fmt.Fprintf(out, "The head streams already. Its address stays %s\n", conversion.After)
+		fmt.Fprintf(out, "The head streams already. Its access URL stays %s\n", conversion.After)
 		return nil
 	}
-	// The addresses print without their key; Reveal gives the whole of one.
-	fmt.Fprintln(out, "Switched the head to streaming. Its address has changed:")
+	// Access URLs print without their key; Reveal returns the whole URL.
+	fmt.Fprintln(out, "Switched the head to streaming. Its access URL has changed:")
 	fmt.Fprintf(out, "   old: %s\n   new: %s\n", conversion.Before, conversion.After)
 	fmt.Fprintln(out, "   The old one no longer works, so pages that embed the head need the new one.")
 	return nil
@@ -181,7 +196,7 @@ func stream(ctx context.Context, out io.Writer, client *heads.Client, s settings
 
 func register(ctx context.Context, out io.Writer, client *heads.Client, s settings) error {
 	if s.webhook == "" {
-		fmt.Fprintln(out, "No -webhook address given, so none is registered.")
+		fmt.Fprintln(out, "No -webhook URL given, so no webhook is registered.")
 		return nil
 	}
 	hook, err := client.Webhooks.Ensure(ctx, heads.WebhookSpec{
@@ -192,8 +207,8 @@ func register(ctx context.Context, out io.Writer, client *heads.Client, s settin
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "Turned the delivery of events on and made sure of a webhook.")
-	fmt.Fprintf(out, "   Its events are signed with the shared key %v, which hook.SharedKey.Reveal() gives to your handler.\n", hook.SharedKey)
+	fmt.Fprintln(out, "Turned the delivery of events on and registered a webhook.")
+	fmt.Fprintf(out, "   Its events are signed with the shared key %v, which hook.SharedKey.Reveal() returns for your handler.\n", hook.SharedKey)
 	hooks, err := client.Webhooks.List(ctx, s.head)
 	if err != nil {
 		return err
@@ -206,7 +221,7 @@ func register(ctx context.Context, out io.Writer, client *heads.Client, s settin
 
 func giveTool(ctx context.Context, out io.Writer, client *heads.Client, s settings) error {
 	if s.tool == "" {
-		fmt.Fprintln(out, "No -tool address given, so the head gets no tool.")
+		fmt.Fprintln(out, "No -tool URL given, so the head gets no tool.")
 		return nil
 	}
 	tools, err := newTools(s.tool)
@@ -233,10 +248,10 @@ type openingHours struct {
 	Day string `json:"day" jsonschema:"Day of the week"`
 }
 
-// newTools returns the handler that answers tool calls below an address. It
-// holds the definition of the tool, too.
-func newTools(address string) (*heads.ToolHandler, error) {
-	tools, err := heads.NewToolHandler(address, heads.WithToolLogger(warnings()))
+// newTools returns the handler that answers tool calls below a URL, with the
+// definition of the tool.
+func newTools(url string) (*heads.ToolHandler, error) {
+	tools, err := heads.NewToolHandler(url, heads.WithToolLogger(warnings()))
 	if err != nil {
 		return nil, err
 	}

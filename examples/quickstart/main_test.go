@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -81,14 +82,14 @@ func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
 
 	require.NoError(t, run(context.Background(), &out, []string{"-head", id, "-write"}))
 	assert.Contains(t, out.String(), "Switched the head to streaming.")
-	assert.Contains(t, out.String(), "No -webhook address given")
+	assert.Contains(t, out.String(), "No -webhook URL given")
 	assert.NotContains(t, out.String(), srv.Token)
 
 	args := []string{"-head", id, "-write", "-webhook", "https://app.example.com/events", "-tool", "https://app.example.com/tools"}
 	for range 2 {
 		out.Reset()
 		require.NoError(t, run(context.Background(), &out, args))
-		assert.Contains(t, out.String(), "The head streams already. Its address stays https://stream.")
+		assert.Contains(t, out.String(), "The head streams already. Its access URL stays https://stream.")
 		assert.Equal(t, 1, strings.Count(out.String(), "   webhook "), "it may run again")
 		assert.Equal(t, 1, strings.Count(out.String(), "   tool "), "it may run again")
 	}
@@ -101,4 +102,38 @@ func TestQuickstartNamesAWrongHeadID(t *testing.T) {
 	t.Setenv("HEADS_TOKEN", srv.Token)
 	err := run(context.Background(), new(strings.Builder), []string{"-head", "li-28379"})
 	require.ErrorContains(t, err, "is a public id")
+}
+
+// interrupter interrupts the program once it waits.
+type interrupter struct {
+	strings.Builder
+	waits func(text string)
+}
+
+func (w *interrupter) Write(p []byte) (int, error) {
+	n, err := w.Builder.Write(p)
+	if strings.Contains(w.String(), "until you press Ctrl-C") {
+		w.waits(w.String())
+	}
+	return n, err
+}
+
+func TestQuickstartShowsTheConsole(t *testing.T) {
+	t.Setenv("HEADS_BASE_URL", "")
+	ctx, interrupt := context.WithCancel(context.Background())
+	defer interrupt()
+	served := 0
+	out := &interrupter{waits: func(text string) {
+		address := regexp.MustCompile(`The console is at (\S+)`).FindStringSubmatch(text)
+		resp, err := http.Get(address[1] + "deliveries")
+		if err == nil {
+			_ = resp.Body.Close()
+			served = resp.StatusCode
+		}
+		interrupt()
+	}}
+	require.NoError(t, run(ctx, out, []string{"-console"}))
+	assert.Equal(t, http.StatusOK, served)
+	_, first, _ := strings.Cut(out.String(), "\n")
+	assert.True(t, strings.HasPrefix(first, "The console is at http://127.0.0.1:"), "before all else")
 }

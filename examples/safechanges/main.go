@@ -1,8 +1,8 @@
 // Safechanges shows how to change a head and its webhooks so that nothing else
-// changes and nothing is made twice: Modify, HeadUpdateFromJSON and Ensure.
+// changes and nothing is created twice: Modify, HeadUpdateFromJSON and Ensure.
 //
-// It works on an emulator inside this program, whose journal tells what was
-// really sent, and which can lose an answer on demand:
+// It works on an emulator inside this program, whose journal shows what was
+// sent, and which can lose an answer on demand:
 //
 //	go run ./examples/safechanges
 package main
@@ -77,7 +77,7 @@ func (s *story) modify(ctx context.Context) error {
 	return err
 }
 
-// readOnly changes what the service would silently leave as it is.
+// readOnly changes fields whose change the service would ignore.
 func (s *story) readOnly(ctx context.Context) error {
 	s.say("Change what an update can't change. The service would ignore it; Modify says so, and only the read is sent:")
 	before := len(s.srv.Requests())
@@ -87,7 +87,7 @@ func (s *story) readOnly(ctx context.Context) error {
 		return nil
 	})
 	if !errors.Is(err, heads.ErrInvalid) {
-		return fmt.Errorf("the change should have been refused, but its error is %v", err)
+		return fmt.Errorf("the change should have been refused, but its error is %w", err)
 	}
 	for line := range strings.Lines(err.Error()) {
 		s.say("   " + strings.TrimSpace(line))
@@ -96,7 +96,7 @@ func (s *story) readOnly(ctx context.Context) error {
 	return nil
 }
 
-// getEditPut does what many a script does, without what goes wrong in it.
+// getEditPut does what many scripts do, without their mistakes.
 func (s *story) getEditPut(ctx context.Context) error {
 	s.say("GET, edit, PUT, for a script that has saved the answer of a GET. Only the writable fields go back:")
 	saved, err := s.save(ctx)
@@ -148,7 +148,7 @@ func (s *story) ensureTwice(ctx context.Context) error {
 	return s.count(ctx)
 }
 
-// ensureUnanswered registers another address, and never hears that it worked.
+// ensureUnanswered registers another URL, and the answer to its create is lost.
 func (s *story) ensureUnanswered(ctx context.Context) error {
 	s.say("Register one whose create is carried out, but whose answer is lost. Ensure looks, and does not create again:")
 	s.srv.Inject(headstest.Fault{Method: http.MethodPost, Route: "/head-events", Times: 1, Cut: headstest.CutAfter})
@@ -187,7 +187,7 @@ func (s *story) count(ctx context.Context) error {
 
 func (s *story) say(text string) { fmt.Fprintln(s.out, text) }
 
-// tell shows what has reached the emulator since its journal had a length.
+// tell prints the requests since the journal had a given length.
 func (s *story) tell(from int) {
 	for _, r := range s.srv.Requests()[from:] {
 		line := r.Method + " " + r.Path

@@ -9,7 +9,7 @@
 //
 // With HEADS_BASE_URL and HEADS_TOKEN it registers them on the head given with
 // -head or HEADS_HEAD_ID and answers until it is interrupted. The service must
-// reach this program at the https address given with -url.
+// reach this program at the https URL given with -url.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// prompt uses the names of tools and parameters letter by letter.
+// prompt spells tools and parameters exactly as they are named.
 const prompt = "You work for a shop. When the user asks about the weather, call get_weather with city and, if a day was named, days. " +
 	"When the user asks where an order is, call order_status with order_number."
 
@@ -48,7 +48,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("tools", flag.ContinueOnError)
 	headID := flags.String("head", os.Getenv("HEADS_HEAD_ID"), "id of the head, a UUID")
 	listen := flags.String("listen", "127.0.0.1:0", "address to listen on")
-	publicURL := flags.String("url", "", "https address at which the service reaches this program; empty: where it listens")
+	publicURL := flags.String("url", "", "https URL at which the service reaches this program; if empty, the URL it listens on")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	}
 }
 
-// newTools makes the handler. The path token keeps strangers out: nobody can
-// call a tool whose URL they can't guess.
+// newTools returns the handler. The path token keeps strangers out: only callers
+// who know the URL of a tool can call it.
 func newTools(publicURL string, out io.Writer) (*heads.ToolHandler, error) {
 	tools, err := heads.NewToolHandler(publicURL,
 		heads.WithPathToken(rand.Text()),
@@ -179,11 +179,11 @@ func demo(ctx context.Context, out io.Writer, tools *heads.ToolHandler) error {
 		args map[string]any
 	}{
 		{"get_weather", map[string]any{"city": "Lisbon"}},
-		{"get_weather", map[string]any{"city": "Oslo", "days": "2"}}, // a number in a string will do
+		{"get_weather", map[string]any{"city": "Oslo", "days": "2"}}, // a number in a string is accepted
 		{"get_weather", map[string]any{}},
 		{"order_status", map[string]any{"order_number": 4711}},
 		{"order_status", map[string]any{"order_number": 12}},
-		{"order_status", map[string]any{"order_number": 13}}, // fails; the reason is for the log alone
+		{"order_status", map[string]any{"order_number": 13}}, // fails; the reason is logged, not told
 	} {
 		fmt.Fprintf(out, "\nThe head calls %s with %v\n", call.tool, call.args)
 		reply, err := srv.CallTool(ctx, headID, call.tool, call.args)

@@ -8,7 +8,7 @@
 //
 // With HEADS_BASE_URL and HEADS_TOKEN it registers itself for the head given
 // with -head or HEADS_HEAD_ID and prints events until it is interrupted. The
-// service must reach this program at the https address given with -url.
+// service must reach this program at the https URL given with -url.
 package main
 
 import (
@@ -44,7 +44,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("webhooks", flag.ContinueOnError)
 	headID := flags.String("head", os.Getenv("HEADS_HEAD_ID"), "id of the head, a UUID")
 	listen := flags.String("listen", "127.0.0.1:0", "address to listen on")
-	publicURL := flags.String("url", "", "https address at which the service reaches this program; empty: where it listens")
+	publicURL := flags.String("url", "", "https URL at which the service reaches this program; if empty, the URL it listens on")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func newHandler(out io.Writer, client *heads.Client) (*heads.EventHandler, error
 	return heads.NewEventHandler(client.Webhooks.KeySource(),
 		func(_ context.Context, e *heads.Event) error {
 			fmt.Fprintf(out, "  %s: %s\n", e.SessionID, e.Type)
-			return nil // done; an error would make the service send it again
+			return nil // handled; after an error the service redelivers the event
 		},
 		heads.WithEventLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 }
@@ -115,7 +115,7 @@ func serve(ctx context.Context, out io.Writer, client *heads.Client, headID, lis
 	return shutdown(ctx, out, server, handler)
 }
 
-// shutdown lets the deliveries under way come to their end. Server and handler
+// shutdown waits for the deliveries under way. Server and handler
 // have a deadline each, so that a slow connection takes no time from the handler.
 func shutdown(ctx context.Context, out io.Writer, server *http.Server, handler *heads.EventHandler) error {
 	ctx = context.WithoutCancel(ctx)
@@ -132,7 +132,7 @@ func within(ctx context.Context, shutdown func(context.Context) error) error {
 	return shutdown(ctx)
 }
 
-// demo lets an emulator play a session.
+// demo plays a session on an emulator.
 func demo(ctx context.Context, out io.Writer) error {
 	mux := http.NewServeMux()
 	receiver := httptest.NewTLSServer(mux)

@@ -26,7 +26,7 @@ type Scheme struct {
 func (s Scheme) Explain(body []byte, signature string, keys []string) string {
 	sent, sentHow, ok := s.read(signature)
 	if !ok {
-		return "The signature can't be read: " + s.describeUnreadable(signature) + "."
+		return "The signature can't be read: " + s.explainUnreadable(signature) + "."
 	}
 	for i, key := range keys {
 		if key != "" && sentHow == "" && s.Sum(body, key) == sent {
@@ -42,7 +42,7 @@ func (s Scheme) Explain(body []byte, signature string, keys []string) string {
 			}
 		}
 	}
-	return describeMismatch(body, keys)
+	return explainMismatch(body, keys)
 }
 
 // variant is something else to try. If it is right, how tells what to do: "" is
@@ -62,7 +62,7 @@ func (s Scheme) read(text string) (sum [sha256.Size]byte, how string, ok bool) {
 	variants := []variant[string]{{"", text}, {"strip the space or the quotes around the signature", trimmed}}
 	for i, c := range trimmed {
 		if strings.ContainsRune("=:, ", c) {
-			variants = append(variants, variant[string]{"strip what stands before the signature", strings.TrimSpace(trimmed[i+1:])})
+			variants = append(variants, variant[string]{"strip what is before the signature", strings.TrimSpace(trimmed[i+1:])})
 		}
 	}
 	if inner, err := base64.StdEncoding.DecodeString(trimmed); err == nil {
@@ -76,7 +76,7 @@ func (s Scheme) read(text string) (sum [sha256.Size]byte, how string, ok bool) {
 	return sum, "", false
 }
 
-func (s Scheme) describeUnreadable(text string) string {
+func (s Scheme) explainUnreadable(text string) string {
 	_, notHex := hex.DecodeString(text)
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -91,7 +91,7 @@ func (s Scheme) describeUnreadable(text string) string {
 	return fmt.Sprintf("it has %d characters; expected are 64 hex digits, or 43 or 44 characters of base64", len(text))
 }
 
-func describeMismatch(body []byte, keys []string) string {
+func explainMismatch(body []byte, keys []string) string {
 	switch {
 	case !slices.ContainsFunc(keys, func(key string) bool { return key != "" }):
 		return "There is no shared key to verify with."
@@ -100,7 +100,7 @@ func describeMismatch(body []byte, keys []string) string {
 	case !json.Valid(body):
 		return "No key matches, and the body is not JSON: it may be cut off, compressed, or not the body that was signed."
 	}
-	return "No key matches, whatever was tried: the keys may be those of another registration, since every registration has its own, " +
+	return "No key matches, and no variant does: the keys may be those of another registration, since every registration has its own, " +
 		"or values in the body were changed."
 }
 
@@ -137,7 +137,7 @@ func bodyVariants(body []byte) []variant[[]byte] {
 		{"verify the body that arrives: the signature is over no bytes at all", nil},
 	}
 	if decoded, err := base64.StdEncoding.DecodeString(string(trimmed)); err == nil {
-		variants = append(variants, variant[[]byte]{"decode the body from base64, as a gateway hands it over", decoded})
+		variants = append(variants, variant[[]byte]{"decode the body from base64, as a gateway passes it on", decoded})
 	}
 	var inner string
 	if json.Unmarshal(body, &inner) == nil {

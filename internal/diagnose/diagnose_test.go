@@ -43,8 +43,8 @@ func TestDiagnosisFindsWhatWouldMatch(t *testing.T) {
 	}{
 		{"nothing", sent, heads.Sign([]byte(sent), testKeyA), []string{testKeyB, testKeyA}, []string{"matches as it is", "key 2 of 2"}},
 		{"space around the signature", sent, " " + heads.Sign([]byte(sent), testKeyA) + "\n", []string{testKeyA}, []string{"would match", "space or the quotes around the signature"}},
-		{"prefix in capitals", sent, "SHA256=" + heads.Sign([]byte(sent), testKeyA), []string{testKeyA}, []string{"strip what stands before the signature"}},
-		{"prefix before base64", sent, "hmac-sha256: " + base64.StdEncoding.EncodeToString(sum), []string{testKeyA}, []string{"strip what stands before the signature"}},
+		{"prefix in capitals", sent, "SHA256=" + heads.Sign([]byte(sent), testKeyA), []string{testKeyA}, []string{"strip what is before the signature"}},
+		{"prefix before base64", sent, "hmac-sha256: " + base64.StdEncoding.EncodeToString(sum), []string{testKeyA}, []string{"strip what is before the signature"}},
 		{"hex in base64", sent, base64.StdEncoding.EncodeToString([]byte(heads.Sign([]byte(sent), testKeyA))), []string{testKeyA}, []string{"decode the signature from base64"}},
 		{"line end in the key", sent, heads.Sign([]byte(sent), testKeyA), []string{testKeyB, testKeyA + "\n"}, []string{"key 2 of 2", "trim the space around the key"}},
 		{"quotes around the key", sent, heads.Sign([]byte(sent), testKeyA), []string{`"` + testKeyA + `"`}, []string{"strip the quotes around the key"}},
@@ -72,7 +72,7 @@ func TestDiagnosisFindsWhatWouldMatch(t *testing.T) {
 		{"unescaped, was with slashes", plain, heads.Sign([]byte(strings.ReplaceAll(sent, "/", `\/`)), testKeyA), []string{testKeyA}, []string{"slashes"}},
 		{"in another order", plain, heads.Sign([]byte(reordered), testKeyA), []string{testKeyA}, []string{"sorted by name", "without needless escapes"}},
 		{"three things at once", sent + "\n", "SHA256=" + heads.Sign([]byte(sent), testKeyA), []string{" " + testKeyA},
-			[]string{"strip what stands before the signature; trim the space around the key; remove the line end"}},
+			[]string{"strip what is before the signature; trim the space around the key; remove the line end"}},
 
 		{"another key", sent, heads.Sign([]byte(sent), testKeyB), []string{testKeyA}, []string{"No key matches", "another registration"}},
 		{"cut off", sent[:50], heads.Sign([]byte(sent), testKeyA), []string{testKeyA}, []string{"No key matches", "not JSON"}},
@@ -101,7 +101,7 @@ func TestDiagnosisFindsWhatWouldMatch(t *testing.T) {
 
 const spacedSample = `{"timestamp": "2026-08-31 06:56:30", "head_id": "3f2b", "n": 1.50, "public_org_id": "Café <&> a/b", "event_type": "start_conversation"}`
 
-func TestDiagnosisTakesAnything(t *testing.T) {
+func TestDiagnosisAcceptsAnyInput(t *testing.T) {
 	for _, body := range []string{"", "{", `"`, `"\`, `{"a":"\`, `{}`, `[]`, `[[],{}]`, `"\ud800"`, "\xff", `{"a":{"b":[1,2,{"c":null}]}}`, `"🙂"`} {
 		assert.NotEmpty(t, heads.DiagnoseSignature([]byte(body), heads.Sign([]byte("other"), testKeyA), testKeyA, ""))
 	}

@@ -85,7 +85,7 @@ var jsonQuotings = []variant[func(string) string]{
 }
 
 // requote writes every string of the compact JSON in another way, in place, so
-// that order and numbers stay as they are. No quote leaves the strings alone.
+// that order and numbers stay the same. If quote is nil, the strings stay too.
 func requote(compact []byte, quote func(string) string) []byte {
 	if quote == nil {
 		return compact

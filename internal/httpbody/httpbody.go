@@ -22,7 +22,7 @@ var (
 	ErrTooSlow  = errors.New("heads: the body did not arrive in time")
 
 	// ErrConsumed is for a request that announced a body of which nothing is left.
-	ErrConsumed = errors.New("heads: the request body was already read: put the event handler before middleware that reads bodies, " +
+	ErrConsumed = errors.New("heads: the request body was already read: put the handler before middleware that reads bodies, " +
 		"or let that put the bytes back with r.Body = io.NopCloser(bytes.NewReader(body))")
 )
 
@@ -63,7 +63,7 @@ func (b Reader) Read(r *http.Request, limit int64) (*bytes.Buffer, error) {
 		// Otherwise the server, which watches for the end of the connection, would
 		// take the deadline for it while the handler works.
 		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
-	case err != nil && err != ErrEmpty && err != ErrConsumed:
+	case err != nil && !errors.Is(err, ErrEmpty) && !errors.Is(err, ErrConsumed):
 		b.w.Header().Set("Connection", "close")
 	}
 	return buf, err
@@ -82,7 +82,7 @@ func (b Reader) read(r *http.Request, limit int64) (*bytes.Buffer, error) {
 	var err error
 	if b.deadline {
 		_, err = buf.ReadFrom(body)
-	} else if err = readBeside(b.timeout, body, buf); err == ErrTooSlow {
+	} else if err = readBeside(b.timeout, body, buf); errors.Is(err, ErrTooSlow) {
 		return nil, err // the buffer may still be written to
 	}
 	if size := int64(buf.Len()); err == nil && size > 0 && size <= limit {
@@ -111,7 +111,7 @@ func fault(r *http.Request, err error, nothing bool, limit int64) error {
 
 func tooLarge(limit int64) error { return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit) }
 
-// empty tells a body that something else has read from one that never was.
+// empty returns ErrConsumed for a body that something else has read.
 func empty(r *http.Request) error {
 	if r.ContentLength > 0 {
 		return ErrConsumed

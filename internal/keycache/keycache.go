@@ -12,8 +12,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
+// DefaultTTL and DefaultStale are the values of New.
 const (
-	// DefaultTTL and DefaultStale are the values of New.
 	DefaultTTL   = 5 * time.Minute
 	DefaultStale = time.Hour
 
@@ -46,7 +46,7 @@ var (
 type List func(ctx context.Context, headID string, retry bool) ([]string, error)
 
 // Cache holds a bounded number of heads, and has a bounded number of questions
-// under way, whatever ids strangers send.
+// under way, for any ids that strangers send.
 type Cache struct {
 	TTL   time.Duration // how long keys are used before they are asked for again
 	Stale time.Duration // how long expired keys are used while a refresh fails
@@ -84,7 +84,7 @@ type entry struct {
 }
 
 // mayReread reports whether a mismatch may ask for newer keys.
-func (k entry) mayReread(now time.Time) bool {
+func (k *entry) mayReread(now time.Time) bool {
 	return len(k.rereads) < maxRereads || now.Sub(k.rereads[0]) >= rereadWindow
 }
 

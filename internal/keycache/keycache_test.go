@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/internal/keycache/keycachetest"
 )
 
 const (
@@ -21,69 +23,8 @@ const (
 	testKeyB  = "second shared key"
 )
 
-// fakeKeyService is what a key cache asks.
-type fakeKeyService struct {
-	mu    sync.Mutex
-	keys  map[string][]string
-	err   error
-	delay time.Duration
-	asked []string
-	once  []string // the heads of questions without retries
-	most  int      // at one time
-	now   int
-}
-
-func (s *fakeKeyService) list(ctx context.Context, headID string, retry bool) ([]string, error) {
-	s.mu.Lock()
-	s.asked = append(s.asked, headID)
-	if !retry {
-		s.once = append(s.once, headID)
-	}
-	s.now++
-	s.most = max(s.most, s.now)
-	delay := s.delay
-	s.mu.Unlock()
-	if delay > 0 {
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now--
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return s.keys[headID], s.err
-}
-
-func (s *fakeKeyService) set(headID string, keys ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys[headID] = keys
-}
-
-func (s *fakeKeyService) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
-}
-
-func (s *fakeKeyService) slow(delay time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.delay = delay
-}
-
-func (s *fakeKeyService) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.asked)
-}
-
-func newFakeKeyService() *fakeKeyService {
-	return &fakeKeyService{keys: map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}}
+func newFakeKeyService() *keycachetest.Service {
+	return &keycachetest.Service{Keys: map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}}
 }
 
 func askKeys(t *testing.T, source *Cache, headID string, mismatch bool) []string {
@@ -99,13 +40,13 @@ func numberedHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%0
 func TestCacheAsksOncePerTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		source.TTL = 10 * time.Minute
 		for range 20 {
 			assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 			<-time.After(time.Minute)
 		}
-		assert.Equal(t, []string{testHeadA, testHeadA}, service.asked)
+		assert.Equal(t, []string{testHeadA, testHeadA}, service.Asked)
 		assert.Equal(t, []string{testKeyB}, askKeys(t, source, testHeadB, false))
 	})
 }
@@ -113,9 +54,9 @@ func TestCacheAsksOncePerTTL(t *testing.T) {
 func TestCacheForgetsADeletedRegistration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		askKeys(t, source, testHeadA, false)
-		service.set(testHeadA)
+		service.Set(testHeadA)
 		<-time.After(5*time.Minute - time.Second)
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 		<-time.After(time.Second)
@@ -126,14 +67,14 @@ func TestCacheForgetsADeletedRegistration(t *testing.T) {
 func TestCacheRemembersMissesForAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		service.keys = map[string][]string{}
-		source := New(service.list)
+		service.Keys = map[string][]string{}
+		source := New(service.List)
 		for range 60 {
 			assert.Empty(t, askKeys(t, source, testHeadA, false))
 			<-time.After(time.Second)
 		}
-		assert.Equal(t, 1, service.count())
-		service.set(testHeadA, testKeyA)
+		assert.Equal(t, 1, service.Count())
+		service.Set(testHeadA, testKeyA)
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false), "a new registration works after a minute")
 	})
 }
@@ -141,11 +82,11 @@ func TestCacheRemembersMissesForAMinute(t *testing.T) {
 func TestCacheRereadsThreeTimesAMinuteAfterMismatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		askKeys(t, source, testHeadA, false)
 		for i := range 4 * 60 { // less than the TTL
 			key := fmt.Sprint("key ", i)
-			service.set(testHeadA, key)
+			service.Set(testHeadA, key)
 			keys := askKeys(t, source, testHeadA, true)
 			if i%60 < 3 {
 				assert.Equal(t, []string{key}, keys, "a re-read is left in second %d", i)
@@ -154,13 +95,13 @@ func TestCacheRereadsThreeTimesAMinuteAfterMismatches(t *testing.T) {
 			}
 			<-time.After(time.Second)
 		}
-		assert.Equal(t, 1+4*3, service.count())
-		before := service.count()
+		assert.Equal(t, 1+4*3, service.Count())
+		before := service.Count()
 		askKeys(t, source, testHeadB, false)
 		for range 10 {
 			askKeys(t, source, testHeadB, true)
 		}
-		assert.Equal(t, before+1+3, service.count(), "each head has its own minute")
+		assert.Equal(t, before+1+3, service.Count(), "each head has its own minute")
 	})
 }
 
@@ -169,14 +110,14 @@ func TestCacheRereadsThreeTimesAMinuteAfterMismatches(t *testing.T) {
 func TestRereadsAreCountedOverAnyMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		askKeys(t, source, testHeadA, false)
 		begun := time.Now()
 		for _, second := range []int{0, 50, 55, 61, 62, 109, 111, 112, 116, 117} {
 			<-time.After(time.Duration(second)*time.Second - time.Since(begun))
 			askKeys(t, source, testHeadA, true)
 		}
-		assert.Equal(t, 1+3+1+1+1, service.count(), "at 0, 50 and 55, then at 61, 111 and 116")
+		assert.Equal(t, 1+3+1+1+1, service.Count(), "at 0, 50 and 55, then at 61, 111 and 116")
 	})
 }
 
@@ -185,9 +126,9 @@ func TestRereadsAreCountedOverAnyMinute(t *testing.T) {
 func TestMismatchesNeverAskMoreThanThreeTimesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		askKeys(t, source, testHeadA, false)
-		service.fail(errors.New("down"))
+		service.Fail(errors.New("down"))
 		failures := 0
 		for range 4 * 60 {
 			keys, err := source.Get(t.Context(), testHeadA, true)
@@ -199,27 +140,27 @@ func TestMismatchesNeverAskMoreThanThreeTimesAMinute(t *testing.T) {
 			<-time.After(time.Second)
 		}
 		assert.Equal(t, 4*3, failures)
-		assert.Equal(t, 1+4*3, service.count())
+		assert.Equal(t, 1+4*3, service.Count())
 	})
 }
 
 func TestMismatchOfAMissIsLimitedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		service.keys = map[string][]string{}
-		source := New(service.list)
+		service.Keys = map[string][]string{}
+		source := New(service.List)
 		for range 30 {
 			assert.Empty(t, askKeys(t, source, testHeadA, true))
 		}
-		assert.Equal(t, 3, service.count())
+		assert.Equal(t, 3, service.Count())
 	})
 }
 
 func TestMinuteOfAMismatchOutlivesAMiss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		service.keys = map[string][]string{}
-		source := New(service.list)
+		service.Keys = map[string][]string{}
+		source := New(service.List)
 		source.TTL = 10 * time.Second
 		for range 3 {
 			askKeys(t, source, testHeadA, true)
@@ -227,15 +168,15 @@ func TestMinuteOfAMismatchOutlivesAMiss(t *testing.T) {
 		<-time.After(10 * time.Second)
 		askKeys(t, source, testHeadA, false)
 		askKeys(t, source, testHeadA, true)
-		assert.Equal(t, 4, service.count())
+		assert.Equal(t, 4, service.Count())
 	})
 }
 
 func TestCacheAsksOnceForConcurrentDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		service.delay = time.Second
-		source := New(service.list)
+		service.Delay = time.Second
+		source := New(service.List)
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
@@ -243,15 +184,15 @@ func TestCacheAsksOnceForConcurrentDeliveries(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		assert.Equal(t, 1, service.count())
+		assert.Equal(t, 1, service.Count())
 	})
 }
 
 func TestWaitingForKeysEndsWithTheDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		service.delay = 6 * time.Second
-		source := New(service.list)
+		service.Delay = 6 * time.Second
+		source := New(service.List)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begun := time.Now()
@@ -262,15 +203,15 @@ func TestWaitingForKeysEndsWithTheDelivery(t *testing.T) {
 		// The question goes on, and the next delivery has its answer.
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 		assert.Equal(t, 6*time.Second, time.Since(begun))
-		assert.Equal(t, 1, service.count())
+		assert.Equal(t, 1, service.Count())
 	})
 }
 
 func TestQuestionForKeysEndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		service.delay = time.Hour
-		source := New(service.list)
+		service.Delay = time.Hour
+		source := New(service.List)
 		begun := time.Now()
 		_, err := source.Get(t.Context(), testHeadA, false)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -282,11 +223,11 @@ func TestFailedQuestionIsNotRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		down := errors.New("down")
-		service.fail(down)
-		source := New(service.list)
+		service.Fail(down)
+		source := New(service.List)
 		_, err := source.Get(t.Context(), testHeadA, false)
 		assert.ErrorIs(t, err, down)
-		service.fail(nil)
+		service.Fail(nil)
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 	})
 }
@@ -294,7 +235,7 @@ func TestFailedQuestionIsNotRemembered(t *testing.T) {
 func TestUnknownHeadsTakeBoundedMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		askKeys(t, source, testHeadA, false)
 		for i := range maxMissed + 100 {
 			assert.Empty(t, askKeys(t, source, numberedHead(i), false))
@@ -303,7 +244,7 @@ func TestUnknownHeadsTakeBoundedMemory(t *testing.T) {
 		assert.Len(t, source.missed, maxMissed)
 		assert.Empty(t, source.fetches)
 		assert.Len(t, source.known, 1)
-		service.fail(errors.New("down"))
+		service.Fail(errors.New("down"))
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false), "strangers did not push the known head out")
 	})
 }
@@ -323,7 +264,7 @@ func TestKnownHeadsTakeBoundedMemory(t *testing.T) {
 func TestQuestionsAboutUnknownHeadsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		askKeys(t, source, testHeadA, false)
 		<-time.After(time.Minute)
 		refused := 0
@@ -333,38 +274,38 @@ func TestQuestionsAboutUnknownHeadsAreLimited(t *testing.T) {
 				refused++
 			}
 		}
-		assert.Equal(t, 1+20, service.count(), "the burst")
+		assert.Equal(t, 1+20, service.Count(), "the burst")
 		assert.Equal(t, 1000-20, refused)
 		for i := range 1001 {
 			_, _ = source.Get(t.Context(), numberedHead(1000+i), false)
 			<-time.After(10 * time.Millisecond)
 		}
-		assert.Equal(t, 1+20+50, service.count(), "5 a second in 10 seconds")
+		assert.Equal(t, 1+20+50, service.Count(), "5 a second in 10 seconds")
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, true), "known heads are asked about meanwhile")
-		assert.Equal(t, 1+20+50+1, service.count())
+		assert.Equal(t, 1+20+50+1, service.Count())
 	})
 }
 
 func TestQuestionsAboutUnknownHeadsAreNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		askKeys(t, source, testHeadA, false)
 		askKeys(t, source, numberedHead(1), false)
 		<-time.After(DefaultTTL)
 		askKeys(t, source, testHeadA, false)
 		askKeys(t, source, numberedHead(1), false)
 		askKeys(t, source, testHeadA, true)
-		assert.Equal(t, []string{testHeadA, numberedHead(1), numberedHead(1)}, service.once, "testHeadA is known after the first question")
-		assert.Equal(t, 5, service.count())
+		assert.Equal(t, []string{testHeadA, numberedHead(1), numberedHead(1)}, service.Once, "testHeadA is known after the first question")
+		assert.Equal(t, 5, service.Count())
 	})
 }
 
 func TestKnownHeadIsAskedForBesideAFloodOfUnknownOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		service.delay = 2 * time.Second
-		source := New(service.list)
+		service.Delay = 2 * time.Second
+		source := New(service.List)
 		source.Stale = 0
 		require.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 		<-time.After(DefaultTTL)
@@ -376,40 +317,40 @@ func TestKnownHeadIsAskedForBesideAFloodOfUnknownOnes(t *testing.T) {
 		synctest.Wait()
 		begun := time.Now()
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
-		assert.Equal(t, service.delay, time.Since(begun), "it did not wait for its turn")
+		assert.Equal(t, service.Delay, time.Since(begun), "it did not wait for its turn")
 		<-time.After(time.Hour)
-		assert.LessOrEqual(t, service.most, unknownBurst+1)
+		assert.LessOrEqual(t, service.Most, unknownBurst+1)
 	})
 }
 
 func TestQuestionsAboutKnownHeadsAreFewAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		service := &fakeKeyService{keys: map[string][]string{}}
-		source := New(service.list)
+		service := &keycachetest.Service{Keys: map[string][]string{}}
+		source := New(service.List)
 		for i := range 100 {
-			service.set(numberedHead(i), testKeyA)
+			service.Set(numberedHead(i), testKeyA)
 			askKeys(t, source, numberedHead(i), false)
 			<-time.After(time.Second)
 		}
 		<-time.After(DefaultTTL)
-		service.slow(100 * time.Millisecond)
+		service.Slow(100 * time.Millisecond)
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() { askKeys(t, source, numberedHead(i), false) })
 		}
 		wg.Wait()
-		assert.Equal(t, maxFetches, service.most)
-		assert.Equal(t, 200, service.count())
+		assert.Equal(t, maxFetches, service.Most)
+		assert.Equal(t, 200, service.Count())
 	})
 }
 
 func TestDeliveriesDoNotWaitForARefreshThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		askKeys(t, source, testHeadA, false)
 		<-time.After(DefaultTTL)
-		service.slow(time.Hour)
+		service.Slow(time.Hour)
 		begun := time.Now()
 		askKeys(t, source, testHeadA, false)
 		assert.Equal(t, time.Second, time.Since(begun))
@@ -417,7 +358,7 @@ func TestDeliveriesDoNotWaitForARefreshThatHangs(t *testing.T) {
 			askKeys(t, source, testHeadA, false)
 		}
 		assert.Equal(t, time.Second, time.Since(begun), "the question is under way for long enough")
-		assert.Equal(t, 2, service.count())
+		assert.Equal(t, 2, service.Count())
 		<-time.After(time.Minute)
 	})
 }
@@ -427,17 +368,17 @@ func TestDeliveriesDoNotWaitForARefreshThatHangs(t *testing.T) {
 func TestStaleKeysEndWithTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := New(service.list)
+		source := New(service.List)
 		askKeys(t, source, testHeadA, false)
 		<-time.After(DefaultTTL)
-		service.fail(errors.New("down"))
+		service.Fail(errors.New("down"))
 		for range 60 {
 			askKeys(t, source, testHeadA, false)
 			<-time.After(time.Second)
 		}
-		assert.Equal(t, 1+6, service.count(), "one question every 10 seconds")
-		service.fail(nil)
-		service.set(testHeadA)
+		assert.Equal(t, 1+6, service.Count(), "one question every 10 seconds")
+		service.Fail(nil)
+		service.Set(testHeadA)
 		assert.Empty(t, askKeys(t, source, testHeadA, false))
 	})
 }

@@ -94,7 +94,7 @@ func TestKeysAreHeldFromPushToTheEndOfTheWork(t *testing.T) {
 	})
 }
 
-func TestDropReturnsWhatWaitsAndLetsNothingIn(t *testing.T) {
+func TestDropReturnsWhatWaitsAndRefusesMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
 		q := lanes.New[string](1, 10, r.work)

@@ -95,6 +95,7 @@ func Strings(doc []byte) iter.Seq[string] {
 	}
 }
 
+// SkipSpace returns the index of the first byte from i on that is not space.
 func SkipSpace(doc []byte, i int) int {
 	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++
@@ -129,6 +130,7 @@ func skipValue(doc []byte, i int) int {
 	return i
 }
 
+// SkipString returns the index behind the string that begins at i.
 func SkipString(doc []byte, i int) int {
 	for i++; i < len(doc); i++ {
 		switch doc[i] {
@@ -253,6 +255,7 @@ func String(s string) json.RawMessage {
 	return AppendString(make([]byte, 0, len(s)+len(`""`)), s)
 }
 
+// IsNull reports whether raw is null.
 func IsNull(raw []byte) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
 // Kind names the type of a JSON value.

@@ -37,7 +37,7 @@ func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
-	t.Logf("repeat with -seed %d", *seed)
+	t.Logf("run it again with -seed %d", *seed)
 	before := runtime.NumGoroutine()
 	emulator := headstest.NewEmulator()
 	service := httptest.NewUnstartedServer(emulator)
@@ -182,7 +182,7 @@ func (w *worker) createWebhook(url string) {
 		HeadID: w.headID, URL: url, Events: []heads.EventType{heads.EventStartConversation},
 	})
 	w.judge("the webhook", err, func() bool { return len(w.webhooks()) == before+1 })
-	assert.LessOrEqual(w.t, len(w.webhooks()), before+1, "a create was repeated")
+	assert.LessOrEqual(w.t, len(w.webhooks()), before+1, "a create was retried")
 }
 
 func (w *worker) deleteWebhook() {

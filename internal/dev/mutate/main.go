@@ -9,7 +9,7 @@
 // It prints the mutants that survived and the share that was killed, and exits
 // with 1 when that is below -want percent.
 //
-// gremlins and ooze do less: neither removes statements or runs slow tests last.
+// gremlins do less: neither removes statements or runs slow tests last.
 // For one file, gremlins first measures the coverage of the whole module, and
 // then runs every test of the package for each mutant.
 package main

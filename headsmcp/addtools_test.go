@@ -1,0 +1,242 @@
+package headsmcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go"
+)
+
+func named(names ...string) string {
+	var tools []string
+	for _, name := range names {
+		tools = append(tools, `{"name":"`+name+`","description":"A tool.","inputSchema":{"type":"object","properties":{"q":{"type":"string","description":"Query."}}}}`)
+	}
+	return "[" + strings.Join(tools, ",") + "]"
+}
+
+func toolNames(h *heads.ToolHandler) (names []string) {
+	for _, t := range h.Tools() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func TestAllPagesAreReadInOrder(t *testing.T) {
+	s := rawServer{pages: []string{named("c", "a"), named(), named("b")}}
+	h := newHandler(t)
+	names, err := AddTools(t.Context(), h, s.connect(t))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"c", "a", "b"}, names)
+	assert.Equal(t, names, toolNames(h))
+}
+
+func TestServerWithoutToolsAddsNone(t *testing.T) {
+	s := rawServer{pages: []string{"[]"}}
+	names, err := AddTools(t.Context(), newHandler(t), s.connect(t))
+	require.NoError(t, err)
+	assert.Empty(t, names)
+}
+
+func TestThousandToolsAreTheLimit(t *testing.T) {
+	many := make([]string, 1001)
+	for i := range many {
+		many[i] = fmt.Sprintf("t%04d", i)
+	}
+	for _, row := range []struct {
+		name  string
+		pages []string
+		ok    bool
+	}{
+		{"1000", []string{named(many[:500]...), named(many[500:1000]...)}, true},
+		{"1001", []string{named(many[:500]...), named(many[500:]...)}, false},
+		{"empty pages without end", append(strings.Split(strings.Repeat("[] ", 1100), " ")[:1100], named("a")), false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := rawServer{pages: row.pages}
+			h := newHandler(t)
+			names, err := AddTools(t.Context(), h, s.connect(t))
+			if row.ok {
+				require.NoError(t, err)
+				assert.Len(t, names, 1000)
+				return
+			}
+			require.ErrorIs(t, err, heads.ErrInvalid)
+			assert.ErrorContains(t, err, "more than 1000 tools")
+			assert.Empty(t, h.Tools())
+		})
+	}
+}
+
+func TestOnlyAddsTheNamedTools(t *testing.T) {
+	s := rawServer{pages: []string{named("c", "bad name", "a", "b")}}
+	session := s.connect(t)
+	h := newHandler(t)
+	names, err := AddTools(t.Context(), h, session, Only("b"), Only("c", "b"))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"c", "b"}, names, "in the server's order")
+
+	_, err = AddTools(t.Context(), newHandler(t), session, Only("a", "x", "y"))
+	require.ErrorIs(t, err, heads.ErrInvalid)
+	assert.ErrorContains(t, err, `tool "x" is not one of the server's`)
+	assert.ErrorContains(t, err, `tool "y" is not one of the server's`)
+}
+
+func TestPrefixIsForTheHeadAlone(t *testing.T) {
+	var called string
+	s := rawServer{pages: []string{named("a")}}
+	s.answer = func(params json.RawMessage) string {
+		called = string(params)
+		return `"result":{"content":[]}`
+	}
+	h := newHandler(t)
+	names, err := AddTools(t.Context(), h, s.connect(t), Prefix("crm_"))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"crm_a"}, names)
+	assert.Equal(t, "Done", call(t, h, "crm_a", `{}`))
+	assert.Contains(t, called, `"name":"a"`)
+}
+
+func TestDescribeReplacesTexts(t *testing.T) {
+	s := rawServer{pages: []string{named("a", "b")}}
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t), Describe(func(t *mcp.Tool, parameter string) string {
+		if t.Name == "a" {
+			return ""
+		}
+		return "My " + t.Name + parameter
+	}))
+	require.NoError(t, err)
+	a, b := h.Tools()[0], h.Tools()[1]
+	assert.Equal(t, []string{"A tool.", "Query. Optional."}, []string{a.Description, a.Parameters[0].Description}, "the server's text stays")
+	assert.Equal(t, []string{"My b.", "My bq. Optional."}, []string{b.Description, b.Parameters[0].Description})
+}
+
+func TestFaultsOfAllToolsComeTogether(t *testing.T) {
+	s := rawServer{pages: []string{`[{"name":"a b","description":"A tool.","inputSchema":{"oneOf":[]}},{"name":"good","description":"A tool.","inputSchema":{}},
+		{"name":"mute","inputSchema":{}},{"name":"taken","description":"A tool.","inputSchema":{}},{"name":"good","description":"A tool.","inputSchema":{}}]`}}
+	h := newHandler(t)
+	require.NoError(t, heads.AddTool(h, "taken", "Mine", func(context.Context, struct{}) (string, error) { return "", nil }))
+	names, err := AddTools(t.Context(), h, s.connect(t))
+	for _, want := range []string{`tool "a b" input schema has oneOf at the top`, `tool "a b" name`, `tool "mute" description`, `tool "taken" has the name of a tool of this handler`, `tool "good" name is taken`} {
+		assert.ErrorContains(t, err, want)
+	}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		assert.True(t, strings.HasPrefix(line, "heads: headsmcp.AddTools: tool "), line)
+	}
+	assert.Empty(t, names)
+	assert.Equal(t, []string{"taken"}, toolNames(h))
+}
+
+func TestWhatIsNotGivenIsRefused(t *testing.T) {
+	_, err := AddTools(t.Context(), nil, nil, nil, Only(), Describe(nil))
+	for _, want := range []string{"handler", "session", "option is nil", "option Only", "option Describe"} {
+		assert.ErrorContains(t, err, want)
+	}
+	require.ErrorIs(t, err, heads.ErrInvalid)
+	s := rawServer{pages: []string{named("a")}}
+	_, err = AddTools(t.Context(), &heads.ToolHandler{}, s.connect(t))
+	require.ErrorIs(t, err, heads.ErrInvalid)
+}
+
+func TestListThatFailsAddsNothing(t *testing.T) {
+	s := rawServer{pages: []string{named("a"), `{"code":-32000,"message":"canary"}`}}
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t))
+	require.EqualError(t, err, "headsmcp: list the tools: the server answered with protocol error -32000")
+	assert.Empty(t, h.Tools())
+}
+
+func TestListThatHangsEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := rawServer{pages: []string{named("a")}}
+	s.handled = func(method string, _ json.RawMessage) {
+		if method == "tools/list" {
+			cancel()
+			<-t.Context().Done()
+		}
+	}
+	session := s.connect(t)
+	_, err := AddTools(ctx, newHandler(t), session)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestChangedCoalescesAndKeepsTheHandler(t *testing.T) {
+	const change = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+	told := make(chan struct{}, 10)
+	o := &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { told <- struct{}{} }}
+	changed := Changed(o)
+	s := rawServer{pages: []string{named("a")}, client: o}
+	session := s.connect(t)
+	for range 3 {
+		s.send(change)
+	}
+	for range 3 {
+		<-told
+	}
+	require.NoError(t, session.Ping(t.Context(), nil), "what came before has been handled")
+	<-changed
+	assert.Empty(t, changed, "three changes are one value")
+	s.send(change)
+	<-changed
+}
+
+// A server of the SDK, with the protocol that the two agree on.
+func TestServerChangesItsTools(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "1"}, nil)
+	type arguments struct {
+		City string `json:"city" jsonschema:"City to report on"`
+		Days int    `json:"days,omitempty"`
+	}
+	add := func(name string) {
+		mcp.AddTool(server, &mcp.Tool{Name: name, Description: "Weather"}, func(_ context.Context, _ *mcp.CallToolRequest, in arguments) (*mcp.CallToolResult, any, error) {
+			if in.City == "Atlantis" {
+				return nil, nil, errors.New("there is no such city")
+			}
+			return nil, map[string]any{"city": in.City, "days": in.Days}, nil
+		})
+	}
+	add("weather")
+	o := &mcp.ClientOptions{}
+	changed := Changed(o)
+	session := connectTo(t, server, o)
+
+	h := newHandler(t)
+	names, err := AddTools(t.Context(), h, session)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"weather"}, names)
+	assert.Equal(t, []heads.ToolParameter{{Name: "city", Type: "string", Description: "City to report on."}, {Name: "days", Type: "integer", Description: "Optional."}}, h.Tools()[0].Parameters)
+	assert.Equal(t, `{"city":"Oslo","days":3}`, call(t, h, "weather", `{"city":"Oslo","days":"3"}`))
+	assert.Equal(t, "there is no such city", call(t, h, "weather", `{"city":"Atlantis"}`))
+
+	add("forecast")
+	<-changed
+	server.RemoveTools("weather")
+	<-changed
+	names, err = AddTools(t.Context(), newHandler(t), session)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"forecast"}, names)
+	assert.Equal(t, failed, call(t, h, "weather", `{"city":"Oslo"}`), "the old handler keeps what the server has lost")
+}
+
+func connectTo(t testing.TB, server *mcp.Server, o *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	near, far := mcp.NewInMemoryTransports()
+	serving, err := server.Connect(t.Context(), far, nil)
+	require.NoError(t, err)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), near, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = session.Close()
+		_ = serving.Wait()
+	})
+	return session
+}

@@ -1,0 +1,164 @@
+package headsmcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/headsapi/heads-go"
+)
+
+// notAsDescribed is what the model is told of arguments that the schema refuses.
+const notAsDescribed = " is not as described; correct it or ask the user for it"
+
+// arguments returns what the server is sent: the declared arguments alone, as
+// their schemas want them.
+func (b *bridge) arguments(given json.RawMessage) (json.RawMessage, error) {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(given, &values); err != nil {
+		return nil, err
+	}
+	object := []byte{'{'}
+	var wrong []string
+	for _, p := range b.parameters {
+		raw, ok := values[p.name]
+		switch {
+		case ok:
+			raw = b.read(p, raw)
+		case p.required && p.schema.nullable:
+			raw = json.RawMessage("null")
+		default:
+			continue
+		}
+		if !b.valid(p, raw) {
+			wrong = append(wrong, p.name+notAsDescribed)
+		}
+		if len(object) > 1 {
+			object = append(object, ',')
+		}
+		object = append(append(append(object, text(p.name)...), ':'), raw...)
+	}
+	object = append(object, '}')
+	if len(wrong) > 0 {
+		return nil, heads.ToolError{Message: strings.Join(wrong, ". ")}
+	}
+	var all map[string]any
+	if err := json.Unmarshal(object, &all); err != nil {
+		return nil, err
+	}
+	if b.whole.Validate(all) != nil {
+		return nil, heads.ToolError{Message: "The set of arguments" + notAsDescribed}
+	}
+	return object, nil
+}
+
+// valid reports whether the schema takes raw for p.
+func (b *bridge) valid(p parameter, raw json.RawMessage) bool {
+	var value any
+	return json.Unmarshal(raw, &value) == nil && b.each.Validate(map[string]any{p.name: value}) == nil
+}
+
+// read returns raw as the schema of p wants it.
+func (b *bridge) read(p parameter, raw json.RawMessage) json.RawMessage {
+	if len(p.schema.types) < 2 || p.schema.anyValue() {
+		return b.document.read(p.schema, raw)
+	}
+	if b.valid(p, raw) {
+		return raw
+	}
+	for _, t := range p.schema.types {
+		if value, err := heads.ReadArgument(t, raw); err == nil && b.valid(p, value) {
+			return value
+		}
+	}
+	return raw
+}
+
+// read returns raw as s wants it, as far as it can be read so.
+func (d document) read(s schema, raw json.RawMessage) json.RawMessage {
+	if !slices.ContainsFunc(s.types, func(t string) bool { return fits(t, raw) }) {
+		for _, t := range s.types {
+			if value, err := heads.ReadArgument(t, raw); err == nil {
+				raw = value
+				break
+			}
+		}
+	}
+	switch kindOf(raw) {
+	case "array":
+		return d.readItems(s, raw)
+	case "object":
+		return d.readFields(s, raw)
+	default:
+		return raw
+	}
+}
+
+// fits reports whether raw is a value of the type as it is.
+func fits(wireType string, raw json.RawMessage) bool {
+	if kind := kindOf(raw); wireType != "integer" || kind != "number" {
+		return kind == wireType
+	}
+	digits, err := heads.ReadArgument(wireType, raw)
+	return err == nil && bytes.Equal(digits, raw)
+}
+
+func (d document) readItems(s schema, raw json.RawMessage) json.RawMessage {
+	node, ok := s.keys["items"].(map[string]any)
+	var items []json.RawMessage
+	if !ok || json.Unmarshal(raw, &items) != nil {
+		return raw
+	}
+	each := d.flatten(node)
+	for i := range items {
+		items[i] = d.read(each, items[i])
+	}
+	return encode(items)
+}
+
+// readFields reads the properties that s describes. One that is null, or blank
+// and no text, is as good as absent.
+func (d document) readFields(s schema, raw json.RawMessage) json.RawMessage {
+	properties := d.properties(s)
+	var fields map[string]json.RawMessage
+	if len(properties) == 0 || json.Unmarshal(raw, &fields) != nil {
+		return raw
+	}
+	for name, value := range fields {
+		p, ok := properties[name]
+		switch {
+		case !ok || len(p.types) == 0:
+		case kindOf(value) == "null" && !p.nullable, isBlank(value) && !slices.Contains(p.types, "string"):
+			delete(fields, name)
+		default:
+			fields[name] = d.read(p, value)
+		}
+	}
+	return encode(fields)
+}
+
+func isBlank(raw json.RawMessage) bool {
+	return kindOf(raw) == "string" && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
+}
+
+// kindOf names the type of a JSON value; of a number, "number".
+func kindOf(raw json.RawMessage) string {
+	switch raw[0] {
+	case '"':
+		return "string"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	default:
+		return "number"
+	}
+}
+
+// encode writes what was decoded, and so can't fail.
+func encode(v any) json.RawMessage { return json.RawMessage(text(v)) }

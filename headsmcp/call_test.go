@@ -1,0 +1,208 @@
+package headsmcp
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go"
+)
+
+const failed = "The tool failed; tell the user that this does not work right now and go on without it"
+
+// serving returns a handler with the one tool of the input schema.
+func serving(t testing.TB, s *rawServer, inputSchema string, opts ...heads.ToolHandlerOption) *heads.ToolHandler {
+	t.Helper()
+	s.pages = []string{toolsOf(inputSchema)}
+	h := newHandler(t, opts...)
+	_, err := AddTools(t.Context(), h, s.connect(t), Describe(func(*mcp.Tool, string) string { return "A value" }))
+	require.NoError(t, err)
+	return h
+}
+
+func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
+	const node = `,"$defs":{"node":{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#/$defs/node"}}}}`
+	for _, row := range []struct{ name, property, rest, given, want string }{
+		{"integer", `{"type":"integer"}`, ``, `"5"`, `5`},
+		{"long number", `{"type":"number"}`, ``, `0.10000000000000000000001`, `0.10000000000000000000001`},
+		{"one value for a list", `{"type":"array","items":{"type":"string"}}`, ``, `7`, `["7"]`},
+		{"items", `{"type":"array","items":{"type":"integer"}}`, ``, `["1",2.0,3]`, `[1,2,3]`},
+		{"items of items", `{"type":"array","items":{"type":"array","items":{"type":"boolean"}}}`, ``, `["yes",["no"]]`, `[[true],[false]]`},
+		{"fields", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"string"}}},"required":["a"]}`, ``, `{"a":"1","b":2,"c":"kept"}`, `{"a":1,"b":["2"],"c":"kept"}`},
+		{"absent fields", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"boolean"}}}`, ``, `{"a":"","b":"","c":null,"d":null}`, `{"b":"","c":null}`},
+		{"recursion", `{"$ref":"#/$defs/node"}`, node, `{"n":"1","next":{"n":2.0,"next":{"n":3}}}`, `{"n":1,"next":{"n":2,"next":{"n":3}}}`},
+		{"null", `{"type":["integer","null"]}`, ``, `null`, `null`},
+		{"T or null", `{"anyOf":[{"type":"integer"},{"type":"null"}]}`, ``, `"5"`, `5`},
+
+		{"scalars as given, number", `{"type":["string","integer"]}`, ``, `7`, `7`},
+		{"scalars as given, text", `{"type":["string","integer"]}`, ``, `"7"`, `"7"`},
+		{"scalars in turn", `{"type":["integer","boolean"]}`, ``, `"yes"`, `true`},
+		{"scalars in turn, first", `{"type":["integer","boolean"]}`, ``, `"1"`, `1`},
+		{"scalars, where the text is not valid", `{"anyOf":[{"type":"string","pattern":"^a"},{"type":"integer","minimum":3}]}`, ``, `"7"`, `7`},
+		{"scalars inside", `{"type":"array","items":{"type":["string","integer"]}}`, ``, `[7,"7",true]`, `[7,"7","true"]`},
+		{"integer or text inside", `{"type":"array","items":{"type":["integer","boolean"]}}`, ``, `["7","yes"]`, `[7,true]`},
+
+		{"any value, text", `{"type":["string","array"]}`, ``, `"7"`, `"7"`},
+		{"any value, list", `{"type":["string","array"]}`, ``, `["7"]`, `["7"]`},
+		{"any value", `true`, ``, `{"a":[null,"x"]}`, `{"a":[null,"x"]}`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var s rawServer
+			arguments := s.received()
+			h := serving(t, &s, `{"type":"object","properties":{"x":`+row.property+`},"required":["x"]`+row.rest+`}`)
+			assert.Equal(t, "done", call(t, h, "tool", `{"x":`+row.given+`,"session_metadata":{"session_id":"s"}}`))
+			require.Len(t, *arguments, 1)
+			assert.Equal(t, `{"x":`+row.want+`}`, (*arguments)[0])
+		})
+	}
+}
+
+func TestDeclaredArgumentsAloneAreSent(t *testing.T) {
+	var s rawServer
+	arguments := s.received()
+	h := serving(t, &s, `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"string"},"e":false},"required":["c","a"],"additionalProperties":false}`)
+	assert.Equal(t, "done", call(t, h, "tool", `{"b":1,"a":"x","unknown":1,"e":2,"d":null,"session_metadata":{"session_id":"s"}}`))
+	assert.Equal(t, []string{`{"c":null,"a":"x","b":1}`}, *arguments, "required and nullable: null")
+}
+
+func TestArgumentsThatTheSchemaRefusesReachNoServer(t *testing.T) {
+	var s rawServer
+	arguments := s.received()
+	h := serving(t, &s, `{"type":"object","properties":{"city":{"enum":["Oslo","Rome"]},"days":{"type":"integer","maximum":9},"to":{"$ref":"#/$defs/address"}},"required":["city"],
+		"dependentRequired":{"to":["days"]},"$defs":{"address":{"type":"object","properties":{"zip":{"type":"string","minLength":5}},"required":["zip"]}}}`)
+	for _, row := range []struct{ body, want string }{
+		{`{}`, "city is missing; ask the user for it"},
+		{`{"city":null}`, "city is missing; ask the user for it"},
+		{`{"city":"Paris"}`, "city is not as described; correct it or ask the user for it"},
+		{`{"city":"Paris","days":10}`, "city is not as described; correct it or ask the user for it. days is not as described; correct it or ask the user for it"},
+		{`{"city":"Oslo","days":"many"}`, `days must be a whole number, but "many" was given; correct it or ask the user for it`},
+		{`{"city":"Oslo","to":{"zip":"123"},"days":1}`, "to is not as described; correct it or ask the user for it"},
+		{`{"city":"Oslo","to":{"zip":null},"days":1}`, "to is not as described; correct it or ask the user for it"},
+		{`{"city":"Oslo","to":{"zip":"12345"}}`, "The set of arguments is not as described; correct it or ask the user for it"},
+	} {
+		assert.Equal(t, row.want, call(t, h, "tool", row.body), row.body)
+	}
+	assert.Empty(t, *arguments)
+	assert.Equal(t, "done", call(t, h, "tool", `{"city":"Oslo","days":"1","to":{"zip":12345}}`))
+	assert.Equal(t, []string{`{"city":"Oslo","days":1,"to":{"zip":"12345"}}`}, *arguments)
+}
+
+func TestArgumentsOfASchemaBehindARefAreChecked(t *testing.T) {
+	var s rawServer
+	arguments := s.received()
+	h := serving(t, &s, `{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"x":{"type":"integer"},"y":{"enum":["a"]}},"required":["x","y"]}}}`)
+	assert.Equal(t, "y is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1,"y":"b"}`))
+	assert.Equal(t, "done", call(t, h, "tool", `{"x":"1","y":"a"}`))
+	assert.Equal(t, []string{`{"x":1,"y":"a"}`}, *arguments)
+}
+
+func TestDefaultsAreTheServers(t *testing.T) {
+	var s rawServer
+	arguments := s.received()
+	h := serving(t, &s, `{"type":"object","properties":{"when":{"type":"string","format":"date","default":"today"}}}`)
+	assert.Equal(t, "done", call(t, h, "tool", `{}`))
+	assert.Equal(t, "done", call(t, h, "tool", `{"when":"no date"}`))
+	assert.Equal(t, []string{`{}`, `{"when":"no date"}`}, *arguments, "format is not checked here")
+}
+
+func TestReplies(t *testing.T) {
+	for _, row := range []struct{ name, result, want string }{
+		{"text", `{"content":[{"type":"text","text":"Sunny"}]}`, "Sunny"},
+		{"texts", `{"content":[{"type":"text","text":"Sunny"},{"type":"text","text":"22 degrees"}]}`, "Sunny 22 degrees"},
+		{"others at their place", `{"content":[{"type":"text","text":"A map:"},{"type":"image","data":"AA==","mimeType":"image/png"},{"type":"audio","data":"AA==","mimeType":"audio/wav"},{"type":"resource_link","uri":"file:///x","name":"x"},{"type":"text","text":"end"}]}`, "A map: [image] [audio] [resource] end"},
+		{"embedded text", `{"content":[{"type":"resource","resource":{"uri":"file:///x","text":"inside"}}]}`, "inside"},
+		{"embedded bytes", `{"content":[{"type":"resource","resource":{"uri":"file:///x","blob":"AA=="}}]}`, "[resource]"},
+		{"structured", `{"content":[{"type":"image","data":"AA==","mimeType":"image/png"}],"structuredContent":{"b": [1, 2], "a":"<x>"}}`, `{"a":"<x>","b":[1,2]} [image]`},
+		{"structured beside texts", `{"content":[{"type":"text","text":"Sunny"}],"structuredContent":{"a":1}}`, "Sunny"},
+		{"nothing", `{"content":[]}`, "Done"},
+		{"blank", `{"content":[{"type":"text","text":" "}]}`, "Done"},
+		{"error", `{"isError":true,"content":[{"type":"text","text":"No such city; ask for another"}]}`, "No such city; ask for another"},
+		{"error without a text", `{"isError":true,"content":[]}`, failed},
+		{"5 MB", `{"content":[{"type":"text","text":"` + strings.Repeat("x", 5<<20) + `"}]}`, strings.Repeat("x", 3999) + "…"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var log strings.Builder
+			var infos []heads.ToolCallInfo
+			s := rawServer{answer: func(json.RawMessage) string { return `"result":` + row.result }}
+			h := serving(t, &s, `{}`, logTo(&log), heads.WithToolObserver(func(_ context.Context, i heads.ToolCallInfo) { infos = append(infos, i) }))
+			assert.Equal(t, row.want, call(t, h, "tool", `{}`))
+			want := heads.ToolAnswered
+			switch row.name {
+			case "error":
+				want = heads.ToolTold
+			case "error without a text":
+				want = heads.ToolFailed
+				assert.Contains(t, log.String(), "an error without a text")
+			}
+			assert.Equal(t, want, infos[0].Outcome)
+		})
+	}
+}
+
+func TestFailuresTellTheModelNothing(t *testing.T) {
+	const secret = "canary"
+	for _, row := range []struct {
+		name   string
+		answer func(*rawServer) func(json.RawMessage) string
+		log    string
+	}{
+		{"protocol error", func(*rawServer) func(json.RawMessage) string {
+			return func(json.RawMessage) string { return `"error":{"code":-32602,"message":"` + secret + `"}` }
+		}, "protocol error -32602"},
+		{"no result", func(*rawServer) func(json.RawMessage) string {
+			return func(json.RawMessage) string { return `"result":{"content":"` + secret + `"}` }
+		}, "can't be read"},
+		{"dies in the call", func(s *rawServer) func(json.RawMessage) string {
+			return func(json.RawMessage) string { s.close(); return "" }
+		}, "headsmcp: call a tool"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var log strings.Builder
+			var s rawServer
+			h := serving(t, &s, `{}`, logTo(&log))
+			s.answer = row.answer(&s)
+			assert.Equal(t, failed, call(t, h, "tool", `{}`))
+			assert.Contains(t, log.String(), row.log)
+			assert.Contains(t, log.String(), "tool=tool")
+			assert.NotContains(t, log.String(), secret)
+		})
+	}
+}
+
+func TestClosedSessionIsAFailure(t *testing.T) {
+	var log strings.Builder
+	s := rawServer{pages: []string{toolsOf(`{}`)}}
+	session := s.connect(t)
+	h := newHandler(t, logTo(&log))
+	_, err := AddTools(t.Context(), h, session)
+	require.NoError(t, err)
+	s.close()
+	_ = session.Close()
+	assert.Equal(t, failed, call(t, h, "tool", `{}`))
+	assert.Contains(t, log.String(), "connection closed")
+	_, err = AddTools(t.Context(), newHandler(t), session)
+	require.ErrorIs(t, err, mcp.ErrConnectionClosed)
+}
+
+func TestHangingServerIsCancelledOnce(t *testing.T) {
+	var calls atomic.Int32
+	cancelled := make(chan struct{}, 1)
+	s := rawServer{answer: func(json.RawMessage) string { calls.Add(1); return "" }}
+	s.handled = func(method string, _ json.RawMessage) {
+		if method == "notifications/cancelled" {
+			cancelled <- struct{}{}
+		}
+	}
+	h := serving(t, &s, `{}`, heads.WithToolTimeout(50*time.Millisecond))
+	assert.Equal(t, failed, call(t, h, "tool", `{}`))
+	<-cancelled
+	assert.EqualValues(t, 1, calls.Load(), "no call is repeated")
+	require.NoError(t, h.Shutdown(t.Context()), "the function has returned")
+}

@@ -1,0 +1,238 @@
+// Package headsmcp makes the tools of an MCP server tools of a head.
+//
+// AddTools reads the tools that a server offers and adds them to a
+// heads.ToolHandler, which registers them with the service and passes each call
+// to the server:
+//
+//	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: exec.Command("weather-server")}, nil)
+//	if err != nil {
+//		return err
+//	}
+//	names, err := headsmcp.AddTools(ctx, tools, session)
+//
+// The users of a head are anonymous: whoever talks to it can make it call these
+// tools, with arguments of their choice. Give the server no more rights than any
+// visitor may have, and name the tools that you mean with Only.
+package headsmcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/headsapi/heads-go"
+)
+
+const (
+	operation = "headsmcp.AddTools"
+	maxTools  = 1000
+)
+
+// Option changes what AddTools adds.
+type Option func(*config) error
+
+type config struct {
+	only     []string // nil for all
+	prefix   string
+	describe func(t *mcp.Tool, parameter string) string
+}
+
+// Only adds the tools of these names alone, which are the server's. A name that
+// the server lacks is refused.
+func Only(names ...string) Option {
+	return func(c *config) error {
+		if len(names) == 0 {
+			return invalid("option Only", "names no tool; name one or leave the option out")
+		}
+		c.only = append(c.only, names...)
+		return nil
+	}
+}
+
+// Prefix puts p before every name, so that the tools of two servers can't have
+// the same. The server is called by its own names.
+func Prefix(p string) Option {
+	return func(c *config) error {
+		c.prefix = p
+		return nil
+	}
+}
+
+// Describe replaces the descriptions of the server: f is called for each tool
+// with parameter "", and for each of its parameters. If f returns "", the
+// server's text stays. What a schema says of a parameter's values is added to
+// either text.
+func Describe(f func(t *mcp.Tool, parameter string) string) Option {
+	return func(c *config) error {
+		if f == nil {
+			return invalid("option Describe", "has no function; give one or leave the option out")
+		}
+		c.describe = f
+		return nil
+	}
+}
+
+// Changed returns a channel that receives a value after the server has said that
+// its tools have changed; several changes that wait for a reader are one value.
+// Call it before mcp.NewClient. A handler that o has is called as well.
+//
+// A ToolHandler keeps the tools that it has. After a change, make a new one, add
+// the tools to it, and register what it returns with SetTools.
+func Changed(o *mcp.ClientOptions) <-chan struct{} {
+	changed := make(chan struct{}, 1)
+	before := o.ToolListChangedHandler
+	o.ToolListChangedHandler = func(ctx context.Context, r *mcp.ToolListChangedRequest) {
+		if before != nil {
+			before(ctx, r)
+		}
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	return changed
+}
+
+// AddTools adds the tools of the server behind session to h, in the server's
+// order, and returns the names under which they are registered. It reads all
+// pages, up to 1000 tools, until ctx ends.
+//
+// The properties of a tool's input schema become its parameters, those that are
+// required first. A call reaches the server with the declared arguments alone,
+// read as heads.AddTool reads them and then checked against the schema; the
+// model is told which argument is not as described. The model reads the texts of
+// the server's reply. Of any other failure, it learns that the tool failed, and
+// the log of h is told the tool and the kind of failure, never the words of the
+// server.
+//
+// Either all tools are added or none: every fault comes back as a
+// *heads.InvalidError, all of them joined. Refused are names and descriptions
+// that heads.Tool.Validate refuses, a name that h has, a parameter
+// session_metadata, and schemas that no list of parameters can express: with
+// oneOf, anyOf, allOf, if, not or another type than object at the top, with a
+// $ref that doesn't lead to a place in the schema, and those that package
+// jsonschema can't resolve.
+func AddTools(ctx context.Context, h *heads.ToolHandler, session *mcp.ClientSession, opts ...Option) ([]string, error) {
+	c, err := newConfig(h, session, opts)
+	if err != nil {
+		return nil, err
+	}
+	offered, err := listTools(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := c.choose(offered)
+	if err != nil {
+		return nil, err
+	}
+	bridges, err := c.bridges(h, session, chosen)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(bridges))
+	for _, b := range bridges {
+		if err := heads.AddToolFunc(h, b.spec, b.call); err != nil {
+			return names, renamed(err) // another goroutine has just taken the name
+		}
+		names = append(names, b.spec.Name)
+	}
+	return names, nil
+}
+
+func newConfig(h *heads.ToolHandler, session *mcp.ClientSession, opts []Option) (c config, err error) {
+	var faults []error
+	if h == nil {
+		faults = append(faults, invalid("handler", "is nil; make one with heads.NewToolHandler"))
+	}
+	if session == nil {
+		faults = append(faults, invalid("session", "is nil; connect to a server with mcp.Client.Connect"))
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			faults = append(faults, invalid("option", "is nil; leave it out"))
+		} else if err := opt(&c); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return c, errors.Join(faults...)
+}
+
+func invalid(field, format string, args ...any) error {
+	return &heads.InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+func toolField(name string) string { return "tool " + strconv.Quote(clip(name, 64)) }
+
+// listTools stops after maxTools pages too, since a page may be empty.
+func listTools(ctx context.Context, session *mcp.ClientSession) ([]*mcp.Tool, error) {
+	var all []*mcp.Tool
+	cursor := ""
+	for range maxTools {
+		page, err := session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, failure("list the tools", err)
+		}
+		all = append(all, page.Tools...)
+		if len(all) > maxTools {
+			break
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return all, nil
+		}
+	}
+	return nil, invalid("server", "offers more than %d tools, or as many pages of them, too many for a head", maxTools)
+}
+
+func (c config) choose(offered []*mcp.Tool) ([]*mcp.Tool, error) {
+	if c.only == nil {
+		return offered, nil
+	}
+	var faults []error
+	for _, name := range c.only {
+		if !slices.ContainsFunc(offered, func(t *mcp.Tool) bool { return t.Name == name }) {
+			faults = append(faults, invalid(toolField(name), "is not one of the server's; name those that it offers"))
+		}
+	}
+	return slices.DeleteFunc(offered, func(t *mcp.Tool) bool { return !slices.Contains(c.only, t.Name) }), errors.Join(faults...)
+}
+
+// bridges returns one for each tool, or everything that is wrong with them.
+func (c config) bridges(h *heads.ToolHandler, session *mcp.ClientSession, tools []*mcp.Tool) ([]*bridge, error) {
+	// What a handler refuses shows here before h is changed.
+	trial, err := heads.NewToolHandler("https://tools.example.com")
+	if err != nil {
+		return nil, err
+	}
+	taken := h.Tools()
+	var bridges []*bridge
+	var faults []error
+	for _, t := range tools {
+		b, err := c.newBridge(session, t)
+		faults = append(faults, err, renamed(heads.AddToolFunc(trial, b.spec, b.call)))
+		if slices.ContainsFunc(taken, func(has heads.Tool) bool { return has.Name == c.prefix+t.Name }) {
+			faults = append(faults, invalid(toolField(c.prefix+t.Name), "has the name of a tool of this handler; use Prefix, or Only to leave it out"))
+		}
+		bridges = append(bridges, b)
+	}
+	return bridges, errors.Join(faults...)
+}
+
+// renamed returns err with the name of this operation.
+func renamed(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, renamed(e))
+		}
+		return errors.Join(all...)
+	}
+	var fault *heads.InvalidError
+	if errors.As(err, &fault) {
+		return &heads.InvalidError{Operation: operation, Field: fault.Field, Reason: fault.Reason}
+	}
+	return err
+}

@@ -1,0 +1,378 @@
+package headsmcp
+
+import (
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// document is the input schema of a tool, as it was decoded from JSON.
+type document map[string]any
+
+// schema is one schema of a document with everything that holds for the same
+// value in one place: what its $ref leads to, its allOf, and the one branch that
+// is not null.
+type schema struct {
+	keys     map[string]any
+	types    []string // without null; empty for any value
+	nullable bool
+	never    bool     // the schema false, which no value satisfies
+	refs     []string // that were followed
+}
+
+// at returns the schema that a $ref of the form #/... leads to.
+func (d document) at(ref string) (any, bool) {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok || pointer != "" && pointer[0] != '/' {
+		return nil, false
+	}
+	pointer, err := url.PathUnescape(pointer)
+	if err != nil {
+		return nil, false
+	}
+	var node any = map[string]any(d)
+	for _, step := range strings.Split(pointer, "/")[1:] {
+		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		switch parent := node.(type) {
+		case map[string]any:
+			node, ok = parent[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if ok = err == nil && i >= 0 && i < len(parent); ok {
+				node = parent[i]
+			}
+		default:
+			ok = false
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return node, isSchema(node)
+}
+
+func isSchema(node any) bool {
+	switch node.(type) {
+	case map[string]any, bool:
+		return true
+	default:
+		return false
+	}
+}
+
+// flatten returns the schema at node. Check has made sure that it ends.
+func (d document) flatten(node any) schema {
+	s := schema{keys: map[string]any{}}
+	d.merge(&s, node)
+	var branchTypes []string
+	open := false
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		branches, _ := s.keys[keyword].([]any)
+		delete(s.keys, keyword)
+		branchTypes, open = d.mergeBranches(&s, branches, branchTypes, open)
+	}
+	switch t := s.keys["type"].(type) {
+	case string:
+		s.types = []string{t}
+	case []any:
+		for _, name := range t {
+			text, _ := name.(string)
+			s.types = append(s.types, text)
+		}
+	default:
+		s.types = branchTypes
+		if open {
+			s.types = nil
+		} else if len(branchTypes) == 0 {
+			s.types = inferTypes(s.keys)
+		}
+	}
+	types, nullable := tidy(s.types)
+	s.types, s.nullable = types, s.nullable || nullable
+	return s
+}
+
+// merge adds what node says to s; what is there already goes first.
+func (d document) merge(s *schema, node any) {
+	m, ok := node.(map[string]any)
+	if !ok {
+		s.never = s.never || node == false
+		return
+	}
+	for key, value := range m {
+		if key != "$ref" && key != "allOf" {
+			combine(s.keys, key, value)
+		}
+	}
+	if ref, ok := m["$ref"].(string); ok {
+		s.refs = append(s.refs, ref)
+		if target, ok := d.at(ref); ok {
+			d.merge(s, target)
+		}
+	}
+	for _, part := range list(m["allOf"]) {
+		d.merge(s, part)
+	}
+}
+
+func list(v any) []any {
+	items, _ := v.([]any)
+	return items
+}
+
+// combine adds a keyword; the first value stays, except that properties add up.
+func combine(keys map[string]any, key string, value any) {
+	had, taken := keys[key]
+	if !taken {
+		keys[key] = value
+		return
+	}
+	switch key {
+	case "properties":
+		first, _ := had.(map[string]any)
+		second, _ := value.(map[string]any)
+		both := make(map[string]any, len(first)+len(second))
+		for _, m := range []map[string]any{second, first} {
+			for name, property := range m {
+				both[name] = property
+			}
+		}
+		keys[key] = both
+	case "required":
+		keys[key] = append(slices.Clone(list(had)), slices.DeleteFunc(slices.Clone(list(value)), func(name any) bool {
+			return slices.Contains(list(had), name)
+		})...)
+	}
+}
+
+// mergeBranches returns the types of the branches that are not null. If there is
+// one such branch alone, it is merged into s. It reports whether one of them
+// takes any value.
+func (d document) mergeBranches(s *schema, branches []any, types []string, open bool) ([]string, bool) {
+	var others []schema
+	for _, branch := range branches {
+		b := d.flatten(branch)
+		s.nullable = s.nullable || b.nullable
+		if b.never || b.nullable && len(b.types) == 0 {
+			continue
+		}
+		others = append(others, b)
+		types = append(types, b.types...)
+		open = open || len(b.types) == 0
+	}
+	if len(others) == 1 {
+		s.refs = append(s.refs, others[0].refs...)
+		for key, value := range others[0].keys {
+			if key != "type" {
+				combine(s.keys, key, value)
+			}
+		}
+	}
+	return types, open
+}
+
+// inferTypes returns the types of a schema without type.
+func inferTypes(keys map[string]any) []string {
+	values := list(keys["enum"])
+	if constant, ok := keys["const"]; ok {
+		values = []any{constant}
+	}
+	var types []string
+	for _, v := range values {
+		types = append(types, typeOf(v))
+	}
+	if len(types) > 0 {
+		return types
+	}
+	if _, ok := keys["properties"]; ok {
+		return []string{"object"}
+	}
+	if _, ok := keys["items"]; ok {
+		return []string{"array"}
+	}
+	return nil
+}
+
+// tidy takes null and what occurs twice out of the types.
+func tidy(all []string) (types []string, nullable bool) {
+	for _, t := range all {
+		switch {
+		case t == "null":
+			nullable = true
+		case t == "integer" && slices.Contains(all, "number"): // is one
+		case !slices.Contains(types, t):
+			types = append(types, t)
+		}
+	}
+	return types, nullable
+}
+
+// typeOf names the type of a JSON value.
+func typeOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case float64:
+		if v == float64(int64(v)) {
+			return "integer"
+		}
+		return "number"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+// anyValue reports whether a parameter of s is an object that takes any value.
+func (s schema) anyValue() bool {
+	scalar := func(t string) bool { return t != "array" && t != "object" }
+	return len(s.types) == 0 || len(s.types) > 1 && slices.ContainsFunc(s.types, func(t string) bool { return !scalar(t) })
+}
+
+// parameterType returns the type for heads.ToolSpec.
+func (s schema) parameterType() string {
+	if s.anyValue() {
+		return "object"
+	}
+	return strings.Join(s.types, "|")
+}
+
+// properties returns those that a value may have.
+func (d document) properties(s schema) map[string]schema {
+	all, _ := s.keys["properties"].(map[string]any)
+	properties := make(map[string]schema, len(all))
+	for name, node := range all {
+		if p := d.flatten(node); !p.never {
+			properties[name] = p
+		}
+	}
+	return properties
+}
+
+func (s schema) required() []string {
+	var names []string
+	for _, name := range list(s.keys["required"]) {
+		text, _ := name.(string)
+		names = append(names, text)
+	}
+	return names
+}
+
+// The keywords whose values are schemas, for the same value and for a part of it.
+var (
+	sameValue  = []string{"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"}
+	partOfIt   = []string{"items", "prefixItems", "additionalItems", "contains", "unevaluatedItems", "properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties", "contentSchema", "$defs", "definitions"}
+	namesToMap = []string{"dependentSchemas", "dependencies", "properties", "patternProperties", "$defs", "definitions"}
+)
+
+// check walks through the whole document.
+type check struct {
+	d       document
+	sizes   map[uintptr]int // schemas that a value meets at this one; 0 while they are counted
+	reasons []string
+}
+
+// maxSize bounds the schemas that hold for one value: references to references
+// can multiply them without end.
+const maxSize = 10_000
+
+// check returns what keeps the document from being read, and from being checked
+// in finite time.
+func (d document) check() []string {
+	c := check{d: d, sizes: map[uintptr]int{}}
+	c.size(map[string]any(d))
+	slices.Sort(c.reasons)
+	return slices.Compact(c.reasons)
+}
+
+func (c *check) refuse(reason string) int {
+	c.reasons = append(c.reasons, reason)
+	return 1
+}
+
+// size returns how many schemas hold for a value of node, itself included.
+func (c *check) size(node any) int {
+	m, ok := node.(map[string]any)
+	if !ok {
+		return 1
+	}
+	id := reflect.ValueOf(m).Pointer()
+	if size, known := c.sizes[id]; known {
+		if size == 0 {
+			return c.refuse("has a $ref that leads back to itself")
+		}
+		return size
+	}
+	c.sizes[id] = 0
+	size := 1 + c.ref(m)
+	for _, keyword := range sameValue {
+		for _, part := range subschemas(m, keyword) {
+			size = min(size+c.size(part), maxSize+1)
+		}
+	}
+	if size > maxSize {
+		c.refuse("has references that multiply to more than " + strconv.Itoa(maxSize) + " schemas for one value")
+	}
+	c.sizes[id] = size
+	for _, keyword := range partOfIt {
+		for _, part := range subschemas(m, keyword) {
+			c.size(part)
+		}
+	}
+	return size
+}
+
+func (c *check) ref(m map[string]any) int {
+	if _, ok := m["$dynamicRef"]; ok {
+		c.refuse("has a $dynamicRef")
+	}
+	if _, ok := m["$id"]; ok && reflect.ValueOf(m).Pointer() != reflect.ValueOf(c.d).Pointer() {
+		c.refuse("has an $id inside, which changes what a $ref means")
+	}
+	ref, ok := m["$ref"]
+	if !ok {
+		return 0
+	}
+	text, _ := ref.(string)
+	target, ok := c.d.at(text)
+	if !ok {
+		return c.refuse("has the $ref " + strconv.Quote(clip(text, 64)) + ", which leads to no schema in it")
+	}
+	return c.size(target)
+}
+
+// subschemas returns the schemas under a keyword.
+func subschemas(m map[string]any, keyword string) []any {
+	switch value := m[keyword].(type) {
+	case []any:
+		return value
+	case map[string]any:
+		if !slices.Contains(namesToMap, keyword) {
+			return []any{value}
+		}
+		var parts []any
+		for _, part := range value {
+			parts = append(parts, part)
+		}
+		return parts
+	default:
+		return nil
+	}
+}
+
+// text returns v as JSON on one line.
+func text(v any) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(v) // was decoded from JSON
+	return strings.TrimSuffix(b.String(), "\n")
+}

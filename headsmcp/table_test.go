@@ -1,0 +1,247 @@
+package headsmcp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go"
+)
+
+// schemaRows is the table of JSON Schema features against what becomes of them.
+// The property is x, required unless optional says so.
+var schemaRows = []struct {
+	name, property string
+	rest           string // beside properties, with a comma before it
+	optional       bool
+	wireType       string // "" if x is no parameter
+	description    string
+}{
+	{name: "string", property: `{"type":"string","description":"City"}`, wireType: "string", description: "City."},
+	{name: "number", property: `{"type":"number","description":"City"}`, wireType: "number", description: "City."},
+	{name: "integer", property: `{"type":"integer","description":"City"}`, wireType: "integer", description: "City."},
+	{name: "boolean", property: `{"type":"boolean","description":"City"}`, wireType: "boolean", description: "City."},
+	{name: "array", property: `{"type":"array","description":"City"}`, wireType: "array", description: "City."},
+	{name: "object", property: `{"type":"object","description":"City"}`, wireType: "object", description: "City."},
+
+	{name: "T or null by type", property: `{"type":["string","null"],"description":"City"}`, wireType: "string", description: "City. Optional."},
+	{name: "T or null by oneOf", property: `{"oneOf":[{"type":"null"},{"type":"integer","minimum":2}],"description":"City"}`, wireType: "integer", description: "City. At least 2. Optional."},
+	{name: "T or null by anyOf", property: `{"anyOf":[{"type":"array","items":{"type":"string"},"description":"Tags"},{"type":"null"}]}`, wireType: "array", description: "Tags. Items: string. Optional."},
+
+	{name: "enum of one type", property: `{"enum":["a","b"]}`, wireType: "string", description: `One of: "a", "b".`},
+	{name: "enum of whole numbers", property: `{"enum":[1,2]}`, wireType: "integer", description: `One of: 1, 2.`},
+	{name: "enum of numbers", property: `{"enum":[1,2.5]}`, wireType: "number", description: `One of: 1, 2.5.`},
+	{name: "const", property: `{"const":true}`, wireType: "boolean", description: `Always true.`},
+	{name: "properties without type", property: `{"properties":{"a":{"type":"string"}}}`, wireType: "object", description: "Fields: a (string, optional)."},
+	{name: "items without type", property: `{"items":{"type":"integer"}}`, wireType: "array", description: "Items: integer."},
+
+	{name: "several scalars", property: `{"type":["string","integer"],"description":"Order","minimum":1}`, wireType: "string", description: "Order. A string or integer. At least 1."},
+	{name: "several scalars by anyOf", property: `{"anyOf":[{"type":"integer"},{"type":"boolean"}]}`, wireType: "string", description: "An integer or boolean."},
+	{name: "several scalars by oneOf", property: `{"oneOf":[{"type":"string"},{"type":"number"},{"type":"null"}]}`, wireType: "string", description: "A string or number. Optional."},
+	{name: "several scalars by enum", property: `{"enum":["auto",1]}`, wireType: "string", description: `A string or integer. One of: "auto", 1.`},
+	{name: "integer is a number", property: `{"type":["integer","number"],"title":"N"}`, wireType: "number", description: "N."},
+
+	{name: "several with array", property: `{"type":["string","array"],"description":"To"}`, wireType: "object", description: "To. Any JSON value."},
+	{name: "several with object", property: `{"anyOf":[{"type":"string"},{"type":"object"}]}`, wireType: "object", description: "Any JSON value."},
+	{name: "true", property: `true`, wireType: "object", description: "Any JSON value."},
+	{name: "empty schema", property: `{}`, optional: true, wireType: "object", description: "Any JSON value. Optional."},
+	{name: "anyOf with an empty schema", property: `{"anyOf":[{"type":"string"},{}]}`, wireType: "object", description: "Any JSON value."},
+
+	{name: "$ref to $defs", property: `{"$ref":"#/$defs/city"}`, rest: `,"$defs":{"city":{"type":"string","description":"City"}}`, wireType: "string", description: "City."},
+	{name: "$ref to definitions", property: `{"$ref":"#/definitions/a~1b%20c"}`, rest: `,"definitions":{"a/b c":{"type":"string","title":"City"}}`, wireType: "string", description: "City."},
+	{name: "what is beside a $ref goes first", property: `{"$ref":"#/$defs/city","description":"Town"}`, rest: `,"$defs":{"city":{"type":"string","description":"City","minLength":2}}`, wireType: "string", description: "Town. At least 2 characters."},
+	{name: "recursion", property: `{"$ref":"#/$defs/node"}`, rest: `,"$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},"next":{"$ref":"#/$defs/node"},"all":{"type":"array","items":{"$ref":"#/$defs/node"}}}}}`,
+		wireType: "object", description: "Fields: all (list of object, optional), name (string, optional), next (object, optional)."},
+	{name: "recursion to the top", property: `{"type":"array","items":{"$ref":"#"}}`, wireType: "array", description: "Items: object."},
+
+	{name: "a parameter that is the top", property: `{"$ref":"#","description":"Self"}`, wireType: "object", description: "Self."},
+
+	{name: "allOf", property: `{"allOf":[{"type":"string","description":"First"},{"description":"Second","minLength":3,"maxLength":5},{"maxLength":9}]}`,
+		wireType: "string", description: "First. At least 3 characters. At most 5 characters."},
+	{name: "allOf of objects", property: `{"allOf":[{"$ref":"#/$defs/a"},{"properties":{"b":{"type":"integer"}},"required":["b"]}]}`,
+		rest:     `,"$defs":{"a":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}`,
+		wireType: "object", description: "Fields: a (string), b (integer)."},
+
+	{name: "false", property: `false`, optional: true},
+}
+
+func TestTableOfSchemas(t *testing.T) {
+	for _, row := range schemaRows {
+		t.Run(row.name, func(t *testing.T) {
+			required := `,"required":["x"]`
+			if row.optional {
+				required = ""
+			}
+			s := rawServer{pages: []string{toolsOf(`{"type":"object","properties":{"x":` + row.property + `}` + required + row.rest + `}`)}}
+			h := newHandler(t)
+			names, err := AddTools(t.Context(), h, s.connect(t))
+			require.NoError(t, err)
+			assert.Equal(t, []string{"tool"}, names)
+			var want []heads.ToolParameter
+			if row.wireType != "" {
+				want = []heads.ToolParameter{{Name: "x", Type: row.wireType, Description: row.description}}
+			}
+			assert.ElementsMatch(t, want, h.Tools()[0].Parameters)
+		})
+	}
+}
+
+func TestFactsOfAParameterInTheirOrder(t *testing.T) {
+	for _, row := range []struct{ name, property, want string }{
+		{"of a number", `{"default":5,"multipleOf":5,"exclusiveMaximum":9.5,"maximum":9,"exclusiveMinimum":0.5,"minimum":1,"const":5,"enum":[5,6],"type":"number"}`,
+			"One of: 5, 6. Always 5. At least 1. More than 0.5. At most 9. Less than 9.5. A multiple of 5. Default: 5. Optional."},
+		{"of a text", `{"maxLength":9,"minLength":2,"pattern":"^a+$","format":"date","type":"string","default":"<a>"}`,
+			`Format: date. Pattern: ^a+$. At least 2 characters. At most 9 characters. Default: "<a>". Optional.`},
+		{"of a list", `{"type":"array","items":{"type":"integer"},"uniqueItems":true,"minItems":1,"maxItems":3,"default":[1, 2]}`,
+			"At least 1 items. At most 3 items. No item twice. Items: integer. Default: [1,2]. Optional."},
+		{"of an object", `{"type":"object","properties":{"zip":{"type":"string"},"street":{"type":"string"},"never":false},"required":["street"]}`,
+			"Fields: street (string), zip (string, optional). Optional."},
+		{"nested", `{"type":"object","properties":{"l":{"type":"array","items":{"type":"array","items":{"type":"integer"}}},"o":{"type":"object","properties":{"a":{"type":"string"}}},"u":{"type":["string","integer"]},"x":{}}}`,
+			"Fields: l (list of list of integer, optional), o (object of a (string, optional), optional), u (string or integer, optional), x (any JSON value, optional). Optional."},
+		{"four levels", `{"type":"array","items":` + strings.Repeat(`{"type":"array","items":`, 5) + `{"type":"integer"}` + strings.Repeat(`}`, 6),
+			"Items: list of list of list of list of list. Optional."},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := rawServer{pages: []string{toolsOf(`{"type":"object","properties":{"x":` + row.property + `}}`)}}
+			h := newHandler(t)
+			_, err := AddTools(t.Context(), h, s.connect(t))
+			require.NoError(t, err)
+			assert.Equal(t, row.want, h.Tools()[0].Parameters[0].Description)
+		})
+	}
+}
+
+func TestLongEnumsAreCut(t *testing.T) {
+	values := make([]string, 53)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	s := rawServer{pages: []string{toolsOf(`{"properties":{"x":{"enum":[` + strings.Join(values, ",") + `]}}}`)}}
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t))
+	require.NoError(t, err)
+	description := h.Tools()[0].Parameters[0].Description
+	assert.Contains(t, description, "48, 49 and 3 more.")
+	assert.NotContains(t, description, "50")
+}
+
+func TestTextsAreOneLineOfThousandCharacters(t *testing.T) {
+	for _, row := range []struct{ text, want string }{
+		{`City\n\tor   town `, "City or town."},
+		{`City.`, "City."},
+		{`Which city?`, "Which city?"},
+		{strings.Repeat("ä", 20<<10), strings.Repeat("ä", 1000) + "."},
+	} {
+		s := rawServer{pages: []string{`[{"name":"tool","description":"` + row.text + `","inputSchema":{"properties":{"x":{"type":"string","title":"Not this","description":"` + row.text + `"}},"required":["x"]}}]`}}
+		h := newHandler(t)
+		_, err := AddTools(t.Context(), h, s.connect(t))
+		require.NoError(t, err)
+		assert.Equal(t, row.want, h.Tools()[0].Description, "a tool's description is its text alone")
+		assert.Equal(t, row.want, h.Tools()[0].Parameters[0].Description)
+	}
+}
+
+func TestTitleStandsInForADescription(t *testing.T) {
+	s := rawServer{pages: []string{`[{"name":"a","title":"Weather","inputSchema":{}},{"name":"b","description":" ","annotations":{"title":"Rain"},"inputSchema":{}}]`}}
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t))
+	require.NoError(t, err)
+	assert.Equal(t, "Weather.", h.Tools()[0].Description)
+	assert.Equal(t, "Rain.", h.Tools()[1].Description)
+}
+
+func TestRequiredParametersComeFirst(t *testing.T) {
+	s := rawServer{pages: []string{toolsOf(`{"type":"object","properties":{"a":{"type":"string"},"z":{"type":"string","title":"Z"},"m":{"type":"string","title":"M"},"b":{"type":"string"}},"required":["z","m"]}`)}}
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t))
+	require.NoError(t, err)
+	var names []string
+	for _, p := range h.Tools()[0].Parameters {
+		names = append(names, p.Name)
+	}
+	assert.Equal(t, []string{"z", "m", "a", "b"}, names)
+}
+
+func TestToolWithoutProperties(t *testing.T) {
+	for _, inputSchema := range []string{`{}`, `{"type":"object"}`, `{"type":"object","properties":{}}`, `{"type":"object","additionalProperties":{"type":"string"}}`, `{"$ref":"#/$defs/none","$defs":{"none":{"type":"object"}}}`} {
+		s := rawServer{pages: []string{toolsOf(inputSchema)}}
+		arguments := s.received()
+		h := newHandler(t)
+		_, err := AddTools(t.Context(), h, s.connect(t))
+		require.NoError(t, err, inputSchema)
+		assert.Empty(t, h.Tools()[0].Parameters)
+		assert.Equal(t, "done", call(t, h, "tool", `{"undeclared":1,"session_metadata":{"session_id":"s"}}`))
+		assert.Equal(t, []string{"{}"}, *arguments)
+	}
+}
+
+func TestThreeHundredParameters(t *testing.T) {
+	var properties, body []string
+	for i := range 300 {
+		properties = append(properties, fmt.Sprintf(`"p%03d":{"type":"integer"}`, i))
+		body = append(body, fmt.Sprintf(`"p%03d":"%d"`, i, i))
+	}
+	s := rawServer{pages: []string{toolsOf(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)}}
+	arguments := s.received()
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t))
+	require.NoError(t, err)
+	require.Len(t, h.Tools()[0].Parameters, 300)
+	assert.Equal(t, "done", call(t, h, "tool", "{"+strings.Join(body, ",")+"}"))
+	assert.Contains(t, (*arguments)[0], `"p299":299`)
+}
+
+func TestSchemasThatNoParametersExpressAreRefused(t *testing.T) {
+	deep := `"d0":{"type":"string"}`
+	for i := range 20 {
+		deep += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
+	}
+	for _, row := range []struct{ name, schema, want string }{
+		{"oneOf", `{"type":"object","oneOf":[]}`, "has oneOf at the top"},
+		{"anyOf", `{"type":"object","anyOf":[{"required":["a"]}]}`, "has anyOf at the top"},
+		{"allOf", `{"type":"object","allOf":[{}]}`, "has allOf at the top"},
+		{"if", `{"type":"object","if":{}}`, "has if at the top"},
+		{"not", `{"type":"object","not":{}}`, "has not at the top"},
+		{"oneOf behind a $ref", `{"$ref":"#/$defs/a","$defs":{"a":{"oneOf":[]}}}`, "has oneOf at the top"},
+		{"type", `{"type":"string"}`, "another type than object at the top"},
+		{"types", `{"type":["object","null"]}`, "another type than object at the top"},
+		{"no object", `[1]`, "is no JSON object"},
+		{"false", `{"$ref":"#/$defs/a","$defs":{"a":false}}`, "is false"},
+		{"$ref out", `{"properties":{"x":{"$ref":"https://example.com/schema.json"}}}`, `has the $ref "https://example.com/schema.json", which leads to no schema in it`},
+		{"$ref to a file", `{"properties":{"x":{"$ref":"other.json#/a"}}}`, "leads to no schema"},
+		{"$ref to nowhere", `{"properties":{"x":{"items":{"$ref":"#/$defs/a"}}}}`, "leads to no schema"},
+		{"$ref to no schema", `{"properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":"text"}}`, "leads to no schema"},
+		{"$ref to an anchor", `{"properties":{"x":{"$ref":"#a"}},"$defs":{"a":{"$anchor":"a"}}}`, "leads to no schema"},
+		{"$ref to itself", `{"properties":{"x":{"$ref":"#/properties/x"}}}`, "leads back to itself"},
+		{"$ref in a loop", `{"properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}}}`, "leads back to itself"},
+		{"$refs that multiply", `{"properties":{"x":{"$ref":"#/$defs/d20"}},"$defs":{` + deep + `}}`, "multiply to more than 10000"},
+		{"$dynamicRef", `{"properties":{"x":{"$dynamicRef":"#a"}}}`, "has a $dynamicRef"},
+		{"$id inside", `{"properties":{"x":{"$id":"https://example.com/x"}}}`, "has an $id inside"},
+		{"required without a property", `{"properties":{},"required":["x"]}`, `requires "x", which is no property`},
+		{"required and false", `{"properties":{"x":false},"required":["x"]}`, `requires "x", which is no property`},
+		{"pattern of another language", `{"properties":{"x":{"type":"string","pattern":"(?=a)"}}}`, "can't be used"},
+		{"keyword of another type", `{"properties":{"x":{"type":"string","minLength":"5"}}}`, "can't be used"},
+		{"unknown draft", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"x":{"type":"string"}}}`, "can't be used"},
+		{"unknown type", `{"properties":{"x":{"type":"text"}}}`, `type "text" is unknown`},
+		{"name with a space", `{"properties":{"a b":{"type":"string"}}}`, `parameter "a b"`},
+		{"session metadata", `{"properties":{"session_metadata":{"type":"string"}}}`, "carries the session"},
+		{"no description", `{"properties":{"x":{"type":"string"}},"required":["x"]}`, `parameter "x" description`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := rawServer{pages: []string{toolsOf(`{"type":"object"}`, row.schema)}}
+			h := newHandler(t)
+			names, err := AddTools(t.Context(), h, s.connect(t))
+			require.Error(t, err)
+			var fault *heads.InvalidError
+			require.ErrorAs(t, err, &fault)
+			assert.Equal(t, "headsmcp.AddTools", fault.Operation)
+			assert.True(t, strings.HasPrefix(fault.Field, `tool "toolx"`), fault.Field)
+			assert.ErrorContains(t, err, row.want)
+			assert.Empty(t, names)
+			assert.Empty(t, h.Tools(), "all tools are added or none")
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package headsotel
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/headsapi/heads-go"
+)
+
+// Client reports the attempts of a client, as the semantic conventions for HTTP
+// have it: a span named after method and route, such as "GET /head/{id}", and
+// the histogram http.client.request.duration.
+func Client(opts ...Option) heads.Option {
+	t := newTelemetry(opts, "http.client.request.duration", "Duration of HTTP client requests.")
+	return heads.WithAttemptHook(t.startAttempt, t.endAttempt)
+}
+
+func (t *telemetry) startAttempt(ctx context.Context, a heads.Attempt, header http.Header) context.Context {
+	if t.traces() {
+		attributes := append(requestAttributes(a), attribute.String("heads.operation", a.Operation))
+		if a.Number > 1 {
+			attributes = append(attributes, attribute.Int("http.request.resend_count", a.Number-1))
+		}
+		ctx = t.start(ctx, a.Method+" "+a.Route, trace.SpanKindClient, attributes...)
+	}
+	if t.propagate {
+		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+	}
+	return ctx
+}
+
+func (t *telemetry) endAttempt(ctx context.Context, a heads.Attempt) {
+	t.end(ctx, a.Duration, a.Err != nil, func() []attribute.KeyValue {
+		attributes := requestAttributes(a)
+		if a.StatusCode != 0 {
+			attributes = append(attributes, attribute.Int("http.response.status_code", a.StatusCode))
+		}
+		if kind := errorType(a); kind != "" {
+			attributes = append(attributes, attribute.String("error.type", kind))
+		}
+		return attributes
+	})
+}
+
+// requestAttributes are known before the answer.
+func requestAttributes(a heads.Attempt) []attribute.KeyValue {
+	host, port := splitHost(a.Host)
+	return append(make([]attribute.KeyValue, 0, 6), // and two of the answer
+		attribute.String("http.request.method", a.Method),
+		attribute.String("url.template", a.Route),
+		attribute.String("server.address", host),
+		attribute.Int("server.port", port),
+	)
+}
+
+// splitHost returns the port of https for a host without a port: plain http is
+// for machines at hand, whose ports are given.
+func splitHost(hostport string) (host string, port int) {
+	host, digits, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return hostport, 443
+	}
+	port, _ = strconv.Atoi(digits)
+	return host, port
+}
+
+// errorType returns the status from 400 on, else the kind of the error.
+func errorType(a heads.Attempt) string {
+	var timeout net.Error
+	switch {
+	case a.StatusCode >= http.StatusBadRequest:
+		return strconv.Itoa(a.StatusCode)
+	case a.Err == nil:
+		return ""
+	case errors.Is(a.Err, context.Canceled):
+		return "canceled"
+	case errors.Is(a.Err, context.DeadlineExceeded), errors.As(a.Err, &timeout) && timeout.Timeout():
+		return "timeout"
+	default:
+		return "_OTHER"
+	}
+}

@@ -1,0 +1,87 @@
+package headsotel
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/headsapi/heads-go"
+)
+
+// Events reports the deliveries that reach an event handler: a span
+// heads.delivery, the histogram heads.delivery.duration and the counter
+// heads.delivery.count. The event function runs with the span in its context,
+// also behind a queue, where the span ends when the function has returned.
+func Events(opts ...Option) heads.EventHandlerOption {
+	t := newTelemetry(opts, "heads.delivery.duration", "Duration of deliveries, from their arrival to the answer.")
+	count, err := t.meter.Int64Counter("heads.delivery.count", metric.WithDescription("Deliveries by what became of them."), metric.WithUnit("{delivery}"))
+	if err != nil {
+		otel.Handle(err)
+	}
+	start := func(ctx context.Context) context.Context {
+		if !t.traces() {
+			return ctx
+		}
+		return t.start(ctx, "heads.delivery", trace.SpanKindConsumer)
+	}
+	end := func(ctx context.Context, d heads.DeliveryInfo) {
+		t.end(ctx, d.Duration, deliveryFailed(d), func() []attribute.KeyValue { return deliveryAttributes(d) })
+		if count.Enabled(ctx) {
+			count.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(deliveryAttributes(d)...)))
+		}
+	}
+	return heads.WithDeliveryHook(start, end)
+}
+
+var eventTypes = []heads.EventType{heads.EventStartConversation, heads.EventEndConversation, heads.EventInactivityWarning, heads.EventTimeoutConversation}
+
+// deliveryAttributes has no type of an event that was not verified, and no type
+// that anybody may invent.
+func deliveryAttributes(d heads.DeliveryInfo) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{attribute.String("heads.delivery.outcome", string(d.Outcome))}
+	if d.KeyPosition == 0 {
+		return attributes
+	}
+	if !slices.Contains(eventTypes, d.Type) {
+		d.Type = "other"
+	}
+	return append(attributes, attribute.String("heads.event.type", string(d.Type)))
+}
+
+// deliveryFailed reports whether somebody should look: the service sends what is
+// busy or came after Shutdown again, and what it did wrong is its own.
+func deliveryFailed(d heads.DeliveryInfo) bool {
+	switch d.Outcome {
+	case heads.DeliveryDropped:
+		return true
+	case heads.DeliveryBusy, heads.DeliveryShutDown:
+		return false
+	default:
+		return d.StatusCode >= http.StatusInternalServerError
+	}
+}
+
+// Tools reports the calls that reach a tool: a span named heads.tool and the
+// tool's name, and the histogram heads.tool.duration. The tool function runs
+// with the span in its context.
+func Tools(opts ...Option) heads.ToolHandlerOption {
+	t := newTelemetry(opts, "heads.tool.duration", "Duration of tool calls, from their arrival to the answer.")
+	start := func(ctx context.Context, tool string) context.Context {
+		if !t.traces() {
+			return ctx
+		}
+		return t.start(ctx, "heads.tool "+tool, trace.SpanKindServer, attribute.String("heads.tool.name", tool))
+	}
+	end := func(ctx context.Context, i heads.ToolCallInfo) {
+		failed := i.Outcome == heads.ToolFailed || i.Outcome == heads.ToolPanicked || i.Outcome == heads.ToolTimedOut
+		t.end(ctx, i.Duration, failed, func() []attribute.KeyValue {
+			return []attribute.KeyValue{attribute.String("heads.tool.name", i.Tool), attribute.String("heads.tool.outcome", string(i.Outcome))}
+		})
+	}
+	return heads.WithToolHook(start, end)
+}

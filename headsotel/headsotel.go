@@ -1,0 +1,134 @@
+// Package headsotel reports what package heads does to OpenTelemetry: a span and
+// a measurement for each attempt of a client, each delivery of an event and each
+// call of a tool.
+//
+//	client, err := heads.New(baseURL, token, headsotel.Client())
+//	events, err := heads.NewEventHandler(keys, handle, headsotel.Events())
+//	tools, err := heads.NewToolHandler(toolsURL, headsotel.Tools())
+//
+// Without options, the global providers are used, which may be set later. While
+// there is none, a call costs two allocations more.
+//
+// No span and no measurement has an id, a query, a body, a key or the text of an
+// error. Every attribute takes few values.
+//
+// docs/observability.md lists the names, and has a dashboard for Grafana.
+package headsotel
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const scope = "github.com/headsapi/heads-go/headsotel"
+
+// buckets are the boundaries of the semantic conventions for durations, in
+// seconds.
+var buckets = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+
+// Option changes what Client, Events and Tools report to.
+type Option func(*config)
+
+type config struct {
+	tracers   trace.TracerProvider
+	meters    metric.MeterProvider
+	propagate bool
+}
+
+// WithTracerProvider sets where spans go. The default, and nil, is the global
+// provider.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return func(c *config) { c.tracers = p }
+}
+
+// WithMeterProvider sets where measurements go. The default, and nil, is the
+// global provider.
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return func(c *config) { c.meters = p }
+}
+
+// Propagate sends the trace context of each attempt to the service, in the
+// headers traceparent and tracestate; no baggage is sent. It changes nothing in
+// Events and Tools: the headers of what arrives are never read.
+func Propagate() Option {
+	return func(c *config) { c.propagate = true }
+}
+
+// telemetry is one way to the providers. Its address is the key of its spans in
+// a context, so that no other span is ever ended by it.
+type telemetry struct {
+	tracer    trace.Tracer
+	global    bool // the tracer is that of the global provider
+	duration  metric.Float64Histogram
+	meter     metric.Meter
+	propagate bool
+}
+
+func newTelemetry(opts []Option, duration, description string) *telemetry {
+	var c config
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&c)
+		}
+	}
+	t := &telemetry{global: c.tracers == nil, propagate: c.propagate}
+	if c.tracers == nil {
+		c.tracers = otel.GetTracerProvider()
+	}
+	if c.meters == nil {
+		c.meters = otel.GetMeterProvider()
+	}
+	t.tracer = c.tracers.Tracer(scope)
+	t.meter = c.meters.Meter(scope)
+	var err error
+	t.duration, err = t.meter.Float64Histogram(duration, metric.WithDescription(description), metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(buckets...))
+	if err != nil {
+		otel.Handle(err) // the instrument records nothing then
+	}
+	return t
+}
+
+// traces reports whether a span would reach anybody. The first global provider
+// passes spans on once another one is set, and until then drops them.
+func (t *telemetry) traces() bool {
+	if !t.global {
+		return true
+	}
+	provider := reflect.TypeOf(otel.GetTracerProvider())
+	return provider.Kind() != reflect.Pointer || !strings.HasSuffix(provider.Elem().PkgPath(), "/otel/internal/global")
+}
+
+// start returns ctx with a span in it.
+func (t *telemetry) start(ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) context.Context {
+	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
+	return context.WithValue(ctx, t, span)
+}
+
+// end ends the span of ctx, if it has one, and records the duration.
+func (t *telemetry) end(ctx context.Context, took time.Duration, failed bool, attributes func() []attribute.KeyValue) {
+	span, _ := ctx.Value(t).(trace.Span)
+	measures := t.duration.Enabled(ctx)
+	if span == nil && !measures {
+		return
+	}
+	all := attributes()
+	if span != nil {
+		defer span.End() // even if the exporter of the measurement panics
+		span.SetAttributes(all...)
+		if failed {
+			span.SetStatus(codes.Error, "")
+		}
+	}
+	if measures {
+		t.duration.Record(ctx, took.Seconds(), metric.WithAttributeSet(attribute.NewSet(all...)))
+	}
+}

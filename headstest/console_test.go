@@ -1,0 +1,414 @@
+package headstest_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// canaries are secrets in every place that a head, a tool and a registration
+// have for one.
+const canaries = `{
+	"heads": [{"id": "` + seedHead + `", "name": "Ada", "operationMode": "oc", "enableEvents": true, "voiceflowApiKey": "canary",
+		"publicUrl": "https://canary:canary@chat.example.test/MyOrg-1/li-1?api_key=canary#canary", "organisation": {"apiKey": "canary", "name": "MyOrg"},
+		"extra": {"apiKey": "canary", "nested": [{"access_token": "canary"}], "link": "https://x.example.test/?k=canary"},
+		"conversationSettings": {"model": {"api_key": "canary"}, "tools": [{"name": "weather", "url": "http://127.0.0.1:1/w?key=canary"}]}}],
+	"registrations": [{"headId": "` + seedHead + `", "webhookUrl": "http://127.0.0.1:1/?key=canary", "endConversation": true, "sharedKey": "canary"}]
+}`
+
+// withConsole starts a server whose console is read by a page of its own.
+func withConsole(t testing.TB, opts ...headstest.Option) *api {
+	return newAPI(t, append(opts, headstest.WithConsole(), headstest.WithLoopbackHTTP())...)
+}
+
+// control calls the control API as the console's page does.
+func (a *api) control(method, path, body string) answer {
+	a.t.Helper()
+	req := a.request(method, "/_emulator/"+path, body)
+	req.Header.Del("Authorization")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	req.Header.Set("Content-Type", "application/json")
+	return a.send(req)
+}
+
+func (a *api) controlled(method, path, body string, v any) {
+	a.t.Helper()
+	ans := a.control(method, path, body)
+	require.Less(a.t, ans.status, 300, "%s %s: %s", method, path, ans.body)
+	if v != nil {
+		require.NoError(a.t, json.Unmarshal([]byte(ans.body), v), ans.body)
+	}
+}
+
+func TestConsoleIsServedOnlyWhereItIsAskedFor(t *testing.T) {
+	newAPI(t).do("GET", "/_emulator/", "").refused(t, 404, "no operation")
+	a := withConsole(t)
+	browser := a.request("GET", "/_emulator/", "")
+	browser.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	ans := a.send(browser)
+	assert.Equal(t, 200, ans.status)
+	assert.Contains(t, ans.header.Get("Content-Type"), "text/html")
+	assert.Contains(t, a.control("GET", "", "").body, `"requests"`, "anything else reads the list")
+}
+
+func TestBrowserIsLedToTheConsole(t *testing.T) {
+	a := withConsole(t)
+	a.hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	req := a.request("GET", "/", "")
+	a.send(req).refused(t, 404, "no operation")
+	req.Header.Del("Authorization")
+	a.send(req).refused(t, 401, "Bearer")
+	req.Header.Set("Accept", "text/html")
+	ans := a.send(req)
+	assert.Equal(t, []any{303, "/_emulator/"}, []any{ans.status, ans.header.Get("Location")})
+	assert.Len(t, a.Requests(), 2, "the redirect is no request of the API")
+}
+
+func TestConsoleKeepsItselfToItself(t *testing.T) {
+	a := withConsole(t)
+	for _, path := range []string{"", "state", "assets/main.js", "assets/style.css", "nothing"} {
+		h := a.control("GET", path, "").header
+		assert.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'", path)
+		assert.NotContains(t, h.Get("Content-Security-Policy"), "unsafe", path)
+		assert.Equal(t, []string{"nosniff", "no-referrer", "same-origin"},
+			[]string{h.Get("X-Content-Type-Options"), h.Get("Referrer-Policy"), h.Get("Cross-Origin-Opener-Policy")}, path)
+	}
+}
+
+func TestFilesOfTheConsoleAreSmall(t *testing.T) {
+	const served, lines = 80 << 10, 300
+	files, err := filepath.Glob("../internal/console/assets/*")
+	require.NoError(t, err)
+	total := 0
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		total += len(text)
+		assert.Less(t, strings.Count(string(text), "\n"), lines, name)
+		for _, foreign := range []string{"http://", "https://", "innerHTML", "insertAdjacentHTML", "eval(", "style=", "<script>"} {
+			found := strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", "")
+			assert.NotContains(t, strings.ReplaceAll(found, "^https?:", ""), foreign, name)
+		}
+	}
+	assert.Less(t, total, served)
+}
+
+func TestPageHoldsNoSecretUntilItIsRevealed(t *testing.T) {
+	a := withConsole(t)
+	a.controlled("POST", "seed", canaries, nil)
+	a.controlled("POST", "heads/"+seedHead+"/update", `{"voiceflowApiKey":"canary two","fileUrl":"https://f.example.test/?sig=canary"}`, nil)
+	var session struct{ ID string }
+	a.controlled("POST", "sessions", `{"headId":"`+seedHead+`"}`, &session)
+	a.controlled("POST", "sessions/"+session.ID+"/tool-calls", `{"tool":"weather"}`, nil)
+	a.controlled("POST", "sessions/"+session.ID+"/close", "", nil)
+	a.controlled("GET", "deliveries?wait=30s", "", nil)
+	page := a.request("GET", "/_emulator/", "")
+	page.Header.Set("Accept", "text/html")
+	shown := a.send(page).body
+	for _, path := range []string{"state", "heads/" + seedHead, "sessions", "sessions/" + session.ID, "deliveries", "deliveries/1", "deliveries/1/go-test",
+		"requests", "requests/1", "faults", "export"} {
+		ans := a.control("GET", path, "")
+		require.Equal(t, 200, ans.status, path)
+		assert.NotContains(t, ans.body, "canary", path)
+		shown += ans.body
+	}
+	assert.NotContains(t, shown, "canary")
+	assert.NotContains(t, shown, a.Token)
+	assert.Contains(t, shown, "https://chat.example.test/MyOrg-1/li-1")
+
+	for path, secret := range map[string]string{"heads/" + seedHead + "/address": "api_key=canary", "deliveries/1/curl": "?key=canary", "export?keys=true": `"sharedKey":"canary"`} {
+		assert.Contains(t, a.control("GET", path, "").body, secret, path)
+		for name, value := range map[string]string{"Sec-Fetch-Site": "none", "Origin": "http://attacker.example.test", "Content-Type": "text/plain"} {
+			req := a.request("GET", "/_emulator/"+path, "")
+			req.Header.Set("Content-Type", "application/json")
+			if name == "Content-Type" {
+				req.Header.Set("Sec-Fetch-Site", "same-origin")
+			}
+			req.Header.Set(name, value)
+			ans := a.send(req)
+			assert.GreaterOrEqual(t, ans.status, 400, "%s with %s %s", path, name, value)
+			assert.NotContains(t, ans.body, "canary", path)
+		}
+	}
+}
+
+func TestExportWithoutKeysCanBeImported(t *testing.T) {
+	a := withConsole(t)
+	a.controlled("POST", "seed", canaries, nil)
+	export := a.control("GET", "export", "").body
+	a.controlled("POST", "reset", "", nil)
+	assert.Empty(t, a.Heads())
+	a.controlled("POST", "seed", export, nil)
+	assert.Equal(t, []string{seedHead}, a.Heads())
+	assert.Contains(t, a.head(seedHead)["publicUrl"], "api_key=", "keys are generated anew")
+	a.control("GET", "export?keys=perhaps", "").refused(t, 400, "keys=true")
+}
+
+func TestControlAPIAnswersTheAddressThatTheConnectionArrivedAt(t *testing.T) {
+	e := headstest.NewEmulator(headstest.WithConsole())
+	defer e.Close()
+	get := func(remote, host string) int {
+		req := httptest.NewRequest("GET", "/_emulator/state", nil)
+		req.RemoteAddr, req.Host = remote, host
+		listening := &net.TCPAddr{IP: net.ParseIP("192.0.2.1"), Port: 8787}
+		rec := httptest.NewRecorder()
+		e.ServeHTTP(rec, req.WithContext(context.WithValue(req.Context(), http.LocalAddrContextKey, listening)))
+		return rec.Code
+	}
+	assert.Equal(t, 200, get("192.0.2.1:5", "192.0.2.1:8787"), "the machine itself, at its own address")
+	assert.Equal(t, 403, get("192.0.2.7:5", "192.0.2.1:8787"), "another machine")
+	assert.Equal(t, 403, get("192.0.2.1:5", "192.0.2.2:8787"), "another address")
+	assert.Equal(t, 403, get("192.0.2.1:5", "rebound.example.test:8787"), "a name")
+}
+
+func TestRequestShowsWhatItChangedAndWhatWasIgnored(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{Name: "Ada"})
+	a.ok("GET", "/head/"+id, "")
+	a.ok("PUT", "/head/update", `{"id":"`+id+`","name":"Bea","publicId":"li-9","added":1}`)
+	a.do("PUT", "/head/update", `{"id":"`+id+`","name":5,"splitter":true}`).refused(t, 400, "name")
+	var rows []struct {
+		ID, Status   int
+		Method, Path string
+	}
+	a.controlled("GET", "requests", "", &rows)
+	require.Len(t, rows, 3)
+	assert.Equal(t, []any{2, 200, "PUT", "/head/update"}, []any{rows[1].ID, rows[1].Status, rows[1].Method, rows[1].Path})
+	var changed, refused struct {
+		Changes, Ignored json.RawMessage
+		HeadID           string
+	}
+	a.controlled("GET", "requests/2", "", &changed)
+	assert.JSONEq(t, `[{"field":"added","before":null,"after":1},{"field":"name","before":"Ada","after":"Bea"}]`, string(changed.Changes))
+	assert.JSONEq(t, `[{"field":"publicId","value":"li-9"}]`, string(changed.Ignored))
+	assert.Equal(t, id, changed.HeadID)
+	a.controlled("GET", "requests/3", "", &refused)
+	assert.JSONEq(t, `[]`, string(refused.Changes))
+	assert.JSONEq(t, `[{"field":"splitter","value":true}]`, string(refused.Ignored))
+	a.control("GET", "requests/4", "").refused(t, 404, "no request")
+
+	for _, path := range []string{streaming(id, true), "/head/" + id + "/enable-events?enableEvents=true", "/head/" + id + "/splitter?splitter=true"} {
+		a.ok("PUT", path, "")
+		a.controlled("GET", fmt.Sprintf("requests/%d", len(a.Requests())), "", &changed)
+		assert.Contains(t, string(changed.Changes), `"after":true`, path)
+	}
+	a.controlled("GET", "requests?limit=2&before=4", "", &rows)
+	assert.Equal(t, []int{2, 3}, []int{rows[0].ID, rows[1].ID})
+	for _, query := range []string{"limit=0", "before=x", "Limit=1"} {
+		a.control("GET", "requests?"+query, "").refused(t, 400, strings.Split(query, "=")[0])
+	}
+}
+
+func TestPageChangesAHeadThroughTheOperations(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{TTSProvider: "polly"})
+	path := "heads/" + id
+	a.controlled("POST", path+"/update", `{"name":"Bea","id":"another"}`, nil)
+	assert.Equal(t, "Bea", a.head(id)["name"], "the id is added")
+	a.control("POST", path+"/update", `{"name":5}`).refused(t, 400, "name must be a string")
+	a.control("POST", path+"/update", `{"name":`).refused(t, 400, "not JSON")
+	a.control("POST", path+"/update", ``).refused(t, 400, "empty")
+	a.control("POST", path+"/update", `{}`).refused(t, 400, "no field to change")
+	a.control("POST", path+"/video-streaming", `{"videoStreaming":true}`).refused(t, 422, "polly")
+	a.control("POST", path+"/video-streaming", `{}`).refused(t, 400, "videoStreaming")
+	a.controlled("POST", path+"/enable-events", `{"enableEvents":true}`, nil)
+	assert.Equal(t, true, a.head(id)["enableEvents"])
+	a.Inject(headstest.Fault{Method: "PUT", Times: 1, Cut: headstest.CutBefore})
+	a.control("POST", path+"/update", `{"name":"Cleo"}`).refused(t, 502, "cut")
+	a.Inject(headstest.Fault{Method: "PUT", Times: 1, Status: 503, Body: "<b>busy</b>"})
+	a.control("POST", path+"/update", `{"name":"Cleo"}`).refused(t, 503, "<b>busy</b>")
+	a.control("POST", "heads/nobody/update", `{"name":"Cleo"}`).refused(t, 404, "no head")
+	a.control("GET", "heads/nobody", "").refused(t, 404, "no head")
+}
+
+func TestSessionsLogHoldsWhatHappened(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	require.NoError(t, a.AddTool(id, json.RawMessage(`{"name":"hours","url":"http://127.0.0.1:1/"}`)))
+	s := a.StartSession(id)
+	require.NoError(t, s.UserMessage("Hello"))
+	_, err := s.CallTool(t.Context(), "hours", map[string]any{"day": "Monday"})
+	require.NoError(t, err)
+	require.NoError(t, s.Timeout())
+	var log struct {
+		Closed bool
+		Log    []struct{ Kind, Text, Event, Tool, Problem string }
+	}
+	a.controlled("GET", "sessions/"+s.ID(), "", &log)
+	var kinds []string
+	for _, h := range log.Log {
+		kinds = append(kinds, h.Kind+h.Event)
+	}
+	assert.Equal(t, []string{"start", "message", "eventstart_conversation", "tool call", "timeout", "eventtimeout_conversation", "eventend_conversation"}, kinds)
+	assert.Equal(t, []any{true, "Hello", "hours"}, []any{log.Closed, log.Log[1].Text, log.Log[3].Tool})
+	assert.Contains(t, log.Log[3].Problem, "no whole reply")
+}
+
+func TestDeliveriesComeInPages(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{EnableEvents: true})
+	answers := 0
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if answers++; answers == 1 {
+			w.WriteHeader(500)
+		}
+	}))
+	defer receiver.Close()
+	hook, _, err := a.AddWebhook(id, receiver.URL, allEvents...)
+	require.NoError(t, err)
+	a.InjectDelivery(headstest.DeliveryFault{Times: 1, CorruptSignature: true})
+	s := a.StartSession(id)
+	for range 4 {
+		require.NoError(t, s.Inactive())
+	}
+	_, err = a.WaitDelivery(t.Context(), func(d headstest.Delivery) bool { return d.ID == 5 })
+	require.NoError(t, err)
+	ids := func(query string) (ids []int) {
+		var list []struct{ ID int }
+		a.controlled("GET", "deliveries?"+query, "", &list)
+		for _, d := range list {
+			ids = append(ids, d.ID)
+		}
+		return ids
+	}
+	assert.Equal(t, []int{4, 5}, ids("limit=2"))
+	assert.Equal(t, []int{2, 3}, ids("limit=2&before=4"))
+	assert.Equal(t, []int{1}, ids("outcome=failed"))
+	assert.Equal(t, []int{2, 3, 4, 5}, ids("outcome=delivered&headId="+id))
+	assert.Empty(t, ids("headId=other"))
+	for _, query := range []string{"limit=0", "before=-1", "outcome=perhaps"} {
+		a.control("GET", "deliveries?"+query, "").refused(t, 400, strings.Split(query, "=")[0])
+	}
+	var one struct {
+		Signature string
+		EventID   int
+	}
+	a.controlled("GET", "deliveries/1", "", &one)
+	assert.Equal(t, "wrong", one.Signature)
+	first := one.EventID
+	a.controlled("GET", "deliveries/2", "", &one)
+	assert.Equal(t, first, one.EventID, "a retry is of the same event")
+	a.controlled("GET", "deliveries/3", "", &one)
+	assert.Equal(t, "right", one.Signature)
+	a.ok("DELETE", fmt.Sprintf("/head-events/%d", hook), "")
+	a.controlled("GET", "deliveries/3", "", &one)
+	assert.Equal(t, "unknown", one.Signature)
+}
+
+// The copied test is compiled and run as a file of this package.
+func TestCopiedGoTestPasses(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{EnableEvents: true})
+	_, _, err := a.AddWebhook(id, "http://127.0.0.1:1/", allEvents...)
+	require.NoError(t, err)
+	require.NoError(t, a.StartSession(id).UserMessage("x"))
+	_, err = a.WaitDelivery(t.Context(), nil)
+	require.NoError(t, err)
+	var copied struct{ Text string }
+	a.controlled("GET", "deliveries/1/go-test", "", &copied)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "copied_test.go")
+	require.NoError(t, os.WriteFile(file, []byte(copied.Text), 0o600))
+	into, err := filepath.Abs("../internal/copied/copied_test.go")
+	require.NoError(t, err)
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{into: file}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+	binary := filepath.Join(dir, "copied.exe")
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", binary, "-overlay", filepath.Join(dir, "overlay.json"), into).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	out, err = exec.Command(binary, "-test.v").CombinedOutput()
+	assert.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "--- PASS: TestDelivery")
+}
+
+// readStream reads the events of the stream until the test ends.
+func (a *api) readStream(lastID string) <-chan streamed {
+	ctx, cancel := context.WithCancel(context.Background())
+	req := a.request("GET", "/_emulator/stream", "").WithContext(ctx)
+	req.Header.Set("Last-Event-ID", lastID)
+	resp, err := a.hc.Do(req)
+	require.NoError(a.t, err)
+	require.Equal(a.t, "text/event-stream", resp.Header.Get("Content-Type"))
+	events := make(chan streamed, 1000)
+	ended := make(chan struct{})
+	a.t.Cleanup(func() { cancel(); <-ended })
+	go func() {
+		defer close(ended)
+		defer resp.Body.Close()
+		var e streamed
+		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+			if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+				e = streamed{id: id}
+			}
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &e) == nil {
+				events <- e
+			}
+		}
+	}()
+	return events
+}
+
+type streamed struct {
+	id                        string
+	Fresh, State              bool
+	Requests, Deliveries, Log []struct{ ID int }
+}
+
+func TestStreamMissesNothingAfterABreak(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{})
+	events := a.readStream("")
+	first := <-events
+	assert.True(t, first.Fresh, "a reader without a position reads everything")
+	a.ok("GET", "/head/"+id, "")
+	assert.Len(t, (<-events).Requests, 1)
+
+	a.ok("GET", "/head/"+id, "") // while this reader is away
+	require.NoError(t, a.StartSession(id).UserMessage("x"))
+	e := <-a.readStream(first.id)
+	assert.False(t, e.Fresh)
+	assert.Equal(t, []int{2, 3}, []int{len(e.Requests), len(e.Log)})
+	assert.True(t, e.State, "the session is new")
+
+	a.Reset()
+	assert.True(t, (<-a.readStream(e.id)).Fresh, "the state is another")
+	for _, unreadable := range []string{"x", "a b c d e", first.id + "9999999"} {
+		assert.True(t, (<-a.readStream(unreadable)).Fresh || unreadable != "x")
+	}
+}
+
+func TestStreamBoundsWhatItSendsInAFlood(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{})
+	first := <-a.readStream("")
+	for range 250 {
+		a.ok("GET", "/head/"+id, "")
+	}
+	e := <-a.readStream(first.id)
+	require.Len(t, e.Requests, 100)
+	assert.Equal(t, 250, e.Requests[99].ID, "the newest")
+}
+
+func TestCloseEndsTheStream(t *testing.T) {
+	a := withConsole(t)
+	<-a.readStream("")
+	began := time.Now()
+	a.Close()
+	assert.Less(t, time.Since(began), 5*time.Second)
+}

@@ -1,0 +1,156 @@
+package headstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+)
+
+// headDetail is a head with all of its fields, secrets hidden.
+type headDetail struct {
+	headView
+	Fields document   `json:"fields"`
+	Forms  []toolForm `json:"forms"` // of the tools
+}
+
+// toolForm is what a call of a tool takes.
+type toolForm struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  []toolFormField `json:"parameters"`
+}
+
+type toolFormField struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Description string `json:"description"`
+}
+
+// record returns a copy of a head's document.
+func (c *control) record(r *http.Request) (document, error) {
+	c.emulator.mu.Lock()
+	defer c.emulator.mu.Unlock()
+	h, err := c.emulator.st.head(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	var d document
+	return d, json.Unmarshal(h.encode(), &d)
+}
+
+func (c *control) getHead(r *http.Request) (any, error) {
+	d, err := c.record(r)
+	if err != nil {
+		return nil, err
+	}
+	return headDetail{viewHead(d.encode()), concealDocument(d), formsOf(d)}, nil
+}
+
+// formsOf skips what is no tool.
+func formsOf(d document) []toolForm {
+	var settings struct{ Tools []json.RawMessage }
+	_ = json.Unmarshal(d["conversationSettings"], &settings) // anything else has no tools
+	forms := []toolForm{}
+	for _, raw := range settings.Tools {
+		var tool document
+		if json.Unmarshal(raw, &tool) != nil || tool.str("name") == "" {
+			continue
+		}
+		form := toolForm{tool.str("name"), tool.str("description"), []toolFormField{}}
+		_ = json.Unmarshal(tool["parameters"], &form.Parameters) // an object has no fields to show
+		forms = append(forms, form)
+	}
+	return forms
+}
+
+// getAddress answers the access URL with its key.
+func (c *control) getAddress(r *http.Request) (any, error) {
+	if err := admitSecret(r); err != nil {
+		return nil, err
+	}
+	d, err := c.record(r)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"address": d.str("publicUrl")}, nil
+}
+
+// updateHead sends the body as PUT /head/update does, with the head's id. A
+// body that is no object is sent as it is, so that the operation refuses it.
+func (c *control) updateHead(r *http.Request) (any, error) {
+	body, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	var sent document
+	if json.Unmarshal(body, &sent) == nil && sent != nil {
+		sent.set("id", r.PathValue("id"))
+		body = sent.encode()
+	}
+	return c.operate(r, "/head/update", body)
+}
+
+func (c *control) switchStreaming(r *http.Request) (any, error) {
+	return c.operateSwitch(r, "video-streaming", "videoStreaming")
+}
+
+func (c *control) switchEvents(r *http.Request) (any, error) {
+	return c.operateSwitch(r, "enable-events", "enableEvents")
+}
+
+// operateSwitch turns a switch of a head on or off.
+func (c *control) operateSwitch(r *http.Request, operation, name string) (any, error) {
+	var sent document
+	if err := decodeBody(r, &sent); err != nil {
+		return nil, err
+	}
+	on, ok := decode(sent[name]).(bool)
+	if !ok || len(sent) != 1 {
+		return nil, refuse(http.StatusBadRequest, "the body must be an object with %s, true or false, and nothing else", name)
+	}
+	return c.operate(r, fmt.Sprintf("/head/%s/%s?%s=%t", url.PathEscape(r.PathValue("id")), operation, name, on), nil)
+}
+
+// splitter turns on text splitting.
+func (c *control) splitter(r *http.Request) (any, error) {
+	if err := c.knows(r.PathValue("id")); err != nil {
+		return nil, err
+	}
+	return c.operate(r, "/head/"+url.PathEscape(r.PathValue("id"))+"/splitter?splitter=true", nil)
+}
+
+// operate makes a PUT of an operation with the emulator's own token, faults
+// included, so that it stands in the journal as any other. It answers the head,
+// never what the operation answered, which may hold keys.
+func (c *control) operate(r *http.Request, target string, body []byte) (any, error) {
+	req := httptest.NewRequestWithContext(r.Context(), http.MethodPut, target, bytes.NewReader(body))
+	req.Header.Set("Authorization", "Bearer "+c.emulator.token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	rec := httptest.NewRecorder()
+	cut := serve(http.HandlerFunc(c.emulator.serveOperation), rec, req)
+	switch {
+	case cut:
+		return nil, refuse(http.StatusBadGateway, "a fault cut the connection; the operation answered nothing whole")
+	case rec.Code/100 != 2:
+		return nil, refuse(rec.Code, "%s", wordsOf(rec.Body.Bytes(), rec.Code))
+	}
+	d, err := c.record(r)
+	if err != nil {
+		return nil, err
+	}
+	return viewHead(d.encode()), nil
+}
+
+// wordsOf returns what a refusal says.
+func wordsOf(body []byte, status int) string {
+	var said struct{ Message string }
+	if json.Unmarshal(body, &said) == nil && said.Message != "" {
+		return said.Message
+	}
+	return or(string(bytes.TrimSpace(body)), http.StatusText(status))
+}

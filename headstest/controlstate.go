@@ -1,0 +1,204 @@
+package headstest
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// index lists the control API.
+func (c *control) index(*http.Request) (any, error) {
+	var requests []string
+	for _, pattern := range c.patterns() {
+		requests = append(requests, strings.TrimSuffix(pattern, "{$}"))
+	}
+	slices.SortFunc(requests, func(a, b string) int { return cmp.Compare(pathOf(a), pathOf(b)) })
+	return map[string]any{"about": "The control API of the emulator; docs/emulator.md describes it.", "requests": requests}, nil
+}
+
+// patterns are the whole control API.
+func (c *control) patterns() []string {
+	patterns := []string{"GET /_emulator/stream"}
+	for pattern := range c.actions() {
+		patterns = append(patterns, pattern)
+	}
+	return patterns
+}
+
+// pathOf is what comes after the method, and then the method.
+func pathOf(pattern string) string {
+	method, path, _ := strings.Cut(pattern, " ")
+	return path + " " + method
+}
+
+func (c *control) health(*http.Request) (any, error) {
+	return map[string]string{"status": "ok"}, nil
+}
+
+func (c *control) openAPI(*http.Request) (any, error) { return rawJSON(openAPI), nil }
+
+// stateView lists what it shows, so that no secret of a record that is new
+// is shown. The operations answer whole records to those who have the token.
+type stateView struct {
+	Heads         []headView         `json:"heads"`
+	Visuals       []visualView       `json:"visuals"`
+	Registrations []registrationView `json:"registrations"`
+	Sessions      []sessionView      `json:"sessions"`
+	Faults        faultsView         `json:"faults"`
+}
+
+type headView struct {
+	ID             string   `json:"id"`
+	Name           string   `json:"name"`
+	PublicID       string   `json:"publicId"`
+	HeadVisualID   string   `json:"headVisualId"`
+	OperationMode  string   `json:"operationMode"`
+	TTSProvider    string   `json:"ttsProvider"`
+	TTSVoice       string   `json:"ttsVoice"`
+	VideoStreaming bool     `json:"videoStreaming"`
+	Splitter       bool     `json:"splitter"`
+	EnableEvents   bool     `json:"enableEvents"`
+	IsActive       bool     `json:"isActive"`
+	Address        string   `json:"address"` // without its key
+	Tools          []string `json:"tools"`   // their names
+}
+
+type visualView struct {
+	ID   string `json:"id"`
+	Mode string `json:"mode"`
+}
+
+type registrationView struct {
+	ID       int64    `json:"id"`
+	HeadID   string   `json:"headId"`
+	Receiver string   `json:"receiver"` // scheme and host alone
+	Events   []string `json:"events"`
+}
+
+func (c *control) state(*http.Request) (any, error) { return c.viewState(), nil }
+
+func (c *control) viewState() stateView {
+	s := c.emulator.Snapshot()
+	c.emulator.mu.Lock()
+	defer c.emulator.mu.Unlock()
+	return stateView{
+		Heads:         views(s.Heads, viewHead),
+		Visuals:       views(s.Visuals, viewVisual),
+		Registrations: views(s.Webhooks, viewRegistration),
+		Sessions:      c.emulator.st.sessionViews(),
+		Faults:        viewFaults(s),
+	}
+}
+
+// views is a list even when it is empty.
+func views[T any](records []json.RawMessage, view func(json.RawMessage) T) []T {
+	list := make([]T, len(records))
+	for i, r := range records {
+		list[i] = view(r)
+	}
+	return list
+}
+
+// viewHead leaves a field zero that has another type.
+func viewHead(record json.RawMessage) headView {
+	var h struct {
+		headView
+		PublicURL            string
+		ConversationSettings struct{ Tools []struct{ Name string } }
+	}
+	_ = json.Unmarshal(record, &h)
+	h.Tools = []string{}
+	for _, t := range h.ConversationSettings.Tools {
+		h.Tools = append(h.Tools, t.Name)
+	}
+	h.Address = withoutKey(h.PublicURL)
+	return h.headView
+}
+
+// withoutKey leaves out the query of an access URL, which holds its key.
+func withoutKey(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return origin(address) + u.EscapedPath()
+}
+
+func viewVisual(record json.RawMessage) visualView {
+	var v visualView
+	_ = json.Unmarshal(record, &v)
+	return v
+}
+
+func viewRegistration(record json.RawMessage) registrationView {
+	var d document
+	_ = json.Unmarshal(record, &d)
+	view := registrationView{HeadID: d.str("headId"), Receiver: origin(d.str("webhookUrl")), Events: []string{}}
+	_ = json.Unmarshal(d["id"], &view.ID)
+	for _, f := range eventFlags {
+		if d.is(f.name) {
+			view.Events = append(view.Events, string(f.event))
+		}
+	}
+	slices.Sort(view.Events)
+	return view
+}
+
+// origin leaves out everything of an address that may hold a secret.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// seed adds what the body holds to what is there, all of it or nothing.
+func (c *control) seed(r *http.Request) (any, error) {
+	text, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	s, err := ParseSeed(text)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	added, err := c.emulator.Import(s)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v; nothing was added", err)
+	}
+	return added, nil
+}
+
+// export answers a seed, with keys if the query says so.
+func (c *control) export(r *http.Request) (any, error) {
+	switch query := r.URL.Query(); {
+	case r.URL.RawQuery == "", query.Get("keys") == "false":
+		return c.emulator.Export().withoutKeys(), nil
+	case query.Get("keys") != "true":
+		return nil, refuse(http.StatusBadRequest, "the query takes keys=true or keys=false")
+	}
+	if err := admitSecret(r); err != nil {
+		return nil, err
+	}
+	return c.emulator.Export(), nil
+}
+
+// reset goes back to what the emulator started with.
+func (c *control) reset(*http.Request) (any, error) {
+	c.emulator.mu.Lock()
+	start := c.emulator.start
+	c.emulator.mu.Unlock()
+	return c.emulator.Restart(start)
+}
+
+// knows returns an error when there is no such head.
+func (c *control) knows(headID string) error {
+	if !slices.Contains(c.emulator.Heads(), headID) {
+		return refuse(http.StatusNotFound, "there is no head %q", headID)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package headstest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// effect is what a request did to a head, for the console to show.
+type effect struct {
+	headID  string
+	changes []fieldChange // in the order of the fields' names
+	ignored document      // what of the body is read-only
+	before  document
+}
+
+// fieldChange has a nil value where the head didn't have the field.
+type fieldChange struct {
+	name          string
+	before, after json.RawMessage
+}
+
+type effectKey struct{}
+
+// withEffect lets the operation note the effect of a request.
+func withEffect(r *http.Request) (*http.Request, *effect) {
+	e := &effect{}
+	return r.WithContext(context.WithValue(r.Context(), effectKey{}, e)), e
+}
+
+// effectOf returns nil when no console shows it.
+func effectOf(r *http.Request) *effect {
+	e, _ := r.Context().Value(effectKey{}).(*effect)
+	return e
+}
+
+// changing finds the head that a request is about to change. Like changed, it
+// is called under the lock.
+func (c *core) changing(r *http.Request, id string) (document, error) {
+	h, err := c.st.head(id)
+	delete(c.st.encoded, id)
+	if e := effectOf(r); e != nil && err == nil {
+		e.headID, e.before = id, maps.Clone(h)
+	}
+	return h, err
+}
+
+// changed answers a request that has changed a head.
+func (c *core) changed(r *http.Request, h document) reply {
+	if e := effectOf(r); e != nil {
+		e.changes, e.before = difference(e.before, h), nil
+	}
+	return c.undocumented(h)
+}
+
+// difference leaves out when the record was changed.
+func difference(before, after document) (changes []fieldChange) {
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if name != "updatedAt" && !bytes.Equal(before[name], after[name]) {
+			changes = append(changes, fieldChange{name, before[name], after[name]})
+		}
+	}
+	return changes
+}

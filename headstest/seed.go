@@ -1,0 +1,299 @@
+package headstest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"regexp"
+	"slices"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// Seed is records to start with, as the program's flag -seed-file takes them.
+// Its JSON form is that of the file; [ParseSeed] reads one and refuses what it
+// doesn't know. Printing a Seed shows numbers alone.
+type Seed struct {
+	Visuals       []json.RawMessage `json:"visuals"`       // as GET /head_visual/{headVisualId} answers them
+	Heads         []json.RawMessage `json:"heads"`         // as GET /head/{id} answers them; fields that the contract doesn't give a head stand in an object "extra"
+	Tools         []json.RawMessage `json:"tools"`         // items of conversationSettings.tools with the headId beside
+	Registrations []json.RawMessage `json:"registrations"` // bodies of POST /head-events; one may have its sharedKey
+}
+
+func (s Seed) text() string {
+	return fmt.Sprintf("headstest.Seed of %d visuals, %d heads, %d tools, %d registrations",
+		len(s.Visuals), len(s.Heads), len(s.Tools), len(s.Registrations))
+}
+
+// Format writes how many records there are, whatever the verb.
+func (s Seed) Format(f fmt.State, _ rune) { writeText(f, s.text()) }
+
+// LogValue returns how many records there are.
+func (s Seed) LogValue() slog.Value { return slog.StringValue(s.text()) }
+
+// Added are the ids of the records that a seed has added.
+type Added struct {
+	Heads         []string `json:"heads"`
+	Visuals       []string `json:"visuals"`
+	Registrations []int64  `json:"registrations"`
+}
+
+// ParseSeed reads a seed file. It returns an error that names the first record
+// that is wrong. Whether the records fit together is found by Import.
+func ParseSeed(text []byte) (Seed, error) {
+	var s Seed
+	if err := decodeStrictly(text, &s); err != nil {
+		return Seed{}, err
+	}
+	_, err := s.records()
+	return s, err
+}
+
+// Import adds the records of a seed to what the emulator holds, in the order
+// visuals, heads, tools, registrations. If one is refused, nothing is added.
+func (e *Emulator) Import(s Seed) (Added, error) {
+	records, err := s.records()
+	if err != nil {
+		return Added{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.st.records()
+	added, err := e.add(records)
+	if err != nil {
+		e.st.restore(before)
+		return Added{}, err
+	}
+	e.notify()
+	return added, nil
+}
+
+// Restart forgets everything, as Reset does, and begins with the records of a
+// seed, to which the control API's reset returns from then on. If a record is
+// refused, nothing changes.
+func (e *Emulator) Restart(s Seed) (Added, error) {
+	records, err := s.records()
+	if err != nil {
+		return Added{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.st
+	e.st = newState(e.lifetime, &e.cfg)
+	added, err := e.add(records)
+	if err != nil {
+		e.st.end()
+		e.st = before
+		return Added{}, err
+	}
+	before.end()
+	e.start = s
+	e.notify()
+	return added, nil
+}
+
+// Export returns what the emulator holds as a seed, keys included. Sessions,
+// journals and faults are no part of it.
+func (e *Emulator) Export() Seed {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := Seed{Visuals: []json.RawMessage{}, Heads: []json.RawMessage{}, Tools: []json.RawMessage{}, Registrations: []json.RawMessage{}}
+	for _, id := range slices.Sorted(maps.Keys(e.st.visuals)) {
+		v := e.st.visuals[id]
+		record := maps.Clone(v.shown)
+		record.set("mode", v.mode)
+		s.Visuals = append(s.Visuals, record.encode())
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.st.heads)) {
+		s.Heads = append(s.Heads, seedOfHead(e.st.heads[id]).encode())
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.st.webhooks)) {
+		record := e.st.webhooks[id].document()
+		for _, assigned := range []string{"id", "createdAt", "updatedAt", "orgId"} {
+			delete(record, assigned)
+		}
+		s.Registrations = append(s.Registrations, record.encode())
+	}
+	return s
+}
+
+// seedOfHead moves the fields that the contract doesn't give a head to extra.
+func seedOfHead(h document) document {
+	record, extra := document{}, document{}
+	for name, value := range h {
+		if _, known := fieldRule(name); known || name == "id" {
+			record[name] = value
+		} else {
+			extra[name] = value
+		}
+	}
+	if len(extra) > 0 {
+		record["extra"] = extra.encode()
+	}
+	return record
+}
+
+// records are those of a seed, read.
+type records struct {
+	visuals       []Visual
+	heads         []Head
+	tools         []seedTool
+	registrations []document
+}
+
+type seedTool struct {
+	headID     string
+	definition json.RawMessage
+}
+
+func (s Seed) records() (r records, err error) {
+	if r.visuals, err = each("visuals", s.Visuals, document.visual); err != nil {
+		return r, err
+	}
+	if r.heads, err = each("heads", s.Heads, document.head); err != nil {
+		return r, err
+	}
+	if r.tools, err = each("tools", s.Tools, document.tool); err != nil {
+		return r, err
+	}
+	r.registrations, err = each("registrations", s.Registrations, document.registration)
+	return r, err
+}
+
+// each reads the records of one list and names the one that is wrong.
+func each[T any](list string, records []json.RawMessage, read func(document) (T, error)) ([]T, error) {
+	var all []T
+	for i, raw := range records {
+		var d document
+		if err := json.Unmarshal(raw, &d); err != nil || d == nil {
+			return nil, fmt.Errorf("%s[%d] must be a JSON object", list, i)
+		}
+		v, err := read(d)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", list, i, err)
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func (d document) visual() (Visual, error) {
+	id, err := d.take("id")
+	if err != nil {
+		return Visual{}, err
+	}
+	mode, err := d.take("mode")
+	return Visual{ID: id, Mode: heads.VisualMode(mode), Fields: d.values()}, err
+}
+
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func (d document) head() (Head, error) {
+	id, err := d.take("id")
+	if err != nil {
+		return Head{}, err
+	}
+	if id != "" && !uuid.MatchString(id) {
+		return Head{}, fmt.Errorf("the id %q is not a UUID; leave it out to have one generated", id)
+	}
+	visual, err := d.take("headVisualId")
+	if err != nil {
+		return Head{}, err
+	}
+	var extra document
+	if raw, ok := d["extra"]; ok && json.Unmarshal(raw, &extra) != nil {
+		return Head{}, errors.New("extra must be an object")
+	}
+	delete(d, "extra")
+	h := Head{ID: id, HeadVisualID: visual, Fields: d.values(), Extra: extra.values()}
+	return h, h.Validate()
+}
+
+func (d document) tool() (seedTool, error) {
+	headID, err := d.take("headId")
+	return seedTool{headID, d.encode()}, err
+}
+
+// registration refuses a key that the operation doesn't have.
+func (d document) registration() (document, error) {
+	known := []string{"headId", "webhookUrl", "sharedKey"}
+	for _, f := range eventFlags {
+		known = append(known, f.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d)) {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("a registration has no field %q", name)
+		}
+	}
+	if raw, ok := d["sharedKey"]; ok && (!isA[string](decode(raw)) || d.str("sharedKey") == "") {
+		return nil, errors.New("sharedKey must be a string that is not empty; leave it out to have one generated")
+	}
+	return d, nil
+}
+
+// take removes a string. One that is missing or null is empty.
+func (d document) take(name string) (string, error) {
+	var s string
+	if raw, ok := d[name]; ok && json.Unmarshal(raw, &s) != nil {
+		return "", fmt.Errorf("%s must be a string", name)
+	}
+	delete(d, name)
+	return s, nil
+}
+
+func (d document) values() map[string]any {
+	values := map[string]any{}
+	for name, raw := range d {
+		values[name] = raw
+	}
+	return values
+}
+
+// add adds records in an order in which references are met, and stops at the
+// first that is refused. It is called under the lock.
+func (c *core) add(r records) (Added, error) {
+	added := Added{Heads: []string{}, Visuals: []string{}, Registrations: []int64{}}
+	for _, v := range r.visuals {
+		added.Visuals = append(added.Visuals, c.st.addVisual(v))
+	}
+	for _, h := range r.heads {
+		added.Heads = append(added.Heads, c.addHead(h))
+	}
+	for i, t := range r.tools {
+		if err := c.addTool(t.headID, t.definition); err != nil {
+			return added, fmt.Errorf("tools[%d]: %w", i, err)
+		}
+	}
+	for i, d := range r.registrations {
+		w, err := c.addWebhook(d)
+		if err != nil {
+			return added, fmt.Errorf("registrations[%d]: %w", i, err)
+		}
+		w.sharedKey = or(d.str("sharedKey"), w.sharedKey)
+		added.Registrations = append(added.Registrations, w.id)
+	}
+	return added, nil
+}
+
+// savedRecords are the records of a state at one moment.
+type savedRecords struct {
+	ids      ids
+	visuals  map[string]*visual
+	heads    map[string]document
+	webhooks map[int64]*webhook
+}
+
+func (st *state) records() savedRecords {
+	saved := savedRecords{st.ids.clone(), maps.Clone(st.visuals), map[string]document{}, maps.Clone(st.webhooks)}
+	for id, h := range st.heads {
+		saved.heads[id] = maps.Clone(h)
+	}
+	return saved
+}
+
+func (st *state) restore(saved savedRecords) {
+	clear(st.encoded)
+	st.ids, st.visuals, st.heads, st.webhooks = &saved.ids, saved.visuals, saved.heads, saved.webhooks
+}

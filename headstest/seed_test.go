@@ -1,0 +1,84 @@
+package headstest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const seedHead = "11111111-1111-4111-8111-111111111111"
+
+func seedOf(t *testing.T, text string) headstest.Seed {
+	t.Helper()
+	s, err := headstest.ParseSeed([]byte(text))
+	require.NoError(t, err)
+	return s
+}
+
+func TestExportImportedIsTheSame(t *testing.T) {
+	from := headstest.NewEmulator(headstest.WithLoopbackHTTP())
+	defer from.Close()
+	visual := from.AddVisual(headstest.Visual{Mode: heads.VisualModeTwoLoops})
+	id := from.AddHead(headstest.Head{HeadVisualID: visual, Name: "Ada", Fields: map[string]any{"voiceflowApiKey": "key"},
+		Extra: map[string]any{"addedSince": json.RawMessage(`[1.50]`)}})
+	require.NoError(t, from.AddTool(id, json.RawMessage(`{"name":"hours","url":"https://tools.example.test/hours"}`)))
+	_, _, err := from.AddWebhook(id, "http://127.0.0.1:1/x", heads.EventEndConversation)
+	require.NoError(t, err)
+
+	file, err := json.Marshal(from.Export())
+	require.NoError(t, err)
+	to := headstest.NewEmulator(headstest.WithLoopbackHTTP())
+	defer to.Close()
+	added, err := to.Import(seedOf(t, string(file)))
+	require.NoError(t, err)
+	assert.Equal(t, headstest.Added{Heads: []string{id}, Visuals: []string{visual}, Registrations: []int64{1}}, added)
+	assert.Equal(t, from.Snapshot().Heads, to.Snapshot().Heads, "byte for byte, keys included")
+	again, err := json.Marshal(to.Export())
+	require.NoError(t, err)
+	assert.JSONEq(t, string(file), string(again))
+}
+
+func TestSeedThatIsRefusedHalfWayLeavesNothing(t *testing.T) {
+	e := headstest.NewEmulator(headstest.WithSeed(1))
+	defer e.Close()
+	_, err := e.Import(seedOf(t, `{"heads":[{"id":"`+seedHead+`","name":"Ada"}]}`))
+	require.NoError(t, err)
+	before := e.Export()
+	const refused = `{"visuals":[{"id":"new"}],"heads":[{"id":"` + seedHead + `","name":"Bea"},{}],
+		"tools":[{"headId":"` + seedHead + `","name":"a","url":"https://a.example.test"}],"registrations":[{"headId":"nobody","webhookUrl":"https://a.example.test"}]}`
+	_, err = e.Import(seedOf(t, refused))
+	require.ErrorContains(t, err, "registrations[0]")
+	assert.Equal(t, before, e.Export())
+	_, err = e.Restart(seedOf(t, refused))
+	require.ErrorContains(t, err, "registrations[0]")
+	assert.Equal(t, before, e.Export())
+
+	other := headstest.NewEmulator(headstest.WithSeed(1))
+	defer other.Close()
+	_, err = other.Import(seedOf(t, `{"heads":[{"id":"`+seedHead+`","name":"Ada"}]}`))
+	require.NoError(t, err)
+	assert.Equal(t, other.AddHead(headstest.Head{}), e.AddHead(headstest.Head{}), "the refused records use up no id")
+}
+
+func TestRestartForgetsEverything(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	session := e.StartSession(e.AddHead(headstest.Head{}))
+	added, err := e.Restart(seedOf(t, `{"heads":[{"name":"Ada"}]}`))
+	require.NoError(t, err)
+	assert.Equal(t, added.Heads, e.Heads())
+	assert.ErrorContains(t, session.UserMessage("x"), "reset")
+}
+
+func TestPrintedSeedShowsNoRecord(t *testing.T) {
+	s := headstest.Seed{Heads: []json.RawMessage{json.RawMessage(`{"name":"canary"}`)}}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		assert.Equal(t, "headstest.Seed of 0 visuals, 1 heads, 0 tools, 0 registrations", fmt.Sprintf(verb, s))
+	}
+	assert.Equal(t, s.LogValue().String(), fmt.Sprint(s))
+}

@@ -1,0 +1,112 @@
+package headstest
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// The stream sends at most maxBatch of each kind at once, the newest; lists
+// hold the rest. It looks again after streamPause, and after a longer pause
+// when there was more than a batch, so that a flood of requests does not become
+// a flood of events.
+const (
+	maxBatch    = 100
+	streamPause = 40 * time.Millisecond
+	floodPause  = 500 * time.Millisecond
+)
+
+// position is how far a reader of the stream has come.
+type position struct {
+	epoch                     string
+	requests, deliveries, log int
+	version                   int
+}
+
+// id is what a browser sends back as Last-Event-ID.
+func (p position) id() string {
+	return fmt.Sprintf("%s %d %d %d %d", p.epoch, p.requests, p.deliveries, p.log, p.version)
+}
+
+func parsePosition(id string) (p position, ok bool) {
+	n, err := fmt.Sscanf(id, "%s %d %d %d %d", &p.epoch, &p.requests, &p.deliveries, &p.log, &p.version)
+	return p, n == 5 && err == nil && min(p.requests, p.deliveries, p.log) >= 0
+}
+
+// batch is one event of the stream. A fresh one tells the reader to read
+// everything again, since it has missed what this state doesn't know.
+type batch struct {
+	Fresh      bool          `json:"fresh"`
+	State      bool          `json:"state"` // heads, registrations, sessions or faults have changed
+	Requests   []requestRow  `json:"requests"`
+	Deliveries []deliveryRow `json:"deliveries"`
+	Log        []happening   `json:"log"`
+	more       bool          // than the batch holds
+}
+
+// next returns what has happened since a position, and the position after it.
+func (c *core) next(p position) (batch, position) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := c.st
+	now := position{st.epoch, st.requests.total(), st.deliveries.total(), st.log.total(), c.version}
+	if p.epoch != now.epoch || p.requests > now.requests || p.deliveries > now.deliveries || p.log > now.log {
+		return batch{Fresh: true, State: true}, now
+	}
+	b := batch{State: p.version != now.version}
+	b.more = now.requests-p.requests > maxBatch || now.deliveries-p.deliveries > maxBatch || now.log-p.log > maxBatch
+	for _, r := range st.requests.since(max(p.requests, now.requests-maxBatch)) {
+		b.Requests = append(b.Requests, rowOfRequest(r))
+	}
+	for _, d := range st.deliveries.since(max(p.deliveries, now.deliveries-maxBatch)) {
+		b.Deliveries = append(b.Deliveries, rowOfDelivery(d))
+	}
+	b.Log = st.log.since(max(p.log, now.log-maxBatch))
+	return b, now
+}
+
+// stream sends batches as server-sent events, until the caller leaves or the
+// emulator is closed. Last-Event-ID says where a reader has stopped.
+func (c *control) stream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = fmt.Fprint(w, "retry: 500\n\n")
+	at := positionOf(r)
+	changed, stop := c.emulator.listen()
+	defer stop()
+	flush := http.NewResponseController(w).Flush
+	for {
+		b, next := c.emulator.next(at)
+		if next != at {
+			data, _ := encodeJSON(b) // it always has a JSON form
+			if _, err := fmt.Fprintf(w, "id: %s\ndata: %s\n\n", next.id(), data); err != nil {
+				return
+			}
+			at = next
+		}
+		if flush() != nil || !c.pause(r, b.more) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		case <-c.emulator.lifetime.Done():
+			return
+		}
+	}
+}
+
+// positionOf reads where the reader has stopped. A browser that has given a
+// stream up sends no Last-Event-ID on a new one, so the page sends it as after.
+func positionOf(r *http.Request) position {
+	at, _ := parsePosition(or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
+	return at
+}
+
+// pause reports whether the caller is still there after a pause.
+func (c *control) pause(r *http.Request, flood bool) bool {
+	if flood {
+		return c.emulator.delay(r, floodPause)
+	}
+	return c.emulator.delay(r, streamPause)
+}

@@ -1,0 +1,189 @@
+package inbox
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+// claim is a session that this Run may work on until its lease ends.
+type claim struct {
+	session []byte
+	fence   int64
+	first   *engine.Record
+	spent   bool // first has had all its attempts
+
+	ctx context.Context //nolint:containedctx // of functions; ends with the claim
+	end context.CancelCauseFunc
+
+	mu       sync.Mutex
+	until    time.Time
+	timer    *time.Timer
+	sequence int64 // of the event whose function runs; 0 for none
+	cut      bool
+}
+
+func newClaim(base context.Context, session []byte, fence int64, until time.Time) *claim {
+	c := &claim{session: session, fence: fence, until: until}
+	c.ctx, c.end = context.WithCancelCause(base)
+	c.timer = time.AfterFunc(time.Until(until), func() { c.end(ErrFenced) })
+	return c
+}
+
+// extend moves the end of the claim. The time is that of this process' monotonic
+// clock, and was taken before the statement was sent.
+func (c *claim) extend(until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() == nil {
+		c.until = until
+		c.timer.Reset(time.Until(until))
+	}
+}
+
+func (c *claim) deadline() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.until
+}
+
+func (c *claim) stop() {
+	c.timer.Stop()
+	c.end(nil)
+}
+
+// running notes the event whose function runs, 0 for none.
+func (c *claim) running(sequence int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sequence = sequence
+}
+
+// cutOff returns the event whose function runs.
+func (c *claim) cutOff() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = c.sequence != 0
+	return c.sequence
+}
+
+func (c *claim) wasCut() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cut
+}
+
+// claim claims up to n sessions that are due, and begins the first event of
+// each. It reports whether there may be more.
+func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err error) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	t := &taking{run: r}
+	err = r.in.db.Write(limited, func(ctx context.Context, tx engine.Tx) error { return t.take(ctx, tx, n) })
+	if err != nil {
+		// It may have succeeded all the same: then the claims are taken over.
+		return nil, false, err
+	}
+	r.mu.Lock()
+	for _, d := range t.claimed {
+		c := newClaim(r.base, d.session, d.fence, t.sent.Add(r.lease))
+		c.first, c.spent = &d.event, d.spent
+		claims = append(claims, c)
+		r.claims[c] = struct{}{}
+	}
+	r.mu.Unlock()
+	for _, d := range t.takenOver {
+		r.in.tell(ctx, observed(KindTakenOver, &d.event))
+	}
+	return claims, t.due == n, nil
+}
+
+// taking is one transaction that claims.
+type taking struct {
+	run       *run
+	sent      time.Time // before the statement whose time the leases count from
+	due       int
+	claimed   []*dueSession
+	takenOver []*dueSession
+}
+
+// dueSession is a session that was locked because it is due.
+type dueSession struct {
+	session    []byte
+	held       int64 // 1 if it is a worker's whose lease has ended
+	was, fence int64
+	event      engine.Record
+	found      bool
+	spent      bool // the event has had all its attempts
+}
+
+// take locks first and looks for events in later statements: one that has
+// waited for a lock sees other tables as before the wait.
+func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
+	t.sent, t.due, t.claimed, t.takenOver = time.Now(), 0, nil, nil
+	var due []*dueSession
+	err := tx.Send(ctx, engine.Get(func(scan func(...any) error) error {
+		d := &dueSession{}
+		due = append(due, d)
+		return scan(&d.session, &d.held, &d.was, &d.fence)
+	}, engine.Due, int64(n)))
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	t.due = len(due)
+	calls := []*engine.Call{engine.Do(engine.SpendFences, int64(len(due)))}
+	for _, d := range due {
+		calls = append(calls, engine.Get(func(scan func(...any) error) error {
+			d.found = true
+			return engine.ScanRecord(scan, &d.event)
+		}, engine.ClaimEvent, d.session))
+	}
+	if err := tx.Send(ctx, calls...); err != nil {
+		return err
+	}
+	calls = calls[:0]
+	for _, d := range due {
+		calls = append(calls, t.decide(d)...)
+	}
+	return tx.Send(ctx, calls...)
+}
+
+// decide returns what becomes of a session that is due.
+func (t *taking) decide(d *dueSession) []*engine.Call {
+	r := t.run
+	if !d.found {
+		// Nothing waits, or the event is being committed by a worker whose claim has ended.
+		return []*engine.Call{
+			engine.Do(engine.DropIdle, d.session),
+			engine.Do(engine.Postpone, d.session, micros(min(r.lease/3, time.Second))),
+		}
+	}
+	d.spent = d.event.Attempts >= int64(r.maxAttempts)
+	if d.held == 1 {
+		t.takenOver = append(t.takenOver, d)
+	}
+	if d.held == 1 && d.event.Fence == d.was && d.event.Attempts > 0 && !d.spent {
+		// The worker died, or was stopped, in this event. Begun again at once, the
+		// event could kill again, together with all that runs beside it.
+		return []*engine.Call{
+			engine.Do(engine.StealEvent, d.event.Sequence, d.fence),
+			engine.Do(engine.ReleaseSession, d.session, micros(r.backoff(int(d.event.Attempts)))),
+		}
+	}
+	begun(&d.event, d.fence, d.spent)
+	t.claimed = append(t.claimed, d)
+	return []*engine.Call{
+		engine.Do(engine.TakeSession, d.session, d.fence, r.owner, micros(r.lease)),
+		engine.Do(engine.BeginEvent, d.event.Sequence, d.fence, int64(r.maxAttempts)),
+	}
+}
+
+// begun changes e as BeginEvent changes the event.
+func begun(e *engine.Record, fence int64, spent bool) {
+	e.Fence = fence
+	if !spent {
+		e.Attempts++
+	}
+}

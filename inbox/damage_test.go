@@ -1,0 +1,291 @@
+package inbox_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/sqlite"
+)
+
+// crashed returns copies of the files of an inbox as a crash would leave them,
+// with events that the -wal file alone holds and others that it doesn't.
+func crashed(t *testing.T, events int) (path string) {
+	s := newStore(t, "sqlite")
+	in := s.open(t)
+	appendEvents(t, in, "session", 0, events*3/4)
+	s.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
+	appendEvents(t, in, "session", events*3/4, events)
+	path = filepath.Join(t.TempDir(), "inbox.db")
+	for _, suffix := range []string{"", "-wal", "-mark"} {
+		copyFile(t, s.name+suffix, path+suffix)
+	}
+	return path
+}
+
+func copyFile(t *testing.T, from, to string) {
+	b, err := os.ReadFile(from)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(to, b, 0o600))
+}
+
+// assertDamagedOrWhole opens the file and reads everything.
+func assertDamagedOrWhole(t *testing.T, path string, events int) (damaged bool) {
+	db, err := sqlite.Open(path)
+	require.NoError(t, err)
+	in, err := inbox.Open(t.Context(), db)
+	if err != nil {
+		require.ErrorIs(t, err, inbox.ErrDamaged)
+		return true
+	}
+	defer in.Close(context.Background())
+	n := 0
+	err = in.Replay(t.Context(), inbox.Query{}, func(_ context.Context, d *inbox.Delivery) error {
+		assert.Equal(t, string(eventBody("head", "session", numberOf(d.Event))), string(d.Event.Raw))
+		n++
+		return nil
+	})
+	if err != nil {
+		require.ErrorIs(t, err, inbox.ErrDamaged)
+		return true
+	}
+	assert.Equal(t, events, n)
+	return false
+}
+
+func TestDamagedFileIsNoticed(t *testing.T) {
+	const events = 100
+	truncate := func(suffix string, part float64) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			info, err := os.Stat(path + suffix)
+			require.NoError(t, err)
+			require.NoError(t, os.Truncate(path+suffix, int64(float64(info.Size())*part)))
+		}
+	}
+	remove := func(suffix string) func(*testing.T, string) {
+		return func(t *testing.T, path string) { require.NoError(t, os.Remove(path+suffix)) }
+	}
+	for _, c := range []struct {
+		name    string
+		damage  func(*testing.T, string)
+		damaged bool
+	}{
+		{"nothing", func(*testing.T, string) {}, false},
+		{"cut", truncate("", 0.5), true},
+		{"emptied", truncate("", 0), true},
+		{"removed", remove(""), true},
+		{"wal removed", remove("-wal"), true},
+		{"wal cut", truncate("-wal", 0.7), true},
+		{"wal emptied", truncate("-wal", 0), true},
+		{"no database", func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, []byte("this is not a database, but a text of some length"), 0o600))
+			require.NoError(t, os.Remove(path+"-wal"))
+		}, true},
+		{"checkpointed by a shell", func(t *testing.T, path string) {
+			store{"sqlite", path}.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
+			_ = os.Remove(path + "-wal")
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := crashed(t, events)
+			c.damage(t, path)
+			assert.Equal(t, c.damaged, assertDamagedOrWhole(t, path, events))
+		})
+	}
+}
+
+func TestDamagedErrorSaysHowToGoOn(t *testing.T) {
+	path := crashed(t, 100)
+	require.NoError(t, os.Remove(path+"-wal"))
+	db, err := sqlite.Open(path)
+	require.NoError(t, err)
+	_, err = inbox.Open(t.Context(), db)
+	require.ErrorContains(t, err, "remove "+path+"-mark to go on")
+	require.NoError(t, os.Remove(path+"-mark"))
+	store{"sqlite", path}.open(t)
+}
+
+func TestFlippedBytesReachNoFunction(t *testing.T) {
+	const events, flips = 100, 60
+	original := crashed(t, events)
+	store{"sqlite", original}.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
+	info, err := os.Stat(original)
+	require.NoError(t, err)
+	damaged := 0
+	for i := range flips {
+		path := filepath.Join(t.TempDir(), "inbox.db")
+		copyFile(t, original, path)
+		copyFile(t, original+"-mark", path+"-mark")
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		at, length := rand.Int64N(info.Size()), 1+i%64
+		noise := make([]byte, length)
+		for j := range noise {
+			noise[j] = byte(rand.Uint32())
+		}
+		_, err = f.WriteAt(noise, at)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		if t.Run(fmt.Sprintf("at %d %x", at, noise), func(t *testing.T) {
+			if assertDamagedOrWhole(t, path, events) {
+				damaged++
+			}
+		}); t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d of %d damages were noticed, the others changed nothing", damaged, flips)
+}
+
+const namespaceVariable = "HEADS_INBOX_TEST_NAMESPACE"
+
+// mountSmall mounts a tmpfs of 2 MB, for which an ordinary user needs a
+// namespace: then the test runs once more in one, and mountSmall reports false.
+func mountSmall(t *testing.T) (dir string, ok bool) {
+	dir = t.TempDir()
+	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m")
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+		return dir, true
+	}
+	require.Empty(t, os.Getenv(namespaceVariable), "%v", err)
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), namespaceVariable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return "", false
+}
+
+func TestFullDiskRefusesAtOnceAndRecovers(t *testing.T) {
+	dir, ok := mountSmall(t)
+	if !ok {
+		return
+	}
+	s := store{"sqlite", filepath.Join(dir, "inbox.db")}
+	in := s.open(t)
+	h, err := in.Handler(heads.SharedKeys(sharedKey))
+	require.NoError(t, err)
+	send := serveHandler(t, h)
+	acknowledged := 0
+	begun := time.Now()
+	for send(eventBody("head", "session", acknowledged)) == http.StatusOK {
+		acknowledged++
+		require.Less(t, acknowledged, 100000)
+		begun = time.Now()
+	}
+	assert.Less(t, time.Since(begun), 1200*time.Millisecond, "the first refusal does not wait for room")
+	_, err = in.Append(t.Context(), newEvent(t, "head", "session", acknowledged))
+	assert.ErrorIs(t, err, inbox.ErrFull)
+	for range 3 {
+		begun := time.Now()
+		assert.Equal(t, http.StatusServiceUnavailable, send(eventBody("head", "session", acknowledged)))
+		assert.Less(t, time.Since(begun), 500*time.Millisecond)
+	}
+	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"))
+	eventually(t, "there is room", func() bool { return send(eventBody("head", "session", acknowledged)) == http.StatusOK })
+	acknowledged++
+	n := 0
+	require.NoError(t, in.Replay(t.Context(), inbox.Query{}, func(context.Context, *inbox.Delivery) error { n++; return nil }))
+	assert.Equal(t, acknowledged, n)
+	t.Logf("%d events until the disk was full, one after it", acknowledged-1)
+}
+
+func TestOpenRefusesPathsThatWouldNotHold(t *testing.T) {
+	for path, want := range map[string]string{
+		"":                     "want the path of a file",
+		":memory:":             "want the path of a file",
+		t.TempDir():            "not a regular file",
+		"/nowhere/at/all/x.db": "create it first",
+	} {
+		_, err := sqlite.Open(path)
+		assert.ErrorContains(t, err, want, path)
+	}
+}
+
+func TestFilesAreReadableByTheOwnerAlone(t *testing.T) {
+	s := store{"sqlite", filepath.Join(t.TempDir(), "a b?c#d%e.db")}
+	in := s.open(t)
+	_, err := in.Append(t.Context(), newEvent(t, "head", "session", 1))
+	require.NoError(t, err)
+	entries, err := os.ReadDir(filepath.Dir(s.name))
+	require.NoError(t, err)
+	names := map[string]os.FileMode{}
+	for _, e := range entries {
+		info, err := e.Info()
+		require.NoError(t, err)
+		names[e.Name()] = info.Mode()
+	}
+	assert.Equal(t, map[string]os.FileMode{
+		"a b?c#d%e.db": 0o600, "a b?c#d%e.db-wal": 0o600, "a b?c#d%e.db-shm": 0o600, "a b?c#d%e.db-mark": 0o600,
+	}, names)
+}
+
+func TestReadOnlyFileIsRefused(t *testing.T) {
+	dir, ok := mountSmall(t)
+	if !ok {
+		return
+	}
+	s := store{"sqlite", filepath.Join(dir, "inbox.db")}
+	require.NoError(t, s.open(t).Close(t.Context()))
+	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	db, err := s.db(t.Context())
+	require.NoError(t, err)
+	_, err = inbox.Open(t.Context(), db)
+	assert.ErrorContains(t, err, "read-only file system")
+}
+
+func TestCloseLeavesThePoolOfTheCaller(t *testing.T) {
+	pool := newPool(t, newDatabase(t), 2)
+	in := openPool(t, pool)
+	appendEvents(t, in, "session", 0, 1)
+	require.NoError(t, in.Close(t.Context()))
+	assert.NoError(t, pool.Ping(t.Context()))
+	assert.Zero(t, pool.Stat().AcquiredConns())
+}
+
+// Behind pgbouncer in transaction mode nothing may be prepared, and LISTEN hears
+// nothing.
+func TestExecModeNeedsNoPreparedStatement(t *testing.T) {
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			s := store{"postgres", newDatabase(t) + " default_query_exec_mode=" + mode}
+			in := s.open(t)
+			s.createVisits(t)
+			appendEvents(t, in, "session", 0, 5)
+			stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+				if d.Attempt == 1 {
+					return errTest
+				}
+				return d.Commit(ctx, func(tx *sql.Tx) error {
+					_, err := tx.ExecContext(ctx, "INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)", d.Event.SessionID, numberOf(d.Event), d.Sequence)
+					return err
+				})
+			}, inbox.Backoff(at(0)))
+			eventually(t, "handled", pendingIsZero(in))
+			stop()
+			n := 0
+			require.NoError(t, in.Replay(t.Context(), inbox.Query{HeadID: "head"}, func(context.Context, *inbox.Delivery) error { n++; return nil }))
+			assert.Equal(t, 5, n)
+			assert.EqualValues(t, 5, s.int(t, "SELECT count(*) FROM visits"))
+			assert.Zero(t, s.int(t, "SELECT count(*) FROM pg_prepared_statements"))
+		})
+	}
+}

@@ -1,0 +1,284 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+const (
+	pageSize    = 100
+	redriveSize = 500
+	pruneSize   = 500
+)
+
+// Query selects events. The zero Query selects all.
+type Query struct {
+	From, To  time.Time         // stored in [From, To), by the database's clock; a zero time is no limit
+	HeadID    string            // "" for every head
+	SessionID string            // "" for every session
+	Types     []heads.EventType // none for every type
+	Limit     int               // of events; 0 for no limit
+}
+
+// DeadEvent is an event among the dead letters.
+type DeadEvent struct {
+	Sequence int64        // its id for Redrive and DeleteDead
+	Event    *heads.Event // without Raw, and with type and ids alone, if it was damaged
+	Attempts int
+	Received time.Time
+	Died     time.Time
+	Error    string // the type of the last error; its text with WithErrorText
+}
+
+// String returns sequence, attempts, ids and error, without the body.
+func (d DeadEvent) String() string {
+	return fmt.Sprintf("dead event %d after %d attempts, %v: %s", d.Sequence, d.Attempts, d.Event, d.Error)
+}
+
+// Format writes the same as String, whatever the verb.
+func (d DeadEvent) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String())) }
+
+// LogValue returns the same as String.
+func (d DeadEvent) LogValue() slog.Value { return slog.StringValue(d.String()) }
+
+// Dead returns the dead letters that q selects, in the order of their sequences.
+// It reads in pages and holds no transaction while the caller works. After an
+// error there are no more.
+func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] {
+	return func(yield func(DeadEvent, error) bool) {
+		for r, err := range in.pages(ctx, "Dead", engine.DeadPage, q) {
+			if err != nil {
+				yield(DeadEvent{}, err)
+				return
+			}
+			event, err := eventOf(r)
+			if err != nil {
+				event = shellOf(r)
+			}
+			d := DeadEvent{
+				Sequence: r.Sequence,
+				Event:    event,
+				Attempts: int(r.Attempts),
+				Received: timeOf(r.Received),
+				Died:     timeOf(r.Finished),
+				Error:    string(r.Error),
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Replay calls f for the stored events that q selects, handled or not, by
+// Sequence, and moves nothing: Commit is refused. Events are there for as long
+// as the retention, and dead letters until they are deleted. An error of f ends
+// Replay and is returned. Damaged events are skipped, and Replay returns
+// ErrDamaged after the others.
+func (in *Inbox) Replay(ctx context.Context, q Query, f func(context.Context, *Delivery) error) error {
+	if f == nil {
+		return invalid("Replay", "f", "the function is nil")
+	}
+	var damaged error
+	for r, err := range in.pages(ctx, "Replay", engine.ReplayPage, q) {
+		if err != nil {
+			return err
+		}
+		event, err := eventOf(r)
+		if err != nil {
+			damaged = errors.Join(damaged, err)
+			continue
+		}
+		err = f(ctx, &Delivery{
+			Event:    event,
+			Sequence: r.Sequence,
+			Attempt:  int(r.Attempts),
+			Fence:    r.Fence,
+			Received: timeOf(r.Received),
+			Redriven: r.Redriven != 0,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return damaged
+}
+
+// pages reads the events that q selects.
+func (in *Inbox) pages(ctx context.Context, operation string, s engine.Stmt, q Query) iter.Seq2[*engine.Record, error] {
+	return func(yield func(*engine.Record, error) bool) {
+		if err := refuse(q.Limit < 0, operation, "Query.Limit", fmt.Sprintf("%d is negative; 0 is no limit", q.Limit)); err != nil {
+			yield(nil, err)
+			return
+		}
+		left := q.Limit
+		for after := int64(0); ; {
+			page, err := in.page(ctx, s, q, after)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, r := range page {
+				after = r.Sequence
+				if !q.selects(r) {
+					continue
+				}
+				if !yield(r, nil) {
+					return
+				}
+				if left--; left == 0 {
+					return
+				}
+			}
+			if len(page) < pageSize {
+				return
+			}
+		}
+	}
+}
+
+func (in *Inbox) page(ctx context.Context, s engine.Stmt, q Query, after int64) (page []*engine.Record, err error) {
+	if !in.enter() {
+		return nil, ErrClosed
+	}
+	defer in.leave()
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	if !q.From.IsZero() {
+		from = ceilMicro(q.From)
+	}
+	if !q.To.IsZero() {
+		to = ceilMicro(q.To)
+	}
+	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
+		r := &engine.Record{}
+		page = append(page, r)
+		return engine.ScanRecord(scan, r)
+	}, s, after, from, to, given(q.HeadID), []byte(q.HeadID), given(q.SessionID), []byte(q.SessionID), int64(pageSize)))
+	return page, in.public(err)
+}
+
+// ceilMicro rounds up, so that a time with nanoseconds excludes what is before
+// it.
+func ceilMicro(t time.Time) int64 {
+	if t.Nanosecond()%1000 != 0 {
+		return t.UnixMicro() + 1
+	}
+	return t.UnixMicro()
+}
+
+func given(s string) int64 {
+	if s == "" {
+		return 0
+	}
+	return 1
+}
+
+// selects compares what the statement doesn't.
+func (q Query) selects(r *engine.Record) bool {
+	return len(q.Types) == 0 || slices.ContainsFunc(q.Types, func(t heads.EventType) bool {
+		return bytes.Equal(r.Type, []byte(strings.ToLower(string(t))))
+	})
+}
+
+// Redrive brings dead letters back: they are handled again, out of order, with
+// all their attempts. It returns how many. The ids are sequences; those of events
+// that are not among the dead letters are ignored, and no ids do nothing.
+func (in *Inbox) Redrive(ctx context.Context, ids ...int64) (int, error) {
+	n, err := in.moveDead(ctx, ids, in.redrive)
+	if n > 0 {
+		in.wakes.all()
+		in.db.Notify()
+	}
+	return n, err
+}
+
+// redrive writes the events first and the sessions after them, in one order, as
+// every transaction does.
+func (in *Inbox) redrive(ctx context.Context, tx engine.Tx, ids []int64) (n int, err error) {
+	var sessions [][]byte
+	var calls []*engine.Call
+	for _, id := range ids {
+		calls = append(calls, engine.Get(func(scan func(...any) error) error {
+			var session []byte
+			err := scan(&session)
+			sessions = append(sessions, session)
+			return err
+		}, engine.RedriveEvent, id))
+	}
+	if err := tx.Send(ctx, calls...); err != nil {
+		return 0, err
+	}
+	n = len(sessions)
+	slices.SortFunc(sessions, bytes.Compare)
+	calls = calls[:0]
+	for _, session := range slices.CompactFunc(sessions, bytes.Equal) {
+		calls = append(calls, engine.Do(engine.WakeSession, session))
+	}
+	return n, tx.Send(ctx, calls...)
+}
+
+// DeleteDead removes the bodies of dead letters and returns how many. The keys
+// stay known until the retention ends. The ids are as for Redrive.
+func (in *Inbox) DeleteDead(ctx context.Context, ids ...int64) (int, error) {
+	return in.moveDead(ctx, ids, func(ctx context.Context, tx engine.Tx, ids []int64) (n int, err error) {
+		var calls []*engine.Call
+		for _, id := range ids {
+			calls = append(calls, engine.Do(engine.DeleteDead, id))
+		}
+		if err := tx.Send(ctx, calls...); err != nil {
+			return 0, err
+		}
+		for _, c := range calls {
+			n += int(c.N)
+		}
+		return n, nil
+	})
+}
+
+// moveDead runs f on the ids in their order, in transactions of a limited size.
+func (in *Inbox) moveDead(ctx context.Context, ids []int64, f func(context.Context, engine.Tx, []int64) (int, error)) (total int, err error) {
+	if !in.enter() {
+		return 0, ErrClosed
+	}
+	defer in.leave()
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for part := range slices.Chunk(ids, redriveSize) {
+		n, err := again(ctx, in, func(ctx context.Context, tx engine.Tx) (int, error) { return f(ctx, tx, part) })
+		total += n
+		if err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// again runs a transaction until it succeeds, as long as ctx and a limit of its
+// own last.
+func again[T any](ctx context.Context, in *Inbox, f func(context.Context, engine.Tx) (T, error)) (result T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	for {
+		got := new(T) // of this try alone: one that was left may still write to it
+		err := in.db.Write(ctx, func(ctx context.Context, tx engine.Tx) (err error) {
+			*got, err = f(ctx, tx)
+			return err
+		})
+		if err == nil {
+			return *got, nil
+		}
+		if kind := engine.KindOf(err); kind != engine.Again && kind != engine.Away || !sleep(ctx, retryPause) {
+			return result, in.public(err)
+		}
+	}
+}

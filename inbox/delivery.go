@@ -1,0 +1,180 @@
+package inbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+// Delivery is an event on its way to the function passed to Run or Replay.
+type Delivery struct {
+	Event    *heads.Event
+	Sequence int64 // grows within a session
+	Attempt  int   // 1 for the first
+	// Fence grows with every claim of any session. An effect outside the database
+	// that refuses a smaller fence of its session than it has seen is safe from a
+	// worker that was stopped and goes on too late.
+	Fence    int64
+	Received time.Time // when the event was stored, by the database's clock
+	Redriven bool      // it came back from the dead letters
+
+	commitment *commitment // nil outside of Run
+}
+
+// String returns sequence, attempt and ids, without the body.
+func (d *Delivery) String() string {
+	return fmt.Sprintf("event %d, attempt %d, %v", d.Sequence, d.Attempt, d.Event)
+}
+
+// Format writes the same as String, whatever the verb.
+func (d *Delivery) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String())) }
+
+// LogValue returns the same as String.
+func (d *Delivery) LogValue() slog.Value { return slog.StringValue(d.String()) }
+
+var (
+	errNoCommit  = errors.New("inbox: Commit works inside the function passed to Run")
+	errCommitted = errors.New("inbox: the event is committed; call Commit once, with all effects in it")
+	errReturned  = errors.New("inbox: the function has returned; call Commit before")
+)
+
+// Commit runs effect and marks the event as handled in one transaction: both are
+// in the database or neither is. An error of effect rolls back and is returned.
+//
+// The event is marked first. If the claim on it has ended, Commit returns
+// ErrFenced and effect doesn't run, so a worker that was stopped for too long
+// changes nothing. After a failed serialisation, a deadlock, a busy database or
+// a lost connection, effect runs again, as long as the claim and ctx last. It
+// must not end tx, and must not wait for anything else: on SQLite nothing is
+// stored meanwhile. It returns the errors of its statements.
+//
+// After Commit has returned nil the event is handled, and an error that the
+// function returns undoes nothing. A second Commit is refused then, and so is
+// one after the function has returned, or in Replay.
+func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) error {
+	m := d.commitment
+	if m == nil {
+		return errNoCommit
+	}
+	if effect == nil {
+		return invalid("Commit", "effect", "the function is nil; return nil to mark the event without one")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.returned:
+		return errReturned
+	case m.done:
+		return errCommitted
+	}
+	err := m.commit(ctx, effect)
+	m.done = err == nil
+	return err
+}
+
+// commitment is what a Delivery knows of its claim.
+type commitment struct {
+	run      *run
+	claim    *claim
+	sequence int64
+
+	mu       sync.Mutex
+	done     bool
+	returned bool
+}
+
+// finish refuses every later Commit, and reports whether there was one.
+func (m *commitment) finish() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.returned = true
+	return m.done
+}
+
+// commit repeats what may succeed the next time, until the claim ends.
+func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(m.claim.ctx, func() { cancel(context.Cause(m.claim.ctx)) })()
+	db := m.run.in.db
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := db.Effect(ctx, m.run.lease, m.mark, effect)
+		if err == nil {
+			return nil
+		}
+		var own *engine.EffectError
+		switch {
+		case engine.KindOf(err) == engine.Stale:
+			return m.settle(ErrFenced)
+		case errors.As(err, &own):
+			if own.Kind != engine.Again && own.Kind != engine.Away {
+				return own.Err
+			}
+			err = own.Err
+		case engine.KindOf(err) == engine.Failed && ctx.Err() == nil:
+			return m.run.in.public(err)
+		default:
+			// The commit may have succeeded all the same.
+			settled := m.settle(errUnsettled)
+			if !errors.Is(settled, errUnsettled) {
+				return settled
+			}
+			err = m.run.in.public(err)
+		}
+		if !sleep(ctx, rand.N(2*pause)) {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+var (
+	errStale     = &engine.Error{Kind: engine.Stale, Text: "the event is no longer the claim's"}
+	errUnsettled = errors.New("inbox: unsettled")
+)
+
+// mark is the first statement of the transaction.
+func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
+	mark := engine.Do(engine.MarkHandled, m.sequence, m.claim.fence)
+	err := tx.Send(ctx, mark)
+	if err == nil && mark.N == 0 {
+		return errStale
+	}
+	return err
+}
+
+// settle looks at the event's row. The look is a write, so that what it has seen
+// is as safe as the look itself. Handled under this claim is success, waiting
+// under it is the given error. It doesn't outlast the claim: the function must
+// not run beside its successor.
+func (m *commitment) settle(otherwise error) error {
+	ctx, cancel := context.WithTimeout(m.claim.ctx, storeTimeout)
+	defer cancel()
+	row, err := again(ctx, m.run.in, func(ctx context.Context, tx engine.Tx) (r eventState, err error) {
+		r.state, r.fence, err = look(ctx, tx, m.sequence)
+		return r, err
+	})
+	switch {
+	case m.claim.ctx.Err() != nil: // the next worker finds what is in the database
+		return context.Cause(m.claim.ctx)
+	case err != nil:
+		return err
+	case row.fence == m.claim.fence && row.state == engine.Handled:
+		return nil
+	case row.fence == m.claim.fence && row.state == engine.Waiting:
+		return otherwise
+	}
+	return ErrFenced
+}
+
+type eventState struct{ state, fence int64 }

@@ -1,0 +1,230 @@
+package inbox_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
+	"github.com/headsapi/heads-go/inbox/postgres"
+	"github.com/headsapi/heads-go/inbox/sqlite"
+)
+
+// TestMain is also the program of the processes that the tests kill and stop.
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(playRole(role))
+	}
+	code := m.Run()
+	if sharedServer.Load() != nil {
+		sharedServer.Load().Close()
+	}
+	os.Exit(code)
+}
+
+var (
+	sharedServer atomic.Pointer[pgtest.Server]
+	startServer  = sync.OnceValues(func() (*pgtest.Server, error) {
+		s, err := pgtest.New()
+		sharedServer.Store(s)
+		return s, err
+	})
+	databases atomic.Int64
+)
+
+// newDatabase returns the DSN of an empty database of the server that the tests
+// share.
+func newDatabase(tb testing.TB) string {
+	s, err := startServer()
+	require.NoError(tb, err)
+	name := fmt.Sprintf("test%d", databases.Add(1))
+	s.Exec(tb, "postgres", "CREATE DATABASE "+name)
+	tb.Cleanup(func() { s.Exec(tb, "postgres", "DROP DATABASE "+name+" WITH (FORCE)") })
+	return s.DSN(name)
+}
+
+// store is where a test keeps its inbox: an SQLite file or a database of a
+// PostgreSQL server.
+type store struct {
+	kind string // "sqlite" or "postgres"
+	name string // path or DSN
+}
+
+func forEachStore(t *testing.T, f func(t *testing.T, s store)) {
+	t.Run("sqlite", func(t *testing.T) { f(t, newStore(t, "sqlite")) })
+	t.Run("postgres", func(t *testing.T) { f(t, newStore(t, "postgres")) })
+}
+
+func newStore(tb testing.TB, kind string) store {
+	if kind == "postgres" {
+		return store{kind, newDatabase(tb)}
+	}
+	return store{kind, filepath.Join(tb.TempDir(), "inbox.db")}
+}
+
+func (s store) db(ctx context.Context) (*inbox.DB, error) {
+	if s.kind == "postgres" {
+		return postgres.Open(ctx, s.name)
+	}
+	return sqlite.Open(s.name)
+}
+
+// open opens an inbox that is closed when the test ends.
+func (s store) open(tb testing.TB, opts ...inbox.Option) *inbox.Inbox {
+	tb.Helper()
+	db, err := s.db(tb.Context())
+	require.NoError(tb, err)
+	in, err := inbox.Open(tb.Context(), db, opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(tb, in.Close(ctx))
+	})
+	return in
+}
+
+// sql opens the database beside the inbox, as an operator would.
+func (s store) sql(tb testing.TB) *sql.DB {
+	tb.Helper()
+	driver, name := "pgx", s.name
+	if s.kind == "sqlite" {
+		driver, name = "sqlite", "file:"+s.name+"?_pragma=busy_timeout(5000)&_txlock=immediate"
+	}
+	db, err := sql.Open(driver, name)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (s store) exec(tb testing.TB, text string, args ...any) {
+	tb.Helper()
+	_, err := s.sql(tb).Exec(text, args...)
+	require.NoError(tb, err, text)
+}
+
+func (s store) int(tb testing.TB, text string, args ...any) (n int64) {
+	tb.Helper()
+	require.NoError(tb, s.sql(tb).QueryRow(text, args...).Scan(&n), text)
+	return n
+}
+
+var begin = time.Now().UTC().Truncate(time.Second)
+
+// eventBody returns a body as the service sends it; n makes the time, and so the
+// event.
+func eventBody(head, session string, n int) []byte {
+	body, err := json.Marshal(map[string]any{
+		"event_type": "start_conversation",
+		"timestamp":  begin.Add(time.Duration(n) * time.Microsecond).Format("2006-01-02 15:04:05.000000"),
+		"head_id":    head,
+		"session_id": session,
+		"number":     n,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return body
+}
+
+func newEvent(tb testing.TB, head, session string, n int) *heads.Event {
+	tb.Helper()
+	e, err := heads.ParseEvent(eventBody(head, session, n))
+	require.NoError(tb, err)
+	return e
+}
+
+// numberOf returns the number that eventBody was given.
+func numberOf(e *heads.Event) int {
+	var body struct{ Number int }
+	if err := json.Unmarshal(e.Raw, &body); err != nil {
+		panic(err)
+	}
+	return body.Number
+}
+
+func appendEvents(tb testing.TB, in *inbox.Inbox, session string, from, to int) {
+	tb.Helper()
+	for n := from; n < to; n++ {
+		added, err := in.Append(tb.Context(), newEvent(tb, "head", session, n))
+		require.NoError(tb, err)
+		require.True(tb, added)
+	}
+}
+
+// background runs f until stop is called, which reports what Run returned.
+func background(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.Delivery) error, opts ...inbox.RunOption) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- in.Run(ctx, f, opts...) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			select {
+			case err := <-done:
+				require.NoError(tb, err)
+			case <-time.After(60 * time.Second):
+				require.Fail(tb, "Run did not return")
+			}
+		})
+	}
+	tb.Cleanup(stop)
+	return stop
+}
+
+// eventually waits for a condition of the database, which tells no one.
+func eventually(tb testing.TB, what string, condition func() bool) {
+	tb.Helper()
+	require.Eventually(tb, condition, 60*time.Second, 10*time.Millisecond, what)
+}
+
+func pendingIsZero(in *inbox.Inbox) func() bool {
+	return func() bool {
+		s, err := in.Status(context.Background())
+		return err == nil && s.Pending == 0
+	}
+}
+
+func at(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
+
+// spelled returns a statement with the placeholders of the store.
+func (s store) spelled(text string) string {
+	if s.kind == "sqlite" {
+		return strings.NewReplacer("$1", "?1", "$2", "?2", "$3", "?3", "$4", "?4").Replace(text)
+	}
+	return text
+}
+
+func newPool(t *testing.T, dsn string, conns int32) *pgxpool.Pool {
+	cfg, err := pgxpool.ParseConfig(dsn)
+	require.NoError(t, err)
+	cfg.MaxConns = conns
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func openPool(t *testing.T, pool *pgxpool.Pool) *inbox.Inbox {
+	db, err := postgres.FromPool(pool)
+	require.NoError(t, err)
+	in, err := inbox.Open(t.Context(), db)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, in.Close(context.Background())) })
+	return in
+}

@@ -1,0 +1,93 @@
+package inbox_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/sqlite"
+)
+
+// A server stores events before it answers, and stores a visit for each.
+func Example() {
+	serve := func(ctx context.Context, mux *http.ServeMux, sharedKey string) error {
+		db, err := sqlite.Open("events.db") // or postgres.Open(ctx, dsn)
+		if err != nil {
+			return err
+		}
+		in, err := inbox.Open(ctx, db)
+		if err != nil {
+			return err
+		}
+		handler, err := in.Handler(heads.SharedKeys(sharedKey)) // was heads.NewEventHandler
+		if err != nil {
+			return err
+		}
+		mux.Handle("/webhooks/heads", handler)
+		return in.Run(ctx, func(ctx context.Context, d *inbox.Delivery) error {
+			return d.Commit(ctx, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "INSERT INTO visits (session) VALUES ($1)", d.Event.SessionID)
+				return err
+			})
+		})
+	}
+	_ = serve
+}
+
+// Dead letters are looked at, and brought back when their cause is mended.
+func ExampleInbox_Dead() {
+	dir, err := os.MkdirTemp("", "inbox")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	db, err := sqlite.Open(filepath.Join(dir, "events.db"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in, err := inbox.Open(ctx, db, inbox.WithErrorText())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer in.Close(context.Background())
+	event, err := heads.ParseEvent([]byte(`{"event_type":"end_conversation","timestamp":"2026-08-31 06:56:30","head_id":"ada","session_id":"one"}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := in.Append(ctx, event); err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = in.Run(ctx, func(context.Context, *inbox.Delivery) error {
+		cancel()
+		return inbox.Permanent(errors.New("no such customer"))
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for dead, err := range in.Dead(context.Background(), inbox.Query{HeadID: "ada"}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(dead.Event.SessionID, dead.Attempts, dead.Error)
+		n, err := in.Redrive(context.Background(), dead.Sequence)
+		fmt.Println("brought back:", n, err)
+	}
+	// Output:
+	// one 1 no such customer
+	// brought back: 1 <nil>
+}

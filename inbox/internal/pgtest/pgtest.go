@@ -1,0 +1,261 @@
+// Package pgtest starts PostgreSQL servers for tests: Debian's, on a unix socket
+// in a temporary folder, as an ordinary user.
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+// Server is a running server, or one that was stopped and can start again.
+type Server struct {
+	dir  string // its data, its socket and its log
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// bin returns the folder of the newest PostgreSQL of the machine.
+func bin() (string, error) {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	slices.SortFunc(found, func(a, b string) int { return version(a) - version(b) })
+	if len(found) == 0 {
+		return "", fmt.Errorf("PostgreSQL is not installed; on Debian: apt-get install postgresql")
+	}
+	return filepath.Dir(found[len(found)-1]), nil
+}
+
+func version(path string) int {
+	n, _ := strconv.Atoi(strings.Split(strings.TrimPrefix(path, "/usr/lib/postgresql/"), "/")[0])
+	return n
+}
+
+// command returns a command of PostgreSQL, which refuses to run as root.
+func command(name string, args ...string) (*exec.Cmd, error) {
+	dir, err := bin()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(filepath.Join(dir, name), args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TZ=UTC")
+	cmd.Dir = "/"
+	if os.Geteuid() == 0 {
+		uid, gid, err := ordinaryUser()
+		if err != nil {
+			return nil, err
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	}
+	return cmd, nil
+}
+
+func ordinaryUser() (uid, gid int, err error) {
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		u, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	uid, _ = strconv.Atoi(u.Uid)
+	gid, _ = strconv.Atoi(u.Gid)
+	return uid, gid, nil
+}
+
+func run(name string, args ...string) error {
+	cmd, err := command(name, args...)
+	if err != nil {
+		return err
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// folder makes a folder with a short path, as the one of a socket must be,
+// that belongs to the server's user.
+func folder() (string, error) {
+	dir, err := os.MkdirTemp("/tmp", "pg")
+	if err != nil || os.Geteuid() != 0 {
+		return dir, err
+	}
+	uid, gid, err := ordinaryUser()
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chown(dir, uid, gid)
+}
+
+// New starts a server with further settings, such as "fsync=off". Close it.
+func New(settings ...string) (*Server, error) {
+	dir, err := folder()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir}
+	err = run("initdb", "-D", s.data(), "-U", "heads", "--auth=trust", "--no-sync", "-E", "UTF8")
+	if err == nil {
+		err = s.Start(settings...)
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// Start starts a server that was killed or stopped. After a kill the last of its
+// processes may still hold the shared memory for a moment.
+func (s *Server) Start(settings ...string) error {
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		err := s.start(settings...)
+		if err == nil || !strings.Contains(err.Error(), "pre-existing shared memory") || time.Since(begun) > 20*time.Second {
+			return err
+		}
+		_ = os.Truncate(filepath.Join(s.dir, "log"), 0)
+	}
+}
+
+func (s *Server) start(settings ...string) error {
+	args := []string{"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "max_connections=150", "-c", "log_min_messages=warning"}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	cmd, err := command("postgres", args...)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
+	s.cmd, s.done = cmd, done
+	return s.await()
+}
+
+// await waits until the server answers.
+func (s *Server) await() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("the server ended: %s", s.Log())
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", err, s.Log())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Log returns what the server has logged.
+func (s *Server) Log() string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	return string(text)
+}
+
+// DSN returns the DSN of a database.
+func (s *Server) DSN(database string) string {
+	return "host=" + s.dir + " port=5432 user=heads dbname=" + database
+}
+
+// Host returns the folder of the socket, which a DSN names as the host.
+func (s *Server) Host() string { return s.dir }
+
+// Exec runs statements.
+func (s *Server) Exec(tb testing.TB, database string, statements ...string) {
+	tb.Helper()
+	conn, err := pgx.Connect(context.Background(), s.DSN(database))
+	require.NoError(tb, err)
+	defer conn.Close(context.Background())
+	for _, text := range statements {
+		_, err := conn.Exec(context.Background(), text)
+		require.NoError(tb, err, text)
+	}
+}
+
+// Kill kills the server and all its processes at once, as a loss of power would.
+func (s *Server) Kill() {
+	// The server's children notice the end of the postmaster by themselves; those
+	// that hold connections are killed too, so that none finishes a commit.
+	for _, pid := range children(s.cmd.Process.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	_ = s.cmd.Process.Kill()
+	<-s.done
+}
+
+// Signal sends a signal to the server and its processes.
+func (s *Server) Signal(sig syscall.Signal) {
+	for _, pid := range children(s.cmd.Process.Pid) {
+		_ = syscall.Kill(pid, sig)
+	}
+	_ = s.cmd.Process.Signal(sig)
+}
+
+func children(pid int) (pids []int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, field := range strings.Fields(string(text)) {
+		if n, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
+// Standby starts a streaming standby of s with a name for
+// synchronous_standby_names.
+func (s *Server) Standby(name string) (*Server, error) {
+	dir, err := folder()
+	if err != nil {
+		return nil, err
+	}
+	t := &Server{dir: dir}
+	err = run("pg_basebackup", "-h", s.dir, "-p", "5432", "-U", "heads", "-D", t.data(), "-X", "stream", "--checkpoint=fast", "--no-sync", "-R",
+		"-d", "application_name="+name)
+	if err == nil {
+		err = t.Start("hot_standby=on", "synchronous_standby_names=", "primary_conninfo=host="+s.dir+" port=5432 user=heads application_name="+name)
+	}
+	return t, err
+}
+
+// Promote makes a standby the primary.
+func (s *Server) Promote() error {
+	return run("pg_ctl", "promote", "-D", s.data(), "-w")
+}
+
+// Close ends the server and removes its data.
+func (s *Server) Close() {
+	if s.cmd != nil {
+		s.Signal(syscall.SIGCONT)
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+		<-s.done
+	}
+	_ = os.RemoveAll(s.dir)
+}

@@ -1,0 +1,271 @@
+package inbox_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
+)
+
+// runs returns how often the tests that kill processes repeat themselves.
+func runs(tb testing.TB) int {
+	text := os.Getenv("HEADS_INBOX_RUNS")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(tb, err)
+	return n
+}
+
+func TestKilledProcessesLoseAndDoubleNothing(t *testing.T) {
+	const events, sessions, workers = 3000, 60, 4
+	for run := range runs(t) {
+		t.Run(fmt.Sprint("sqlite/", run), func(t *testing.T) {
+			s := newStore(t, "sqlite")
+			killSome(t, s, events, sessions, workers, nil)
+		})
+		t.Run(fmt.Sprint("postgres/", run), func(t *testing.T) {
+			server, err := pgtest.New()
+			require.NoError(t, err)
+			defer server.Close()
+			server.Exec(t, "postgres", "CREATE DATABASE inbox")
+			killSome(t, store{"postgres", server.DSN("inbox")}, events, sessions, workers, server)
+		})
+	}
+}
+
+// killSome kills two workers, and the server or else the receiver, while events
+// are published and handled.
+func killSome(t *testing.T, s store, events, sessions, workers int, server *pgtest.Server) {
+	in := s.open(t)
+	s.createVisits(t)
+	log := logFile(t)
+	receiver := start(t, role{Role: "receiver", Kind: s.kind, Name: s.name})
+	p := &publisher{url: receiver.line(t), acknowledged: map[int]bool{}, progress: make(chan int, events)}
+	var all []*process
+	worker := func() *process {
+		w := start(t, role{Role: "worker", Kind: s.kind, Name: s.name, Log: log, Lease: 2 * time.Second, Fail: 10})
+		w.line(t)
+		all = append(all, w)
+		return w
+	}
+	for range workers {
+		worker()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	var publishing sync.WaitGroup
+	for i := range sessions {
+		var numbers []int
+		for n := i; n < events; n += sessions {
+			numbers = append(numbers, n)
+		}
+		publishing.Go(func() { p.publish(ctx, fmt.Sprint("session", i), numbers) })
+	}
+	kills := 0
+	for count := 0; count < events; {
+		select {
+		case count = <-p.progress:
+		case <-ctx.Done():
+			require.Fail(t, "the events were not stored in time")
+		}
+		switch count {
+		case events / 4, events * 3 / 4:
+			all[kills].kill()
+			kills++
+			worker()
+		case events / 2:
+			kills++
+			if server != nil {
+				server.Kill()
+				require.NoError(t, server.Start())
+				break
+			}
+			receiver.kill()
+			receiver = start(t, role{Role: "receiver", Kind: s.kind, Name: s.name})
+			p.address(receiver.line(t))
+		}
+	}
+	publishing.Wait()
+	eventually(t, "everything handled", pendingIsZero(in))
+	for _, w := range all {
+		w.kill()
+	}
+	got := s.tally(t, p.acknowledged, log, all)
+	t.Logf("%s: 3 kills, %d refusals, %+v", s.kind, p.refused, got)
+	assert.Equal(t, tally{acknowledged: events}, got)
+}
+
+func TestKilledReceiverHasStoredWhatItAcknowledged(t *testing.T) {
+	kills := 5 * runs(t)
+	if runs(t) > 1 {
+		kills = 20
+	}
+	s := newStore(t, "sqlite")
+	acknowledged := map[int]bool{}
+	next := 0
+	for range kills {
+		receiver := start(t, role{Role: "receiver", Kind: s.kind, Name: s.name})
+		url := receiver.line(t)
+		var mu sync.Mutex
+		var publishing sync.WaitGroup
+		enough := make(chan struct{}, 1)
+		target := len(acknowledged) + 20 + rand.N(100)
+		for range 8 {
+			publishing.Go(func() {
+				client := &http.Client{Timeout: 5 * time.Second}
+				for {
+					mu.Lock()
+					n := next
+					next++
+					mu.Unlock()
+					if deliver(client, url, eventBody("head", fmt.Sprint("session", n%10), n)) != http.StatusOK {
+						return
+					}
+					mu.Lock()
+					acknowledged[n] = true
+					if len(acknowledged) >= target {
+						signalOnce(enough)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		await(t, enough, "publishing")
+		receiver.kill()
+		publishing.Wait()
+	}
+	stored := map[int]bool{}
+	require.NoError(t, s.open(t).Replay(t.Context(), inbox.Query{}, func(_ context.Context, d *inbox.Delivery) error {
+		stored[numberOf(d.Event)] = true
+		return nil
+	}))
+	lost := 0
+	for n := range acknowledged {
+		if !stored[n] {
+			lost++
+		}
+	}
+	t.Logf("%d kills, %d acknowledged, %d stored, %d lost", kills, len(acknowledged), len(stored), lost)
+	assert.Zero(t, lost)
+}
+
+func TestStoppedWorkerIsFenced(t *testing.T) {
+	for _, c := range []struct{ kind, where string }{{"sqlite", "function"}, {"postgres", "function"}, {"postgres", "effect"}} {
+		t.Run(c.kind+"/"+c.where, func(t *testing.T) {
+			s := newStore(t, c.kind)
+			stopWorker(t, s, c.where)
+		})
+	}
+}
+
+func stopWorker(t *testing.T, s store, where string) {
+	const lease = time.Second
+	in := s.open(t)
+	s.createVisits(t)
+	appendEvents(t, in, "session", 0, 3)
+	w := start(t, role{Role: "sleeper", Kind: s.kind, Name: s.name, Lease: lease, Where: where})
+	require.Equal(t, "running", w.line(t))
+	require.Equal(t, "inside", w.line(t))
+	w.signal(t, syscall.SIGSTOP)
+	stopped := time.Now()
+	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+		return d.Commit(ctx, func(tx *sql.Tx) error {
+			_, err := tx.Exec(s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
+			return err
+		})
+	}, inbox.Lease(lease), inbox.Backoff(at(10*time.Millisecond)))
+	eventually(t, "the session goes on meanwhile", pendingIsZero(in))
+	pauseFor(t.Context(), time.Until(stopped.Add(2*lease)))
+	stop()
+	_, err := io.WriteString(w.in, "go on\n")
+	require.NoError(t, err)
+	w.signal(t, syscall.SIGCONT)
+	assert.Contains(t, w.line(t), "fenced: true cause: true")
+	assert.EqualValues(t, 3, s.int(t, "SELECT count(*) FROM visits"))
+	assert.EqualValues(t, 3, s.int(t, "SELECT count(DISTINCT number) FROM visits"))
+	t.Logf("%s, stopped in its %s for %v: effects doubled 0, the session went on", s.kind, where, time.Since(stopped).Round(time.Millisecond))
+}
+
+func TestEventThatKillsItsProcessDiesAlone(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		const attempts = 4
+		in := s.open(t)
+		for n := range 7 {
+			_, err := in.Append(t.Context(), newEvent(t, "head", fmt.Sprint("session", n), n))
+			require.NoError(t, err)
+		}
+		_, err := in.Append(t.Context(), newEvent(t, "head", "session0", 7)) // its successor
+		require.NoError(t, err)
+		stopped := make(chan struct{})
+		var restarting sync.WaitGroup
+		deaths := 0
+		restarting.Go(func() {
+			for {
+				p := start(t, role{Role: "killer", Kind: s.kind, Name: s.name, Lease: time.Second, Max: attempts})
+				died := make(chan struct{})
+				go func() { _ = p.cmd.Wait(); close(died) }()
+				select {
+				case <-died:
+					deaths++
+				case <-stopped:
+					_ = p.cmd.Process.Kill()
+					<-died
+					return
+				}
+			}
+		})
+		eventually(t, "all are handled or dead", pendingIsZero(in))
+		close(stopped)
+		restarting.Wait()
+		assert.Equal(t, attempts, deaths)
+		dead := deadEvents(t, in)
+		require.Len(t, dead, 1)
+		assert.Zero(t, numberOf(dead[0].Event))
+		assert.Equal(t, attempts, dead[0].Attempts)
+		redriveOnce(t, in, dead[0].Sequence)
+	})
+}
+
+func deadEvents(t *testing.T, in *inbox.Inbox) (all []inbox.DeadEvent) {
+	for d, err := range in.Dead(t.Context(), inbox.Query{}) {
+		require.NoError(t, err)
+		all = append(all, d)
+	}
+	return all
+}
+
+// redriveOnce brings an event back and expects that it is handled once.
+func redriveOnce(t *testing.T, in *inbox.Inbox, sequence int64) {
+	t.Helper()
+	n, err := in.Redrive(t.Context(), sequence, sequence, 1<<40)
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	n, err = in.Redrive(t.Context(), sequence)
+	require.NoError(t, err)
+	assert.Zero(t, n, "it is no longer dead")
+	handled := make(chan *inbox.Delivery, 10)
+	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- d; return nil })
+	d := await(t, handled, "the redriven event")
+	eventually(t, "everything handled", pendingIsZero(in))
+	stop()
+	assert.Equal(t, sequence, d.Sequence)
+	assert.Equal(t, 1, d.Attempt)
+	assert.True(t, d.Redriven)
+	assert.Empty(t, handled)
+}

@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+// now is the database's time when the statement began, in microseconds. Unlike
+// clock_timestamp() it can be compared by an index.
+const now = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
+
+// schema has the steps from each version to the next. A step that was released
+// is never changed.
+var schema = [][]string{{
+	`CREATE TABLE {p}meta (name text PRIMARY KEY, value text NOT NULL)`,
+	`INSERT INTO {p}meta VALUES ('schema', '0'), ('touched', '0')`,
+	`CREATE SEQUENCE {p}fence`,
+	`CREATE TABLE {p}events (
+		sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+		key bytea NOT NULL UNIQUE,
+		session bytea NOT NULL,
+		head_id bytea NOT NULL,
+		session_id bytea NOT NULL,
+		type bytea NOT NULL,
+		body bytea NOT NULL,
+		checksum bytea NOT NULL,
+		state bigint NOT NULL DEFAULT 0,
+		attempts bigint NOT NULL DEFAULT 0,
+		fence bigint NOT NULL DEFAULT 0,
+		redriven bigint NOT NULL DEFAULT 0,
+		received bigint NOT NULL,
+		finished bigint,
+		error text
+	)`,
+	`CREATE INDEX {p}events_waiting ON {p}events (session, sequence) WHERE state = 0`,
+	`CREATE INDEX {p}events_dead ON {p}events (sequence) WHERE state = 2`,
+	`CREATE TABLE {p}sessions (
+		session bytea PRIMARY KEY,
+		owner bytea,
+		fence bigint NOT NULL,
+		next_at bigint NOT NULL
+	)`,
+	`CREATE INDEX {p}sessions_due ON {p}sessions (next_at)`,
+}}
+
+// insertEvent writes the session first, so that appends of one session wait for
+// each other and sequences follow the order of their commits. A duplicate
+// writes too, and its commit waits for the standby as that of a new event does.
+const insertEvent = `WITH durable AS (
+		SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END AS raised
+	), s AS (
+		INSERT INTO {p}sessions (session, fence, next_at) VALUES ($1::bytea, 0, {now})
+		ON CONFLICT (session) DO UPDATE SET fence = {p}sessions.fence RETURNING session
+	)
+	INSERT INTO {p}events (key, session, head_id, session_id, type, body, checksum, received)
+	SELECT $2::bytea, s.session, $3::bytea, $4::bytea, $5::bytea, $6::bytea, $7::bytea, {now} + 0 * length(coalesce(durable.raised, ''))
+	FROM s CROSS JOIN durable ON CONFLICT (key) DO NOTHING RETURNING sequence`
+
+func statements(prefix string) (texts []string, insert string) {
+	texts = engine.Texts(prefix, now, nil, func(text string) string { return text })
+	return texts, engine.Expand(insertEvent, prefix, now)
+}
+
+// setup checks the server and brings the tables up to date. DDL runs only for an
+// older version: even CREATE INDEX IF NOT EXISTS locks writers out.
+func (b *backend) setup(ctx context.Context, prefix string) error {
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return b.fault(ctx, err)
+	}
+	defer conn.Release()
+	if err := checkServer(ctx, conn.Conn()); err != nil {
+		return b.fault(ctx, err)
+	}
+	version, err := schemaVersion(ctx, conn.Conn(), prefix)
+	if err == nil && version != len(schema) {
+		err = b.migrate(ctx, conn.Conn(), prefix)
+	}
+	if err == nil {
+		_, err = conn.Exec(ctx, b.texts[engine.Touch])
+	}
+	return b.fault(ctx, err)
+}
+
+func checkServer(ctx context.Context, conn *pgx.Conn) error {
+	var commit, fsync, readOnly string
+	err := conn.QueryRow(ctx, `SELECT current_setting('synchronous_commit'), current_setting('fsync'), current_setting('transaction_read_only')`).
+		Scan(&commit, &fsync, &readOnly)
+	switch {
+	case err != nil:
+		return err
+	case commit == "off":
+		return refused("synchronous_commit is off: a commit would be acknowledged before it is on disk; set it to on for this database or role")
+	case fsync == "off":
+		return refused("fsync is off: a loss of power would lose events; set it to on")
+	case readOnly == "on":
+		return refused("the database is read-only; connect to the primary")
+	}
+	return nil
+}
+
+func refused(reason string) error {
+	return &engine.Error{Kind: engine.Failed, Text: "postgres: " + reason}
+}
+
+// schemaVersion returns the version of the tables, 0 without tables.
+func schemaVersion(ctx context.Context, q interface {
+	QueryRow(context.Context, string, ...any) pgx.Row
+}, prefix string) (int, error) {
+	var exists bool
+	// Not to_regclass, which remembers that there was no such table.
+	err := q.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE relname = $1::text AND pg_catalog.pg_table_is_visible(oid))`, prefix+"meta").Scan(&exists)
+	if err != nil || !exists {
+		return 0, err
+	}
+	var text string
+	err = q.QueryRow(ctx, `SELECT value FROM `+prefix+`meta WHERE name = 'schema'`).Scan(&text)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, refused("the table " + prefix + "meta has no schema version")
+	}
+	if err != nil {
+		return 0, err
+	}
+	version, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		return 0, refused("the schema version in the table " + prefix + "meta is not a number")
+	case version > len(schema):
+		return 0, &engine.SchemaError{Found: version, Known: len(schema)}
+	}
+	return version, nil
+}
+
+func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) error {
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte("heads inbox " + prefix))
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::bigint)`, int64(h.Sum64())); err != nil {
+			return err
+		}
+		version, err := schemaVersion(ctx, tx, prefix) // another process may have done it
+		if err != nil {
+			return err
+		}
+		for ; version < len(schema); version++ {
+			for _, text := range schema[version] {
+				if _, err := tx.Exec(ctx, engine.Expand(text, prefix, now)); err != nil {
+					return err
+				}
+			}
+		}
+		_, err = tx.Exec(ctx, `UPDATE `+prefix+`meta SET value = $1::text WHERE name = 'schema'`, strconv.Itoa(version))
+		return err
+	})
+}
+
+// milliseconds returns a duration as a setting.
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", max(d.Milliseconds(), 1)) }

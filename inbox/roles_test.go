@@ -1,0 +1,372 @@
+package inbox_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox"
+)
+
+const (
+	roleVariable = "HEADS_INBOX_TEST_ROLE"
+	sharedKey    = "a shared key of the tests"
+)
+
+// role is what a process that the tests start does.
+type role struct {
+	Role  string // "receiver", "worker", "killer" or "sleeper"
+	Kind  string // of the store
+	Name  string
+	Log   string // the file of the functions' starts and ends
+	Lease time.Duration
+	Fail  int    // percent of the functions
+	Max   int    // attempts
+	Where string // "function" or "effect"
+}
+
+// process is a test binary that plays a role.
+type process struct {
+	cmd    *exec.Cmd
+	out    *bufio.Reader
+	in     io.Writer
+	killed int64 // when, in nanoseconds
+}
+
+func start(tb testing.TB, r role) *process {
+	tb.Helper()
+	config, err := json.Marshal(r)
+	require.NoError(tb, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+string(config))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(tb, err)
+	in, err := cmd.StdinPipe()
+	require.NoError(tb, err)
+	require.NoError(tb, cmd.Start())
+	p := &process{cmd: cmd, out: bufio.NewReader(out), in: in}
+	tb.Cleanup(p.kill)
+	return p
+}
+
+// line waits for a line of the process.
+func (p *process) line(tb testing.TB) string {
+	tb.Helper()
+	text, err := p.out.ReadString('\n')
+	require.NoError(tb, err)
+	return strings.TrimSpace(text)
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	if p.killed == 0 {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		p.killed = time.Now().UnixNano()
+	}
+}
+
+func (p *process) signal(tb testing.TB, s syscall.Signal) {
+	tb.Helper()
+	require.NoError(tb, p.cmd.Process.Signal(s))
+}
+
+// playRole runs in the process.
+func playRole(config string) int {
+	var r role
+	err := json.Unmarshal([]byte(config), &r)
+	if err == nil {
+		err = map[string]func(role) error{
+			"receiver": receive, "worker": work, "killer": workOnKillers, "sleeper": sleepInside,
+		}[r.Role](r)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, r.Role, err)
+		return 1
+	}
+	return 0
+}
+
+func (r role) open() (*inbox.Inbox, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	db, err := store{r.Kind, r.Name}.db(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return inbox.Open(ctx, db)
+}
+
+// receive answers deliveries and prints its address.
+func receive(r role) error {
+	in, err := r.open()
+	if err != nil {
+		return err
+	}
+	h, err := in.Handler(heads.SharedKeys(sharedKey))
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + l.Addr().String())
+	return http.Serve(l, h)
+}
+
+// deliver sends one delivery and returns the status, 0 without an answer.
+func deliver(client *http.Client, url string, body []byte) int {
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(string(body)))
+	if err != nil {
+		return 0
+	}
+	req.Header.Set(heads.SignatureHeader, heads.Sign(body, sharedKey))
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// runUntilTerm calls Run until SIGTERM.
+func runUntilTerm(in *inbox.Inbox, f func(context.Context, *inbox.Delivery) error, opts ...inbox.RunOption) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	fmt.Println("running")
+	err := in.Run(ctx, f, opts...)
+	return errors.Join(err, in.Close(context.Background()))
+}
+
+// work stores a visit for every event through Commit, and notes when functions
+// start and end.
+func work(r role) error {
+	in, err := r.open()
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(r.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	note := func(what string, d *inbox.Delivery) {
+		fmt.Fprintf(log, "%s %d %s %d %d %d\n", what, os.Getpid(), d.Event.SessionID, numberOf(d.Event), d.Fence, time.Now().UnixNano())
+	}
+	s := store{r.Kind, r.Name}
+	return runUntilTerm(in, func(ctx context.Context, d *inbox.Delivery) error {
+		note("start", d)
+		defer note("end", d)
+		if rand.N(100) < r.Fail {
+			return errors.New("failed before the effect")
+		}
+		return d.Commit(ctx, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"),
+				d.Event.SessionID, numberOf(d.Event), d.Sequence)
+			return err
+		})
+	}, inbox.Lease(r.Lease), inbox.Backoff(at(20*time.Millisecond)), inbox.MaxAttempts(1000), inbox.Concurrency(8))
+}
+
+func (s store) createVisits(tb testing.TB) {
+	id := "id INTEGER PRIMARY KEY AUTOINCREMENT"
+	if s.kind == "postgres" {
+		id = "id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+	}
+	s.exec(tb, "CREATE TABLE visits ("+id+", session TEXT, number BIGINT, sequence BIGINT)")
+}
+
+// tally is what a run of many processes has come to.
+type tally struct {
+	acknowledged, lost, doubled, disordered, overlapping int
+}
+
+func (s store) tally(tb testing.TB, acknowledged map[int]bool, log string, processes []*process) (t tally) {
+	rows, err := s.sql(tb).Query("SELECT session, number, sequence FROM visits ORDER BY id")
+	require.NoError(tb, err)
+	defer rows.Close()
+	visited, last := map[int]int{}, map[string]int64{}
+	for rows.Next() {
+		var session string
+		var number int
+		var sequence int64
+		require.NoError(tb, rows.Scan(&session, &number, &sequence))
+		visited[number]++
+		if visited[number] > 1 {
+			t.doubled++
+		}
+		if sequence <= last[session] {
+			t.disordered++
+		}
+		last[session] = sequence
+	}
+	require.NoError(tb, rows.Err())
+	t.acknowledged = len(acknowledged)
+	for number := range acknowledged {
+		if visited[number] == 0 {
+			t.lost++
+		}
+	}
+	t.overlapping = overlapping(tb, log, processes)
+	return t
+}
+
+// overlapping counts the functions of one session that ran while another of it
+// did. What a killed process has begun ended when it was killed.
+func overlapping(tb testing.TB, log string, processes []*process) (n int) {
+	text, err := os.ReadFile(log)
+	require.NoError(tb, err)
+	killed := map[int]int64{}
+	for _, p := range processes {
+		killed[p.cmd.Process.Pid] = p.killed
+	}
+	type span struct {
+		pid        int
+		start, end int64
+	}
+	open, spans := map[string]*span{}, map[string][]*span{}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		var what, session string
+		var pid, number int
+		var fence, when int64
+		_, err := fmt.Sscan(line, &what, &pid, &session, &number, &fence, &when)
+		require.NoError(tb, err, line)
+		key := fmt.Sprint(pid, session, number, fence)
+		if what == "start" {
+			open[key] = &span{pid: pid, start: when}
+			spans[session] = append(spans[session], open[key])
+			continue
+		}
+		open[key].end = when
+	}
+	for _, all := range spans {
+		for i, a := range all {
+			if a.end == 0 {
+				a.end = killed[a.pid]
+			}
+			for _, b := range all[:i] {
+				if a.start < b.end && b.start < a.end {
+					n++
+					tb.Logf("process %d ran for %v, process %d began %v later and ran for %v", b.pid, time.Duration(b.end-b.start), a.pid,
+						time.Duration(a.start-b.start), time.Duration(a.end-a.start))
+				}
+			}
+		}
+	}
+	return n
+}
+
+// publisher sends the events of one session after the other until each is
+// answered 200.
+type publisher struct {
+	mu           sync.Mutex
+	url          string
+	acknowledged map[int]bool
+	refused      int
+	progress     chan int
+}
+
+func (p *publisher) address(url string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.url = url
+}
+
+func (p *publisher) publish(ctx context.Context, session string, numbers []int) {
+	client := &http.Client{Timeout: 5 * time.Second}
+	for _, n := range numbers {
+		for ctx.Err() == nil {
+			p.mu.Lock()
+			url := p.url
+			p.mu.Unlock()
+			if deliver(client, url, eventBody("head", session, n)) == http.StatusOK {
+				p.mu.Lock()
+				p.acknowledged[n] = true
+				count := len(p.acknowledged)
+				p.mu.Unlock()
+				p.progress <- count
+				break
+			}
+			p.mu.Lock()
+			p.refused++
+			p.mu.Unlock()
+			pauseFor(ctx, 20*time.Millisecond)
+		}
+	}
+}
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func logFile(tb testing.TB) string { return filepath.Join(tb.TempDir(), "functions.log") }
+
+// sleep waits for a line in its first function, before Commit or inside the
+// effect, and prints what Commit has returned.
+func sleepInside(r role) error {
+	in, err := r.open()
+	if err != nil {
+		return err
+	}
+	s, input := store{r.Kind, r.Name}, bufio.NewReader(os.Stdin)
+	wait := func() {
+		fmt.Println("inside")
+		_, _ = input.ReadString('\n')
+	}
+	return runUntilTerm(in, func(ctx context.Context, d *inbox.Delivery) error {
+		if r.Where == "function" {
+			wait()
+		}
+		err := d.Commit(ctx, func(tx *sql.Tx) error {
+			_, err := tx.Exec(s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
+			if r.Where == "effect" {
+				wait()
+			}
+			return err
+		})
+		fmt.Println("fenced:", errors.Is(err, inbox.ErrFenced), "cause:", errors.Is(context.Cause(ctx), inbox.ErrFenced), err)
+		return err
+	}, inbox.Lease(r.Lease), inbox.Concurrency(1))
+}
+
+// workOnKillers dies in event 0 and takes a moment for others.
+func workOnKillers(r role) error {
+	in, err := r.open()
+	if err != nil {
+		return err
+	}
+	return runUntilTerm(in, func(ctx context.Context, d *inbox.Delivery) error {
+		if numberOf(d.Event) == 0 {
+			pauseFor(ctx, 30*time.Millisecond)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		pauseFor(ctx, 20*time.Millisecond)
+		return nil
+	}, inbox.Lease(r.Lease), inbox.MaxAttempts(r.Max), inbox.Backoff(func(attempt int) time.Duration {
+		d := 200 * time.Millisecond << attempt
+		return d/2 + rand.N(d/2)
+	}))
+}

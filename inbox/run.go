@@ -1,0 +1,371 @@
+package inbox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+const (
+	defaultConcurrency  = 16
+	defaultMaxAttempts  = 20
+	defaultLease        = 30 * time.Second
+	defaultDrainTimeout = 20 * time.Second
+
+	maxTurn      = 64          // events of a session before others get their turn
+	maxTurnTime  = time.Second // the same in time
+	drainGrace   = 500 * time.Millisecond
+	storeTimeout = 5 * time.Second // of one try to store what became of an event
+	retryPause   = 100 * time.Millisecond
+	pruneEvery   = 10 * time.Minute
+)
+
+// RunOption changes how Run works.
+type RunOption func(*run) error
+
+// Concurrency sets how many sessions are worked on at one time; 16 is the
+// default.
+func Concurrency(n int) RunOption {
+	return func(r *run) error {
+		r.concurrency = n
+		return refuse(n < 1, "Run", "Concurrency", fmt.Sprintf("%d: want at least 1", n))
+	}
+}
+
+// MaxAttempts sets how often an event is begun before it goes to the dead
+// letters; 20 is the default, which takes 80 minutes with the default Backoff.
+// An attempt whose process dies counts.
+func MaxAttempts(n int) RunOption {
+	return func(r *run) error {
+		r.maxAttempts = n
+		return refuse(n < 1, "Run", "MaxAttempts", fmt.Sprintf("%d: want at least 1", n))
+	}
+}
+
+// Backoff sets how long a session waits after an attempt of an event has failed;
+// attempt is 1 after the first. The default is one second, doubling up to 10
+// minutes, half of it random. It also holds after the death of a worker.
+func Backoff(f func(attempt int) time.Duration) RunOption {
+	return func(r *run) error {
+		r.backoff = f
+		return refuse(f == nil, "Run", "Backoff", "the function is nil")
+	}
+}
+
+// Lease sets for how long a session is a worker's unless the worker renews the
+// claim, which it does at a third of that; 30 seconds is the default. After the
+// death of a worker its sessions wait that long. At least 300 ms.
+func Lease(d time.Duration) RunOption {
+	return func(r *run) error {
+		r.lease = d
+		return refuse(d < 300*time.Millisecond, "Run", "Lease", fmt.Sprintf("%v: want at least 300ms", d))
+	}
+}
+
+// DrainTimeout sets how long functions may go on after the context of Run has
+// ended; 20 seconds is the default. Then their contexts end.
+func DrainTimeout(d time.Duration) RunOption {
+	return func(r *run) error {
+		r.drainTimeout = d
+		return refuse(d < 0, "Run", "DrainTimeout", fmt.Sprintf("%v is negative", d))
+	}
+}
+
+func defaultBackoff(attempt int) time.Duration {
+	d := 10 * time.Minute
+	if attempt < 11 {
+		d = min(d, time.Second<<max(attempt-1, 0))
+	}
+	return d/2 + mathrand.N(d/2)
+}
+
+// run is one call of Run.
+type run struct {
+	in           *Inbox
+	f            func(context.Context, *Delivery) error
+	concurrency  int
+	maxAttempts  int
+	backoff      func(int) time.Duration
+	lease        time.Duration
+	drainTimeout time.Duration
+
+	owner    []byte
+	ctx      context.Context //nolint:containedctx // ends when nothing new may begin
+	base     context.Context //nolint:containedctx // of functions: without that end
+	slots    chan struct{}
+	wake     chan struct{}
+	sessions sync.WaitGroup
+
+	mu     sync.Mutex
+	claims map[*claim]struct{}
+}
+
+// Run calls f for every stored event until ctx ends, lets the functions that are
+// under way finish, and returns nil. Events of one session run one at a time in
+// the order in which they were stored, those of different sessions beside each
+// other. Any number of processes may call Run, and so may several goroutines.
+//
+// An event is handled when f returns nil or Delivery.Commit succeeds. After an
+// error, a panic or the death of the process it is handled again, so without
+// Commit f may see an event twice. Permanent and RetryAfter say otherwise. After
+// MaxAttempts the event goes to the dead letters and its session goes on.
+//
+// The context of f ends with the cause ErrFenced when the claim on the event is
+// lost. What DrainTimeout cuts off is not counted as an attempt; a function that
+// ignores the end of its context is left behind, and its session is another
+// worker's when the lease ends.
+//
+// Run returns an error for options that contradict each other and for an inbox
+// that is closed. While the database can't be reached it tries on.
+func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) error, opts ...RunOption) error {
+	r, err := in.newRun(ctx, f, opts)
+	if err != nil {
+		return err
+	}
+	if !in.enter() {
+		return ErrClosed
+	}
+	defer in.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.ctx = ctx
+	base, end := context.WithCancelCause(r.base)
+	r.base = base
+	defer context.AfterFunc(in.aborted, func() { end(ErrClosed) })()
+	defer context.AfterFunc(in.closed, cancel)()
+
+	helpers, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, helper := range []func(context.Context){r.renewClaims, r.pruneNow, r.listen} {
+		running.Go(func() { helper(helpers) })
+	}
+	r.wake = in.wakes.add()
+	r.work(ctx)
+	in.wakes.remove(r.wake)
+	r.drain()
+	stop()
+	running.Wait()
+	return nil
+}
+
+func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) error, opts []RunOption) (*run, error) {
+	r := &run{
+		in:           in,
+		f:            f,
+		concurrency:  defaultConcurrency,
+		maxAttempts:  defaultMaxAttempts,
+		backoff:      defaultBackoff,
+		lease:        defaultLease,
+		drainTimeout: defaultDrainTimeout,
+		owner:        make([]byte, 16),
+		base:         context.WithoutCancel(ctx),
+		claims:       make(map[*claim]struct{}),
+	}
+	_, _ = rand.Read(r.owner)
+	err := refuse(f == nil, "Run", "f", "the function is nil")
+	for _, opt := range opts {
+		if opt == nil {
+			err = errors.Join(err, invalid("Run", "option", "is nil"))
+			continue
+		}
+		err = errors.Join(err, opt(r))
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.slots = make(chan struct{}, r.concurrency)
+	return r, nil
+}
+
+// work claims sessions as long as there are free places, and waits.
+func (r *run) work(ctx context.Context) {
+	for {
+		n := r.freeSlots(ctx)
+		if n == 0 {
+			return
+		}
+		claims, full, err := r.claim(ctx, n)
+		for range n - len(claims) {
+			<-r.slots
+		}
+		for _, c := range claims {
+			r.sessions.Add(1)
+			go r.session(c)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			r.in.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.in.public(err).Error()))
+			sleep(ctx, retryPause)
+		case !full:
+			r.wait(ctx)
+		}
+	}
+}
+
+// freeSlots waits for one place and takes all that are free.
+func (r *run) freeSlots(ctx context.Context) int {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for n := 1; ; n++ {
+		select {
+		case r.slots <- struct{}{}:
+		default:
+			return n
+		}
+	}
+}
+
+// wait returns when there may be work.
+func (r *run) wait(ctx context.Context) {
+	timer := time.NewTimer(r.in.db.Poll())
+	defer timer.Stop()
+	for {
+		select {
+		case <-r.wake:
+			return
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		wait, err := r.untilDue(ctx)
+		if err != nil || wait <= 0 {
+			return
+		}
+		timer.Reset(min(wait, r.in.db.Poll()))
+	}
+}
+
+// untilDue returns how long no session is due.
+func (r *run) untilDue(ctx context.Context) (time.Duration, error) {
+	var due, now int64
+	err := r.in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) }, engine.Next))
+	if due == 0 {
+		return time.Hour, err
+	}
+	return time.Duration(due-now) * time.Microsecond, err
+}
+
+// listen learns of events that other processes have stored.
+func (r *run) listen(ctx context.Context) {
+	r.in.db.Listen(ctx, r.in.wakes.all)
+}
+
+// drain lets the functions finish. What is cut off is not counted.
+func (r *run) drain() {
+	done := make(chan struct{})
+	go func() {
+		r.sessions.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(r.drainTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return
+	case <-timer.C:
+	}
+	r.cutOff()
+	timer.Reset(drainGrace)
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// cutOff takes back the attempts of the functions that still run, and ends
+// their contexts.
+func (r *run) cutOff() {
+	running := r.active()
+	var calls []*engine.Call
+	for _, c := range running {
+		if sequence := c.cutOff(); sequence != 0 {
+			calls = append(calls, engine.Do(engine.Uncount, sequence, c.fence))
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.base, drainGrace)
+	defer cancel()
+	if err := r.in.db.Write(ctx, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) }); err != nil {
+		r.in.log(ctx, slog.LevelWarn, "attempts that were cut off count", slog.String("error", r.in.public(err).Error()))
+	}
+	for _, c := range running {
+		c.end(context.Canceled)
+	}
+}
+
+// active returns the claims in the order of their sessions, in which every
+// transaction that writes several locks them.
+func (r *run) active() []*claim {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*claim, 0, len(r.claims))
+	for c := range r.claims {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *claim) int {
+		return cmp.Or(bytes.Compare(a.session, b.session), cmp.Compare(a.fence, b.fence))
+	})
+	return all
+}
+
+// renewClaims renews all claims at once, and ends the contexts of those that
+// are lost.
+func (r *run) renewClaims(ctx context.Context) {
+	for sleep(ctx, r.lease/3) {
+		claims := r.active()
+		if len(claims) == 0 {
+			continue
+		}
+		if err := r.renew(ctx, claims); err != nil && ctx.Err() == nil {
+			r.in.log(ctx, slog.LevelWarn, "claims were not renewed", slog.String("error", r.in.public(err).Error()))
+		}
+	}
+}
+
+func (r *run) renew(ctx context.Context, claims []*claim) error {
+	limited, cancel := context.WithTimeout(ctx, r.lease)
+	defer cancel()
+	for {
+		sent := time.Now()
+		calls := make([]*engine.Call, len(claims))
+		for i, c := range claims {
+			calls[i] = engine.Do(engine.RenewSession, c.session, c.fence, r.owner, micros(r.lease))
+		}
+		err := r.in.db.Renew(limited, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) })
+		if err == nil {
+			for i, c := range claims {
+				if calls[i].N == 0 {
+					c.end(ErrFenced)
+				} else {
+					c.extend(sent.Add(r.lease))
+				}
+			}
+			return nil
+		}
+		if !sleep(limited, min(retryPause, r.lease/20)) {
+			return err
+		}
+	}
+}
+
+func (r *run) pruneNow(ctx context.Context) {
+	for sleep(ctx, pruneEvery/2+mathrand.N(pruneEvery)) {
+		if _, err := r.in.Prune(ctx); err != nil && ctx.Err() == nil {
+			r.in.log(ctx, slog.LevelWarn, "pruning failed", slog.String("error", err.Error()))
+		}
+	}
+}

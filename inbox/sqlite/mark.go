@@ -1,0 +1,74 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+// mark is the file beside the database that holds the highest sequence that was
+// acknowledged. It isn't synced: it is there to notice that the database became
+// older, not to survive a loss of power.
+type mark struct {
+	mu   sync.Mutex
+	file *os.File
+	high int64
+}
+
+// markPath returns the name of the file, one for every prefix.
+func (b *backend) markPath(prefix string) string {
+	if prefix == engine.DefaultPrefix {
+		return b.path + "-mark"
+	}
+	return b.path + "-" + prefix + "-mark"
+}
+
+const markLength = 20
+
+func readMark(path string) (int64, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fileError(err)
+	}
+	high, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil && len(text) > 0 {
+		return 0, &engine.Error{Kind: engine.Damaged, Text: fmt.Sprintf("sqlite: %s holds no number: remove it to go on with the events that are left", path)}
+	}
+	return high, nil
+}
+
+func openMark(path string, high int64) (*mark, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	return &mark{file: f, high: high}, nil
+}
+
+// raise writes the sequence, unless this process or another has written a
+// higher one. A mark that can't be written only notices less.
+func (m *mark) raise(sequence int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if sequence <= m.high {
+		return
+	}
+	m.high = sequence
+	var text [markLength]byte
+	n, _ := m.file.ReadAt(text[:], 0)
+	if other, err := strconv.ParseInt(strings.TrimSpace(string(text[:n])), 10, 64); err == nil && other >= sequence {
+		m.high = other
+		return
+	}
+	_, _ = m.file.WriteAt(fmt.Appendf(text[:0], "%*d\n", markLength-1, sequence), 0)
+}
+
+func (m *mark) close() { _ = m.file.Close() }

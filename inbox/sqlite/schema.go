@@ -1,0 +1,164 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"modernc.org/sqlite"
+
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+// now is the time of the machine, which is that of every process that can use
+// the file, in microseconds.
+const now = `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
+
+// schema has the steps from each version to the next. A step that was released
+// is never changed.
+var schema = []string{
+	`CREATE TABLE {p}meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+	INSERT INTO {p}meta VALUES ('schema', '0'), ('fence', '0'), ('touched', '0');
+	CREATE TABLE {p}events (
+		sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+		key BLOB NOT NULL UNIQUE,
+		session BLOB NOT NULL,
+		head_id BLOB NOT NULL,
+		session_id BLOB NOT NULL,
+		type BLOB NOT NULL,
+		body BLOB NOT NULL,
+		checksum BLOB NOT NULL,
+		state INTEGER NOT NULL DEFAULT 0,
+		attempts INTEGER NOT NULL DEFAULT 0,
+		fence INTEGER NOT NULL DEFAULT 0,
+		redriven INTEGER NOT NULL DEFAULT 0,
+		received INTEGER NOT NULL,
+		finished INTEGER,
+		error TEXT
+	);
+	CREATE INDEX {p}events_waiting ON {p}events (session, sequence) WHERE state = 0;
+	CREATE INDEX {p}events_dead ON {p}events (sequence) WHERE state = 2;
+	CREATE TABLE {p}sessions (
+		session BLOB PRIMARY KEY,
+		owner BLOB,
+		fence INTEGER NOT NULL,
+		next_at INTEGER NOT NULL
+	) WITHOUT ROWID;
+	CREATE INDEX {p}sessions_due ON {p}sessions (next_at);`,
+}
+
+const insertEvent = `INSERT INTO {p}events (key, session, head_id, session_id, type, body, checksum, received)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, {now}) ON CONFLICT (key) DO NOTHING RETURNING sequence`
+
+// overrides are the statements that differ from PostgreSQL's. Only one
+// transaction writes at a time, so nothing needs a lock, and the fences come
+// from a row.
+var overrides = map[engine.Stmt]string{
+	engine.Due: `SELECT session, owner IS NOT NULL, fence,
+			(SELECT CAST(value AS INTEGER) FROM {p}meta WHERE name = 'fence') + row_number() OVER (ORDER BY next_at)
+		FROM {p}sessions WHERE next_at <= {now} ORDER BY next_at LIMIT ?1`,
+	engine.SpendFences: `UPDATE {p}meta SET value = CAST(value AS INTEGER) + ?1 WHERE name = 'fence'`,
+}
+
+var (
+	parameter = regexp.MustCompile(`\$(\d+)::\w+`)
+	rowLock   = regexp.MustCompile(`FOR UPDATE( OF e)?( SKIP LOCKED)?`)
+)
+
+// insertion is the statement that this package adds to those of package engine.
+const insertion = engine.Statements
+
+func statements(prefix string) []string {
+	texts := engine.Texts(prefix, now, overrides, func(text string) string {
+		return rowLock.ReplaceAllString(parameter.ReplaceAllString(text, "?$1"), "")
+	})
+	return append(texts, engine.Expand(insertEvent, prefix, now))
+}
+
+// check looks for damage and brings the tables up to date. What was
+// acknowledged is less than what the file remembers, or the file is an older
+// one.
+func (b *backend) check(ctx context.Context, prefix string, acknowledged int64) error {
+	if err := b.writer.quickCheck(); err != nil {
+		return fault(err)
+	}
+	version, err := b.version(prefix)
+	if err != nil {
+		return fault(err)
+	}
+	if version == 0 && acknowledged > 0 {
+		return b.older(prefix, acknowledged, 0)
+	}
+	if version != len(schema) {
+		if err := retryBusy(ctx, func() error { return b.migrate(prefix) }); err != nil {
+			return fault(err)
+		}
+	}
+	var highest int64
+	err = b.writer.query(`SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = '`+prefix+`events'`, &highest)
+	if err != nil {
+		return fault(err)
+	}
+	if highest < acknowledged {
+		return b.older(prefix, acknowledged, highest)
+	}
+	return fault(retryBusy(ctx, func() error { return b.writer.exec(b.texts[engine.Touch]) }))
+}
+
+func (b *backend) older(prefix string, acknowledged, highest int64) error {
+	return &engine.Error{Kind: engine.Damaged, Text: fmt.Sprintf(
+		"sqlite: %s holds events up to sequence %d, and %d were acknowledged: the file or its -wal file was removed, emptied or replaced by an older one; put it back, or remove %s to go on with the events that are left",
+		b.path, highest, acknowledged, b.markPath(prefix))}
+}
+
+// version returns the version of the tables, 0 without tables.
+func (b *backend) version(prefix string) (int, error) {
+	var tables int64
+	if err := b.writer.query(`SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '`+prefix+`meta'`, &tables); err != nil || tables == 0 {
+		return 0, err
+	}
+	var text []byte
+	if err := b.writer.query(`SELECT value FROM `+prefix+`meta WHERE name = 'schema'`, &text); err != nil {
+		return 0, err
+	}
+	version, err := strconv.Atoi(string(text))
+	switch {
+	case err != nil:
+		return 0, &engine.Error{Kind: engine.Damaged, Text: "sqlite: the schema version is not a number"}
+	case version > len(schema):
+		return 0, &engine.SchemaError{Found: version, Known: len(schema)}
+	}
+	return version, nil
+}
+
+func (b *backend) migrate(prefix string) error {
+	return b.writer.alone(func() error {
+		version, err := b.version(prefix) // another process may have done it
+		if err != nil {
+			return err
+		}
+		for ; version < len(schema); version++ {
+			if err := b.writer.exec(engine.Expand(schema[version], prefix, now)); err != nil {
+				return err
+			}
+		}
+		return b.writer.exec(`UPDATE ` + prefix + `meta SET value = '` + strconv.Itoa(version) + `' WHERE name = 'schema'`)
+	})
+}
+
+// quickCheck reads the whole structure of the file; bodies have a checksum of
+// their own.
+func (w *writer) quickCheck() error {
+	var result []byte
+	err := w.query(`PRAGMA quick_check(1)`, &result)
+	var e *sqlite.Error
+	switch {
+	case errors.As(err, &e):
+		return err
+	case err != nil || string(result) == "ok":
+		return err
+	}
+	return &engine.Error{Kind: engine.Damaged, Text: "sqlite: " + w.backend.path + " is damaged: restore it from a backup"}
+}

@@ -1,0 +1,272 @@
+// Package sqlite keeps an inbox in an SQLite file, by modernc.org/sqlite, which
+// needs no C compiler.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+const (
+	readTimeout  = time.Second          // for a lock of another process
+	writeTimeout = 5 * time.Millisecond // for one try; see line
+	setupTimeout = 10 * time.Second
+	// watchInterval is how soon a worker sees that another process has stored
+	// something, by the time of the -wal file, which is as fine as the kernel's
+	// clock tick. pollInterval is how soon it sees what it has missed.
+	watchInterval = 20 * time.Millisecond
+	pollInterval  = 250 * time.Millisecond
+)
+
+// Open returns a DB that keeps its tables in the SQLite file path, which it
+// creates with mode 0600. The file is in WAL mode and every commit is synced.
+// Several processes of one machine may use one file.
+//
+// Open refuses a folder and a file on a network file system, where WAL mode does
+// not work. inbox.Open opens the file, checks it and refuses a damaged one.
+func Open(path string) (*inbox.DB, error) {
+	if path == "" || strings.HasPrefix(path, ":memory:") {
+		return nil, fmt.Errorf("inbox: sqlite: path %q: want the path of a file", path)
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("inbox: sqlite: path %q: %w", path, err)
+	}
+	if err := checkPath(full); err != nil {
+		return nil, err
+	}
+	return engine.New(&backend{path: full, turn: make(chan struct{}, 1)}), nil
+}
+
+func checkPath(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("inbox: sqlite: %s is not a regular file: want the path of a file, which may not exist yet", path)
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("inbox: sqlite: %s is not a folder: create it first", dir)
+	}
+	if name := networkFileSystem(dir); name != "" {
+		return fmt.Errorf("inbox: sqlite: %s is on a network file system (%s), where SQLite's WAL mode loses data: use a local disk or package postgres", path, name)
+	}
+	return nil
+}
+
+// backend has one connection for its own writes, which share transactions, one
+// for effects and some for reads. Only the holder of turn writes.
+type backend struct {
+	path  string
+	turn  chan struct{}
+	texts []string
+
+	writer  *writer
+	effects *sql.DB
+	marking *sql.Stmt // of effects: the mark before an effect
+	reads   *reader
+	mark    *mark
+	line    line
+
+	closing sync.Once
+	queue   chan *op
+	stop    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the writer has ended
+}
+
+// dsn returns the name of the file as a URI, in which ?, # and % of the path
+// are escaped, with the settings of a connection.
+func (b *backend) dsn(busy time.Duration, more ...string) string {
+	q := url.Values{
+		"mode":    {"rw"},
+		"_txlock": {"immediate"},
+		"_pragma": append([]string{
+			fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()),
+			"journal_mode(wal)",
+			"synchronous(full)",
+			"journal_size_limit(67108864)",
+			"cell_size_check(1)",
+		}, more...),
+	}
+	return "file:" + (&url.URL{Path: b.path}).EscapedPath() + "?" + q.Encode()
+}
+
+// Setup implements engine.Backend.
+func (b *backend) Setup(ctx context.Context, prefix string) error {
+	b.texts = statements(prefix)
+	acknowledged, err := readMark(b.markPath(prefix))
+	if err != nil {
+		return err
+	}
+	if err := checkWritable(filepath.Dir(b.path), b.path); err != nil {
+		return err
+	}
+	if err := create(b.path); err != nil {
+		return err
+	}
+	conn, err := b.connect(ctx)
+	if err != nil {
+		return fault(err)
+	}
+	b.writer = &writer{conn: conn, backend: b}
+	if err := b.check(ctx, prefix, acknowledged); err != nil {
+		return err
+	}
+	if b.mark, err = openMark(b.markPath(prefix), acknowledged); err != nil {
+		return err
+	}
+	b.line.file = b.mark.file
+	syncFolder(filepath.Dir(b.path))
+	if err := b.open(ctx); err != nil {
+		return fault(err)
+	}
+	b.queue, b.stop, b.stopped = make(chan *op), make(chan struct{}), make(chan struct{})
+	go b.write()
+	return nil
+}
+
+// connect opens the connection of the writer. Another process may be creating
+// the file.
+func (b *backend) connect(ctx context.Context) (conn driver.Conn, err error) {
+	connector, err := sqlite.NewConnector(b.dsn(writeTimeout))
+	if err != nil {
+		return nil, err
+	}
+	err = retryBusy(ctx, func() error {
+		conn, err = connector.Connect(ctx)
+		return err
+	})
+	return conn, err
+}
+
+// open opens the connections for effects and for reads.
+func (b *backend) open(ctx context.Context) error {
+	effects, err := sqlite.NewConnector(b.dsn(writeTimeout))
+	if err != nil {
+		return err
+	}
+	b.effects = sql.OpenDB(effects)
+	b.effects.SetMaxOpenConns(1)
+	err = retryBusy(ctx, func() (err error) {
+		b.marking, err = b.effects.PrepareContext(ctx, b.texts[engine.MarkHandled])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	reads, err := sqlite.NewConnector(b.dsn(readTimeout, "query_only(1)"))
+	if err != nil {
+		return err
+	}
+	b.reads = &reader{db: sql.OpenDB(reads), texts: b.texts, prepared: make(map[engine.Stmt]*sql.Stmt)}
+	b.reads.db.SetMaxOpenConns(4)
+	b.reads.db.SetMaxIdleConns(4)
+	return nil
+}
+
+// retryBusy runs f again while another process is setting the file up.
+func retryBusy(ctx context.Context, f func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	for {
+		err := f()
+		if engine.KindOf(fault(err)) != engine.Again {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+var creating sync.Mutex
+
+// create makes the file, since SQLite would make it readable by others. No
+// other connection of this process may open the file before the descriptor is
+// closed: closing it drops the locks of all of them.
+func create(path string) error {
+	creating.Lock()
+	defer creating.Unlock()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return nil
+	case err != nil:
+		return fileError(err)
+	}
+	return f.Close()
+}
+
+// syncFolder makes the names of new files survive a loss of power.
+func syncFolder(dir string) {
+	if f, err := os.Open(dir); err == nil {
+		_ = f.Sync()
+		_ = f.Close()
+	}
+}
+
+// Read implements engine.Backend.
+func (b *backend) Read() engine.Tx { return b.reads }
+
+// Listen implements engine.Backend. It looks at the -wal file, a fiftieth of the
+// cost of a query.
+func (b *backend) Listen(ctx context.Context, wake func()) {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if info, err := os.Stat(b.path + "-wal"); err == nil && !info.ModTime().Equal(last) {
+			last = info.ModTime()
+			wake()
+		}
+	}
+}
+
+// Notify implements engine.Backend.
+func (b *backend) Notify() {}
+
+// Poll implements engine.Backend.
+func (b *backend) Poll() time.Duration { return pollInterval }
+
+// Close implements engine.Backend.
+func (b *backend) Close() error {
+	b.closing.Do(func() {
+		if b.queue != nil {
+			close(b.stop)
+			<-b.stopped
+			b.turn <- struct{}{} // an effect that is under way ends first
+		}
+		if b.reads != nil {
+			_ = b.reads.db.Close()
+		}
+		if b.effects != nil {
+			_ = b.effects.Close()
+		}
+		if b.writer != nil {
+			b.writer.close()
+		}
+		if b.mark != nil {
+			b.mark.close()
+		}
+	})
+	return nil
+}

@@ -1,0 +1,533 @@
+package inbox_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
+	"github.com/headsapi/heads-go/inbox/postgres"
+	"github.com/headsapi/heads-go/inbox/sqlite"
+)
+
+func TestAppendRefusesWhatCouldNotBeReadBack(t *testing.T) {
+	in := newStore(t, "sqlite").open(t)
+	e := newEvent(t, "head", "session", 1)
+	other := *e
+	other.SessionID = "another"
+	bare := *e
+	bare.Raw = nil
+	text := *e
+	text.Raw = []byte("text")
+	for name, bad := range map[string]*heads.Event{"nil": nil, "without Raw": &bare, "no JSON": &text, "another's Raw": &other} {
+		_, err := in.Append(t.Context(), bad)
+		assert.ErrorIs(t, err, heads.ErrInvalid, name)
+	}
+	_, err := in.Append(t.Context(), &bare)
+	assert.ErrorContains(t, err, "verified")
+}
+
+func TestHandlerRefusesQueueAndDeduplicator(t *testing.T) {
+	in := newStore(t, "sqlite").open(t)
+	keys := heads.SharedKeys(sharedKey)
+	_, err := in.Handler(keys, heads.WithQueue(1, 1))
+	assert.ErrorIs(t, err, inbox.ErrQueued)
+	_, err = in.Handler(keys, heads.WithDeduplicator(heads.NewMemoryDeduplicator(1)))
+	assert.ErrorIs(t, err, inbox.ErrQueued)
+	_, err = in.Handler(keys, heads.WithMaxAge(7*24*time.Hour, time.Minute))
+	assert.ErrorContains(t, err, "WithRetention")
+	_, err = in.Handler(keys, heads.WithMaxAge(6*24*time.Hour, time.Minute))
+	assert.NoError(t, err)
+	_, err = in.Handler(nil)
+	assert.ErrorIs(t, err, heads.ErrInvalid)
+}
+
+func TestRedeliveryIsHandledOnce(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		outcomes := make(chan heads.DeliveryOutcome, 100)
+		var in *inbox.Inbox
+		var send func([]byte) int
+		reopen := func() {
+			if in != nil {
+				require.NoError(t, in.Close(t.Context()))
+			}
+			in = s.open(t)
+			h, err := in.Handler(heads.SharedKeys(sharedKey), heads.WithDeliveryObserver(func(_ context.Context, d heads.DeliveryInfo) { outcomes <- d.Outcome }))
+			require.NoError(t, err)
+			send = serveHandler(t, h)
+		}
+		reopen()
+		// Two registrations deliver one event with different bodies, as far as the
+		// service may add fields.
+		one := eventBody("head", "session", 1)
+		two := bytes.Replace(one, []byte("{"), []byte(`{"registration":2,`), 1)
+		assert.Equal(t, http.StatusOK, send(one))
+		assert.Equal(t, heads.DeliveryHandled, <-outcomes)
+		assert.Equal(t, http.StatusOK, send(two))
+		assert.Equal(t, heads.DeliveryDuplicate, <-outcomes)
+		reopen()
+		assert.Equal(t, http.StatusOK, send(one))
+		assert.Equal(t, heads.DeliveryDuplicate, <-outcomes, "after a restart")
+
+		calls := 0
+		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+			calls++
+			return inbox.Permanent(errTest)
+		})
+		eventually(t, "dead", pendingIsZero(in))
+		stop()
+		dead := deadEvents(t, in)
+		require.Len(t, dead, 1)
+		n, err := in.DeleteDead(t.Context(), dead[0].Sequence)
+		require.NoError(t, err)
+		assert.Equal(t, 1, n)
+		assert.Zero(t, s.int(t, "SELECT length(body) FROM heads_inbox_events"))
+		assert.Empty(t, deadEvents(t, in))
+		assert.Equal(t, http.StatusOK, send(one))
+		assert.Equal(t, heads.DeliveryDuplicate, <-outcomes, "after DeleteDead")
+
+		// A week later the row is gone, and the event too old.
+		s.exec(t, "UPDATE heads_inbox_events SET received = received - 604900000000")
+		pruned, err := in.Prune(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, pruned)
+		week, err := heads.ParseEvent(bytes.Replace(one, []byte(begin.Format("2006-01-02")), []byte(begin.AddDate(0, 0, -7).Format("2006-01-02")), 1))
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusBadRequest, send(week.Raw), "after a week")
+		assert.Equal(t, heads.DeliveryStale, <-outcomes)
+		assert.Equal(t, 1, calls)
+	})
+}
+
+func TestPruneKeepsWhatWaitsAndWhatIsDead(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		in := s.open(t, inbox.WithRetention(24*time.Hour+6*time.Minute))
+		var appending sync.WaitGroup
+		for part := range 12 {
+			appending.Go(func() { appendEvents(t, in, fmt.Sprint("session", part), part*100, part*100+100) })
+		}
+		appending.Wait()
+		s.exec(t, "UPDATE heads_inbox_events SET state = 1 WHERE sequence > 20") // handled
+		s.exec(t, "UPDATE heads_inbox_events SET state = 2 WHERE sequence <= 10")
+		s.exec(t, "UPDATE heads_inbox_events SET received = received - 90000000000 WHERE sequence <= 1100") // 25 hours
+		n, err := in.Prune(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 1080, n)
+		assert.EqualValues(t, 120, s.int(t, "SELECT count(*) FROM heads_inbox_events"))
+		status, err := in.Status(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 10, status.Pending)
+		assert.EqualValues(t, 10, status.Dead)
+	})
+}
+
+func TestIdsOfEveryKindMakeSessionsOfTheirOwn(t *testing.T) {
+	every := make([]rune, 0, 0x3000)
+	for r := rune(0); r < 0x3000; r++ {
+		every = append(every, r)
+	}
+	ids := []string{"", " ", "a", "A", "a\x00b", "a\x00", "\x00", "ä", "a\u0308", strings.Repeat("x", 4096), strings.Repeat("x", 4095) + "y",
+		string(every), "'; DROP TABLE heads_inbox_events; --", "%", "_", "a b", "a\nb"}
+	forEachStore(t, func(t *testing.T, s store) {
+		in := s.open(t)
+		type pair struct{ head, session string }
+		number := map[pair]int{}
+		for _, head := range ids {
+			for _, session := range ids[:6] {
+				n := len(number)
+				number[pair{head, session}] = n
+				_, err := in.Append(t.Context(), newEvent(t, head, session, n))
+				require.NoError(t, err)
+			}
+		}
+		for _, session := range ids[6:] {
+			n := len(number)
+			number[pair{"h", session}] = n
+			_, err := in.Append(t.Context(), newEvent(t, "h", session, n))
+			require.NoError(t, err)
+		}
+		assert.EqualValues(t, len(number), s.int(t, "SELECT count(DISTINCT session) FROM heads_inbox_events"))
+		var mu sync.Mutex
+		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+			mu.Lock()
+			defer mu.Unlock()
+			key := pair{d.Event.HeadID, d.Event.SessionID}
+			assert.Equal(t, number[key], numberOf(d.Event))
+			delete(number, key)
+			return nil
+		})
+		eventually(t, "handled", pendingIsZero(in))
+		stop()
+		assert.Empty(t, number)
+		for _, id := range ids[1:] {
+			n := 0
+			require.NoError(t, in.Replay(t.Context(), inbox.Query{HeadID: id}, func(_ context.Context, d *inbox.Delivery) error {
+				n++
+				assert.Equal(t, id, d.Event.HeadID)
+				return nil
+			}))
+			assert.Equal(t, 6, n)
+		}
+	})
+}
+
+func TestNothingSecretIsShown(t *testing.T) {
+	const canary = "canary-7f3a"
+	forEachStore(t, func(t *testing.T, s store) {
+		var log bytes.Buffer
+		var seen strings.Builder
+		logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		in := s.open(t, inbox.WithLogger(logger), inbox.WithObserver(func(_ context.Context, o inbox.Observation) {
+			fmt.Fprintf(&seen, "%v %+v %#v\n", o, o, o)
+		}))
+		body := []byte(`{"event_type":"start_conversation","timestamp":"2026-01-01 00:00:00","head_id":"head","session_id":"session","secret":"` + canary + `"}`)
+		e, err := heads.ParseEvent(body)
+		require.NoError(t, err)
+		_, err = in.Append(t.Context(), e)
+		require.NoError(t, err)
+		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+			fmt.Fprintf(&seen, "%v %+v %s\n", d, d, d)
+			logger.Info("a delivery", "delivery", d)
+			return errors.New("a failure that tells " + string(d.Event.Raw))
+		}, inbox.MaxAttempts(1), inbox.Concurrency(1))
+		eventually(t, "dead", pendingIsZero(in))
+		stop()
+		for _, d := range deadEvents(t, in) {
+			fmt.Fprintf(&seen, "%v %+v %s\n", d, d, d)
+			logger.Info("a dead letter", "dead", d)
+		}
+		fmt.Fprintf(&seen, "%v %+v", in, in)
+		assert.NotContains(t, log.String(), canary)
+		assert.NotContains(t, seen.String(), canary)
+		assert.Contains(t, log.String(), "dead letters")
+		assert.Zero(t, s.int(t, "SELECT count(*) FROM heads_inbox_events WHERE error LIKE '%"+canary+"%'"))
+		assert.Zero(t, s.int(t, "SELECT count(*) FROM heads_inbox_meta WHERE value LIKE '%"+canary+"%'"))
+	})
+}
+
+func TestDSNIsNeverShown(t *testing.T) {
+	const canary = "canary7f3a"
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for _, dsn := range []string{
+		"postgres://user:" + canary + "@127.0.0.1:1/db",
+		"postgres://user:pass@" + canary + "@127.0.0.1:1/db",
+		"postgres://user:pass/" + canary + "@127.0.0.1:1/db",
+		"host=127.0.0.1 port=x password=" + canary,
+		"host=/nowhere password=" + canary + " connect_timeout=1",
+		"password='" + canary,
+		"postgres://user:%zz" + canary + "@127.0.0.1:1/db",
+	} {
+		_, err := postgres.Open(ctx, dsn)
+		require.Error(t, err)
+		for ; err != nil; err = errors.Unwrap(err) {
+			assert.NotContains(t, fmt.Sprintf("%v %+v %#v", err, err, err), canary)
+		}
+	}
+	db, err := postgres.FromPool(newPool(t, "postgres://user:"+canary+"@127.0.0.1:1/db", 2))
+	require.NoError(t, err)
+	assert.NotContains(t, fmt.Sprintf("%v %+v %#v", db, db, db), canary)
+	_, err = inbox.Open(ctx, db)
+	assert.ErrorIs(t, err, inbox.ErrUnavailable)
+	assert.NotContains(t, err.Error(), canary)
+}
+
+func TestReplayReadsTheExactSetAndMovesNothing(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		in := s.open(t)
+		appendEvents(t, in, "before", 0, 150)
+		from := time.UnixMicro(s.int(t, "SELECT max(received) + 1 FROM heads_inbox_events"))
+		pauseFor(t.Context(), 5*time.Millisecond)
+		stop := background(t, in, func(context.Context, *inbox.Delivery) error { return nil })
+		appendEvents(t, in, "after", 150, 400)
+		before := s.int(t, "SELECT sum(attempts) FROM heads_inbox_events WHERE state = 1")
+		var numbers []int
+		var last int64
+		require.NoError(t, in.Replay(t.Context(), inbox.Query{From: from}, func(_ context.Context, d *inbox.Delivery) error {
+			assert.Greater(t, d.Sequence, last)
+			last = d.Sequence
+			numbers = append(numbers, numberOf(d.Event))
+			return nil
+		}))
+		require.Len(t, numbers, 250)
+		assert.IsIncreasing(t, numbers)
+		assert.Equal(t, 150, numbers[0])
+		eventually(t, "handled", pendingIsZero(in))
+		stop()
+		assert.EqualValues(t, 400, s.int(t, "SELECT sum(attempts) FROM heads_inbox_events"), "%d before", before)
+		count := func(q inbox.Query) (n int) {
+			require.NoError(t, in.Replay(t.Context(), q, func(context.Context, *inbox.Delivery) error { n++; return nil }))
+			return n
+		}
+		assert.Equal(t, 150, count(inbox.Query{To: from}))
+		assert.Equal(t, 250, count(inbox.Query{HeadID: "head", SessionID: "after"}))
+		assert.Equal(t, 7, count(inbox.Query{Limit: 7}))
+		assert.Equal(t, 400, count(inbox.Query{Types: []heads.EventType{"START_conversation"}}))
+		assert.Zero(t, count(inbox.Query{Types: []heads.EventType{heads.EventEndConversation}}))
+		assert.ErrorIs(t, in.Replay(t.Context(), inbox.Query{Limit: -1}, func(context.Context, *inbox.Delivery) error { return nil }), heads.ErrInvalid)
+		assert.ErrorIs(t, in.Replay(t.Context(), inbox.Query{}, func(context.Context, *inbox.Delivery) error { return errTest }), errTest)
+	})
+}
+
+func TestChangedBodyReachesNoFunction(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		in := s.open(t)
+		appendEvents(t, in, "session", 0, 3)
+		s.exec(t, s.spelled("UPDATE heads_inbox_events SET body = $1 WHERE sequence = 1"), eventBody("head", "session", 77))
+		handled := make(chan int, 10)
+		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
+		eventually(t, "handled or dead", pendingIsZero(in))
+		stop()
+		assert.Len(t, handled, 2)
+		dead := deadEvents(t, in)
+		require.Len(t, dead, 1)
+		assert.Equal(t, inbox.ErrDamaged.Error(), dead[0].Error)
+		assert.Equal(t, "session", dead[0].Event.SessionID)
+		assert.ErrorIs(t, in.Replay(t.Context(), inbox.Query{}, func(_ context.Context, d *inbox.Delivery) error {
+			assert.NotEqual(t, 77, numberOf(d.Event))
+			return nil
+		}), inbox.ErrDamaged)
+	})
+}
+
+func TestTwoOpensAtOnce(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		var opening sync.WaitGroup
+		all := make([]*inbox.Inbox, 4)
+		for i := range all {
+			opening.Go(func() {
+				db, err := s.db(t.Context())
+				if assert.NoError(t, err) {
+					all[i], err = inbox.Open(t.Context(), db)
+					assert.NoError(t, err)
+				}
+			})
+		}
+		opening.Wait()
+		for i, in := range all {
+			require.NotNil(t, in)
+			appendEvents(t, in, "session", i*10, i*10+10)
+		}
+		handled := make(chan int, 100)
+		for _, in := range all {
+			background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
+		}
+		eventually(t, "handled", pendingIsZero(all[0]))
+		for _, in := range all {
+			require.NoError(t, in.Close(t.Context()))
+		}
+		assert.Len(t, handled, 40)
+	})
+}
+
+func TestTwoHundredOpensLeaveNothing(t *testing.T) {
+	s := newStore(t, "sqlite")
+	files := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(entries)
+	}
+	cycle := func() {
+		db, err := s.db(t.Context())
+		require.NoError(t, err)
+		in, err := inbox.Open(t.Context(), db)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		running := make(chan error, 1)
+		go func() {
+			running <- in.Run(ctx, func(context.Context, *inbox.Delivery) error { cancel(); return nil })
+		}()
+		_, err = in.Append(t.Context(), newEvent(t, "head", "session", int(benchNumbers.Add(1))))
+		require.NoError(t, err)
+		require.NoError(t, <-running)
+		require.NoError(t, in.Close(t.Context()))
+		_, err = in.Append(t.Context(), newEvent(t, "head", "session", 1))
+		require.ErrorIs(t, err, inbox.ErrClosed)
+		require.ErrorIs(t, in.Run(t.Context(), func(context.Context, *inbox.Delivery) error { return nil }), inbox.ErrClosed)
+		_, err = in.Status(t.Context())
+		require.ErrorIs(t, err, inbox.ErrClosed)
+		require.NoError(t, in.Close(t.Context()), "a second Close does nothing")
+	}
+	cycle()
+	goroutines, open := runtime.NumGoroutine(), files()
+	for range 200 {
+		cycle()
+	}
+	for begun := time.Now(); runtime.NumGoroutine() > goroutines && time.Since(begun) < 10*time.Second; {
+		pauseFor(t.Context(), 10*time.Millisecond)
+	}
+	assert.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
+	assert.LessOrEqual(t, files(), open)
+	assert.EqualValues(t, 201, s.int(t, "SELECT count(*) FROM heads_inbox_events WHERE state = 1 AND attempts = 1"))
+}
+
+func TestCloseEndsRun(t *testing.T) {
+	s := newStore(t, "sqlite")
+	in := s.open(t)
+	appendEvents(t, in, "session", 0, 1)
+	begun, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- in.Run(t.Context(), func(ctx context.Context, d *inbox.Delivery) error {
+			close(begun)
+			pauseFor(ctx, 20*time.Millisecond)
+			return d.Commit(ctx, func(*sql.Tx) error { return nil })
+		})
+	}()
+	<-begun
+	require.NoError(t, in.Close(t.Context()))
+	assert.NoError(t, await(t, done, "Run"))
+	assert.EqualValues(t, 1, s.int(t, "SELECT count(*) FROM heads_inbox_events WHERE state = 1"), "the function was let finish")
+}
+
+func TestCloseEndsInTimeWhateverAFunctionDoes(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		db, err := s.db(t.Context())
+		require.NoError(t, err)
+		in, err := inbox.Open(t.Context(), db)
+		require.NoError(t, err)
+		appendEvents(t, in, "session", 0, 1)
+		inside, causes, release := make(chan struct{}), make(chan error, 1), make(chan struct{})
+		defer close(release)
+		go in.Run(t.Context(), func(ctx context.Context, d *inbox.Delivery) error {
+			return d.Commit(ctx, func(*sql.Tx) error {
+				close(inside)
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				<-release
+				return nil
+			})
+		})
+		await(t, inside, "the effect")
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		begun := time.Now()
+		assert.ErrorIs(t, in.Close(ctx), context.DeadlineExceeded)
+		assert.Less(t, time.Since(begun), 3*time.Second)
+		assert.ErrorIs(t, await(t, causes, "the end of the function's context"), inbox.ErrClosed)
+	})
+}
+
+func TestSchemaOfEveryEarlierVersion(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		// Version 0 is a database without tables, which every other test migrates. A
+		// file in testdata holds the tables of each released version, with an event.
+		dumps, err := os.ReadDir("testdata/schema/" + s.kind)
+		require.NoError(t, err)
+		require.NotEmpty(t, dumps)
+		for _, dump := range dumps {
+			t.Run(dump.Name(), func(t *testing.T) {
+				text, err := os.ReadFile("testdata/schema/" + s.kind + "/" + dump.Name())
+				require.NoError(t, err)
+				s := newStore(t, s.kind)
+				s.exec(t, string(text))
+				in := s.open(t)
+				appendEvents(t, in, "session", 1, 2)
+				handled := make(chan int, 10)
+				stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
+				assert.Equal(t, 0, await(t, handled, "the event of the dump"))
+				assert.Equal(t, 1, await(t, handled, "the new event"))
+				eventually(t, "handled", pendingIsZero(in))
+				stop()
+			})
+		}
+	})
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		require.NoError(t, s.open(t).Close(t.Context()))
+		s.exec(t, "UPDATE heads_inbox_meta SET value = '99' WHERE name = 'schema'")
+		db, err := s.db(t.Context())
+		require.NoError(t, err)
+		_, err = inbox.Open(t.Context(), db)
+		assert.ErrorContains(t, err, "schema version 99")
+		assert.ErrorContains(t, err, "update the program")
+	})
+}
+
+func TestOpenRefusesContradictions(t *testing.T) {
+	for name, opt := range map[string]inbox.Option{
+		"WithRetention": inbox.WithRetention(24 * time.Hour), "WithLogger": inbox.WithLogger(nil), "WithObserver": inbox.WithObserver(nil),
+		"WithTablePrefix": inbox.WithTablePrefix("a; DROP"), "option": nil,
+	} {
+		db, err := sqlite.Open(t.TempDir() + "/inbox.db")
+		require.NoError(t, err)
+		_, err = inbox.Open(t.Context(), db, opt)
+		assert.ErrorIs(t, err, heads.ErrInvalid, name)
+		assert.ErrorContains(t, err, name)
+		_, err = inbox.Open(t.Context(), db)
+		assert.ErrorContains(t, err, "belongs to another inbox or was closed")
+	}
+	_, err := inbox.Open(t.Context(), nil)
+	assert.ErrorIs(t, err, heads.ErrInvalid)
+}
+
+func TestPrefixesKeepInboxesApart(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		one, two := s.open(t), s.open(t, inbox.WithTablePrefix("other_"))
+		appendEvents(t, one, "session", 0, 3)
+		appendEvents(t, two, "session", 0, 2)
+		status, err := two.Status(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, status.Pending)
+		assert.EqualValues(t, 1, status.Sessions)
+		assert.True(t, status.Healthy)
+		assert.WithinDuration(t, time.Now(), status.OldestPending, time.Minute)
+	})
+}
+
+func TestPostgresIsRefusedWithoutDurability(t *testing.T) {
+	dsn := newDatabase(t)
+	s := store{"postgres", dsn}
+	name := dsn[strings.LastIndex(dsn, "=")+1:]
+	for setting, want := range map[string]string{
+		"synchronous_commit = off":           "synchronous_commit is off",
+		"default_transaction_read_only = on": "read-only",
+	} {
+		s.exec(t, "ALTER DATABASE "+name+" SET "+setting)
+		db, err := s.db(t.Context())
+		require.NoError(t, err)
+		_, err = inbox.Open(t.Context(), db)
+		assert.ErrorContains(t, err, want)
+		admin := s.sql(t)
+		_, err = admin.Exec("SET default_transaction_read_only = off")
+		require.NoError(t, err)
+		conn, err := admin.Conn(t.Context())
+		require.NoError(t, err)
+		_, err = conn.ExecContext(t.Context(), "SET default_transaction_read_only = off")
+		require.NoError(t, err)
+		_, err = conn.ExecContext(t.Context(), "ALTER DATABASE "+name+" RESET ALL")
+		require.NoError(t, err)
+		conn.Close()
+	}
+}
+
+func TestPostgresIsRefusedWithoutFsync(t *testing.T) {
+	server, err := pgtest.New("fsync=off")
+	require.NoError(t, err)
+	defer server.Close()
+	db, err := postgres.Open(t.Context(), server.DSN("postgres"))
+	require.NoError(t, err)
+	_, err = inbox.Open(t.Context(), db)
+	assert.ErrorContains(t, err, "fsync is off")
+}
+
+func serveHandler(t *testing.T, h http.Handler) func([]byte) int {
+	srv := newHTTPServer(t, h)
+	return func(body []byte) int { return deliver(srv.Client(), srv.URL, body) }
+}
