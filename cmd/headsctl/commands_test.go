@@ -257,5 +257,6 @@ func TestDemoEndsWith0(t *testing.T) {
 	s.press("\x03")
 	assert.Equal(t, 0, s.end())
 	assert.Contains(t, s.String(), "export HEADS_TOKEN=")
+	assert.Regexp(t, `# Watch it in a browser: http://127\.0\.0\.1:\d+/_emulator/`, s.String())
 	assert.Equal(t, 5, strings.Count(s.String(), "\r\nheadsctl "), "five commands to try\n%s", s)
 }
