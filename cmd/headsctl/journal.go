@@ -13,7 +13,7 @@ import (
 // journalPath returns where the journal is, or "" for none.
 func (f *manyFlags) journalPath(reads bool) (string, error) {
 	switch {
-	case f.journal == "none", f.journal == "" && (reads || !f.keeps):
+	case f.journal == "none", f.journal == "" && reads:
 		return "", nil
 	case f.journal != "":
 		return f.journal, nil

@@ -50,11 +50,9 @@ type manyFlags struct {
 	reports   []string
 	stopAfter int
 	json      bool
-	keeps     bool // a journal without being told
 }
 
 func (f *manyFlags) add(cmd *cobra.Command, keeps bool) {
-	f.keeps = keeps
 	f.pace.add(cmd)
 	about := "keep the access URLs of converted heads in `FILE`, for the next run; none keeps nothing"
 	if keeps {

@@ -69,7 +69,7 @@ heads:
       promptConfig: {system_prompt: {file: p/a.txt}}
       phrases: [x, {file: p/a.txt}]
       customWords: {file: A, b: {file: crlf.txt}}
-      pluginOperationalModeConfig: {a: {file: p/a.txt}}
+      pluginOperationalModeConfig: {file: p/a.txt}
     voice: {provider: {file: crlf.txt}, id: v}
     webhooks: [{url: {file: crlf.txt}, events: [{file: crlf.txt}]}]
     tools:
@@ -84,7 +84,7 @@ heads:
 	assert.Equal(t, []string{someID, "A\n", "C"}, []string{s.ID, s.Label, s.Voice.Provider}, "without one newline at its end")
 	assert.Equal(t, map[string]any{
 		"greetings": "C", "promptConfig": map[string]any{"system_prompt": "A\n"}, "phrases": []any{"x", "A\n"},
-		"customWords": map[string]any{"file": "A", "b": "C"}, "pluginOperationalModeConfig": map[string]any{"a": map[string]any{"file": "p/a.txt"}},
+		"customWords": map[string]any{"file": "A", "b": "C"}, "pluginOperationalModeConfig": map[string]any{"file": "p/a.txt"},
 	}, s.Set)
 	assert.Equal(t, []fleet.WebhookSpec{{URL: "C", Events: []heads.EventType{"C"}}}, s.Webhooks)
 	tool, err := (*s.Tools)[0].MarshalJSON()
