@@ -19,7 +19,7 @@ import (
 )
 
 func TestWithoutAProviderACallAllocatesTwiceMore(t *testing.T) {
-	var nothing heads.Option = heads.WithApplication("test", "1") // as many options in both
+	nothing := heads.WithApplication("test", "1") // as many options in both
 	without := testing.AllocsPerRun(200, clientCall(t, nothing))
 	with := testing.AllocsPerRun(200, clientCall(t, Client()))
 	t.Logf("client: %v without, %v with", without, with)

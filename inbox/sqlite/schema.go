@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -80,7 +79,7 @@ func statements(prefix string) []string {
 // check looks for damage and brings the tables up to date. What was
 // acknowledged is less than what the file remembers, or the file is an older
 // one.
-func (b *backend) check(ctx context.Context, prefix string, acknowledged int64) error {
+func (b *backend) check(prefix string, acknowledged int64) error {
 	if err := b.writer.quickCheck(); err != nil {
 		return fault(err)
 	}
@@ -92,7 +91,7 @@ func (b *backend) check(ctx context.Context, prefix string, acknowledged int64) 
 		return b.older(prefix, acknowledged, 0)
 	}
 	if version != len(schema) {
-		if err := retryBusy(ctx, func() error { return b.migrate(prefix) }); err != nil {
+		if err := b.migrate(prefix); err != nil {
 			return fault(err)
 		}
 	}
@@ -104,7 +103,7 @@ func (b *backend) check(ctx context.Context, prefix string, acknowledged int64) 
 	if highest < acknowledged {
 		return b.older(prefix, acknowledged, highest)
 	}
-	return fault(retryBusy(ctx, func() error { return b.writer.exec(b.texts[engine.Touch]) }))
+	return fault(b.writer.exec(b.texts[engine.Touch]))
 }
 
 func (b *backend) older(prefix string, acknowledged, highest int64) error {

@@ -121,7 +121,7 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 		return fault(err)
 	}
 	b.writer = &writer{conn: conn, backend: b}
-	if err := b.check(ctx, prefix, acknowledged); err != nil {
+	if err := retryBusy(ctx, func() error { return b.check(prefix, acknowledged) }); err != nil {
 		return err
 	}
 	if b.mark, err = openMark(b.markPath(prefix), acknowledged); err != nil {

@@ -328,6 +328,9 @@ func (w *writer) exec(text string) error {
 }
 
 func (w *writer) query(text string, dest ...any) error {
+	if err := w.open(); err != nil { // a try that failed has closed it
+		return err
+	}
 	s, err := w.conn.Prepare(text)
 	if err != nil {
 		return err
