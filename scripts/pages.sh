@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the shell lines of the pages as they stand, each once: of README.md, of
 # CONTRIBUTING.md and of docs. (Those of docs/emulator.md need a receiver and are
-# run by conformance.sh.) Each line is a command of its own.
+# run by conformance.sh; those of docs/headsctl.md are run by the tests of
+# cmd/headsctl.) Each line is a command of its own.
 #
 # Needs Go and curl.
 set -euo pipefail
@@ -74,7 +75,10 @@ serve() {
 module=$(go list -m)
 pages=(README.md CONTRIBUTING.md)
 for page in docs/*.md; do
-	[ "$page" = docs/emulator.md ] || pages+=("$page")
+	case $page in
+	docs/emulator.md | docs/headsctl.md) ;;
+	*) pages+=("$page") ;;
+	esac
 done
 
 lines=0

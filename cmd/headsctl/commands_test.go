@@ -69,8 +69,8 @@ func TestSetChangesTheGivenFieldsOnly(t *testing.T) {
 	c.write("prompt.txt", "Be brief.\nBe kind.\n")
 	set := append([]string{"set", c.ids[0]}, `greetings=Hi "you"`, `phrases:=["a","b"]`, "promptConfig.system_prompt=@prompt.txt", "semanticThreshold:=0.5", "ttsVoice=en-US-other")
 	want := []string{
-		"~ greetings: Welcome! I am the Lobby. → Hi \"you\"", `~ phrases: [] → ["a","b"]`, "~ semanticThreshold: 0.75 → 0.5",
-		"~ promptConfig.system_prompt: You are the Lobby. Answer in one sentence. → Be brief. Be kind.", "~ voice: azure/en-US-plain → azure/en-US-other",
+		"  ~ greetings: Welcome! I am the Lobby. → Hi \"you\"", `  ~ phrases: [] → ["a","b"]`, "  ~ semanticThreshold: 0.75 → 0.5",
+		"  ~ promptConfig.system_prompt: You are the Lobby. Answer in one sentence. → Be brief. Be kind.", "  ~ voice: azure/en-US-plain → azure/en-US-other",
 	}
 	assert.ElementsMatch(t, want, lines(c.ok(append(set, "--dry-run")...)))
 	assert.ElementsMatch(t, want, lines(c.ok(set...)))
@@ -206,22 +206,27 @@ func TestVerifyTellsRightFromWrong(t *testing.T) {
 
 func TestSendDeliversASignedEvent(t *testing.T) {
 	t.Parallel()
-	var got *heads.Event
-	status := http.StatusNoContent
+	events, statuses := make(chan *heads.Event, 2), make(chan int, 2)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if heads.VerifySignature(body, r.Header.Get(heads.SignatureHeader), "shared-key") == nil {
-			got, _ = heads.ParseEvent(body)
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = heads.VerifySignature(body, r.Header.Get(heads.SignatureHeader), "shared-key")
 		}
-		w.WriteHeader(status)
+		if assert.NoError(t, err) {
+			event, err := heads.ParseEvent(body)
+			assert.NoError(t, err)
+			events <- event
+		}
+		w.WriteHeader(<-statuses)
 	}))
 	defer receiver.Close()
 	c := newTerminal(t).with("HEADS_SHARED_KEY=shared-key")
 	send := []string{"events", "send", receiver.URL + "/x?token=s3cret", "--type", "end_conversation", "--head", someID}
+	statuses <- http.StatusNoContent
 	assert.Equal(t, "204 No Content\n", c.ok(append(send, "--session", "s-1")...))
-	require.NotNil(t, got)
+	got := <-events
 	assert.Equal(t, []any{heads.EventEndConversation, someID, "s-1"}, []any{got.Type, got.HeadID, got.SessionID})
-	status = http.StatusServiceUnavailable
+	statuses <- http.StatusServiceUnavailable
 	r := c.fails(1, "answered 503", send...)
 	assert.Equal(t, "503 Service Unavailable\n", r.stdout)
 	receiver.Close()
@@ -252,5 +257,6 @@ func TestDemoEndsWith0(t *testing.T) {
 	s.press("\x03")
 	assert.Equal(t, 0, s.end())
 	assert.Contains(t, s.String(), "export HEADS_TOKEN=")
+	assert.Regexp(t, `# Watch it in a browser: http://127\.0\.0\.1:\d+/_emulator/`, s.String())
 	assert.Equal(t, 5, strings.Count(s.String(), "\r\nheadsctl "), "five commands to try\n%s", s)
 }

@@ -32,7 +32,7 @@ heads.yaml, and a site with old access URLs. Ctrl-C ends it.`,
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "write the files to `DIR` (default: a temporary one)")
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "output `format`: text or json")
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "output `FORMAT`: text or json")
 	return cmd
 }
 
@@ -43,7 +43,7 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 	}
 	// The ids are the same on every run, the token is not: whoever runs a
 	// program on this machine could work it out.
-	server := headstest.NewServer(headstest.WithSeed(demoSeed), headstest.WithToken(rand.Text()), headstest.WithLoopbackHTTP())
+	server := headstest.NewServer(headstest.WithSeed(demoSeed), headstest.WithToken(rand.Text()), headstest.WithLoopbackHTTP(), headstest.WithConsole())
 	defer server.Close()
 	ids := addDemoHeads(server.Emulator)
 	if err := writeDemoFiles(ctx, server.Emulator, dir, ids); err != nil {
@@ -64,6 +64,8 @@ func demoText(url, token, dir string) string {
 		"# The emulator is listening, with 25 heads. In another terminal:",
 		"export HEADS_BASE_URL=" + shellQuote(url),
 		"export HEADS_TOKEN=" + shellQuote(token),
+		"",
+		"# Watch it in a browser: " + url + "/_emulator/",
 		"",
 		"# Then try, in this order:",
 	}

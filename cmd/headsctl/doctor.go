@@ -16,7 +16,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var p pace
 	var format string
 	cmd := &cobra.Command{
-		Use: "doctor ID...", Short: "Find what keeps heads from working",
+		Use: "doctor ID...|-f IDS", Short: "Find what keeps heads from working",
 		Long: `Doctor reads heads and tells what is wrong with them and what to do. It changes
 nothing. It ends with 1 if a finding is an error.`,
 		Example: "  headsctl doctor -f ids.csv",

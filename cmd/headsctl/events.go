@@ -148,7 +148,8 @@ func (a *app) sendEvent(ctx context.Context, request *http.Request) error {
 // withoutURL takes the URL, whose query may hold a secret, out of an error of
 // net/http.
 func withoutURL(err error) error {
-	if e, ok := err.(*url.Error); ok {
+	var e *url.Error
+	if errors.As(err, &e) {
 		return e.Err
 	}
 	return err

@@ -16,7 +16,7 @@ func (a *app) exportCommand() *cobra.Command {
 	var from targetFlags
 	var p pace
 	cmd := &cobra.Command{
-		Use: "export ID...", Short: "Write heads as a file that apply would find unchanged",
+		Use: "export ID...|-f IDS", Short: "Write heads as a file that apply would find unchanged",
 		Long: `Export writes heads as a heads.yaml to stdout. It holds the URLs of webhooks and
 tools whole. What the file can't hold is told on stderr.`,
 		Example: "  headsctl export -f ids.csv > heads.yaml",

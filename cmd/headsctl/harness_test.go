@@ -163,25 +163,27 @@ func serve(t testing.TB, settings any, env []string, program string, args ...str
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if err != nil {
 		_ = ended()
+		require.NoError(t, err, log.String())
 	}
-	require.NoError(t, err, log.String())
 	require.NoError(t, json.Unmarshal(line, settings), "%s", line)
 	return cmd
 }
 
 // demo starts headsctl demo, whose files are in the terminal's folder.
-func demo(t testing.TB) *terminal {
+func demo(t testing.TB) *terminal { return demoIn(t, ".") }
+
+// demoIn has the files in a folder below that of the terminal.
+func demoIn(t testing.TB, folder string) *terminal {
 	t.Helper()
 	c := newTerminal(t)
 	var s struct {
 		URL   string   `json:"base_url"`
 		Token string   `json:"token"`
-		Dir   string   `json:"dir"`
 		Heads []string `json:"heads"`
 	}
-	serve(t, &s, nil, headsctl, "demo", "--dir", c.dir, "-o", "json")
+	serve(t, &s, nil, headsctl, "demo", "--dir", filepath.Join(c.dir, folder), "-o", "json")
 	c = c.at(s.URL, s.Token)
-	c.dir, c.ids = s.Dir, s.Heads
+	c.ids = s.Heads
 	return c
 }
 

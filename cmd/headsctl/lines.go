@@ -1,14 +1,9 @@
 package main
 
 import (
-	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/headsapi/heads-go/fleet"
@@ -36,7 +31,7 @@ func (a *app) printResult(r fleet.Result, asJSON, withChanges bool) {
 	}
 	a.say("%s", resultLine(r, a.paint(outcomeColours[r.Outcome], a.stdout, string(r.Outcome))))
 	if withChanges {
-		a.printChanges(r.Changes, "  ")
+		a.printChanges(r.Changes)
 	}
 }
 
@@ -65,22 +60,23 @@ func errorTexts(err error) []string {
 	return texts
 }
 
-func (a *app) printChanges(changes []fleet.Change, indent string) {
+func (a *app) printChanges(changes []fleet.Change) {
 	for _, line := range changeLines(changes) {
-		a.say("%s%s", indent, line)
+		a.say("%s", line)
 	}
 }
 
+// changeLines are as a plan shows them: + is added, - is removed, ~ is changed.
 func changeLines(changes []fleet.Change) []string {
 	var lines []string
 	for _, c := range changes {
 		switch from, to := oneLine(c.From), oneLine(c.To); {
 		case from == "":
-			lines = append(lines, fmt.Sprintf("+ %s: %s", oneLine(c.Field), to))
+			lines = append(lines, fmt.Sprintf("  + %s: %s", oneLine(c.Field), to))
 		case to == "":
-			lines = append(lines, fmt.Sprintf("- %s: %s", oneLine(c.Field), from))
+			lines = append(lines, fmt.Sprintf("  - %s: %s", oneLine(c.Field), from))
 		default:
-			lines = append(lines, fmt.Sprintf("~ %s: %s → %s", oneLine(c.Field), from, to))
+			lines = append(lines, fmt.Sprintf("  ~ %s: %s → %s", oneLine(c.Field), from, to))
 		}
 	}
 	return lines
@@ -104,48 +100,6 @@ func (a *app) printTotals(report *fleet.Report, asJSON, isPlan bool) {
 		return
 	}
 	a.say("%s", strings.Join(texts, ", "))
-}
-
-// ask writes a question to stderr. Only y and yes are a yes.
-func (a *app) ask(ctx context.Context, question string) (bool, error) {
-	_, _ = io.WriteString(a.stderr, question)
-	answer := make(chan string, 1)
-	go func() { answer <- readLine(a.stdin) }()
-	select {
-	case text := <-answer:
-		return slices.Contains([]string{"y", "yes"}, strings.TrimSpace(text)), nil
-	case <-ctx.Done():
-		a.note("")
-		return false, ctx.Err()
-	}
-}
-
-// readLine reads up to a line break, and no byte more.
-func readLine(r io.Reader) string {
-	var line []byte
-	one := make([]byte, 1)
-	for {
-		n, err := r.Read(one)
-		if n == 1 && one[0] != '\n' {
-			line = append(line, one[0])
-		}
-		if err != nil || n == 1 && one[0] == '\n' {
-			return string(line)
-		}
-	}
-}
-
-var unusual = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-
-// journalName is the name of the journal for a base URL.
-func journalName(baseURL string) string {
-	u, err := url.Parse(strings.TrimRight(baseURL, "/"))
-	if err != nil {
-		u = &url.URL{Path: baseURL}
-	}
-	text := strings.ToLower(u.Host) + u.Path
-	sum := sha256.Sum256([]byte(u.Scheme + "://" + text))
-	return fmt.Sprintf("%s-%x.jsonl", strings.Trim(unusual.ReplaceAllString(text, "_"), "_"), sum[:4])
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)

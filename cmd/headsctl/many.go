@@ -50,11 +50,9 @@ type manyFlags struct {
 	reports   []string
 	stopAfter int
 	json      bool
-	keeps     bool // a journal without being told
 }
 
 func (f *manyFlags) add(cmd *cobra.Command, keeps bool) {
-	f.keeps = keeps
 	f.pace.add(cmd)
 	about := "keep the access URLs of converted heads in `FILE`, for the next run; none keeps nothing"
 	if keeps {
@@ -129,29 +127,6 @@ func (w *work) close() {
 	if w.journal != nil {
 		_ = w.journal.Close()
 	}
-}
-
-// journalPath returns where the journal is, or "" for none.
-func (f *manyFlags) journalPath(reads bool) (string, error) {
-	switch {
-	case f.journal == "none", f.journal == "" && (reads || !f.keeps):
-		return "", nil
-	case f.journal != "":
-		return f.journal, nil
-	}
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", usage("there is no home folder for the journal; give --journal FILE, or --journal none")
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	folder := filepath.Join(state, "headsctl")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return "", usage("the folder of the journal can't be made: %w; give --journal FILE, or --journal none", err)
-	}
-	return filepath.Join(folder, journalName(os.Getenv("HEADS_BASE_URL"))), nil
 }
 
 func (w *work) options() fleet.Options {
@@ -268,28 +243,19 @@ func (w *work) write(yes bool) error {
 			return w.finish(plan, err, false)
 		}
 		if confirmed, err := w.confirm(plan); err != nil || !confirmed {
-			return errors.Join(exit(exitFailed), err)
+			return w.decline(plan, err)
 		}
 	}
 	report, err := w.run(fleet.Apply, "applying", func(r fleet.Result) { w.a.printResult(r, w.flags.json, false) })
 	return w.finish(report, err, false)
 }
 
-// confirm shows what would be done, and asks whether to do it.
-func (w *work) confirm(plan *fleet.Report) (bool, error) {
-	changes := 0
-	for _, r := range plan.Results {
-		if r.Outcome == fleet.OutcomeUnchanged {
-			continue
-		}
-		changes += len(r.Changes)
-		w.a.note("%s", w.a.cut(resultLine(r, string(r.Outcome))))
-		for _, line := range changeLines(r.Changes) {
-			w.a.note("%s", w.a.cut("  "+line))
-		}
+// decline ends a run that was not confirmed.
+func (w *work) decline(plan *fleet.Report, err error) error {
+	if failures := append(w.writeReports(plan), err); errors.Join(failures...) != nil {
+		return errors.Join(failures...)
 	}
-	question := fmt.Sprintf("Apply %d changes to %d heads? [y/N] ", changes, plan.Count(fleet.OutcomePending))
-	return w.a.ask(w.cmd.Context(), question)
+	return exit(exitFailed)
 }
 
 func resultsOf(report *fleet.Report) []fleet.Result {
@@ -297,12 +263,4 @@ func resultsOf(report *fleet.Report) []fleet.Result {
 		return nil
 	}
 	return report.Results
-}
-
-// needsYes refuses to write without a person who could be asked.
-func (a *app) needsYes(yes bool, file string) error {
-	if yes || file != "-" && isTerminal(a.stdin) {
-		return nil
-	}
-	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
 }

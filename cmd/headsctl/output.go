@@ -104,7 +104,7 @@ var formats = []string{"table", "json", "yaml"}
 
 // outputFlag adds -o to a command.
 func outputFlag(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVarP(format, "output", "o", "table", "output `format`: table, json or yaml")
+	cmd.Flags().StringVarP(format, "output", "o", "table", "output `FORMAT`: table, json or yaml")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	checkBefore(cmd, func() error { return oneOf("the output format", *format, formats) })
 }

@@ -16,11 +16,7 @@ import (
 )
 
 // settable are the fields of a head that set changes.
-var settable = []string{
-	"name", "alias", "language", "languageSpeechRecognition", "ttsProvider", "ttsVoice", "operationMode", "ocProvider",
-	"promptConfig", systemPrompt, "greetings", "voiceflowApiKey", "isRandomSuggestions", "phrases", "suggestions", "customWords",
-	"publicUrl", "fileUrl", "pluginOperationalModeConfig", "semanticThreshold",
-}
+var settable = append(heads.WritableFields(), systemPrompt)
 
 const systemPrompt = "promptConfig.system_prompt"
 
@@ -85,7 +81,7 @@ func (a *app) set(cmd *cobra.Command, id string, assignments []string, dryRun bo
 		return a.faultyUnlessSent(err)
 	}
 	r := report.Results[0]
-	a.printChanges(r.Changes, "")
+	a.printChanges(r.Changes)
 	if r.Outcome == fleet.OutcomeUnchanged {
 		a.say("unchanged")
 	}

@@ -100,20 +100,32 @@ func (a *app) readSpecs(file string) ([]fleet.Spec, error) {
 	}
 	specs, err := parseSpecs(text, filepath.Dir(file))
 	if err != nil {
-		return nil, prefixed(nameOf(file)+":", err)
+		return nil, inFile(file, err)
 	}
 	return specs, nil
 }
 
-// prefixed puts a text before each of the joined errors, and makes them exit
-// code 2.
-func prefixed(prefix string, err error) error {
+// inFile puts the name of a file before each of the joined errors, and makes
+// them exit code 2.
+func inFile(file string, err error) error {
 	var all []error
 	for _, part := range parts(err) {
-		all = append(all, fmt.Errorf("%s%w", prefix, part))
+		separator := ": "
+		if errors.As(part, new(*positionError)) {
+			separator = ":"
+		}
+		all = append(all, fmt.Errorf("%s%s%w", nameOf(file), separator, part))
 	}
 	return faulty(errors.Join(all...))
 }
+
+// positionError is a fault of a YAML file.
+type positionError struct {
+	line, column int
+	text         string
+}
+
+func (e *positionError) Error() string { return fmt.Sprintf("%d:%d: %s", e.line, e.column, e.text) }
 
 func parseSpecs(text []byte, folder string) ([]fleet.Spec, error) {
 	var file headsFile
@@ -121,7 +133,7 @@ func parseSpecs(text []byte, folder string) ([]fleet.Spec, error) {
 		return nil, err
 	}
 	if len(file.Heads) == 0 {
-		return nil, errors.New(" there are no heads; write a list under heads:")
+		return nil, errors.New("there are no heads; write a list with the key heads")
 	}
 	var specs []fleet.Spec
 	var faults []error
@@ -131,7 +143,7 @@ func parseSpecs(text []byte, folder string) ([]fleet.Spec, error) {
 		}
 		spec, err := entry.spec(folder)
 		if err != nil {
-			faults = append(faults, fmt.Errorf(" heads[%d]: %w", i, err))
+			faults = append(faults, fmt.Errorf("heads[%d]: %w", i, err))
 		}
 		specs = append(specs, spec)
 	}
@@ -148,11 +160,11 @@ func decodeYAML(text []byte, folder string, into any) error {
 	}
 	ctx := context.WithValue(context.Background(), folderKey{}, folder)
 	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
-	if err := decoder.DecodeContext(ctx, into); err != nil && err != io.EOF {
+	if err := decoder.DecodeContext(ctx, into); err != nil && !errors.Is(err, io.EOF) {
 		return yamlFault(err, into)
 	}
-	if err := decoder.Decode(new(any)); err != io.EOF {
-		return errors.New(" there is more than one YAML document; leave out the ---")
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one YAML document; leave out the ---")
 	}
 	if !asJSON {
 		return nil
@@ -167,11 +179,11 @@ var (
 	wrongType    = regexp.MustCompile(`^cannot unmarshal (\S+) into Go .* of type (\S+)$`)
 )
 
-// yamlFault writes an error of the decoder as LINE:COLUMN: what is wrong.
+// yamlFault gives an error of the decoder its line and column.
 func yamlFault(err error, into any) error {
 	var fault yaml.Error
 	if !errors.As(err, &fault) || fault.GetToken() == nil {
-		return fmt.Errorf(" %w", err)
+		return err
 	}
 	at, text := fault.GetToken().Position, fault.GetMessage()
 	if found := unknownField.FindStringSubmatch(text); found != nil {
@@ -179,7 +191,7 @@ func yamlFault(err error, into any) error {
 	} else if found := wrongType.FindStringSubmatch(text); found != nil {
 		text = fmt.Sprintf("this is a %s; want a %s", found[1], found[2])
 	}
-	return fmt.Errorf("%d:%d: %s", at.Line, at.Column, oneLine(text))
+	return &positionError{at.Line, at.Column, oneLine(text)}
 }
 
 // yamlKeys returns the keys of a type and of the types in it.

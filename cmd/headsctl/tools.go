@@ -100,14 +100,14 @@ func (a *app) readTool(cmd *cobra.Command, file string) (heads.Tool, error) {
 	}
 	var definition map[string]any
 	if err := decodeYAML(text, filepath.Dir(file), &definition); err != nil {
-		return heads.Tool{}, prefixed(nameOf(file)+":", err)
+		return heads.Tool{}, inFile(file, err)
 	}
 	tool, err := toolOf(definition, filepath.Dir(file))
 	if err == nil {
 		err = tool.Validate()
 	}
 	if err != nil {
-		return heads.Tool{}, prefixed(nameOf(file)+": ", err)
+		return heads.Tool{}, inFile(file, err)
 	}
 	return tool, nil
 }

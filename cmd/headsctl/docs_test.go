@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+const (
+	page           = "../../docs/headsctl.md"
+	referenceTitle = "\n## Reference\n\nThis part is generated from the commands.\n\n"
+)
+
+var updateDocs = flag.Bool("update-docs", false, "write the reference of docs/headsctl.md")
+
+func TestTheReferenceIsCurrent(t *testing.T) {
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, reference, found := strings.Cut(string(text), referenceTitle)
+	require.True(t, found)
+	want := referenceOf(newRootCommand(newApp(os.Stdin, os.Stdout, os.Stderr, nil)))
+	if *updateDocs {
+		require.NoError(t, os.WriteFile(page, []byte(before+referenceTitle+want), 0o644))
+		return
+	}
+	assert.Equal(t, want, reference, "write it with: go test -run TestTheReferenceIsCurrent . -update-docs")
+}
+
+// referenceOf describes all commands below cmd.
+func referenceOf(cmd *cobra.Command) string {
+	var b strings.Builder
+	for _, c := range cmd.Commands() {
+		if c.Name() == "help" {
+			continue
+		}
+		if c.HasSubCommands() {
+			b.WriteString(referenceOf(c))
+			continue
+		}
+		about := c.Long
+		if about == "" {
+			about = c.Short + "."
+		}
+		fmt.Fprintf(&b, "### %s\n\n```text\n%s\n\n%s\n", c.CommandPath(), strings.TrimSuffix(c.UseLine(), " [flags]"), about)
+		if flags := flagsOf(c); flags != "" {
+			fmt.Fprintf(&b, "\n%s", flags)
+		}
+		b.WriteString("```\n\n")
+	}
+	if cmd.HasParent() {
+		return b.String()
+	}
+	return b.String() + "### All commands\n\n```text\n" + cmd.PersistentFlags().FlagUsages() + "```\n"
+}
+
+func flagsOf(c *cobra.Command) string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.AddFlagSet(c.LocalNonPersistentFlags())
+	return own.FlagUsages()
+}
+
+var (
+	shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
+	endsWith   = regexp.MustCompile(`# ends with (\d+)`)
+)
+
+// TestTheTourRuns runs every command of the page as it stands.
+func TestTheTourRuns(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	c := demoIn(t, "demo")
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer receiver.Close()
+	body := c.write("delivery.json", `{"event_type":"end_conversation"}`)
+	assert.FileExists(t, body)
+	c = c.with("PATH="+filepath.Dir(headsctl)+string(filepath.ListSeparator)+os.Getenv("PATH"), "RECEIVER_URL="+receiver.URL,
+		"HEADS_SHARED_KEY=shared-key", "SIGNATURE="+heads.Sign([]byte(c.read("delivery.json")), "shared-key"))
+	ran := 0
+	for _, block := range shellBlock.FindAllSubmatch(text, -1) {
+		for scanner := bufio.NewScanner(bytes.NewReader(block[1])); scanner.Scan(); ran++ {
+			line, code := scanner.Text(), 0
+			if found := endsWith.FindStringSubmatch(line); found != nil {
+				code, _ = strconv.Atoi(found[1])
+			}
+			cmd := exec.Command("bash", "-c", line)
+			cmd.Env, cmd.Dir = c.env, c.dir
+			out, err := cmd.CombinedOutput()
+			assert.Equal(t, code, exitCode(t, err), "%s\n%s", line, out)
+		}
+	}
+	assert.GreaterOrEqual(t, ran, 25)
+}
