@@ -52,7 +52,7 @@ func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
 
 func TestForHeadReadsTheVisualOfTheHead(t *testing.T) {
 	service := newFakeAPI(t, map[string]string{
-		"GET /head/" + testHead:                                  readFile(t, "head_full.json"),
+		"GET /head/" + testHead:                                 readFile(t, "head_full.json"),
 		"GET /head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f": `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"two_loops"}`,
 	})
 	visual, err := service.HeadVisuals.ForHead(t.Context(), testHead)

@@ -242,7 +242,7 @@ func TestEnsureAndModifyOfOneRegistrationTakeTurns(t *testing.T) {
 		go func() {
 			_, err := client.Modify(t.Context(), 1, func(h *heads.Webhook) error {
 				close(inside)
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				h.InactivityWarning = true
 				return nil
 			})
@@ -277,7 +277,7 @@ func TestEnsureLeavesARegistrationThatModifyHasMoved(t *testing.T) {
 				go func() {
 					_, err := client.Modify(t.Context(), moved, func(h *heads.Webhook) error {
 						close(inside)
-						time.Sleep(time.Second)
+						<-time.After(time.Second)
 						h.URL = elsewhere
 						return nil
 					})

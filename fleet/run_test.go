@@ -143,7 +143,7 @@ func TestEveryHeadEndsAsReportedWhenRequestsFail(t *testing.T) {
 				assert.Equal(t, heads.ReasonUnknownOutcome, r.Reason, "%v", r.Err)
 			}
 		}
-		time.Sleep(time.Second) // of the bubble: the reads above were not limited
+		<-time.After(time.Second) // of the bubble: the reads above were not limited
 		report, err = fleet.Apply(t.Context(), client, specs, o)
 		require.NoError(t, err)
 		assert.Equal(t, fleetSize, report.Count(fleet.OutcomeChanged)+report.Count(fleet.OutcomeUnchanged), "%v", report)

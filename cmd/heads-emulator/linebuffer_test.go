@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +13,24 @@ import (
 
 // writes counts how often it is written to.
 type writes struct {
+	mu    sync.Mutex
 	text  strings.Builder
 	count int
 }
 
-func (w *writes) Write(p []byte) (int, error) { w.count++; return w.text.Write(p) }
+func (w *writes) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count++
+	return w.text.Write(p)
+}
+
+// seen returns what was written, and how often.
+func (w *writes) seen() (string, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String(), w.count
+}
 
 func TestLogLinesAreWrittenTogetherAndSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -25,13 +39,16 @@ func TestLogLinesAreWrittenTogetherAndSoon(t *testing.T) {
 		for n := range 3 {
 			_, _ = fmt.Fprintln(b, n)
 		}
-		assert.Zero(t, w.count)
-		time.Sleep(flushAfter)
+		_, count := w.seen()
+		assert.Zero(t, count)
+		<-time.After(flushAfter)
 		synctest.Wait()
-		assert.Equal(t, "0\n1\n2\n", w.text.String())
-		assert.Equal(t, 1, w.count)
+		text, count := w.seen()
+		assert.Equal(t, "0\n1\n2\n", text)
+		assert.Equal(t, 1, count)
 		_, _ = fmt.Fprintln(b, 3)
 		b.flush()
-		assert.Equal(t, "0\n1\n2\n3\n", w.text.String(), "the end of the program waits for no clock")
+		text, _ = w.seen()
+		assert.Equal(t, "0\n1\n2\n3\n", text, "the end of the program waits for no clock")
 	})
 }

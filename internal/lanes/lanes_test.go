@@ -45,6 +45,7 @@ func TestLaneKeepsItsOrder(t *testing.T) {
 			require.True(t, q.Push("one", item, item))
 		}
 		<-time.After(11 * time.Second)
+		synctest.Wait()
 		assert.Equal(t, want, r.done)
 		assert.Equal(t, 1, r.most, "a lane runs one item at a time")
 	})
@@ -58,6 +59,7 @@ func TestLanesRunAtOnceUpToTheWorkers(t *testing.T) {
 			require.True(t, q.Push(fmt.Sprint("lane ", i), strconv.Itoa(i), strconv.Itoa(i)))
 		}
 		<-time.After(2500 * time.Millisecond)
+		synctest.Wait()
 		assert.Len(t, r.done, 6)
 		assert.Equal(t, 3, r.most)
 	})
@@ -73,6 +75,7 @@ func TestFullQueueRefuses(t *testing.T) {
 		assert.False(t, q.Push("one", "3", "x"))
 		assert.False(t, q.Holds("3"))
 		<-time.After(1500 * time.Millisecond)
+		synctest.Wait()
 		assert.True(t, q.Push("one", "3", "x"), "the first one made room")
 		<-time.After(3 * time.Second)
 	})
@@ -88,8 +91,10 @@ func TestKeysAreHeldFromPushToTheEndOfTheWork(t *testing.T) {
 		assert.True(t, q.Holds("running"))
 		assert.True(t, q.Holds("waiting"))
 		<-time.After(1500 * time.Millisecond)
+		synctest.Wait()
 		assert.False(t, q.Holds("running"))
 		<-time.After(time.Second)
+		synctest.Wait()
 		assert.False(t, q.Holds("waiting"))
 	})
 }
@@ -108,6 +113,7 @@ func TestDropReturnsWhatWaitsAndRefusesMore(t *testing.T) {
 		assert.False(t, q.Holds("b"))
 		assert.False(t, q.Push("three", "d", "d"))
 		<-time.After(time.Minute)
+		synctest.Wait()
 		assert.Equal(t, []string{"a"}, r.done)
 		assert.Empty(t, q.Drop())
 	})
