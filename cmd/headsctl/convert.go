@@ -59,7 +59,7 @@ func conversions(targets []target, voice string, undo bool) ([]fleet.Spec, error
 	if voice != "" {
 		provider, id, _ := strings.Cut(voice, "/")
 		if provider == "" || id == "" {
-			return nil, usage("--voice %q is not a voice; give PROVIDER/ID, such as azure/en-US-plain", oneLine(voice))
+			return nil, usage("%q is not a voice; give PROVIDER/ID, such as azure/en-US-plain", oneLine(voice))
 		}
 		wanted = &heads.Voice{Provider: provider, ID: id}
 	}

@@ -88,10 +88,9 @@ func (a *app) printTotals(report *fleet.Report, asJSON, isPlan bool) {
 	if isPlan {
 		outcomes = planned
 	}
-	counts := map[fleet.Outcome]int{}
+	counts := countsOf(report, outcomes)
 	var texts []string
 	for _, outcome := range outcomes {
-		counts[outcome] = report.Count(outcome)
 		texts = append(texts, fmt.Sprintf("%d %s", counts[outcome], outcome))
 	}
 	if asJSON {
@@ -100,6 +99,14 @@ func (a *app) printTotals(report *fleet.Report, asJSON, isPlan bool) {
 		return
 	}
 	a.say("%s", strings.Join(texts, ", "))
+}
+
+func countsOf(report *fleet.Report, outcomes []fleet.Outcome) map[fleet.Outcome]int {
+	counts := map[fleet.Outcome]int{}
+	for _, outcome := range outcomes {
+		counts[outcome] = report.Count(outcome)
+	}
+	return counts
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)

@@ -105,21 +105,26 @@ func (a *app) newWork(cmd *cobra.Command, f *manyFlags, specs []fleet.Spec, read
 		return nil, err
 	}
 	w := &work{a: a, cmd: cmd, flags: f, client: c, specs: specs}
-	path, err := f.journalPath(reads)
+	return w, w.openJournal(reads)
+}
+
+// openJournal opens the journal if the run has one.
+func (w *work) openJournal(reads bool) error {
+	path, err := w.flags.journalPath(reads)
 	if path == "" || err != nil {
-		return w, err
+		return err
 	}
 	if w.journal, err = fleet.OpenJournal(path); err != nil {
 		hint := "give another file with --journal"
 		if errors.Is(err, fleet.ErrJournalInUse) {
 			hint = "wait for the other run to end, or give another file with --journal"
 		}
-		return w, usage("the journal %s can't be used: %w; %s", path, err, hint)
+		return usage("the journal %s can't be used: %w; %s", path, err, hint)
 	}
 	if n := w.journal.Dropped(); n > 0 {
-		a.note("the last line of the journal %s was cut off and has been removed (%d bytes)", path, n)
+		w.a.note("the last line of the journal %s was cut off and has been removed (%d bytes)", path, n)
 	}
-	return w, nil
+	return nil
 }
 
 // close gives the journal back. Its records are on disk by then.

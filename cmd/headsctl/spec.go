@@ -79,8 +79,15 @@ func (t *fileText) UnmarshalYAML(ctx context.Context, decode func(any) error) er
 	return err
 }
 
+// noFolder is the folder of YAML that came from elsewhere and can't refer to
+// files.
+const noFolder = ""
+
 // readText reads a file whose path is relative to a folder.
 func readText(folder, path string) (string, error) {
+	if folder == noFolder {
+		return "", errors.New("{file: PATH} is refused here, since it would read a file of this machine; give the text itself")
+	}
 	full := path
 	if !filepath.IsAbs(path) {
 		full = filepath.Join(folder, path)

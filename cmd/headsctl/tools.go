@@ -164,12 +164,7 @@ finds a problem.`,
 			if err != nil {
 				return err
 			}
-			findings := []heads.Finding{}
-			for _, f := range e.Findings {
-				if isAboutTools(f) {
-					findings = append(findings, f)
-				}
-			}
+			findings := toolFindings(e)
 			err = a.print(format, findings, func() { a.printFindings(findings) })
 			if err == nil && len(findings) > 0 {
 				return exit(exitFailed)
@@ -181,8 +176,15 @@ finds a problem.`,
 	return cmd
 }
 
-func isAboutTools(f heads.Finding) bool {
-	return strings.HasPrefix(f.Subject, "tool ") || strings.HasPrefix(f.Code, "tool")
+// toolFindings returns what was found about the tools of a head, never nil.
+func toolFindings(e *heads.Examination) []heads.Finding {
+	findings := []heads.Finding{}
+	for _, f := range e.Findings {
+		if strings.HasPrefix(f.Subject, "tool ") || strings.HasPrefix(f.Code, "tool") {
+			findings = append(findings, f)
+		}
+	}
+	return findings
 }
 
 func (a *app) printFindings(findings []heads.Finding) {

@@ -38,18 +38,24 @@ func (a *app) webhooksListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := make([]heads.Webhook, len(list))
-			for i := range list {
-				if shown[i] = list[i]; !secrets {
-					shown[i] = *list[i].Redacted()
-				}
-			}
+			shown := shownWebhooks(list, secrets)
 			return a.print(format, shown, func() { a.printWebhooks(shown, secrets) })
 		},
 	}
 	outputFlag(cmd, &format)
 	showSecretsFlag(cmd, &secrets)
 	return cmd
+}
+
+// shownWebhooks returns a list as it is shown, never nil.
+func shownWebhooks(list []heads.Webhook, secrets bool) []heads.Webhook {
+	shown := make([]heads.Webhook, len(list))
+	for i := range list {
+		if shown[i] = list[i]; !secrets {
+			shown[i] = *list[i].Redacted()
+		}
+	}
+	return shown
 }
 
 func (a *app) printWebhooks(list []heads.Webhook, secrets bool) {

@@ -1,0 +1,342 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// mcpClient is an MCP client of headsctl mcp, a process.
+type mcpClient struct {
+	t       testing.TB
+	session *mcp.ClientSession
+	cmd     *exec.Cmd
+	stderr  *bytes.Buffer // once the process has ended
+}
+
+func (c *terminal) mcp(args ...string) *mcpClient {
+	c.t.Helper()
+	cmd := c.command(c.t.Context(), append([]string{"mcp"}, args...)...)
+	m := &mcpClient{t: c.t, cmd: cmd, stderr: &bytes.Buffer{}}
+	cmd.Stderr = m.stderr
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	var err error
+	m.session, err = client.Connect(c.t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = m.session.Close() })
+	return m
+}
+
+// call returns the text of a reply, whose structured content is the same unless
+// it is an error text.
+func (m *mcpClient) call(tool string, arguments any) (text string, isError bool) {
+	m.t.Helper()
+	r, err := m.session.CallTool(m.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	require.NoError(m.t, err)
+	require.Len(m.t, r.Content, 1)
+	text = r.Content[0].(*mcp.TextContent).Text
+	if r.StructuredContent != nil || !r.IsError {
+		doc, err := json.Marshal(r.StructuredContent)
+		require.NoError(m.t, err)
+		assert.JSONEq(m.t, string(doc), text)
+	}
+	return text, r.IsError
+}
+
+func (m *mcpClient) ok(tool string, arguments any) object {
+	m.t.Helper()
+	text, isError := m.call(tool, arguments)
+	require.False(m.t, isError, text)
+	return parse[object](m.t, text)
+}
+
+func (m *mcpClient) fails(tool string, arguments any) string {
+	m.t.Helper()
+	text, isError := m.call(tool, arguments)
+	require.True(m.t, isError, text)
+	return text
+}
+
+func (m *mcpClient) tools() map[string]*mcp.Tool {
+	m.t.Helper()
+	list, err := m.session.ListTools(m.t.Context(), nil)
+	require.NoError(m.t, err)
+	tools := map[string]*mcp.Tool{}
+	for _, tool := range list.Tools {
+		tools[tool.Name] = tool
+	}
+	return tools
+}
+
+func TestMCPReadsWithoutTheFlag(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	m := c.mcp()
+	tools := m.tools()
+	assert.Len(t, tools, 5)
+	for _, name := range []string{"heads_get", "heads_examine", "heads_plan", "webhooks_list", "tools_check"} {
+		if assert.Contains(t, tools, name) {
+			assert.True(t, tools[name].Annotations.ReadOnlyHint, name)
+		}
+	}
+	for _, name := range []string{"heads_apply", "heads_convert"} {
+		_, err := m.session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: object{"ids": c.ids[:1]}})
+		assert.ErrorContains(t, err, name, "refused")
+	}
+	assert.Contains(t, c.ok("get", c.ids[0]), "MODE            legacy")
+	tools = c.mcp("--allow-writes").tools()
+	assert.Len(t, tools, 7)
+	assert.False(t, tools["heads_apply"].Annotations.ReadOnlyHint)
+	assert.False(t, tools["heads_convert"].Annotations.ReadOnlyHint)
+}
+
+func TestMCPRepliesAsTheTerminalDoes(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	c.ok("webhooks", "ensure", c.ids[0], "--url", "https://a.example.com/events", "--event", "end_conversation")
+	m := c.mcp()
+	assert.Equal(t, parse[object](t, c.ok("get", c.ids[0], "-o", "json")), m.ok("heads_get", object{"id": c.ids[0]}))
+	for tool, args := range map[string][]string{"heads_examine": {"doctor"}, "tools_check": {"tools", "check"}, "webhooks_list": {"webhooks", "list"}} {
+		for _, id := range []string{c.ids[0], c.ids[12], c.ids[22]} {
+			list := parse[[]any](t, c.run(append(args, id, "-o", "json")...).stdout)
+			assert.Equal(t, object{"items": list}, m.ok(tool, object{"id": id}), "%s %s", tool, id)
+		}
+	}
+	for _, tool := range []string{"heads_get", "heads_examine", "tools_check", "webhooks_list"} {
+		assert.Contains(t, m.fails(tool, object{"id": "li-1"}), `"li-1" is not the id of a head; give the UUID`)
+		assert.Contains(t, m.fails(tool, object{}), `"" is not the id of a head`)
+		assert.Equal(t, "the argument id holds a value of type number; want a string", m.fails(tool, object{"id": 5}))
+		assert.Equal(t, `the arguments can't be read: unknown field "ids"`, m.fails(tool, object{"id": c.ids[0], "ids": 1}))
+	}
+	assert.Contains(t, m.fails("heads_get", object{"id": someID}), "check the id and HEADS_BASE_URL", "the remedy")
+}
+
+func TestMCPPlansTheTextOfASpec(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	m := c.mcp()
+	reply := m.ok("heads_plan", object{"spec": "heads: [{id: " + c.ids[0] + ", set: {greetings: Hi}}, {id: " + c.ids[1] + "}]"})
+	items := reply["items"].([]any)
+	require.Len(t, items, 2)
+	first := items[0].(object)
+	assert.Equal(t, []any{c.ids[0], "pending"}, []any{first["head_id"], first["outcome"]})
+	assert.Equal(t, "Hi", first["changes"].([]any)[0].(object)["to"])
+	assert.Equal(t, []any{1., 1.}, []any{reply["counts"].(object)["pending"], reply["counts"].(object)["unchanged"]})
+	assert.Contains(t, m.fails("heads_plan", object{"spec": "heads:\n  - id: " + c.ids[0] + "\n    wet: {}\n"}), `spec:3:5: unknown key "wet"`)
+	assert.Contains(t, m.fails("heads_plan", object{"spec": ""}), "there are no heads")
+}
+
+func TestMCPReadsNoFiles(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	path := c.write("canary.txt", "canary-file")
+	m := c.mcp("--allow-writes")
+	for _, entry := range []string{
+		"set: {greetings: {file: PATH}}", "set: {suggestions: [{file: PATH}]}", "set: {promptConfig: {system_prompt: {file: PATH}}}",
+		"label: {file: PATH}", "voice: {provider: {file: PATH}, id: x}", "webhooks: [{url: {file: PATH}, events: [end_conversation]}]",
+		"tools: [{name: x, description: {file: PATH}, url: 'https://a.example.com/x', parameters: []}]",
+	} {
+		for _, tool := range []string{"heads_plan", "heads_apply"} {
+			for _, place := range []string{path, "canary.txt", "nowhere"} {
+				spec := "heads: [{id: " + c.ids[0] + ", " + strings.ReplaceAll(entry, "PATH", place) + "}]"
+				assert.Contains(t, m.fails(tool, object{"spec": spec}), "{file: PATH} is refused here", spec)
+			}
+		}
+	}
+}
+
+func TestMCPConvertsWhatWasConfirmed(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	m := c.mcp("--allow-writes")
+	ids := []string{c.ids[0], c.ids[12], c.ids[17]} // legacy, streaming, two_loops
+	dry := m.ok("heads_convert", object{"ids": ids})
+	changes := dry["changes"].([]any)
+	require.NotEmpty(t, changes)
+	assert.Subset(t, changes[len(changes)-1], object{"head_id": c.ids[0], "field": "streaming", "from": "false", "to": "true"})
+	assert.Len(t, dry["items"], 3)
+	require.NotEmpty(t, dry["confirm"])
+	assert.Contains(t, c.ok("get", c.ids[0]), "MODE            legacy", "a dry run")
+	assert.Equal(t, dry["confirm"], m.ok("heads_convert", object{"ids": ids})["confirm"], "the same once more")
+
+	done := m.ok("heads_convert", object{"ids": ids, "confirm": dry["confirm"]})
+	assert.NotContains(t, done, "confirm")
+	assert.EqualValues(t, 1, done["counts"].(object)["changed"])
+	items := done["items"].([]any)
+	require.Len(t, items, 3)
+	assert.Equal(t, "changed", items[0].(object)["outcome"])
+	assert.Contains(t, items[0].(object)["after"], "https://stream.example.test/")
+	assert.Equal(t, "unchanged", items[1].(object)["outcome"])
+	assert.Contains(t, c.ok("get", c.ids[0]), "MODE            streaming")
+
+	again := parse[object](t, m.fails("heads_convert", object{"ids": ids, "confirm": dry["confirm"]}))
+	assert.Contains(t, again["error"], "nothing was done")
+	assert.Empty(t, again["changes"])
+	assert.NotEqual(t, dry["confirm"], again["confirm"])
+	assert.Contains(t, m.fails("heads_convert", object{"ids": []string{}}), "there are no ids")
+	assert.Contains(t, m.fails("heads_convert", object{"ids": []string{"x", c.ids[1]}}), `"x" is not the id of a head`)
+	assert.Contains(t, m.fails("heads_convert", object{"ids": c.ids[1]}), "the argument ids holds a value of type string; want a list of strings")
+	assert.Contains(t, m.fails("heads_convert", object{"ids": ids, "voice": "azure"}), "PROVIDER/ID")
+}
+
+func TestMCPConfirmsOneSpecAlone(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	m := c.mcp("--allow-writes")
+	spec := func(key string) string {
+		return "heads: [{id: " + c.ids[0] + ", set: {voiceflowApiKey: " + key + "}}]"
+	}
+	confirm := m.ok("heads_apply", object{"spec": spec("first")})["confirm"]
+	other := parse[object](t, m.fails("heads_apply", object{"spec": spec("second"), "confirm": confirm}))
+	assert.NotEqual(t, confirm, other["confirm"], "the changes look the same, since keys are masked")
+	assert.EqualValues(t, 1, m.ok("heads_apply", object{"spec": spec("first"), "confirm": confirm})["counts"].(object)["changed"])
+	assert.Contains(t, c.ok("get", c.ids[0], "--raw", "--show-secrets"), `"first"`)
+}
+
+func TestMCPRefusesAConfirmationThatNoLongerHolds(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	m := c.mcp("--allow-writes")
+	spec := object{"spec": "heads: [{id: " + c.ids[0] + ", set: {greetings: Hi, name: Foyer}}]"}
+	confirm := m.ok("heads_apply", spec)["confirm"]
+	c.ok("set", c.ids[0], "greetings=Bonjour")
+	spec["confirm"] = confirm
+	fresh := parse[object](t, m.fails("heads_apply", spec))
+	assert.Contains(t, fresh["changes"], object{"head_id": c.ids[0], "label": "Lobby", "field": "greetings", "from": "Bonjour", "to": "Hi"})
+	assert.Contains(t, c.ok("get", c.ids[0]), "NAME            Lobby", "nothing was done")
+	spec["confirm"] = fresh["confirm"]
+	assert.EqualValues(t, 1, m.ok("heads_apply", spec)["counts"].(object)["changed"])
+	assert.Contains(t, c.ok("get", c.ids[0]), "NAME            Foyer")
+}
+
+// A head whose reading fails has no changes that anybody saw.
+func TestMCPChangesNoHeadThatTheDryRunCouldNotRead(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	target, err := url.Parse(c.url)
+	require.NoError(t, err)
+	var mu sync.Mutex
+	reads := 0
+	forward := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		hidden := false
+		if strings.HasSuffix(r.URL.Path, "/head/"+c.ids[1]) {
+			reads++
+			hidden = reads <= 2 // by the dry run, and by the check of its confirmation
+		}
+		mu.Unlock()
+		if hidden {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	m := c.at(proxy.URL, c.token).mcp("--allow-writes")
+	ids := []string{c.ids[0], c.ids[1]}
+	dry := m.ok("heads_convert", object{"ids": ids})
+	assert.EqualValues(t, 1, dry["counts"].(object)["failed"])
+	done := parse[object](t, m.fails("heads_convert", object{"ids": ids, "confirm": dry["confirm"]}))
+	assert.Equal(t, []any{1., 1.}, []any{done["counts"].(object)["changed"], done["counts"].(object)["failed"]})
+	assert.Contains(t, c.ok("get", c.ids[1]), "MODE            legacy")
+}
+
+func TestMCPEndsWith0AtEOF(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	r := c.run("mcp", "--debug")
+	assert.Equal(t, result{}, r, "nothing but the protocol")
+	m := c.mcp("--debug")
+	m.ok("heads_get", object{"id": c.ids[0]})
+	assert.NoError(t, m.session.Close(), "exit code 0")
+	assert.Contains(t, m.stderr.String(), "debug: GET /head/{id} 200 in ")
+}
+
+func TestMCPInterruptedEndsItsCallsAndThen130(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{}, 1)
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer silent.Close()
+	m := newTerminal(t).at(silent.URL, "token").mcp()
+	called := make(chan struct{})
+	go func() {
+		defer close(called)
+		_, _ = m.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "heads_get", Arguments: object{"id": someID}})
+	}()
+	<-arrived
+	require.NoError(t, m.cmd.Process.Signal(os.Interrupt))
+	<-called
+	_ = m.session.Wait()
+	assert.Equal(t, 130, exitCode(t, m.session.Close()))
+}
+
+func TestMCPNeedsSettings(t *testing.T) {
+	t.Parallel()
+	newTerminal(t).at("", "token").fails(2, "HEADS_BASE_URL", "mcp")
+	demo(t).fails(2, "no arguments", "mcp", "x")
+}
+
+func TestNoMCPReplyShowsASecret(t *testing.T) {
+	t.Parallel()
+	c := secretive(t)
+	sharedKey := parse[[]object](t, c.ok("webhooks", "list", someID, "-o", "json", "--show-secrets"))[0]["sharedKey"].(string)
+	secrets := []string{accessKey, dialogKey, orgKey, providerKey, pathToken, queryToken, toolKey, sharedKey, c.token}
+	spec := "heads:\n  - id: " + someID + "\n    set: {voiceflowApiKey: " + dialogKey + "2, fileUrl: 'https://x.example.com/?" + queryToken + "', name: Bob}\n" +
+		"    webhooks: [{url: 'https://b.example.com/" + pathToken + "2?k=" + queryToken + "', events: [end_conversation]}]\n" +
+		"    tools: [{name: other, description: y, url: 'https://b.example.com/" + pathToken + "3/other', parameters: []}]\n"
+	bad := "heads:\n  - id: " + someID + "\n    set: {voiceflowApiKey: [\"" + dialogKey + "\"]}\n"
+	m := c.with("HEADS_STREAM_URL=https://stream.example.test").mcp("--allow-writes", "--debug")
+	replies := map[string]string{}
+	call := func(name, tool string, arguments object) object {
+		text, isError := m.call(tool, arguments)
+		replies[name] = text
+		for _, secret := range secrets {
+			assert.NotContains(t, text, secret, name)
+		}
+		if isError {
+			return nil
+		}
+		return parse[object](t, text)
+	}
+	for _, tool := range []string{"heads_get", "heads_examine", "webhooks_list", "tools_check"} {
+		assert.NotNil(t, call(tool, tool, object{"id": someID}), replies[tool])
+		call(tool+" of no head", tool, object{"id": strings.ReplaceAll(someID, "0", "9")})
+		call(tool+" with a wrong type", tool, object{"id": object{"k": c.token}})
+		call(tool+" with an unknown argument", tool, object{"id": someID, "k": c.token})
+	}
+	assert.NotNil(t, call("plan", "heads_plan", object{"spec": spec}), replies["plan"])
+	call("bad plan", "heads_plan", object{"spec": bad})
+	call("plan that is no text", "heads_plan", object{"spec": object{"token": c.token, "key": dialogKey}})
+	call("plan that is no YAML", "heads_plan", object{"spec": "heads: [" + dialogKey})
+	call("plan that is one text", "heads_plan", object{"spec": dialogKey})
+	writes := []object{{"spec": spec}, {"ids": []string{someID}}}
+	for i, tool := range []string{"heads_apply", "heads_convert"} {
+		arguments := writes[i]
+		dry := call(tool, tool, arguments)
+		require.NotNil(t, dry, replies[tool])
+		arguments["confirm"] = "stale"
+		call(tool+" that no longer holds", tool, arguments)
+		arguments["confirm"] = dry["confirm"]
+		assert.NotNil(t, call(tool+" confirmed", tool, arguments), replies[tool+" confirmed"])
+	}
+	require.NoError(t, m.session.Close())
+	for _, secret := range secrets {
+		assert.NotContains(t, m.stderr.String(), secret)
+	}
+}
