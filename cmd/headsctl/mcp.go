@@ -85,7 +85,11 @@ func (s *mcpServer) serve(ctx context.Context, allowWrites bool) error {
 	if allowWrites {
 		s.addWrites(server)
 	}
-	return server.Run(ctx, &mcp.IOTransport{Reader: s.a.stdin, Writer: unclosed{s.a.stdout}})
+	err := server.Run(ctx, &mcp.IOTransport{Reader: s.a.stdin, Writer: unclosed{s.a.stdout}})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the session broke off: %w; headsctl mcp wants an MCP client on stdin and stdout", err)
+	}
+	return err
 }
 
 // unclosed keeps the server from closing stdout.
@@ -145,6 +149,9 @@ func addTool[In any](s *mcpServer, server *mcp.Server, readOnly bool, name, abou
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
 		panic(err) // the type is one of those above
+	}
+	if ids := schema.Properties["ids"]; ids != nil {
+		ids.Type, ids.Types = "array", nil // a slice may be null in Go alone
 	}
 	tool := &mcp.Tool{Name: name, Description: about, InputSchema: schema, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: readOnly}}
 	server.AddTool(tool, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

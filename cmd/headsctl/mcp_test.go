@@ -97,6 +97,7 @@ func TestMCPReadsWithoutTheFlag(t *testing.T) {
 	}
 	assert.Contains(t, c.ok("get", c.ids[0]), "MODE            legacy")
 	tools = c.mcp("--allow-writes").tools()
+	assert.Equal(t, "array", tools["heads_convert"].InputSchema.(object)["properties"].(object)["ids"].(object)["type"])
 	assert.Len(t, tools, 7)
 	assert.False(t, tools["heads_apply"].Annotations.ReadOnlyHint)
 	assert.False(t, tools["heads_convert"].Annotations.ReadOnlyHint)
@@ -284,6 +285,54 @@ func TestMCPInterruptedEndsItsCallsAndThen130(t *testing.T) {
 	<-called
 	_ = m.session.Wait()
 	assert.Equal(t, 130, exitCode(t, m.session.Close()))
+}
+
+func TestMCPFinishesAHeadThatHasBegunAtEOF(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	target, err := url.Parse(c.url)
+	require.NoError(t, err)
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	forward := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			arrived <- struct{}{}
+			<-release
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	at := c.at(proxy.URL, c.token)
+	spec := "heads: [{id: " + c.ids[0] + ", set: {name: Foyer}, streaming: true, delivery: true, " +
+		"webhooks: [{url: 'https://a.example.com/events', events: [end_conversation]}]}]"
+	confirm := at.mcp("--allow-writes").ok("heads_apply", object{"spec": spec})["confirm"]
+
+	cmd := at.command(t.Context(), "mcp", "--allow-writes")
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	for _, message := range []object{
+		{"id": 1, "method": "initialize", "params": object{"protocolVersion": "2025-06-18", "capabilities": object{}, "clientInfo": object{"name": "test", "version": "1"}}},
+		{"method": "notifications/initialized"},
+		{"id": 2, "method": "tools/call", "params": object{"name": "heads_apply", "arguments": object{"spec": spec, "confirm": confirm}}},
+	} {
+		message["jsonrpc"] = "2.0"
+		require.NoError(t, json.NewEncoder(stdin).Encode(message))
+	}
+	<-arrived
+	require.NoError(t, stdin.Close())
+	close(release)
+	assert.Equal(t, 0, exitCode(t, cmd.Wait()))
+	c.write("spec.yaml", spec)
+	assert.Contains(t, c.ok("plan", "-f", "spec.yaml"), "0 pending, 1 unchanged", "all of it is done")
+}
+
+func TestMCPRefusesWhatIsNoMCP(t *testing.T) {
+	t.Parallel()
+	r := demo(t).runWith("garbage\n", "mcp")
+	assert.Equal(t, 1, r.code)
+	assert.Empty(t, r.stdout)
+	assert.Contains(t, r.stderr, "wants an MCP client on stdin and stdout")
 }
 
 func TestMCPNeedsSettings(t *testing.T) {
