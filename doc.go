@@ -44,6 +44,10 @@
 // of the context, the call returns at once with the answer it has. A wait ends
 // when the context ends.
 //
+// An answer 429 or 503 with Retry-After also holds back the attempts of all other
+// calls of the client until then. WithRateLimit limits how many attempts begin in
+// a second.
+//
 // An attempt is limited to 30 s (WithAttemptTimeout); a call is limited by its
 // context. An answer that breaks off is treated as no answer.
 //
