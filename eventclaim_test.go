@@ -525,6 +525,21 @@ func TestTwinAtAnotherReceiverIsAnsweredOnceTheEventIsDone(t *testing.T) {
 	})
 }
 
+// In its own memory a receiver sees the twin run, and need not wait for it.
+func TestTwinInOneReceiverIsBusyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestHandler(t, after(2*time.Second))
+		body := recentEventBody(testHeadA, "s")
+		var first sync.WaitGroup
+		first.Go(func() { serveEvent(h, signedEvent(body, testKeyA)) })
+		synctest.Wait()
+		begun := time.Now()
+		assert.Equal(t, 503, serveEvent(h, signedEvent(body, testKeyA)).Code)
+		assert.Zero(t, time.Since(begun))
+		first.Wait()
+	})
+}
+
 func TestDroppedEventIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSharedStore()
