@@ -291,7 +291,7 @@ func TestEverythingWorksByKeyboard(t *testing.T) {
 	b.until("the dialog is closed", func() bool { return !eval[bool](b, `document.querySelector("dialog").open`) })
 }
 
-func TestEmptyConsoleSaysWhatToDoFirst(t *testing.T) {
+func TestEmptyConsoleNamesTheFirstStep(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "seed.json")
 	require.NoError(t, os.WriteFile(name, []byte(`{}`), 0o600))
 	p := start(t, "-seed-file", name)
