@@ -130,14 +130,14 @@ func (p *program) control(method, path, body string) string {
 	return p.call(method, "/_emulator/"+path, body)
 }
 
-// receiver answers events and tool calls with the statuses given, and then
-// with 200.
+// receiver answers deliveries, which are signed, with the statuses given, and
+// then with 200. It answers tool calls with 200.
 func receiver(t testing.TB, statuses ...int) string {
 	var mu sync.Mutex
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		status := http.StatusOK
-		if len(statuses) > 0 {
+		if r.Header.Get("X-Signature-256") != "" && len(statuses) > 0 {
 			status, statuses = statuses[0], statuses[1:]
 		}
 		mu.Unlock()
