@@ -47,8 +47,11 @@ const (
 	// maxEscapes is how often a secret may be escaped and still be recognized:
 	// %3D, %253D and %25253D for =.
 	maxEscapes = 3
-	// maxMasked is how much of a foreign text is examined, in bytes.
-	maxMasked = 1 << 20
+	// maxEscaped is how many bytes one character of a secret takes at most.
+	maxEscaped = 16
+	// maxMasked is how much of a foreign text is examined, in bytes: masking a
+	// megabyte would take a tenth of a second.
+	maxMasked = 32 << 10
 )
 
 var (
@@ -144,11 +147,15 @@ func hostOf(raw string) string {
 // maskForeign is maskSecrets for a text of any length. If the text is cut, its
 // end is dropped, since that may hold the beginning of a secret.
 func maskForeign(text string, secrets ...string) string {
-	if len(text) <= maxMasked {
+	end := 0
+	for _, secret := range secrets {
+		end = max(end, maxEscaped*len(secret))
+	}
+	if len(text) <= maxMasked+end {
 		return maskSecrets(text, secrets...)
 	}
-	masked := maskSecrets(text[:maxMasked], secrets...)
-	return masked[:max(0, len(masked)-maxMasked/4)]
+	masked := maskSecrets(text[:maxMasked+end], secrets...)
+	return masked[:max(0, len(masked)-end)]
 }
 
 // maskSecrets replaces secrets in a text, including those whose characters are

@@ -107,9 +107,9 @@ func TestMessageMasksWhatFollowsAQuestionMark(t *testing.T) {
 func TestEndOfATextThatIsCutIsNotShown(t *testing.T) {
 	token := strings.Repeat("t=", 500)
 	escaped := url.QueryEscape(token)
-	text := strings.Repeat(escaped, maxMasked/len(escaped)+1) // the cut leaves the beginning of a token
-	assert.Empty(t, answerText(text, maxMessage, token))
-	assert.Equal(t, redacted, answerText(text[:maxMasked/len(escaped)*len(escaped)], maxMessage, token))
+	fit := (maxMasked + maxEscaped*len(token)) / len(escaped)
+	assert.Equal(t, redacted, answerText(strings.Repeat(escaped, fit), maxMessage, token))
+	assert.Empty(t, answerText(strings.Repeat(escaped, fit+1), maxMessage, token), "the cut leaves the beginning of a token")
 	long := strings.Repeat("word ", maxMasked)
 	assert.Equal(t, strings.Repeat("word ", 40)[:199]+"…", answerText(long, maxMessage, token))
 }
