@@ -29,7 +29,7 @@ type ConversationSettingsService struct{ service }
 type ConversationSettings struct {
 	Tools []Tool
 
-	raw     []byte // the document, with tools as they were read
+	raw     string // the document, with tools as they were read
 	missing bool   // the head that was read does not show its settings
 }
 
@@ -176,11 +176,11 @@ func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, na
 
 // Extra returns a copy of the value of a key other than tools.
 func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
-	if key == "tools" {
+	value, ok := rawjson.Value(cs.raw, key)
+	if key == "tools" || !ok {
 		return nil, false
 	}
-	value, ok := rawjson.Value(cs.raw, key)
-	return bytes.Clone(value), ok
+	return json.RawMessage(value), true
 }
 
 // SetExtra sets a key other than tools. A nil value removes it. SetExtra returns
@@ -195,12 +195,12 @@ func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) erro
 	case value != nil && !json.Valid(value):
 		return invalid(operation, oneLine(key, maxLabel), "has a value that is not JSON; give a JSON value, or nil to remove the key")
 	}
-	cs.raw = rawjson.With(cs.raw, key, bytes.TrimSpace(value))
+	cs.raw = string(rawjson.With(cs.raw, key, bytes.TrimSpace(value)))
 	return nil
 }
 
 // UnmarshalJSON reads the tools and keeps the whole document.
-func (cs *ConversationSettings) UnmarshalJSON(data []byte) error { return cs.decode(bytes.Clone(data)) }
+func (cs *ConversationSettings) UnmarshalJSON(data []byte) error { return cs.decode(string(data)) }
 
 // MarshalJSON writes the document with the tools as they are now.
 func (cs ConversationSettings) MarshalJSON() ([]byte, error) { return cs.document(), nil }
@@ -214,7 +214,7 @@ func (cs ConversationSettings) LogValue() slog.Value { return slog.StringValue(c
 func (cs ConversationSettings) describe() string {
 	others := 0
 	for m := range rawjson.Members(cs.raw) {
-		if string(m.Key) != "tools" {
+		if m.Key != "tools" {
 			others++
 		}
 	}
@@ -268,7 +268,7 @@ func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs
 }
 
 // decode reads the settings from a document, which it keeps.
-func (cs *ConversationSettings) decode(doc []byte) error {
+func (cs *ConversationSettings) decode(doc string) error {
 	*cs = ConversationSettings{}
 	if rawjson.IsNull(doc) {
 		return nil

@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -29,7 +28,7 @@ type Tool struct {
 	URL         string // https
 	Parameters  []ToolParameter
 
-	raw    []byte
+	raw    string
 	served bool // read from the service
 }
 
@@ -40,7 +39,7 @@ type ToolParameter struct {
 	Type        string // string, number, integer, boolean, array or object
 	Description string
 
-	raw []byte
+	raw string
 }
 
 // PromptProblem is something about a tool that a prompt does not mention.
@@ -63,7 +62,7 @@ func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 // UnmarshalJSON accepts any shape and keeps the whole document. Validate reports
 // what is wrong with it.
 func (t *Tool) UnmarshalJSON(data []byte) error {
-	t.decode(bytes.Clone(data))
+	t.decode(string(data))
 	return nil
 }
 
@@ -82,7 +81,7 @@ func (t Tool) describe() string {
 
 // UnmarshalJSON accepts any shape and keeps the whole document.
 func (p *ToolParameter) UnmarshalJSON(data []byte) error {
-	p.decode(bytes.Clone(data))
+	p.decode(string(data))
 	return nil
 }
 
@@ -155,7 +154,7 @@ var (
 
 func (t Tool) validate(operation string) error {
 	field := "tool " + quote(t.Name)
-	if t.raw != nil && rawjson.Kind(t.raw) != "object" && t.unchanged() {
+	if t.raw != "" && rawjson.Kind(t.raw) != "object" && t.unchanged() {
 		return invalid(operation, field, "is a JSON %s; want an object with name, description, parameters and url", rawjson.Kind(t.raw))
 	}
 	var faults, nameFault faultList
@@ -182,7 +181,7 @@ func (t Tool) validate(operation string) error {
 
 func (p ToolParameter) validate(operation, tool string) error {
 	field := tool + " parameter " + quote(p.Name)
-	if p.raw != nil && rawjson.Kind(p.raw) != "object" && p.unchanged() {
+	if p.raw != "" && rawjson.Kind(p.raw) != "object" && p.unchanged() {
 		return invalid(operation, field, "is a JSON %s; want an object with name, type and description", rawjson.Kind(p.raw))
 	}
 	var faults, nameFault, typeFault faultList
@@ -202,7 +201,7 @@ func (p ToolParameter) validate(operation, tool string) error {
 // unreadText finds the members of a document that should be strings and are not.
 type unreadText struct {
 	operation, field string
-	raw              []byte
+	raw              string
 }
 
 // or returns the fault of a member that could not be read and was not set since,
@@ -255,7 +254,7 @@ func (t Tool) unchanged() bool { return isAsRead(t, t.raw, (*Tool).decode) }
 // as they are now.
 func (t Tool) document() json.RawMessage {
 	if t.unchanged() {
-		return t.raw
+		return json.RawMessage(t.raw)
 	}
 	doc := objectOf(t.raw)
 	var read Tool
@@ -266,16 +265,16 @@ func (t Tool) document() json.RawMessage {
 	switch {
 	case t.Parameters == nil && oddList(old):
 	case rawjson.Kind(old) != "array" || !reflect.DeepEqual(read.Parameters, t.Parameters):
-		doc = rawjson.With(doc, "parameters", documents(t.Parameters, ToolParameter.document))
+		doc = string(rawjson.With(doc, "parameters", documents(t.Parameters, ToolParameter.document)))
 	}
-	return withText(doc, read.URL, "url", t.URL)
+	return json.RawMessage(withText(doc, read.URL, "url", t.URL))
 }
 
 // decode reads a tool from a document, which it keeps.
-func (t *Tool) decode(doc []byte) {
+func (t *Tool) decode(doc string) {
 	*t = Tool{raw: doc, served: t.served}
 	for m := range rawjson.Members(doc) {
-		switch string(m.Key) {
+		switch m.Key {
 		case "name":
 			t.Name = textOf(m.Value)
 		case "description":
@@ -291,7 +290,7 @@ func (t *Tool) decode(doc []byte) {
 // inherit copies the unknown keys of an old tool of the same name, and of its
 // parameters, to a tool that was not read from the service.
 func (t Tool) inherit(old *Tool) Tool {
-	if old == nil || t.raw != nil {
+	if old == nil || t.raw != "" {
 		return t
 	}
 	t.raw = old.raw
@@ -301,7 +300,7 @@ func (t Tool) inherit(old *Tool) Tool {
 	}
 	for i, p := range t.Parameters {
 		same := slices.IndexFunc(old.Parameters, func(o ToolParameter) bool { return o.Name == p.Name })
-		if same >= 0 && p.raw == nil {
+		if same >= 0 && p.raw == "" {
 			t.Parameters[i].raw = old.Parameters[same].raw
 		}
 	}
@@ -315,25 +314,25 @@ func (p ToolParameter) unchanged() bool { return isAsRead(p, p.raw, (*ToolParame
 // fields as they are now.
 func (p ToolParameter) document() json.RawMessage {
 	if p.unchanged() {
-		return p.raw
+		return json.RawMessage(p.raw)
 	}
 	doc := objectOf(p.raw)
 	var read ToolParameter
 	read.decode(doc)
 	doc = withText(doc, read.Name, "name", p.Name)
 	doc = withText(doc, read.Type, "type", p.Type)
-	return withText(doc, read.Description, "description", p.Description)
+	return json.RawMessage(withText(doc, read.Description, "description", p.Description))
 }
 
 // decode reads a parameter from a document, which it keeps.
-func (p *ToolParameter) decode(doc []byte) {
+func (p *ToolParameter) decode(doc string) {
 	*p = ToolParameter{raw: doc}
 	for m := range rawjson.Members(doc) {
-		switch string(m.Key) {
+		switch m.Key {
 		case "name":
 			p.Name = textOf(m.Value)
 		case "type":
-			p.Type = typeOf(m.Value)
+			p.Type = textOf(m.Value)
 		case "description":
 			p.Description = textOf(m.Value)
 		}
@@ -341,8 +340,8 @@ func (p *ToolParameter) decode(doc []byte) {
 }
 
 // isAsRead reports whether a value equals what decode reads from its document.
-func isAsRead[T any](value T, raw []byte, decode func(*T, []byte)) bool {
-	if raw == nil {
+func isAsRead[T any](value T, raw string, decode func(*T, string)) bool {
+	if raw == "" {
 		return false
 	}
 	read := value
@@ -350,10 +349,10 @@ func isAsRead[T any](value T, raw []byte, decode func(*T, []byte)) bool {
 	return reflect.DeepEqual(read, value)
 }
 
-// objectOf returns a document that is an object, and nil for any other.
-func objectOf(doc []byte) []byte {
+// objectOf returns a document that is an object, and "" for any other.
+func objectOf(doc string) string {
 	if rawjson.Kind(doc) != "object" {
-		return nil
+		return ""
 	}
 	return doc
 }
@@ -371,16 +370,16 @@ func documents[T any](list []T, document func(T) json.RawMessage) []byte {
 
 // withText sets a string member. If the member was read as the same text, its
 // bytes are kept.
-func withText(doc []byte, read, key, text string) []byte {
+func withText(doc, read, key, text string) string {
 	if _, ok := rawjson.Value(doc, key); ok && read == text {
 		return doc
 	}
-	return rawjson.With(doc, key, rawjson.String(text))
+	return string(rawjson.With(doc, key, rawjson.String(text)))
 }
 
 // decodeList reads an array, whose elements may keep their part of it. Any other
 // value is read as nil.
-func decodeList[T any](value []byte, decode func(*T, []byte)) []T {
+func decodeList[T any](value string, decode func(*T, string)) []T {
 	if rawjson.Kind(value) != "array" {
 		return nil
 	}
@@ -393,7 +392,7 @@ func decodeList[T any](value []byte, decode func(*T, []byte)) []T {
 }
 
 // oddList reports whether a member that should be a list is something else.
-func oddList(value []byte) bool {
+func oddList(value string) bool {
 	switch rawjson.Kind(value) {
 	case "array", "null", "nothing":
 		return false
@@ -402,24 +401,14 @@ func oddList(value []byte) bool {
 }
 
 // textOf returns the text of a JSON string, and "" for any other value.
-func textOf(value []byte) string {
+func textOf[T rawjson.Text](value T) string {
 	if rawjson.Kind(value) != "string" {
 		return ""
 	}
 	return rawjson.Unquote(value)
 }
 
-// typeOf is textOf without a copy of a known type.
-func typeOf(value []byte) string {
-	for _, known := range toolTypes {
-		if len(value) == len(known)+len(`""`) && string(value[1:len(value)-1]) == known {
-			return known
-		}
-	}
-	return textOf(value)
-}
-
 // mismatch returns the error of encoding/json for a value of the wrong type.
-func mismatch(field string, value []byte, want reflect.Type) error {
+func mismatch(field, value string, want reflect.Type) error {
 	return &json.UnmarshalTypeError{Field: field, Value: rawjson.Kind(value), Type: want}
 }

@@ -194,9 +194,9 @@ func TestToolHelpersRepairAnOddTool(t *testing.T) {
 	}{
 		{"PutTool", "a schema for parameters", putting(repaired),
 			bodyWith(goodTool, `{"name":"odd", "description":"Does it.","parameters":[],"url":"https://tools.example.com/new","x":1.0}`)},
-		{"PutTool with parameters", "a parameter that is a text", putting(Tool{repaired.Name, repaired.Description, repaired.URL, city, nil, false}),
+		{"PutTool with parameters", "a parameter that is a text", putting(Tool{Name: repaired.Name, Description: repaired.Description, URL: repaired.URL, Parameters: city}),
 			bodyWith(goodTool, `{"name":"odd","description":"Does it.","parameters":[{"name":"city","type":"string","description":"Where."}],"url":"https://tools.example.com/new"}`)},
-		{"PutTool of a type", "a type that is no text", putting(Tool{"odd", "d", "https://tools.example.com/odd", city, nil, false}),
+		{"PutTool of a type", "a type that is no text", putting(Tool{Name: "odd", Description: "d", URL: "https://tools.example.com/odd", Parameters: city}),
 			bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city","type":"string","description":"Where."}],"url":"https://tools.example.com/odd"}`)},
 		{"SetTools", "an address that is no text", setting(repaired),
 			bodyWith(`{"name":"odd","description":"Does it.","parameters":[],"url":"https://tools.example.com/new"}`)},

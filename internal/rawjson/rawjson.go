@@ -10,17 +10,21 @@ import (
 	"strings"
 )
 
+// Text is a document or a part of one. What is read from a string shares its
+// memory.
+type Text interface{ ~string | ~[]byte }
+
 // Member is one member of an object: doc[start:end] is everything since the
 // member before it, comma and white space included.
-type Member struct {
-	Key        []byte // decoded
-	Value      []byte
+type Member[T Text] struct {
+	Key        T // decoded
+	Value      T
 	start, end int
 }
 
 // Members walks the members of an object.
-func Members(doc []byte) iter.Seq[Member] {
-	return func(yield func(Member) bool) {
+func Members[T Text](doc T) iter.Seq[Member[T]] {
+	return func(yield func(Member[T]) bool) {
 		i := SkipSpace(doc, 0)
 		if i >= len(doc) || doc[i] != '{' {
 			return
@@ -42,7 +46,7 @@ func Members(doc []byte) iter.Seq[Member] {
 			}
 			i = SkipSpace(doc, i+1)
 			end := skipValue(doc, i)
-			if !yield(Member{Key: key, Value: doc[i:end], start: start, end: end}) {
+			if !yield(Member[T]{Key: key, Value: doc[i:end], start: start, end: end}) {
 				return
 			}
 			i = end
@@ -51,8 +55,8 @@ func Members(doc []byte) iter.Seq[Member] {
 }
 
 // Elements walks the elements of an array.
-func Elements(doc []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
+func Elements[T Text](doc T) iter.Seq[T] {
+	return func(yield func(T) bool) {
 		i := SkipSpace(doc, 0)
 		if i >= len(doc) || doc[i] != '[' {
 			return
@@ -75,7 +79,7 @@ func Elements(doc []byte) iter.Seq[[]byte] {
 
 // Strings walks the strings of a document at any depth, decoded and in order.
 // Names of members are skipped. It reads the document once.
-func Strings(doc []byte) iter.Seq[string] {
+func Strings[T Text](doc T) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := 0; i < len(doc); {
 			if doc[i] != '"' {
@@ -96,7 +100,7 @@ func Strings(doc []byte) iter.Seq[string] {
 }
 
 // SkipSpace returns the index of the first byte from i on that is not space.
-func SkipSpace(doc []byte, i int) int {
+func SkipSpace[T Text](doc T, i int) int {
 	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++
 	}
@@ -104,7 +108,7 @@ func SkipSpace(doc []byte, i int) int {
 }
 
 // skipValue returns where the value that starts at i ends.
-func skipValue(doc []byte, i int) int {
+func skipValue[T Text](doc T, i int) int {
 	depth := 0
 	for i < len(doc) {
 		switch doc[i] {
@@ -131,7 +135,7 @@ func skipValue(doc []byte, i int) int {
 }
 
 // SkipString returns the index behind the string that begins at i.
-func SkipString(doc []byte, i int) int {
+func SkipString[T Text](doc T, i int) int {
 	for i++; i < len(doc); i++ {
 		switch doc[i] {
 		case '\\':
@@ -143,7 +147,7 @@ func SkipString(doc []byte, i int) int {
 	return len(doc)
 }
 
-func skipLiteral(doc []byte, i int) int {
+func skipLiteral[T Text](doc T, i int) int {
 	for i < len(doc) && !strings.ContainsRune(",:{}[]\" \n\t\r", rune(doc[i])) {
 		i++
 	}
@@ -151,30 +155,40 @@ func skipLiteral(doc []byte, i int) int {
 }
 
 // Unquote decodes a JSON string.
-func Unquote(raw []byte) string {
+func Unquote[T Text](raw T) string {
 	if len(raw) < 2 {
 		return ""
 	}
-	if bytes.IndexByte(raw, '\\') < 0 {
+	if isPlain(raw) {
 		return string(raw[1 : len(raw)-1])
 	}
 	var s string
-	_ = json.Unmarshal(raw, &s)
+	_ = json.Unmarshal([]byte(raw), &s)
 	return s
+}
+
+// isPlain reports whether nothing is escaped in a JSON string.
+func isPlain[T Text](raw T) bool {
+	for i := range len(raw) {
+		if raw[i] == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // unquoteKey decodes the name of a member, without a copy where nothing is
 // escaped.
-func unquoteKey(raw []byte) []byte {
-	if len(raw) >= 2 && bytes.IndexByte(raw, '\\') < 0 {
+func unquoteKey[T Text](raw T) T {
+	if len(raw) >= 2 && isPlain(raw) {
 		return raw[1 : len(raw)-1]
 	}
-	return []byte(Unquote(raw))
+	return T(Unquote(raw))
 }
 
 // Value is the value of a member; as in encoding/json, the last one of the
 // same name counts.
-func Value(doc []byte, key string) (value json.RawMessage, ok bool) {
+func Value[T Text](doc T, key string) (value T, ok bool) {
 	for m := range Members(doc) {
 		if string(m.Key) == key {
 			value, ok = m.Value, true
@@ -186,10 +200,10 @@ func Value(doc []byte, key string) (value json.RawMessage, ok bool) {
 // With returns a copy of an object in which one member has another
 // value, or is added at the end, or, for a nil value, is taken out. All other
 // bytes stay as they are.
-func With(doc []byte, key string, value []byte) []byte {
+func With[T Text](doc T, key string, value []byte) []byte {
 	out := []byte{'{'}
 	end, written, found := 1, 0, false
-	if open := bytes.IndexByte(doc, '{'); open >= 0 {
+	if open := SkipSpace(doc, 0); open < len(doc) {
 		end = open + 1
 	}
 	for m := range Members(doc) {
@@ -222,7 +236,7 @@ func With(doc []byte, key string, value []byte) []byte {
 }
 
 // AppendMember writes one member of an object, without a comma.
-func AppendMember(b []byte, key string, value []byte) []byte {
+func AppendMember[T Text](b []byte, key string, value T) []byte {
 	return append(append(AppendString(b, key), ':'), value...)
 }
 
@@ -256,15 +270,17 @@ func String(s string) json.RawMessage {
 }
 
 // IsNull reports whether raw is null.
-func IsNull(raw []byte) bool { return string(bytes.TrimSpace(raw)) == "null" }
+func IsNull[T Text](raw T) bool {
+	return Kind(raw) == "null" && strings.TrimSpace(string(raw)) == "null"
+}
 
 // Kind names the type of a JSON value.
-func Kind(raw []byte) string {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
+func Kind[T Text](raw T) string {
+	start := SkipSpace(raw, 0)
+	if start == len(raw) {
 		return "nothing"
 	}
-	switch raw[0] {
+	switch raw[start] {
 	case '"':
 		return "string"
 	case '{':
