@@ -206,8 +206,8 @@ func TestHandlerRefuses(t *testing.T) {
 		{"not JSON", signedEvent("hello", testKeyA), 400, DeliveryBadBody, nil},
 		{"JSON of another shape", signedEvent(`[`+good+`]`, testKeyA), 400, DeliveryBadBody, nil},
 		{"deep nesting", signedEvent(strings.Repeat("[", 60000), testKeyA), 400, DeliveryBadBody, nil},
-		{"one byte too many", signedEvent(paddedBody(good, maxEventBody+1), testKeyA), 413, DeliveryTooLarge, nil},
-		{"one byte too many, chunked", chunkedEvent(signedEvent(paddedBody(good, maxEventBody+1), testKeyA)), 413, DeliveryTooLarge, nil},
+		{"one byte too many", signedEvent(paddedBody(good, 64<<10+1), testKeyA), 413, DeliveryTooLarge, nil},
+		{"one byte too many, chunked", chunkedEvent(signedEvent(paddedBody(good, 64<<10+1), testKeyA)), 413, DeliveryTooLarge, nil},
 		{"no signature", request(func(r *http.Request) { r.Header.Del(SignatureHeader) }), 401, DeliveryUnauthorized, ErrSignatureMissing},
 		{"empty signature", request(func(r *http.Request) { r.Header.Set(SignatureHeader, "") }), 401, DeliveryUnauthorized, ErrSignatureMissing},
 		{"malformed signature", request(func(r *http.Request) { r.Header.Set(SignatureHeader, "sha256=abc") }), 401, DeliveryUnauthorized, ErrSignatureMalformed},
@@ -276,8 +276,8 @@ func chunkedEvent(r *http.Request) *http.Request {
 func TestBodyOfTheLimitPasses(t *testing.T) {
 	var c eventCounter
 	h := newTestHandler(t, c.handle)
-	assert.Equal(t, http.StatusOK, serveEvent(h, signedEvent(paddedBody(recentEventBody(testHeadA, "1"), maxEventBody), testKeyA)).Code)
-	assert.Equal(t, http.StatusOK, serveEvent(h, chunkedEvent(signedEvent(paddedBody(recentEventBody(testHeadA, "2"), maxEventBody), testKeyA))).Code)
+	assert.Equal(t, http.StatusOK, serveEvent(h, signedEvent(paddedBody(recentEventBody(testHeadA, "1"), 64<<10), testKeyA)).Code)
+	assert.Equal(t, http.StatusOK, serveEvent(h, chunkedEvent(signedEvent(paddedBody(recentEventBody(testHeadA, "2"), 64<<10), testKeyA))).Code)
 	assert.EqualValues(t, 2, c.calls.Load())
 }
 
