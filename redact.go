@@ -67,7 +67,7 @@ var (
 
 	// notHTTP matches the errors of net/http about an answer that is not HTTP, or
 	// whose body is malformed, including the bytes of the answer that they quote.
-	notHTTP = regexp.MustCompile(`(?s)(transport connection broken: [^"\[]*[^"\[ ]|malformed (?:HTTP|MIME)(?: [a-z]+)*|` +
+	notHTTP = regexp.MustCompile(`(?s)((?:transport connection broken: )?malformed (?:HTTP|MIME)(?: [a-z]+)*|transport connection broken: [^"\[]*[^"\[ ]|` +
 		`multiple Content-Length headers|bad Content-Length|(?:unsupported|too many) transfer encodings?|bad trailer key|server sent GOAWAY).*`)
 )
 
