@@ -1,99 +1,124 @@
 package headsotel
 
 import (
-	"context"
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
+	"flag"
+	"math"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-
-	"github.com/headsapi/heads-go"
 )
 
-// prometheusNames returns the names under which a Prometheus server has the
-// metrics, and their labels, after one failed attempt, one delivery and one tool
-// call.
-func prometheusNames(t *testing.T) map[string][]string {
-	t.Helper()
-	r := newRecorder()
-	require.Error(t, get(t.Context(), t, "https://api.example.com", answer(404), Client(r.options()...)))
-	events, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return nil }, Events(r.options()...))
-	require.NoError(t, err)
-	deliver(t, events, heads.EventStartConversation, sharedKey)
-	tools, err := heads.NewToolHandler("https://tools.example.com", Tools(r.options()...))
-	require.NoError(t, err)
-	require.NoError(t, heads.AddTool(tools, "find", "Finds", func(context.Context, struct{}) (string, error) { return "", nil }))
-	tools.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/find", strings.NewReader("{}")))
+var keep = flag.String("keep", "", "empty directory to keep the emulated hour in, as the data of a Prometheus server")
 
-	labels := func(set attribute.Set) (names []string) {
-		for _, a := range set.ToSlice() {
-			names = append(names, strings.ReplaceAll(string(a.Key), ".", "_"))
-		}
-		return append(names, "le")
-	}
-	names := map[string][]string{}
-	for name, m := range r.metrics(t) {
-		name = strings.ReplaceAll(name, ".", "_")
-		switch data := m.Data.(type) {
-		case metricdata.Histogram[float64]:
-			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
-				names[name+"_seconds"+suffix] = labels(data.DataPoints[0].Attributes)
-			}
-		case metricdata.Sum[int64]:
-			names[name+"_total"] = labels(data.DataPoints[0].Attributes)
-		}
-	}
-	return names
+// dashboard is what the test needs of a dashboard of Grafana.
+type dashboard struct {
+	Templating struct{ List []variable }
+	Panels     []panel
 }
 
-var (
-	metricName = regexp.MustCompile(`\b(?:http|heads)_[a-z_]+_(?:bucket|count|sum|total)\b`)
-	labelName  = regexp.MustCompile(`(\w+)(?:=~?|!=)"`)
-	groupName  = regexp.MustCompile(`by \(([^)]*)\)`)
-)
+type variable struct{ Name, Type, Query string }
 
-func TestQueriesOfTheDashboardMatchTheMetrics(t *testing.T) {
-	known := prometheusNames(t)
+type panel struct {
+	Title      string
+	Datasource datasource
+	Targets    []target
+}
+
+type datasource struct{ Type, UID string }
+
+type target struct {
+	Expr, LegendFormat string
+	Datasource         datasource
+}
+
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
 	raw, err := os.ReadFile("../docs/observability-dashboard.json")
 	require.NoError(t, err)
-	var dashboard struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}
-	require.NoError(t, json.Unmarshal(raw, &dashboard))
-	used := map[string]bool{}
-	for _, p := range dashboard.Panels {
+	require.NoError(t, json.Unmarshal(raw, &d))
+	return d
+}
+
+func TestDashboardAsksTheDataSourceThatIsChosen(t *testing.T) {
+	d := readDashboard(t)
+	assert.Equal(t, []variable{{Name: "datasource", Type: "datasource", Query: "prometheus"}}, d.Templating.List)
+	for _, p := range d.Panels {
+		chosen := datasource{Type: "prometheus", UID: "${datasource}"}
+		assert.Equal(t, chosen, p.Datasource, p.Title)
 		for _, target := range p.Targets {
-			var labels []string
-			for _, m := range labelName.FindAllStringSubmatch(target.Expr, -1) {
-				labels = append(labels, m[1])
-			}
-			for _, m := range groupName.FindAllStringSubmatch(target.Expr, -1) {
-				labels = append(labels, strings.Split(strings.ReplaceAll(m[1], " ", ""), ",")...)
-			}
-			metrics := metricName.FindAllString(target.Expr, -1)
-			require.NotEmpty(t, metrics, "%s: %s", p.Title, target.Expr)
-			for _, metric := range metrics {
-				used[metric] = true
-				require.Contains(t, known, metric, p.Title)
-				for _, label := range labels {
-					assert.True(t, slices.Contains(known[metric], label), "%s: %s has no label %s", p.Title, metric, label)
-				}
-			}
+			assert.Equal(t, chosen, target.Datasource, p.Title)
 		}
 	}
-	for _, want := range []string{"http_client_request_duration_seconds_bucket", "heads_delivery_duration_seconds_bucket", "heads_delivery_count_total", "heads_tool_duration_seconds_bucket"} {
-		assert.True(t, used[want], "%s is on no panel", want)
+}
+
+var label = regexp.MustCompile(`{{\w+}}`)
+
+// shown returns what a panel shows at a time, for the time before it: legends
+// and values.
+func shown(t *testing.T, server prometheus, p panel, at time.Time, before string) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for _, target := range p.Targets {
+		for _, s := range server.query(t, strings.ReplaceAll(target.Expr, "$__rate_interval", before), at) {
+			legend := label.ReplaceAllStringFunc(target.LegendFormat, func(l string) string {
+				assert.Contains(t, s.labels, strings.Trim(l, "{}"), "%s: the legend would be empty", p.Title)
+				return s.labels[strings.Trim(l, "{}")]
+			})
+			assert.NotContains(t, values, legend, "%s: two lines have the legend %s", p.Title, legend)
+			values[legend] = s.value
+		}
+	}
+	return values
+}
+
+// bucketOf returns the boundaries around a quantile.
+func (d durations) bucketOf(legend string, quantile float64) (low, high float64) {
+	sorted := slices.Sorted(slices.Values(d[legend]))
+	seconds := sorted[int(quantile*float64(len(sorted)-1))].Seconds()
+	i, _ := slices.BinarySearch(buckets, seconds)
+	if i > 0 {
+		low = buckets[i-1]
+	}
+	return low, buckets[min(i, len(buckets)-1)]
+}
+
+func TestDashboardShowsWhatHappened(t *testing.T) {
+	h := emulatedHour(t)
+	dir := *keep
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	server := startPrometheus(t, dir, h.scraped.Bytes())
+
+	panels := readDashboard(t).Panels
+	assert.Len(t, panels, len(h.happened))
+	for _, p := range panels {
+		happened := h.happened[p.Title]
+		assert.NotEmpty(t, happened, p.Title)
+		values := shown(t, server, p, h.end, "1h")
+		for legend := range happened {
+			assert.Contains(t, values, legend, p.Title)
+		}
+		for legend, value := range values {
+			what := p.Title + ": " + legend
+			switch {
+			case !strings.Contains(p.Title, "percentile"):
+				assert.InDelta(t, len(happened[legend]), value*time.Hour.Seconds(), 8, what) // a rate misses what a new counter begins with
+			case len(happened[legend]) == 0:
+				assert.True(t, math.IsNaN(value), what)
+			default:
+				low, _ := happened.bucketOf(legend, 0.92)
+				_, high := happened.bucketOf(legend, 0.98)
+				assert.LessOrEqual(t, low, value, what)
+				assert.GreaterOrEqual(t, high, value, what)
+			}
+		}
 	}
 }
