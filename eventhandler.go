@@ -179,14 +179,16 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Otherwise a connection that is slow to close leaves no time for the queue.
 func (h *EventHandler) Shutdown(ctx context.Context) error {
 	err := h.gate.Close(ctx)
-	h.stop()
+	var dropped []*delivery
 	if err != nil && h.queue != nil {
-		for _, d := range h.queue.Drop() {
-			d.claim.settle(false, time.Now())
-			d.Outcome, d.Err = outcomeOf(errDropped)
-			h.report(d.ctx, d)
-			h.gate.Leave()
-		}
+		dropped = h.queue.Drop() // before stop, or a function that ends would let the next one begin
+	}
+	h.stop()
+	for _, d := range dropped {
+		d.claim.settle(false, time.Now())
+		d.Outcome, d.Err = outcomeOf(errDropped)
+		h.report(d.ctx, d)
+		h.gate.Leave()
 	}
 	return err
 }

@@ -351,6 +351,29 @@ func TestShutdownGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
+// A function that ends with its context frees its worker, which must not take the
+// next event before Shutdown does.
+func TestShutdownThatGivesUpStartsNoWaitingEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen deliveryObserver
+		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, WithQueue(1, 10), WithDeliveryObserver(seen.observe))
+		stop := h.stop
+		h.stop = func() {
+			stop()
+			synctest.Wait() // until the running function has returned
+		}
+		require.Equal(t, 200, postEvent(h, "running"))
+		require.Equal(t, 200, postEvent(h, "waiting"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		assert.ErrorIs(t, h.Shutdown(ctx), context.DeadlineExceeded)
+		assert.ElementsMatch(t, []DeliveryOutcome{DeliveryFailed, DeliveryDropped}, seen.outcomes())
+	})
+}
+
 // What is verified only after Shutdown gave up comes again elsewhere.
 func TestNothingIsQueuedAfterShutdownGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
