@@ -59,6 +59,21 @@ func TestClaimsEndWithTheirLease(t *testing.T) {
 	})
 }
 
+// What was there before under the same key is removed with it, or its removal
+// later on would free the key.
+func TestKeyThatIsClaimedAnewStaysHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewMemoryDeduplicator(10)
+		for _, key := range []string{"a", "b", "c"} {
+			mustClaim(t, d, key, "crashed", time.Minute)
+		}
+		<-time.After(time.Minute)
+		require.Equal(t, ClaimNew, mustClaim(t, d, "c", "next", time.Minute))
+		require.Equal(t, ClaimNew, mustClaim(t, d, "d", "next", time.Minute))
+		assert.Equal(t, ClaimBusy, mustClaim(t, d, "c", "twin", time.Minute))
+	})
+}
+
 func TestReleaseFreesOnlyTheOwnersClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewMemoryDeduplicator(10)

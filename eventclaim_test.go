@@ -525,6 +525,53 @@ func TestTwinAtAnotherReceiverIsAnsweredOnceTheEventIsDone(t *testing.T) {
 	})
 }
 
+// A delivery that renewed what it never held would take the key once the holder
+// gives it back, and keep it from every redelivery.
+func TestDeliveryWithoutTheClaimRenewsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		h := newTestHandler(t, after(0), WithDeduplicator(store))
+		busy, done := recentEventBody(testHeadA, "busy"), recentEventBody(testHeadA, "done")
+		for _, body := range []string{busy, done} {
+			e, err := ParseEvent([]byte(body))
+			require.NoError(t, err)
+			mustClaim(t, store.Deduplicator, e.Key(), "twin", time.Minute)
+			if body == done {
+				require.NoError(t, store.Deduplicator.Done(t.Context(), e.Key(), "twin", time.Minute))
+			}
+		}
+		require.Equal(t, 503, serveEvent(h, signedEvent(busy, testKeyA)).Code)
+		require.Equal(t, 200, serveEvent(h, signedEvent(done, testKeyA)).Code)
+		calls := len(store.methods())
+		<-time.After(time.Hour)
+		assert.Len(t, store.methods(), calls)
+	})
+}
+
+func TestFunctionDoesNotBeginWhenTheClaimOutlastsTheDeadline(t *testing.T) {
+	for name, opts := range map[string][]EventHandlerOption{"at once": nil, "queue": {WithQueue(1, 1)}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newSharedStore()
+				store.trouble = func(_ context.Context, method string) error {
+					if method == "claim" {
+						<-time.After(time.Second + storeGrace/2)
+					}
+					return nil
+				}
+				var c eventCounter
+				var seen deliveryObserver
+				h := newTestHandler(t, c.handle, append(opts, WithHandlerTimeout(time.Second), WithDeduplicator(store), WithDeliveryObserver(seen.observe))...)
+				assert.Equal(t, 503, postEvent(h, "s"))
+				require.NoError(t, h.Shutdown(t.Context()))
+				assert.Zero(t, c.calls.Load())
+				assert.Equal(t, []DeliveryOutcome{DeliveryTimedOut}, seen.outcomes())
+				assert.Equal(t, []string{"claim", "release"}, store.methods())
+			})
+		})
+	}
+}
+
 // In its own memory a receiver sees the twin run, and need not wait for it.
 func TestTwinInOneReceiverIsBusyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -797,6 +797,7 @@ func TestFailingDeduplicator(t *testing.T) {
 	}{
 		{"claim fails", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { return ClaimNew, broken }}, nil, 503, DeliveryClaimFailed, 0},
 		{"claim is no claim", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { return 0, nil }}, nil, 503, DeliveryClaimFailed, 0},
+		{"claim is of an unknown kind", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { return ClaimDone + 1, nil }}, nil, 503, DeliveryClaimFailed, 0},
 		{"claim panics", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { panic("broken") }}, nil, 500, DeliveryPanicked, 0},
 		{"done fails", fakeDeduplicator{done: func(context.Context, string, string) error { return broken }}, nil, 200, DeliveryHandled, 1},
 		{"done panics", fakeDeduplicator{done: func(context.Context, string, string) error { panic("broken") }}, nil, 200, DeliveryHandled, 1},
@@ -814,7 +815,7 @@ func TestFailingDeduplicator(t *testing.T) {
 				require.NoError(t, h.Shutdown(t.Context()))
 				assert.Equal(t, row.runs, c.calls.Load())
 				assert.Equal(t, []DeliveryOutcome{row.outcome}, seen.outcomes())
-				if row.name != "claim is no claim" {
+				if !strings.HasPrefix(row.name, "claim is ") {
 					assert.Contains(t, log.String(), "broken", "the log tells of it")
 				}
 			})
@@ -1008,6 +1009,13 @@ func TestLogShowsWhatHappenedAndNoSecret(t *testing.T) {
 	for _, secret := range []string{"first key", testKeyA, Sign([]byte(body), testKeyA), Sign([]byte(body), "first key"), Sign([]byte(body), "wrong"), "what the user said"} {
 		assert.NotContains(t, log.String(), secret)
 	}
+}
+
+func TestLogOfAnUnverifiedDeliveryShowsTheSendersIDs(t *testing.T) {
+	var log bytes.Buffer
+	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "session-1"), "wrong")).Code)
+	assert.Contains(t, log.String(), "head_id="+testHeadA+" session_id=session-1 event_type=start_conversation")
 }
 
 func TestEatenBodyIsExplainedInTheLog(t *testing.T) {
