@@ -544,7 +544,9 @@ func TestSlowCheckLeavesTimeForTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newToolHandler(t, heads.WithToolAuth(func(*http.Request) error { <-time.After(6 * time.Second); return nil }))
 		got := addWeather(t, h)
-		response := sendRaw(t, overPipe(t, h), "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n{\"city\":\"Oslo\"}")
+		conn := overPipe(t, h)
+		time.AfterFunc(7*time.Second, func() { _, _ = io.WriteString(conn, `{"city":"Oslo"}`) })
+		response := sendRaw(t, conn, "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
 		assert.Equal(t, http.StatusOK, response.StatusCode)
 		_, err := io.Copy(io.Discard, response.Body)
 		require.NoError(t, err)
