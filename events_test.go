@@ -252,6 +252,8 @@ func TestKeyOfAnEventWithoutAReadableTimeIncludesItsBody(t *testing.T) {
 func TestEventKeyNeverChanges(t *testing.T) {
 	e := Event{HeadID: testHeadA, SessionID: "session", Type: EventEndConversation, TimestampText: "2026-08-31 06:56:30"}
 	assert.Equal(t, "3c74710be56221af3cd215aa98e9b329900f36abc89a51d2f55663266f8be461", e.Key())
+	e.TimestampText, e.Raw = "yesterday", []byte(`{"event_type":"end_conversation"}`)
+	assert.Equal(t, "59ab186e8bf596abb8fb3553649e4363deeb02cf40fd2af1156e801e71c975a0", e.Key(), "with its body")
 }
 
 func TestPrintedEventShowsNoBody(t *testing.T) {
