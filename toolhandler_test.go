@@ -181,6 +181,14 @@ func TestPathTokenOfSixteenCharactersIsEnough(t *testing.T) {
 	assert.NoError(t, err)
 }
 
+func TestPathTokenTakesUnreservedCharactersOnly(t *testing.T) {
+	const unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~"
+	for c := range rune(0x180) {
+		_, err := heads.NewToolHandler("https://tools.example.com", heads.WithPathToken("hunter2-secret12"+string(c)))
+		assert.Equal(t, strings.ContainsRune(unreserved, c), err == nil, "%q", c)
+	}
+}
+
 func TestNewToolHandlerReturnsAllFaultsAtOnce(t *testing.T) {
 	_, err := heads.NewToolHandler("http://tools.example.com/?a", heads.WithPathToken(""), heads.WithToolTimeout(0))
 	assert.Len(t, requireInvalid(t, err, "NewToolHandler"), 4)

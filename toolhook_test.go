@@ -77,3 +77,11 @@ func TestToolHookWithoutFunctionsIsRefused(t *testing.T) {
 	_, err := heads.NewToolHandler("https://tools.example.com", heads.WithToolHook(nil, nil))
 	require.ErrorIs(t, err, heads.ErrInvalid)
 }
+
+func TestToolHookMayHaveAnEndAlone(t *testing.T) {
+	var ended []heads.ToolOutcome
+	h := newToolHandler(t, heads.WithToolHook(nil, func(_ context.Context, call heads.ToolCallInfo) { ended = append(ended, call.Outcome) }))
+	addWeather(t, h)
+	postTool(h, "/get_weather", `{"city":"Oslo"}`)
+	assert.Equal(t, []heads.ToolOutcome{heads.ToolAnswered}, ended)
+}

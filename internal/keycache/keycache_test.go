@@ -380,6 +380,11 @@ func TestStaleKeysEndWithTheFirstAnswer(t *testing.T) {
 		service.Fail(nil)
 		service.Set(testHeadA)
 		assert.Empty(t, askKeys(t, source, testHeadA, false))
+		service.Fail(errors.New("down"))
+		<-time.After(missTTL)
+		keys, err := source.Get(t.Context(), testHeadA, false)
+		assert.Error(t, err)
+		assert.Empty(t, keys, "the next outage does not bring them back")
 	})
 }
 
