@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"strings"
 	"testing"
@@ -336,6 +337,31 @@ func TestHandlerServesHTTP2(t *testing.T) {
 	require.NoError(t, err)
 	_ = answer.Body.Close()
 	assert.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
+}
+
+// Over HTTP/2 the requests of all senders behind a proxy may share one connection.
+func TestRefusedBodyLeavesAnHTTP2ConnectionOpen(t *testing.T) {
+	t.Parallel()
+	h := newTestHandler(t, (&eventCounter{}).handle)
+	server := httptest.NewUnstartedServer(h)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	var reused []bool
+	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = append(reused, info.Reused) }}
+	for _, row := range []struct {
+		body   string
+		status int
+	}{{strings.Repeat("x", 65<<10), 413}, {recentEventBody(testHeadA, "s"), 200}} {
+		r := outgoingEvent(t, signedEvent(row.body, testKeyA), server.URL)
+		answer, err := server.Client().Do(r.WithContext(httptrace.WithClientTrace(t.Context(), trace)))
+		require.NoError(t, err)
+		_, _ = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+		assert.Equal(t, row.status, answer.StatusCode)
+		assert.Equal(t, 2, answer.ProtoMajor)
+	}
+	assert.Equal(t, []bool{false, true}, reused)
 }
 
 // outgoingEvent makes a server's request one that a client can send.

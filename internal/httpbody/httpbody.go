@@ -55,7 +55,8 @@ func Start(w http.ResponseWriter, timeout time.Duration) Reader {
 //
 // After an error the connection keeps its deadline, so that the server does not
 // wait for the rest of a body that drips. If more of the body may come, the
-// answer closes the connection.
+// answer closes the connection. An HTTP/2 connection stays open for the other
+// requests on it, since the server ends the stream alone.
 func (b Reader) Read(r *http.Request, limit int64) (*bytes.Buffer, error) {
 	buf, err := b.read(r, limit)
 	switch {
@@ -63,7 +64,7 @@ func (b Reader) Read(r *http.Request, limit int64) (*bytes.Buffer, error) {
 		// Otherwise the server, which watches for the end of the connection, would
 		// take the deadline for it while the handler works.
 		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
-	case err != nil && !errors.Is(err, ErrEmpty) && !errors.Is(err, ErrConsumed):
+	case err != nil && r.ProtoMajor < 2 && !errors.Is(err, ErrEmpty) && !errors.Is(err, ErrConsumed):
 		b.w.Header().Set("Connection", "close")
 	}
 	return buf, err
