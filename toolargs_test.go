@@ -266,6 +266,7 @@ func TestModelIsToldWhatIsWrong(t *testing.T) {
 		refusesValue[int](t, "two points for integer", `"1.2.3"`),
 		refusesValue[int](t, "sign alone for integer", `"-"`),
 		refusesValue[int](t, "exponent without end for integer", `1e999999999`),
+		refusesValue[int](t, "exponent without digits for integer", `"5e"`),
 		refusesValue[int](t, "exponent alone for integer", `"e5"`),
 		refusesValue[int8](t, "int8 above", `128`),
 		refusesValue[int8](t, "int8 below", `-129`),
