@@ -275,6 +275,18 @@ func TestDescriptionsMayHoldWordsOfOtherLibraries(t *testing.T) {
 	assert.Equal(t, "Filter like size=large, required", h.Tools()[0].Parameters[0].Description)
 }
 
+func TestEmbeddedStructWithANameIsOneParameter(t *testing.T) {
+	type Page struct {
+		Number int `json:"number"`
+	}
+	type in struct {
+		Page `json:"page" jsonschema:"Page to show"`
+	}
+	got, reply := callWith[in](t, `{"page":{"number":3}}`)
+	require.Equal(t, "done", reply)
+	assert.Equal(t, 3, got.Number)
+}
+
 func TestOneTypeMayOccurTwice(t *testing.T) {
 	h := newToolHandler(t)
 	got := addTool[struct {
