@@ -104,7 +104,11 @@ func isNull(raw json.RawMessage) bool { return len(raw) == 0 || raw[0] == 'n' }
 // isBlank reports whether raw is a string of spaces alone, which a model writes for
 // a value that it does not have.
 func isBlank(raw json.RawMessage) bool {
-	return raw[0] == '"' && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
+	if raw[0] != '"' {
+		return false
+	}
+	text, _ := scalarText(raw)
+	return strings.TrimSpace(text) == ""
 }
 
 // scalarText returns the text of a string, a number or a boolean.

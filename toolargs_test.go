@@ -211,9 +211,11 @@ func blank[T any](name string, zero T) namedTest {
 	return namedTest{name, func(t *testing.T) {
 		_, reply := callWith[requiredArg[T]](t, `{"v":" "}`)
 		assert.Equal(t, "v is missing; ask the user for it", reply)
-		got, reply := callWith[optionalArg[T]](t, `{"v":""}`)
-		assert.Equal(t, "done", reply)
-		assert.Equal(t, zero, got.V)
+		for _, body := range []string{`{"v":""}`, `{"v":"\n\t"}`, `{"v":"\u0020"}`} {
+			got, reply := callWith[optionalArg[T]](t, body)
+			assert.Equal(t, "done", reply, body)
+			assert.Equal(t, zero, got.V, body)
+		}
 	}}
 }
 
