@@ -41,6 +41,14 @@ func (l *toolLetter) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// toolCode is a string of a form of its own.
+type toolCode string
+
+func (c *toolCode) UnmarshalText(text []byte) error {
+	*c = toolCode(text)
+	return nil
+}
+
 // toolChoice is a struct with its own JSON.
 type toolChoice struct{ Chosen string }
 
@@ -187,6 +195,7 @@ func TestAddToolRefusesStructsThatNoCallCanFill(t *testing.T) {
 		{"pointer to a channel", addBroken[requiredArg[*chan int]](t), "field V is of type chan int, which"},
 		{"map of channels", addBroken[requiredArg[map[string]chan int]](t), "field V is of type chan int, which"},
 		{"map by number", addBroken[requiredArg[map[int]string]](t), "field V is a map with keys of type int; use string keys"},
+		{"map by text of a form", addBroken[requiredArg[map[toolCode]string]](t), "field V is a map with keys of type heads_test.toolCode; use string keys"},
 		{"map by address", addBroken[requiredArg[map[netip.Addr]string]](t), "field V is a map with keys of type netip.Addr"},
 		{"inner channel", addBroken[requiredArg[struct{ C chan int }]](t), "field V.C is of type chan int, which"},
 		{"deeper channel", addBroken[requiredArg[[]map[string]struct{ C []chan int }]](t), "field V.C is of type chan int, which"},
