@@ -38,6 +38,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 		{"fields", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"string"}}},"required":["a"]}`, ``, `{"a":"1","b":2,"c":"kept"}`, `{"a":1,"b":["2"],"c":"kept"}`},
 		{"absent fields", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"boolean"}}}`, ``, `{"a":"","b":"","c":null,"d":null}`, `{"b":"","c":null}`},
 		{"recursion", `{"$ref":"#/$defs/node"}`, node, `{"n":"1","next":{"n":2.0,"next":{"n":3}}}`, `{"n":1,"next":{"n":2,"next":{"n":3}}}`},
+		{"recursion through anyOf", `{"$ref":"#/$defs/node"}`, `,"$defs":{"node":{"anyOf":[{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#/$defs/node"}}},{"type":"null"}]}}`, `{"n":"1","next":{"n":2.0,"next":null}}`, `{"n":1,"next":{"n":2,"next":null}}`},
 		{"null", `{"type":["integer","null"]}`, ``, `null`, `null`},
 		{"T or null", `{"anyOf":[{"type":"integer"},{"type":"null"}]}`, ``, `"5"`, `5`},
 

@@ -277,6 +277,7 @@ var (
 type check struct {
 	d       document
 	sizes   map[uintptr]int // schemas that a value meets at this one; 0 while they are counted
+	parts   []any           // of values, still to be walked through
 	reasons []string
 }
 
@@ -287,8 +288,12 @@ const maxSize = 10_000
 // check returns what keeps the document from being read, and from being checked
 // in finite time.
 func (d document) check() []string {
-	c := check{d: d, sizes: map[uintptr]int{}}
-	c.size(map[string]any(d))
+	c := check{d: d, sizes: map[uintptr]int{}, parts: []any{map[string]any(d)}}
+	for len(c.parts) > 0 {
+		part := c.parts[0]
+		c.parts = c.parts[1:]
+		c.size(part)
+	}
 	slices.Sort(c.reasons)
 	return slices.Compact(c.reasons)
 }
@@ -323,9 +328,7 @@ func (c *check) size(node any) int {
 	}
 	c.sizes[id] = size
 	for _, keyword := range partOfIt {
-		for _, part := range subschemas(m, keyword) {
-			c.size(part)
-		}
+		c.parts = append(c.parts, subschemas(m, keyword)...)
 	}
 	return size
 }

@@ -57,6 +57,10 @@ var schemaRows = []struct {
 		wireType: "object", description: "Fields: all (list of object, optional), name (string, optional), next (object, optional)."},
 	{name: "recursion to the top", property: `{"type":"array","items":{"$ref":"#"}}`, wireType: "array", description: "Items: object."},
 
+	{name: "recursion through anyOf", property: `{"$ref":"#/$defs/node"}`, rest: `,"$defs":{"node":{"anyOf":[{"type":"object","properties":{"next":{"$ref":"#/$defs/node"}}},{"type":"null"}]}}`,
+		wireType: "object", description: "Fields: next (object, optional). Optional."},
+	{name: "recursion to the parameter", property: `{"$ref":"#/$defs/node"}`, rest: `,"$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/properties/x"}}}}`,
+		wireType: "object", description: "Fields: next (object, optional)."},
 	{name: "a parameter that is the top", property: `{"$ref":"#","description":"Self"}`, wireType: "object", description: "Self."},
 
 	{name: "allOf", property: `{"allOf":[{"type":"string","description":"First"},{"description":"Second","minLength":3,"maxLength":5},{"maxLength":9}]}`,
