@@ -111,7 +111,7 @@ func (d document) readItems(s schema, raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	each := d.flatten(node)
-	for i := range items {
+	for i := len(list(s.keys["prefixItems"])); i < len(items); i++ {
 		items[i] = d.read(each, items[i])
 	}
 	return encode(items)

@@ -39,6 +39,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 		{"absent fields", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"boolean"}}}`, ``, `{"a":"","b":"","c":null,"d":null}`, `{"b":"","c":null}`},
 		{"recursion", `{"$ref":"#/$defs/node"}`, node, `{"n":"1","next":{"n":2.0,"next":{"n":3}}}`, `{"n":1,"next":{"n":2,"next":{"n":3}}}`},
 		{"recursion through anyOf", `{"$ref":"#/$defs/node"}`, `,"$defs":{"node":{"anyOf":[{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#/$defs/node"}}},{"type":"null"}]}}`, `{"n":"1","next":{"n":2.0,"next":null}}`, `{"n":1,"next":{"n":2,"next":null}}`},
+		{"items behind others", `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, ``, `["5","6"]`, `["5",6]`},
 		{"null", `{"type":["integer","null"]}`, ``, `null`, `null`},
 		{"T or null", `{"anyOf":[{"type":"integer"},{"type":"null"}]}`, ``, `"5"`, `5`},
 

@@ -95,7 +95,7 @@ func (w *describer) facts(s schema, open []string, optional bool) []string {
 	}
 	if !s.in(open) {
 		open = append(slices.Clone(open), s.refs...)
-		if items, ok := s.keys["items"].(map[string]any); ok && slices.Equal(s.types, []string{"array"}) {
+		if items, ok := s.items(); ok && slices.Equal(s.types, []string{"array"}) {
 			add("Items: ", w.typeInWords(w.d.flatten(items), open, 1), "")
 		}
 		if fields := w.fields(s, open, 1); fields != "" && slices.Equal(s.types, []string{"object"}) {
@@ -144,7 +144,7 @@ func (w *describer) typeInWords(s schema, open []string, level int) string {
 	}
 	names := slices.Clone(s.types)
 	for i, name := range names {
-		switch items, hasItems := s.keys["items"].(map[string]any); {
+		switch items, hasItems := s.items(); {
 		case name == "array" && deeper && hasItems:
 			names[i] = "list of " + w.typeInWords(w.d.flatten(items), open, level+1)
 		case name == "array":

@@ -257,6 +257,12 @@ func (d document) properties(s schema) map[string]schema {
 	return properties
 }
 
+// items returns the schema that all items of a list have.
+func (s schema) items() (map[string]any, bool) {
+	items, ok := s.keys["items"].(map[string]any)
+	return items, ok && s.keys["prefixItems"] == nil
+}
+
 func (s schema) required() []string {
 	var names []string
 	for _, name := range list(s.keys["required"]) {

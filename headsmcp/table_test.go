@@ -61,6 +61,7 @@ var schemaRows = []struct {
 		wireType: "object", description: "Fields: next (object, optional). Optional."},
 	{name: "recursion to the parameter", property: `{"$ref":"#/$defs/node"}`, rest: `,"$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/properties/x"}}}}`,
 		wireType: "object", description: "Fields: next (object, optional)."},
+	{name: "items behind others", property: `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"},"description":"Row"}`, wireType: "array", description: "Row."},
 	{name: "a parameter that is the top", property: `{"$ref":"#","description":"Self"}`, wireType: "object", description: "Self."},
 
 	{name: "allOf", property: `{"allOf":[{"type":"string","description":"First"},{"description":"Second","minLength":3,"maxLength":5},{"maxLength":9}]}`,
