@@ -146,10 +146,10 @@ func (d document) checkTop() (reasons []string) {
 	return reasons
 }
 
-// ofAllArguments are the keywords at the top that speak of more than one
-// argument.
-var ofAllArguments = []string{"required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties",
-	"dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties", "enum", "const", "$ref"}
+// ofAllArguments are the keywords at the top that an object of one argument may
+// break although the argument is as described. The properties behind $ref are
+// among those of the top. The others stay, since a $ref may lead to them.
+var ofAllArguments = []string{"required", "minProperties", "dependentRequired", "dependentSchemas", "dependencies", "enum", "const", "$ref"}
 
 // resolve makes both validators.
 func (b *bridge) resolve(top schema) (err error) {

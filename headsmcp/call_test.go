@@ -40,6 +40,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 		{"recursion", `{"$ref":"#/$defs/node"}`, node, `{"n":"1","next":{"n":2.0,"next":{"n":3}}}`, `{"n":1,"next":{"n":2,"next":{"n":3}}}`},
 		{"recursion through anyOf", `{"$ref":"#/$defs/node"}`, `,"$defs":{"node":{"anyOf":[{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#/$defs/node"}}},{"type":"null"}]}}`, `{"n":"1","next":{"n":2.0,"next":null}}`, `{"n":1,"next":{"n":2,"next":null}}`},
 		{"items behind others", `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, ``, `["5","6"]`, `["5",6]`},
+		{"$ref to what all arguments share", `{"$ref":"#/additionalProperties"}`, `,"additionalProperties":{"type":"integer"}`, `"5"`, `5`},
 		{"null", `{"type":["integer","null"]}`, ``, `null`, `null`},
 		{"T or null", `{"anyOf":[{"type":"integer"},{"type":"null"}]}`, ``, `"5"`, `5`},
 
@@ -94,6 +95,26 @@ func TestArgumentsThatTheSchemaRefusesReachNoServer(t *testing.T) {
 	assert.Empty(t, *arguments)
 	assert.Equal(t, "done", call(t, h, "tool", `{"city":"Oslo","days":"1","to":{"zip":12345}}`))
 	assert.Equal(t, []string{`{"city":"Oslo","days":1,"to":{"zip":"12345"}}`}, *arguments)
+}
+
+func TestRulesOfAllArgumentsAreCheckedTogether(t *testing.T) {
+	for name, rule := range map[string]string{
+		"minProperties":     `"minProperties":2`,
+		"dependentRequired": `"dependentRequired":{"x":["y"]}`,
+		"dependentSchemas":  `"dependentSchemas":{"x":{"required":["y"]}}`,
+		"dependencies":      `"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"x":["y"]}`,
+		"enum":              `"enum":[{"x":1,"y":2},{"x":1,"y":3}]`,
+		"const":             `"const":{"x":1,"y":2}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s rawServer
+			arguments := s.received()
+			h := serving(t, &s, `{"type":"object","properties":{"x":{"type":"integer"},"y":{"type":"integer"}},`+rule+`}`)
+			assert.Equal(t, "The set of arguments is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1}`))
+			assert.Equal(t, "done", call(t, h, "tool", `{"x":1,"y":"2"}`))
+			assert.Equal(t, []string{`{"x":1,"y":2}`}, *arguments)
+		})
+	}
 }
 
 func TestArgumentsOfASchemaBehindARefAreChecked(t *testing.T) {
