@@ -16,7 +16,7 @@ const notAsDescribed = " is not as described; correct it or ask the user for it"
 // their schemas want them.
 func (b *bridge) arguments(given json.RawMessage) (json.RawMessage, error) {
 	var values map[string]json.RawMessage
-	if err := json.Unmarshal(given, &values); err != nil {
+	if err := json.Unmarshal(bytes.ToValidUTF8(given, []byte("\uFFFD")), &values); err != nil {
 		return nil, err
 	}
 	object := []byte{'{'}

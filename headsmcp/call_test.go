@@ -41,6 +41,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 		{"recursion through anyOf", `{"$ref":"#/$defs/node"}`, `,"$defs":{"node":{"anyOf":[{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#/$defs/node"}}},{"type":"null"}]}}`, `{"n":"1","next":{"n":2.0,"next":null}}`, `{"n":1,"next":{"n":2,"next":null}}`},
 		{"items behind others", `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, ``, `["5","6"]`, `["5",6]`},
 		{"$ref to what all arguments share", `{"$ref":"#/additionalProperties"}`, `,"additionalProperties":{"type":"integer"}`, `"5"`, `5`},
+		{"bytes that are no UTF-8", `{"type":"object","properties":{"a":{"type":"string"}}}`, ``, "{\"a\":\"\xff\",\"b\":[\"\xff\"]}", `{"a":"` + "\uFFFD" + `","b":["` + "\uFFFD" + `"]}`},
 		{"null", `{"type":["integer","null"]}`, ``, `null`, `null`},
 		{"T or null", `{"anyOf":[{"type":"integer"},{"type":"null"}]}`, ``, `"5"`, `5`},
 
