@@ -58,7 +58,7 @@ func (c config) newBridge(session *mcp.ClientSession, t *mcp.Tool) (*bridge, err
 	}
 	top := b.document.flatten(map[string]any(b.document))
 	if err := b.resolve(top); err != nil {
-		refuse("can't be used: " + clip(err.Error(), 200))
+		refuse("can't be used: " + clip(oneLine(err.Error()), 200))
 	}
 	b.addParameters(top)
 	for _, p := range b.parameters {
@@ -105,7 +105,7 @@ func (c config) describeParameter(d document, t *mcp.Tool, top schema, p paramet
 	}
 	w := describer{d: d}
 	sentences = append(sentences, w.facts(p.schema, append([]string{"#"}, top.refs...), !p.mustBeGiven())...)
-	return heads.ToolParameter{Name: p.name, Type: p.schema.parameterType(), Description: strings.Join(sentences, " ")}
+	return heads.ToolParameter{Name: p.name, Type: p.schema.parameterType(), Description: oneLine(strings.Join(sentences, " "))}
 }
 
 // decodeDocument returns a schema in the form that json.Unmarshal chooses.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -18,11 +19,22 @@ const (
 // sentence returns text on one line of at most maxText characters, with a full
 // stop after it.
 func sentence(text string) string {
-	text = clip(strings.Join(strings.Fields(text), " "), maxText)
+	text = clip(strings.Join(strings.Fields(oneLine(text)), " "), maxText)
 	if text == "" || strings.ContainsAny(text[len(text)-1:], ".!?") {
 		return text
 	}
 	return text + "."
+}
+
+// oneLine returns text with a space for each line break and each other control
+// character.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 func clip(text string, limit int) string {
@@ -85,7 +97,7 @@ func (w *describer) facts(s schema, open []string, optional bool) []string {
 		switch {
 		case !ok:
 		case isText && (f.key == "format" || f.key == "pattern"):
-			add(f.before, strings.NewReplacer("\n", " ", "\r", " ").Replace(plain), f.after)
+			add(f.before, plain, f.after)
 		default:
 			add(f.before, text(value), f.after)
 		}

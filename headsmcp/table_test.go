@@ -149,6 +149,19 @@ func TestTextsAreOneLineOfThousandCharacters(t *testing.T) {
 	}
 }
 
+func TestTextsOfTheServerAreWithoutControlCharacters(t *testing.T) {
+	const hostile = `a\u0000b\u001b[31mc\u0085d\u2028e`
+	s := rawServer{pages: []string{`[{"name":"tool","description":"` + hostile + `","inputSchema":{"properties":{"x":{"description":"` + hostile + `",
+		"type":["object","null"],"format":"` + hostile + `","pattern":"` + hostile + `]","default":{"a":"` + hostile + `"},"properties":{"` + hostile + `":{"type":"string"}}}}}}]`}}
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t))
+	require.NoError(t, err)
+	assert.Equal(t, "a b [31mc d e.", h.Tools()[0].Description)
+	description := h.Tools()[0].Parameters[0].Description
+	assert.Contains(t, description, "Format: a b [31mc d e. Pattern: a b [31mc d e].")
+	assert.NotRegexp(t, `[\x00-\x1f\x7f-\x{9f}\x{2028}]`, description)
+}
+
 func TestTitleStandsInForADescription(t *testing.T) {
 	s := rawServer{pages: []string{`[{"name":"a","title":"Weather","inputSchema":{}},{"name":"b","description":" ","annotations":{"title":"Rain"},"inputSchema":{}}]`}}
 	h := newHandler(t)
@@ -229,6 +242,7 @@ func TestSchemasThatNoParametersExpressAreRefused(t *testing.T) {
 		{"required and false", `{"properties":{"x":false},"required":["x"]}`, `requires "x", which is no property`},
 		{"pattern of another language", `{"properties":{"x":{"type":"string","pattern":"(?=a)"}}}`, "can't be used"},
 		{"keyword of another type", `{"properties":{"x":{"type":"string","minLength":"5"}}}`, "can't be used"},
+		{"words of the server in an error", `{"properties":{"x":{"type":"string","pattern":"a(\u001b\n"}}}`, "error parsing regexp: missing closing ): `a(  `"},
 		{"unknown draft", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"x":{"type":"string"}}}`, "can't be used"},
 		{"unknown type", `{"properties":{"x":{"type":"text"}}}`, `type "text" is unknown`},
 		{"name with a space", `{"properties":{"a b":{"type":"string"}}}`, `parameter "a b"`},
