@@ -53,14 +53,28 @@ func (b *bridge) arguments(given json.RawMessage) (json.RawMessage, error) {
 	return object, nil
 }
 
+// alone returns an object of one argument. It reports false if the argument
+// can't be checked.
+func (b *bridge) alone(p parameter, raw json.RawMessage) (map[string]any, bool) {
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return nil, false
+	}
+	argument := map[string]any{p.name: value}
+	return argument, b.document.isFew(argument)
+}
+
 // valid reports whether the schema takes raw for p.
 func (b *bridge) valid(p parameter, raw json.RawMessage) bool {
-	var value any
-	return json.Unmarshal(raw, &value) == nil && b.each.Validate(map[string]any{p.name: value}) == nil
+	argument, ok := b.alone(p, raw)
+	return ok && b.each.Validate(argument) == nil
 }
 
 // read returns raw as the schema of p wants it.
 func (b *bridge) read(p parameter, raw json.RawMessage) json.RawMessage {
+	if _, ok := b.alone(p, raw); !ok {
+		return raw
+	}
 	if len(p.schema.types) < 2 || p.schema.anyValue() {
 		return b.document.read(p.schema, raw)
 	}
@@ -120,13 +134,14 @@ func (d document) readItems(s schema, raw json.RawMessage) json.RawMessage {
 // readFields reads the properties that s describes. One that is null, or blank
 // and no text, is as good as absent.
 func (d document) readFields(s schema, raw json.RawMessage) json.RawMessage {
-	properties := d.properties(s)
+	properties, _ := s.keys["properties"].(map[string]any)
 	var fields map[string]json.RawMessage
 	if len(properties) == 0 || json.Unmarshal(raw, &fields) != nil {
 		return raw
 	}
 	for name, value := range fields {
-		p, ok := properties[name]
+		node, ok := properties[name]
+		p := d.flatten(node)
 		switch {
 		case !ok || len(p.types) == 0:
 		case kindOf(value) == "null" && !p.nullable, isBlank(value) && !slices.Contains(p.types, "string"):

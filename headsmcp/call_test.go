@@ -3,6 +3,7 @@ package headsmcp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -125,6 +126,33 @@ func TestArgumentsOfASchemaBehindARefAreChecked(t *testing.T) {
 	assert.Equal(t, "y is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1,"y":"b"}`))
 	assert.Equal(t, "done", call(t, h, "tool", `{"x":"1","y":"a"}`))
 	assert.Equal(t, []string{`{"x":1,"y":"a"}`}, *arguments)
+}
+
+// Anyone who talks to a head can make it call a tool.
+func TestNoArgumentsKeepTheHandlerBusy(t *testing.T) {
+	nested := func(before, after string, levels int) string {
+		return strings.Repeat(before, levels) + "1" + strings.Repeat(after, levels)
+	}
+	var many []string
+	for i := range 5 {
+		many = append(many, fmt.Sprintf(`"p%d":{"allOf":[%s{}]}`, i, strings.Repeat(`{"type":"integer"},`, 1000)))
+	}
+	const refused = "x is not as described; correct it or ask the user for it"
+	for _, row := range []struct{ name, property, given, want string }{
+		{"list in list", `{"type":"array","items":{"$ref":"#/properties/x"}}`, nested("[", "]", 9000), refused},
+		{"object in object", `{"type":"object","properties":{"n":{"$ref":"#/properties/x"}}}`, nested(`{"n":`, "}", 9000), refused},
+		{"branches of branches", `{"anyOf":[{"type":"object","properties":{"n":{"$ref":"#/properties/x"}},"required":["a"]},{"type":"object","properties":{"n":{"$ref":"#/properties/x"}},"required":["b"]}]}`,
+			nested(`{"n":`, "}", 60), refused},
+		{"levels that no schema describes", `{"type":"object"}`, nested(`{"n":`, "}", 9000), "done"},
+		{"empty objects", `{"type":"array","items":{"type":"object","properties":{` + strings.Join(many, ",") + `}}}`, "[" + strings.Repeat("{},", 20_000) + "{}]", "done"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var s rawServer
+			s.received()
+			h := serving(t, &s, `{"type":"object","properties":{"x":`+row.property+`}}`)
+			assert.Equal(t, row.want, call(t, h, "tool", `{"x":`+row.given+`}`))
+		})
+	}
 }
 
 func TestDefaultsAreTheServers(t *testing.T) {

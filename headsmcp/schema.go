@@ -23,6 +23,8 @@ type schema struct {
 	refs     []string // that were followed
 }
 
+var unescapeStep = strings.NewReplacer("~1", "/", "~0", "~")
+
 // at returns the schema that a $ref of the form #/... leads to.
 func (d document) at(ref string) (any, bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
@@ -35,7 +37,7 @@ func (d document) at(ref string) (any, bool) {
 	}
 	var node any = map[string]any(d)
 	for _, step := range strings.Split(pointer, "/")[1:] {
-		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		step = unescapeStep.Replace(step)
 		switch parent := node.(type) {
 		case map[string]any:
 			node, ok = parent[step]
@@ -276,6 +278,8 @@ func (s schema) required() []string {
 var (
 	sameValue  = []string{"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"}
 	partOfIt   = []string{"items", "prefixItems", "additionalItems", "contains", "unevaluatedItems", "properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties", "contentSchema", "$defs", "definitions"}
+	ofItems    = []string{"items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"}
+	ofFields   = []string{"patternProperties", "additionalProperties", "unevaluatedProperties"}
 	namesToMap = []string{"dependentSchemas", "dependencies", "properties", "patternProperties", "$defs", "definitions"}
 )
 
@@ -374,6 +378,62 @@ func subschemas(m map[string]any, keyword string) []any {
 		return parts
 	default:
 		return nil
+	}
+}
+
+// maxSteps and maxDepth bound the check of one argument: branches that lead to
+// themselves multiply with each level of a value.
+const (
+	maxSteps = 100_000
+	maxDepth = 100
+)
+
+// steps counts the schemas that the parts of a value meet.
+type steps struct {
+	d     document
+	count int
+}
+
+// isFew reports whether a value can be read and checked in short time.
+func (d document) isFew(value any) bool {
+	s := steps{d: d}
+	s.add(map[string]any(d), value, 0)
+	return s.count <= maxSteps
+}
+
+func (s *steps) add(node, value any, depth int) {
+	m, ok := node.(map[string]any)
+	if depth > maxDepth {
+		s.count = maxSteps + 1
+	}
+	if !ok || s.count > maxSteps {
+		return
+	}
+	s.count++
+	if ref, ok := m["$ref"].(string); ok {
+		target, _ := s.d.at(ref)
+		s.add(target, value, depth)
+	}
+	s.addAll(m, sameValue, value, depth)
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			s.addAll(m, ofItems, item, depth+1)
+		}
+	case map[string]any:
+		properties, _ := m["properties"].(map[string]any)
+		for name, field := range value {
+			s.add(properties[name], field, depth+1)
+			s.addAll(m, ofFields, field, depth+1)
+		}
+	}
+}
+
+func (s *steps) addAll(m map[string]any, keywords []string, value any, depth int) {
+	for _, keyword := range keywords {
+		for _, part := range subschemas(m, keyword) {
+			s.add(part, value, depth)
+		}
 	}
 }
 
