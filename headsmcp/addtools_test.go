@@ -80,7 +80,7 @@ func TestOnlyAddsTheNamedTools(t *testing.T) {
 	s := rawServer{pages: []string{named("c", "bad name", "a", "b")}}
 	session := s.connect(t)
 	h := newHandler(t)
-	names, err := AddTools(t.Context(), h, session, Only("b"), Only("c", "b"))
+	names, err := AddTools(t.Context(), h, session, Only("b"), Only("c"))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"c", "b"}, names, "in the server's order")
 
@@ -103,6 +103,22 @@ func TestPrefixIsForTheHeadAlone(t *testing.T) {
 	assert.Equal(t, []string{"crm_a"}, names)
 	assert.Equal(t, "Done", call(t, h, "crm_a", `{}`))
 	assert.Contains(t, called, `"name":"a"`)
+
+	require.NoError(t, heads.AddTool(h, "a", "Mine", func(context.Context, struct{}) (string, error) { return "", nil }))
+	session := s.connect(t)
+	_, err = AddTools(t.Context(), h, session, Prefix("shop_"))
+	require.NoError(t, err, "the name without the prefix may be taken")
+	_, err = AddTools(t.Context(), h, session, Prefix("shop_"))
+	require.ErrorContains(t, err, `tool "shop_a" has the name of a tool of this handler`)
+}
+
+func TestNameTwiceOverPagesIsRefused(t *testing.T) {
+	s := rawServer{pages: []string{named("a", "b"), named("c", "a")}}
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t))
+	require.ErrorIs(t, err, heads.ErrInvalid)
+	require.ErrorContains(t, err, `tool "a" name is taken`)
+	assert.Empty(t, h.Tools())
 }
 
 func TestDescribeReplacesTexts(t *testing.T) {

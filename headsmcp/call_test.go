@@ -173,6 +173,9 @@ func TestReplies(t *testing.T) {
 		{"embedded bytes", `{"content":[{"type":"resource","resource":{"uri":"file:///x","blob":"AA=="}}]}`, "[resource]"},
 		{"structured", `{"content":[{"type":"image","data":"AA==","mimeType":"image/png"}],"structuredContent":{"b": [1, 2], "a":"<x>"}}`, `{"a":"<x>","b":[1,2]} [image]`},
 		{"structured beside texts", `{"content":[{"type":"text","text":"Sunny"}],"structuredContent":{"a":1}}`, "Sunny"},
+		{"structured beside a blank", `{"content":[{"type":"text","text":" "}],"structuredContent":[1]}`, "[1]"},
+		{"images alone", `{"content":[{"type":"image","data":"AA==","mimeType":"image/png"},{"type":"image","data":"AA==","mimeType":"image/png"}]}`, "[image] [image]"},
+		{"hostile text", `{"content":[{"type":"text","text":"a\u0000b\u001b[31mc\u2028d` + "\xff" + `"}]}`, "a b [31mc d\uFFFD"},
 		{"nothing", `{"content":[]}`, "Done"},
 		{"blank", `{"content":[{"type":"text","text":" "}]}`, "Done"},
 		{"error", `{"isError":true,"content":[{"type":"text","text":"No such city; ask for another"}]}`, "No such city; ask for another"},
@@ -226,6 +229,66 @@ func TestFailuresTellTheModelNothing(t *testing.T) {
 			assert.NotContains(t, log.String(), secret)
 		})
 	}
+}
+
+func TestFailureTellsItsKindAlone(t *testing.T) {
+	for _, kind := range []error{context.DeadlineExceeded, context.Canceled, mcp.ErrConnectionClosed} {
+		err := failure("call a tool", fmt.Errorf("canary: %w", kind))
+		require.ErrorIs(t, err, kind)
+		assert.NotContains(t, err.Error(), "canary")
+	}
+	needsInput := new(mcp.CallToolResult)
+	require.NoError(t, json.Unmarshal([]byte(`{"resultType":"input_required","content":[{"type":"text","text":"canary"}]}`), needsInput))
+	_, err := reply(needsInput)
+	require.EqualError(t, err, "headsmcp: call a tool: the server asks for input, which no visitor can give it")
+}
+
+// What the server said of its tools holds for what it is sent, and for nothing else.
+func TestServerLiesAboutASchema(t *testing.T) {
+	s := rawServer{answer: func(json.RawMessage) string {
+		return `"result":{"isError":true,"content":[{"type":"text","text":"count must be text"}]}`
+	}}
+	s.pages = []string{`[{"name":"tool","description":"A tool.","inputSchema":{"properties":{"count":{"type":"integer"}}},"outputSchema":{"type":"object","required":["a"]}}]`}
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t))
+	require.NoError(t, err)
+	assert.Equal(t, "count must be text", call(t, h, "tool", `{"count":1}`))
+	s.answer = func(json.RawMessage) string { return `"result":{"content":[],"structuredContent":[7]}` }
+	assert.Equal(t, "[7]", call(t, h, "tool", `{"count":1}`))
+	s.answer = func(json.RawMessage) string { return `"error":{"code":-32602,"message":"count must be text"}` }
+	assert.Equal(t, failed, call(t, h, "tool", `{"count":1}`))
+}
+
+func TestSessionThatIsClosedInACallIsAFailure(t *testing.T) {
+	called := make(chan struct{})
+	s := rawServer{pages: []string{toolsOf(`{}`)}, answer: func(json.RawMessage) string { close(called); return "" }}
+	session := s.connect(t)
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, session)
+	require.NoError(t, err)
+	closed := make(chan error, 1)
+	go func() {
+		<-called
+		s.close()
+		closed <- session.Close()
+	}()
+	assert.Equal(t, failed, call(t, h, "tool", `{}`))
+	<-closed
+}
+
+func TestCallerThatLeavesCancelsTheCall(t *testing.T) {
+	cancelled := make(chan struct{})
+	ctx, leave := context.WithCancel(t.Context())
+	s := rawServer{answer: func(json.RawMessage) string { leave(); return "" }}
+	s.handled = func(method string, _ json.RawMessage) {
+		if method == "notifications/cancelled" {
+			close(cancelled)
+		}
+	}
+	h := serving(t, &s, `{}`)
+	assert.Equal(t, failed, callContext(ctx, t, h, "tool", `{}`))
+	<-cancelled
+	require.NoError(t, h.Shutdown(t.Context()), "the function has returned")
 }
 
 func TestClosedSessionIsAFailure(t *testing.T) {

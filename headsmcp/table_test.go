@@ -62,6 +62,7 @@ var schemaRows = []struct {
 	{name: "recursion to the parameter", property: `{"$ref":"#/$defs/node"}`, rest: `,"$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/properties/x"}}}}`,
 		wireType: "object", description: "Fields: next (object, optional)."},
 	{name: "items behind others", property: `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"},"description":"Row"}`, wireType: "array", description: "Row."},
+
 	{name: "a parameter that is the top", property: `{"$ref":"#","description":"Self"}`, wireType: "object", description: "Self."},
 
 	{name: "allOf", property: `{"allOf":[{"type":"string","description":"First"},{"description":"Second","minLength":3,"maxLength":5},{"maxLength":9}]}`,
@@ -163,16 +164,20 @@ func TestTextsOfTheServerAreWithoutControlCharacters(t *testing.T) {
 }
 
 func TestTitleStandsInForADescription(t *testing.T) {
-	s := rawServer{pages: []string{`[{"name":"a","title":"Weather","inputSchema":{}},{"name":"b","description":" ","annotations":{"title":"Rain"},"inputSchema":{}}]`}}
+	s := rawServer{pages: []string{`[{"name":"a","title":"Weather","inputSchema":{}},{"name":"b","description":" ","annotations":{"title":"Rain"},"inputSchema":{}},
+		{"name":"c","description":"Snow","title":"Not this","annotations":{"title":"Not this"},"inputSchema":{}},{"name":"d","title":"Hail","annotations":{"title":"Not this"},"inputSchema":{}}]`}}
 	h := newHandler(t)
 	_, err := AddTools(t.Context(), h, s.connect(t))
 	require.NoError(t, err)
-	assert.Equal(t, "Weather.", h.Tools()[0].Description)
-	assert.Equal(t, "Rain.", h.Tools()[1].Description)
+	var texts []string
+	for _, tool := range h.Tools() {
+		texts = append(texts, tool.Description)
+	}
+	assert.Equal(t, []string{"Weather.", "Rain.", "Snow.", "Hail."}, texts)
 }
 
 func TestRequiredParametersComeFirst(t *testing.T) {
-	s := rawServer{pages: []string{toolsOf(`{"type":"object","properties":{"a":{"type":"string"},"z":{"type":"string","title":"Z"},"m":{"type":"string","title":"M"},"b":{"type":"string"}},"required":["z","m"]}`)}}
+	s := rawServer{pages: []string{toolsOf(`{"type":"object","properties":{"a":{"type":"string"},"z":{"type":"string","title":"Z"},"m":{"type":"string","title":"M"},"f":{},"b":{"type":"string"},"e":{},"d":{},"c":{},"g":{}},"required":["z","m"]}`)}}
 	h := newHandler(t)
 	_, err := AddTools(t.Context(), h, s.connect(t))
 	require.NoError(t, err)
@@ -180,11 +185,11 @@ func TestRequiredParametersComeFirst(t *testing.T) {
 	for _, p := range h.Tools()[0].Parameters {
 		names = append(names, p.Name)
 	}
-	assert.Equal(t, []string{"z", "m", "a", "b"}, names)
+	assert.Equal(t, []string{"z", "m", "a", "b", "c", "d", "e", "f", "g"}, names)
 }
 
 func TestToolWithoutProperties(t *testing.T) {
-	for _, inputSchema := range []string{`{}`, `{"type":"object"}`, `{"type":"object","properties":{}}`, `{"type":"object","additionalProperties":{"type":"string"}}`, `{"$ref":"#/$defs/none","$defs":{"none":{"type":"object"}}}`} {
+	for _, inputSchema := range []string{`null`, `{}`, `{"type":"object"}`, `{"type":"object","properties":{}}`, `{"type":"object","additionalProperties":{"type":"string"}}`, `{"$ref":"#/$defs/none","$defs":{"none":{"type":"object"}}}`} {
 		s := rawServer{pages: []string{toolsOf(inputSchema)}}
 		arguments := s.received()
 		h := newHandler(t)
