@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
@@ -65,7 +66,7 @@ func requestAttributes(a heads.Attempt) []attribute.KeyValue {
 func splitHost(hostport string) (host string, port int) {
 	host, digits, err := net.SplitHostPort(hostport)
 	if err != nil {
-		return hostport, 443
+		return strings.Trim(hostport, "[]"), 443
 	}
 	port, _ = strconv.Atoi(digits)
 	return host, port

@@ -3,10 +3,12 @@ package headsotel
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -141,7 +146,9 @@ func TestAttemptsHaveASpanAndADuration(t *testing.T) {
 		{name: "success", transport: answer(200), want: map[string]any{"http.response.status_code": int64(200)}},
 		{name: "with a port", baseURL: "https://api.example.com:8443/v1", transport: answer(200), port: 8443, want: map[string]any{"http.response.status_code": int64(200)}},
 		{name: "IPv6", baseURL: "http://[::1]:8080", transport: answer(200), address: "::1", port: 8080, want: map[string]any{"http.response.status_code": int64(200)}},
+		{name: "IPv6 without a port", baseURL: "https://[2001:db8::1]", transport: answer(200), address: "2001:db8::1", want: map[string]any{"http.response.status_code": int64(200)}},
 		{name: "refused", transport: answer(404), failed: true, want: map[string]any{"http.response.status_code": int64(404), "error.type": "404"}},
+		{name: "bad request", transport: answer(400), failed: true, want: map[string]any{"http.response.status_code": int64(400), "error.type": "400"}},
 		{name: "redirect", transport: answer(302), failed: true, want: map[string]any{"http.response.status_code": int64(302), "error.type": "_OTHER"}},
 		{name: "broken", transport: broken(errors.New("canary")), failed: true, want: map[string]any{"error.type": "_OTHER"}},
 		{name: "timeout", transport: broken(timeoutError{}), failed: true, want: map[string]any{"error.type": "timeout"}},
@@ -185,11 +192,7 @@ func TestResendsAreCounted(t *testing.T) {
 	})
 	err := get(t.Context(), t, "https://api.example.com", tr, Client(r.options()...), heads.WithRetryPolicy(heads.RetryPolicy{}))
 	require.Error(t, err)
-	client, err := heads.New("https://api.example.com", token, heads.WithHTTPClient(&http.Client{Transport: tr}),
-		heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 2, MinWait: time.Microsecond, MaxWait: time.Microsecond}), Client(r.options()...))
-	require.NoError(t, err)
-	_, err = client.Heads.Get(t.Context(), headID)
-	require.Error(t, err)
+	retrying(t.Context(), t, tr, Client(r.options()...))
 	var counts []any
 	for _, s := range r.spans.Ended() {
 		counts = append(counts, values(s.Attributes())["http.request.resend_count"])
@@ -220,18 +223,93 @@ func TestTraceContextIsSentWithPropagateAlone(t *testing.T) {
 		state, err := trace.ParseTraceState("a=b")
 		require.NoError(t, err)
 		parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, TraceState: state})
-		ctx := trace.ContextWithSpanContext(t.Context(), parent)
+		member, err := baggage.NewMember("user", "canary")
+		require.NoError(t, err)
+		bag, err := baggage.New(member)
+		require.NoError(t, err)
+		ctx := baggage.ContextWithBaggage(trace.ContextWithSpanContext(t.Context(), parent), bag)
 		require.NoError(t, get(ctx, t, "https://api.example.com", tr, Client(r.options(more...)...)))
+		names := []string{"Accept", "Authorization", "User-Agent"}
 		if !propagate {
-			assert.NotContains(t, sent, "Traceparent")
+			assert.ElementsMatch(t, names, slices.Collect(maps.Keys(sent)))
 			continue
 		}
+		assert.ElementsMatch(t, append(names, "Traceparent", "Tracestate"), slices.Collect(maps.Keys(sent)), "no baggage")
 		span, _ := r.span(t)
 		assert.Equal(t, "00-"+span.SpanContext().TraceID().String()+"-"+span.SpanContext().SpanID().String()+"-01", sent.Get("Traceparent"), "of the attempt")
 		assert.Equal(t, "a=b", sent.Get("Tracestate"))
 		assert.Equal(t, parent.SpanID(), span.Parent().SpanID())
-		assert.NotContains(t, sent, "Baggage")
 	}
+}
+
+// retrying makes one call of three attempts.
+func retrying(ctx context.Context, t testing.TB, tr transport, opt heads.Option) {
+	t.Helper()
+	client, err := heads.New("https://api.example.com", token, heads.WithHTTPClient(&http.Client{Transport: tr}),
+		heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 2, MinWait: time.Microsecond, MaxWait: time.Microsecond}), opt)
+	require.NoError(t, err)
+	_, err = client.Heads.Get(ctx, headID)
+	require.Error(t, err)
+}
+
+func TestEachAttemptIsASpanOfItsOwnBelowTheCaller(t *testing.T) {
+	r, caller := newRecorder(), newRecorder()
+	ctx, outer := caller.tracers.Tracer("caller").Start(t.Context(), "outer")
+	var sent []string
+	retrying(ctx, t, func(req *http.Request) (*http.Response, error) {
+		sent = append(sent, req.Header.Get("Traceparent"))
+		return answer(503)(req)
+	}, Client(r.options(Propagate())...))
+	require.Len(t, r.spans.Ended(), 3)
+	for i, span := range r.spans.Ended() {
+		assert.Equal(t, outer.SpanContext().TraceID(), span.SpanContext().TraceID())
+		assert.Equal(t, outer.SpanContext().SpanID(), span.Parent().SpanID())
+		assert.Contains(t, sent[i], span.SpanContext().SpanID().String(), "of this attempt")
+	}
+}
+
+func TestCallsOfEventsAndToolsAreTheirChildren(t *testing.T) {
+	r := newRecorder()
+	client := Client(r.options()...)
+	call := func(ctx context.Context) error { return get(ctx, t, "https://api.example.com", answer(200), client) }
+	handle := func(ctx context.Context, _ *heads.Event) error { return call(ctx) }
+	direct, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), handle, Events(r.options()...))
+	require.NoError(t, err)
+	queued, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), handle, heads.WithQueue(1, 1), Events(r.options()...))
+	require.NoError(t, err)
+	tools, err := heads.NewToolHandler("https://tools.example.com", Tools(r.options()...))
+	require.NoError(t, err)
+	require.NoError(t, heads.AddTool(tools, "find", "Finds", func(ctx context.Context, _ struct{}) (string, error) { return "found", call(ctx) }))
+
+	deliver(t, direct, heads.EventStartConversation, sharedKey)
+	deliver(t, queued, heads.EventStartConversation, sharedKey)
+	require.NoError(t, queued.Shutdown(t.Context()))
+	callTool(t, tools, "{}")
+	ended := r.spans.Ended()
+	require.Len(t, ended, 6)
+	for i := 0; i < len(ended); i += 2 {
+		child, parent := ended[i], ended[i+1]
+		assert.Equal(t, "GET /head/{id}", child.Name())
+		assert.Equal(t, parent.SpanContext().SpanID(), child.Parent().SpanID(), parent.Name())
+		assert.False(t, parent.Parent().IsValid(), "nothing incoming is read")
+	}
+	assert.Equal(t, []string{"heads.delivery", "heads.delivery", "heads.tool find"}, []string{ended[1].Name(), ended[3].Name(), ended[5].Name()})
+}
+
+// Whoever reaches a handler can send anything.
+func TestAttributeValuesFromOutsideAreClipped(t *testing.T) {
+	long := strings.Repeat("canary", 20<<10/6)
+	r := newRecorder()
+	h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return nil }, Events(r.options()...))
+	require.NoError(t, err)
+	deliver(t, h, heads.EventType(long), sharedKey)
+	deliver(t, h, heads.EventType(long), "another key")
+	tools, err := heads.NewToolHandler("https://tools.example.com", Tools(r.options()...))
+	require.NoError(t, err)
+	tools.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/"+long, strings.NewReader("{}")))
+	require.Len(t, r.spans.Ended(), 2, "a tool that is not found has no span")
+	assert.Equal(t, map[string]any{"heads.delivery.outcome": "handled", "heads.event.type": "other"}, values(r.spans.Ended()[0].Attributes()))
+	assert.Equal(t, map[string]any{"heads.delivery.outcome": "unauthorized"}, values(r.spans.Ended()[1].Attributes()))
 }
 
 func deliver(t testing.TB, h http.Handler, kind heads.EventType, key string) int {
@@ -256,6 +334,8 @@ func TestDeliveriesHaveASpanAndADurationAndACount(t *testing.T) {
 		want   map[string]any
 	}{
 		{name: "handled", kind: heads.EventEndConversation, want: map[string]any{"heads.delivery.outcome": "handled", "heads.event.type": "end_conversation"}},
+		{name: "inactivity", kind: heads.EventInactivityWarning, want: map[string]any{"heads.delivery.outcome": "handled", "heads.event.type": "inactivity_warning"}},
+		{name: "timeout", kind: heads.EventTimeoutConversation, want: map[string]any{"heads.delivery.outcome": "handled", "heads.event.type": "timeout_conversation"}},
 		{name: "other type", kind: "canary", want: map[string]any{"heads.delivery.outcome": "handled", "heads.event.type": "other"}},
 		{name: "failed", kind: heads.EventStartConversation, handle: broken, failed: true, want: map[string]any{"heads.delivery.outcome": "failed", "heads.event.type": "start_conversation"}},
 		{name: "panicked", kind: heads.EventStartConversation, handle: func(context.Context, *heads.Event) error { panic("canary") }, failed: true,
@@ -327,7 +407,9 @@ func TestStatusOfDeliveries(t *testing.T) {
 func callTool(t testing.TB, h *heads.ToolHandler, body string) {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/find", strings.NewReader(body)))
+	request := httptest.NewRequest(http.MethodPost, "/find", strings.NewReader(body))
+	request.Header.Set("traceparent", "00-01000000000000000000000000000000-0200000000000000-01")
+	h.ServeHTTP(rec, request)
 	require.Equal(t, http.StatusOK, rec.Code)
 }
 
@@ -365,6 +447,7 @@ func TestToolCallsHaveASpanAndADuration(t *testing.T) {
 			assert.Equal(t, "heads.tool find", span.Name())
 			assert.Equal(t, trace.SpanKindServer, span.SpanKind())
 			assert.Equal(t, want, attributes)
+			assert.False(t, span.Parent().IsValid(), "nothing incoming is read")
 			assert.Equal(t, row.failed, span.Status().Code == codes.Error)
 			if row.f != nil {
 				assert.Equal(t, span.SpanContext().SpanID(), inside.SpanID())
@@ -409,18 +492,52 @@ type panickingProcessor struct{ sdktrace.SpanProcessor }
 func (panickingProcessor) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 func (panickingProcessor) OnEnd(sdktrace.ReadOnlySpan)                     { panic("exporter broke") }
 
+// panickingMeters are providers whose instruments panic.
+type panickingMeters struct{ noop.MeterProvider }
+
+type panickingMeter struct{ noop.Meter }
+
+type panickingHistogram struct{ noop.Float64Histogram }
+
+type panickingCounter struct{ noop.Int64Counter }
+
+func (panickingMeters) Meter(string, ...metric.MeterOption) metric.Meter { return panickingMeter{} }
+
+func (panickingMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return panickingHistogram{}, nil
+}
+
+func (panickingMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return panickingCounter{}, nil
+}
+
+func (panickingHistogram) Enabled(context.Context) bool { return true }
+func (panickingHistogram) Record(context.Context, float64, ...metric.RecordOption) {
+	panic("exporter broke")
+}
+func (panickingCounter) Enabled(context.Context) bool                    { return true }
+func (panickingCounter) Add(context.Context, int64, ...metric.AddOption) { panic("exporter broke") }
+
 func TestPanicOfAnExporterReachesNoCall(t *testing.T) {
-	tracers := WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(panickingProcessor{})))
-	require.NoError(t, get(t.Context(), t, "https://api.example.com", answer(200), Client(tracers)))
+	r := newRecorder()
+	for name, opts := range map[string][]Option{
+		"spans":        {WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(panickingProcessor{})))},
+		"measurements": {WithTracerProvider(r.tracers), WithMeterProvider(panickingMeters{})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, get(t.Context(), t, "https://api.example.com", answer(200), Client(opts...)))
 
-	h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return nil }, Events(tracers))
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, deliver(t, h, heads.EventStartConversation, sharedKey))
+			h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return nil }, Events(opts...))
+			require.NoError(t, err)
+			assert.Equal(t, http.StatusOK, deliver(t, h, heads.EventStartConversation, sharedKey))
 
-	tools, err := heads.NewToolHandler("https://tools.example.com", Tools(tracers))
-	require.NoError(t, err)
-	require.NoError(t, heads.AddTool(tools, "find", "Finds", func(context.Context, struct{}) (string, error) { return "found", nil }))
-	callTool(t, tools, "{}")
+			tools, err := heads.NewToolHandler("https://tools.example.com", Tools(opts...))
+			require.NoError(t, err)
+			require.NoError(t, heads.AddTool(tools, "find", "Finds", func(context.Context, struct{}) (string, error) { return "found", nil }))
+			callTool(t, tools, "{}")
+		})
+	}
+	assert.Len(t, r.spans.Ended(), 3, "a span ends even if its measurement panics")
 }
 
 func TestNothingSecretIsReported(t *testing.T) {
