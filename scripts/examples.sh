@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the example programs against the emulator command, each as a process of
 # its own, over TCP: quickstart, convert, webhooks, tools.
-# The fleet example brings its own emulator.
+# The examples fleet, greeter and printed bring their own emulator.
 #
 # Needs Go and curl.
 set -euo pipefail
@@ -38,6 +38,8 @@ post() { curl -sS --fail-with-body -H 'Content-Type: application/json' --data-bi
 text() { sed -n 's/.*"'"$1"'":"\([^"]*\)".*/\1/p'; }
 
 go build -o "$dir/" ./cmd/heads-emulator ./examples/...
+go build -C headsmcp -o "$dir/" ./examples/... github.com/modelcontextprotocol/go-sdk/examples/server/hello
+go build -C headsotel -o "$dir/" ./examples/...
 
 : >"$dir/announced"
 "$dir/heads-emulator" -addr 127.0.0.1:0 -json >"$dir/announced" 2>"$dir/log" &
@@ -49,7 +51,7 @@ head=$(sed 's/.*"heads":\["\([^"]*\)".*/\1/' "$dir/announced")
 export HEADS_BASE_URL HEADS_TOKEN HEADS_HEAD_ID=$head
 
 echo '== -h'
-for program in quickstart convert fleet safechanges webhooks tools heads-emulator; do
+for program in quickstart convert fleet safechanges webhooks tools greeter printed heads-emulator; do
 	"$dir/$program" -h >"$dir/out" 2>&1 || fail "$program -h ends with status $?"
 	grep -q '^Usage' "$dir/out" || fail "$program -h shows no usage: $(cat "$dir/out")"
 	! grep -q 'help requested' "$dir/out" || fail "$program -h ends with an error: $(cat "$dir/out")"
@@ -93,5 +95,20 @@ wait_for "$dir/out" 'Embedded integrations must use the new one'
 echo '== fleet'
 "$dir/fleet" >"$dir/out"
 wait_for "$dir/out" 'have a new access URL'
+
+echo '== greeter'
+"$dir/greeter" "$dir/hello" >"$dir/out"
+wait_for "$dir/out" 'greet map[name:Ada]: Hi Ada'
+wait_for "$dir/out" 'greet map[]: name is missing'
+
+echo '== printed'
+"$dir/printed" >"$dir/out"
+wait_for "$dir/out" 'convert one head (internal)'
+wait_for "$dir/out" '  GET /head/{id} (client)'
+wait_for "$dir/out" 'heads.delivery (consumer)'
+wait_for "$dir/out" 'heads.tool find_order (server)'
+for metric in 'http.client.request.duration in s' 'heads.delivery.duration in s' 'heads.delivery.count in {delivery}' 'heads.tool.duration in s'; do
+	wait_for "$dir/out" "$metric"
+done
 
 echo 'all examples passed'

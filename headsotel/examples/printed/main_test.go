@@ -10,7 +10,7 @@ import (
 
 func TestSpansAndMetricsArePrinted(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), &out))
+	require.NoError(t, run(t.Context(), &out, nil))
 	for _, want := range []string{
 		"convert one head (internal)\n  GET /head/{id} (client) http.request.method=GET",
 		"\nheads.delivery (consumer) heads.delivery.outcome=handled heads.event.type=start_conversation\n  GET /head-events (client)",
