@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -203,6 +205,32 @@ func TestChangedCoalescesAndKeepsTheHandler(t *testing.T) {
 	assert.Empty(t, changed, "three changes are one value")
 	s.send(change)
 	<-changed
+}
+
+func TestChangesAtTheSameTimeAreOneValue(t *testing.T) {
+	o := &mcp.ClientOptions{}
+	changed := Changed(o)
+	var handlers sync.WaitGroup
+	for range 50 {
+		handlers.Go(func() { o.ToolListChangedHandler(t.Context(), nil) })
+	}
+	handlers.Wait()
+	<-changed
+	assert.Empty(t, changed)
+}
+
+func TestCallsAtTheSameTimeDoNotMix(t *testing.T) {
+	s := rawServer{answer: func(params json.RawMessage) string {
+		var p struct{ Arguments struct{ N int } }
+		_ = json.Unmarshal(params, &p)
+		return fmt.Sprintf(`"result":{"content":[{"type":"text","text":"%d"}]}`, p.Arguments.N)
+	}}
+	h := serving(t, &s, `{"properties":{"n":{"$ref":"#/$defs/n"}},"$defs":{"n":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}`)
+	var calls sync.WaitGroup
+	for i := range 20 {
+		calls.Go(func() { assert.Equal(t, strconv.Itoa(i), call(t, h, "tool", fmt.Sprintf(`{"n":"%d"}`, i))) })
+	}
+	calls.Wait()
 }
 
 // A server of the SDK, with the protocol that the two agree on.
