@@ -37,7 +37,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 		{"items", `{"type":"array","items":{"type":"integer"}}`, ``, `["1",2.0,3]`, `[1,2,3]`},
 		{"items of items", `{"type":"array","items":{"type":"array","items":{"type":"boolean"}}}`, ``, `["yes",["no"]]`, `[[true],[false]]`},
 		{"fields", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"string"}}},"required":["a"]}`, ``, `{"a":"1","b":2,"c":"kept"}`, `{"a":1,"b":["2"],"c":"kept"}`},
-		{"absent fields", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"boolean"}}}`, ``, `{"a":"","b":"","c":null,"d":null}`, `{"b":"","c":null}`},
+		{"absent fields", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"boolean"},"e":{},"f":true}}`, ``, `{"a":"","b":"","c":null,"d":null,"e":null,"f":""}`, `{"b":"","c":null,"e":null,"f":""}`},
 		{"recursion", `{"$ref":"#/$defs/node"}`, node, `{"n":"1","next":{"n":2.0,"next":{"n":3}}}`, `{"n":1,"next":{"n":2,"next":{"n":3}}}`},
 		{"recursion through anyOf", `{"$ref":"#/$defs/node"}`, `,"$defs":{"node":{"anyOf":[{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#/$defs/node"}}},{"type":"null"}]}}`, `{"n":"1","next":{"n":2.0,"next":null}}`, `{"n":1,"next":{"n":2,"next":null}}`},
 		{"items behind others", `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, ``, `["5","6"]`, `["5",6]`},
@@ -72,7 +72,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 func TestDeclaredArgumentsAloneAreSent(t *testing.T) {
 	var s rawServer
 	arguments := s.received()
-	h := serving(t, &s, `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"string"},"e":false},"required":["c","a"],"additionalProperties":false}`)
+	h := serving(t, &s, `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"string"},"e":false,"f":{"type":["string","null"]}},"required":["c","a"],"additionalProperties":false}`)
 	assert.Equal(t, "done", call(t, h, "tool", `{"b":1,"a":"x","unknown":1,"e":2,"d":null,"session_metadata":{"session_id":"s"}}`))
 	assert.Equal(t, []string{`{"c":null,"a":"x","b":1}`}, *arguments, "required and nullable: null")
 }

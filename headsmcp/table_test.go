@@ -120,6 +120,22 @@ func TestFactsOfAParameterInTheirOrder(t *testing.T) {
 	}
 }
 
+func TestDescriptionsOfWideSchemasEnd(t *testing.T) {
+	var definitions []string
+	for level := range 5 {
+		var properties []string
+		for i := range 30 {
+			properties = append(properties, fmt.Sprintf(`"p%d":{"$ref":"#/$defs/l%d"}`, i, level+1))
+		}
+		definitions = append(definitions, fmt.Sprintf(`"l%d":{"type":"object","properties":{%s}}`, level, strings.Join(properties, ",")))
+	}
+	s := rawServer{pages: []string{toolsOf(`{"properties":{"x":{"$ref":"#/$defs/l0"}},"$defs":{"l5":{"type":"string"},` + strings.Join(definitions, ",") + `}}`)}}
+	h := newHandler(t)
+	_, err := AddTools(t.Context(), h, s.connect(t))
+	require.NoError(t, err)
+	assert.Less(t, len(h.Tools()[0].Parameters[0].Description), 100_000)
+}
+
 func TestLongEnumsAreCut(t *testing.T) {
 	values := make([]string, 53)
 	for i := range values {
