@@ -456,6 +456,33 @@ func TestToolCallsHaveASpanAndADuration(t *testing.T) {
 	}
 }
 
+func TestToolCallsThatReachNoFunctionAreNoErrors(t *testing.T) {
+	r := newRecorder()
+	refuse := false
+	h, err := heads.NewToolHandler("https://tools.example.com", Tools(r.options()...), heads.WithToolAuth(func(*http.Request) error {
+		if refuse {
+			return errors.New("canary")
+		}
+		return nil
+	}))
+	require.NoError(t, err)
+	type arguments struct {
+		City string `json:"city" jsonschema:"City"`
+	}
+	require.NoError(t, heads.AddTool(h, "find", "Finds", func(context.Context, arguments) (string, error) { return "found", nil }))
+	callTool(t, h, "{}")
+	refuse = true
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/find", strings.NewReader("{}")))
+	require.NoError(t, h.Shutdown(t.Context()))
+	callTool(t, h, "{}")
+	var outcomes []any
+	for _, span := range r.spans.Ended() {
+		outcomes = append(outcomes, values(span.Attributes())["heads.tool.outcome"])
+		assert.Equal(t, codes.Unset, span.Status().Code)
+	}
+	assert.Equal(t, []any{"arguments", "unauthorized", "busy"}, outcomes)
+}
+
 func TestSpanOfAQueuedEventLastsUntilTheFunctionHasReturned(t *testing.T) {
 	r := newRecorder()
 	turn := make(chan struct{})
