@@ -52,6 +52,7 @@ var schemaRows = []struct {
 
 	{name: "$ref to $defs", property: `{"$ref":"#/$defs/city"}`, rest: `,"$defs":{"city":{"type":"string","description":"City"}}`, wireType: "string", description: "City."},
 	{name: "$ref to definitions", property: `{"$ref":"#/definitions/a~1b%20c"}`, rest: `,"definitions":{"a/b c":{"type":"string","title":"City"}}`, wireType: "string", description: "City."},
+	{name: "$ref into a list", property: `{"$ref":"#/$defs/row/prefixItems/1"}`, rest: `,"$defs":{"row":{"prefixItems":[{"type":"integer"},{"type":"string","title":"City"}]}}`, wireType: "string", description: "City."},
 	{name: "what is beside a $ref goes first", property: `{"$ref":"#/$defs/city","description":"Town"}`, rest: `,"$defs":{"city":{"type":"string","description":"City","minLength":2}}`, wireType: "string", description: "Town. At least 2 characters."},
 	{name: "recursion", property: `{"$ref":"#/$defs/node"}`, rest: `,"$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},"next":{"$ref":"#/$defs/node"},"all":{"type":"array","items":{"$ref":"#/$defs/node"}}}}}`,
 		wireType: "object", description: "Fields: all (list of object, optional), name (string, optional), next (object, optional)."},
@@ -103,6 +104,7 @@ func TestFactsOfAParameterInTheirOrder(t *testing.T) {
 			`Format: date. Pattern: ^a+$. At least 2 characters. At most 9 characters. Default: "<a>". Optional.`},
 		{"of a list", `{"type":"array","items":{"type":"integer"},"uniqueItems":true,"minItems":1,"maxItems":3,"default":[1, 2]}`,
 			"At least 1 items. At most 3 items. No item twice. Items: integer. Default: [1,2]. Optional."},
+		{"of a list with items twice", `{"type":"array","uniqueItems":false}`, "Optional."},
 		{"of an object", `{"type":"object","properties":{"zip":{"type":"string"},"street":{"type":"string"},"never":false},"required":["street"]}`,
 			"Fields: street (string), zip (string, optional). Optional."},
 		{"nested", `{"type":"object","properties":{"l":{"type":"array","items":{"type":"array","items":{"type":"integer"}}},"o":{"type":"object","properties":{"a":{"type":"string"}}},"u":{"type":["string","integer"]},"x":{}}}`,
