@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -181,6 +182,20 @@ func TestAttemptsHaveASpanAndADuration(t *testing.T) {
 			assert.Equal(t, row.failed, span.Status().Code == codes.Error)
 		})
 	}
+}
+
+func TestDurationsAreInSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		slow := func(req *http.Request) (*http.Response, error) {
+			time.Sleep(2 * time.Second)
+			return answer(200)(req)
+		}
+		require.NoError(t, get(t.Context(), t, "https://api.example.com", slow, Client(r.options(nil)...)), "a nil option is ignored")
+		points := r.metrics(t)["http.client.request.duration"].Data.(metricdata.Histogram[float64]).DataPoints
+		require.Len(t, points, 1)
+		assert.InDelta(t, 2, points[0].Sum, 0)
+	})
 }
 
 func TestResendsAreCounted(t *testing.T) {
