@@ -154,7 +154,8 @@ func (d document) readFields(s schema, raw json.RawMessage) json.RawMessage {
 }
 
 func isBlank(raw json.RawMessage) bool {
-	return kindOf(raw) == "string" && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
+	var text string
+	return kindOf(raw) == "string" && json.Unmarshal(raw, &text) == nil && strings.TrimSpace(text) == ""
 }
 
 // kindOf names the type of a JSON value; of a number, "number".
