@@ -29,7 +29,8 @@ func (a *app) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve MCP on stdin and stdout", Args: want(0, 0, "no arguments"),
 		Long: `Mcp is an MCP server on stdin and stdout, for programs that work with tools. It
-ends when stdin ends. Its tools read heads and change nothing:
+ends when stdin ends and every call has its reply. Its tools read heads and
+change nothing:
 
   heads_get {id}            the head, as get prints it
   heads_examine {id}        what keeps the head from working, as doctor prints it
@@ -72,8 +73,8 @@ type mcpServer struct {
 const mcpInstructions = `Reads and looks after heads of the service. The tools that change heads, heads_apply and heads_convert, ` +
 	`are there only if the server was started with --allow-writes. Show a person the changes of their dry run before you confirm it.`
 
-// serve returns when stdin ends or ctx does. Heads that have begun to change are
-// finished by then.
+// serve returns when stdin ends and every call has its reply, or when ctx ends.
+// Heads that have begun to change are finished by then.
 func (s *mcpServer) serve(ctx context.Context, allowWrites bool) error {
 	signal.Ignore(syscall.SIGPIPE) // a client that has gone must not end the program within a conversion
 	server := mcp.NewServer(
@@ -85,7 +86,7 @@ func (s *mcpServer) serve(ctx context.Context, allowWrites bool) error {
 	if allowWrites {
 		s.addWrites(server)
 	}
-	err := server.Run(ctx, &mcp.IOTransport{Reader: s.a.stdin, Writer: unclosed{s.a.stdout}})
+	err := server.Run(ctx, answering{&mcp.IOTransport{Reader: s.a.stdin, Writer: unclosed{s.a.stdout}}})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the session broke off: %w; headsctl mcp wants an MCP client on stdin and stdout", err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -310,21 +311,76 @@ func TestMCPFinishesAHeadThatHasBegunAtEOF(t *testing.T) {
 	cmd := at.command(t.Context(), "mcp", "--allow-writes")
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
 	require.NoError(t, cmd.Start())
-	for _, message := range []object{
-		{"id": 1, "method": "initialize", "params": object{"protocolVersion": "2025-06-18", "capabilities": object{}, "clientInfo": object{"name": "test", "version": "1"}}},
-		{"method": "notifications/initialized"},
-		{"id": 2, "method": "tools/call", "params": object{"name": "heads_apply", "arguments": object{"spec": spec, "confirm": confirm}}},
-	} {
-		message["jsonrpc"] = "2.0"
-		require.NoError(t, json.NewEncoder(stdin).Encode(message))
-	}
+	_, err = io.WriteString(stdin, session(t, object{"name": "heads_apply", "arguments": object{"spec": spec, "confirm": confirm}}))
+	require.NoError(t, err)
 	<-arrived
 	require.NoError(t, stdin.Close())
 	close(release)
 	assert.Equal(t, 0, exitCode(t, cmd.Wait()))
 	c.write("spec.yaml", spec)
 	assert.Contains(t, c.ok("plan", "-f", "spec.yaml"), "0 pending, 1 unchanged", "all of it is done")
+	assert.Contains(t, stdout.String(), `"changed":1`, "the reply")
+}
+
+// session returns the lines of a client that sends all its calls at once.
+func session(t *testing.T, calls ...object) string {
+	t.Helper()
+	messages := []object{
+		{"id": 0, "method": "initialize", "params": object{"protocolVersion": "2025-06-18", "capabilities": object{}, "clientInfo": object{"name": "test", "version": "1"}}},
+		{"method": "notifications/initialized"},
+	}
+	for i, call := range calls {
+		messages = append(messages, object{"id": i + 1, "method": "tools/call", "params": call})
+	}
+	var b bytes.Buffer
+	for _, m := range messages {
+		m["jsonrpc"] = "2.0"
+		require.NoError(t, json.NewEncoder(&b).Encode(m))
+	}
+	return b.String()
+}
+
+func TestMCPAnswersEveryCallBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	calls := getCalls(c.ids)
+	r := c.runWith(session(t, calls...), "mcp")
+	assert.Equal(t, 0, r.code, r.stderr)
+	assert.Empty(t, r.stderr)
+	answered := map[any]bool{}
+	for line := range strings.Lines(r.stdout) {
+		reply := parse[object](t, line)
+		assert.Contains(t, reply, "result", line)
+		answered[reply["id"]] = true
+	}
+	assert.Len(t, answered, 1+len(calls))
+
+	again := strings.Replace(session(t, calls...), `"id":2`, `"id":1`, 1)
+	assert.Equal(t, 0, c.runWith(again+`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "mcp").code, "an id that is used again")
+}
+
+func getCalls(ids []string) (calls []object) {
+	for _, id := range ids {
+		calls = append(calls, object{"name": "heads_get", "arguments": object{"id": id}})
+	}
+	return calls
+}
+
+func TestMCPEndsWith1IfStdoutCantBeWritten(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	defer func() { _ = writer.Close() }()
+	cmd := c.command(t.Context(), "mcp")
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(session(t, getCalls(c.ids)...)), writer, &stderr
+	assert.Equal(t, 1, exitCode(t, cmd.Run()))
+	assert.Contains(t, stderr.String(), "error: the session broke off: write ")
 }
 
 func TestMCPRefusesWhatIsNoMCP(t *testing.T) {
