@@ -39,7 +39,7 @@ nothing. It ends with 1 if a finding is an error.`,
 }
 
 func (a *app) doctor(ctx context.Context, c *heads.Client, targets []target, jobs int, format string) error {
-	results, failed := forEach(a, ctx, "examining", targets, jobs, func(t target) (*heads.Examination, error) { return c.Heads.Examine(ctx, t.id) })
+	results, failed := forEach(a, ctx, "examining", targets, jobs, func(t target) (*heads.Examination, error) { return examine(ctx, c, t.id) })
 	read := []*heads.Examination{}
 	grave := false
 	for _, e := range results {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"slices"
 
 	heads "github.com/headsapi/heads-go"
@@ -142,15 +141,6 @@ func (a *app) errorLine(err error) string {
 		text += "; " + hint
 	}
 	return text
-}
-
-// method is the name that the library puts before its errors, which says
-// nothing to someone in front of a terminal.
-var method = regexp.MustCompile(`^(heads: |fleet: )?([A-Z][A-Za-z]*(\.[A-Z][A-Za-z]*)?: )?`)
-
-func plainError(err error) string {
-	text := oneLine(err.Error())
-	return text[len(method.FindString(text)):]
 }
 
 // remedy says what to do about an answer of the service, or about none.

@@ -226,7 +226,7 @@ func (s *mcpServer) examine(ctx context.Context, in headArguments) (*mcp.CallToo
 	if err := checkID(in.ID); err != nil {
 		return nil, err
 	}
-	e, err := s.client.Heads.Examine(ctx, in.ID)
+	e, err := examine(ctx, s.client, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (s *mcpServer) checkTools(ctx context.Context, in headArguments) (*mcp.Call
 	if err := checkID(in.ID); err != nil {
 		return nil, err
 	}
-	e, err := s.client.Heads.Examine(ctx, in.ID)
+	e, err := examine(ctx, s.client, in.ID)
 	if err != nil {
 		return nil, err
 	}

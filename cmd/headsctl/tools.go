@@ -160,7 +160,7 @@ finds a problem.`,
 			if err != nil {
 				return err
 			}
-			e, err := c.Heads.Examine(cmd.Context(), args[0])
+			e, err := examine(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
