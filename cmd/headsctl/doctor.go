@@ -21,11 +21,7 @@ func (a *app) doctorCommand() *cobra.Command {
 nothing. It ends with 1 if a finding is an error.`,
 		Example: "  headsctl doctor -f ids.csv",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			targets, err := a.targets(cmd, from, args)
-			if err != nil {
-				return err
-			}
-			c, err := a.client(p.options()...)
+			targets, c, err := a.targetsAndClient(cmd, from, p, args)
 			if err != nil {
 				return err
 			}

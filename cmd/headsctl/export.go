@@ -21,11 +21,7 @@ func (a *app) exportCommand() *cobra.Command {
 tools whole. What the file can't hold is told on stderr.`,
 		Example: "  headsctl export -f ids.csv > heads.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			targets, err := a.targets(cmd, from, args)
-			if err != nil {
-				return err
-			}
-			c, err := a.client(p.options()...)
+			targets, c, err := a.targetsAndClient(cmd, from, p, args)
 			if err != nil {
 				return err
 			}

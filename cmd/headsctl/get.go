@@ -42,10 +42,7 @@ func (a *app) getCommand() *cobra.Command {
 
 // getHead reads one head.
 func (a *app) getHead(cmd *cobra.Command, id string) (*heads.Head, error) {
-	if err := checkID(id); err != nil {
-		return nil, err
-	}
-	c, err := a.client()
+	c, err := a.clientFor(id)
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,16 @@ func (p *pace) options() []heads.Option {
 	return []heads.Option{heads.WithRateLimit(p.rate, 1)}
 }
 
+// targetsAndClient returns what a command that reads many heads begins with.
+func (a *app) targetsAndClient(cmd *cobra.Command, from targetFlags, p pace, args []string) ([]target, *heads.Client, error) {
+	targets, err := a.targets(cmd, from, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := a.client(p.options()...)
+	return targets, c, err
+}
+
 // manyFlags are those of plan, apply and convert.
 type manyFlags struct {
 	pace

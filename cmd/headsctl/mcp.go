@@ -131,11 +131,25 @@ type (
 )
 
 func (s *mcpServer) addReads(server *mcp.Server) {
-	addTool(s, server, true, "heads_get", "Returns a head.", s.get)
-	addTool(s, server, true, "heads_examine", "Finds what keeps a head from working, with what to do about it.", s.examine)
+	addHeadTool(s, server, "heads_get", "Returns a head.", s.get)
+	addHeadTool(s, server, "heads_examine", "Finds what keeps a head from working, with what to do about it.", s.examine)
 	addTool(s, server, true, "heads_plan", "Returns what heads_apply would change to bring heads to the wanted state.", s.plan)
-	addTool(s, server, true, "webhooks_list", "Lists the webhooks of a head.", s.webhooks)
-	addTool(s, server, true, "tools_check", "Finds what is wrong with the tools of a head.", s.checkTools)
+	addHeadTool(s, server, "webhooks_list", "Lists the webhooks of a head.", s.webhooks)
+	addHeadTool(s, server, "tools_check", "Finds what is wrong with the tools of a head.", s.checkTools)
+}
+
+// addHeadTool adds a tool that reads one head.
+func addHeadTool(s *mcpServer, server *mcp.Server, name, about string, f func(ctx context.Context, id string) (any, error)) {
+	addTool(s, server, true, name, about, func(ctx context.Context, in headArguments) (*mcp.CallToolResult, error) {
+		if err := checkID(in.ID); err != nil {
+			return nil, err
+		}
+		v, err := f(ctx, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		return structured(v)
+	})
 }
 
 func (s *mcpServer) addWrites(server *mcp.Server) {
@@ -211,48 +225,30 @@ type itemsReply[T any] struct {
 	Items []T `json:"items"`
 }
 
-func (s *mcpServer) get(ctx context.Context, in headArguments) (*mcp.CallToolResult, error) {
-	if err := checkID(in.ID); err != nil {
-		return nil, err
-	}
-	h, err := s.client.Heads.Get(ctx, in.ID)
+func (s *mcpServer) get(ctx context.Context, id string) (any, error) {
+	h, err := s.client.Heads.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return structured(h.Redacted())
+	return h.Redacted(), nil
 }
 
-func (s *mcpServer) examine(ctx context.Context, in headArguments) (*mcp.CallToolResult, error) {
-	if err := checkID(in.ID); err != nil {
-		return nil, err
-	}
-	e, err := examine(ctx, s.client, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return structured(itemsReply[*heads.Examination]{[]*heads.Examination{e}})
+func (s *mcpServer) examine(ctx context.Context, id string) (any, error) {
+	e, err := examine(ctx, s.client, id)
+	return itemsReply[*heads.Examination]{[]*heads.Examination{e}}, err
 }
 
-func (s *mcpServer) webhooks(ctx context.Context, in headArguments) (*mcp.CallToolResult, error) {
-	if err := checkID(in.ID); err != nil {
-		return nil, err
-	}
-	list, err := s.client.Webhooks.List(ctx, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return structured(itemsReply[heads.Webhook]{shownWebhooks(list, false)})
+func (s *mcpServer) webhooks(ctx context.Context, id string) (any, error) {
+	list, err := s.client.Webhooks.List(ctx, id)
+	return itemsReply[heads.Webhook]{shownWebhooks(list, false)}, err
 }
 
-func (s *mcpServer) checkTools(ctx context.Context, in headArguments) (*mcp.CallToolResult, error) {
-	if err := checkID(in.ID); err != nil {
-		return nil, err
-	}
-	e, err := examine(ctx, s.client, in.ID)
+func (s *mcpServer) checkTools(ctx context.Context, id string) (any, error) {
+	e, err := examine(ctx, s.client, id)
 	if err != nil {
 		return nil, err
 	}
-	return structured(itemsReply[heads.Finding]{toolFindings(e)})
+	return itemsReply[heads.Finding]{toolFindings(e)}, nil
 }
 
 // runReply is the reply of a run over many heads.

@@ -30,6 +30,14 @@ func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
 	return c, faulty(err)
 }
 
+// clientFor is client for a command on one head.
+func (a *app) clientFor(id string) (*heads.Client, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	return a.client()
+}
+
 // observe counts the attempts, and tells of them with --debug.
 func (a *app) observe(_ context.Context, t heads.Attempt) {
 	a.requests.Add(1)

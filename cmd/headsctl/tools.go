@@ -116,10 +116,7 @@ func (a *app) toolsRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove ID NAME", Short: "Remove a tool from a head", Args: want(2, 2, "the id of a head and the name of a tool"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkID(args[0]); err != nil {
-				return err
-			}
-			c, err := a.client()
+			c, err := a.clientFor(args[0])
 			if err != nil {
 				return err
 			}
@@ -153,10 +150,7 @@ func (a *app) toolsCheckCommand() *cobra.Command {
 head from loading, and names that the prompt doesn't use. It ends with 1 if it
 finds a problem.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkID(args[0]); err != nil {
-				return err
-			}
-			c, err := a.client()
+			c, err := a.clientFor(args[0])
 			if err != nil {
 				return err
 			}

@@ -27,10 +27,7 @@ func (a *app) webhooksListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list ID", Short: "List the webhooks of a head", Args: want(1, 1, "the id of a head"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkID(args[0]); err != nil {
-				return err
-			}
-			c, err := a.client()
+			c, err := a.clientFor(args[0])
 			if err != nil {
 				return err
 			}
