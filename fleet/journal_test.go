@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -209,9 +208,7 @@ func TestAJournalInUseIsRefusedHereAndInAnotherProcess(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrJournalInUse)
 	assert.ErrorContains(t, err, path)
 
-	child := exec.Command(os.Args[0], "-test.run=^$")
-	child.Env = append(os.Environ(), "FLEET_TEST_CHILD=open", "FLEET_TEST_JOURNAL="+path)
-	out, err := child.CombinedOutput()
+	out, err := child("open", "FLEET_TEST_JOURNAL="+path).CombinedOutput()
 	require.NoError(t, err, string(out))
 	assert.Contains(t, string(out), "in use: true")
 

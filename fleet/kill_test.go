@@ -32,15 +32,22 @@ func count(short, long int) int {
 	return short
 }
 
+// children are what this program does as a process of a test.
+var children = map[string]func(){"apply": applyInChild, "open": openInChild}
+
 func TestMain(m *testing.M) {
-	switch os.Getenv("FLEET_TEST_CHILD") {
-	case "apply":
-		applyInChild()
-	case "open":
-		openInChild()
-	default:
-		os.Exit(m.Run())
+	if f, ok := children[os.Getenv("FLEET_TEST_CHILD")]; ok {
+		f()
+		return
 	}
+	os.Exit(m.Run())
+}
+
+// child returns the process of a test.
+func child(name string, env ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(append(os.Environ(), "FLEET_TEST_CHILD="+name, "NO_PROXY=*"), env...)
+	return cmd
 }
 
 // killedSpec is what the killed process wants of every head.
@@ -122,8 +129,7 @@ func (k *killer) run(t *testing.T, dir string, specs []byte, n int, after bool) 
 	t.Helper()
 	k.mu.Lock()
 	k.left, k.after, k.started = n, after, make(chan struct{})
-	k.child = exec.Command(os.Args[0], "-test.run=^$")
-	k.child.Env = append(os.Environ(), "FLEET_TEST_CHILD=apply", "HEADS_BASE_URL="+k.url, "HEADS_TOKEN="+k.BearerToken(), "NO_PROXY=*", "FLEET_TEST_SPECS="+string(specs),
+	k.child = child("apply", "HEADS_BASE_URL="+k.url, "HEADS_TOKEN="+k.BearerToken(), "FLEET_TEST_SPECS="+string(specs),
 		"FLEET_TEST_JOURNAL="+filepath.Join(dir, "journal"), "FLEET_TEST_REPORT="+filepath.Join(dir, "report.json"))
 	k.mu.Unlock()
 	var out bytes.Buffer
