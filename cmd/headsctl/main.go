@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -51,10 +52,14 @@ func (a *app) run(ctx context.Context) int {
 	root := newRootCommand(a)
 	root.SetArgs(a.args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		err = a.stdout.failure()
+	code := a.report(err)
+	if failure := a.stdout.failure(); failure != nil && !errors.Is(err, failure) {
+		failed := a.report(failure)
+		if code == exitDone || code == exitFound {
+			code = failed
+		}
 	}
-	return a.report(err)
+	return code
 }
 
 // watchSignals returns a context that ends with the first Ctrl-C or SIGTERM.

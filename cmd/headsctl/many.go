@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -114,9 +116,16 @@ func (a *app) newWork(cmd *cobra.Command, f *manyFlags, specs []fleet.Spec, read
 	if err != nil {
 		return nil, err
 	}
+	if !reads || len(f.reports) > 0 {
+		outliveReaders()
+	}
 	w := &work{a: a, cmd: cmd, flags: f, client: c, specs: specs}
 	return w, w.openJournal(reads)
 }
+
+// outliveReaders keeps the program from ending, within a conversion or before a
+// report is written, when whoever reads its output has gone.
+func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
 
 // openJournal opens the journal if the run has one.
 func (w *work) openJournal(reads bool) error {

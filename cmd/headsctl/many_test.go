@@ -345,6 +345,23 @@ func TestCtrlCTwiceEndsAtOnce(t *testing.T) {
 	assert.NotContains(t, plain(s), " skipped\n")
 }
 
+func TestConvertFinishesWhenNobodyReadsItsOutput(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	cmd := c.command(t.Context(), "convert", "-f", "ids.csv", "--yes", "--report", "r.json")
+	var stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = writer, &stderr
+	code := exitCode(t, cmd.Run())
+	require.NoError(t, writer.Close())
+	assert.Equal(t, 1, code)
+	assert.Regexp(t, "^error: .*write .*: .+\n$", stderr.String())
+	assert.Len(t, parse[struct{ Moves []object }](t, c.read("r.json")).Moves, 15, "the report is written whatever happens")
+	assert.Contains(t, c.run("convert", "-f", "ids.csv", "--dry-run").stdout, "0 pending, 20 unchanged, 5 blocked")
+}
+
 func TestStdoutHoldsDataAlone(t *testing.T) {
 	t.Parallel()
 	c := demo(t)

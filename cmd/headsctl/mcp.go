@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"reflect"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -76,7 +74,7 @@ const mcpInstructions = `Reads and looks after heads of the service. The tools t
 // serve returns when stdin ends and every call has its reply, or when ctx ends.
 // Heads that have begun to change are finished by then.
 func (s *mcpServer) serve(ctx context.Context, allowWrites bool) error {
-	signal.Ignore(syscall.SIGPIPE) // a client that has gone must not end the program within a conversion
+	outliveReaders()
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "headsctl", Version: heads.Version},
 		&mcp.ServerOptions{Instructions: mcpInstructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}},

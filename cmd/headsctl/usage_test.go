@@ -161,11 +161,12 @@ func TestTheTokenFileGoesBeforeTheEnvironment(t *testing.T) {
 
 func TestAFullDiskIsAFailure(t *testing.T) {
 	t.Parallel()
-	c := newTerminal(t)
-	cmd := c.command(t.Context(), "version")
-	full := openFull(t)
-	cmd.Stdout = full
-	assert.Equal(t, 1, exitCode(t, cmd.Run()))
+	c := demo(t)
+	for _, args := range [][]string{{"version"}, {"plan", "-f", "heads.yaml", "--exit-code"}} { // 1 goes before 3
+		cmd := c.command(t.Context(), args...)
+		cmd.Stdout = openFull(t)
+		assert.Equal(t, 1, exitCode(t, cmd.Run()), args)
+	}
 }
 
 // openFull opens a device on which nothing has room.
