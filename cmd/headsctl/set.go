@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -157,6 +158,9 @@ func parseAssignment(text string) (name string, value any, err error) {
 			return "", nil, errors.Unwrap(unreadable("the file of field "+name, path, err))
 		}
 		given = withoutNewline(string(content))
+	}
+	if !utf8.ValidString(given) {
+		return "", nil, fmt.Errorf("the value of field %s is not UTF-8", name)
 	}
 	value = given
 	if isJSON {

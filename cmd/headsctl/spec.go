@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 
@@ -96,6 +97,9 @@ func readText(folder, path string) (string, error) {
 	if err != nil {
 		return "", errors.Unwrap(unreadable("the file", path, err))
 	}
+	if !utf8.Valid(text) {
+		return "", fmt.Errorf("the file %s is not UTF-8; save it as UTF-8", path)
+	}
 	return withoutNewline(string(text)), nil
 }
 
@@ -160,6 +164,9 @@ func parseSpecs(text []byte, folder string) ([]fleet.Spec, error) {
 // decodeYAML reads one YAML document, or JSON, and refuses what it doesn't
 // know. Faults have line and column.
 func decodeYAML(text []byte, folder string, into any) error {
+	if !utf8.Valid(text) {
+		return errors.New("the text is not UTF-8; save it as UTF-8")
+	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	asJSON := json.Valid(text)
 	if asJSON {
@@ -198,7 +205,7 @@ func yamlFault(err error, into any) error {
 	} else if found := wrongType.FindStringSubmatch(text); found != nil {
 		text = fmt.Sprintf("this is a %s; want a %s", found[1], found[2])
 	}
-	return &positionError{at.Line, at.Column, oneLine(text)}
+	return &positionError{at.Line, at.Column, oneLine(strings.ReplaceAll(text, "\t", `\t`))}
 }
 
 // yamlKeys returns the keys of a type and of the types in it.

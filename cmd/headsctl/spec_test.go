@@ -114,7 +114,9 @@ func TestFaultsOfYAMLHaveLineAndColumn(t *testing.T) {
 		"not a list":          {"heads: a\n", "1:8: string was used where sequence is expected"},
 		"no YAML":             {"heads: [\n", "1:8: "},
 		"no end of a text":    {"heads:\n  - id: \"a\n", "2:9: "},
-		"tab":                 {"heads:\n\t- id: a\n", "2:1: "},
+		"tab":                 {"heads:\n\t- id: a\n", `2:1: found character '\t'`},
+		"not UTF-8":           {"heads: [{id: a, label: Caf\xe9}]\n", "not UTF-8"},
+		"file is not UTF-8":   {"heads:\n  - id: a\n    set: {name: {file: latin1.txt}}\n", "heads[0]: set.name: the file latin1.txt is not UTF-8"},
 		"alias":               {"heads:\n  - id: *a\n", "2:10: "},
 		"two documents":       {"heads: [{id: a}]\n---\nheads: [{id: b}]\n", "more than one YAML document"},
 		"nothing":             {"", "there are no heads"},
@@ -124,7 +126,9 @@ func TestFaultsOfYAMLHaveLineAndColumn(t *testing.T) {
 		"tool file absent":    {"heads:\n  - id: a\n    tools: [{name: {file: none.txt}}]\n", "heads[0]: tools[0]: the file none.txt can't be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parseSpecs([]byte(row.text), t.TempDir())
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "latin1.txt"), []byte("Caf\xe9"), 0o600))
+			_, err := parseSpecs([]byte(row.text), dir)
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), row.want)
 			assert.NotContains(t, err.Error(), "\n")

@@ -20,6 +20,7 @@ func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 	c.write("good.yaml", "heads:\n  - id: "+someID+"\n")
 	c.write("moves.json", `{"moves":[]}`)
 	c.write("empty", " \n")
+	c.write("latin1.txt", "Caf\xe9")
 	c.write("report.json", `{"moves":[{"old":"x","new":"y"}]}`)
 	for name, row := range map[string]struct {
 		args []string
@@ -40,6 +41,8 @@ func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 		"field twice":            {[]string{"set", someID, "name=a", "name=b"}, "set twice"},
 		"value that is no JSON":  {[]string{"set", someID, "phrases:=[a"}, "not JSON"},
 		"no assignment":          {[]string{"set", someID, "name"}, "FIELD=VALUE"},
+		"value is not UTF-8":     {[]string{"set", someID, "name=Caf\xe9"}, "not UTF-8"},
+		"value file not UTF-8":   {[]string{"set", someID, "name=@latin1.txt"}, "not UTF-8"},
 		"value file missing":     {[]string{"set", someID, "name=@nowhere"}, "nowhere can't be read"},
 		"wrong type":             {[]string{"set", someID, "semanticThreshold=much"}, "semanticThreshold"},
 		"half a voice":           {[]string{"set", someID, "ttsProvider=", "ttsVoice=x"}, "ttsProvider"},
