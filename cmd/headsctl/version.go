@@ -22,7 +22,11 @@ func (a *app) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
 		Use: "completion bash|zsh|fish", Short: "Print the completion script of a shell", Args: want(1, 1, "bash, zsh or fish"),
-		Example:   "  source <(headsctl completion bash)",
+		Long: `Completion prints the completion script of a shell. Load it in a new shell:
+
+  bash   source <(headsctl completion bash), which wants the package bash-completion
+  zsh    source <(headsctl completion zsh), after compinit
+  fish   headsctl completion fish | source`,
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneOf("the shell", args[0], shells); err != nil {
