@@ -152,11 +152,14 @@ func TestTheProcessListShowsNoSecret(t *testing.T) {
 
 func TestTextsFromOutsideDoNotSteerTheTerminal(t *testing.T) {
 	t.Parallel()
-	c := emulator(t, object{"heads": []object{{"id": someID, "name": "Ada\x1b]0;owned\x07\x1b[2J\r\nchanged \u202eevil", "operationMode": "oc"}}})
-	for _, args := range [][]string{{"get", someID}, {"doctor", someID}, {"convert", someID, "--dry-run"}, {"set", someID, "name=x\x1b[2J", "--dry-run"}} {
+	c := emulator(t, object{"heads": []object{{"id": someID, "name": "Ada\x1b]0;owned\x07\x1b[2J\r\nchanged \u202eevil\u009b2J", "operationMode": "oc"}}})
+	for _, args := range [][]string{
+		{"get", someID}, {"doctor", someID}, {"convert", someID, "--dry-run"}, {"set", someID, "name=x\x1b[2J", "--dry-run"},
+		{"get", someID, "-o", "json"}, {"get", someID, "-o", "yaml"}, {"doctor", someID, "-o", "json"}, {"convert", someID, "--dry-run", "--json"}, {"export", someID},
+	} {
 		r := c.run(args...)
 		assert.Equal(t, 0, r.code)
-		for _, bad := range []string{"\x1b", "\x07", "\r", "\u202e", "\nchanged"} {
+		for _, bad := range []string{"\x1b", "\x07", "\r", "\u202e", "\u009b", "\nchanged"} {
 			assert.NotContains(t, r.stdout, bad, "%v", args)
 		}
 	}

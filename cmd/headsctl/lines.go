@@ -25,7 +25,7 @@ func (a *app) printResult(r fleet.Result, asJSON, withChanges bool) {
 	if asJSON {
 		doc, err := json.Marshal(r)
 		if err == nil {
-			a.say(`{"type":"result",%s`, strings.TrimPrefix(string(doc), "{"))
+			a.say(`{"type":"result",%s`, strings.TrimPrefix(string(escapeSteering(doc)), "{"))
 		}
 		return
 	}

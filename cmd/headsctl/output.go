@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
@@ -100,6 +103,18 @@ func oneLine(text string) string {
 	return strings.ToValidUTF8(text, "�")
 }
 
+// steering matches the control characters and the marks of direction that JSON
+// and YAML allow in a text as they are.
+var steering = regexp.MustCompile(`[\x{7f}-\x{9f}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
+
+// escapeSteering escapes them in a JSON document, which stays the same document.
+func escapeSteering(doc []byte) []byte {
+	return steering.ReplaceAllFunc(doc, func(found []byte) []byte {
+		r, _ := utf8.DecodeRune(found)
+		return fmt.Appendf(nil, `\u%04x`, r)
+	})
+}
+
 var formats = []string{"table", "json", "yaml"}
 
 // outputFlag adds -o to a command.
@@ -138,7 +153,7 @@ func (a *app) print(format string, v any, table func()) error {
 		if err := json.Indent(&indented, doc, "", "  "); err != nil {
 			return err
 		}
-		doc = append(indented.Bytes(), '\n')
+		doc = append(escapeSteering(indented.Bytes()), '\n')
 	} else {
 		doc = toYAML(doc)
 	}

@@ -88,7 +88,7 @@ func scalar(text string) string {
 	if plain || plainURL.MatchString(text) || plainID.MatchString(text) && !strings.HasPrefix(text, "0") {
 		return text
 	}
-	return string(rawjson.String(text))
+	return string(escapeSteering(rawjson.String(text)))
 }
 
 // isBlock reports whether a text is written as lines of its own.

@@ -20,7 +20,7 @@ var difficult = []string{
 }
 
 func TestYAMLIsReadAsTheSameDocument(t *testing.T) {
-	letters := []rune("ab1 :-#\n\t'\"{}[],&*!|>%@`?~0.eE+xyon\\<=é\u00a0\u2028\r\x00\x1b😀\u0085/")
+	letters := []rune("ab1 :-#\n\t'\"{}[],&*!|>%@`?~0.eE+xyon\\<=é\u00a0\u2028\r\x00\x1b😀\u0085\u009b\u202e/")
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 3_000 {
 		text := ""
