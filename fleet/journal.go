@@ -117,6 +117,9 @@ func (j *Journal) open() error {
 	if err := lockFile(j.file); err != nil {
 		return fmt.Errorf("fleet: open journal %s: %w", j.path, err)
 	}
+	if info, err := j.file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return j.invalid("is not a regular file; give another path")
+	}
 	content, err := io.ReadAll(io.LimitReader(j.file, maxHeader))
 	if err != nil {
 		return fmt.Errorf("fleet: open journal: %w", err)

@@ -191,6 +191,12 @@ func TestAFileOfAnotherFormatIsRefusedUntouched(t *testing.T) {
 	}
 }
 
+func TestAJournalIsARegularFile(t *testing.T) {
+	_, err := fleet.OpenJournal(os.DevNull)
+	require.ErrorIs(t, err, heads.ErrInvalid)
+	assert.ErrorContains(t, err, "not a regular file")
+}
+
 func TestAJournalIsReadableByItsOwnerOnly(t *testing.T) {
 	path := journalPath(t)
 	openJournal(t, path)

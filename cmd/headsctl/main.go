@@ -36,6 +36,7 @@ type app struct {
 
 	requests    atomic.Int64 // attempts made
 	interrupted atomic.Bool
+	reading     atomic.Bool // the input; nothing has begun that must be finished
 }
 
 func newApp(stdin, stdout, stderr *os.File, args []string) *app {
@@ -63,7 +64,8 @@ func (a *app) run(ctx context.Context) int {
 }
 
 // watchSignals returns a context that ends with the first Ctrl-C or SIGTERM.
-// The second one ends the program at once.
+// The second one ends the program at once, and so does the first one while the
+// program reads its input.
 func (a *app) watchSignals(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
@@ -72,7 +74,9 @@ func (a *app) watchSignals(ctx context.Context) context.Context {
 		<-signals
 		a.interrupted.Store(true)
 		cancel()
-		<-signals
+		if !a.reading.Load() {
+			<-signals
+		}
 		os.Exit(exitInterrupted)
 	}()
 	return ctx

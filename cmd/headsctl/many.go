@@ -133,7 +133,11 @@ func (w *work) openJournal(reads bool) error {
 	if path == "" || err != nil {
 		return err
 	}
-	if w.journal, err = fleet.OpenJournal(path); err != nil {
+	w.journal, err = fleet.OpenJournal(path)
+	switch {
+	case errors.Is(err, heads.ErrInvalid):
+		return faulty(err) // it says what to do
+	case err != nil:
 		hint := "give another file with --journal"
 		if errors.Is(err, fleet.ErrJournalInUse) {
 			hint = "wait for the other run to end, or give another file with --journal"

@@ -332,6 +332,18 @@ func TestCtrlCOnceEndsRunningHeads(t *testing.T) {
 	assert.Contains(t, c.ok(append([]string{"convert", "--yes"}, c.ids...)...), fmt.Sprintf("\n%d changed, %d unchanged", 50-done, done))
 }
 
+func TestCtrlCEndsAProgramThatReadsItsInput(t *testing.T) {
+	t.Parallel()
+	cmd := newTerminal(t).at("http://127.0.0.1:1", "token").command(t.Context(), "plan", "-f", "-")
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = stdin.Write(make([]byte, 1<<18)) // more than a pipe holds, so that some of it was read
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	assert.Equal(t, 130, exitCode(t, cmd.Wait()))
+}
+
 func TestCtrlCTwiceEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	c := emulator(t, legacyHeads(50), "-latency", "300ms")

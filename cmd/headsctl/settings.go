@@ -89,6 +89,8 @@ func unreadable(what, path string, err error) error {
 
 // readInput reads a file, or stdin for "-".
 func (a *app) readInput(what, path string) ([]byte, error) {
+	a.reading.Store(true)
+	defer a.reading.Store(false)
 	if path == "-" {
 		text, err := io.ReadAll(a.stdin)
 		if err != nil {

@@ -65,7 +65,7 @@ func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 		"report type":            {[]string{"convert", someID, "--report", "r.txt", "--yes"}, ".html"},
 		"report folder":          {[]string{"convert", someID, "--report", "no/r.csv", "--yes"}, "no folder"},
 		"journal is a folder":    {[]string{"convert", someID, "--journal", ".", "--yes"}, "--journal"},
-		"journal of another":     {[]string{"convert", someID, "--journal", "ids.txt", "--yes"}, "ids.txt"},
+		"journal of another":     {[]string{"convert", someID, "--journal", "ids.txt", "--yes"}, "error: journal ids.txt is not a journal of this version"},
 		"token file missing":     {[]string{"--token-file", "nowhere", "get", someID}, "nowhere can't be read"},
 		"token file empty":       {[]string{"--token-file", "empty", "get", someID}, "is empty"},
 		"webhook id":             {[]string{"webhooks", "delete", "0"}, "id of a webhook"},
