@@ -19,7 +19,7 @@ func checkID(id string) error {
 	if uuid.MatchString(id) {
 		return nil
 	}
-	return usage("%q is not the id of a head; give the UUID in the head's id field", oneLine(id))
+	return usage("%q is not the id of a head; give the UUID in the head's id field", id)
 }
 
 // targetFlags are how a command is told its heads.

@@ -15,6 +15,8 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/fleet"
 )
 
 func TestConvertPrintsALineAHeadAndTheTotals(t *testing.T) {
@@ -268,6 +270,22 @@ func TestApplyAsksBeforeItWrites(t *testing.T) {
 		want := map[string]string{"y": "3 changed, 0 unchanged", "yes": "0 changed, 3 unchanged"}[answer] // the second has nothing to ask
 		assert.Contains(t, plain(s), want)
 	}
+}
+
+func TestOneRunAtATimeHasAJournal(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(1))
+	path := filepath.Join(c.dir, "j")
+	journal, err := fleet.OpenJournal(path)
+	require.NoError(t, err)
+	convert := []string{"convert", c.ids[0], "--yes", "--journal", path}
+	c.fails(2, "wait for the other run to end", convert...)
+	require.NoError(t, journal.Close())
+	content := c.read("j")
+	c.write("j", content+`{"head_id":`)
+	r := c.run(convert...)
+	assert.Equal(t, 0, r.code)
+	assert.Contains(t, r.stderr, "the last line of the journal "+path+" was cut off and has been removed (11 bytes)")
 }
 
 func TestTablesAreCutToTheTerminal(t *testing.T) {

@@ -47,6 +47,7 @@ func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 		"wrong type":             {[]string{"set", someID, "semanticThreshold=much"}, "semanticThreshold"},
 		"half a voice":           {[]string{"set", someID, "ttsProvider=", "ttsVoice=x"}, "ttsProvider"},
 		"public id":              {[]string{"get", "li-28379"}, "UUID"},
+		"blank before an id":     {[]string{"get", " " + someID}, `" ` + someID + `" is not the id`},
 		"no id":                  {[]string{"get"}, "wants the id of a head"},
 		"two ids":                {[]string{"get", someID, someID}, "wants the id of a head"},
 		"no ids":                 {[]string{"doctor"}, "or -f"},
