@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,13 +35,30 @@ func (s *slowToShow) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
+// newSlowToShow hides switches, and returns a client of it.
+func newSlowToShow(t *testing.T, e *headstest.Emulator) (*slowToShow, *heads.Client) {
+	t.Helper()
+	service := &slowToShow{RoundTripper: e.Transport()}
+	service.hiding.Store(true)
+	client, err := heads.New("https://api.example.com", e.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: service}))
+	require.NoError(t, err)
+	return service, client
+}
+
+func TestSwitchesThatAreNotSeenStopTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEmulator(t)
+		_, client := newSlowToShow(t, e)
+		report, err := fleet.Apply(t.Context(), client, converting(e, 3), fleet.Options{Concurrency: 1, StopAfter: 2, Convert: heads.ConvertOptions{ConfirmTimeout: time.Second}})
+		require.ErrorIs(t, err, fleet.ErrStopped)
+		assert.Equal(t, []fleet.Outcome{"failed", "failed", "skipped"}, outcomesOf(report))
+	})
+}
+
 func TestAnAcceptedSwitchIsNeverSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEmulator(t)
-		service := &slowToShow{RoundTripper: e.Transport()}
-		service.hiding.Store(true)
-		client, err := heads.New("https://api.example.com", e.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: service}))
-		require.NoError(t, err)
+		service, client := newSlowToShow(t, e)
 		id, path := e.AddHead(headstest.Head{}), journalPath(t)
 		noted := false
 		run := func() fleet.Result {
@@ -81,6 +99,17 @@ func TestAnAcceptedSwitchIsNeverSentAgain(t *testing.T) {
 		assert.Equal(t, fleet.OutcomeChanged, run().Outcome)
 		assert.Equal(t, 2, switches(), "what was seen in the new mode, and went back, is switched anew")
 	})
+}
+
+func TestASwitchBackEndsTheWaitForAnAcceptedOne(t *testing.T) {
+	e := newEmulator(t)
+	id, path := e.AddHead(headstest.Head{}), journalPath(t)
+	record := `{"head_id":"` + id + `","streaming":true,"old":{"base":"https://a","org_public_id":"o","head_public_id":"h"},"accepted":true}` + "\n"
+	back := strings.Replace(strings.Replace(record, `"streaming":true`, `"streaming":false`, 1), `,"accepted":true`, "", 1)
+	require.NoError(t, os.WriteFile(path, []byte(fleet.JournalHeader+record+back), 0o600))
+	o := fleet.Options{Journal: openJournal(t, path), Convert: heads.ConvertOptions{ConfirmTimeout: time.Millisecond}}
+	report := apply(t, e, o, fleet.Spec{ID: id, Streaming: on()})
+	assert.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
 }
 
 func TestARefusedSwitchIsSentAgain(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 type Options struct {
 	Concurrency int                  // heads at a time; 0 means 4
 	Journal     *Journal             // nil: nothing outlives the process
-	Convert     heads.ConvertOptions // Voice and OnStep are not used
+	Convert     heads.ConvertOptions // Voice and OnStep are not used; ConvertToLegacy has the default timeouts
 	StopAfter   int                  // temporary failures in a row after which the rest is skipped; 0 means 10, -1 never
 	OnResult    func(Result)         // called when a head ends, in that order
 

@@ -170,6 +170,44 @@ func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
 	assert.NotContains(t, string(document), "mitted")
 }
 
+func TestSpecOfLeavesOutAVoiceThatNoSpecCanHold(t *testing.T) {
+	for voice, omitted := range map[string]int{"string": 1, "": 0} {
+		e := newEmulator(t)
+		provider := map[string]string{"string": "azure"}[voice]
+		id := e.AddHead(headstest.Head{Fields: map[string]any{"ttsProvider": provider, "ttsVoice": voice}})
+		spec, err := fleet.SpecOf(context.Background(), e.Client(), id)
+		require.NoError(t, err)
+		assert.Nil(t, spec.Voice)
+		assert.Len(t, spec.Omitted, omitted, "%v", spec.Omitted)
+		assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, *spec).Results[0].Outcome)
+	}
+}
+
+func TestTheCaseOfAProviderIsIgnored(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{TTSProvider: "Azure", TTSVoice: "en-US-plain"})
+	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Voice: &heads.Voice{Provider: "azure", ID: "en-US-plain"}})
+	assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome)
+}
+
+func TestADeletedWebhookThatIsStillListedIsAFailure(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{})
+	_, _, err := e.AddWebhook(id, "https://hooks.example.com/a")
+	require.NoError(t, err)
+	spec := fleet.Spec{ID: id, Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}
+	remove := e.Inject(headstest.Fault{Method: http.MethodDelete, Status: 200, Body: "{}"})
+	result := apply(t, e, fleet.Options{}, spec).Results[0]
+	assert.Equal(t, []any{fleet.OutcomeFailed, heads.ReasonTemporary}, []any{result.Outcome, result.Reason})
+	assert.Empty(t, result.Changes)
+	remove()
+
+	e.Inject(headstest.Fault{Method: http.MethodDelete, Status: 404, After: true})
+	result = apply(t, e, fleet.Options{}, spec).Results[0]
+	assert.Equal(t, fleet.OutcomeChanged, result.Outcome, "it is gone: %v", result.Err)
+	assert.Equal(t, []fleet.Change{{Field: "webhook https://hooks.example.com/a", From: "no event"}}, result.Changes)
+}
+
 func TestWebhooksAloneLeaveDeliveryAsItIs(t *testing.T) {
 	e := newEmulator(t)
 	id := e.AddHead(headstest.Head{})
@@ -324,6 +362,15 @@ func TestStepsAndResultsComeOneAtATime(t *testing.T) {
 	for id, n := range steps {
 		assert.Equal(t, 4, n, id)
 	}
+}
+
+func TestToolsAreRemovedInAnyOperationMode(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeTTT})
+	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"other","description":"Other.","url":"https://t.example.com/other","parameters":[]}`)))
+	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Tools: &[]heads.Tool{}})
+	assert.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
+	assert.Empty(t, get(t, e, id).ConversationSettings.Tools)
 }
 
 func TestAPageOfAProxyIsNotTakenForAChange(t *testing.T) {

@@ -101,6 +101,27 @@ func TestAHeadThatHangsIsLeftWithinSettleTimeout(t *testing.T) {
 	})
 }
 
+func TestARunThatWasFinishedIsNotCutShort(t *testing.T) {
+	e := newEmulator(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	report, err := fleet.Apply(ctx, e.Client(), converting(e, 1), fleet.Options{OnResult: func(fleet.Result) { cancel() }})
+	require.NoError(t, err)
+	assert.Equal(t, 1, report.Count(fleet.OutcomeChanged))
+}
+
+func TestAHeadThatWasLeftMayBeRunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEmulator(t)
+		specs := converting(e, 1)
+		e.Inject(headstest.Fault{Method: http.MethodGet, Latency: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		report, err := fleet.Apply(ctx, e.Client(), specs, fleet.Options{})
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, heads.ReasonTemporary, report.Results[0].Reason)
+	})
+}
+
 func TestEveryHeadEndsAsReportedWhenRequestsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const perSecond, burst = 200, 20
