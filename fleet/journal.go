@@ -114,11 +114,11 @@ func (j *Journal) Close() error {
 }
 
 func (j *Journal) open() error {
-	if err := lockFile(j.file); err != nil {
-		return fmt.Errorf("fleet: open journal %s: %w", j.path, err)
-	}
 	if info, err := j.file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return j.invalid("is not a regular file; give another path")
+	}
+	if err := lockFile(j.file); err != nil {
+		return fmt.Errorf("fleet: open journal %s: %w", j.path, err)
 	}
 	content, err := io.ReadAll(io.LimitReader(j.file, maxHeader))
 	if err != nil {

@@ -43,7 +43,7 @@ func TestRemediesAreCommands(t *testing.T) {
 	}
 	c.write("tool.yaml", toolFile)
 	c.write("about.txt", "About.")
-	c.write("bad.yaml", "heads:\n  - {id: "+id("00000001")+", set: {nmae: x, splitter: true}, voice: {provider: azure}}\n")
+	c.write("bad.yaml", "heads:\n  - {id: "+id("00000001")+", set: {nam: x, splitter: true}, voice: {provider: azure}}\n")
 	outputs := []string{doctor}
 	for _, args := range [][]string{
 		append([]string{"convert", "--dry-run"}, all...),
