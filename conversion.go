@@ -32,6 +32,9 @@ const (
 
 var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new access URL; give WithAccessURLs its base (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
 
+// errNoProof is in the place of an answer that may be a proxy's own.
+var errNoProof error = unknownOutcome{errors.New("the answer to the update of the voice may not be the service's")}
+
 // conversion is one run of a conversion.
 type conversion struct {
 	heads    *HeadsService
@@ -158,7 +161,7 @@ func (c *conversion) waiting(step StepName, wait time.Duration) {
 // setVoice sets the new voice. It returns nil only if the head has it. As long
 // as the head may have it and does not stream, revert is set.
 func (c *conversion) setVoice(plan *ConversionPlan) error {
-	_, err := c.heads.Update(c.ctx, c.voiceUpdate(plan.Voice))
+	err := c.sendVoice(c.ctx, plan.Voice)
 	if err != nil && !unsettled(err) {
 		return err
 	}
@@ -170,6 +173,16 @@ func (c *conversion) setVoice(plan *ConversionPlan) error {
 		return c.settleVoice(err, plan.Voice)
 	}
 	return nil
+}
+
+// sendVoice sends the update of the voice. A success whose answer doesn't prove
+// that the service has seen the update is errNoProof.
+func (c *conversion) sendVoice(ctx context.Context, v Voice) error {
+	answer, err := c.heads.Update(ctx, NewHeadUpdate(c.done.HeadID).Voice(v.Provider, v.ID))
+	if err == nil && !answer.proves(c.done.HeadID) {
+		return errNoProof
+	}
+	return err
 }
 
 // settleVoice finds out whether the voice was set, after the answer was lost.
@@ -328,7 +341,7 @@ func speaksWith(voice Voice) func(*Head) bool {
 // was lost, may have made the change.
 func unsettled(err error) bool {
 	var refused *Error
-	return mayHaveHappened(err) || errors.As(err, &refused) && refused.Attempts > 1
+	return mayHaveHappened(err) || errors.Is(err, errNoProof) || errors.As(err, &refused) && refused.Attempts > 1
 }
 
 // finish finds the new access URL: the one in the answer to the switch, else
@@ -477,18 +490,13 @@ func (c *conversion) putBack(old Voice) error {
 	case c.wrongVoice(head) && !head.voice().is(old):
 		return fmt.Errorf("the head now has voice %s of %s, which this conversion did not set, so it was left as it is", quote(head.TTSVoice), quote(head.TTSProvider))
 	}
-	_, err = c.heads.Update(c.settling, c.voiceUpdate(old))
-	if err == nil || !unsettled(err) {
+	if err = c.sendVoice(c.settling, old); err == nil || !unsettled(err) {
 		return err
 	}
 	if _, shown, readErr := c.readAfterwards(StepVoice, speaksWith(old)); readErr == nil && shown {
 		return nil
 	}
 	return err
-}
-
-func (c *conversion) voiceUpdate(v Voice) *HeadUpdate {
-	return NewHeadUpdate(c.done.HeadID).Voice(v.Provider, v.ID)
 }
 
 // sleep waits for d. If the context ends earlier, it returns the context's

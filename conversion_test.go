@@ -1101,6 +1101,49 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 	}
 }
 
+// A proxy that is under maintenance answers 200 with a page of its own.
+func TestVoiceThatAProxyAnsweredIsReadBackBeforeTheSwitch(t *testing.T) {
+	t.Run("without effect", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(t, headWith(capableVoice))
+			w.faults[putVoice] = spoiling{before("", status(200)), -1}
+			err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
+			var failure *heads.ConversionError
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, heads.StepVoice, failure.Step)
+			assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
+			assert.ErrorContains(t, err, "a follow-up read shows that the head does not have the new voice")
+			assert.NotContains(t, w.sent, putSwitch)
+			assert.Equal(t, state{false, capableVoice}, w.state(t))
+			convertAgain(t, w)
+		})
+	})
+	t.Run("with effect", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(t, headWith(capableVoice))
+			w.faults[putVoice] = spoiling{after("", status(200)), -1}
+			assert.NoError(t, convertUnder(t, w, capableVoice, heads.ConvertOptions{}))
+		})
+	})
+}
+
+func TestRollbackThatAProxyAnsweredIsReadBack(t *testing.T) {
+	for name, f := range map[string]fault{"without effect": before("", status(200)), "with effect": after("", status(200))} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(muteVoice))
+				w.faults[putSwitch] = spoiling{before("", status(422)), -1}
+				w.faults[putBack] = spoiling{f, -1}
+				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
+				var failure *heads.ConversionError
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, f.effect, failure.RolledBack)
+				assert.Equal(t, f.effect, failure.RollbackErr == nil)
+			})
+		})
+	}
+}
+
 // The address that a head still shows after the switch does not become the new
 // one because the conversion is run again.
 func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
