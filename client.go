@@ -60,7 +60,7 @@ type core struct {
 	locks            keyed.Locks[lockKey] // of what is read, changed and written back whole
 	webhooksModified atomic.Int64         // writes of Webhooks.Modify
 
-	oldAddresses sync.Map // of heads that were switched and still show it: head id to AccessURL
+	oldAddresses sync.Map // of heads that were switched and still show it: headMode to AccessURL
 }
 
 // New returns a client for the service at baseURL, which authenticates with a

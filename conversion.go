@@ -367,7 +367,7 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 	}
 	base := c.heads.c.accessBase(head.VideoStreaming, "")
 	if base == "" {
-		c.heads.c.core.oldAddresses.Store(strings.ToLower(c.done.HeadID), c.done.Before)
+		c.heads.c.core.oldAddresses.Store(modeOf(head), c.done.Before)
 		return AccessURL{}, errNoNewAddress
 	}
 	moved := c.done.Before
@@ -378,7 +378,7 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 // stays ends a conversion that needed no switch.
 func (c *conversion) stays(head *Head, step ConversionStep) (*Conversion, error) {
 	address, err := c.heads.c.AccessURL(head)
-	if err == nil && c.isOld(address) {
+	if err == nil && c.isOld(head, address) {
 		err = errNoNewAddress
 	}
 	if err != nil {
@@ -390,11 +390,20 @@ func (c *conversion) stays(head *Head, step ConversionStep) (*Conversion, error)
 }
 
 // isOld reports whether an earlier conversion by this client found the access
-// URL to be the one from before its switch.
-func (c *conversion) isOld(address AccessURL) bool {
-	old, ok := c.heads.c.core.oldAddresses.Load(strings.ToLower(c.done.HeadID))
+// URL to be the one from before its switch to the mode that the head has.
+func (c *conversion) isOld(head *Head, address AccessURL) bool {
+	old, ok := c.heads.c.core.oldAddresses.Load(modeOf(head))
 	return ok && old == address
 }
+
+// headMode is a head in a mode. After a switch back, an old access URL is right
+// again.
+type headMode struct {
+	headID    string
+	streaming bool
+}
+
+func modeOf(h *Head) headMode { return headMode{strings.ToLower(h.ID), h.VideoStreaming} }
 
 // findAddress looks for an access URL in an answer of any shape: the text
 // itself, or any string of a JSON document.

@@ -1166,6 +1166,37 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 	})
 }
 
+// The access URL from before a switch is the right one after the way back.
+func TestOldAccessURLIsRightAfterTheWayBack(t *testing.T) {
+	for name, back := range map[string]func(*testing.T, *wire, *heads.HeadsService){
+		"by this client": func(t *testing.T, _ *wire, client *heads.HeadsService) {
+			_, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+			require.NoError(t, err, "the head shows the new one by now")
+			_, err = client.ConvertToLegacy(t.Context(), convertID)
+			require.NoError(t, err)
+		},
+		"by another program": func(t *testing.T, w *wire, _ *heads.HeadsService) {
+			_, err := w.beside(t).Heads.SetVideoStreaming(t.Context(), convertID, false)
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, headWith(capableVoice))
+				client := w.client(t).Heads
+				w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, legacyURL)
+				_, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+				require.ErrorContains(t, err, "neither the answer nor the head shows the new access URL")
+				delete(w.answers, readBack)
+				back(t, w, client)
+				conversion, err := client.ConvertToLegacy(t.Context(), convertID)
+				require.NoError(t, err)
+				assert.Equal(t, legacyURL, conversion.After.Reveal())
+			})
+		})
+	}
+}
+
 // With the base given, the second run finds the address that the first missed.
 func TestSecondRunFindsTheMissingAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
