@@ -16,7 +16,7 @@ import (
 // values of their query; those of tools also lose path segments of 16
 // characters or more, apart from the tool's name. In fields of raw JSON and in
 // keys that this library doesn't know, every text under a name with key, token,
-// secret or password becomes "[redacted]".
+// secret, password, credential or authorization becomes "[redacted]".
 func (h *Head) Redacted() *Head {
 	if h == nil {
 		return nil

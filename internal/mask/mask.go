@@ -132,5 +132,5 @@ func appendMasked(out, value []byte, secret bool) []byte {
 
 func namesASecret(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"key", "token", "secret", "password"}, func(word string) bool { return strings.Contains(name, word) })
+	return slices.ContainsFunc([]string{"key", "token", "secret", "password", "credential", "authorization"}, func(word string) bool { return strings.Contains(name, word) })
 }

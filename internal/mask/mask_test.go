@@ -32,9 +32,11 @@ func TestURLsLoseTheirQueryAndLongSegments(t *testing.T) {
 func TestJSONHidesTextsUnderTellingNames(t *testing.T) {
 	for given, want := range map[string]string{
 		`{"apiKey":"s","API_TOKEN":"s","clientSecret":"s","Password":"s"}`: `{"apiKey":"[redacted]","API_TOKEN":"[redacted]","clientSecret":"[redacted]","Password":"[redacted]"}`,
-		`{"key":"","keys":["s",{"a":"s"}],"tokens":4000,"secret":null}`:    `{"key":"","keys":["[redacted]",{"a":"[redacted]"}],"tokens":4000,"secret":null}`,
-		`{"model":{"temperature":0.10,"api_key":"s"},"name":"Ada"}`:        `{"model":{"temperature":0.10,"api_key":"[redacted]"},"name":"Ada"}`,
-		`{"a":"https://x.example.com/?sig=s","b":"ä\n"}`:                   `{"a":"https://x.example.com/?sig=[redacted]","b":"ä\n"}`,
+		`{"headers":{"Authorization":"Bearer s"},"credentials":["s"]}`:     `{"headers":{"Authorization":"[redacted]"},"credentials":["[redacted]"]}`,
+		`{"author":"Ada"}`: `{"author":"Ada"}`,
+		`{"key":"","keys":["s",{"a":"s"}],"tokens":4000,"secret":null}`: `{"key":"","keys":["[redacted]",{"a":"[redacted]"}],"tokens":4000,"secret":null}`,
+		`{"model":{"temperature":0.10,"api_key":"s"},"name":"Ada"}`:     `{"model":{"temperature":0.10,"api_key":"[redacted]"},"name":"Ada"}`,
+		`{"a":"https://x.example.com/?sig=s","b":"ä\n"}`:                `{"a":"https://x.example.com/?sig=[redacted]","b":"ä\n"}`,
 		` [ "s" , 1 ] `: `["s",1]`,
 		`"s"`:           `"s"`,
 		`null`:          `null`,
