@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
@@ -125,7 +126,7 @@ func (x *examiner) streamingSeverity() Severity {
 
 func (x *examiner) examineHead() {
 	h := x.head
-	if !h.IsActive && h.Has("isActive") {
+	if active, _ := rawjson.Value(h.Raw, "isActive"); string(active) == "false" { // the contract leaves its type open
 		x.find(SeverityError, "inactive", "isActive", "The head is not active.", "Activate it where it was created; an update can't.")
 	}
 	if h.VideoStreaming && h.Splitter {

@@ -191,7 +191,9 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 		"no event":   {legacy, strings.Replace("["+hook+"]", "true", "false", 1), visual, []heads.Finding{{Code: "webhook_without_event", Severity: "warning", Subject: "webhook 7"}}},
 		"three registrations of a URL": {legacy, "[" + strings.Replace(hook, "7", "9", 1) + "," + hook + "," + strings.Replace(hook, "7", "8", 1) + "]", visual,
 			[]heads.Finding{{Code: "webhook_duplicate", Severity: "warning", Subject: "webhook 7"}}},
-		"no mode": {legacy, "[" + hook + "]", `{"id":"v"}`, []heads.Finding{{Code: "visual_unknown", Severity: "note", Subject: "headVisualId"}}},
+		"inactive":               {legacy + `,"isActive":false`, "[" + hook + "]", visual, []heads.Finding{{Code: "inactive", Severity: "error", Subject: "isActive"}}},
+		"isActive of other type": {legacy + `,"isActive":1`, "[" + hook + "]", visual, nil},
+		"no mode":                {legacy, "[" + hook + "]", `{"id":"v"}`, []heads.Finding{{Code: "visual_unknown", Severity: "note", Subject: "headVisualId"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			document := `{"id":"` + examinedID + `","name":"Ada","isActive":true,"enableEvents":true,"headVisualId":"v","ttsProvider":"azure","ttsVoice":"a",` + row.head + `}`
