@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 )
 
 func TestRateLimitCountsEveryAttempt(t *testing.T) {
@@ -132,6 +133,20 @@ func TestAShorterHoldDoesNotEndALongerOne(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 5*time.Second, waited)
 		assert.Equal(t, 5*time.Second, time.Since(start))
+	})
+}
+
+func TestHoldThatBeginsDuringTheWaitForATurnIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pace{limiter: rate.NewLimiter(0.5, 1)}
+		start := time.Now()
+		require.True(t, p.limiter.Allow()) // the next turn comes after 2 s
+		p.holdFor(time.Second)
+		time.AfterFunc(1500*time.Millisecond, func() { p.holdFor(5 * time.Second) })
+		waited, err := p.wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 6500*time.Millisecond, time.Since(start))
+		assert.Equal(t, 6500*time.Millisecond, waited, "for the hold, the turn and the other hold")
 	})
 }
 
