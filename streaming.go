@@ -163,7 +163,7 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 		return plan, nil
 	}
 	plan.block(err)
-	mode, err := s.visualMode(ctx, operation, head, o.AllowUnknownMode)
+	mode, err := s.visualMode(ctx, head, o.AllowUnknownMode, "AllowUnknownMode goes on and lets the service decide")
 	if err != nil && !errors.Is(err, ErrVisualMode) {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 		return nil, run.fail(StepCheck, err)
 	}
 	if head.VideoStreaming {
-		if _, err := s.visualMode(ctx, operation, head, false); err != nil {
+		if _, err := s.visualMode(ctx, head, false, "SetVideoStreaming lets the service decide"); err != nil {
 			return nil, run.fail(StepCheck, err)
 		}
 	}
@@ -429,7 +429,8 @@ func (p *ConversionPlan) fillSteps() {
 
 // visualMode returns the mode of the head's visual. The error is an
 // ErrVisualMode if the mode does not allow a switch, or else that of the read.
-func (s *HeadsService) visualMode(ctx context.Context, operation string, head *Head, allowUnknown bool) (VisualMode, error) {
+// remedy says what to do about an unknown mode.
+func (s *HeadsService) visualMode(ctx context.Context, head *Head, allowUnknown bool, remedy string) (VisualMode, error) {
 	if head.HeadVisualID == "" {
 		return "", because(ErrVisualMode, "the head has no visual that can be read (headVisualId), so its mode is not known")
 	}
@@ -442,7 +443,7 @@ func (s *HeadsService) visualMode(ctx context.Context, operation string, head *H
 	case visual.Mode == VisualModeDefault, visual.Mode == "" && allowUnknown:
 		return visual.Mode, nil
 	case visual.Mode == "":
-		return "", because(ErrVisualMode, "the answer for visual %s holds no mode; AllowUnknownMode goes on and lets the service decide", visual.ID)
+		return "", because(ErrVisualMode, "the answer for visual %s holds no mode; %s", visual.ID, remedy)
 	default:
 		return visual.Mode, because(ErrVisualMode, "visual %s is in mode %s, only %q can be converted; a new head must be created",
 			visual.ID, quote(string(visual.Mode)), VisualModeDefault)

@@ -791,6 +791,10 @@ func TestConvertToLegacyNeedsAVisualInDefaultMode(t *testing.T) {
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, heads.StepCheck, failure.Step)
 			assert.ErrorIs(t, err, heads.ErrVisualMode)
+			assert.NotContains(t, err.Error(), "AllowUnknownMode", "ConvertToLegacy has no options")
+			if visual.HideMode {
+				assert.ErrorContains(t, err, "holds no mode; SetVideoStreaming lets the service decide")
+			}
 			assert.Equal(t, []string{"GET /head/" + convertID, "GET /head_visual/" + visualID}, w.wireLines())
 			assert.True(t, w.state(t).streaming)
 		})
