@@ -45,8 +45,8 @@
 // when the context ends.
 //
 // An answer 429 or 503 with Retry-After also holds back the attempts of all other
-// calls of the client until then. WithRateLimit limits how many attempts begin in
-// a second.
+// calls of the client until then, at most for the policy's limit. WithRateLimit
+// limits how many attempts begin in a second.
 //
 // An attempt is limited to 30 s (WithAttemptTimeout); a call is limited by its
 // context. An answer that breaks off is treated as no answer.
