@@ -588,3 +588,13 @@ func TestErrorsOfATokenSourceAreRedacted(t *testing.T) {
 	printsNoCanary(t, err)
 	logsNoCanary(t, err)
 }
+
+func TestTokenBesideAnErrorOfItsSourceIsMasked(t *testing.T) {
+	client := sourceClient(t, newScript(answer(200, headJSON)), func(context.Context, string) (string, error) {
+		return canaryToken, errors.New("token " + canaryToken + " can't be stored")
+	})
+	err := getHead(t.Context(), client)
+	require.ErrorContains(t, err, "nothing was sent: token source: token [redacted] can't be stored")
+	printsNoCanary(t, err)
+	logsNoCanary(t, err)
+}

@@ -65,7 +65,7 @@ func (c *credentials) renew(ctx context.Context, refused *credential) (*credenti
 	}
 	token, err := c.source(ctx, rejected)
 	if err != nil {
-		return nil, redact(fmt.Errorf("token source: %w", err), rejected)
+		return nil, redact(fmt.Errorf("token source: %w", err), rejected, token)
 	}
 	if fault := checkToken(token); fault != "" {
 		return nil, fmt.Errorf("token source: the token %s", fault)
