@@ -33,7 +33,7 @@ func parseAccessURL(operation, field, raw string) (AccessURL, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil ||
-		strings.Contains(u.Host, "%") { // a zone, which is of one machine
+		strings.Contains(raw, " ") || strings.Contains(u.Host, "%") { // a zone, which is of one machine
 		return AccessURL{}, invalid(operation, field, "is not an absolute https URL; give the publicUrl of a head as Heads.Get reads it")
 	}
 	segments := strings.Split(strings.Trim(u.Path, "/"), "/")

@@ -63,6 +63,7 @@ func TestParseAccessURLRefusesWhatIsIncomplete(t *testing.T) {
 		{"port alone", "https://:443/o/h?api_key=" + convertKey, "is not an absolute https URL"},
 		{"zone", "http://[fe80::1%25eth0]/o/h?api_key=k", "is not an absolute https URL"},
 		{"password", "https://me:" + convertKey + "@chat.example.com/o/h?api_key=k", "is not an absolute https URL"},
+		{"a space at its end", "https://chat.example.com/o/h?api_key=" + convertKey + " ", "is not an absolute https URL"},
 		{"no ids", "https://chat.example.com?api_key=" + convertKey, "on host chat.example.com lacks a public id"},
 		{"one id", "https://chat.example.com/o?api_key=" + convertKey, "lacks a public id"},
 		{"an empty id", "https://chat.example.com/x//h?api_key=" + convertKey, "lacks a public id"},

@@ -93,6 +93,8 @@ func checkCallbackURL(operation, field, raw string) error {
 		return invalid(operation, field, "is not an absolute URL; want https:// and a host")
 	case isPlaceholder(raw) || partPlaceholder.MatchString(u.Path):
 		return invalid(operation, field, "holds the placeholder %q; give the real URL", placeholderIn(raw))
+	case strings.Contains(raw, " "):
+		return invalid(operation, field, "holds a space; take it out, or escape it as %%20")
 	case u.User != nil:
 		return invalid(operation, field, "carries a user name or password, which the service is not known to send; put a secret into the path")
 	case u.Fragment != "":

@@ -269,6 +269,8 @@ func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error)
 		return refuse("carries a user name or password; take them out, the token is given on its own")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#"):
 		return refuse("carries a query or fragment; end the address after its path")
+	case strings.Contains(raw, " "):
+		return refuse("holds a space; take it out")
 	case u.Scheme == "http" && !insecure && !loopback.Is(u.Hostname()):
 		return refuse("is plain http, which would show the token to the network; use https, or WithInsecureHTTP")
 	}

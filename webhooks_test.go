@@ -112,6 +112,8 @@ func TestWebhookSpecIsCheckedBeforeAnythingIsSent(t *testing.T) {
 		{"no host", func(s *WebhookSpec) { s.URL = "https:///canary" }, []string{"webhookUrl"}},
 		{"only a port", func(s *WebhookSpec) { s.URL = "https://:443/canary" }, []string{"webhookUrl"}},
 		{"opaque", func(s *WebhookSpec) { s.URL = "https:hooks.example.com" }, []string{"webhookUrl"}},
+		{"a space inside", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/my canary" }, []string{"webhookUrl"}},
+		{"a space at its end", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/canary " }, []string{"webhookUrl"}},
 		{"a line break", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/\ncanary" }, []string{"webhookUrl"}},
 		{"a password", func(s *WebhookSpec) { s.URL = "https://user:canary@hooks.example.com" }, []string{"webhookUrl"}},
 		{"a fragment", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/#canary" }, []string{"webhookUrl"}},
