@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -180,5 +181,29 @@ func TestHeadUpdateFromJSONRefusesOtherDocuments(t *testing.T) {
 		}
 		_, err := HeadUpdateFromJSON([]byte(document))
 		assert.Equal(t, []string{"id"}, invalidFields(t, err), name)
+	}
+}
+
+func TestRecordProvesAChangeOnlyIfItIsWhole(t *testing.T) {
+	for body, proves := range map[string]bool{
+		`{"id":"` + testHead + `"}`:                    true,
+		`{"id":"` + strings.ToUpper(testHead) + `"}`:   true,
+		`{"id":"` + testHead + `"`:                     false,
+		`{"id":"` + testHead + `"} <!-- of a page -->`: false,
+		`{"id":"` + otherID + `"}`:                     false,
+	} {
+		assert.Equal(t, proves, (&Response{Body: []byte(body)}).proves(testHead), body)
+	}
+}
+
+func TestEmptiedListIsShownByNullToo(t *testing.T) {
+	for _, shown := range []string{"[]", "null"} {
+		tr := newScript(answer(200, `{"id":"`+testHead+`","phrases":["a"]}`), answer(200, `{"status":"done"}`), answer(200, `{"id":"`+testHead+`","phrases":`+shown+`}`))
+		_, err := newTestClient(t, memoryURL, tr).Heads.Modify(t.Context(), testHead, func(h *Head) error {
+			h.Phrases = nil
+			return nil
+		})
+		require.NoError(t, err, shown)
+		assert.Equal(t, 3, tr.sent())
 	}
 }
