@@ -356,7 +356,8 @@ func (r Request) route() string { return cmp.Or(r.Route, "other") }
 
 // Do calls an operation that has no method here. Token, retries, limits and
 // redaction are the same as for every other method; any status from 200 to 299
-// is success.
+// is success. So is 404 for a DELETE that follows an attempt without an answer,
+// or with a 5xx.
 //
 // Do returns an InvalidError and sends nothing for another method, for a path
 // that has a host, a query, a fragment, a backslash, a broken escape or a dot
