@@ -214,9 +214,20 @@ func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head
 		}
 	}
 	c.revert = nil // switched: from here on it only reads
-	c.accepted = true
-	head, err := c.confirm("the switch was accepted", streaming, read)
+	answered := "the switch was answered, perhaps by a proxy"
+	if c.accepted = answer == nil || c.provesSwitch(answer); c.accepted {
+		answered = "the switch was accepted"
+	}
+	head, err := c.confirm(answered, streaming, read)
+	c.accepted = c.accepted || err == nil
 	return answer, head, err
+}
+
+// provesSwitch reports whether the answer to a switch can only be the service's
+// own.
+func (c *conversion) provesSwitch(answer *Response) bool {
+	_, found := c.findAddress(answer.Body)
+	return found || answer.proves(c.done.HeadID)
 }
 
 // settleMode finds out whether the head has switched, after the answer was lost.

@@ -1095,6 +1095,7 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 	assert.Equal(t, stepNames("check voice enable"), namesOf(failure.Done))
 	assert.Equal(t, stepNames("check voice enable"), namesOf(conversion.Steps))
 	assert.Zero(t, conversion.After)
+	assert.True(t, failure.Accepted, "the head shows it")
 	assert.False(t, failure.RolledBack)
 	for _, text := range []string{"the mode was switched", "WithAccessURLs", "HEADS_STREAM_URL"} {
 		assert.ErrorContains(t, err, text)

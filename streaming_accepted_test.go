@@ -20,9 +20,13 @@ func TestAConversionTellsWhetherItsSwitchWasAccepted(t *testing.T) {
 		accepted bool
 		waits    bool
 	}{
-		"accepted, without effect": {headstest.Fault{Method: http.MethodPut, Route: route, Status: 200}, true, true},
-		"refused":                  {headstest.Fault{Method: http.MethodPut, Route: route, Status: 409}, false, false},
-		"lost, without effect":     {headstest.Fault{Method: http.MethodPut, Route: route, Status: 500}, false, true},
+		"accepted, without effect":     {headstest.Fault{Method: http.MethodPut, Route: route, Status: 200}, true, true},
+		"answered with its access URL": {headstest.Fault{Method: http.MethodPut, Route: route, Status: 200, Body: `"` + streamURL + `"`}, true, true},
+		"answered by a proxy":          {headstest.Fault{Method: http.MethodPut, Route: route, Status: 200, Body: "<html>We are back soon</html>"}, false, true},
+		"answered with a message":      {headstest.Fault{Method: http.MethodPut, Route: route, Status: 200, Body: `{"message":"We are back soon"}`}, false, true},
+		"answered with false":          {headstest.Fault{Method: http.MethodPut, Route: route, Status: 200, Body: "false"}, false, true},
+		"refused":                      {headstest.Fault{Method: http.MethodPut, Route: route, Status: 409}, false, false},
+		"lost, without effect":         {headstest.Fault{Method: http.MethodPut, Route: route, Status: 500}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -30,7 +34,7 @@ func TestAConversionTellsWhetherItsSwitchWasAccepted(t *testing.T) {
 				defer e.Close()
 				e.Inject(tt.fault)
 				waited := 0
-				_, err := e.Client().Heads.ConvertToStreaming(t.Context(), e.AddHead(headstest.Head{}), heads.ConvertOptions{ConfirmTimeout: 3 * time.Second, OnStep: func(step heads.ConversionStep) {
+				_, err := e.Client().Heads.ConvertToStreaming(t.Context(), e.AddHead(headstest.Head{Fields: map[string]any{"publicUrl": legacyURL}}), heads.ConvertOptions{ConfirmTimeout: 3 * time.Second, OnStep: func(step heads.ConversionStep) {
 					if step.Waiting {
 						waited++
 					}
@@ -39,6 +43,9 @@ func TestAConversionTellsWhetherItsSwitchWasAccepted(t *testing.T) {
 				var failure *heads.ConversionError
 				require.ErrorAs(t, err, &failure)
 				assert.Equal(t, tt.accepted, failure.Accepted)
+				if !tt.accepted {
+					assert.NotContains(t, err.Error(), "accepted")
+				}
 				assert.Equal(t, tt.waits, waited > 0)
 			})
 		})

@@ -112,6 +112,19 @@ func TestASwitchBackEndsTheWaitForAnAcceptedOne(t *testing.T) {
 	assert.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
 }
 
+func TestASwitchThatAProxyAnsweredIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEmulator(t)
+		o := fleet.Options{Journal: openJournal(t, journalPath(t)), Convert: heads.ConvertOptions{ConfirmTimeout: 3 * time.Second}}
+		spec := fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()}
+		remove := e.Inject(headstest.Fault{Method: http.MethodPut, Status: 200, Body: "<html>We are back soon</html>"})
+		result := apply(t, e, o, spec).Results[0]
+		assert.Equal(t, heads.ReasonUnknownOutcome, result.Reason, "%v", result.Err)
+		remove()
+		assert.Equal(t, fleet.OutcomeChanged, apply(t, e, o, spec).Results[0].Outcome)
+	})
+}
+
 func TestARefusedSwitchIsSentAgain(t *testing.T) {
 	e := newEmulator(t)
 	j := openJournal(t, journalPath(t))
