@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-querystring/query"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -196,7 +197,7 @@ func (c *call) newError() *Error {
 		RequestID: c.requestID(), RetryAfter: wait, Attempts: c.attempts,
 	}
 	if target := c.redirectTarget(); target != "" {
-		e.Message = oneLine("redirected to "+target+", which is not followed; give New the URL at which the service itself answers", maxMessage)
+		e.Message = mask.OneLine("redirected to "+target+", which is not followed; give New the URL at which the service itself answers", maxMessage)
 	}
 	return e
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/keyed"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"golang.org/x/time/rate"
 )
@@ -349,7 +350,7 @@ func (r Request) Format(f fmt.State, _ rune) { writeText(f, r.describe()) }
 func (r Request) LogValue() slog.Value { return slog.StringValue(r.describe()) }
 
 func (r Request) describe() string {
-	return "heads.Request{" + oneLine(r.Method, maxLabel) + " " + oneLine(r.route(), maxLabel) + "}"
+	return "heads.Request{" + mask.OneLine(r.Method, maxLabel) + " " + mask.OneLine(r.route(), maxLabel) + "}"
 }
 
 func (r Request) route() string { return cmp.Or(r.Route, "other") }

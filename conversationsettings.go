@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -193,7 +194,7 @@ func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) erro
 	case key == "tools":
 		return invalid(operation, "key", "\"tools\" has a field of its own; use ConversationSettings.Tools")
 	case value != nil && !json.Valid(value):
-		return invalid(operation, oneLine(key, maxLabel), "has a value that is not JSON; give a JSON value, or nil to remove the key")
+		return invalid(operation, mask.OneLine(key, maxLabel), "has a value that is not JSON; give a JSON value, or nil to remove the key")
 	}
 	cs.raw = string(rawjson.With(cs.raw, key, bytes.TrimSpace(value)))
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/headsapi/heads-go/internal/gate"
 	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/lanes"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
 )
 
@@ -197,7 +198,7 @@ func (h *EventHandler) Shutdown(ctx context.Context) error {
 // step may end it with an error that carries the outcome.
 func (h *EventHandler) receive(r *http.Request, d *delivery) error {
 	if r.Method != http.MethodPost {
-		return endAs(DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", clip(r.Method, 64)))
+		return endAs(DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", mask.Clip(r.Method, 64)))
 	}
 	body, err := d.body.Read(r, maxEventBody)
 	if err != nil {

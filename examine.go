@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/registration"
 )
@@ -204,7 +205,7 @@ func (x *examiner) examineTools() {
 	tools := x.head.settings().Tools
 	seen := map[string]int{}
 	for _, tool := range tools {
-		subject := "tool " + oneLine(tool.Name, maxLabel)
+		subject := "tool " + mask.OneLine(tool.Name, maxLabel)
 		if err := tool.Validate(); err != nil {
 			x.find(SeverityError, "tool_invalid", subject, "It is malformed, which can keep the head from loading: "+reasons(err)+".",
 				"Correct it with ConversationSettings.PutTool, or remove it.")

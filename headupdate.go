@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -232,7 +233,7 @@ func (u *HeadUpdate) Validate() error {
 	}
 	for _, f := range u.fields {
 		if fault := f.refusal(); fault != "" {
-			faults.add(invalid(operation, cmp.Or(oneLine(f.name, maxLabel), "field name"), "%s", fault))
+			faults.add(invalid(operation, cmp.Or(mask.OneLine(f.name, maxLabel), "field name"), "%s", fault))
 		}
 	}
 	faults.add(u.checkVoice(operation))
@@ -270,7 +271,7 @@ func (u HeadUpdate) Format(f fmt.State, _ rune) { writeText(f, u.describe()) }
 func (u HeadUpdate) LogValue() slog.Value { return slog.StringValue(u.describe()) }
 
 func (u HeadUpdate) describe() string {
-	return fmt.Sprintf("heads.HeadUpdate{%s: %s}", oneLine(u.id, maxLabel), strings.Join(u.Fields(), " "))
+	return fmt.Sprintf("heads.HeadUpdate{%s: %s}", mask.OneLine(u.id, maxLabel), strings.Join(u.Fields(), " "))
 }
 
 // refusal returns why the field can't be sent, or "".

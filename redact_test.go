@@ -238,16 +238,3 @@ func TestSecretIsRevealedAndKeptByJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal(raw, &back))
 	assert.Equal(t, secret, back["k"])
 }
-
-func TestTextsAreClippedBetweenCharacters(t *testing.T) {
-	for _, tt := range []struct {
-		text  string
-		limit int
-		want  string
-	}{
-		{"", 4, ""}, {"four", 4, "four"}, {"fives", 4, "fiv…"}, {"äöüß", 4, "äöüß"}, {"äöüßé", 4, "äöü…"}, {"a  bcd", 3, "a…"},
-	} {
-		assert.Equal(t, tt.want, clip(tt.text, tt.limit))
-	}
-	assert.Equal(t, "a b…", oneLine("a\r\n\tb\x00cdef", 4))
-}

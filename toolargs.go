@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -92,7 +93,7 @@ func quoteArgument(raw json.RawMessage) string {
 		return "a list"
 	}
 	text, _ := scalarText(raw)
-	text = clip(text, enoughToRecognise)
+	text = mask.Clip(text, enoughToRecognise)
 	if raw[0] == '"' {
 		return "\"" + text + "\""
 	}

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/headsapi/heads-go/internal/httpbody"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -298,7 +299,7 @@ func (s *toolServer) reply(w http.ResponseWriter, message string) {
 // control characters, with the space around them, become one space.
 func replyText(text string, limit int) string {
 	if strings.IndexFunc(text, breaksLine) < 0 {
-		return clip(strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"), limit)
+		return mask.Clip(strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"), limit)
 	}
 	parts := strings.FieldsFunc(text, breaksLine)
 	kept := parts[:0]
@@ -307,7 +308,7 @@ func replyText(text string, limit int) string {
 			kept = append(kept, part)
 		}
 	}
-	return clip(strings.ToValidUTF8(strings.Join(kept, " "), "\uFFFD"), limit)
+	return mask.Clip(strings.ToValidUTF8(strings.Join(kept, " "), "\uFFFD"), limit)
 }
 
 func breaksLine(r rune) bool {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -476,7 +477,7 @@ func (w Webhook) age() (created time.Time, id int64) { return w.CreatedAt.Time, 
 func joinEvents(types []EventType) string {
 	texts := make([]string, len(types))
 	for i, t := range types {
-		texts[i] = oneLine(string(t), maxLabel)
+		texts[i] = mask.OneLine(string(t), maxLabel)
 	}
 	return strings.Join(texts, ", ")
 }

@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // Change is one thing that was changed, or would be. It is for people: it holds
@@ -164,19 +164,11 @@ func switchChange(field string, to bool) Change {
 	return Change{Field: field, From: fmt.Sprint(!to), To: fmt.Sprint(to)}
 }
 
-// oneLine folds white space and what can't be printed into single spaces.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-}
-
 // clip makes a text one line of at most maxChange characters.
-func clip(text string) string {
-	runes := []rune(oneLine(text))
-	if len(runes) <= maxChange {
-		return string(runes)
-	}
-	return string(runes[:maxChange-1]) + "…"
-}
+func clip(text string) string { return mask.OneLine(text, maxChange) }
+
+// oneLine makes a whole text one line.
+func oneLine(text string) string { return mask.OneLine(text, len(text)) }
 
 // clipBoth clips two texts so that their first difference shows.
 func clipBoth(from, to string) (string, string) {

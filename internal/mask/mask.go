@@ -1,4 +1,5 @@
-// Package mask hides secrets in values that are shown to people.
+// Package mask makes values fit to be shown to people: it hides their secrets and
+// shortens them.
 package mask
 
 import (
