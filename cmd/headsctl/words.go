@@ -22,6 +22,7 @@ var inCommands = strings.NewReplacer(
 
 	// Errors of heads.
 	"AllowUnknownMode goes on and lets the service decide", "look at the head where it was created",
+	"SetVideoStreaming lets the service decide", "look at the head where it was created",
 	"a Voice of one that does, or AllowAnyProvider to let the service decide", "a voice of one that does",
 	"give WithAccessURLs its base (or set HEADS_STREAM_URL and HEADS_CHAT_URL)", "set HEADS_STREAM_URL and HEADS_CHAT_URL",
 	"use WithAccessURLs (or set HEADS_STREAM_URL and HEADS_CHAT_URL)", "set HEADS_STREAM_URL and HEADS_CHAT_URL",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -69,4 +70,6 @@ func TestRemediesAreCommands(t *testing.T) {
 		require.NotEmpty(t, text)
 		assert.NotRegexp(t, goName, text)
 	}
+	assert.Equal(t, "its mode is not known; look at the head where it was created",
+		plainError(errors.New("heads: Heads.ConvertToLegacy: its mode is not known; SetVideoStreaming lets the service decide")))
 }
