@@ -132,7 +132,7 @@ func TestAccessURLPrintsAllButItsKey(t *testing.T) {
 	}
 	assert.Equal(t, want, address.LogValue().String())
 	for _, secret := range []string{convertKey, "hush-hush"} {
-		assertPrintsNo(t, address, secret)
+		heads.AssertHides(t, address, secret)
 		assert.NotContains(t, fmt.Sprintf("%+v", struct{ Address heads.AccessURL }{address}), secret)
 	}
 	assert.Empty(t, heads.AccessURL{}.String())

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,11 +67,8 @@ func TestAuthorizationIsOnTheRequestItself(t *testing.T) {
 }
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
-	var other atomic.Int64
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other.Add(1) }))
-	t.Cleanup(elsewhere.Close)
-	host := strings.TrimPrefix(elsewhere.URL, "http://")
-
+	elsewhere := serveWire(t, 200, "")
+	host := elsewhere.addr
 	var location string
 	var status int
 	seen := map[string]int{}
@@ -83,7 +78,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		w.WriteHeader(status)
 	})
 	for name, row := range map[string]struct{ location, says string }{
-		"other host":         {elsewhere.URL + "/head?key=hush-hush", "redirected to host " + host + ","},
+		"other host":         {elsewhere.url + "/head?key=hush-hush", "redirected to host " + host + ","},
 		"other host, user":   {"http://me:hush-hush@" + host + "/", "redirected to host " + host + ","},
 		"scheme-relative":    {"//" + host + "/hush-hush", "redirected to host " + host + ","},
 		"other path":         {"/elsewhere?key=hush-hush", "redirected to another path of host " + client.core.base.Host + ","},
@@ -111,7 +106,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			}
 		}
 	}
-	assert.Zero(t, other.Load(), "the other host sees no request")
+	assert.Zero(t, elsewhere.seen.Load(), "the other host sees no request")
 }
 
 func TestPathParametersAreEscaped(t *testing.T) {
@@ -132,14 +127,9 @@ func TestPathParametersAreEscaped(t *testing.T) {
 	} {
 		for _, base := range []string{prefix, "/a%2Fb"} {
 			t.Run(id+" under "+base, func(t *testing.T) {
-				var uri string
-				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					uri = r.RequestURI
-					w.WriteHeader(418)
-				}))
-				t.Cleanup(server.Close)
-				_, err := newTestClient(t, server.URL+base, newTransport(t)).HeadVisuals.Get(t.Context(), id)
-				assert.Equal(t, base+"/head_visual/"+path, uri)
+				server := serveWire(t, 418, "")
+				_, err := newTestClient(t, server.url+base, server.transport).HeadVisuals.Get(t.Context(), id)
+				assert.Equal(t, "GET "+base+"/head_visual/"+path+" HTTP/1.1", (<-server.requests).line)
 				var failure *Error
 				require.ErrorAs(t, err, &failure)
 				assert.Equal(t, "/head_visual/"+path, failure.Path, "without the prefix")
@@ -460,7 +450,7 @@ func TestClientIsSafeForConcurrentUse(t *testing.T) {
 		}
 		fmt.Fprintf(w, `{"id":%q}`, strings.TrimPrefix(r.URL.Path, "/head/"))
 	}, WithObserver(func(context.Context, Attempt) {}))
-	inParallel(t, 20, func() {
+	inParallel(20, func(int) {
 		for _, call := range calls {
 			assert.NoError(t, call.run(t.Context(), client))
 		}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -52,11 +53,10 @@ const (
 	putBack    = "PUT update back"
 )
 
-// wire reaches an emulator without a socket. It names the requests of a
-// conversion, spoils some of them, and notes all.
-type wire struct {
-	*headstest.Emulator
-	next    http.RoundTripper
+// conversionWorld is a world whose clients name the requests of a conversion,
+// note them all, and let some of them fail.
+type conversionWorld struct {
+	*world
 	faults  map[string]spoiling
 	cancel  context.CancelFunc // of the caller
 	sent    []string
@@ -71,11 +71,10 @@ type spoiling struct {
 	times int // below 0: always
 }
 
-// newWire adds the head, with a visual in default mode, to a new emulator. Call
-// it inside the bubble.
-func newWire(t *testing.T, head headstest.Head, opts ...headstest.Option) *wire {
-	emulator := headstest.NewEmulator(opts...)
-	t.Cleanup(emulator.Close)
+// newConversionWorld adds the head, with a visual in default mode, to a new
+// emulator. Call it inside the bubble.
+func newConversionWorld(t *testing.T, head headstest.Head, opts ...headstest.Option) *conversionWorld {
+	t.Helper()
 	head.ID, head.HeadVisualID = convertID, visualID
 	fields := map[string]any{"publicId": "li-28379", "orgPublicId": "MyOrg-1234", "publicUrl": legacyURL}
 	if head.VideoStreaming {
@@ -85,8 +84,7 @@ func newWire(t *testing.T, head headstest.Head, opts ...headstest.Option) *wire 
 		fields[name] = value
 	}
 	head.Fields = fields
-	emulator.AddHead(head)
-	return &wire{Emulator: emulator, next: emulator.Transport(), faults: map[string]spoiling{}, answers: map[string]string{}}
+	return &conversionWorld{world: newWorldOf(t, head, opts...), faults: map[string]spoiling{}, answers: map[string]string{}}
 }
 
 // headWith is a head in legacy mode with a voice.
@@ -94,17 +92,13 @@ func headWith(v heads.Voice) headstest.Head {
 	return headstest.Head{TTSProvider: v.Provider, TTSVoice: v.ID}
 }
 
-func (w *wire) client(t *testing.T, opts ...heads.Option) *heads.Client {
-	t.Helper()
-	opts = append([]heads.Option{heads.WithHTTPClient(&http.Client{Transport: w})}, opts...)
-	client, err := heads.New("https://api.example.com/v1", w.BearerToken(), opts...)
-	require.NoError(t, err)
-	return client
+// client returns a client whose requests are named, noted and spoiled. Those of
+// w.world.client are not.
+func (w *conversionWorld) client(opts ...heads.Option) *heads.Client {
+	return w.world.client(append([]heads.Option{over(w.spoil), heads.WithRetryPolicy(heads.DefaultRetryPolicy())}, opts...)...)
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.URL.Path = strings.TrimPrefix(r.URL.Path, "/v1")
+func (w *conversionWorld) spoil(r *http.Request) (*http.Response, error) {
 	name := w.name(r)
 	w.sent = append(w.sent, name)
 	if s, ok := w.faults[name]; ok && s.times != 0 {
@@ -112,7 +106,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.faults[name] = s
 		return s.strike(w, r)
 	}
-	resp, err := w.next.RoundTrip(r)
+	resp, err := w.send(r)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
@@ -129,9 +123,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply(http.StatusOK, string(body))
 }
 
-func (w *wire) name(r *http.Request) string {
+func (w *conversionWorld) name(r *http.Request) string {
 	switch {
-	case strings.HasPrefix(r.URL.Path, "/head_visual/"):
+	case strings.HasPrefix(r.URL.Path, worldPrefix+"/head_visual/"):
 		return getVisual
 	case strings.HasSuffix(r.URL.Path, "/video-streaming"):
 		return putSwitch
@@ -157,34 +151,19 @@ type state struct {
 	voice     heads.Voice
 }
 
-// beside is a client of the emulator beside the wire.
-func (w *wire) beside(t *testing.T) *heads.Client {
+// setVoice changes the voice as another program would.
+func (w *conversionWorld) setVoice(t *testing.T, v heads.Voice) {
 	t.Helper()
-	client, err := heads.New("https://api.example.com", w.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: w.Transport()}))
-	require.NoError(t, err)
-	return client
-}
-
-// setVoice changes the voice as somebody else does.
-func (w *wire) setVoice(t *testing.T, v heads.Voice) {
-	t.Helper()
-	_, err := w.beside(t).Heads.Update(context.Background(), heads.NewHeadUpdate(convertID).Voice(v.Provider, v.ID))
+	_, err := w.world.client().Heads.Update(context.Background(), heads.NewHeadUpdate(convertID).Voice(v.Provider, v.ID))
 	require.NoError(t, err)
 }
 
-// state asks the emulator beside the wire.
-func (w *wire) state(t *testing.T) state {
+// state reads the head as another program would.
+func (w *conversionWorld) state(t *testing.T) state {
 	t.Helper()
-	head, err := w.beside(t).Heads.Get(context.Background(), convertID)
+	head, err := w.world.client().Heads.Get(context.Background(), convertID)
 	require.NoError(t, err)
 	return state{head.VideoStreaming, heads.Voice{Provider: head.TTSProvider, ID: head.TTSVoice}}
-}
-
-func reply(status int, body string) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
-		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-	}, nil
 }
 
 // fault is a way in which a request goes wrong.
@@ -194,18 +173,18 @@ type fault struct {
 	effect  bool // the service does what it was asked
 	final   bool // the client must not repeat it
 	cancels bool // the caller is gone
-	strike  func(*wire, *http.Request) (*http.Response, error)
+	strike  func(*conversionWorld, *http.Request) (*http.Response, error)
 }
 
 // striking is how a request ends that a fault has hit.
-type striking func(*wire, *http.Request) (*http.Response, error)
+type striking func(*conversionWorld, *http.Request) (*http.Response, error)
 
 // before makes a fault that hits a request without effect.
 func before(name string, how striking) fault { return fault{name: name, strike: how} }
 
 // after makes a fault that hits a request when it has had its effect.
 func after(name string, how striking) fault {
-	return fault{name: name, effect: true, strike: func(w *wire, r *http.Request) (*http.Response, error) {
+	return fault{name: name, effect: true, strike: func(w *conversionWorld, r *http.Request) (*http.Response, error) {
 		if err := w.carryOut(r); err != nil {
 			return nil, err
 		}
@@ -214,8 +193,8 @@ func after(name string, how striking) fault {
 }
 
 // carryOut has the service do what is asked, and loses its answer.
-func (w *wire) carryOut(r *http.Request) error {
-	resp, err := w.next.RoundTrip(r)
+func (w *conversionWorld) carryOut(r *http.Request) error {
+	resp, err := w.send(r)
 	if err != nil {
 		return err
 	}
@@ -230,38 +209,34 @@ func answered(f fault, code int) fault {
 }
 
 func status(code int) striking {
-	return func(*wire, *http.Request) (*http.Response, error) {
+	return func(*conversionWorld, *http.Request) (*http.Response, error) {
 		return reply(code, `{"message":"made to fail"}`)
 	}
 }
 
-func hangUp(*wire, *http.Request) (*http.Response, error) { return nil, io.EOF }
+func hangUp(*conversionWorld, *http.Request) (*http.Response, error) { return nil, io.EOF }
 
-func stall(_ *wire, r *http.Request) (*http.Response, error) {
+func stall(_ *conversionWorld, r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
 
-func leave(w *wire, _ *http.Request) (*http.Response, error) {
+func leave(w *conversionWorld, _ *http.Request) (*http.Response, error) {
 	w.cancel()
 	return nil, context.Canceled
 }
 
 // breakOff announces an answer and ends in the middle of it.
-func breakOff(*wire, *http.Request) (*http.Response, error) {
+func breakOff(*conversionWorld, *http.Request) (*http.Response, error) {
 	resp, err := reply(http.StatusOK, "")
-	resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"id":"`), failingReader{}))
+	resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"id":"`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	resp.ContentLength = 1000
 	return resp, err
 }
 
-type failingReader struct{}
-
-func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
 // refuseRepeat takes effect with an answer that does not say so, and refuses
 // what comes after it.
-func refuseRepeat(w *wire, r *http.Request) (*http.Response, error) {
+func refuseRepeat(w *conversionWorld, r *http.Request) (*http.Response, error) {
 	if slices.Index(w.sent, w.sent[len(w.sent)-1]) < len(w.sent)-1 {
 		return reply(http.StatusConflict, `{"message":"that is so already"}`)
 	}
@@ -360,15 +335,15 @@ func namesOf(steps []heads.ConversionStep) []heads.StepName {
 	return names
 }
 
-// convertUnder runs one conversion to the new voice under the wire's faults,
+// convertUnder runs one conversion to the new voice under the faults of its world,
 // and holds what is true of every one, however it ends.
-func convertUnder(t *testing.T, w *wire, old heads.Voice, o heads.ConvertOptions) error {
+func convertUnder(t *testing.T, w *conversionWorld, old heads.Voice, o heads.ConvertOptions) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w.cancel = cancel
 	o.Voice = &newVoice
-	conversion, err := w.client(t).Heads.ConvertToStreaming(ctx, convertID, o)
+	conversion, err := w.client().Heads.ConvertToStreaming(ctx, convertID, o)
 	left := w.state(t)
 	if err == nil {
 		assert.Equal(t, state{true, newVoice}, left)
@@ -395,11 +370,11 @@ func convertUnder(t *testing.T, w *wire, old heads.Voice, o heads.ConvertOptions
 }
 
 // convertAgain runs a conversion on the same head with nothing in its way.
-func convertAgain(t *testing.T, w *wire) {
+func convertAgain(t *testing.T, w *conversionWorld) {
 	t.Helper()
 	before := w.state(t)
 	w.faults, w.stale, w.sent = nil, 0, nil
-	conversion, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+	conversion, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 	require.NoError(t, err)
 	assert.Equal(t, before.streaming, conversion.AlreadyStreaming)
 	assert.Equal(t, streamURL, conversion.After.Reveal())
@@ -428,7 +403,7 @@ func TestConversionUnderFaults(t *testing.T) {
 					name := fmt.Sprintf("%s/%s/%s/always %t", v.name, request, f.name, always)
 					t.Run(name, func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
-							w := newWire(t, headWith(v.old))
+							w := newConversionWorld(t, headWith(v.old))
 							w.faults[request] = spoiling{f, 1}
 							if always {
 								w.faults[request] = spoiling{f, -1}
@@ -491,7 +466,7 @@ func TestConversionUnderTwoFaults(t *testing.T) {
 			for _, second := range faults {
 				t.Run(fmt.Sprintf("%s %s/%s %s", pair[0], first.name, pair[1], second.name), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						w := newWire(t, headWith(capableVoice))
+						w := newConversionWorld(t, headWith(capableVoice))
 						w.faults[pair[0]] = spoiling{first, -1}
 						w.faults[pair[1]] = spoiling{second, -1}
 						_ = convertUnder(t, w, capableVoice, heads.ConvertOptions{})
@@ -518,7 +493,7 @@ func TestHeadThatStreamsIsNotGivenItsOldVoice(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(capableVoice))
+				w := newConversionWorld(t, headWith(capableVoice))
 				w.faults[putSwitch] = spoiling{tt.fault, -1}
 				w.answers[readBack] = tt.reads
 				err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
@@ -540,7 +515,7 @@ func TestRollbackIsSettledByReading(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(muteVoice))
+				w := newConversionWorld(t, headWith(muteVoice))
 				w.faults[putSwitch] = spoiling{before("", status(422)), -1}
 				w.faults[putBack] = spoiling{f, -1}
 				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
@@ -560,7 +535,7 @@ func TestRollbackIsSettledByReading(t *testing.T) {
 
 func TestRefusedRollbackIsNotReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(muteVoice))
+		w := newConversionWorld(t, headWith(muteVoice))
 		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
 		w.faults[putBack] = spoiling{before("", status(403)), -1}
 		err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
@@ -587,7 +562,7 @@ func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(muteVoice))
+				w := newConversionWorld(t, headWith(muteVoice))
 				for request, f := range tt.spoil {
 					w.faults[request] = spoiling{f, -1}
 				}
@@ -604,7 +579,7 @@ func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
 				}
 				defer cancel()
 				start := time.Now()
-				_, err := w.client(t).Heads.ConvertToStreaming(ctx, convertID, o)
+				_, err := w.client().Heads.ConvertToStreaming(ctx, convertID, o)
 				var failure *heads.ConversionError
 				require.ErrorAs(t, err, &failure)
 				assert.True(t, failure.RolledBack, err)
@@ -638,7 +613,7 @@ func TestCancelledConversionReturnsWithinSettleTimeout(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(muteVoice))
+				w := newConversionWorld(t, headWith(muteVoice))
 				w.faults[tt.hangs] = spoiling{before("", stall), -1}
 				w.faults[tt.leaves] = spoiling{leaves, 1}
 				start := time.Now()
@@ -653,13 +628,13 @@ func TestCancelledConversionReturnsWithinSettleTimeout(t *testing.T) {
 
 func TestCancelledConversionToLegacyReturnsWithinTheDefaultSettleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, streamingHead())
+		w := newConversionWorld(t, streamingHead())
 		w.faults[putSwitch] = spoiling{before("", stall), -1}
 		w.faults[readBack] = spoiling{before("", stall), -1}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := w.client(t).Heads.ConvertToLegacy(ctx, convertID)
+		_, err := w.client().Heads.ConvertToLegacy(ctx, convertID)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
 		assert.LessOrEqual(t, time.Since(start), 11*time.Second)
@@ -682,7 +657,7 @@ func TestOnStepIsCalledBeforeEveryFurtherRead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(muteVoice))
+				w := newConversionWorld(t, headWith(muteVoice))
 				w.stale = tt.stale
 				if tt.fault != "" {
 					w.faults[tt.fault] = spoiling{lost[tt.fault], -1}
@@ -698,7 +673,7 @@ func TestOnStepIsCalledBeforeEveryFurtherRead(t *testing.T) {
 					heard = append(heard, string(step.Name)+"...")
 					assert.Contains(t, step.Detail, "reading it again in ")
 				}}
-				conversion, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, o)
+				conversion, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
 				assert.Equal(t, strings.Fields(tt.heard), heard)
 				var failure *heads.ConversionError
 				if errors.As(err, &failure) {
@@ -730,7 +705,7 @@ func TestConfirmTimeoutLimitsTheReadsAfterASwitch(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(muteVoice))
+				w := newConversionWorld(t, headWith(muteVoice))
 				w.stale = 1000
 				w.faults[readBack] = spoiling{before("", stall), tt.hangs}
 				start := time.Now()
@@ -748,7 +723,7 @@ func TestReadsGoOnAfterATemporaryFailure(t *testing.T) {
 	for _, f := range []fault{before("hangs", stall), before("503", status(503)), before("cut", hangUp)} {
 		t.Run(f.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(muteVoice))
+				w := newConversionWorld(t, headWith(muteVoice))
 				w.faults[readBack] = spoiling{f, 5} // more often than one call is retried
 				if f.name == "hangs" {
 					w.faults[readBack] = spoiling{f, 2}
@@ -762,9 +737,9 @@ func TestReadsGoOnAfterATemporaryFailure(t *testing.T) {
 // During the voice step, somebody else gives the head a voice of theirs.
 func TestRollbackKeepsAVoiceThatAnotherProgramSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(muteVoice))
+		w := newConversionWorld(t, headWith(muteVoice))
 		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
-		_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })})
+		_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })})
 		var failure *heads.ConversionError
 		require.ErrorAs(t, err, &failure)
 		assert.False(t, failure.RolledBack)
@@ -776,7 +751,7 @@ func TestRollbackKeepsAVoiceThatAnotherProgramSet(t *testing.T) {
 }
 
 // onVoice is an OnStep that does something after the voice step.
-func (w *wire) onVoice(do func()) func(heads.ConversionStep) {
+func (w *conversionWorld) onVoice(do func()) func(heads.ConversionStep) {
 	return func(step heads.ConversionStep) {
 		if step.Name == heads.StepVoice {
 			do()
@@ -786,7 +761,7 @@ func (w *wire) onVoice(do func()) func(heads.ConversionStep) {
 
 func TestRollbackChangesNothingIfTheHeadCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(muteVoice))
+		w := newConversionWorld(t, headWith(muteVoice))
 		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
 		w.faults[readBack] = spoiling{before("", status(403)), -1}
 		err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
@@ -801,9 +776,9 @@ func TestConversionWithAVoiceSucceedsOnlyIfTheHeadStreamsWithIt(t *testing.T) {
 	for name, old := range map[string]heads.Voice{"voice changed": muteVoice, "voice kept": newVoice} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(old))
+				w := newConversionWorld(t, headWith(old))
 				o := heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })}
-				_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, o)
+				_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
 				var failure *heads.ConversionError
 				require.ErrorAs(t, err, &failure)
 				assert.Equal(t, heads.StepEnable, failure.Step)
@@ -820,8 +795,8 @@ func TestConversionWithAVoiceSucceedsOnlyIfTheHeadStreamsWithIt(t *testing.T) {
 
 func TestConversionWithoutAVoiceAcceptsAnyVoice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(newVoice))
-		_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })})
+		w := newConversionWorld(t, headWith(newVoice))
+		_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })})
 		assert.NoError(t, err)
 	})
 }
@@ -847,7 +822,7 @@ func TestPanicInOnStepRestoresTheOldVoiceAndContinues(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(muteVoice))
+				w := newConversionWorld(t, headWith(muteVoice))
 				w.faults[putSwitch] = spoiling{after("", hangUp), 4}
 				w.stale = 1
 				if tt.at == "voice..." {
@@ -855,7 +830,7 @@ func TestPanicInOnStepRestoresTheOldVoiceAndContinues(t *testing.T) {
 					w.faults[checkVoice] = spoiling{before("", status(503)), 4}
 				}
 				if strings.HasSuffix(tt.name, "that waits") {
-					w.faults[putBack] = spoiling{fault{strike: func(w *wire, r *http.Request) (*http.Response, error) {
+					w.faults[putBack] = spoiling{fault{strike: func(w *conversionWorld, r *http.Request) (*http.Response, error) {
 						w.faults[checkVoice] = spoiling{before("", status(503)), 4}
 						return after("", hangUp).strike(w, r)
 					}}, 4}
@@ -875,7 +850,7 @@ func TestPanicInOnStepRestoresTheOldVoiceAndContinues(t *testing.T) {
 						panic("of OnStep")
 					}
 				}}
-				client := w.client(t)
+				client := w.client()
 				assert.PanicsWithValue(t, "of OnStep", func() {
 					_, _ = client.Heads.ConvertToStreaming(t.Context(), convertID, o)
 				})
@@ -890,8 +865,8 @@ func TestPanicInOnStepRestoresTheOldVoiceAndContinues(t *testing.T) {
 
 func TestGoexitInOnStepRestoresTheOldVoice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(muteVoice))
-		client := w.client(t)
+		w := newConversionWorld(t, headWith(muteVoice))
+		client := w.client()
 		var ended sync.WaitGroup
 		ended.Go(func() {
 			_, _ = client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(runtime.Goexit)})
@@ -911,7 +886,7 @@ func reasonOf(t *testing.T, err error) heads.ConversionReason {
 
 func TestConversionWaitsUntilTheHeadShowsTheChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(muteVoice))
+		w := newConversionWorld(t, headWith(muteVoice))
 		w.stale = 3
 		start := time.Now()
 		require.NoError(t, convertUnder(t, w, muteVoice, heads.ConvertOptions{}))
@@ -933,7 +908,7 @@ func TestConversionStopsWaiting(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(capableVoice))
+				w := newConversionWorld(t, headWith(capableVoice))
 				w.stale = 1000
 				if tt.reads != "" {
 					w.answers[readBack] = tt.reads
@@ -953,12 +928,12 @@ func TestConversionStopsWaiting(t *testing.T) {
 
 func TestWaitForTheHeadEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(muteVoice))
+		w := newConversionWorld(t, headWith(muteVoice))
 		w.stale = 1000
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := w.client(t).Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
+		_, err := w.client().Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorContains(t, err, "the switch was accepted")
 		assert.Equal(t, time.Second, time.Since(start))
@@ -968,9 +943,9 @@ func TestWaitForTheHeadEndsWithTheContext(t *testing.T) {
 
 func TestRefusedSwitchIsNotRolledBackWhenNothingWasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(newVoice))
+		w := newConversionWorld(t, headWith(newVoice))
 		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
-		_, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+		_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 		var failure *heads.ConversionError
 		require.ErrorAs(t, err, &failure)
 		assert.False(t, failure.RolledBack)
@@ -983,10 +958,9 @@ func TestRefusedSwitchIsNotRolledBackWhenNothingWasChanged(t *testing.T) {
 
 func TestConversionsOfOneHeadTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(muteVoice))
+		w := newConversionWorld(t, headWith(muteVoice))
 		w.Inject(headstest.Fault{Latency: time.Second})
-		client, err := heads.New("https://api.example.com", w.BearerToken(), heads.WithHTTPClient(&http.Client{Transport: w.Transport()}))
-		require.NoError(t, err)
+		client := w.world.client()
 		var converted atomic.Int32
 		var all sync.WaitGroup
 		for range 5 {
@@ -1005,8 +979,8 @@ func TestConversionsOfOneHeadTakeTurns(t *testing.T) {
 
 func TestConversionWaitsForItsTurnNoLongerThanItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(muteVoice))
-		client := w.client(t)
+		w := newConversionWorld(t, headWith(muteVoice))
+		client := w.client()
 		_, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice, OnStep: func(step heads.ConversionStep) {
 			if step.Name != heads.StepCheck {
 				return
@@ -1064,11 +1038,11 @@ func TestNewAccessURLOfAConversion(t *testing.T) {
 				if tt.stale {
 					opts = append(opts, headstest.WithStaleAddresses())
 				}
-				w := newWire(t, headWith(newVoice), opts...)
+				w := newConversionWorld(t, headWith(newVoice), opts...)
 				w.answers[putSwitch] = tt.answer
-				client := w.client(t)
+				client := w.client()
 				if tt.base != "" {
-					client = w.client(t, heads.WithAccessURLs("", tt.base), heads.WithInsecureHTTP())
+					client = w.client(heads.WithAccessURLs("", tt.base), heads.WithInsecureHTTP())
 				}
 				conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 				require.NotNil(t, conversion, err)
@@ -1106,7 +1080,7 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 func TestVoiceThatAProxyAnsweredIsReadBackBeforeTheSwitch(t *testing.T) {
 	t.Run("without effect", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(t, headWith(capableVoice))
+			w := newConversionWorld(t, headWith(capableVoice))
 			w.faults[putVoice] = spoiling{before("", status(200)), -1}
 			err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
 			var failure *heads.ConversionError
@@ -1121,7 +1095,7 @@ func TestVoiceThatAProxyAnsweredIsReadBackBeforeTheSwitch(t *testing.T) {
 	})
 	t.Run("with effect", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(t, headWith(capableVoice))
+			w := newConversionWorld(t, headWith(capableVoice))
 			w.faults[putVoice] = spoiling{after("", status(200)), -1}
 			assert.NoError(t, convertUnder(t, w, capableVoice, heads.ConvertOptions{}))
 		})
@@ -1132,7 +1106,7 @@ func TestRollbackThatAProxyAnsweredIsReadBack(t *testing.T) {
 	for name, f := range map[string]fault{"without effect": before("", status(200)), "with effect": after("", status(200))} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(muteVoice))
+				w := newConversionWorld(t, headWith(muteVoice))
 				w.faults[putSwitch] = spoiling{before("", status(422)), -1}
 				w.faults[putBack] = spoiling{f, -1}
 				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
@@ -1149,8 +1123,8 @@ func TestRollbackThatAProxyAnsweredIsReadBack(t *testing.T) {
 // one because the conversion is run again.
 func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(capableVoice), headstest.WithStaleAddresses())
-		client := w.client(t).Heads
+		w := newConversionWorld(t, headWith(capableVoice), headstest.WithStaleAddresses())
+		client := w.client().Heads
 		for range 3 {
 			conversion, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 			var failure *heads.ConversionError
@@ -1169,22 +1143,22 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 
 // The access URL from before a switch is the right one after the way back.
 func TestOldAccessURLIsRightAfterTheWayBack(t *testing.T) {
-	for name, back := range map[string]func(*testing.T, *wire, *heads.HeadsService){
-		"by this client": func(t *testing.T, _ *wire, client *heads.HeadsService) {
+	for name, back := range map[string]func(*testing.T, *conversionWorld, *heads.HeadsService){
+		"by this client": func(t *testing.T, _ *conversionWorld, client *heads.HeadsService) {
 			_, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 			require.NoError(t, err, "the head shows the new one by now")
 			_, err = client.ConvertToLegacy(t.Context(), convertID)
 			require.NoError(t, err)
 		},
-		"by another program": func(t *testing.T, w *wire, _ *heads.HeadsService) {
-			_, err := w.beside(t).Heads.SetVideoStreaming(t.Context(), convertID, false)
+		"by another program": func(t *testing.T, w *conversionWorld, _ *heads.HeadsService) {
+			_, err := w.world.client().Heads.SetVideoStreaming(t.Context(), convertID, false)
 			require.NoError(t, err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(t, headWith(capableVoice))
-				client := w.client(t).Heads
+				w := newConversionWorld(t, headWith(capableVoice))
+				client := w.client().Heads
 				w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, legacyURL)
 				_, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 				require.ErrorContains(t, err, "neither the answer nor the head shows the new access URL")
@@ -1201,10 +1175,10 @@ func TestOldAccessURLIsRightAfterTheWayBack(t *testing.T) {
 // With the base given, the second run finds the address that the first missed.
 func TestSecondRunFindsTheMissingAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(t, headWith(muteVoice), headstest.WithStaleAddresses())
-		first, err := w.client(t).Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+		w := newConversionWorld(t, headWith(muteVoice), headstest.WithStaleAddresses())
+		first, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 		assertAddressMissing(t, first, err)
-		client := w.client(t, heads.WithAccessURLs("", streamBase))
+		client := w.client(heads.WithAccessURLs("", streamBase))
 		second, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 		require.NoError(t, err)
 		assert.True(t, second.AlreadyStreaming)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -119,8 +120,8 @@ func TestConnectionDeadlineIsUsedWhereThereIsOne(t *testing.T) {
 			status  int
 		}{
 			{"set and taken back", signedEvent(recentEventBody(testHeadA, "s"), testKeyA), []time.Time{limit, {}}, 200},
-			{"kept when too slow", eventWithBody(failingBody{os.ErrDeadlineExceeded}), []time.Time{limit}, 408},
-			{"kept when it breaks off", eventWithBody(failingBody{errors.New("reset")}), []time.Time{limit}, 400},
+			{"kept when too slow", eventWithBody(iotest.ErrReader(os.ErrDeadlineExceeded)), []time.Time{limit}, 408},
+			{"kept when it breaks off", eventWithBody(iotest.ErrReader(errors.New("reset"))), []time.Time{limit}, 400},
 			{"kept when too large", eventWithBody(&endlessBody{}), []time.Time{limit}, 413},
 			{"kept when the method is wrong", eventWithMethod(http.MethodPut), []time.Time{limit}, 405},
 			{"set when announced too large", signedEvent(strings.Repeat("x", maxEventBody+1), testKeyA), []time.Time{limit}, 413},

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -201,8 +202,8 @@ func TestHandlerRefuses(t *testing.T) {
 		{"empty chunked body", request(func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), -1 }), 400, DeliveryBadBody, httpbody.ErrEmpty},
 		{"body eaten", request(func(r *http.Request) { _, _ = io.ReadAll(r.Body) }), 400, DeliveryBadBody, ErrBodyConsumed},
 		{"body taken away", request(func(r *http.Request) { r.Body = http.NoBody }), 400, DeliveryBadBody, ErrBodyConsumed},
-		{"body closed", request(func(r *http.Request) { r.Body = io.NopCloser(failingBody{http.ErrBodyReadAfterClose}) }), 400, DeliveryBadBody, ErrBodyConsumed},
-		{"body breaks off", request(func(r *http.Request) { r.Body = io.NopCloser(failingBody{io.ErrUnexpectedEOF}) }), 400, DeliveryBadBody, io.ErrUnexpectedEOF},
+		{"body closed", request(func(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(http.ErrBodyReadAfterClose)) }), 400, DeliveryBadBody, ErrBodyConsumed},
+		{"body breaks off", request(func(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)) }), 400, DeliveryBadBody, io.ErrUnexpectedEOF},
 		{"not JSON", signedEvent("hello", testKeyA), 400, DeliveryBadBody, nil},
 		{"JSON of another shape", signedEvent(`[`+good+`]`, testKeyA), 400, DeliveryBadBody, nil},
 		{"deep nesting", signedEvent(strings.Repeat("[", 60000), testKeyA), 400, DeliveryBadBody, nil},
@@ -260,10 +261,6 @@ func TestHandlerRefuses(t *testing.T) {
 		})
 	}
 }
-
-type failingBody struct{ err error }
-
-func (r failingBody) Read([]byte) (int, error) { return 0, r.err }
 
 // paddedBody returns the body with space up to the given length.
 func paddedBody(body string, length int) string { return body + strings.Repeat(" ", length-len(body)) }
@@ -903,17 +900,12 @@ func TestLogLinesHaveALimit(t *testing.T) {
 	assert.NotContains(t, log.String(), strings.Repeat("M", 64))
 }
 
-type panickingBody struct{}
-
-func (panickingBody) Read([]byte) (int, error) { panic("the body is broken") }
-func (panickingBody) Close() error             { return nil }
-
 // A recorder has no deadlines, so the body is read on a goroutine of its own.
 func TestPanicOfABodyIsCaught(t *testing.T) {
 	var seen deliveryObserver
 	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithDeliveryObserver(seen.observe))
 	r := signedEvent("{}", testKeyA)
-	r.Body = panickingBody{}
+	r.Body = io.NopCloser(readerFunc(func([]byte) (int, error) { panic("the body is broken") }))
 	assert.Equal(t, 500, serveEvent(h, r).Code)
 	assert.Equal(t, []DeliveryOutcome{DeliveryPanicked}, seen.outcomes())
 }

@@ -20,17 +20,25 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// What the tests of the package share. Its services are three: a script, whose
-// steps are answers and faults in memory; a wire, which speaks bytes on a
-// socket; and the emulator of headstest, which the tests of package heads_test
-// use (see world_test.go). Where a fixed body for each route is enough, a fakeAPI
-// answers, on httpmock.
+// The tests of the root package have three fakes of the service: a script, whose
+// steps are answers and faults in memory; a wire, which reads and writes bytes on
+// a socket; and a world, which is the emulator of headstest. headstest imports
+// this package, so only tests of package heads_test can use a world, and it is
+// in world_test.go. Everything else that tests share is here.
+
+// Helpers that the tests of package heads_test use too.
+var (
+	AssertHides   = assertHides
+	InParallel    = inParallel
+	InvalidErrors = invalidErrors
+)
 
 // The base URL of the tests has a path, so that a request which does not start
 // at the base URL misses the service.
@@ -46,7 +54,7 @@ const (
 // atOncePolicy retries as often as the default policy, without waits.
 var atOncePolicy = RetryPolicy{MaxRetries: 3}
 
-// newTestClient returns a client over a transport, which retries at once.
+// newTestClient returns a client over a transport. It retries without waits.
 func newTestClient(t testing.TB, baseURL string, transport http.RoundTripper, opts ...Option) *Client {
 	t.Helper()
 	all := []Option{WithHTTPClient(&http.Client{Transport: transport}), WithRetryPolicy(atOncePolicy)}
@@ -55,14 +63,14 @@ func newTestClient(t testing.TB, baseURL string, transport http.RoundTripper, op
 	return client
 }
 
-// serve starts a service on a socket, in which h sees paths without the
-// prefix, and returns a client of it with connections of its own.
+// serve starts a service on a socket and returns a client of it, which shares no
+// connections. h sees paths without the prefix.
 func serve(t testing.TB, h http.HandlerFunc, opts ...Option) *Client {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle(prefix+"/", http.StripPrefix(prefix, h))
 	mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) {
-		assert.Fail(t, "a request beside the base URL", r.URL.Path)
+		assert.Fail(t, "a request outside the base URL", r.URL.Path)
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -79,6 +87,18 @@ func newTransport(t testing.TB) *http.Transport {
 // step answers one request in memory.
 type step func(*http.Request) (*http.Response, error)
 
+// RoundTrip makes a step a transport of its own, for tests and benchmarks that
+// need no record of the requests.
+func (s step) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return nil, err
+		}
+		r.Body.Close()
+	}
+	return s(r)
+}
+
 // answer is a step: a status with a body, and headers as "Name: value".
 func answer(status int, body string, headers ...string) step {
 	return func(r *http.Request) (*http.Response, error) {
@@ -94,12 +114,12 @@ func answer(status int, body string, headers ...string) step {
 	}
 }
 
-// fail is a step: no answer, but an error of the transport.
+// fail is a step: the transport returns an error.
 func fail(err error) step {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// hang is a step: no answer until the request is given up.
+// hang is a step: it waits until the request's context ends.
 func hang(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
@@ -120,20 +140,20 @@ func hangInBody(r *http.Request) (*http.Response, error) {
 func cutOff(code int) step {
 	return func(r *http.Request) (*http.Response, error) {
 		resp, err := answer(code, "")(r)
-		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(zeros{}, 10), readerFunc(func([]byte) (int, error) {
-			return 0, io.ErrUnexpectedEOF
-		})))
+		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(zeros{}, 10), iotest.ErrReader(io.ErrUnexpectedEOF)))
 		return resp, err
 	}
 }
 
-// script is a transport in memory that takes one step a request, and the last
-// one for ever. It keeps what it was sent.
+// script is a transport in memory. It takes one step for each request, and
+// repeats the last one. It keeps what it was sent.
 type script struct {
 	mu       sync.Mutex
 	steps    []step
 	requests []*http.Request
 	bodies   []string
+	shown    int          // how many of the requests since has returned
+	closed   atomic.Int64 // calls of CloseIdleConnections
 }
 
 func newScript(steps ...step) *script { return &script{steps: steps} }
@@ -156,11 +176,91 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	return next(r)
 }
 
+func (s *script) CloseIdleConnections() { s.closed.Add(1) }
+
 // sent is how many requests the transport has seen.
 func (s *script) sent() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.requests)
+}
+
+// sentRequest is a request that a script was sent.
+type sentRequest struct {
+	route string // "PUT /head/update", without the prefix of the base URL
+	query string
+	body  string
+}
+
+// since returns the requests since the last call.
+func (s *script) since() []sentRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var sent []sentRequest
+	for i, r := range s.requests[s.shown:] {
+		route := r.Method + " " + strings.TrimPrefix(r.URL.EscapedPath(), prefix)
+		sent = append(sent, sentRequest{route, r.URL.RawQuery, s.bodies[s.shown+i]})
+	}
+	s.shown = len(s.requests)
+	return sent
+}
+
+// routes returns the routes of the requests since the last call.
+func (s *script) routes() []string {
+	routes := []string{}
+	for _, r := range s.since() {
+		routes = append(routes, r.route)
+	}
+	return routes
+}
+
+// bodyOf returns the body of the one request to a route since the last call.
+func (s *script) bodyOf(t *testing.T, route string) string {
+	t.Helper()
+	var bodies []string
+	for _, r := range s.since() {
+		if r.route == route {
+			bodies = append(bodies, r.body)
+		}
+	}
+	require.Len(t, bodies, 1, "requests to %s", route)
+	return bodies[0]
+}
+
+// fakeAPI is a client over a script that answers each route with a fixed body,
+// and any other with 404.
+type fakeAPI struct {
+	*Client
+	*script
+	responders *httpmock.MockTransport
+}
+
+func newFakeAPI(t *testing.T, answers map[string]string) *fakeAPI {
+	t.Helper()
+	f := &fakeAPI{responders: httpmock.NewMockTransport()}
+	f.responders.RegisterNoResponder(httpmock.NewStringResponder(http.StatusNotFound, ""))
+	for route, body := range answers {
+		f.answer(route, body)
+	}
+	f.script = newScript(f.responders.RoundTrip)
+	f.Client = newTestClient(t, memoryURL, f.script)
+	return f
+}
+
+// answer sets the body with which a route such as "PUT /head/update" is answered.
+func (f *fakeAPI) answer(route, body string) {
+	method, path, _ := strings.Cut(route, " ")
+	f.responders.RegisterResponder(method, memoryURL+path, httpmock.NewStringResponder(http.StatusOK, body))
+}
+
+// answering returns the routes of one head: GET with a document, the changes
+// with an empty body.
+func answering(document string) map[string]string {
+	return map[string]string{
+		"GET /head/" + testHead:                            document,
+		"PUT /head/update":                                 "",
+		"PUT /head/" + testHead + "/conversation-settings": "",
+	}
 }
 
 // zeros is an endless reader of the digit 0.
@@ -177,15 +277,15 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// wire is a service on a socket that reads and answers bytes without net/http,
-// so that nothing is tidied up before the test sees it.
+// wire is a service on a socket. It reads and writes bytes without net/http, so
+// a test sees exactly what was sent.
 type wire struct {
 	addr        string
 	url         string
-	transport   *http.Transport  // a test's own way to it
+	transport   *http.Transport  // used by this test alone
 	requests    chan wireRequest // the first eight that were read
 	seen, dials atomic.Int64
-	unreachable bool // no request can reach it
+	unreachable bool // no connection is ever ready for a request
 }
 
 type wireRequest struct {
@@ -210,7 +310,7 @@ func (w *wire) client(t testing.TB) *Client {
 	return newTestClient(t, w.url+prefix, w.transport, WithRetryPolicy(RetryPolicy{}))
 }
 
-// read takes a request off a connection.
+// read reads a request from a connection.
 func (w *wire) read(conn net.Conn) error {
 	in := bufio.NewReader(conn)
 	text := textproto.NewReader(in)
@@ -234,7 +334,8 @@ func (w *wire) read(conn net.Conn) error {
 	return nil
 }
 
-// listening handles one connection after the other, and closes each.
+// listening is a service that handles one connection at a time and then closes
+// it.
 func listening(t testing.TB, handle func(*wire, *net.TCPConn)) *wire {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -255,7 +356,8 @@ func listening(t testing.TB, handle func(*wire, *net.TCPConn)) *wire {
 	return w
 }
 
-// serveBytes answers every request with the bytes, one a connection.
+// serveBytes is a service that answers the one request of each connection with
+// the bytes.
 func serveBytes(t testing.TB, answer string) *wire {
 	return listening(t, func(w *wire, conn *net.TCPConn) {
 		if w.read(conn) == nil {
@@ -264,13 +366,14 @@ func serveBytes(t testing.TB, answer string) *wire {
 	})
 }
 
-// serveWire answers every request with status and body, one a connection.
+// serveWire is a service that answers the one request of each connection with
+// status and body.
 func serveWire(t testing.TB, status int, body string, headers ...string) *wire {
 	lines := append([]string{fmt.Sprintf("HTTP/1.1 %d Answer", status), "Connection: close", fmt.Sprint("Content-Length: ", len(body))}, headers...)
 	return serveBytes(t, strings.Join(lines, "\r\n")+"\r\n\r\n"+body)
 }
 
-// refusing is an address at which nobody listens.
+// refusing is an address on which nothing listens.
 func refusing(t testing.TB) *wire {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -280,7 +383,7 @@ func refusing(t testing.TB) *wire {
 	return w
 }
 
-// unknownHost is a host that the resolver does not know.
+// unknownHost is a host that the resolver does not find.
 func unknownHost(t testing.TB) *wire {
 	w := newWire(t, "https", "api.example.com")
 	w.unreachable = true
@@ -291,7 +394,7 @@ func unknownHost(t testing.TB) *wire {
 	return w
 }
 
-// untrusted is a service whose certificate nobody has signed.
+// untrusted is a service with a self-signed certificate.
 func untrusted(t testing.TB) *wire {
 	var w *wire
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { w.seen.Add(1) }))
@@ -303,111 +406,18 @@ func untrusted(t testing.TB) *wire {
 	return w
 }
 
-// resetting is a service that resets each connection: after it has read the
-// request, or when it has seen no more than that there is one.
+// resetting is a service that resets each connection, either after the whole
+// request or after its first byte.
 func resetting(read bool) func(testing.TB) *wire {
 	return func(t testing.TB) *wire {
 		return listening(t, func(w *wire, conn *net.TCPConn) {
 			if read {
 				_ = w.read(conn)
-			} else { // a reset before its first byte could still hit the handshake
+			} else { // a reset before the first byte could happen during the handshake
 				_, _ = conn.Read(make([]byte, 1))
 			}
 			_ = conn.SetLinger(0)
 		})
-	}
-}
-
-// sentRequest is a request as a fakeAPI has received it.
-type sentRequest struct {
-	route string // "PUT /head/update", without the prefix of the base URL
-	query string
-	body  string
-}
-
-// fakeAPI is a client of a service in memory, which answers each route with a
-// fixed body, and any other with 404. It keeps what it was sent.
-type fakeAPI struct {
-	*Client
-	*httpmock.MockTransport
-
-	mu   sync.Mutex
-	sent []sentRequest
-}
-
-func newFakeAPI(t *testing.T, answers map[string]string) *fakeAPI {
-	t.Helper()
-	f := &fakeAPI{MockTransport: httpmock.NewMockTransport()}
-	f.RegisterNoResponder(f.noting(httpmock.NewStringResponder(http.StatusNotFound, "")))
-	for route, body := range answers {
-		f.answer(route, body)
-	}
-	f.Client = newTestClient(t, memoryURL, f)
-	return f
-}
-
-// answer sets what a route such as "PUT /head/update" is answered with.
-func (f *fakeAPI) answer(route, body string) {
-	method, path, _ := strings.Cut(route, " ")
-	f.RegisterResponder(method, memoryURL+path, f.noting(httpmock.NewStringResponder(http.StatusOK, body)))
-}
-
-// noting returns a responder that notes each request before it is answered.
-func (f *fakeAPI) noting(next httpmock.Responder) httpmock.Responder {
-	return func(r *http.Request) (*http.Response, error) {
-		sent := sentRequest{route: r.Method + " " + strings.TrimPrefix(r.URL.EscapedPath(), prefix), query: r.URL.RawQuery}
-		if r.Body != nil {
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				return nil, err
-			}
-			sent.body = string(body)
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.sent = append(f.sent, sent)
-		return next(r)
-	}
-}
-
-// requests returns what was sent since the last call.
-func (f *fakeAPI) requests() []sentRequest {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	sent := f.sent
-	f.sent = nil
-	return sent
-}
-
-// routes returns the routes of what was sent since the last call.
-func (f *fakeAPI) routes() []string {
-	routes := []string{}
-	for _, r := range f.requests() {
-		routes = append(routes, r.route)
-	}
-	return routes
-}
-
-// bodyOf returns the body of the one request to a route since the last call.
-func (f *fakeAPI) bodyOf(t *testing.T, route string) string {
-	t.Helper()
-	var bodies []string
-	for _, r := range f.requests() {
-		if r.route == route {
-			bodies = append(bodies, r.body)
-		}
-	}
-	require.Len(t, bodies, 1, "requests to %s", route)
-	return bodies[0]
-}
-
-// answering returns the routes of one head: GET with a document, the changes
-// with an empty body.
-func answering(document string) map[string]string {
-	return map[string]string{
-		"GET /head/" + testHead:                            document,
-		"PUT /head/update":                                 "",
-		"PUT /head/" + testHead + "/conversation-settings": "",
 	}
 }
 
@@ -418,8 +428,7 @@ func readFile(t testing.TB, name string) string {
 	return string(data)
 }
 
-// golden reads a body of testdata/bodies, which is laid out for people, as it
-// is sent: without white space.
+// golden returns a body of testdata/bodies as it is sent: without white space.
 func golden(t testing.TB, name string) string {
 	t.Helper()
 	var compact bytes.Buffer
@@ -427,7 +436,7 @@ func golden(t testing.TB, name string) string {
 	return compact.String()
 }
 
-// object is a JSON document that a test takes apart with encoding/json alone.
+// object is a JSON document that a test reads with encoding/json alone.
 type object map[string]json.RawMessage
 
 func parseObject(t testing.TB, document string) object {
@@ -437,8 +446,8 @@ func parseObject(t testing.TB, document string) object {
 	return o
 }
 
-// with returns the document with a field set; in "organisation.slots" the
-// field is inside an object.
+// with returns the document with a field set. "organisation.slots" is the field
+// slots of the object organisation.
 func (o object) with(t testing.TB, field, value string) object {
 	t.Helper()
 	changed := object{}
@@ -472,7 +481,7 @@ func (o object) String() string {
 	return string(raw)
 }
 
-// invalidErrors returns the InvalidErrors in err, which must be nothing else.
+// invalidErrors returns the InvalidErrors in err, which must hold nothing else.
 func invalidErrors(t testing.TB, err error) []*InvalidError {
 	t.Helper()
 	require.ErrorIs(t, err, ErrInvalid)
@@ -488,7 +497,7 @@ func invalidErrors(t testing.TB, err error) []*InvalidError {
 	return []*InvalidError{one}
 }
 
-// invalidFields returns the fields that err complains of, in order.
+// invalidFields returns the fields of the InvalidErrors in err, in order.
 func invalidFields(t testing.TB, err error) []string {
 	t.Helper()
 	var fields []string
@@ -498,8 +507,17 @@ func invalidFields(t testing.TB, err error) []string {
 	return fields
 }
 
-// assertHides prints v in every way there is, and wants no trace of a secret.
-func assertHides(t *testing.T, v any, secrets ...string) {
+// inParallel runs f n times in parallel.
+func inParallel(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
+
+// assertHides prints v with every verb and logger, and fails if a secret shows.
+func assertHides(t testing.TB, v any, secrets ...string) {
 	t.Helper()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t"} {
 		assertNoSecret(t, verb, fmt.Sprintf(verb, v), secrets)
@@ -514,7 +532,7 @@ func assertHides(t *testing.T, v any, secrets ...string) {
 	}
 }
 
-func assertNoSecret(t *testing.T, how, text string, secrets []string) {
+func assertNoSecret(t testing.TB, how, text string, secrets []string) {
 	t.Helper()
 	for _, secret := range secrets {
 		assert.NotContains(t, text, secret, how)
@@ -523,7 +541,7 @@ func assertNoSecret(t *testing.T, how, text string, secrets []string) {
 	}
 }
 
-// calls are real methods, one for each HTTP method.
+// calls has one method of the client for each HTTP method.
 var calls = []struct {
 	method string
 	run    func(context.Context, *Client) error
@@ -551,6 +569,6 @@ var calls = []struct {
 	}},
 }
 
-// getHead is a call without a body, postHook one that must not be retried
-// lightly.
+// getHead is a call without a body. postHook is a call that is retried only if
+// the service can't have carried it out.
 var getHead, postHook = calls[0].run, calls[4].run

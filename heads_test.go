@@ -115,7 +115,7 @@ func TestModifySendsOnlyWhatChanged(t *testing.T) {
 				return nil
 			})
 			require.NoError(t, err)
-			sent := service.requests()
+			sent := service.since()
 			require.Len(t, sent, 2)
 			assert.Equal(t, "GET /head/"+testHead, sent[0].route)
 			assert.Equal(t, "PUT /head/update", sent[1].route)
@@ -195,7 +195,7 @@ func TestModifyRefusesNoFunction(t *testing.T) {
 	assert.Equal(t, []string{"change"}, invalidFields(t, err))
 	_, err = service.Heads.Modify(t.Context(), "li-28379", nil)
 	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, err))
-	assert.Empty(t, service.requests())
+	assert.Empty(t, service.since())
 }
 
 func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {

@@ -227,7 +227,7 @@ func TestSetRefusesWhatAnUpdateCannotChange(t *testing.T) {
 				require.Len(t, faults, 1)
 				assert.Equal(t, spelling, faults[0].Field)
 				assert.Contains(t, faults[0].Reason, says)
-				assert.Empty(t, service.requests())
+				assert.Empty(t, service.since())
 			})
 		}
 	}
@@ -307,7 +307,7 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 			assert.Equal(t, tt.field, faults[0].Field)
 			assert.Contains(t, faults[0].Reason, "holds the placeholder "+tt.shows)
 			assert.NotContains(t, err.Error(), "canary")
-			assert.Empty(t, service.requests())
+			assert.Empty(t, service.since())
 		})
 	}
 }
@@ -356,7 +356,7 @@ func TestUpdateRefusesValuesThatAreNotJSON(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := service.Heads.Update(t.Context(), tt.update)
 			assert.Equal(t, []string{tt.field}, invalidFields(t, err))
-			assert.Empty(t, service.requests())
+			assert.Empty(t, service.since())
 		})
 	}
 }
@@ -369,7 +369,7 @@ func TestUpdateRefusesAnEmptyUpdate(t *testing.T) {
 	_, err = service.Heads.Update(t.Context(), nil)
 	assert.Equal(t, []string{"update"}, invalidFields(t, err))
 	assert.ErrorContains(t, err, "NewHeadUpdate")
-	assert.Empty(t, service.requests())
+	assert.Empty(t, service.since())
 }
 
 func TestUpdateRefusesAFieldWithoutAName(t *testing.T) {
@@ -392,7 +392,7 @@ func TestUpdateIsNotSentAfterItsContextEnded(t *testing.T) {
 	cancel()
 	_, err := service.Heads.Update(ctx, NewHeadUpdate(testHead).Name("n"))
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Empty(t, service.requests())
+	assert.Empty(t, service.since())
 }
 
 func TestPrintingAnUpdateShowsNoValue(t *testing.T) {

@@ -47,7 +47,7 @@ func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
 		_, err := service.HeadVisuals.Get(t.Context(), id)
 		assert.Equal(t, []string{"head visual id"}, invalidFields(t, err), "%q", id)
 	}
-	assert.Empty(t, service.requests())
+	assert.Empty(t, service.since())
 }
 
 func TestForHeadReadsTheVisualOfTheHead(t *testing.T) {

@@ -25,21 +25,21 @@ var maintenanceAnswers = []struct {
 	{200, `{"message":"We are back soon"}`}, {200, `{}`}, {200, `{"data":{}}`},
 }
 
-// underMaintenance returns a transport that answers every third request in the
-// place of the service.
-func underMaintenance(service http.RoundTripper) transportFunc {
+// underMaintenance makes a client get every third answer from a page in place
+// of the service.
+func (w *world) underMaintenance() heads.Option {
 	var seen atomic.Int64
-	return func(r *http.Request) (*http.Response, error) {
+	return over(func(r *http.Request) (*http.Response, error) {
 		n := seen.Add(1)
 		if n%3 != 0 {
-			return service.RoundTrip(r)
+			return w.send(r)
 		}
 		if r.Body != nil {
 			r.Body.Close()
 		}
 		answer := maintenanceAnswers[n/3%int64(len(maintenanceAnswers))]
 		return reply(answer.status, answer.body)
-	}
+	})
 }
 
 // modelOfAHead is what a head must have after the calls that reported success.
@@ -95,7 +95,7 @@ func (m *modelOfAHead) change(ctx context.Context, c *heads.Client, i int) error
 
 func TestHeadsHaveExactlyWhatWasReportedAsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		models := make([]modelOfAHead, 8)
 		for i := range models {
 			id := w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
@@ -103,9 +103,9 @@ func TestHeadsHaveExactlyWhatWasReportedAsDone(t *testing.T) {
 			require.NoError(t, err)
 			models[i] = modelOfAHead{id: id, hook: hook, events: []heads.EventType{heads.EventStartConversation}}
 		}
-		client := w.client(heads.WithHTTPClient(&http.Client{Transport: underMaintenance(w.Transport())}))
+		client := w.client(w.underMaintenance())
 		var done, failed atomic.Int64
-		atOnce(len(models), func(i int) {
+		heads.InParallel(len(models), func(i int) {
 			for call := range 25 {
 				if models[i].change(t.Context(), client, call) == nil {
 					done.Add(1)

@@ -26,11 +26,11 @@ func addPhrase(phrase string) func(*heads.Head) error {
 
 func TestTwentyModifiesAtOnceAllSurvive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.everyReadIsSlow()
 		client := w.client()
 		want := make([]string, 20)
-		atOnce(20, func(i int) {
+		heads.InParallel(20, func(i int) {
 			want[i] = fmt.Sprintf("phrase %02d", i)
 			_, err := client.Heads.Modify(t.Context(), w.head, addPhrase(want[i]))
 			assert.NoError(t, err)
@@ -44,11 +44,11 @@ func TestTwentyModifiesAtOnceAllSurvive(t *testing.T) {
 
 func TestModifiesOfOtherHeadsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.everyReadIsSlow()
 		ids := []string{w.head, w.AddHead(headstest.Head{})}
 		client, start := w.client(), time.Now()
-		atOnce(2, func(i int) {
+		heads.InParallel(2, func(i int) {
 			_, err := client.Heads.Modify(t.Context(), ids[i], addPhrase("hello"))
 			assert.NoError(t, err)
 		})
@@ -58,7 +58,7 @@ func TestModifiesOfOtherHeadsDoNotWait(t *testing.T) {
 
 func TestModifyStopsWaitingWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.everyReadIsSlow()
 		client := w.client()
 		first := make(chan error)
@@ -80,35 +80,35 @@ func TestModifyStopsWaitingWhenItsContextEnds(t *testing.T) {
 }
 
 // answering answers requests of a method in the place of the service.
-func (w *hookWorld) answering(method, body string) {
+func (w *world) answering(method, body string) {
 	w.Inject(headstest.Fault{Method: method, Status: http.StatusOK, Body: body, Times: 1})
 }
 
 func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
 	changes := map[string]struct {
 		method string
-		call   func(*testing.T, *hookWorld, int64) error
+		call   func(*testing.T, *world, int64) error
 	}{
-		"Heads.Modify": {http.MethodPut, func(t *testing.T, w *hookWorld, _ int64) error {
+		"Heads.Modify": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
 			_, err := w.client().Heads.Modify(t.Context(), w.head, addPhrase("hello"))
 			return err
 		}},
-		"ConversationSettings.PutTool": {http.MethodPut, func(t *testing.T, w *hookWorld, _ int64) error {
+		"ConversationSettings.PutTool": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
 			_, err := w.client().ConversationSettings.PutTool(t.Context(), w.head, numberedTool(1))
 			return err
 		}},
-		"Webhooks.Modify": {http.MethodPatch, func(t *testing.T, w *hookWorld, id int64) error {
+		"Webhooks.Modify": {http.MethodPatch, func(t *testing.T, w *world, id int64) error {
 			_, err := w.client().Webhooks.Modify(t.Context(), id, func(hook *heads.Webhook) error {
 				hook.EndConversation = !hook.EndConversation
 				return nil
 			})
 			return err
 		}},
-		"Webhooks.Ensure": {http.MethodPut, func(t *testing.T, w *hookWorld, _ int64) error {
+		"Webhooks.Ensure": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
 			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
 			return err
 		}},
-		"Webhooks.Ensure of other events": {http.MethodPatch, func(t *testing.T, w *hookWorld, _ int64) error {
+		"Webhooks.Ensure of other events": {http.MethodPatch, func(t *testing.T, w *world, _ int64) error {
 			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(heads.EventInactivityWarning))
 			return err
 		}},
@@ -116,7 +116,7 @@ func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
 	for name, change := range changes {
 		for _, page := range []string{"<html>canary: we are back soon</html>", `{"message":"canary"}`, `{}`, `false`, `{"id":"canary"}`} {
 			t.Run(name+" "+page, func(t *testing.T) {
-				w := newHookWorld(t)
+				w := newWorld(t)
 				hook := w.add(t, hookURL, heads.EventStartConversation)
 				w.answering(change.method, page)
 				err := change.call(t, w, hook.ID)
@@ -130,7 +130,7 @@ func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
 			"the record": headstest.WithResponses(headstest.ResponsesRecord),
 		} {
 			t.Run(name+" answered with "+answers, func(t *testing.T) {
-				w := newHookWorld(t, form)
+				w := newWorld(t, form)
 				hook := w.add(t, hookURL, heads.EventStartConversation)
 				require.NoError(t, change.call(t, w, hook.ID))
 				assert.LessOrEqual(t, w.tally()[http.MethodGet], 1, "no read after the change")
@@ -142,7 +142,7 @@ func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
 func TestDeleteIsReadBackAfterAPage(t *testing.T) {
 	const page = "<html>canary: we are back soon</html>"
 	t.Run("still there", func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		hook := w.add(t, hookURL, heads.EventStartConversation)
 		w.answering(http.MethodDelete, page)
 		err := w.client().Webhooks.Delete(t.Context(), hook.ID)
@@ -152,14 +152,14 @@ func TestDeleteIsReadBackAfterAPage(t *testing.T) {
 		assert.Empty(t, w.registered(t))
 	})
 	t.Run("not read", func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		hook := w.add(t, hookURL, heads.EventStartConversation)
 		w.answering(http.MethodDelete, page)
 		w.answering(http.MethodGet, page)
 		require.Error(t, w.client().Webhooks.Delete(t.Context(), hook.ID))
 	})
 	t.Run("any other answer is believed", func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		hook := w.add(t, hookURL, heads.EventStartConversation)
 		w.answering(http.MethodDelete, `{"message":"deleted"}`)
 		require.NoError(t, w.client().Webhooks.Delete(t.Context(), hook.ID))
@@ -170,7 +170,7 @@ func TestDeleteIsReadBackAfterAPage(t *testing.T) {
 		"the record": headstest.WithResponses(headstest.ResponsesRecord),
 	} {
 		t.Run("answered with "+answers, func(t *testing.T) {
-			w := newHookWorld(t, form)
+			w := newWorld(t, form)
 			hook := w.add(t, hookURL, heads.EventStartConversation)
 			require.NoError(t, w.client().Webhooks.Delete(t.Context(), hook.ID))
 			assert.Equal(t, []string{"DELETE /head-events/1"}, w.wire())
@@ -179,7 +179,7 @@ func TestDeleteIsReadBackAfterAPage(t *testing.T) {
 }
 
 func TestEnsureTakesNoPageForARemovedDuplicate(t *testing.T) {
-	w := newHookWorld(t)
+	w := newWorld(t)
 	w.add(t, hookURL, heads.EventStartConversation)
 	twin := w.add(t, hookURL, heads.EventStartConversation)
 	w.answering(http.MethodDelete, "<html>we are back soon</html>")

@@ -428,7 +428,7 @@ func TestHeadIDMustBeAUUID(t *testing.T) {
 				assert.Equal(t, "head id", faults[0].Field)
 				assert.Contains(t, faults[0].Reason, tt.says)
 				assert.NotContains(t, err.Error(), "canary")
-				assert.Empty(t, service.requests())
+				assert.Empty(t, service.since())
 			})
 		}
 	}

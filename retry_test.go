@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -692,26 +691,18 @@ func TestOnlyADeleteIsDoneWithA404(t *testing.T) {
 	}
 }
 
-// closingTransport notes when somebody closes the connections of all.
-type closingTransport struct {
-	*script
-	closed atomic.Int64
-}
-
-func (c *closingTransport) CloseIdleConnections() { c.closed.Add(1) }
-
 // The retry loop closes idle connections after each failure, which would cost
 // all other calls of the program theirs.
 func TestFailuresLeaveTheConnectionsOfOthersAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := WithRetryPolicy(RetryPolicy{MaxRetries: 1, MinWait: time.Second, MaxWait: time.Second})
 		for name, step := range map[string]step{"status": answer(500, ""), "error": fail(io.EOF), "final": answer(400, "")} {
-			tr := &closingTransport{script: newScript(step)}
+			tr := newScript(step)
 			require.Error(t, getHead(t.Context(), newTestClient(t, memoryURL, tr, policy)))
 			assert.Zero(t, tr.closed.Load(), name)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		tr := &closingTransport{script: newScript(answer(503, "", "Retry-After: 1"))}
+		tr := newScript(answer(503, "", "Retry-After: 1"))
 		client := newTestClient(t, memoryURL, tr, policy, WithObserver(func(context.Context, Attempt) { time.AfterFunc(1, cancel) }))
 		require.ErrorIs(t, getHead(ctx, client), context.Canceled)
 		assert.Zero(t, tr.closed.Load(), "cancelled in a wait")

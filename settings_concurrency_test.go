@@ -26,7 +26,7 @@ func numberedTool(i int) heads.Tool {
 }
 
 // toolNames returns the names of the tools that a head has, sorted.
-func (w *hookWorld) toolNames(t *testing.T) []string {
+func (w *world) toolNames(t *testing.T) []string {
 	t.Helper()
 	settings, err := w.client().ConversationSettings.Get(context.Background(), w.head)
 	require.NoError(t, err)
@@ -40,11 +40,11 @@ func (w *hookWorld) toolNames(t *testing.T) []string {
 
 func TestFiftyPutToolsAtOnceAllSurvive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.everyReadIsSlow()
 		client := w.client()
 		want := make([]string, 50)
-		atOnce(50, func(i int) {
+		heads.InParallel(50, func(i int) {
 			want[i] = numberedTool(i).Name
 			_, err := client.ConversationSettings.PutTool(t.Context(), w.head, numberedTool(i))
 			assert.NoError(t, err)
@@ -56,7 +56,7 @@ func TestFiftyPutToolsAtOnceAllSurvive(t *testing.T) {
 
 func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.everyReadIsSlow()
 		client := w.client().ConversationSettings
 		_, err := client.SetTools(t.Context(), w.head, numberedTool(0), numberedTool(1), numberedTool(2))
@@ -80,7 +80,7 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 				})
 			},
 		}
-		atOnce(len(changes), func(i int) {
+		heads.InParallel(len(changes), func(i int) {
 			_, err := changes[i]()
 			assert.NoError(t, err)
 		})
@@ -94,7 +94,7 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 
 func TestSetToolsWaitsForAModifyUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		client := w.client().ConversationSettings
 		inside, leave, done := make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
@@ -122,11 +122,11 @@ func TestSetToolsWaitsForAModifyUnderWay(t *testing.T) {
 
 func TestChangesOfSettingsOfOtherHeadsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.everyReadIsSlow()
 		ids := []string{w.head, w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})}
 		client, start := w.client(), time.Now()
-		atOnce(2, func(i int) {
+		heads.InParallel(2, func(i int) {
 			_, err := client.ConversationSettings.PutTool(t.Context(), ids[i], numberedTool(i))
 			assert.NoError(t, err)
 		})
@@ -136,7 +136,7 @@ func TestChangesOfSettingsOfOtherHeadsDoNotWait(t *testing.T) {
 
 func TestChangeOfSettingsStopsWaitingWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.everyReadIsSlow()
 		client := w.client().ConversationSettings
 		first := make(chan error)
@@ -157,23 +157,23 @@ func TestChangeOfSettingsStopsWaitingWhenItsContextEnds(t *testing.T) {
 }
 
 func TestChangeOfSettingsThatFailsLetsTheNextOneIn(t *testing.T) {
-	failures := map[string]func(*testing.T, *hookWorld, *heads.ConversationSettingsService){
-		"error of the function": func(t *testing.T, w *hookWorld, client *heads.ConversationSettingsService) {
+	failures := map[string]func(*testing.T, *world, *heads.ConversationSettingsService){
+		"error of the function": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			mine := errors.New("not today")
 			_, err := client.Modify(t.Context(), w.head, func(*heads.ConversationSettings) error { return mine })
 			assert.Same(t, mine, err)
 		},
-		"panic of the function": func(t *testing.T, w *hookWorld, client *heads.ConversationSettingsService) {
+		"panic of the function": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			assert.Panics(t, func() {
 				_, _ = client.Modify(t.Context(), w.head, func(*heads.ConversationSettings) error { panic("not today") })
 			})
 		},
-		"refused read": func(t *testing.T, w *hookWorld, client *heads.ConversationSettingsService) {
+		"refused read": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			w.Inject(headstest.Fault{Method: http.MethodGet, Status: 403, Times: 1})
 			_, err := client.PutTool(t.Context(), w.head, numberedTool(1))
 			require.ErrorIs(t, err, heads.ErrForbidden)
 		},
-		"refused write": func(t *testing.T, w *hookWorld, client *heads.ConversationSettingsService) {
+		"refused write": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			w.Inject(headstest.Fault{Method: http.MethodPut, Status: 403, Times: 1})
 			_, err := client.PutTool(t.Context(), w.head, numberedTool(1))
 			require.ErrorIs(t, err, heads.ErrForbidden)
@@ -182,7 +182,7 @@ func TestChangeOfSettingsThatFailsLetsTheNextOneIn(t *testing.T) {
 	for name, failing := range failures {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newHookWorld(t)
+				w := newWorld(t)
 				client := w.client().ConversationSettings
 				failing(t, w, client)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -199,7 +199,7 @@ func TestChangeOfSettingsThatFailsLetsTheNextOneIn(t *testing.T) {
 func TestCopyOfAToolIsRefused(t *testing.T) {
 	for _, mode := range []heads.OperationMode{heads.OperationModeOC, heads.OperationModeTTT} {
 		t.Run(string(mode), func(t *testing.T) {
-			w := newHookWorld(t)
+			w := newWorld(t)
 			id := w.AddHead(headstest.Head{OperationMode: mode, Fields: map[string]any{
 				"conversationSettings": map[string]any{"tools": []heads.Tool{numberedTool(1), numberedTool(2)}},
 			}})

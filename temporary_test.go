@@ -1,102 +1,78 @@
-package heads_test
+package heads
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	heads "github.com/headsapi/heads-go"
 )
-
-// getFrom reads a head from a server without a retry.
-func getFrom(t *testing.T, ctx context.Context, serve http.HandlerFunc) error {
-	t.Helper()
-	server := httptest.NewServer(serve)
-	defer server.Close()
-	client, err := heads.New(server.URL, "token", heads.WithRetryPolicy(heads.RetryPolicy{}))
-	require.NoError(t, err)
-	_, err = client.Heads.Get(ctx, convertID)
-	require.Error(t, err)
-	return err
-}
 
 func TestTemporaryStatuses(t *testing.T) {
 	temporary := map[int]bool{408: true, 425: true, 429: true, 500: true, 502: true, 503: true, 504: true, 507: true, 599: true}
 	for _, status := range []int{300, 307, 400, 401, 403, 404, 405, 408, 409, 410, 413, 422, 425, 429, 500, 501, 502, 503, 504, 507, 599} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			err := getFrom(t, t.Context(), func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(status) })
-			assert.Equal(t, temporary[status], heads.Temporary(err), err)
-			assert.Equal(t, temporary[status], heads.Temporary(fmt.Errorf("wrapped: %w", err)))
+			err := getHead(t.Context(), newTestClient(t, memoryURL, answer(status, "")))
+			require.Error(t, err)
+			assert.Equal(t, temporary[status], Temporary(err), err)
+			assert.Equal(t, temporary[status], Temporary(fmt.Errorf("wrapped: %w", err)))
 		})
 	}
 }
 
 func TestNoAnswerIsTemporary(t *testing.T) {
-	reset := func(rw http.ResponseWriter, _ *http.Request) {
-		conn, _, err := rw.(http.Hijacker).Hijack()
-		if assert.NoError(t, err) {
-			_ = conn.Close()
-		}
+	for name, service := range map[string]*wire{
+		"connection refused":   refusing(t),
+		"no byte of an answer": closing("")(t),
+		"half an answer":       closing("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"id\":")(t),
+	} {
+		err := getHead(t.Context(), service.client(t))
+		require.Error(t, err)
+		assert.True(t, Temporary(err), "%s: %v", name, err)
 	}
-	assert.True(t, heads.Temporary(getFrom(t, t.Context(), reset)), "no byte of an answer")
-	cut := func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Length", "1000")
-		_, _ = io.WriteString(rw, `{"id":`)
-	}
-	assert.True(t, heads.Temporary(getFrom(t, t.Context(), cut)), "half an answer")
-
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	client, err := heads.New(server.URL, "token", heads.WithRetryPolicy(heads.RetryPolicy{}))
-	require.NoError(t, err)
-	_, err = client.Heads.Get(t.Context(), convertID)
-	assert.True(t, heads.Temporary(err), "connection refused: %v", err)
 }
 
 func TestTemporaryIsFalseForACallThatWasCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	err := getFrom(t, ctx, func(_ http.ResponseWriter, r *http.Request) {
+	transport := newScript(func(r *http.Request) (*http.Response, error) {
 		cancel()
-		<-r.Context().Done()
+		return hang(r)
 	})
+	client := newTestClient(t, memoryURL, transport)
+	err := getHead(ctx, client)
 	require.ErrorIs(t, err, context.Canceled)
-	assert.False(t, heads.Temporary(err))
-	assert.False(t, heads.Temporary(getFrom(t, ctx, nil)), "nothing was sent")
+	assert.False(t, Temporary(err))
+
+	err = getHead(ctx, client)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.False(t, Temporary(err))
+	assert.Equal(t, 1, transport.sent(), "the second call sent nothing")
 }
 
 func TestTemporaryIsFalseForACallThatWasCanceledBeforeItsRetry(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Retry-After", "5")
-		rw.WriteHeader(http.StatusServiceUnavailable)
-	}))
-	defer server.Close()
-	client, err := heads.New(server.URL, "token", heads.WithObserver(func(context.Context, heads.Attempt) { cancel() }))
-	require.NoError(t, err)
-	_, err = client.Heads.Get(ctx, convertID)
-	require.ErrorIs(t, err, heads.ErrServer)
+	client := newTestClient(t, memoryURL, answer(503, "", "Retry-After: 5"), WithRetryPolicy(DefaultRetryPolicy()),
+		WithObserver(func(context.Context, Attempt) { cancel() }))
+	err := getHead(ctx, client)
+	require.ErrorIs(t, err, ErrServer)
 	require.ErrorIs(t, err, context.Canceled)
-	assert.False(t, heads.Temporary(err))
+	assert.False(t, Temporary(err))
 }
 
-func TestTemporaryIsFalseForAnAnswerThatCanNotBeRead(t *testing.T) {
-	err := getFrom(t, t.Context(), func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "<html>") })
-	require.ErrorAs(t, err, new(*heads.DecodeError))
-	assert.False(t, heads.Temporary(err))
+func TestTemporaryIsFalseForAnAnswerThatCannotBeRead(t *testing.T) {
+	err := getHead(t.Context(), newTestClient(t, memoryURL, answer(200, "<html>")))
+	require.ErrorAs(t, err, new(*DecodeError))
+	assert.False(t, Temporary(err))
 }
 
 func TestTemporaryOfOtherErrors(t *testing.T) {
-	unavailable, missing := &heads.Error{StatusCode: 503}, &heads.Error{StatusCode: 404}
-	conversion := func(r heads.ConversionReason) error {
-		return &heads.ConversionError{Reason: r, Err: unavailable}
+	unavailable, missing := &Error{StatusCode: 503}, &Error{StatusCode: 404}
+	conversion := func(r ConversionReason) error {
+		return &ConversionError{Reason: r, Err: unavailable}
 	}
 	tests := []struct {
 		name string
@@ -110,15 +86,15 @@ func TestTemporaryOfOtherErrors(t *testing.T) {
 		{"deadline exceeded, wrapped", fmt.Errorf("x: %w", context.DeadlineExceeded), true},
 		{"no answer of a token source", fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: errors.New("refused")}), true},
 		{"canceled token source", &net.OpError{Op: "dial", Err: context.Canceled}, false},
-		{"invalid", &heads.InvalidError{}, false},
-		{"decode error of something temporary", &heads.DecodeError{Err: context.DeadlineExceeded}, false},
-		{"conversion: temporary", conversion(heads.ReasonTemporary), true},
-		{"conversion: unknown outcome", conversion(heads.ReasonUnknownOutcome), true},
-		{"conversion: refused", conversion(heads.ReasonRefused), false},
-		{"conversion: visual", conversion(heads.ReasonVisual), false},
-		{"conversion: provider", conversion(heads.ReasonProvider), false},
-		{"conversion: address", conversion(heads.ReasonAddress), false},
-		{"temporary conversion that was canceled", &heads.ConversionError{Reason: heads.ReasonTemporary, Err: context.Canceled}, true},
+		{"invalid", &InvalidError{}, false},
+		{"decode error of something temporary", &DecodeError{Err: context.DeadlineExceeded}, false},
+		{"conversion: temporary", conversion(ReasonTemporary), true},
+		{"conversion: unknown outcome", conversion(ReasonUnknownOutcome), true},
+		{"conversion: refused", conversion(ReasonRefused), false},
+		{"conversion: visual", conversion(ReasonVisual), false},
+		{"conversion: provider", conversion(ReasonProvider), false},
+		{"conversion: address", conversion(ReasonAddress), false},
+		{"temporary conversion that was canceled", &ConversionError{Reason: ReasonTemporary, Err: context.Canceled}, true},
 		{"joined, all temporary", errors.Join(unavailable, context.DeadlineExceeded), true},
 		{"joined, one not", errors.Join(unavailable, missing), false},
 		{"joined, one canceled", errors.Join(unavailable, context.Canceled), false},
@@ -126,7 +102,7 @@ func TestTemporaryOfOtherErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, heads.Temporary(tt.err))
+			assert.Equal(t, tt.want, Temporary(tt.err))
 		})
 	}
 }

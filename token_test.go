@@ -215,7 +215,7 @@ func TestPanickingSourceLeavesTheClientUsable(t *testing.T) {
 func TestManyFirstCallsAskOnce(t *testing.T) {
 	source := &tokens{}
 	client := sourceClient(t, newScript(accepting("t1")), source.next)
-	inParallel(t, 50, func() { assert.NoError(t, getHead(t.Context(), client)) })
+	inParallel(50, func(int) { assert.NoError(t, getHead(t.Context(), client)) })
 	assert.Equal(t, []string{""}, source.asked)
 }
 
@@ -236,7 +236,7 @@ func TestManyRefusedCallsAskOnce(t *testing.T) {
 			synctest.Wait()
 			close(gate)
 		}()
-		inParallel(t, 50, func() { assert.NoError(t, getHead(t.Context(), client)) })
+		inParallel(50, func(int) { assert.NoError(t, getHead(t.Context(), client)) })
 		assert.Equal(t, []string{"", "t1"}, source.asked)
 		assert.Equal(t, 1+50+50, tr.sent())
 	})
@@ -291,14 +291,4 @@ func TestSourceGetsTheContextOfTheCall(t *testing.T) {
 	})
 	require.NoError(t, getHead(context.WithValue(t.Context(), key{}, "mine"), client))
 	assert.Equal(t, []any{"mine", "mine"}, got)
-}
-
-// inParallel runs f in n goroutines and waits for them.
-func inParallel(t testing.TB, n int, f func()) {
-	t.Helper()
-	var group sync.WaitGroup
-	for range n {
-		group.Go(f)
-	}
-	group.Wait()
 }

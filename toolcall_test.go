@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 	"unicode/utf8"
@@ -118,23 +119,13 @@ func TestToolAnswersWithoutABody(t *testing.T) {
 	assert.Equal(t, toolUnreadable, toolReply(t, rec))
 }
 
-// cutReader breaks off in the middle of a body.
-type cutReader struct{ io.Reader }
-
-func (c cutReader) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
 func TestBodyThatBreaksOffIsAnUnreadableCall(t *testing.T) {
 	h := newToolHandler(t)
 	got := addWeather(t, h)
 	rec := httptest.NewRecorder()
 	// What came is a whole document, and still not all that was sent.
-	h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/get_weather", cutReader{strings.NewReader(`{"city":"Oslo"}`)}))
+	body := io.MultiReader(strings.NewReader(`{"city":"Oslo"}`), iotest.ErrReader(io.ErrUnexpectedEOF))
+	h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/get_weather", body))
 	assert.Equal(t, toolUnreadable, toolReply(t, rec))
 	assert.Equal(t, "close", rec.Header().Get("Connection"))
 	assert.Zero(t, *got)

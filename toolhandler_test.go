@@ -96,21 +96,14 @@ func (l *toolLog) String() string {
 	return l.text.String()
 }
 
-// requireInvalid returns the faults of err, each of which must be an
-// InvalidError of the operation.
+// requireInvalid returns the texts of the InvalidErrors in err, in order. All
+// must be of the operation.
 func requireInvalid(t testing.TB, err error, operation string) []string {
 	t.Helper()
-	require.ErrorIs(t, err, heads.ErrInvalid)
-	parts := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		parts = joined.Unwrap()
-	}
 	var faults []string
-	for _, part := range parts {
-		var invalid *heads.InvalidError
-		require.ErrorAs(t, part, &invalid)
+	for _, invalid := range heads.InvalidErrors(t, err) {
 		assert.Equal(t, operation, invalid.Operation)
-		faults = append(faults, part.Error())
+		faults = append(faults, invalid.Error())
 	}
 	return faults
 }

@@ -291,7 +291,7 @@ func TestReplaceReportsAllFaultsTogether(t *testing.T) {
 	bad.URL, bad.Description = "http://tools.example.com", ""
 	_, err = service.ConversationSettings.Replace(t.Context(), "li-28379", &ConversationSettings{Tools: []Tool{bad, weatherTool()}})
 	assert.Equal(t, []string{"head id", `tool "weather"`, `tool "weather" url`, `tool "weather"`}, invalidFields(t, err))
-	assert.Empty(t, service.requests())
+	assert.Empty(t, service.since())
 }
 
 func TestToolHelpersReportAllFaultsTogether(t *testing.T) {
@@ -305,7 +305,7 @@ func TestToolHelpersReportAllFaultsTogether(t *testing.T) {
 	assert.Equal(t, []string{"head id", "tool name"}, invalidFields(t, err))
 	_, err = service.ConversationSettings.Modify(t.Context(), "li-28379", nil)
 	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, err))
-	assert.Empty(t, service.requests(), "faults are found before anything is read")
+	assert.Empty(t, service.since(), "faults are found before anything is read")
 }
 
 func TestTwoToolsOfOneNameAreRefused(t *testing.T) {

@@ -90,7 +90,7 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 			settings := service.ConversationSettings
 			read, err := settings.Get(t.Context(), testHead)
 			require.NoError(t, err)
-			service.requests()
+			service.since()
 			const added = `{"name":"tickets","description":"d","parameters":[],"url":"https://tools.example.com/t"}`
 			tickets := Tool{Name: "tickets", Description: "d", URL: "https://tools.example.com/t"}
 
@@ -109,7 +109,7 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 			_, err = settings.PutTool(t.Context(), testHead, read.Tools[1])
 			if read.Tools[1].Name == "" {
 				assert.ErrorIs(t, err, ErrInvalid, "a tool without a name replaces none")
-				assert.Empty(t, service.requests())
+				assert.Empty(t, service.since())
 			} else {
 				require.NoError(t, err)
 				assert.Equal(t, []string{"GET /head/" + testHead}, service.routes(), "nothing has changed")

@@ -35,13 +35,13 @@ func TestEnsureByOneClientTwentyTimesAtOnceCreatesOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newHookWorld(t)
+				w := newWorld(t)
 				w.everyReadIsSlow()
 				fault.Method, fault.Times = http.MethodPost, 1
 				w.Inject(fault)
 				client := w.client()
 				var hooks [20]*heads.Webhook
-				atOnce(20, func(i int) {
+				heads.InParallel(20, func(i int) {
 					hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
 					if assert.NoError(t, err) {
 						hooks[i] = hook
@@ -62,7 +62,7 @@ func TestEnsureByOneClientTwentyTimesAtOnceCreatesOnce(t *testing.T) {
 func TestEnsureTwentyTimesInARowCreatesOnce(t *testing.T) {
 	for name, sameClient := range map[string]bool{"one client": true, "twenty clients": false} {
 		t.Run(name, func(t *testing.T) {
-			w := newHookWorld(t)
+			w := newWorld(t)
 			client := w.client()
 			for i := range 20 {
 				if !sameClient {
@@ -94,10 +94,10 @@ func TestEnsureByTwentyClientsAtOnceLeavesOne(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newHookWorld(t, tt.opts...)
+				w := newWorld(t, tt.opts...)
 				w.everyReadIsSlow()
 				var hooks [20]*heads.Webhook
-				atOnce(20, func(i int) {
+				heads.InParallel(20, func(i int) {
 					spec := w.spec()
 					spec.RemoveDuplicates = tt.removeDuplicates
 					hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
@@ -123,12 +123,12 @@ func TestEnsureByTwentyClientsAtOnceLeavesOne(t *testing.T) {
 
 func TestEnsureDoesNotMakeHeadsWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.everyReadIsSlow()
 		specs := []heads.WebhookSpec{w.spec(), w.spec()}
 		specs[1].HeadID = w.AddHead(headstest.Head{})
 		client, start := w.client(), time.Now()
-		atOnce(2, func(i int) {
+		heads.InParallel(2, func(i int) {
 			_, err := client.Webhooks.Ensure(t.Context(), specs[i])
 			assert.NoError(t, err)
 		})
@@ -138,7 +138,7 @@ func TestEnsureDoesNotMakeHeadsWaitForEachOther(t *testing.T) {
 
 func TestEnsureStopsWaitingWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.everyReadIsSlow()
 		client := w.client()
 		first := make(chan error)
@@ -180,7 +180,7 @@ func TestEnsureFindsWhatALostCreateHasMade(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newHookWorld(t)
+				w := newWorld(t)
 				tt.fault.Method, tt.fault.Times = http.MethodPost, 1
 				w.Inject(tt.fault)
 				hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
@@ -210,7 +210,7 @@ func TestEnsureReturnsTheErrorOfALostCreateThatMadeNothing(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newHookWorld(t)
+			w := newWorld(t)
 			tt.fault.Method, tt.fault.Times = http.MethodPost, 1
 			w.Inject(tt.fault)
 			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
@@ -226,7 +226,7 @@ func TestEnsureReturnsTheErrorOfALostCreateThatMadeNothing(t *testing.T) {
 func TestEnsureReturnsARefusalOfTheCreate(t *testing.T) {
 	for _, status := range []int{307, 400, 401, 403, 404, 409, 422} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
-			w := newHookWorld(t)
+			w := newWorld(t)
 			w.Inject(headstest.Fault{Method: http.MethodPost, Status: status, Body: `{"message":"not here"}`})
 			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
 			var refused *heads.Error
@@ -241,7 +241,7 @@ func TestEnsureReturnsARefusalOfTheCreate(t *testing.T) {
 }
 
 func TestEnsureReportsAnUnknownOutcomeIfTheListFailsToo(t *testing.T) {
-	w := newHookWorld(t)
+	w := newWorld(t)
 	w.Inject(headstest.Fault{Method: http.MethodPost, Cut: headstest.CutAfter, Times: 1})
 	w.Inject(headstest.Fault{Method: http.MethodGet, Times: 1}) // the first list is answered
 	repair := w.Inject(headstest.Fault{Method: http.MethodGet, Status: 502})
@@ -264,7 +264,7 @@ func TestEnsureKeepsWhatItCreatedWhenItCannotLookAgain(t *testing.T) {
 		"not listed yet": {Body: `[]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newHookWorld(t)
+			w := newWorld(t)
 			fault.Method = http.MethodGet
 			w.Inject(headstest.Fault{Method: http.MethodGet, Times: 1}) // the first list is answered
 			repair := w.Inject(fault)
@@ -282,13 +282,13 @@ func TestEnsureKeepsWhatItCreatedWhenItCannotLookAgain(t *testing.T) {
 
 func TestEnsureTurnsDeliveryOnFirst(t *testing.T) {
 	t.Run("nothing registered", func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
 		require.NoError(t, err)
 		assert.Equal(t, []string{deliveryOn, listHooks, createHook, listHooks}, w.wire())
 	})
 	t.Run("registered", func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.add(t, hookURL, heads.EventStartConversation)
 		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
 		require.NoError(t, err)
@@ -298,21 +298,21 @@ func TestEnsureTurnsDeliveryOnFirst(t *testing.T) {
 		assert.True(t, head.EnableEvents)
 	})
 	t.Run("registered for other events", func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.add(t, hookURL, heads.EventEndConversation)
 		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
 		require.NoError(t, err)
 		assert.Equal(t, []string{deliveryOn, listHooks, "PATCH /head-events/1"}, w.wire())
 	})
 	t.Run("refused", func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.Inject(headstest.Fault{Method: http.MethodPut, Status: 403})
 		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
 		require.ErrorIs(t, err, heads.ErrForbidden)
 		assert.Equal(t, []string{deliveryOn}, w.wire())
 	})
 	t.Run("list refused", func(t *testing.T) {
-		w := newHookWorld(t)
+		w := newWorld(t)
 		w.Inject(headstest.Fault{Method: http.MethodGet, Status: 403})
 		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
 		require.ErrorIs(t, err, heads.ErrForbidden)
@@ -357,7 +357,7 @@ func TestEnsureComparesURLs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newHookWorld(t, headstest.WithLoopbackHTTP())
+			w := newWorld(t, headstest.WithLoopbackHTTP())
 			old := w.add(t, tt.registered, heads.EventStartConversation)
 			spec := w.spec()
 			spec.URL = tt.spec
@@ -391,7 +391,7 @@ func TestEnsurePatchesEveryWritableFieldWhenEventsDiffer(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newHookWorld(t)
+			w := newWorld(t)
 			old := w.add(t, hookURL, tt.registered...)
 			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(tt.spec...))
 			require.NoError(t, err)
@@ -414,7 +414,7 @@ func TestEnsurePatchesEveryWritableFieldWhenEventsDiffer(t *testing.T) {
 
 // A registration made elsewhere may hold what Update would refuse.
 func TestEnsurePatchesTheURLOfTheSpec(t *testing.T) {
-	w := newHookWorld(t)
+	w := newWorld(t)
 	old := w.add(t, "https://Hooks.example.com:443/in/#top", heads.EventEndConversation)
 	spec := w.spec()
 	spec.URL = "https://hooks.example.com/in"
@@ -426,7 +426,7 @@ func TestEnsurePatchesTheURLOfTheSpec(t *testing.T) {
 }
 
 func TestEnsureReturnsARefusalOfThePatch(t *testing.T) {
-	w := newHookWorld(t)
+	w := newWorld(t)
 	w.add(t, hookURL, heads.EventEndConversation)
 	w.add(t, hookURL, heads.EventEndConversation)
 	w.Inject(headstest.Fault{Method: http.MethodPatch, Status: 422})
@@ -439,7 +439,7 @@ func TestEnsureReturnsARefusalOfThePatch(t *testing.T) {
 }
 
 func TestEnsureLeavesOtherRegistrationsAlone(t *testing.T) {
-	w := newHookWorld(t)
+	w := newWorld(t)
 	w.add(t, "https://hooks.example.com/other", heads.EventEndConversation)
 	otherHead := w.AddHead(headstest.Head{})
 	_, _, err := w.AddWebhook(otherHead, hookURL, heads.EventEndConversation)
@@ -484,7 +484,7 @@ func TestEnsureKeepsTheOldest(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newHookWorld(t)
+			w := newWorld(t)
 			var list []string
 			for _, r := range tt.list {
 				list = append(list, fmt.Sprintf(`{"id":%d,"createdAt":%q,"headId":%q,"webhookUrl":%q,"sharedKey":"key of %[1]d","startConversation":true}`,
@@ -502,7 +502,7 @@ func TestEnsureKeepsTheOldest(t *testing.T) {
 }
 
 func TestEnsureReportsDuplicatesAndDeletesNone(t *testing.T) {
-	w := newHookWorld(t)
+	w := newWorld(t)
 	first := w.add(t, hookURL, heads.EventEndConversation)
 	second := w.add(t, hookURL, heads.EventEndConversation)
 	third := w.add(t, strings.Replace(hookURL, "hooks", "HOOKS", 1), heads.EventStartConversation)
@@ -517,8 +517,8 @@ func TestEnsureReportsDuplicatesAndDeletesNone(t *testing.T) {
 }
 
 func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
-	world := func(t *testing.T) (*hookWorld, heads.WebhookSpec) {
-		w := newHookWorld(t)
+	world := func(t *testing.T) (*world, heads.WebhookSpec) {
+		w := newWorld(t)
 		w.add(t, hookURL, heads.EventStartConversation)
 		w.add(t, hookURL, heads.EventStartConversation)
 		w.add(t, "https://hooks.example.com/other", heads.EventStartConversation)
@@ -558,10 +558,9 @@ func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
 
 func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 	// overtaken is a world in which another program is a moment faster.
-	overtaken := func(t *testing.T, events heads.EventType) (w *hookWorld, client *heads.Client, other *heads.Webhook) {
-		w, other = newHookWorld(t), new(heads.Webhook)
-		faster := w.beforeCreate(func() { *other = w.add(t, hookURL, events) })
-		return w, w.client(heads.WithHTTPClient(&http.Client{Transport: faster})), other
+	overtaken := func(t *testing.T, events heads.EventType) (w *world, client *heads.Client, other *heads.Webhook) {
+		w, other = newWorld(t), new(heads.Webhook)
+		return w, w.client(w.beforeCreate(func() { *other = w.add(t, hookURL, events) })), other
 	}
 	t.Run("the other's is used", func(t *testing.T) {
 		w, client, other := overtaken(t, heads.EventStartConversation)
@@ -601,9 +600,9 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 // Whoever came later takes its own back; one who does not is somebody else's
 // to judge.
 func TestEnsureLeavesALaterOneOfAnotherProgram(t *testing.T) {
-	w := newHookWorld(t)
-	later := &http.Client{Transport: w.afterCreate(func() { w.add(t, hookURL, heads.EventStartConversation) })}
-	hook, err := w.client(heads.WithHTTPClient(later)).Webhooks.Ensure(t.Context(), w.spec())
+	w := newWorld(t)
+	client := w.client(w.afterCreate(func() { w.add(t, hookURL, heads.EventStartConversation) }))
+	hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, hook.ID)
 	assert.Equal(t, []int64{2}, hook.Duplicates)
@@ -629,7 +628,7 @@ func TestEnsureRefusesAnInvalidSpecBeforeAnythingIsSent(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newHookWorld(t)
+			w := newWorld(t)
 			spec := w.spec()
 			tt.change(&spec)
 			hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
@@ -640,18 +639,11 @@ func TestEnsureRefusesAnInvalidSpecBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-// refusedFields returns the fields of the InvalidErrors of one operation that
-// err is made of, in order.
+// refusedFields returns the fields of the InvalidErrors in err, in order. All must
+// be of the operation.
 func refusedFields(t *testing.T, operation string, err error) (fields []string) {
 	t.Helper()
-	require.ErrorIs(t, err, heads.ErrInvalid)
-	all := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		all = joined.Unwrap()
-	}
-	for _, one := range all {
-		var invalid *heads.InvalidError
-		require.ErrorAs(t, one, &invalid)
+	for _, invalid := range heads.InvalidErrors(t, err) {
 		assert.Equal(t, operation, invalid.Operation)
 		fields = append(fields, invalid.Field)
 	}
@@ -659,7 +651,7 @@ func refusedFields(t *testing.T, operation string, err error) (fields []string) 
 }
 
 func TestEnsureOfAClientThatWasNotMadeByNewIsRefused(t *testing.T) {
-	w := newHookWorld(t)
+	w := newWorld(t)
 	_, err := new(heads.WebhooksService).Ensure(t.Context(), w.spec())
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	var none context.Context
@@ -686,7 +678,7 @@ func TestEnsureShowsNoSecret(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newHookWorld(t)
+			w := newWorld(t)
 			var repairs []func()
 			for _, f := range tt.faults {
 				repairs = append(repairs, w.Inject(f))

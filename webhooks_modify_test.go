@@ -18,9 +18,9 @@ import (
 const readHook, writeHook = "GET /head-events/1", "PATCH /head-events/1"
 
 // newModifyWorld has one registration, number 1, for two events.
-func newModifyWorld(t *testing.T, opts ...headstest.Option) *hookWorld {
+func newModifyWorld(t *testing.T, opts ...headstest.Option) *world {
 	t.Helper()
-	w := newHookWorld(t, opts...)
+	w := newWorld(t, opts...)
 	w.add(t, hookURL, heads.EventStartConversation, heads.EventTimeoutConversation)
 	return w
 }
@@ -210,7 +210,7 @@ func TestWebhooksModifyTakesTurns(t *testing.T) {
 			func(h *heads.Webhook) { h.InactivityWarning = true },
 			func(h *heads.Webhook) { h.URL = "https://hooks.example.com/new" },
 		}
-		atOnce(len(changes), func(i int) {
+		heads.InParallel(len(changes), func(i int) {
 			_, err := client.Modify(t.Context(), 1, func(h *heads.Webhook) error {
 				changes[i](h)
 				return nil

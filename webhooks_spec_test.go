@@ -12,7 +12,7 @@ import (
 )
 
 func TestEnsureWithKeepDeliveryLeavesDeliveryAsItIs(t *testing.T) {
-	w := newHookWorld(t)
+	w := newWorld(t)
 	spec := w.spec()
 	spec.KeepDelivery = true
 	hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
@@ -24,7 +24,7 @@ func TestEnsureWithKeepDeliveryLeavesDeliveryAsItIs(t *testing.T) {
 }
 
 func TestWebhookSpecValidateReturnsAllFaults(t *testing.T) {
-	assert.NoError(t, newHookWorld(t).spec().Validate())
+	assert.NoError(t, newWorld(t).spec().Validate())
 	err := heads.WebhookSpec{HeadID: "li-1", URL: "http://hooks.example.com", Events: []heads.EventType{"later"}}.Validate()
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	for _, want := range []string{"li-1", "not https", "later"} {

@@ -84,7 +84,7 @@ func TestCreateWithoutASharedKeyIsADecodeError(t *testing.T) {
 			require.ErrorAs(t, err, &wrong)
 			assert.Equal(t, answer, string(wrong.Body))
 			assert.Contains(t, err.Error(), "sharedKey")
-			assert.Len(t, service.requests(), 1, "a create is not repeated")
+			assert.Len(t, service.since(), 1, "a create is not repeated")
 		})
 	}
 }
@@ -144,7 +144,7 @@ func TestWebhookSpecIsCheckedBeforeAnythingIsSent(t *testing.T) {
 				assert.Equal(t, "Webhooks.Create", fault.Operation)
 			}
 			assert.NotContains(t, err.Error(), "canary")
-			assert.Empty(t, service.requests())
+			assert.Empty(t, service.since())
 		})
 	}
 }
@@ -173,7 +173,7 @@ func TestListReadsRecords(t *testing.T) {
 			hooks, err := service.Webhooks.List(t.Context(), testHead)
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, hooks)
-			assert.Equal(t, "headId="+testHead, service.requests()[0].query)
+			assert.Equal(t, "headId="+testHead, service.since()[0].query)
 
 			one, err := service.Webhooks.Get(t.Context(), 7)
 			require.NoError(t, err)
@@ -225,7 +225,7 @@ func TestWebhookIDBelowOneIsRefused(t *testing.T) {
 		assert.Equal(t, []string{"webhook id"}, invalidFields(t, err))
 		assert.Equal(t, []string{"webhook id"}, invalidFields(t, service.Webhooks.Delete(t.Context(), id)))
 	}
-	assert.Empty(t, service.requests())
+	assert.Empty(t, service.since())
 }
 
 func TestWebhookUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
@@ -276,7 +276,7 @@ func TestWebhookUpdateIsCheckedBeforeAnythingIsSent(t *testing.T) {
 			assert.Equal(t, tt.fields, invalidFields(t, err))
 			_, err = service.Webhooks.Update(t.Context(), 0, tt.update)
 			assert.Equal(t, append([]string{"webhook id"}, tt.fields...), invalidFields(t, err), "together with the id")
-			assert.Empty(t, service.requests())
+			assert.Empty(t, service.since())
 		})
 	}
 }

@@ -2,9 +2,10 @@ package heads_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,34 +15,71 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// hookWorld is an emulator with one head, which is reached without a socket,
-// so that it can stand in a synctest bubble.
-type hookWorld struct {
+// The base URL of a world has a path, so that a request that does not start at
+// the base URL misses the service.
+const worldPrefix = "/v1"
+
+// world is an emulator with one head. Its clients reach it without a socket, so
+// it can be used in a synctest bubble.
+type world struct {
 	*headstest.Emulator
 	head  string
-	shown int // how much of the journal wire has returned
+	shown int // how much of the journal since has returned
 }
 
-func newHookWorld(t *testing.T, opts ...headstest.Option) *hookWorld {
+func newWorld(t *testing.T, opts ...headstest.Option) *world {
 	t.Helper()
-	w := &hookWorld{Emulator: headstest.NewEmulator(opts...)}
+	return newWorldOf(t, headstest.Head{OperationMode: heads.OperationModeOC}, opts...)
+}
+
+func newWorldOf(t *testing.T, head headstest.Head, opts ...headstest.Option) *world {
+	t.Helper()
+	w := &world{Emulator: headstest.NewEmulator(opts...)}
 	t.Cleanup(w.Close)
-	w.head = w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	w.head = w.AddHead(head)
 	return w
 }
 
-// client returns a further client of the world: for the emulator, a further
-// program.
-func (w *hookWorld) client(opts ...heads.Option) *heads.Client {
-	all := []heads.Option{heads.WithHTTPClient(&http.Client{Transport: w.Transport()}), heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 3, MaxWait: time.Second})}
-	c, err := heads.New("https://api.example.com", w.BearerToken(), append(all, opts...)...)
+// client returns a new client. Each client stands for another program.
+func (w *world) client(opts ...heads.Option) *heads.Client {
+	all := []heads.Option{over(w.send), heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 3, MaxWait: time.Second})}
+	c, err := heads.New("https://api.example.com"+worldPrefix, w.BearerToken(), append(all, opts...)...)
 	if err != nil {
 		panic(err)
 	}
 	return c
 }
 
-func (w *hookWorld) spec(events ...heads.EventType) heads.WebhookSpec {
+// send sends a request to the emulator.
+func (w *world) send(r *http.Request) (*http.Response, error) {
+	path, ok := strings.CutPrefix(r.URL.Path, worldPrefix)
+	if !ok {
+		return nil, fmt.Errorf("%s %s does not start at the base URL", r.Method, r.URL.Path)
+	}
+	r = r.Clone(r.Context())
+	r.URL.Path, r.URL.RawPath = path, strings.TrimPrefix(r.URL.RawPath, worldPrefix)
+	return w.Transport().RoundTrip(r)
+}
+
+// transportFunc is a function in front of an emulator.
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// over makes a client send its requests to a function.
+func over(send transportFunc) heads.Option {
+	return heads.WithHTTPClient(&http.Client{Transport: send})
+}
+
+// reply answers a request in place of the emulator.
+func reply(status int, body string) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+func (w *world) spec(events ...heads.EventType) heads.WebhookSpec {
 	if len(events) == 0 {
 		events = []heads.EventType{heads.EventStartConversation}
 	}
@@ -49,7 +87,7 @@ func (w *hookWorld) spec(events ...heads.EventType) heads.WebhookSpec {
 }
 
 // add registers a URL as another program would.
-func (w *hookWorld) add(t *testing.T, url string, events ...heads.EventType) heads.Webhook {
+func (w *world) add(t *testing.T, url string, events ...heads.EventType) heads.Webhook {
 	t.Helper()
 	id, key, err := w.AddWebhook(w.head, url, events...)
 	require.NoError(t, err)
@@ -57,7 +95,7 @@ func (w *hookWorld) add(t *testing.T, url string, events ...heads.EventType) hea
 }
 
 // registered returns the registrations of the head, oldest first.
-func (w *hookWorld) registered(t *testing.T) []heads.Webhook {
+func (w *world) registered(t *testing.T) []heads.Webhook {
 	t.Helper()
 	hooks, err := w.client().Webhooks.List(context.Background(), w.head)
 	require.NoError(t, err)
@@ -67,7 +105,7 @@ func (w *hookWorld) registered(t *testing.T) []heads.Webhook {
 
 // wire returns the requests since the last call, in order, with HEAD for the
 // id of the head.
-func (w *hookWorld) wire() []string {
+func (w *world) wire() []string {
 	lines := []string{}
 	for _, r := range w.since() {
 		line := r.Method + " " + r.Path
@@ -79,7 +117,7 @@ func (w *hookWorld) wire() []string {
 	return lines
 }
 
-func (w *hookWorld) since() []headstest.Request {
+func (w *world) since() []headstest.Request {
 	all := w.Requests()
 	fresh := all[w.shown:]
 	w.shown = len(all)
@@ -87,7 +125,7 @@ func (w *hookWorld) since() []headstest.Request {
 }
 
 // tally counts the requests since the last call by method.
-func (w *hookWorld) tally() map[string]int {
+func (w *world) tally() map[string]int {
 	count := map[string]int{}
 	for _, r := range w.since() {
 		count[r.Method]++
@@ -97,43 +135,27 @@ func (w *hookWorld) tally() map[string]int {
 
 // everyReadIsSlow makes every reader act on what was there a second ago, so
 // that callers who do not wait for each other are sure to collide.
-func (w *hookWorld) everyReadIsSlow() {
+func (w *world) everyReadIsSlow() {
 	w.Inject(headstest.Fault{Method: http.MethodGet, After: true, Latency: time.Second})
 }
 
-// atOnce runs f n times in parallel.
-func atOnce(n int, f func(i int)) {
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { f(i) })
-	}
-	all.Wait()
-}
-
-// transportFunc is a transport in front of an emulator's.
-type transportFunc func(*http.Request) (*http.Response, error)
-
-func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// beforeCreate returns a transport that runs a function when a create is about
-// to reach the service.
-func (w *hookWorld) beforeCreate(run func()) transportFunc {
-	return func(r *http.Request) (*http.Response, error) {
+// beforeCreate makes a client call run before it sends a create.
+func (w *world) beforeCreate(run func()) heads.Option {
+	return over(func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodPost {
 			run()
 		}
-		return w.Transport().RoundTrip(r)
-	}
+		return w.send(r)
+	})
 }
 
-// afterCreate returns a transport that runs a function when the service has
-// answered a create.
-func (w *hookWorld) afterCreate(run func()) transportFunc {
-	return func(r *http.Request) (*http.Response, error) {
-		resp, err := w.Transport().RoundTrip(r)
+// afterCreate makes a client call run after the service has answered a create.
+func (w *world) afterCreate(run func()) heads.Option {
+	return over(func(r *http.Request) (*http.Response, error) {
+		resp, err := w.send(r)
 		if r.Method == http.MethodPost {
 			run()
 		}
 		return resp, err
-	}
+	})
 }
