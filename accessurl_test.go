@@ -101,7 +101,7 @@ func TestWithBaseMovesAnAccessURL(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, moved.Base)
 			assert.Equal(t, tt.want+publicPath+"?api_key="+convertKey+"&lang=en", moved.Reveal())
-			assert.Equal(t, chatBase, address.Base, "the address itself stays")
+			assert.Equal(t, chatBase, address.Base, "the original does not change")
 		})
 	}
 }
@@ -187,8 +187,8 @@ func TestAccessURLCanBeStored(t *testing.T) {
 	assert.Equal(t, legacyURL, read.Reveal())
 }
 
-// FuzzParseAccessURL holds that an address is read whole or refused, that it
-// survives being written and read again, and that its key is not printed.
+// FuzzParseAccessURL checks that an access URL is read as a whole or refused,
+// that it can be written and read again, and that its key is never printed.
 func FuzzParseAccessURL(f *testing.F) {
 	f.Add(legacyURL)
 	f.Fuzz(func(t *testing.T, raw string) {

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The race detector makes pools forgetful, so this counts without it.
+// The race detector makes sync.Pool drop items, so allocations are counted
+// without it.
 func TestVerifyAndParseAllocateLittle(t *testing.T) {
 	body := benchEventBody(0)
 	assert.Len(t, body, 300)
@@ -25,7 +26,7 @@ func TestVerifyAndParseAllocateLittle(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _ = VerifySignature(body, signature, testKeyA, testKeyB) }), "verifying allocates nothing")
 }
 
-// bytesPerRun is to bytes what testing.AllocsPerRun is to allocations.
+// bytesPerRun is like testing.AllocsPerRun, but counts bytes.
 func bytesPerRun(runs uint64, f func()) uint64 {
 	var before, after runtime.MemStats
 	f()

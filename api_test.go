@@ -22,7 +22,8 @@ var updateAPI = flag.Bool("update-api", false, "write api.txt anew")
 
 var apiPackages = map[string]string{".": "heads", "headstest": "headstest", "fleet": "fleet"}
 
-// A change of the exported API is a line in api.txt, and so in a review.
+// Every change of the exported API changes a line of api.txt, which a reviewer
+// sees.
 func TestAPIIsAsReviewed(t *testing.T) {
 	var api bytes.Buffer
 	for _, dir := range []string{".", "headstest", "fleet"} {
@@ -143,7 +144,8 @@ func exportedAPI(t *testing.T, dir string) []string {
 	return slices.Compact(lines)
 }
 
-// typeLines shows a struct field by field, so that a new one is one new line.
+// typeLines returns one line for each field of a struct, so a new field is one
+// new line.
 func typeLines(t *testing.T, pkg string, spec *ast.TypeSpec) []string {
 	t.Helper()
 	structure, ok := spec.Type.(*ast.StructType)

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// assertTimeout holds what a caller expects of a time-out.
+// assertTimeout checks what a caller can rely on after a timeout.
 func assertTimeout(t testing.TB, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -50,7 +50,7 @@ func TestObserverSeesEveryAttempt(t *testing.T) {
 		for i, a := range attempts {
 			assert.Equal(t, "Heads.Get", a.Operation)
 			assert.Equal(t, "GET", a.Method)
-			assert.Equal(t, "/head/{id}", a.Route, "a label, not the path")
+			assert.Equal(t, "/head/{id}", a.Route, "the label, not the path")
 			assert.Equal(t, i+1, a.Number)
 		}
 		first, second, third := attempts[0], attempts[1], attempts[2]
@@ -61,7 +61,7 @@ func TestObserverSeesEveryAttempt(t *testing.T) {
 		require.ErrorContains(t, first.Err, "busy")
 
 		assert.Zero(t, second.StatusCode, "no response came")
-		assert.Empty(t, second.RequestID, "that of the attempt before is not its own")
+		assert.Empty(t, second.RequestID, "each attempt has its own")
 		assert.Positive(t, second.RetryIn)
 		assert.LessOrEqual(t, second.RetryIn, 2*time.Second)
 		require.EqualError(t, second.Err, `Get "https://api.example.com/x": with [redacted]`)
@@ -74,7 +74,7 @@ func TestObserverSeesEveryAttempt(t *testing.T) {
 	})
 }
 
-func TestObserverIsNotToldOfWhatWasNotSent(t *testing.T) {
+func TestObserverDoesNotSeeWhatWasNotSent(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(200, "")), WithObserver(func(context.Context, Attempt) { panic("told") }))
 	_, err := client.Heads.Get(t.Context(), "li-28379")
 	require.ErrorIs(t, err, ErrInvalid)
@@ -144,7 +144,7 @@ func TestAnswersAreReadUpTo8MiB(t *testing.T) {
 	}
 }
 
-// A short answer on the wire can be a long one to the reader.
+// A compressed answer is short on the wire and can be long when it is read.
 func TestUnpackedAnswersAreLimitedToo(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -168,7 +168,7 @@ func TestLongErrorIsStillAFullError(t *testing.T) {
 	assert.Len(t, []rune(failure.Message), 200)
 }
 
-func TestCutOffAnswerIsRepeatedUntilItIsWhole(t *testing.T) {
+func TestCutOffAnswerIsRetriedUntilItIsWhole(t *testing.T) {
 	cut := 0
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		if cut++; cut <= 2 {
@@ -182,7 +182,7 @@ func TestCutOffAnswerIsRepeatedUntilItIsWhole(t *testing.T) {
 	assert.Equal(t, 3, cut)
 }
 
-func TestCutOffAnswerCountsAsNone(t *testing.T) {
+func TestCutOffAnswerIsNoAnswer(t *testing.T) {
 	for _, code := range []int{200, 404, 500} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			var got Attempt
@@ -203,7 +203,7 @@ func TestCutOffAnswerCountsAsNone(t *testing.T) {
 	}
 }
 
-// Fakes leave out what http.Client would fill in.
+// Transports of tests often don't set the fields that http.Client fills in.
 func TestIncompleteResponsesOfATransport(t *testing.T) {
 	bare := func(r *http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }
 	client := newTestClient(t, memoryURL, newScript(bare))
@@ -216,7 +216,7 @@ func TestIncompleteResponsesOfATransport(t *testing.T) {
 	require.ErrorContains(t, getHead(t.Context(), client), "neither a response nor an error")
 }
 
-// trackedBody counts how often bodies are closed, and how much is left of them.
+// trackedBody counts how often a body is closed and how much of it was not read.
 type trackedBody struct {
 	io.Reader
 	closed *int
@@ -261,7 +261,7 @@ func TestBodiesAreReadAndClosedOnEveryPath(t *testing.T) {
 	}
 }
 
-// A transport fails in its own words, which may hold anything.
+// The text of a transport's error may hold anything.
 func TestTransportErrorsAreRedactedAndUnwrap(t *testing.T) {
 	lost := errors.New("connection lost")
 	for name, row := range map[string]struct {
@@ -320,8 +320,8 @@ func TestTransportErrorsUnwrapToTheirKind(t *testing.T) {
 	})
 }
 
-// The context of a call ends its attempt, and a finished attempt leaves no
-// timer behind.
+// An attempt ends when the context of its call ends. A finished attempt leaves
+// no timer.
 func TestAttemptsEndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var contexts []context.Context
@@ -337,8 +337,8 @@ func TestAttemptsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// A transport that calls the service itself, to fetch something, must not mix
-// up the two calls.
+// A transport may call the service while it serves a call. The two calls must
+// not be confused.
 func TestCallWithinACall(t *testing.T) {
 	inner := newTestClient(t, memoryURL, newScript(answer(500, ""), answer(200, `{"id":"`+testHead+`","name":"inner"}`)))
 	var attempts []string

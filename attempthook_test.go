@@ -58,7 +58,7 @@ func TestAttemptHooksAddKeysToOneAttempt(t *testing.T) {
 	assert.Equal(t, own, tr.requests[0].Header)
 }
 
-func TestAttemptHooksAddUp(t *testing.T) {
+func TestSeveralAttemptHooksAllRun(t *testing.T) {
 	var order []string
 	hook := func(name string) Option {
 		return WithAttemptHook(func(ctx context.Context, _ Attempt, _ http.Header) context.Context {
@@ -75,7 +75,7 @@ func TestAttemptHooksAddUp(t *testing.T) {
 	assert.Equal(t, "b", tr.requests[0].Context().Value(hookKey{"last"}))
 }
 
-func TestPanicsOfAttemptHooksAreSurvived(t *testing.T) {
+func TestPanicsOfAttemptHooksAreCaught(t *testing.T) {
 	var log strings.Builder
 	client := newTestClient(t, memoryURL, newScript(answer(200, headJSON)), WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
 		WithAttemptHook(func(context.Context, Attempt, http.Header) context.Context { panic("canary") }, func(context.Context, Attempt) { panic("canary") }),

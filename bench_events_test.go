@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// The baselines are what one would write by hand: package hmac, package json,
-// and nothing around them.
+// The baselines are written with package hmac and package json alone.
 
 type bareEvent struct {
 	Timestamp    string `json:"timestamp"`
@@ -86,7 +85,7 @@ func BenchmarkVerifySignature(b *testing.B) {
 	})
 }
 
-// benchEventWriter is a ResponseWriter that costs nothing.
+// benchEventWriter is a ResponseWriter that does no work.
 type benchEventWriter struct {
 	header http.Header
 	status int
@@ -97,7 +96,7 @@ func (w *benchEventWriter) Write(p []byte) (int, error)     { return len(p), nil
 func (w *benchEventWriter) WriteHeader(status int)          { w.status = status }
 func (w *benchEventWriter) SetReadDeadline(time.Time) error { return nil }
 
-// benchEventReader is a body that can be given again.
+// benchEventReader is a body that can be read again.
 type benchEventReader struct {
 	body []byte
 	at   int
@@ -127,8 +126,8 @@ func bareHandler(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// BenchmarkEventHandlerOnServer measures both handlers behind net/http, with
-// raw connections, so that the sender costs as little as it can.
+// BenchmarkEventHandlerOnServer measures both handlers behind net/http. It sends
+// on raw connections, so the sender adds as little as possible.
 func BenchmarkEventHandlerOnServer(b *testing.B) {
 	ours, err := NewEventHandler(SharedKeys(testKeyA), func(context.Context, *Event) error { return nil })
 	if err != nil {
@@ -181,7 +180,7 @@ func sendBenchEvents(b *testing.B, conn net.Conn, next func() bool) {
 	}
 }
 
-// numberBenchEvent gives the event in body the next session.
+// numberBenchEvent sets the session of the event in body to the next one.
 func numberBenchEvent(body []byte) {
 	const before = `"session_id":"7c9e6679-7425-40de-944b-`
 	number := body[bytes.Index(body, []byte(before))+len(before):][:12]
@@ -190,11 +189,11 @@ func numberBenchEvent(body []byte) {
 	}
 }
 
-// benchSession numbers the sessions, so that no event comes twice.
+// benchSession numbers the sessions, so no event is a redelivery.
 var benchSession atomic.Int64
 
-// benchDeliver sends one new event after the other. Signing them is part of
-// both sides of the comparison.
+// benchDeliver sends one new event after the other. Both sides of the comparison
+// include signing them.
 func benchDeliver(b *testing.B, h http.Handler, next func() bool) {
 	w := &benchEventWriter{header: make(http.Header)}
 	body := benchEventBody(0)

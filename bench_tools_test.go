@@ -14,18 +14,18 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// silentWriter is a ResponseWriter that costs nothing.
+// silentWriter is a ResponseWriter that does no work.
 type silentWriter struct{ header http.Header }
 
 func (w *silentWriter) Header() http.Header         { return w.header }
 func (w *silentWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w *silentWriter) WriteHeader(int)             {}
 
-// SetReadDeadline is what the connection of a server has.
+// SetReadDeadline is what the ResponseWriter of a server has, too.
 func (w *silentWriter) SetReadDeadline(time.Time) error { return nil }
 
-// oneToolCall returns a function that makes the call in body, and costs two
-// allocations of its own.
+// oneToolCall returns a function that makes the call in body. The function itself
+// allocates twice.
 func oneToolCall(tb testing.TB, body []byte, opts ...heads.ToolHandlerOption) func() {
 	tb.Helper()
 	h := newToolHandler(tb, append(opts, heads.WithPathToken(toolToken))...)
@@ -55,8 +55,8 @@ func callOf(h http.Handler, body []byte) func() {
 	}
 }
 
-// BenchmarkToolHandler measures one call, beside json.Unmarshal of the same
-// body alone.
+// BenchmarkToolHandler measures one call, and json.Unmarshal of the same body for
+// comparison.
 func BenchmarkToolHandler(b *testing.B) {
 	body := []byte(toolDocument(b, "call_flat.json"))
 	b.Run("handler", func(b *testing.B) {

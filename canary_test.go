@@ -25,8 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Secrets that are put wherever one can be. None of them may come out of
-// anything that prints.
+// The tests put these secrets wherever a secret can be. No output may show one
+// of them.
 const (
 	canaryToken     = "canary-token-Zq7"
 	canaryVoiceflow = "canary-voiceflow-Kx2"
@@ -59,8 +59,8 @@ const (
 			"url":"https://tools.example.com/` + canaryToolPath + `/find","parameters":[{"name":"q","type":"string","description":"What.","x":"` + canaryToolKey + `"}]}]}}`
 )
 
-// verbs are all verbs of package fmt but %T, %p and %w, for which it passes
-// over formatters.
+// verbs are all verbs of package fmt except %T, %p and %w, for which it ignores
+// fmt.Formatter.
 var verbs = []string{"%v", "%+v", "%#v", "%s", "%+s", "%q", "%+q", "%#q", "%x", "% x", "%#x", "%X", "%d", "%t", "%e", "%g", "%b", "%o", "%c", "%U", "%#U", "%20v"}
 
 var handlers = map[string]func(io.Writer) slog.Handler{
@@ -72,15 +72,15 @@ var handlers = map[string]func(io.Writer) slog.Handler{
 	},
 }
 
-// traces are the forms in which a canary can show: as it is (which quoting
-// leaves alone), in hexadecimal, as a list of bytes with any verb, in base64.
+// traces returns the forms in which a canary can appear: as it is (quoting does
+// not change it), in hexadecimal, as a list of bytes with any verb, in base64.
 func traces(canary string) []string {
 	raw := []byte(canary)
 	forms := []string{canary, strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", raw), "[]byte{"), "}")}
 	for _, verb := range verbs {
 		forms = append(forms, strings.Trim(fmt.Sprintf(verb, raw), "[]"))
 	}
-	for shift := range 3 { // base64 depends on where in its triple a byte stands
+	for shift := range 3 { // base64 depends on the position of a byte in its group of three
 		encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + canary))
 		forms = append(forms, encoded[4:len(encoded)-4])
 	}
@@ -96,7 +96,7 @@ var allTraces = func() map[string][]string {
 	return all
 }()
 
-// canaryIn returns a canary that a text shows in any form, or "".
+// canaryIn returns a canary that a text contains in any form, or "".
 func canaryIn(shown string) string {
 	for canary, forms := range allTraces {
 		for _, form := range forms {
@@ -115,7 +115,7 @@ func assertNoCanary(t testing.TB, shown, where string) {
 	}
 }
 
-// What the other tests look for must be found where nothing hides it.
+// canaryIn must find the canaries in values that hide nothing.
 func TestCanariesAreSeenWhereNothingHidesThem(t *testing.T) {
 	type text struct{ Text string }
 	type raw struct{ Raw json.RawMessage }
@@ -140,7 +140,7 @@ func TestNoExportedTypePrintsASecret(t *testing.T) {
 	t.Parallel()
 	values, exported := canaryValues(t), exportedTypes(t)
 	for _, name := range exported {
-		if name == "Deduplicator" { // an interface, of which MemoryDeduplicator has a row
+		if name == "Deduplicator" { // an interface; MemoryDeduplicator has a row
 			continue
 		}
 		if !assert.NotEmpty(t, values[name], "the exported type %s has no row in canaryValues", name) {
@@ -172,13 +172,13 @@ func TestNoExportedTypePrintsASecret(t *testing.T) {
 	}
 }
 
-// harmlessTypes can hold neither a secret nor a body. All others say
-// themselves how they print.
+// harmlessTypes can hold neither a secret nor a body. All other types implement
+// fmt.Formatter and slog.LogValuer.
 var harmlessTypes = []string{"Attempt", "Claim", "ConversionReason", "ConversionStep", "ConvertOptions", "DeliveryOutcome", "EventHandlerOption", "EventType", "Finding",
 	"InvalidError", "KeyHint", "KeySourceOption", "MemoryDeduplicator", "OperationMode", "Option", "PromptConfig", "PromptProblem",
 	"RetryPolicy", "Severity", "StepName", "Time", "TokenSource", "ToolError", "ToolHandlerOption", "ToolOutcome", "VisualMode", "Voice"}
 
-// printsNoCanary prints a value with every verb, alone and inside of others.
+// printsNoCanary prints a value with every verb, alone and inside other values.
 func printsNoCanary(t testing.TB, v any) {
 	t.Helper()
 	typ := reflect.TypeOf(v)
@@ -212,9 +212,9 @@ func logsNoCanary(t testing.TB, v any) {
 	}
 }
 
-// What tells of an answer is written without it, also by encoders that look
-// into the fields of a struct.
-func TestJSONOfWhatTellsOfAnAnswerShowsNoSecret(t *testing.T) {
+// Types that describe an answer are encoded without its body, also by encoders
+// that read the fields of a struct.
+func TestJSONOfAnAnswersTypesShowsNoSecret(t *testing.T) {
 	values := canaryValues(t)
 	for _, name := range []string{"Attempt", "Error", "DecodeError", "Response", "ConversionError", "DeliveryInfo", "InvalidError"} {
 		for _, v := range values[name] {
@@ -230,7 +230,7 @@ func TestJSONOfWhatTellsOfAnAnswerShowsNoSecret(t *testing.T) {
 	}
 }
 
-func TestJSONOfWhatTellsOfAnAnswer(t *testing.T) {
+func TestJSONOfAnAnswersTypes(t *testing.T) {
 	failure := &Error{Operation: "Heads.Get", Method: "GET", Path: "/head/x", StatusCode: 503, Code: "E<1>", Message: "busy", RequestID: "r-1",
 		RetryAfter: 2, Attempts: 4, Header: http.Header{"A": {"b"}}, Body: []byte("the body")}
 	for want, v := range map[string]any{
@@ -249,7 +249,7 @@ func TestJSONOfWhatTellsOfAnAnswer(t *testing.T) {
 	}
 }
 
-// exportedTypes are the names of all exported types of the package.
+// exportedTypes returns the names of all exported types of the package.
 func exportedTypes(t testing.TB) []string {
 	paths, err := filepath.Glob("*.go")
 	require.NoError(t, err)
@@ -277,8 +277,8 @@ func exportedTypes(t testing.TB) []string {
 	return names
 }
 
-// canaryValues gives for each exported type values that hold every secret that
-// such a value can hold.
+// canaryValues returns values of each exported type. They hold every secret that
+// a value of the type can hold.
 func canaryValues(t testing.TB) map[string][]any {
 	client := canaryClient(t, newScript(answer(200, canaryHead)))
 	head := canaryOf[Head](t, canaryHead)
@@ -372,7 +372,7 @@ func canaryToolHandler(t testing.TB) ToolHandler {
 	return *h
 }
 
-// canaryOf reads a resource from a document, in which all canaries are.
+// canaryOf reads a resource from a document that holds all canaries.
 func canaryOf[T any](t testing.TB, document string) *T {
 	v := new(T)
 	require.NoError(t, decodeAnswer([]byte(document), v))
@@ -386,8 +386,8 @@ func canaryClient(t testing.TB, transport http.RoundTripper, opts ...Option) *Cl
 	return client
 }
 
-// canaryAnswers makes calls that fail, with canaries in all that the service
-// and the transport can answer.
+// canaryAnswers makes calls that fail. The answers of service and transport hold
+// canaries wherever they can.
 func canaryAnswers(t testing.TB) (failure *Error, decode *DecodeError, response *Response, attempts []any) {
 	observe := WithObserver(func(_ context.Context, a Attempt) { attempts = append(attempts, a) })
 	headers := []string{"Set-Cookie: session=" + canaryHeader, "X-Request-Id: r-" + canaryToken}
@@ -416,8 +416,8 @@ func canaryPlan(t testing.TB) ConversionPlan {
 	return *plan
 }
 
-// refusals are requests that are refused before they are sent, each with a
-// canary in what was given.
+// refusals returns the errors of requests that are refused before they are sent.
+// Each was given a canary.
 func refusals(t testing.TB) map[string]error {
 	client := canaryClient(t, newScript(answer(200, canaryHead)))
 	ctx := t.Context()
@@ -487,7 +487,7 @@ func TestNoRefusalShowsASecret(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong, neither errors nor logs nor observers show a secret.
+// Whatever goes wrong, no error, log or observer shows a secret.
 func TestNoFailingCallShowsASecret(t *testing.T) {
 	headers := []string{"Set-Cookie: s=" + canaryHeader, "X-Request-Id: " + canaryToken, "X-Correlation-Id: " + canaryToken}
 	leaky := &url.Error{Op: "Post", URL: memoryURL + "/head-events?key=" + canaryHookQuery + "#" + canaryPassword, Err: fmt.Errorf("bearer %s at https://me:%s@proxy.example.com", canaryToken, canaryPassword)}
@@ -535,12 +535,12 @@ func TestNoFailingCallShowsASecret(t *testing.T) {
 	}
 }
 
-// textError is an error without a pointer, which fmt would print to its depth.
+// textError is an error without fields, since fmt prints fields as well.
 type textError string
 
 func (e textError) Error() string { return string(e) }
 
-// canaryCalls are calls with canaries in all that is sent.
+// canaryCalls are calls that send canaries wherever they can.
 var canaryCalls = map[string]func(context.Context, *Client) error{
 	"Heads.Get": getHead,
 	"Heads.Update": func(ctx context.Context, c *Client) error {
@@ -574,7 +574,7 @@ var canaryCalls = map[string]func(context.Context, *Client) error{
 	},
 }
 
-// What a token source says in its error may hold the token that was refused.
+// The error of a token source may contain the token that was refused.
 func TestErrorsOfATokenSourceAreRedacted(t *testing.T) {
 	client := sourceClient(t, newScript(answer(401, canaryToken)), func(_ context.Context, rejected string) (string, error) {
 		if rejected == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A name below localhost is resolved like any other, and may lead anywhere.
+// A name below localhost is resolved like any other name and can be any host.
 func TestPlainHTTPIsForLoopbackAlone(t *testing.T) {
 	for name, check := range map[string]func(base string) error{
 		"New": func(base string) error {
@@ -89,8 +89,8 @@ func TestFindPlaceholderLooksAtValuesAtEveryDepth(t *testing.T) {
 	}
 }
 
-// Nesting must not multiply the time: this takes under a millisecond in one
-// pass, and many seconds in one for every level.
+// Nesting must not multiply the time. One pass takes less than a millisecond; one
+// pass for each level takes many seconds.
 func TestFindPlaceholderReadsADocumentOnce(t *testing.T) {
 	const depth = 1 << 17
 	document := strings.Repeat(`[`, depth) + `"<X>"` + strings.Repeat(`]`, depth)

@@ -213,7 +213,7 @@ func TestUUIDOfAnyCaseIsAHeadID(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Where the contract does not give the answer's shape, any 2xx is success.
+// If the contract does not document the shape of an answer, any 2xx is success.
 func TestUndocumentedAnswersNeedNoShape(t *testing.T) {
 	for name, row := range answersOfAnyShape {
 		for _, status := range []int{200, 201, 202, 204, 299} {
@@ -237,7 +237,8 @@ func TestUndocumentedAnswersNeedNoShape(t *testing.T) {
 	}
 }
 
-// Where the contract gives the shape, another one is a DecodeError.
+// If the contract documents the shape of an answer, another shape is a
+// DecodeError.
 func TestDocumentedAnswersNeedTheirShape(t *testing.T) {
 	client := func(body string) *Client { return newTestClient(t, memoryURL, newScript(answer(200, body))) }
 	documented := map[string]func(body string) error{
@@ -341,8 +342,7 @@ func TestResponseDecodes(t *testing.T) {
 	require.ErrorAs(t, resp.Decode(&v), &decode)
 }
 
-// The buffers of answers are used again, so what a call returned must be its
-// own.
+// Buffers for answers are reused, so a call must return copies.
 func TestResultsOutliveTheNextCall(t *testing.T) {
 	first, second := strings.Repeat("a", 100), strings.Repeat("b", 100)
 	tr := newScript(answer(200, first), answer(400, first), answer(200, first),
@@ -474,7 +474,7 @@ func TestHeadersOfRequestsAreTheirOwn(t *testing.T) {
 	}, tr.requests[1].Header)
 }
 
-func TestTurnsAreTakenByTheHeadWhateverTheCaseOfItsID(t *testing.T) {
+func TestTurnsIgnoreTheCaseOfTheHeadID(t *testing.T) {
 	assert.Equal(t, headLock("settings", testHead), headLock("settings", strings.ToUpper(testHead)))
 	assert.NotEqual(t, headLock("settings", testHead), headLock("configuration", testHead))
 }

@@ -41,8 +41,8 @@ var (
 	newVoice     = heads.Voice{Provider: "elevenlabs", ID: "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"}
 )
 
-// The requests of a conversion, by what they are for. All reads after the
-// switch was sent are reads back.
+// The requests of a conversion, by purpose. Every read after the switch is a
+// readBack.
 const (
 	getHead    = "GET head"
 	getVisual  = "GET visual"
@@ -58,10 +58,10 @@ const (
 type conversionWorld struct {
 	*world
 	faults  map[string]spoiling
-	cancel  context.CancelFunc // of the caller
+	cancel  context.CancelFunc // cancels the context of the caller
 	sent    []string
-	answers map[string]string // instead of the body of an answer, by request
-	stale   int               // so many reads back still show the head as it was
+	answers map[string]string // replace the bodies of answers, by request
+	stale   int               // how many reads after the switch still show the head as it was
 	legacy  []byte            // the head as it was
 }
 
@@ -87,7 +87,7 @@ func newConversionWorld(t *testing.T, head headstest.Head, opts ...headstest.Opt
 	return &conversionWorld{world: newWorldOf(t, head, opts...), faults: map[string]spoiling{}, answers: map[string]string{}}
 }
 
-// headWith is a head in legacy mode with a voice.
+// headWith returns a head in legacy mode with a voice.
 func headWith(v heads.Voice) headstest.Head {
 	return headstest.Head{TTSProvider: v.Provider, TTSVoice: v.ID}
 }
@@ -145,7 +145,7 @@ func (w *conversionWorld) name(r *http.Request) string {
 	}
 }
 
-// state is what of a head a conversion changes.
+// state is the part of a head that a conversion changes.
 type state struct {
 	streaming bool
 	voice     heads.Voice
@@ -171,18 +171,18 @@ type fault struct {
 	name    string
 	code    int  // of the last answer, if there is one
 	effect  bool // the service does what it was asked
-	final   bool // the client must not repeat it
-	cancels bool // the caller is gone
+	final   bool // the client must not retry it
+	cancels bool // the caller's context ends
 	strike  func(*conversionWorld, *http.Request) (*http.Response, error)
 }
 
-// striking is how a request ends that a fault has hit.
+// striking returns how a request with a fault ends.
 type striking func(*conversionWorld, *http.Request) (*http.Response, error)
 
-// before makes a fault that hits a request without effect.
+// before returns a fault of a request that has no effect.
 func before(name string, how striking) fault { return fault{name: name, strike: how} }
 
-// after makes a fault that hits a request when it has had its effect.
+// after returns a fault of a request that has its effect first.
 func after(name string, how striking) fault {
 	return fault{name: name, effect: true, strike: func(w *conversionWorld, r *http.Request) (*http.Response, error) {
 		if err := w.carryOut(r); err != nil {
@@ -192,7 +192,7 @@ func after(name string, how striking) fault {
 	}}
 }
 
-// carryOut has the service do what is asked, and loses its answer.
+// carryOut sends the request to the service and drops the answer.
 func (w *conversionWorld) carryOut(r *http.Request) error {
 	resp, err := w.send(r)
 	if err != nil {
@@ -201,7 +201,7 @@ func (w *conversionWorld) carryOut(r *http.Request) error {
 	return resp.Body.Close()
 }
 
-// answered makes a fault that is an answer, in the place of the service's.
+// answered makes f a fault that is an answer with a status.
 func answered(f fault, code int) fault {
 	f.code = code
 	f.final = code < 429
@@ -226,7 +226,7 @@ func leave(w *conversionWorld, _ *http.Request) (*http.Response, error) {
 	return nil, context.Canceled
 }
 
-// breakOff announces an answer and ends in the middle of it.
+// breakOff returns an answer that ends before its announced length.
 func breakOff(*conversionWorld, *http.Request) (*http.Response, error) {
 	resp, err := reply(http.StatusOK, "")
 	resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"id":"`), iotest.ErrReader(io.ErrUnexpectedEOF)))
@@ -234,8 +234,8 @@ func breakOff(*conversionWorld, *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// refuseRepeat takes effect with an answer that does not say so, and refuses
-// what comes after it.
+// refuseRepeat answers the first request, which has its effect, with 500, and all
+// others with 409.
 func refuseRepeat(w *conversionWorld, r *http.Request) (*http.Response, error) {
 	if slices.Index(w.sent, w.sent[len(w.sent)-1]) < len(w.sent)-1 {
 		return reply(http.StatusConflict, `{"message":"that is so already"}`)
@@ -268,7 +268,7 @@ var faults = []fault{
 	cancelling(after("context cancelled after the effect", leave)),
 }
 
-// outcome is what a conversion under a fault has to end in.
+// outcome is how a conversion under a fault must end.
 type outcome struct {
 	ok         bool
 	step       heads.StepName
@@ -277,13 +277,13 @@ type outcome struct {
 	state
 }
 
-// outcomeOf holds the rules of a conversion from the old to the new voice when
-// one of its requests goes wrong.
+// outcomeOf returns how a conversion from the old to the new voice must end if one
+// of its requests fails.
 func outcomeOf(request string, f fault, always bool, old heads.Voice, noRollback bool) outcome {
 	success := outcome{ok: true, state: state{true, newVoice}}
 	unchanged := state{false, old}
 	repeatHelps := !always && !f.final
-	settled := f.effect && !f.cancels // the work was done, and the caller is still there
+	settled := f.effect && !f.cancels // it had its effect, and the caller still waits
 	switch {
 	case repeatHelps:
 		return success
@@ -303,12 +303,12 @@ func outcomeOf(request string, f fault, always bool, old heads.Voice, noRollback
 		return outcome{step: heads.StepEnable, done: stepNames("check voice"), state: state{false, newVoice}}
 	case request == putSwitch:
 		return outcome{step: heads.StepEnable, done: stepNames("check voice"), state: unchanged, rolledBack: true}
-	default: // the switch was accepted and could not be seen
+	default: // the switch was accepted, but no read could confirm it
 		return outcome{step: heads.StepEnable, done: stepNames("check voice"), state: state{true, newVoice}}
 	}
 }
 
-// reason is why a conversion failed under a fault.
+// reason returns the reason of a conversion that failed under a fault.
 func (o outcome) reason(f fault) heads.ConversionReason {
 	switch {
 	case o.step == heads.StepEnable && o.streaming:
@@ -335,8 +335,8 @@ func namesOf(steps []heads.ConversionStep) []heads.StepName {
 	return names
 }
 
-// convertUnder runs one conversion to the new voice under the faults of its world,
-// and holds what is true of every one, however it ends.
+// convertUnder runs one conversion to the new voice under the faults of its world.
+// It checks what must hold however the conversion ends.
 func convertUnder(t *testing.T, w *conversionWorld, old heads.Voice, o heads.ConvertOptions) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -356,7 +356,7 @@ func convertUnder(t *testing.T, w *conversionWorld, old heads.Voice, o heads.Con
 	require.ErrorAs(t, err, &failure)
 	assert.Contains(t, []heads.Voice{old, newVoice}, left.voice)
 	if left.streaming {
-		assert.Equal(t, newVoice, left.voice, "a head that streams has a voice that can")
+		assert.Equal(t, newVoice, left.voice, "the voice of a head that streams can stream")
 	}
 	if left.voice == newVoice {
 		assert.Regexp(t, "the head has the new voice|the old voice was not put back", err.Error())
@@ -369,7 +369,7 @@ func convertUnder(t *testing.T, w *conversionWorld, old heads.Voice, o heads.Con
 	return err
 }
 
-// convertAgain runs a conversion on the same head with nothing in its way.
+// convertAgain runs a conversion of the same head without faults.
 func convertAgain(t *testing.T, w *conversionWorld) {
 	t.Helper()
 	before := w.state(t)
@@ -453,7 +453,7 @@ func requireFailure(t *testing.T, err error, f fault, want outcome) {
 	}
 }
 
-// What follows a fault can go wrong as well: the reads that settle it, the
+// Requests after a first fault can fail too: the reads that settle it, the
 // rollback, the switch.
 func TestConversionUnderTwoFaults(t *testing.T) {
 	t.Parallel()
@@ -478,9 +478,8 @@ func TestConversionUnderTwoFaults(t *testing.T) {
 	}
 }
 
-// The service may do more than the requests show: another program switches the
-// head, or the answer to the switch is lost and the splitter ends late.
-func TestHeadThatStreamsIsNotGivenItsOldVoice(t *testing.T) {
+// The head may stream although the switch failed, if another program switched it.
+func TestHeadThatStreamsKeepsTheNewVoice(t *testing.T) {
 	streams := fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":false,"publicUrl":%q}`, convertID, streamURL)
 	tests := []struct {
 		name  string
@@ -734,7 +733,7 @@ func TestReadsGoOnAfterATemporaryFailure(t *testing.T) {
 	}
 }
 
-// During the voice step, somebody else gives the head a voice of theirs.
+// During the voice step, another program sets another voice.
 func TestRollbackKeepsAVoiceThatAnotherProgramSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newConversionWorld(t, headWith(muteVoice))
@@ -750,7 +749,7 @@ func TestRollbackKeepsAVoiceThatAnotherProgramSet(t *testing.T) {
 	})
 }
 
-// onVoice is an OnStep that does something after the voice step.
+// onVoice returns an OnStep that calls do after the voice step.
 func (w *conversionWorld) onVoice(do func()) func(heads.ConversionStep) {
 	return func(step heads.ConversionStep) {
 		if step.Name == heads.StepVoice {
@@ -806,7 +805,7 @@ func TestPanicInOnStepRestoresTheOldVoiceAndContinues(t *testing.T) {
 		name       string
 		at         string // the step, with "..." while it waits
 		noRollback bool
-		theirs     bool // somebody else has set another voice
+		theirs     bool // another program has set another voice
 		want       state
 	}{
 		{"before the voice", "check", false, false, state{false, muteVoice}},
@@ -876,7 +875,7 @@ func TestGoexitInOnStepRestoresTheOldVoice(t *testing.T) {
 	})
 }
 
-// reasonOf is the reason of a ConversionError.
+// reasonOf returns the reason of a ConversionError.
 func reasonOf(t *testing.T, err error) heads.ConversionReason {
 	t.Helper()
 	var failure *heads.ConversionError
@@ -1060,7 +1059,7 @@ func TestNewAccessURLOfAConversion(t *testing.T) {
 	}
 }
 
-// The conversion is done all the same, and says so.
+// The conversion has succeeded except for its access URL, and the error says so.
 func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error) {
 	t.Helper()
 	var failure *heads.ConversionError
@@ -1119,8 +1118,8 @@ func TestRollbackThatAProxyAnsweredIsReadBack(t *testing.T) {
 	}
 }
 
-// The address that a head still shows after the switch does not become the new
-// one because the conversion is run again.
+// A second run must not take the access URL that the head still shows after the
+// switch for the new one.
 func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newConversionWorld(t, headWith(capableVoice), headstest.WithStaleAddresses())
@@ -1172,7 +1171,8 @@ func TestOldAccessURLIsRightAfterTheWayBack(t *testing.T) {
 	}
 }
 
-// With the base given, the second run finds the address that the first missed.
+// Once the client has the base URL, a second run returns the access URL that the
+// first run missed.
 func TestSecondRunFindsTheMissingAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newConversionWorld(t, headWith(muteVoice), headstest.WithStaleAddresses())

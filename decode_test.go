@@ -15,7 +15,7 @@ import (
 
 func pointer[T any](v T) *T { return &v }
 
-// fullHead is testdata/head_full.json, written out by hand.
+// fullHead is the head of testdata/head_full.json, written by hand.
 func fullHead() *Head {
 	return &Head{
 		ID:                          "3fa85f64-5717-4562-b3fc-2c963f66afa6",
@@ -109,8 +109,8 @@ func TestSwitchesAreReadOnTheirOwn(t *testing.T) {
 	}
 }
 
-// The document of the tests holds all that the contract lists, and Head has a
-// field for it.
+// The document of the tests has every field of the contract, and Head has a field
+// for each.
 func TestFullDocumentHoldsEveryDocumentedField(t *testing.T) {
 	documented := append(slices.Clone(writableNames), readOnlyNames...)
 	documented = append(documented, "id", "videoStreaming", "enableEvents", "conversationSettings")
@@ -128,12 +128,12 @@ func TestFullDocumentHoldsEveryDocumentedField(t *testing.T) {
 	assert.ElementsMatch(t, documented, fields)
 }
 
-// ofEachType is one value of every JSON type but null.
+// ofEachType has one value of every JSON type except null.
 var ofEachType = map[string]string{
 	"string": `"canary"`, "number": `17.5`, "boolean": `true`, "array": `[["canary"]]`, "object": `{"key":{"key":"canary"}}`,
 }
 
-// documentedTypes are the fields with a type in the contract.
+// documentedTypes are the fields whose type the contract states.
 var documentedTypes = map[string]string{
 	"id": "string", "name": "string", "alias": "string", "language": "string", "languageSpeechRecognition": "string",
 	"ttsProvider": "string", "ttsVoice": "string", "operationMode": "string", "ocProvider": "string",
@@ -168,14 +168,14 @@ func TestDocumentedFieldOfTheWrongTypeIsADecodeError(t *testing.T) {
 	}
 }
 
-// inSettings is what an error names of a field in the settings, which have a
-// decoder of their own: not every version of encoding/json puts the outer
-// field before it.
+// inSettings returns how an error names a field of the settings. They have a
+// decoder of their own, and not every version of encoding/json adds the outer
+// field.
 func inSettings(field string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(field, "conversationSettings"), ".")
 }
 
-// A configuration of the plugin mode is the caller's business, whatever it is.
+// The configuration of the plugin mode may be any JSON.
 func TestPluginConfigurationOfAnyTypeIsRead(t *testing.T) {
 	for kind, value := range ofEachType {
 		head := readHead(t, `{"pluginOperationalModeConfig":`+value+`}`)
@@ -183,8 +183,8 @@ func TestPluginConfigurationOfAnyTypeIsRead(t *testing.T) {
 	}
 }
 
-// untypedKinds are the fields without a type in the contract, with the type
-// that Head gives them; "" takes everything.
+// untypedKinds are the fields whose type the contract does not state, with their
+// type in Head. "" accepts everything.
 var untypedKinds = map[string]string{
 	"createdAt": "time", "updatedAt": "time", "publicId": "string", "orgId": "string", "orgPublicId": "string", "headVisualId": "string",
 	"documentUrl": "string", "encodedPath": "string", "headVisualVideoUrl": "string", "posterVideoImage": "string", "ttsDisplayName": "string",
@@ -231,7 +231,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 				} else {
 					require.True(t, found.IsZero(), "%v", found)
 				}
-				// All else is as if the field had not been there.
+				// Every other field is as it is without this one.
 				absent := full.without(field)
 				if outer, inner, nested := strings.Cut(field, "."); nested {
 					absent = full.with(t, outer, parseObject(t, string(full[outer])).without(inner).String())
@@ -291,7 +291,7 @@ func TestOneBadElementOfAnUntypedListLeavesItEmpty(t *testing.T) {
 	assert.Equal(t, []string{"https://b.example.com"}, head.AllowedIframeOrigins)
 }
 
-// What is written back must not depend on a surprise elsewhere.
+// A field of an unexpected type must not change what is written back.
 func TestUntypedFieldOfAnotherTypeLeavesOtherBytesAlone(t *testing.T) {
 	const settings = `{ "tools" : [ ], "model": {"html": "<b>&", "n": 1.0, "e": "\u00e9"} }`
 	const plugin = `{ "z": 1e3, "a": "<&>" }`

@@ -37,7 +37,7 @@ func TestClaimIsSettledOrReleased(t *testing.T) {
 	require.NoError(t, d.Done(t.Context(), "a", "owner", time.Hour))
 	assert.Equal(t, ClaimDone, mustClaim(t, d, "a", "owner", time.Hour))
 	require.NoError(t, d.Release(t.Context(), "a", "owner"))
-	assert.Equal(t, ClaimDone, mustClaim(t, d, "a", "owner", time.Hour), "what is done can't be given back")
+	assert.Equal(t, ClaimDone, mustClaim(t, d, "a", "owner", time.Hour), "a settled event can't be released")
 	require.NoError(t, d.Release(t.Context(), "never claimed", "owner"))
 	require.NoError(t, d.Done(t.Context(), "lapsed or forgotten", "owner", time.Hour))
 	assert.Equal(t, ClaimDone, mustClaim(t, d, "lapsed or forgotten", "twin", time.Hour))
@@ -51,7 +51,7 @@ func TestClaimsEndWithTheirLease(t *testing.T) {
 		<-time.After(time.Minute - 1)
 		assert.Equal(t, ClaimBusy, mustClaim(t, d, "held", "twin", time.Minute))
 		<-time.After(1)
-		assert.Equal(t, ClaimNew, mustClaim(t, d, "held", "next", 2*time.Hour), "a claim that nobody settled lapses")
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "held", "next", 2*time.Hour), "an unsettled claim expires")
 		assert.Equal(t, ClaimDone, mustClaim(t, d, "done", "owner", time.Hour))
 		<-time.After(59 * time.Minute)
 		assert.Equal(t, ClaimNew, mustClaim(t, d, "done", "owner", time.Hour))
@@ -83,7 +83,7 @@ func TestReleaseFreesOnlyTheOwnersClaim(t *testing.T) {
 		<-time.After(time.Minute)
 		assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "next", time.Minute))
 		require.NoError(t, d.Release(t.Context(), "a", "crashed"))
-		assert.Equal(t, ClaimBusy, mustClaim(t, d, "a", "other", time.Minute), "a claim that lapsed frees nothing of its successor")
+		assert.Equal(t, ClaimBusy, mustClaim(t, d, "a", "other", time.Minute), "an expired claim does not release its successor")
 	})
 }
 
@@ -95,7 +95,7 @@ func TestOwnerExtendsItsLease(t *testing.T) {
 			<-time.After(40 * time.Second)
 			assert.Equal(t, ClaimBusy, mustClaim(t, d, "a", "twin", time.Minute))
 		}
-		assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "owner", time.Second), "the new end counts, even an earlier one")
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "owner", time.Second), "the new end applies, even an earlier one")
 		<-time.After(time.Second)
 		assert.Equal(t, ClaimNew, mustClaim(t, d, "a", "twin", time.Minute))
 	})
@@ -135,13 +135,13 @@ func TestMemoryFullOfClaimsRefuses(t *testing.T) {
 		assert.Error(t, err)
 		assert.Equal(t, ClaimBusy, mustClaim(t, d, "1", "twin", time.Hour))
 		<-time.After(time.Hour)
-		assert.Equal(t, ClaimNew, mustClaim(t, d, "3", "owner", time.Hour), "lapsed claims make room")
+		assert.Equal(t, ClaimNew, mustClaim(t, d, "3", "owner", time.Hour), "expired claims make room")
 		assert.Len(t, d.entries, 1)
 	})
 }
 
-// The memory stays bounded, lists and map agree, and what has expired goes
-// away, whatever comes.
+// Whatever is claimed, the memory stays bounded, lists and map agree, and expired
+// entries are removed.
 func TestMemoryStaysBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 100

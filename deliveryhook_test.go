@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deliveryHook puts name into the context and appends to order what is called.
+// deliveryHook puts name into the context and appends the calls to order.
 func deliveryHook(t testing.TB, order *[]string, name string) EventHandlerOption {
 	var mu sync.Mutex // deliveries of a queue end on several goroutines
 	called := func(what string) {
@@ -98,7 +98,7 @@ func TestDeliveryHookEndsWhatShutdownDrops(t *testing.T) {
 	})
 }
 
-func TestPanicsOfDeliveryHooksAreSurvived(t *testing.T) {
+func TestPanicsOfDeliveryHooksAreCaught(t *testing.T) {
 	var log strings.Builder
 	var order []string
 	h := newTestHandler(t, (&eventCounter{}).handle, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))), WithDeliveryHook(
@@ -111,7 +111,7 @@ func TestPanicsOfDeliveryHooksAreSurvived(t *testing.T) {
 	for _, text := range []string{"start broke", "end broke", "observer broke"} {
 		assert.Contains(t, log.String(), text)
 	}
-	require.NoError(t, h.Shutdown(t.Context()), "the delivery counts as ended")
+	require.NoError(t, h.Shutdown(t.Context()), "the delivery has ended")
 }
 
 func TestDeliveryHookWithoutFunctionsIsRefused(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// randomHeads makes up heads and differences between them.
+// randomHeads generates heads and differences between them.
 type randomHeads struct{ *rand.Rand }
 
 func (r randomHeads) text() string {
@@ -58,7 +58,7 @@ func (r randomHeads) config() json.RawMessage {
 	return [...]json.RawMessage{nil, json.RawMessage(`{}`), json.RawMessage(`{"a":1.0,"b":[null]}`), json.RawMessage(`{"a":12345678901234567890}`)}[r.IntN(4)]
 }
 
-// edit gives each writable field, with even chances, another random value.
+// edit sets each writable field to another random value with probability 1/2.
 func (r randomHeads) edit(h *heads.Head) {
 	for _, change := range []func(){
 		func() { h.Name = r.text() }, func() { h.Alias = r.text() }, func() { h.Language = r.text() },
@@ -76,7 +76,7 @@ func (r randomHeads) edit(h *heads.Head) {
 	}
 }
 
-// fields are the values of the writable fields, as a service would hold them.
+// fields returns the values of the writable fields as the service stores them.
 func fields(h *heads.Head) map[string]any {
 	prompt := ""
 	if h.PromptConfig != nil {
@@ -106,8 +106,8 @@ func config(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// differing are the fields that have to be sent. A list or map that became nil
-// counts as empty, since the contract has no null for it.
+// differing returns the fields that must be sent. A list or map that became nil
+// is treated as empty, since the contract does not allow null for it.
 func differing(before, after *heads.Head) map[string]bool {
 	was, is := fields(before), fields(after)
 	names := map[string]bool{}
@@ -132,8 +132,8 @@ func becameNil(was, is any) bool {
 	return false
 }
 
-// held is the head as the service holds it after an update: without nil where
-// the contract has no null.
+// held returns the head as the service stores it after an update: without nil
+// where the contract does not allow null.
 func held(before, after *heads.Head) map[string]any {
 	values := fields(after)
 	for name, value := range values {
@@ -155,7 +155,7 @@ func held(before, after *heads.Head) map[string]any {
 	return values
 }
 
-// copyHead reads the document of a head again.
+// copyHead returns a head read from the document of h.
 func copyHead(t *testing.T, h *heads.Head) *heads.Head {
 	t.Helper()
 	raw, err := json.Marshal(h)
@@ -165,7 +165,7 @@ func copyHead(t *testing.T, h *heads.Head) *heads.Head {
 	return read
 }
 
-// seed puts a random head into the emulator and reads it.
+// seed adds a random head to the emulator and reads it.
 func (r randomHeads) seed(t *testing.T, srv *headstest.Server, client *heads.Client) *heads.Head {
 	t.Helper()
 	random := &heads.Head{TTSProvider: "v1", TTSVoice: "v2", PublicURL: "https://chat.example.com", PromptConfig: &heads.PromptConfig{}}
@@ -183,7 +183,7 @@ func (r randomHeads) seed(t *testing.T, srv *headstest.Server, client *heads.Cli
 	return head
 }
 
-// sentFields are the names in the body of the last update, id left out.
+// sentFields returns the names in the body of the last update, without id.
 func sentFields(t *testing.T, srv *headstest.Server) map[string]bool {
 	t.Helper()
 	sent := srv.Requests()
@@ -236,7 +236,7 @@ func TestDiffHeadsTurnsOneHeadIntoAnother(t *testing.T) {
 	}
 }
 
-// withReadOnlyOf is after with what the service has moved on by itself.
+// withReadOnlyOf returns after with the fields that the service itself changes.
 func withReadOnlyOf(got, after *heads.Head) *heads.Head {
 	moved := *after
 	moved.UpdatedAt = got.UpdatedAt
@@ -272,8 +272,7 @@ func TestModifyTurnsOneHeadIntoAnother(t *testing.T) {
 	}
 }
 
-// A whole head goes through HeadUpdateFromJSON and HeadUpdateFrom and comes
-// back as it was.
+// A head is unchanged after HeadUpdateFromJSON and HeadUpdateFrom.
 func TestHeadUpdateFromCopiesAHead(t *testing.T) {
 	srv := headstest.NewServer(headstest.WithSeed(3))
 	defer srv.Close()

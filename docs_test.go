@@ -21,8 +21,8 @@ import (
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// A snippet in a page that no test compiles goes stale, so each is a part of
-// the body of an example.
+// Every snippet of a page is a part of the body of an example, so a test compiles
+// it.
 func TestSnippetsArePartsOfExamples(t *testing.T) {
 	bodies := exampleBodies(t)
 	pages, err := filepath.Glob("docs/*.md")
@@ -81,13 +81,13 @@ func contains(bodies []string, snippet string) bool {
 	return false
 }
 
-// exampleBodies returns the bodies of all examples and the functions beside
-// them, without indentation.
+// exampleBodies returns the bodies of all examples and of the functions that they
+// call, without indentation.
 func exampleBodies(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	nested, err := filepath.Glob("*/*_test.go") // of packages and modules beside this one
+	nested, err := filepath.Glob("*/*_test.go") // of the other packages and modules
 	require.NoError(t, err)
 	files = append(files, nested...)
 	var bodies []string
@@ -116,7 +116,7 @@ func exampleBodies(t *testing.T) []string {
 	return bodies
 }
 
-// normalize takes indentation and empty lines at the ends away.
+// normalize removes indentation, and empty lines at both ends.
 func normalize(text string) string {
 	var b bytes.Buffer
 	for line := range strings.Lines(text) {

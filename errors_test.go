@@ -117,7 +117,7 @@ func TestReasonLeavesTheErrorAsItIs(t *testing.T) {
 	assert.Equal(t, "customWords.hush-hush", mismatch.Field, "others may be reading it")
 }
 
-// The names in a type of the caller's may come from the answer, as in a map.
+// The names in the caller's type may come from the answer, for example in a map.
 func TestDecodeErrorOfAResponseShowsNoNames(t *testing.T) {
 	response := &Response{Body: []byte(`{"hush-hush":"x"}`)}
 	for _, v := range []any{new(map[string]int), &struct {
@@ -129,7 +129,7 @@ func TestDecodeErrorOfAResponseShowsNoNames(t *testing.T) {
 	}
 }
 
-// net/http quotes what it can't read as HTTP.
+// The errors of net/http quote what it can't parse as HTTP.
 func TestErrorShowsNothingOfAnAnswerThatIsNotHTTP(t *testing.T) {
 	for name, answer := range map[string]string{
 		"body alone":        `{"sharedKey":"hush-hush"}` + "\r\n\r\n",
@@ -167,7 +167,7 @@ func TestLongerTokenIsMaskedFirst(t *testing.T) {
 	assert.Equal(t, "neither [redacted] nor [redacted]", failure.Message)
 }
 
-// After a renewal, an answer may still speak of the token before.
+// After a renewal, an answer may still quote the token before.
 func TestBothTokensOfACallAreMasked(t *testing.T) {
 	tr := newScript(answer(401, `t1 is bad`), answer(400, `neither t1 nor t2`))
 	var seen []string
@@ -228,7 +228,7 @@ func TestInvalidErrorIsErrInvalid(t *testing.T) {
 	assert.Equal(t, "heads: Heads.Update: update sets no field", one.Error())
 }
 
-func TestSeveralFaultsComeBackJoined(t *testing.T) {
+func TestSeveralFaultsAreJoined(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(200, "")))
 	_, err := client.Webhooks.Create(t.Context(), WebhookSpec{HeadID: "li-28379", URL: "http://hooks.example.com", Events: []EventType{"unheard_of"}})
 	require.ErrorIs(t, err, ErrInvalid)
@@ -292,8 +292,8 @@ func TestRedactURLs(t *testing.T) {
 	}
 }
 
-// With no retry left, the answer is why a call failed, whatever its context did
-// meanwhile.
+// With no retry left, a call failed because of its answer, even if its context
+// ended in the meantime.
 func TestLastAnswerIsNotBlamedOnTheContext(t *testing.T) {
 	for name, retries := range map[string]int{"no retries": 0, "a retry": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// drippingBody gives one byte a second, and nothing at all once its text is
-// at its end, until it is closed.
+// drippingBody returns one byte each second. After its text it blocks until it is
+// closed.
 type drippingBody struct {
 	text   string
 	closed chan struct{}
@@ -65,7 +65,7 @@ func TestDrippingBodyIsRefusedAfterThreeSeconds(t *testing.T) {
 				assert.Equal(t, []DeliveryOutcome{DeliveryTooSlow}, seen.outcomes())
 				close(body.closed) // as the server does with the connection
 
-				// The reader that was left behind must not write into a buffer in use.
+				// The abandoned reader must not write into a buffer that is in use.
 				for i := range 10 {
 					assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA)).Code)
 					<-time.After(time.Second)
@@ -75,7 +75,7 @@ func TestDrippingBodyIsRefusedAfterThreeSeconds(t *testing.T) {
 	}
 }
 
-func TestSlowBodyWithinTheLimitPasses(t *testing.T) {
+func TestSlowBodyWithinTheLimitIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c eventCounter
 		h := newTestHandler(t, c.handle)
@@ -88,7 +88,7 @@ func TestSlowBodyWithinTheLimitPasses(t *testing.T) {
 	})
 }
 
-// slowBodyStart is two seconds of nothing.
+// slowBodyStart returns io.EOF after two seconds.
 type slowBodyStart struct{}
 
 func (slowBodyStart) Read([]byte) (int, error) {
@@ -96,8 +96,8 @@ func (slowBodyStart) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// bodyDeadlineWriter is a ResponseWriter with a connection whose read deadline can
-// be set; what is set is kept.
+// bodyDeadlineWriter is a ResponseWriter that keeps the read deadlines that are
+// set.
 type bodyDeadlineWriter struct {
 	*httptest.ResponseRecorder
 	deadlines []time.Time
@@ -146,15 +146,16 @@ func eventWithBody(body io.Reader) *http.Request {
 	return r
 }
 
-// plainEventWriter is what some middleware makes of a ResponseWriter.
+// plainEventWriter hides all optional methods of a ResponseWriter, as some
+// middleware does.
 type plainEventWriter struct{ w http.ResponseWriter }
 
 func (h plainEventWriter) Header() http.Header         { return h.w.Header() }
 func (h plainEventWriter) Write(p []byte) (int, error) { return h.w.Write(p) }
 func (h plainEventWriter) WriteHeader(status int)      { h.w.WriteHeader(status) }
 
-// On real connections: a body that stalls is answered, and one that came does
-// not take the deadline along into the function.
+// On real connections, a body that stalls is answered, and the deadline is removed
+// before the function is called.
 func TestBodyDeadlineOnRealConnections(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(http.Handler) http.Handler{
@@ -196,8 +197,8 @@ func TestBodyDeadlineOnRealConnections(t *testing.T) {
 	}
 }
 
-// A delivery that is refused unread must not hold its connection with a body
-// that never comes, and the connection of one without a body stays usable.
+// A delivery that is refused before its body is read must not wait for that body.
+// If it has no body, its connection stays usable.
 func TestRefusedDeliveryDoesNotHoldItsConnection(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -245,7 +246,7 @@ func TestRefusedDeliveryDoesNotHoldItsConnection(t *testing.T) {
 	}
 }
 
-// HTTP/1 readers trim header values, HTTP/2 readers hand them on as they came.
+// HTTP/1 readers trim header values; HTTP/2 readers do not.
 func TestSpaceAroundTheSignatureIsIgnored(t *testing.T) {
 	body := recentEventBody(testHeadA, "s")
 	good := Sign([]byte(body), testKeyA)
@@ -263,7 +264,7 @@ func TestSpaceAroundTheSignatureIsIgnored(t *testing.T) {
 			var log strings.Builder
 			h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			r := signedEvent(body, testKeyA)
-			r.Header.Set(SignatureHeader, row.value) // as HTTP/2 has it
+			r.Header.Set(SignatureHeader, row.value) // as an HTTP/2 reader returns it
 			assert.Equal(t, row.status, serveEvent(h, r).Code)
 			over2 := log.String()
 
@@ -365,7 +366,7 @@ func TestRefusedBodyLeavesAnHTTP2ConnectionOpen(t *testing.T) {
 	assert.Equal(t, []bool{false, true}, reused)
 }
 
-// outgoingEvent makes a server's request one that a client can send.
+// outgoingEvent turns a request for a server into one that a client can send.
 func outgoingEvent(t *testing.T, r *http.Request, url string) *http.Request {
 	t.Helper()
 	out, err := http.NewRequestWithContext(t.Context(), r.Method, url, r.Body)

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sharedStore is a store of several receivers as far as an EventHandler knows.
-// Before each call it calls trouble, which may fail or wait, and applies the
-// call all the same if applied is true.
+// sharedStore is a store that several receivers share. Before each call it calls
+// trouble, which may fail or wait. If applied is true, the call takes effect even
+// if trouble fails.
 type sharedStore struct {
 	Deduplicator
 	trouble func(ctx context.Context, method string) error
@@ -140,7 +140,7 @@ func TestEveryDeliveryHasAnOwnerOfItsOwn(t *testing.T) {
 	owners := map[string]int{}
 	for _, c := range store.calls {
 		owners[c.owner]++
-		assert.GreaterOrEqual(t, len(c.owner), 20, "no other receiver has it by chance")
+		assert.GreaterOrEqual(t, len(c.owner), 20, "no two owners are the same")
 	}
 	assert.Len(t, owners, 3)
 	for owner, calls := range owners {
@@ -169,7 +169,7 @@ func TestClaimIsRenewedAtHalfTheLeaseWhileTheFunctionRuns(t *testing.T) {
 	}
 }
 
-// The memory of one process is asked directly, and must keep the claim as well.
+// The memory of a process must keep the claim, too.
 func TestMemoryKeepsTheClaimWhileTheFunctionRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := NewMemoryDeduplicator(10)
@@ -231,7 +231,8 @@ func TestFailingRenewalIsRetriedBeforeTheLeaseEnds(t *testing.T) {
 	})
 }
 
-// The store was away for longer than the lease, and a twin took the event.
+// The store was unreachable for longer than the lease, and a twin claimed the
+// event.
 func TestLostClaimIsNotRunFromTheQueue(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -284,9 +285,9 @@ func TestFailingClaimIsRetried(t *testing.T) {
 	})
 }
 
-// A store that is away for a while costs no event: the deliveries that the
-// service still has in hand outlast it.
-func TestStoreThatIsDownLosesNoEvent(t *testing.T) {
+// No event is lost while a store is unreachable for a while: the redeliveries of
+// the service last longer.
+func TestNoEventIsLostWhileTheStoreIsDown(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		for _, away := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second} {
 			t.Run(fmt.Sprint(away, " applied ", applied), func(t *testing.T) {
@@ -310,8 +311,8 @@ func TestStoreThatIsDownLosesNoEvent(t *testing.T) {
 	}
 }
 
-// deliverLikeTheService sends up to 4 deliveries, the first of which is the given
-// one, and returns the last status.
+// deliverLikeTheService sends deliveries until one succeeds, at most up to number
+// 4, and returns the last status.
 func deliverLikeTheService(h *EventHandler, body string, first int) (status int) {
 	for n := first; n < 4; n++ {
 		if n > 0 {
@@ -361,7 +362,7 @@ func TestAmbiguousClaimIsReleased(t *testing.T) {
 	}
 }
 
-func TestClaimOfASenderThatLeftIsReleased(t *testing.T) {
+func TestClaimIsReleasedWhenTheSenderLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		store := newSharedStore()
@@ -430,7 +431,7 @@ func TestStoreThatNeverRecoversIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestAnswerLeavesInTimeWhateverTheStoreDoes(t *testing.T) {
+func TestAnswerIsSentInTimeWhateverTheStoreDoes(t *testing.T) {
 	broken := errors.New("the store is broken")
 	for name, trouble := range map[string]func(ctx context.Context, free chan struct{}) error{
 		"fails":               func(context.Context, chan struct{}) error { return broken },
@@ -480,8 +481,8 @@ func TestAnswerLeavesInTimeWhateverTheStoreDoes(t *testing.T) {
 	}
 }
 
-// A receiver that was killed can't give its claim back. Each redelivery waits for
-// the key, so that the last of them comes to the end of the lease.
+// A receiver that was killed can't release its claim. Each redelivery waits for
+// the key, so the last one is answered after the lease has ended.
 func TestEventOfACrashedReceiverIsHandled(t *testing.T) {
 	for _, spacing := range []time.Duration{0, 100 * time.Millisecond, time.Second, 10 * time.Second} {
 		for crashed := range 3 {
@@ -572,7 +573,7 @@ func TestFunctionDoesNotBeginWhenTheClaimOutlastsTheDeadline(t *testing.T) {
 	}
 }
 
-// In its own memory a receiver sees the twin run, and need not wait for it.
+// A receiver sees in its own memory that the twin runs, and does not wait for it.
 func TestTwinInOneReceiverIsBusyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestHandler(t, after(2*time.Second))

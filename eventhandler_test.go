@@ -29,7 +29,7 @@ func recentEventBody(headID, sessionID string) string {
 	return eventBody(headID, sessionID, "start_conversation", time.Now().UTC().Format("2006-01-02 15:04:05"))
 }
 
-// signedEvent is a delivery as the service sends it.
+// signedEvent returns a delivery as the service sends it.
 func signedEvent(body, sharedKey string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/webhooks", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -61,7 +61,7 @@ func (c *eventCounter) handle(context.Context, *Event) error {
 	return c.err
 }
 
-// deliveryObserver keeps what it is told.
+// deliveryObserver is an observer that keeps its arguments.
 type deliveryObserver struct {
 	mu    sync.Mutex
 	infos []DeliveryInfo
@@ -83,7 +83,7 @@ func (o *deliveryObserver) outcomes() []DeliveryOutcome {
 	return outcomes
 }
 
-// keyFunc and fakeDeduplicator are sources and stores that the test controls.
+// keyFunc and fakeDeduplicator are a key source and a store made of functions.
 type keyFunc func(context.Context, KeyHint) ([]string, error)
 
 func (f keyFunc) Keys(ctx context.Context, hint KeyHint) ([]string, error) { return f(ctx, hint) }
@@ -120,7 +120,7 @@ func goroutineID() string {
 	return strings.Fields(text)[1]
 }
 
-func TestHandlerHandsOnAVerifiedEvent(t *testing.T) {
+func TestHandlerPassesAVerifiedEvent(t *testing.T) {
 	type contextKey struct{}
 	body := recentEventBody(testHeadA, "session-1")
 	want, err := ParseEvent([]byte(body))
@@ -160,7 +160,7 @@ func TestFunctionRunsOnTheRequestsGoroutine(t *testing.T) {
 	assert.Equal(t, goroutineID(), inside)
 }
 
-// An event must not change when its buffer receives the next body.
+// An event must not change when its buffer is used for the next body.
 func TestEventKeepsItsBody(t *testing.T) {
 	var events []*Event
 	h := newTestHandler(t, func(_ context.Context, e *Event) error {
@@ -270,7 +270,7 @@ func chunkedEvent(r *http.Request) *http.Request {
 	return r
 }
 
-func TestBodyOfTheLimitPasses(t *testing.T) {
+func TestBodyOfExactlyTheLimitIsAccepted(t *testing.T) {
 	var c eventCounter
 	h := newTestHandler(t, c.handle)
 	assert.Equal(t, http.StatusOK, serveEvent(h, signedEvent(paddedBody(recentEventBody(testHeadA, "1"), 64<<10), testKeyA)).Code)
@@ -389,13 +389,13 @@ func TestDefaultMaxAge(t *testing.T) {
 	})
 }
 
-// A recorded delivery is refused for good: first as a duplicate that is not
-// handled again, then for its age. The memory must outlast the age.
+// A recorded delivery is never handled again: at first it is a duplicate, then it
+// is too old. The memory must last longer than that.
 func TestReplayNeverRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c eventCounter
 		h := newTestHandler(t, c.handle)
-		// From the future as far as is allowed, which makes it replayable longest.
+		// As far in the future as allowed, so it can be replayed for the longest time.
 		body := eventBody(testHeadA, "s", "x", time.Now().Add(5*time.Minute).UTC().Format(time.RFC3339))
 		require.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
 		for range 24*60 + 10 {
@@ -430,7 +430,7 @@ func TestKeysNeverCrossHeads(t *testing.T) {
 				before := delivered
 				code := serveEvent(h, signedEvent(body, testKeyB)).Code
 				if code == http.StatusOK || delivered > before {
-					assert.NotContains(t, strings.ToLower(body), testHeadA, "an event that names head A got through")
+					assert.NotContains(t, strings.ToLower(body), testHeadA, "an event of head A was handled")
 				}
 			}
 			for _, name1 := range names {
@@ -509,7 +509,8 @@ func TestFailingKeySourceAnswers503(t *testing.T) {
 	}
 }
 
-// A source may be dear to ask; what can't be a delivery must not reach it.
+// Asking a source may be expensive, so requests that can't be deliveries must not
+// reach it.
 func TestKeySourceIsNotAskedForMalformedDeliveries(t *testing.T) {
 	source := keyFunc(func(context.Context, KeyHint) ([]string, error) {
 		t.Error("the source was asked")
@@ -524,8 +525,8 @@ func TestKeySourceIsNotAskedForMalformedDeliveries(t *testing.T) {
 	assert.Equal(t, 400, serveEvent(h, signedEvent(`{"event_type":"x","head_id":"a","head_id":"b"}`, testKeyA)).Code)
 }
 
-// The age of an event is its sender's word until the signature is verified, so
-// a forged old event is answered as a forged one.
+// The age of an event can't be trusted before the signature is verified, so an old
+// forged event is answered as a forged one.
 func TestNothingIsTrustedBeforeTheSignature(t *testing.T) {
 	claims := 0
 	dedup := fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) {
@@ -604,15 +605,15 @@ func TestTwinsRunAgainAfterAFailure(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for range 3 { // the twins may all have met one failing run
+	for range 3 { // all twins may have waited for the same failing run
 		serveEvent(h, signedEvent(body, testKeyA))
 	}
 	assert.EqualValues(t, 3, c.calls.Load(), "two failures, one success, and never again")
 	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
 }
 
-// What the sender sees when the function ends in some way, and what the next
-// delivery of the same event meets.
+// How the function ends, what the sender is answered, and what happens to the next
+// delivery of the same event.
 func TestCrashTable(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -714,7 +715,8 @@ func TestFunctionEndedByGoexitReleasesItsClaim(t *testing.T) {
 	assert.NoError(t, h.Shutdown(t.Context()))
 }
 
-// The 5 seconds of the service begin with the delivery, not with the function.
+// The 5 seconds of the service begin when the delivery arrives, not when the
+// function is called.
 func TestDeadlineStartsWithTheArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -749,7 +751,7 @@ func TestHandlerTimeoutIsSettable(t *testing.T) {
 	})
 }
 
-// With no time left there is no use in beginning.
+// Without any time left, the function is not called.
 func TestFunctionDoesNotBeginAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := keyFunc(func(context.Context, KeyHint) ([]string, error) {
@@ -778,7 +780,7 @@ func TestFunctionSeesTheSenderLeave(t *testing.T) {
 	})
 	body := recentEventBody(testHeadA, "s")
 	serveEvent(h, signedEvent(body, testKeyA).WithContext(ctx))
-	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code, "the claim was given back though the request had ended")
+	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code, "the claim was released although the request had ended")
 	assert.EqualValues(t, 2, c.calls.Load())
 }
 
@@ -813,16 +815,15 @@ func TestFailingDeduplicator(t *testing.T) {
 				assert.Equal(t, row.runs, c.calls.Load())
 				assert.Equal(t, []DeliveryOutcome{row.outcome}, seen.outcomes())
 				if !strings.HasPrefix(row.name, "claim is ") {
-					assert.Contains(t, log.String(), "broken", "the log tells of it")
+					assert.Contains(t, log.String(), "broken", "it is logged")
 				}
 			})
 		})
 	}
 }
 
-// A store in the network must hear how it ended even if nobody waits for the
-// answer any more.
-func TestDeduplicatorIsToldInItsOwnTime(t *testing.T) {
+// A store must learn how the function ended even if no one waits for the answer.
+func TestDeduplicatorHasItsOwnTimeToSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended []string
 		told := func(name string) func(context.Context, string, string) error {
@@ -858,12 +859,12 @@ func TestEveryPanicIsCaught(t *testing.T) {
 	assert.Equal(t, 500, w.Code)
 	assert.Equal(t, "Internal Server Error\n", w.Body.String())
 	assert.Contains(t, log.String(), "keys are broken")
-	assert.Contains(t, log.String(), "TestEveryPanicIsCaught", "the stack leads to the place")
+	assert.Contains(t, log.String(), "TestEveryPanicIsCaught", "the stack shows the place")
 	assert.Contains(t, log.String(), "observer is broken")
 	assert.NoError(t, h.Shutdown(t.Context()), "no delivery is left counted")
 }
 
-// brokenError is an error whose text can't be had.
+// brokenError is an error whose Error method panics.
 type brokenError struct{ text string }
 
 func (e *brokenError) Error() string { return e.text }
@@ -900,7 +901,7 @@ func TestLogLinesHaveALimit(t *testing.T) {
 	assert.NotContains(t, log.String(), strings.Repeat("M", 64))
 }
 
-// A recorder has no deadlines, so the body is read on a goroutine of its own.
+// A recorder has no deadlines, so the body is read on another goroutine.
 func TestPanicOfABodyIsCaught(t *testing.T) {
 	var seen deliveryObserver
 	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithDeliveryObserver(seen.observe))
@@ -939,7 +940,7 @@ func TestEmptySharedKeyAcceptsNothing(t *testing.T) {
 	}
 }
 
-// Otherwise an unset variable would show as nothing but refused deliveries.
+// Otherwise, refused deliveries would be the only sign of an unset variable.
 func TestKeysWithoutAUsableOneAreRefused(t *testing.T) {
 	for name, source := range map[string]KeySource{
 		"SharedKeys without keys":        SharedKeys(),
@@ -996,7 +997,7 @@ func TestLogShowsWhatHappenedAndNoSecret(t *testing.T) {
 	assert.Contains(t, lines[2], `"key_position":0`)
 	assert.Contains(t, lines[3], `"level":"ERROR"`)
 	assert.Contains(t, lines[3], boom.Error())
-	assert.Less(t, len(lines[4]), 1000, "what strangers send does not fill the log")
+	assert.Less(t, len(lines[4]), 1000, "forged deliveries do not fill the log")
 
 	for _, secret := range []string{"first key", testKeyA, Sign([]byte(body), testKeyA), Sign([]byte(body), "first key"), Sign([]byte(body), "wrong"), "what the user said"} {
 		assert.NotContains(t, log.String(), secret)
@@ -1010,7 +1011,7 @@ func TestLogOfAnUnverifiedDeliveryShowsTheSendersIDs(t *testing.T) {
 	assert.Contains(t, log.String(), "head_id="+testHeadA+" session_id=session-1 event_type=start_conversation")
 }
 
-func TestEatenBodyIsExplainedInTheLog(t *testing.T) {
+func TestConsumedBodyIsExplainedInTheLog(t *testing.T) {
 	var log bytes.Buffer
 	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	eater := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

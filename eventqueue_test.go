@@ -33,7 +33,7 @@ func TestQueueAnswersFirstAndWorksLater(t *testing.T) {
 		var seen deliveryObserver
 		h := newTestHandler(t, func(ctx context.Context, e *Event) error {
 			<-time.After(time.Minute)
-			assert.NoError(t, ctx.Err(), "the end of the request is not the end of the work")
+			assert.NoError(t, ctx.Err(), "the work goes on after the request has ended")
 			_, limited := ctx.Deadline()
 			assert.False(t, limited)
 			assert.Equal(t, e.SessionID, ctx.Value(contextKey{}), "the values of the request are")
@@ -48,7 +48,7 @@ func TestQueueAnswersFirstAndWorksLater(t *testing.T) {
 		}
 		assert.Zero(t, time.Since(begun))
 		assert.Zero(t, c.calls.Load())
-		assert.Empty(t, seen.outcomes(), "a delivery is told of once, at its end")
+		assert.Empty(t, seen.outcomes(), "a delivery is observed once, at its end")
 
 		require.NoError(t, h.Shutdown(t.Context()))
 		assert.EqualValues(t, 2, c.calls.Load())
@@ -211,7 +211,7 @@ func TestFullQueueAnswers503(t *testing.T) {
 		assert.Equal(t, []DeliveryOutcome{DeliveryQueueFull}, seen.outcomes())
 
 		<-time.After(1100 * time.Millisecond)
-		assert.Equal(t, 200, postEvent(h, "5"), "its claim was given back")
+		assert.Equal(t, 200, postEvent(h, "5"), "its claim was released")
 		require.NoError(t, h.Shutdown(t.Context()))
 		assert.EqualValues(t, 6, c.calls.Load())
 	})
@@ -275,7 +275,7 @@ func TestShutdownRefusesFurtherDeliveries(t *testing.T) {
 			assert.Equal(t, 503, postEvent(h, "s"))
 			assert.Zero(t, c.calls.Load())
 			assert.Equal(t, []DeliveryOutcome{DeliveryShutDown}, seen.outcomes())
-			require.NoError(t, h.Shutdown(t.Context()), "a second time does no harm")
+			require.NoError(t, h.Shutdown(t.Context()), "a second call does nothing")
 		})
 	}
 }
@@ -292,11 +292,11 @@ func TestShutdownWaitsForWhatIsUnderWay(t *testing.T) {
 		begun := time.Now()
 		require.NoError(t, h.Shutdown(t.Context()))
 		assert.Equal(t, 2*time.Second, time.Since(begun))
-		assert.Equal(t, 200, <-status, "what had begun was finished and answered")
+		assert.Equal(t, 200, <-status, "calls under way were finished and answered")
 	})
 }
 
-func TestShutdownDrainsWhatWasLetInBefore(t *testing.T) {
+func TestShutdownDrainsWhatWasAcceptedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c eventCounter
 		keys := keyFunc(func(context.Context, KeyHint) ([]string, error) {
@@ -374,7 +374,7 @@ func TestShutdownThatGivesUpStartsNoWaitingEvent(t *testing.T) {
 	})
 }
 
-// What is verified only after Shutdown gave up comes again elsewhere.
+// A delivery verified after Shutdown gave up is redelivered to another receiver.
 func TestNothingIsQueuedAfterShutdownGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c eventCounter
@@ -398,7 +398,7 @@ func TestNothingIsQueuedAfterShutdownGaveUp(t *testing.T) {
 	})
 }
 
-func TestShutdownWithAnEndedContextTakesWhatIsThere(t *testing.T) {
+func TestShutdownWithAnEndedContextReturnsNilWhenNothingRuns(t *testing.T) {
 	h := newTestHandler(t, func(context.Context, *Event) error { return nil })
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -45,8 +45,8 @@ func TestParseEventKeepsACopyOfTheBody(t *testing.T) {
 	assert.Equal(t, testHeadA, e.HeadID)
 }
 
-// eventForms are bodies, and the event that they hold or nil. Each is read by
-// package json and, where it can, by readPlain.
+// eventForms are bodies with their event, or nil. Each is read by package json
+// and, if it has a plain form, by readPlain.
 var eventForms = []struct {
 	name, body string
 	want       *Event // nil: refused
@@ -111,7 +111,7 @@ var eventForms = []struct {
 	{"nesting beyond reason", `{"event_type":"x","deep":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`, nil},
 }
 
-func TestParseEventTakesWhatItUnderstands(t *testing.T) {
+func TestParseEventAcceptsWhatItUnderstands(t *testing.T) {
 	for _, form := range eventForms {
 		t.Run(form.name, func(t *testing.T) {
 			e, err := ParseEvent([]byte(form.body))
@@ -128,7 +128,7 @@ func TestParseEventTakesWhatItUnderstands(t *testing.T) {
 	}
 }
 
-// What readPlain reads, it must read as package json does.
+// readPlain must read an event as package json does, or refuse it.
 func TestPlainReadingAgreesWithJSON(t *testing.T) {
 	plain := 0
 	for _, form := range eventForms {
@@ -181,7 +181,7 @@ func TestEventTimeForms(t *testing.T) {
 	}
 }
 
-func TestEventTypesComeInLowerCase(t *testing.T) {
+func TestEventTypesAreReadInLowerCase(t *testing.T) {
 	for sent, want := range map[string]EventType{
 		"start_conversation":   EventStartConversation,
 		"END_CONVERSATION":     EventEndConversation,
@@ -227,7 +227,7 @@ func TestEventKeyDiffersBetweenEvents(t *testing.T) {
 	}
 }
 
-// Nothing but the body tells such events apart, and a redelivery repeats it.
+// Such events differ in nothing but the body, and a redelivery has the same body.
 func TestKeyOfAnEventWithoutAReadableTimeIncludesItsBody(t *testing.T) {
 	for name, timestamp := range map[string]string{
 		"absent": ``, "null": `"timestamp":null,`, "empty": `"timestamp":"",`, "words": `"timestamp":"about noon",`, "a number": `"timestamp":1788159390,`,
@@ -248,7 +248,7 @@ func TestKeyOfAnEventWithoutAReadableTimeIncludesItsBody(t *testing.T) {
 	}
 }
 
-// The key is written into stores that outlive a release.
+// Stores keep keys across releases.
 func TestEventKeyNeverChanges(t *testing.T) {
 	e := Event{HeadID: testHeadA, SessionID: "session", Type: EventEndConversation, TimestampText: "2026-08-31 06:56:30"}
 	assert.Equal(t, "3c74710be56221af3cd215aa98e9b329900f36abc89a51d2f55663266f8be461", e.Key())

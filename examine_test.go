@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// examined is a head as the examination of it wants it, and what is changed.
+// examined is a head without faults, and the changes that a test makes.
 type examined struct {
 	srv  *headstest.Server
 	head headstest.Head
@@ -33,7 +33,7 @@ func weatherTool() map[string]any {
 	}
 }
 
-// healthy is a head that nothing is wrong with.
+// healthy returns a head without faults.
 func healthy(srv *headstest.Server) *examined {
 	return &examined{
 		srv:  srv,
@@ -156,7 +156,7 @@ func TestExamineFindsEachFaultAndNoOther(t *testing.T) {
 
 const examinedID = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
 
-// examineDocuments examines what a service answers that no emulator would.
+// examineDocuments examines documents that the emulator would never return.
 func examineDocuments(t *testing.T, head, hooks, visual string, opts ...heads.Option) (*heads.Examination, error) {
 	t.Helper()
 	transport := httpmock.NewMockTransport()
@@ -179,7 +179,7 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 	bases := heads.WithAccessURLs("https://chat.example.com", "https://stream.example.com")
 	for name, row := range map[string]struct {
 		head, hooks, visual string
-		found               []heads.Finding // without their sentences
+		found               []heads.Finding // without Problem and Remedy
 	}{
 		"healthy":                   {legacy, "[" + hook + "]", visual, nil},
 		"streaming":                 {streaming, "[" + hook + "]", visual, nil},
@@ -208,7 +208,7 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 	}
 }
 
-func TestExamineFailsWhereItCanNotRead(t *testing.T) {
+func TestExamineFailsIfItCannotRead(t *testing.T) {
 	const head = `{"id":"` + examinedID + `","headVisualId":"v"}`
 	for name, documents := range map[string][3]string{
 		"head":          {"maintenance", "[]", `{"id":"v"}`},

@@ -19,7 +19,7 @@ const (
 	exampleEventKey  = "example-shared-key" // from your secret store
 )
 
-// exampleDelivery is what the service sends.
+// exampleDelivery returns a delivery as the service sends it.
 func exampleDelivery(timestamp time.Time) *http.Request {
 	body := fmt.Sprintf(`{"timestamp":%q,"head_id":%q,"session_id":"session-1","public_head_id":"li-28379","public_org_id":"MyOrg-1234","event_type":"start_conversation"}`,
 		timestamp.UTC().Format("2006-01-02 15:04:05"), exampleEventHead)
@@ -31,7 +31,7 @@ func exampleDelivery(timestamp time.Time) *http.Request {
 func ExampleNewEventHandler() {
 	handler, err := heads.NewEventHandler(heads.SharedKeys(exampleEventKey), func(ctx context.Context, e *heads.Event) error {
 		fmt.Println(e.Type, "in", e.SessionID)
-		return nil // the service is answered 200; after an error it sends the event again
+		return nil // answered with 200; after an error the service redelivers the event
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -77,7 +77,7 @@ func ExampleWithQueue() {
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, exampleDelivery(time.Now()))
 
-	// When the program ends, let the queue run empty.
+	// Before the program ends, wait until the queue is empty.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := handler.Shutdown(ctx); err != nil {
@@ -113,8 +113,8 @@ func ExampleVerifySignature() {
 	// 200
 }
 
-// Serverless gateways hand the body over as text, some of them in base64, and
-// spell header names as they like. What was signed are the bytes.
+// Serverless gateways pass the body as text, some of them in base64, and change
+// the case of header names. The signature is over the bytes.
 func ExampleVerifySignature_gateway() {
 	type gatewayRequest struct {
 		Headers         map[string]string

@@ -11,13 +11,13 @@ import (
 	"github.com/jarcoal/httpmock"
 )
 
-// greet is code of yours that is under test: it takes a client.
+// greet is the code under test. It takes a client.
 func greet(client *heads.Client, headID, text string) error {
 	_, err := client.Heads.Update(ctx, heads.NewHeadUpdate(headID).Greetings(text))
 	return err
 }
 
-// The emulator keeps state, so a test looks at what has become of the head.
+// The emulator keeps state, so a test can read the head after the call.
 func Example_testWithTheEmulator() {
 	srv := headstest.NewServer()
 	defer srv.Close()
@@ -33,7 +33,7 @@ func Example_testWithTheEmulator() {
 	// Output: Welcome back! <nil>
 }
 
-// The emulator breaks on demand: here the first two requests fail.
+// The emulator can inject faults. Here the first two requests fail.
 func Example_testAFailingService() {
 	srv := headstest.NewServer()
 	defer srv.Close()
@@ -46,8 +46,8 @@ func Example_testAFailingService() {
 	// Output: 3 requests, <nil>
 }
 
-// A handler is tested with signed deliveries, and needs neither a network nor
-// the emulator.
+// A handler is tested with signed deliveries. That needs neither a network nor the
+// emulator.
 func Example_testAHandler() {
 	const sharedKey = "example-shared-key"
 	var greeted []string
@@ -68,8 +68,8 @@ func Example_testAHandler() {
 	// Output: 200 [session-1]
 }
 
-// With httpmock a test states each answer itself, so the client must not retry:
-// a route without a responder would be tried four times.
+// With httpmock, a test registers each answer. The client must not retry, or it
+// would try a route without a responder four times.
 func Example_testWithHTTPMock() {
 	transport := httpmock.NewMockTransport()
 	transport.RegisterResponder("PUT", "https://api.example.com/head/update", httpmock.NewStringResponder(200, ""))

@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// What the service or somebody in between can answer must not cause a panic,
-// and must not break what the library promises of the result. Seeds stand in
-// testdata/fuzz.
+// No answer of the service or of a proxy may cause a panic or break a promise of
+// the library. The seeds are in testdata/fuzz.
 
 func FuzzErrorBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -27,7 +26,7 @@ func FuzzErrorBody(f *testing.F) {
 	})
 }
 
-// FuzzAnswers reads one document as everything that the service can send.
+// FuzzAnswers reads one document as an answer of every kind.
 func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		client := fuzzClient(t, http.StatusOK, body)

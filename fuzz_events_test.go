@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// What the header says verifies only if it is, in one of the documented
-// spellings, the sum that package hmac computes.
+// A header verifies only if it is the sum that package hmac computes, in one of
+// the documented encodings.
 func FuzzSignatureHeader(f *testing.F) {
 	body := []byte(eventBody(testHeadA, "session", "start_conversation", "2026-08-31 06:56:30"))
 	good := Sign(body, testKeyA)
@@ -48,7 +48,7 @@ func FuzzSignatureHeader(f *testing.F) {
 	})
 }
 
-// An event reads as package json alone reads it, or not at all.
+// An event is read as package json alone reads it, or refused.
 func FuzzParseEvent(f *testing.F) {
 	for _, form := range eventForms {
 		if len(form.body) < 1000 {
@@ -103,7 +103,8 @@ func FuzzParseEvent(f *testing.F) {
 	})
 }
 
-// No time loses an event, and one that is read is the one that was sent.
+// No time makes an event unreadable. A time that can be read is the one that was
+// sent.
 func FuzzEventTimestamp(f *testing.F) {
 	for _, seed := range []string{"", "2026-08-31 06:56:30", "2026-08-31T06:56:30Z", "2026-08-31T06:56:30.125+02:00", "2026-08-31T06:56:30",
 		"2026-02-30 06:56:30", "9999-12-31 23:59:60", "0000-01-01 00:00:00", "1788159390", "tomorrow"} {
@@ -135,8 +136,8 @@ func FuzzEventTimestamp(f *testing.F) {
 	})
 }
 
-// Whatever body the holder of head B's key signs, no event of another head
-// comes out, and the handler answers with one of its few statuses.
+// Whatever body is signed with head B's key, no event of another head is handled,
+// and the handler answers with one of its documented statuses.
 func FuzzEventHandler(f *testing.F) {
 	now := time.Now().UTC().Format(time.RFC3339)
 	f.Add([]byte(eventBody(testHeadA, "s", "x", now)))

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzToolBody holds that any body gets one line of valid JSON, and that only
-// its size can make the status another than 200.
+// FuzzToolBody checks that every body is answered with one line of valid JSON, and
+// that the status is 200 unless the body is too large.
 func FuzzToolBody(f *testing.F) {
 	for _, name := range []string{"call_flat.json", "call_parameters.json", "call_arguments.json"} {
 		f.Add([]byte(toolDocument(f, name)))

@@ -214,7 +214,7 @@ func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 	}
 }
 
-// A surprise in a read-only field leaves Modify able to see what changed.
+// Modify finds the changes even if a read-only field has an unexpected type.
 func TestModifyWorksBesideReadOnlyFieldsOfAnotherType(t *testing.T) {
 	document := parseObject(t, readFile(t, "head_full.json")).with(t, "organisation", `"My Org"`).with(t, "isActive", `"yes"`)
 	service := newFakeAPI(t, answering(document.String()))

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writableNames are the fields that the contract lets an update change, in its
-// order: its table without what it calls read-only or changed by an operation
-// of its own.
+// writableNames are the fields that an update can change, in the order of the
+// contract: all of its table that are neither read-only nor changed by another
+// operation.
 var writableNames = []string{
 	"name", "alias", "language", "languageSpeechRecognition", "ttsProvider", "ttsVoice", "operationMode", "ocProvider",
 	"promptConfig", "greetings", "voiceflowApiKey", "isRandomSuggestions", "phrases", "suggestions", "customWords",
@@ -30,14 +30,14 @@ var readOnlyNames = []string{
 	"expirationSeconds", "ttsStream", "headVisualVideoUrl", "posterVideoImage", "ttsDisplayName", "organisation",
 }
 
-// switchedNames are changed by operations of their own.
+// switchedNames are the fields that other operations change.
 var switchedNames = map[string]string{
 	"videoStreaming":       "Heads.SetVideoStreaming",
 	"enableEvents":         "Webhooks.SetDelivery",
 	"conversationSettings": "ConversationSettings.Modify",
 }
 
-// updateBody is the body that Update sends.
+// updateBody returns the body that Update sends.
 func updateBody(t testing.TB, u *HeadUpdate) string {
 	t.Helper()
 	raw, err := u.MarshalJSON()
@@ -45,7 +45,7 @@ func updateBody(t testing.TB, u *HeadUpdate) string {
 	return string(raw)
 }
 
-// setterNames are the methods that return the update for chaining.
+// setterNames returns the methods that return the update for chaining.
 func setterNames() (names []string) {
 	update := reflect.TypeFor[*HeadUpdate]()
 	for i := range update.NumMethod() {
@@ -129,7 +129,7 @@ func TestEverySetterSendsItsJSON(t *testing.T) {
 			assert.NoError(t, u.Validate())
 		})
 	}
-	// Whoever adds a setter adds a row.
+	// A new setter needs a row.
 	for _, name := range setterNames() {
 		assert.True(t, covered[name], "%s has a row", name)
 	}
@@ -470,7 +470,7 @@ func TestHeadUpdateFromJSONLeavesOnlyWritableFields(t *testing.T) {
 	assert.Equal(t, golden(t, "update_from_get.json"), string(compact))
 }
 
-// The script that everybody writes: GET, edit, PUT.
+// The usual sequence: GET, edit, PUT.
 func TestHeadUpdateFromJSONMakesGetEditPutWork(t *testing.T) {
 	u, err := HeadUpdateFromJSON([]byte(readFile(t, "head_full.json")))
 	require.NoError(t, err)
@@ -516,7 +516,7 @@ func TestHeadUpdateFromJSONSkips(t *testing.T) {
 	}
 }
 
-// Half a voice is not left out in silence: it may be an edit.
+// Half a voice is refused and not skipped, since it may be an edit.
 func TestHalfAVoiceOfADocumentIsRefused(t *testing.T) {
 	for _, member := range []string{`"ttsProvider":"azure"`, `"ttsVoice":"rachel"`, `"ttsProvider":"azure","ttsVoice":""`} {
 		document := `{"id":"` + testHead + `","name":"n",` + member + `}`

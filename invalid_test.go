@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// allRefusals are errors of every exported function and method that refuses
-// what it is given.
+// allRefusals returns an error of every exported function and method that checks
+// its arguments.
 func allRefusals(t *testing.T) map[string]error {
 	ctx := t.Context()
 	client := newTestClient(t, memoryURL, newScript(answer(200, `{"id":"`+testHead+`","operationMode":"ttt","conversationSettings":null}`)))
@@ -107,8 +107,8 @@ func eachInvalid(err error, visit func(*InvalidError)) {
 	}
 }
 
-// The reason goes on after the field: with the given value, a verb, or the part
-// of the field that it is about.
+// The reason continues the sentence after the field: with the value, a verb, or
+// the part of the field that is wrong.
 func TestInvalidErrorsReadAsOneSentence(t *testing.T) {
 	begins := regexp.MustCompile(`^(".*" |-?[0-9]+ |of head \S+ |on host \S+ |(name|type|parameter|description) .*)?` +
 		`(is|are|has|have|hold|holds|can|can't|was|carries|lacks|sets|starts|must|says|and ttsProvider ".*" must) `)
@@ -128,7 +128,7 @@ func TestInvalidErrorsReadAsOneSentence(t *testing.T) {
 	}
 }
 
-func TestBlankTextsAreAskedFor(t *testing.T) {
+func TestBlankTextsAreRefused(t *testing.T) {
 	for name, blank := range map[string]string{"empty": "", "space": " ", "line": "\n\t"} {
 		t.Run(name, func(t *testing.T) {
 			client := newTestClient(t, memoryURL, newScript(answer(200, "{}")))
@@ -171,7 +171,7 @@ func TestLanguageMustBeATag(t *testing.T) {
 			assert.Contains(t, one.Reason, "is not a language tag; give a BCP 47 tag such as en-US")
 		}
 	}
-	// What the service holds goes back as it is.
+	// A value that the service already stores is written back unchanged.
 	head := canaryOf[Head](t, `{"id":"`+testHead+`","language":"german"}`)
 	require.NoError(t, HeadUpdateFrom(head).Validate())
 }

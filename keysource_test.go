@@ -65,7 +65,7 @@ func askKeys(t *testing.T, source KeySource, headID string, mismatch bool) []str
 	return keys
 }
 
-// numberedHead returns a head id, another one for each i.
+// numberedHead returns the i-th of many head ids.
 func numberedHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", i) }
 
 func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
@@ -111,7 +111,7 @@ func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
 	})
 }
 
-func TestPanicInAQuestionIsAnError(t *testing.T) {
+func TestPanicInARequestForKeysIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		source := newCachedKeys(func(context.Context, string, bool) ([]string, error) {
@@ -154,7 +154,8 @@ func TestOnlyUUIDsReachTheService(t *testing.T) {
 	assert.Zero(t, service.Count())
 }
 
-// A stranger who writes a known id in 2^30 ways must not get as many questions.
+// An attacker can write a known id in 2^30 ways, which must not cause as many
+// requests to the service.
 func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
 	service := newFakeKeyService()
 	source := newCachedKeys(service.List)
@@ -164,8 +165,8 @@ func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
 	assert.Equal(t, []string{testHeadA}, service.Asked)
 }
 
-// A refused question is the receiver's limit, not the sender's fault: a head
-// that is new in a flood must be delivered again.
+// The limit of requests to the service is not the sender's fault: events of a new
+// head during a flood must be redelivered.
 func TestEventsAboveTheLimitOfUnknownHeadsAreAnswered503(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
@@ -181,7 +182,7 @@ func TestEventsAboveTheLimitOfUnknownHeadsAreAnswered503(t *testing.T) {
 	})
 }
 
-func TestQuestionWithoutRetriesIsOneRequest(t *testing.T) {
+func TestKeysWithoutRetriesAreOneRequest(t *testing.T) {
 	for name, row := range map[string]struct {
 		retry    bool
 		requests int
@@ -198,9 +199,9 @@ func TestQuestionWithoutRetriesIsOneRequest(t *testing.T) {
 	}
 }
 
-// A token that has expired is renewed, or the first event after a start would
-// never find its keys.
-func TestQuestionWithoutRetriesRenewsTheToken(t *testing.T) {
+// An expired token is renewed. Otherwise the first event after a start would never
+// find its keys.
+func TestKeysWithoutRetriesRenewTheToken(t *testing.T) {
 	transport := newScript(answer(401, `{}`), answer(200, `[{"id":1,"headId":"`+testHeadA+`","sharedKey":"one"}]`))
 	tokens := 0
 	client, err := New(memoryURL, "", WithHTTPClient(&http.Client{Transport: transport}),

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openConnections counts the connections of a server that are not closed.
+// openConnections counts the open connections of a server.
 type openConnections struct {
 	mu   sync.Mutex
 	open map[net.Conn]bool
@@ -53,7 +53,7 @@ func countingServer(t testing.TB, h http.HandlerFunc) (*httptest.Server, *openCo
 	return server, connections
 }
 
-// failures are the ways in which a call can fail, on a socket.
+// failures are the ways in which a call on a socket can fail.
 var failures = map[string]struct {
 	handler http.HandlerFunc
 	call    func(context.Context, *Client) error // getHead when nil
@@ -139,7 +139,7 @@ func TestFailingCallsLeaveNothingBehind(t *testing.T) {
 			for range 20 {
 				require.Error(t, call(t.Context(), client))
 			}
-			// A second one may have been dialled for an attempt that was given up.
+			// An attempt that timed out may have opened a second connection.
 			settles(t, func() bool { return connections.count() <= http.DefaultMaxIdleConnsPerHost }, "only idle connections are open")
 			transport.CloseIdleConnections()
 			settles(t, func() bool { return connections.count() == 0 }, "no connection is open")
@@ -180,7 +180,7 @@ func TestFailuresBeforeSendingLeaveNothingBehind(t *testing.T) {
 	settles(t, func() bool { return runtime.NumGoroutine() <= before }, "no goroutine is left")
 }
 
-// An answer that is not read to its end costs its connection.
+// A connection can be reused only if the answer is read to its end.
 func TestFailuresKeepTheConnection(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"short": "no", "4 KiB": strings.Repeat("x", 4<<10), "1 MiB": strings.Repeat("x", 1<<20)} {
@@ -203,8 +203,8 @@ func TestFailuresKeepTheConnection(t *testing.T) {
 	}
 }
 
-// settles waits for what happens after a call has returned, on the other side
-// or in the transport.
+// settles waits for a condition that the server or the transport meets after a
+// call has returned.
 func settles(t testing.TB, done func() bool, says string) {
 	t.Helper()
 	timeout, tick := time.After(10*time.Second), time.NewTicker(time.Millisecond)

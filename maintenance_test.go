@@ -52,7 +52,7 @@ type modelOfAHead struct {
 	events  []heads.EventType
 }
 
-// change makes the i-th call, and notes in the model what it reported as done.
+// change makes the i-th call. If the call succeeds, change updates the model.
 func (m *modelOfAHead) change(ctx context.Context, c *heads.Client, i int) error {
 	tool := numberedTool(i)
 	var err error

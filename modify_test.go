@@ -79,7 +79,8 @@ func TestModifyStopsWaitingWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// answering answers requests of a method in the place of the service.
+// answering makes the emulator answer one request of a method with body, without
+// effect.
 func (w *world) answering(method, body string) {
 	w.Inject(headstest.Fault{Method: method, Status: http.StatusOK, Body: body, Times: 1})
 }
@@ -178,7 +179,7 @@ func TestDeleteIsReadBackAfterAPage(t *testing.T) {
 	}
 }
 
-func TestEnsureTakesNoPageForARemovedDuplicate(t *testing.T) {
+func TestEnsureReadsBackARemovedDuplicateAfterAPage(t *testing.T) {
 	w := newWorld(t)
 	w.add(t, hookURL, heads.EventStartConversation)
 	twin := w.add(t, hookURL, heads.EventStartConversation)

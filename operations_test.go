@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// callOf is one method of the client, reduced to its error.
+// callOf calls one method of the client and returns its error.
 type callOf func(context.Context, *Client) error
 
 func TestOperationsOnTheWire(t *testing.T) {
@@ -195,7 +195,7 @@ func TestOperationsOnTheWire(t *testing.T) {
 	}
 }
 
-// undescribed are the operations whose answer the contract does not show.
+// undescribed are the operations whose answer the contract does not describe.
 var undescribed = map[string]func(context.Context, *Client) (*Response, error){
 	"Heads.Update": func(ctx context.Context, c *Client) (*Response, error) {
 		return c.Heads.Update(ctx, NewHeadUpdate(testHead).Name("n"))
@@ -243,7 +243,7 @@ func TestUndescribedAnswersAreSuccessWhateverTheyHold(t *testing.T) {
 	})
 }
 
-// described are the operations whose answer the contract shows.
+// described are the operations whose answer the contract describes.
 var described = map[string]callOf{
 	"Heads.Get": func(ctx context.Context, c *Client) error {
 		_, err := c.Heads.Get(ctx, testHead)
@@ -381,7 +381,7 @@ var headCalls = map[string]func(context.Context, *Client, string) error{
 	},
 }
 
-// A method that is added and not tested is named here.
+// The test fails with the name of a new method that is not tested.
 func TestEveryMethodThatTakesAHeadIDIsTested(t *testing.T) {
 	api, err := os.ReadFile("testdata/api.txt")
 	require.NoError(t, err)
@@ -470,7 +470,7 @@ func TestErrorsOfTheServiceNameTheOperation(t *testing.T) {
 	}
 }
 
-// declaredOperations are the names that the package gives to newOperation.
+// declaredOperations returns the names in the package's calls of newOperation.
 func declaredOperations(t *testing.T) []string {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)

@@ -227,7 +227,7 @@ func TestTimeoutLimitsEachAttempt(t *testing.T) {
 					}
 					client := newTestClient(t, memoryURL, tr, opts...)
 					start := time.Now()
-					require.NoError(t, getHead(t.Context(), client), "an attempt that took too long is repeated")
+					require.NoError(t, getHead(t.Context(), client), "an attempt that took too long is retried")
 					assert.Equal(t, 2*row.want, time.Since(start).Truncate(time.Microsecond))
 				})
 			})
@@ -260,7 +260,7 @@ func TestCookieJarIsKept(t *testing.T) {
 	for _, r := range tr.requests {
 		cookies = append(cookies, r.Header.Get("Cookie"))
 	}
-	assert.Equal(t, []string{"", "session=one", "session=one", "session=two"}, cookies, "a repeat sends a cookie once")
+	assert.Equal(t, []string{"", "session=one", "session=one", "session=two"}, cookies, "a retry sends a cookie once")
 }
 
 func TestCheckRedirectIsIgnored(t *testing.T) {

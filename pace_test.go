@@ -53,7 +53,7 @@ func TestRateLimitFailsAtOnceWhereTheDeadlineComesFirst(t *testing.T) {
 		assert.Contains(t, err.Error(), "nothing was sent")
 		assert.Zero(t, time.Since(start))
 
-		require.NoError(t, getHead(t.Context(), client), "the turn was given back")
+		require.NoError(t, getHead(t.Context(), client), "the turn was released")
 		assert.Equal(t, 10*time.Second, time.Since(start))
 		assert.Equal(t, 2, tr.sent())
 	})
@@ -108,7 +108,7 @@ func TestRetryAfterHoldsTheWholeClientBack(t *testing.T) {
 				if row.retryAfter != "" {
 					first = answer(row.status, headJSON, "Retry-After: "+row.retryAfter)
 				}
-				// Even a call that gives up holds the others back.
+				// A call that returns at once holds the others back, too.
 				var waited time.Duration
 				client := newTestClient(t, memoryURL, newScript(first, answer(200, headJSON)),
 					WithRetryPolicy(RetryPolicy{MaxWait: 10 * time.Second}),
@@ -123,7 +123,7 @@ func TestRetryAfterHoldsTheWholeClientBack(t *testing.T) {
 	}
 }
 
-func TestAShorterHoldDoesNotEndALongerOne(t *testing.T) {
+func TestShorterHoldDoesNotEndALongerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pace
 		start := time.Now()
@@ -164,7 +164,7 @@ func TestHoldFailsAtOnceWhereTheDeadlineComesFirst(t *testing.T) {
 	})
 }
 
-func TestRateLimitRefusesWhatIsNone(t *testing.T) {
+func TestRateLimitRefusesInvalidLimits(t *testing.T) {
 	for name, opt := range map[string]Option{
 		"zero":     WithRateLimit(0, 1),
 		"negative": WithRateLimit(-1, 1),

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// notTheHead are answers that any JSON object used to pass for.
+// notTheHead are answers that are not the head that was asked for.
 var notTheHead = map[string]string{
 	"an empty object":        `{}`,
 	"a maintenance page":     `{"message":"canary: we are back soon"}`,
@@ -117,7 +117,7 @@ func TestReadOfAWebhookProvesThatItIsTheWebhook(t *testing.T) {
 	assert.EqualValues(t, "k", hook.SharedKey)
 }
 
-func TestEveryRecordOfAListProvesToBeOfTheHead(t *testing.T) {
+func TestEveryRecordOfAListMustBeOfTheHead(t *testing.T) {
 	const mine = `{"id":7,"headId":"` + testHead + `","sharedKey":"canary"}`
 	for name, document := range map[string]string{
 		"a page": `[{"message":"canary"}]`, "no head": `[` + mine + `,{"id":8}]`, "null": `[` + mine + `,{"id":8,"headId":null}]`,

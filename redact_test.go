@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// escapes are the ways in which somebody on the way writes a text into another.
+// escapes are the ways in which a service or proxy may quote a text.
 var escapes = map[string]func(string) string{
 	"plain":                 func(s string) string { return s },
 	"query":                 url.QueryEscape,
@@ -109,13 +109,13 @@ func TestEndOfATextThatIsCutIsNotShown(t *testing.T) {
 	escaped := url.QueryEscape(token)
 	fit := (maxMasked + maxEscaped*len(token)) / len(escaped)
 	assert.Equal(t, redacted, answerText(strings.Repeat(escaped, fit), maxMessage, token))
-	assert.Empty(t, answerText(strings.Repeat(escaped, fit+1), maxMessage, token), "the cut leaves the beginning of a token")
+	assert.Empty(t, answerText(strings.Repeat(escaped, fit+1), maxMessage, token), "the beginning of a token is left before the cut")
 	long := strings.Repeat("word ", maxMasked)
 	assert.Equal(t, strings.Repeat("word ", 40)[:199]+"…", answerText(long, maxMessage, token))
 }
 
-// shown is everything that a call lets out: its error, and what observer and
-// logger are told.
+// shown returns everything that a failing call shows: its error, and what its
+// observer and logger receive.
 func shown(t *testing.T, baseURL string, transport http.RoundTripper) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -145,7 +145,8 @@ func TestErrorShowsNothingOfABrokenTrailer(t *testing.T) {
 	}
 }
 
-// serveProxy starts a proxy that gives the same answer to every CONNECT.
+// serveProxy returns a transport over a proxy with the same answer to every
+// CONNECT.
 func serveProxy(t *testing.T, answer string) http.RoundTripper {
 	proxy := serveBytes(t, answer)
 	transport := newTransport(t)
@@ -153,7 +154,7 @@ func serveProxy(t *testing.T, answer string) http.RoundTripper {
 	return transport
 }
 
-// net/http makes an error of nothing but the reason phrase.
+// net/http returns the reason phrase of the proxy as its error.
 func TestReasonPhraseOfAProxyIsCleaned(t *testing.T) {
 	for name, row := range map[string]struct{ phrase, want string }{
 		"words":              {"Proxy Authentication Required", "no answer: Proxy Authentication Required"},

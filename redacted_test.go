@@ -10,7 +10,7 @@ import (
 )
 
 func TestRedactedHeadShowsNoSecretAsJSON(t *testing.T) {
-	// Names that tell nothing of a secret are made to.
+	// These names would not reveal that they hold a secret.
 	document := strings.NewReplacer(`"auth"`, `"authToken"`, `"x"`, `"x_key"`, `"iconConfig":"`, `"iconConfig":"https://x.example.com/?`).Replace(canaryHead)
 	head := new(Head)
 	require.NoError(t, decodeAnswer([]byte(document), head))

@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How often a request is made, by method and by what always happens to it.
-// The columns are those of calls: GET, PUT, PATCH, DELETE, POST.
+// How often a request is sent, by fault and method. The columns are those of
+// calls: GET, PUT, PATCH, DELETE, POST.
 var retryTable = []struct {
 	fault  string
 	server func(testing.TB) *wire
@@ -82,18 +82,19 @@ func TestRetryTable(t *testing.T) {
 	}
 }
 
-// status is a service that answers everything with a status.
+// status is a service that answers every request with a status.
 func status(code int, headers ...string) func(testing.TB) *wire {
 	return func(t testing.TB) *wire { return serveWire(t, code, "", headers...) }
 }
 
-// closing is a service that answers everything with a few bytes and hangs up.
+// closing is a service that answers every request with a few bytes and closes the
+// connection.
 func closing(answer string) func(testing.TB) *wire {
 	return func(t testing.TB) *wire { return serveBytes(t, answer) }
 }
 
-// Not every transport reports on its connections; then the error must prove
-// that nothing was written.
+// Not every transport supports httptrace. Without it, the error must prove that
+// nothing was written.
 func TestPostOverATransportWithoutTrace(t *testing.T) {
 	for name, row := range map[string]struct {
 		err  error
@@ -123,8 +124,8 @@ func TestPostOverATransportWithoutTrace(t *testing.T) {
 	}
 }
 
-// A POST that hung while dialling can't have been written; one that hung
-// afterwards can.
+// A POST that timed out while dialling was not written. One that timed out later
+// may have been.
 func TestPostAfterATimeout(t *testing.T) {
 	for name, row := range map[string]struct {
 		connected bool
@@ -157,8 +158,8 @@ func TestPostAfterATimeout(t *testing.T) {
 	}
 }
 
-// What the attempt before has written says nothing of this one.
-func TestPostIsRepeatedWhenOnlyTheLastConnectionFailed(t *testing.T) {
+// Whether the attempt before has written anything does not matter.
+func TestPostIsRetriedWhenOnlyTheLastConnectionFailed(t *testing.T) {
 	requests := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if requests++; requests == 1 {
@@ -207,7 +208,7 @@ func TestDefaultPolicy(t *testing.T) {
 	})
 }
 
-// The last answer is all that a user has to find out what went wrong.
+// The last answer must show a user what went wrong.
 func TestLastAnswerIsAFullErrorWhenAttemptsRunOut(t *testing.T) {
 	for _, retries := range []int{0, 1, 3} {
 		for _, code := range []int{429, 500, 502, 503, 504} {
@@ -256,8 +257,8 @@ func TestSuccessAfterRetries(t *testing.T) {
 	assert.Equal(t, 2, resp.Attempts)
 }
 
-// A repeated body is whole each time, and can be read again by the transport,
-// which HTTP/2 needs.
+// Every attempt sends the whole body, and the transport can read it again, as
+// HTTP/2 needs.
 func TestEveryAttemptSendsTheWholeBody(t *testing.T) {
 	for _, call := range calls {
 		t.Run(call.method, func(t *testing.T) {
@@ -284,7 +285,7 @@ func TestEveryAttemptSendsTheWholeBody(t *testing.T) {
 	}
 }
 
-// The transport may still read the body of an attempt that was given up.
+// A transport may still read the body of an attempt that has ended.
 func TestAttemptsShareNoReader(t *testing.T) {
 	var bodies []io.Reader
 	unread := httpmock.NewMockTransport()
@@ -310,7 +311,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	for name, row := range map[string]struct {
 		value string
 		wait  time.Duration // final: the call returns at once
-		asked time.Duration // as the error tells it
+		asked time.Duration // as the error shows it
 	}{
 		"5 s":           {"5", 5 * time.Second, 5 * time.Second},
 		"the cap":       {"60", maxWait, maxWait},
@@ -356,7 +357,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
-// A service that asks for no wait is not asked again at once.
+// A Retry-After of 0 does not shorten the backoff.
 func TestRetryAfterOfNoTimeWaitsTheBackoff(t *testing.T) {
 	for name, value := range map[string]string{"0": "0", "00": "00", "date gone by": "Fri, 31 Dec 1999 23:00:00 GMT", "now": "Sat, 01 Jan 2000 00:00:00 GMT"} {
 		for _, code := range []int{429, 500, 503} {
@@ -394,7 +395,7 @@ func TestHourOfRetryAfterReturnsInMilliseconds(t *testing.T) {
 	})
 	for _, call := range calls {
 		t.Run(call.method, func(t *testing.T) {
-			client := serve(t, busy, WithRetryPolicy(DefaultRetryPolicy())) // one each: the wait is the whole client's
+			client := serve(t, busy, WithRetryPolicy(DefaultRetryPolicy())) // one each, since the wait holds for the whole client
 			start := time.Now()
 			var failure *Error
 			require.ErrorAs(t, call.run(t.Context(), client), &failure)
@@ -408,8 +409,8 @@ func TestHourOfRetryAfterReturnsInMilliseconds(t *testing.T) {
 	}
 }
 
-// A wait that does not fit into the time left is not begun, whoever asked for
-// it.
+// A wait that ends after the deadline does not begin, even if the service asked
+// for it.
 func TestWaitBeyondTheDeadlineReturnsAtOnce(t *testing.T) {
 	for name, row := range map[string]struct {
 		step    step
@@ -437,7 +438,7 @@ func TestWaitBeyondTheDeadlineReturnsAtOnce(t *testing.T) {
 				var failure *Error
 				require.ErrorAs(t, err, &failure)
 				assert.Equal(t, "busy", string(failure.Body))
-				assert.NotErrorIs(t, err, context.DeadlineExceeded, "it has not passed yet")
+				assert.NotErrorIs(t, err, context.DeadlineExceeded, "the wait is not over")
 			})
 		})
 	}
@@ -515,7 +516,7 @@ func TestCancellingDuringAnAttemptKeepsTheStatusBefore(t *testing.T) {
 		assert.Equal(t, 503, failure.StatusCode)
 		assert.Equal(t, "busy", string(failure.Body))
 		assert.ErrorContains(t, err, "the last status was 503")
-		assert.Equal(t, 2, tr.sent(), "a cancelled attempt is not repeated")
+		assert.Equal(t, 2, tr.sent(), "a cancelled attempt is not retried")
 	})
 }
 
@@ -536,8 +537,8 @@ func TestCancellingBeforeTheWaitKeepsTheAnswer(t *testing.T) {
 	assert.Zero(t, seen[0].RetryIn, "no next attempt is announced")
 }
 
-// An answer that would not have been repeated anyway has nothing to do with
-// the context.
+// If an answer would not be retried anyway, its error does not mention the
+// context.
 func TestCancellingAfterAFinalAnswerIsNotItsCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tr := newScript(func(r *http.Request) (*http.Response, error) {
@@ -568,8 +569,8 @@ func TestCancellingWhileATokenIsFetchedKeepsThe401(t *testing.T) {
 	}
 }
 
-// Full jitter: the wait before retry n is anywhere between 0 and the doubled
-// MinWait, and never over MaxWait.
+// Full jitter: the wait before retry n is random between 0 and MinWait·2ⁿ⁻¹, and
+// never longer than MaxWait.
 func TestBackoffHasFullJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 400
@@ -638,7 +639,7 @@ func TestDeleteAnswered404(t *testing.T) {
 	gone, busy := answer(404, "gone"), answer(503, "")
 	for name, row := range map[string]struct {
 		steps []step
-		err   error // nil: it counts as done
+		err   error // nil: the delete succeeded
 	}{
 		"at once":                 {[]step{gone}, ErrNotFound},
 		"after a 500":             {[]step{answer(500, ""), gone}, nil},
@@ -691,8 +692,8 @@ func TestOnlyADeleteIsDoneWithA404(t *testing.T) {
 	}
 }
 
-// The retry loop closes idle connections after each failure, which would cost
-// all other calls of the program theirs.
+// The retry loop closes idle connections after each failure. Those of other calls
+// must stay open.
 func TestFailuresLeaveTheConnectionsOfOthersAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := WithRetryPolicy(RetryPolicy{MaxRetries: 1, MinWait: time.Second, MaxWait: time.Second})
@@ -709,7 +710,7 @@ func TestFailuresLeaveTheConnectionsOfOthersAlone(t *testing.T) {
 	})
 }
 
-// The loop's own log would write URLs to the standard error.
+// The logger of go-retryablehttp would write URLs to standard error.
 func TestRetryLoopHasNoLogger(t *testing.T) {
 	written, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// sessionOf returns what a tool sees of the session in body.
+// sessionOf returns the session that a tool called with body sees.
 func sessionOf(t *testing.T, body string) (session heads.SessionMetadata, ok bool) {
 	t.Helper()
 	h := newToolHandler(t)

@@ -116,7 +116,7 @@ func TestSetToolsWaitsForAModifyUnderWay(t *testing.T) {
 		close(leave)
 		require.NoError(t, <-done)
 		require.NoError(t, <-done)
-		assert.Equal(t, []string{"tool_02"}, w.toolNames(t), "the later one has the last word")
+		assert.Equal(t, []string{"tool_02"}, w.toolNames(t), "the later one wins")
 	})
 }
 
@@ -156,7 +156,7 @@ func TestChangeOfSettingsStopsWaitingWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestChangeOfSettingsThatFailsLetsTheNextOneIn(t *testing.T) {
+func TestFailedChangeOfSettingsLetsTheNextOneStart(t *testing.T) {
 	failures := map[string]func(*testing.T, *world, *heads.ConversationSettingsService){
 		"error of the function": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			mine := errors.New("not today")
@@ -195,7 +195,7 @@ func TestChangeOfSettingsThatFailsLetsTheNextOneIn(t *testing.T) {
 	}
 }
 
-// A copy of a tool is a tool that is given, whatever else the head has.
+// A copy of a tool is checked like any other tool that is passed in.
 func TestCopyOfAToolIsRefused(t *testing.T) {
 	for _, mode := range []heads.OperationMode{heads.OperationModeOC, heads.OperationModeTTT} {
 		t.Run(string(mode), func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestSignaturesOfOtherProgramsVerify(t *testing.T) {
 	}
 }
 
-// Keys around the length of a block are where an HMAC goes wrong.
+// An HMAC treats keys longer than a block differently.
 func TestSignAgreesWithCryptoHMAC(t *testing.T) {
 	body := []byte(strings.Repeat("event ", 50))
 	for length := range 200 {
@@ -83,8 +83,8 @@ func TestSignIsBareLowerCaseHex(t *testing.T) {
 }
 
 func TestVerifyAcceptsEveryEncoding(t *testing.T) {
-	// The sum of this body has both of the characters in which the base64
-	// alphabets differ.
+	// The sum of this body has both characters in which the two base64 alphabets
+	// differ.
 	body := []byte(`{"n":0}`)
 	hexText := Sign(body, testKeyA)
 	sum, err := hex.DecodeString(hexText)
@@ -148,8 +148,8 @@ func TestVerifyRefusesMalformedSignatures(t *testing.T) {
 	}
 }
 
-// nextBase64 returns the next character of the alphabet, which differs in the
-// last bit alone.
+// nextBase64 returns the next character of the alphabet, which differs in the last
+// bit only.
 func nextBase64(c byte) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	return string(alphabet[strings.IndexByte(alphabet, c)+1])
@@ -201,8 +201,8 @@ func TestVerifyRefusesEveryFlippedBit(t *testing.T) {
 		require.ErrorIs(t, VerifySignature(body, hex.EncodeToString(flipped), testKeyA), ErrSignatureMismatch, "bit %d of the signature", bit)
 		require.ErrorIs(t, VerifySignature(body, base64.StdEncoding.EncodeToString(flipped), testKeyA), ErrSignatureMismatch, "bit %d of the signature", bit)
 	})
-	// In the text, a flip may turn a digit into its capital, which is the same
-	// signature. Nothing else may pass.
+	// A flipped bit may change the case of a hex digit, which is the same signature.
+	// Nothing else may verify.
 	for _, text := range []string{signature, "sha256=" + signature, base64.StdEncoding.EncodeToString(sum)} {
 		eachFlip([]byte(text), func(flipped []byte, bit int) {
 			if text != base64.StdEncoding.EncodeToString(sum) && strings.EqualFold(string(flipped), text) && string(flipped[:1]) == text[:1] {
@@ -213,8 +213,8 @@ func TestVerifyRefusesEveryFlippedBit(t *testing.T) {
 	}
 }
 
-// The memory of one computation is used by the next: keys of other lengths and
-// several goroutines must not meet in it.
+// Computations reuse memory. Keys of other lengths and other goroutines must not
+// disturb each other.
 func TestSignaturesDoNotDisturbEachOther(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 8 {

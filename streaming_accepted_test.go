@@ -13,7 +13,7 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-func TestAConversionTellsWhetherItsSwitchWasAccepted(t *testing.T) {
+func TestConversionReportsWhetherItsSwitchWasAccepted(t *testing.T) {
 	const route = "/head/{headId}/video-streaming"
 	for name, tt := range map[string]struct {
 		fault    headstest.Fault

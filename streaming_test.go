@@ -100,8 +100,8 @@ func TestSetVideoStreamingReturnsTheRefusal(t *testing.T) {
 	assert.ErrorContains(t, err, `provider "polly" is not capable of streaming`)
 }
 
-// What is planned is what happens: names, what is skipped, and the details up
-// to the address, which is known only at the end.
+// A plan has the steps of the conversion: their names, which are skipped, and the
+// details. Only the access URL is not known before the end.
 func TestPlanIsWhatHappens(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -256,14 +256,14 @@ func blockedHeads() []blocked {
 	}
 }
 
-func TestBlockersComeBackTogetherAndNothingIsChanged(t *testing.T) {
+func TestAllBlockersAreReturnedAndNothingIsChanged(t *testing.T) {
 	for _, tt := range blockedHeads() {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newConversionWorld(t, tt.head)
 			w.showVisual(tt.visual)
 			client, before := w.client(), w.state(t)
 			plan, err := client.Heads.PlanStreaming(t.Context(), convertID, tt.o)
-			require.NoError(t, err, "what blocks is no failure of a plan")
+			require.NoError(t, err, "a plan with blockers does not fail")
 			assert.False(t, plan.Ready())
 			require.Len(t, plan.Blockers, len(tt.is))
 			for i, want := range tt.is {
@@ -365,7 +365,7 @@ func TestLocalChecksCanBeLeftToTheService(t *testing.T) {
 	}
 }
 
-func TestRecommendedModelsAreMarkedAndOthersAreNoFault(t *testing.T) {
+func TestRecommendedModelsAreMarkedAndOthersAreAllowed(t *testing.T) {
 	tests := []struct {
 		voice string
 		want  bool
@@ -463,7 +463,7 @@ func TestHeadThatAlreadyStreamsIsNotChanged(t *testing.T) {
 		name   string
 		mutate func(*headstest.Head)
 		opts   []heads.Option
-		want   string // "": an error at the address
+		want   string // "": an error at StepAddress
 	}{
 		{"with a voice that can stream", func(*headstest.Head) {}, nil, streamURL},
 		{"with a voice that can't stream", func(h *headstest.Head) { h.TTSProvider, h.TTSVoice = "polly", "Joanna" }, nil, streamURL},
@@ -508,7 +508,7 @@ func TestHeadThatAlreadyStreamsIsNotChanged(t *testing.T) {
 
 func streamingHead() headstest.Head { return streamingWith(newVoice) }
 
-// streamingWith is a head in streaming mode with a voice.
+// streamingWith returns a head in streaming mode with a voice.
 func streamingWith(v heads.Voice) headstest.Head {
 	head := headWith(v)
 	head.VideoStreaming = true
@@ -568,7 +568,7 @@ func TestVoiceOfAHeadThatStreamsIsSetAndConfirmed(t *testing.T) {
 	}
 }
 
-func TestHeadThatStreamsIsNotGivenAVoiceThatCannot(t *testing.T) {
+func TestHeadThatStreamsRefusesAVoiceThatCannot(t *testing.T) {
 	w := newConversionWorld(t, streamingHead())
 	o := heads.ConvertOptions{Voice: &muteVoice}
 	plan, err := w.client().Heads.PlanStreaming(t.Context(), convertID, o)
@@ -580,8 +580,8 @@ func TestHeadThatStreamsIsNotGivenAVoiceThatCannot(t *testing.T) {
 	assert.Equal(t, state{true, newVoice}, w.state(t))
 }
 
-// A head that says that it streams and shows a splitter is in no state of the
-// contract. It is waited for, in whatever run it is seen.
+// The contract has no state in which a head streams and has a splitter. A
+// conversion waits until the splitter is gone, in the first run and in later ones.
 func TestSplitterOfAHeadThatStreamsIsWaitedForInEveryRun(t *testing.T) {
 	document := func(splitter bool) string {
 		return fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":%t,"ttsProvider":%q,"ttsVoice":%q,"publicUrl":%q}`,
@@ -649,7 +649,7 @@ func TestReasonOfABlockedConversionIsThatOfTheFirstBlocker(t *testing.T) {
 			_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, tt.o)
 			first := tt.is[0]
 			if len(tt.is) > 1 {
-				first = heads.ErrVisualMode // before all others
+				first = heads.ErrVisualMode // this reason comes first
 			}
 			assert.Equal(t, want[first], reasonOf(t, err))
 		})
@@ -815,8 +815,8 @@ func TestConvertToLegacyUnderFaults(t *testing.T) {
 	}
 }
 
-// The address of a head in legacy mode does not matter for the mode, so it is
-// the last thing to fail.
+// The mode does not depend on the access URL of a legacy head, so its error comes
+// last.
 func TestConvertToLegacyOfALegacyHeadWithoutAnAccessURL(t *testing.T) {
 	head := headWith(muteVoice)
 	head.Fields = map[string]any{"publicUrl": ""}
@@ -833,7 +833,7 @@ func TestConvertToLegacyOfALegacyHeadWithoutAnAccessURL(t *testing.T) {
 	require.ErrorAs(t, err, &failure)
 	assert.Equal(t, heads.StepCheck, failure.Step)
 	assert.ErrorIs(t, err, heads.ErrInvalid)
-	assert.True(t, w.state(t).streaming, "a head that would lose its address is not switched")
+	assert.True(t, w.state(t).streaming, "a head that would lose its access URL is not switched")
 }
 
 func TestNewAccessURLOfTheWayBack(t *testing.T) {

@@ -17,10 +17,10 @@ func fixedSource(token string) TokenSource {
 	return func(context.Context, string) (string, error) { return token, nil }
 }
 
-// tokens is a source that gives a new token whenever it is asked: t1, t2 …
+// tokens is a source that returns a new token for each call: t1, t2 …
 type tokens struct {
 	mu    sync.Mutex
-	asked []string // the rejected token of each asking
+	asked []string // the rejected token of each call
 }
 
 func (s *tokens) next(_ context.Context, rejected string) (string, error) {
@@ -30,7 +30,7 @@ func (s *tokens) next(_ context.Context, rejected string) (string, error) {
 	return fmt.Sprintf("t%d", len(s.asked)), nil
 }
 
-// accepting is a step that wants one of these tokens.
+// accepting is a step that answers 401 unless the token is one of these.
 func accepting(list ...string) step {
 	return func(r *http.Request) (*http.Response, error) {
 		for _, token := range list {
@@ -268,7 +268,7 @@ func TestWaitingForTheSourceEndsWithTheContext(t *testing.T) {
 		})
 		done := make(chan error, 1)
 		go func() { done <- getHead(t.Context(), client) }()
-		synctest.Wait() // the source has its hands full
+		synctest.Wait() // until the source waits
 
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting := make(chan error, 1)

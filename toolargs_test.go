@@ -29,7 +29,7 @@ type (
 	}
 )
 
-// callWith returns what reaches a tool with the arguments In, and its reply.
+// callWith returns the arguments that a tool receives, and its reply.
 func callWith[In any](t testing.TB, body string) (In, string) {
 	t.Helper()
 	h := newToolHandler(t)
@@ -123,7 +123,7 @@ func TestEveryKindMakesTheRoundTrip(t *testing.T) {
 	}
 }
 
-// reads holds that raw means value.
+// reads checks that raw is read as value.
 func reads[T any](name, raw string, value T) namedTest {
 	return namedTest{name, func(t *testing.T) {
 		got, reply := callWith[requiredArg[T]](t, `{"v": `+raw+` }`)
@@ -332,8 +332,8 @@ func TestModelIsToldWhatIsWrong(t *testing.T) {
 	assert.Equal(t, toolDocument(t, "refusals.txt"), strings.Join(lines, "\n")+"\n")
 }
 
-// randomKinds returns a value whose required fields can all be told from
-// missing ones.
+// randomKinds returns a value whose required fields are all different from missing
+// ones.
 func randomKinds(r *rand.Rand) toolKinds {
 	address := func() toolAddress {
 		a := toolAddress{Street: randomText(r), Lines: randomList(r, 1, randomText)}
@@ -383,7 +383,7 @@ func randomText(r *rand.Rand) string {
 	return string(text)
 }
 
-// randomFloat has random bits, so that every magnitude occurs.
+// randomFloat returns a number with random bits, so every magnitude occurs.
 func randomFloat(r *rand.Rand, bits int) float64 {
 	for {
 		f := math.Float64frombits(r.Uint64())
@@ -462,8 +462,7 @@ func inStrings(body map[string]any) map[string]any {
 	return changed
 }
 
-// TestArgumentsOutliveTheirCall holds that no argument shares memory with a
-// buffer that the next call uses.
+// No argument may share memory with a buffer that the next call uses.
 func TestArgumentsOutliveTheirCall(t *testing.T) {
 	type keeping struct {
 		Raw  json.RawMessage   `json:"raw" jsonschema:"Raw"`
@@ -487,8 +486,8 @@ func TestArgumentsOutliveTheirCall(t *testing.T) {
 	assert.Equal(t, want, kept.Text)
 }
 
-// What a list of large items takes grows with what is good of it, not with what
-// somebody sends.
+// The memory for a list of large items grows with its valid items, not with the
+// size of the body.
 func TestListEndsAtItsFirstFault(t *testing.T) {
 	type large struct {
 		Name string       `json:"name,omitempty" jsonschema:"A name"`

@@ -123,7 +123,7 @@ func TestBodyThatBreaksOffIsAnUnreadableCall(t *testing.T) {
 	h := newToolHandler(t)
 	got := addWeather(t, h)
 	rec := httptest.NewRecorder()
-	// What came is a whole document, and still not all that was sent.
+	// The body breaks off after a complete document.
 	body := io.MultiReader(strings.NewReader(`{"city":"Oslo"}`), iotest.ErrReader(io.ErrUnexpectedEOF))
 	h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/get_weather", body))
 	assert.Equal(t, toolUnreadable, toolReply(t, rec))
@@ -376,7 +376,7 @@ func TestCallerThatLeavesEndsTheCall(t *testing.T) {
 	})
 }
 
-// pipeListener hands out connections in memory, on which a test clock can move.
+// pipeListener accepts connections in memory, which work in a synctest bubble.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -505,7 +505,7 @@ func TestTimeForTheBodyDoesNotEndTheFunction(t *testing.T) {
 	})
 }
 
-// deadlineWriter remembers the read deadlines that it was given.
+// deadlineWriter keeps the read deadlines that are set.
 type deadlineWriter struct {
 	*httptest.ResponseRecorder
 	deadlines []time.Time

@@ -35,7 +35,7 @@ func newToolHandler(t testing.TB, opts ...heads.ToolHandlerOption) *heads.ToolHa
 	return h
 }
 
-// addTool adds a tool that keeps what it was called with.
+// addTool adds a tool that keeps the arguments of its last call.
 func addTool[In any](t testing.TB, h *heads.ToolHandler, name string) *In {
 	t.Helper()
 	var got In
@@ -57,7 +57,7 @@ func postTool(h http.Handler, path, body string) *httptest.ResponseRecorder {
 	return rec
 }
 
-// toolReply returns the message of a reply that keeps to the contract.
+// toolReply returns the message of a reply, which must have the documented form.
 func toolReply(t testing.TB, rec *httptest.ResponseRecorder) string {
 	t.Helper()
 	require.Equal(t, http.StatusOK, rec.Code)
@@ -78,7 +78,7 @@ func toolDocument(t testing.TB, name string) string {
 	return string(data)
 }
 
-// toolLog is a log that a function may still write to while the test reads it.
+// toolLog is a log that can be read while a function still writes to it.
 type toolLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -108,7 +108,7 @@ func requireInvalid(t testing.TB, err error, operation string) []string {
 	return faults
 }
 
-func TestToolHandlerRefusesBaseURLs(t *testing.T) {
+func TestNewToolHandlerRefusesInvalidBaseURLs(t *testing.T) {
 	for _, row := range []struct{ name, url, reason string }{
 		{"empty", "", "is blank"},
 		{"relative", "/heads", "not an absolute URL"},
@@ -212,7 +212,7 @@ func TestToolURLsAreUnderTheBaseURL(t *testing.T) {
 	}
 }
 
-func TestToolsComeInTheOrderOfAdding(t *testing.T) {
+func TestToolsReturnsToolsInTheOrderOfAdding(t *testing.T) {
 	h := newToolHandler(t)
 	assert.Empty(t, h.Tools())
 	for _, name := range []string{"zeta", "alpha", "mid"} {

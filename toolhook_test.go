@@ -14,7 +14,7 @@ import (
 
 type toolHookKey struct{}
 
-// toolHook puts name into the context and appends to order what is called.
+// toolHook puts name into the context and appends the calls to order.
 func toolHook(t testing.TB, order *[]string, name string) heads.ToolHandlerOption {
 	return heads.WithToolHook(func(ctx context.Context, tool string) context.Context {
 		*order = append(*order, "start "+name+" "+tool)
@@ -58,7 +58,7 @@ func TestToolHooksStartOnceTheToolIsFound(t *testing.T) {
 	})
 }
 
-func TestPanicsOfToolHooksAreSurvived(t *testing.T) {
+func TestPanicsOfToolHooksAreCaught(t *testing.T) {
 	var log toolLog
 	var order []string
 	h := newToolHandler(t, loggedTo(&log), heads.WithToolHook(
@@ -70,7 +70,7 @@ func TestPanicsOfToolHooksAreSurvived(t *testing.T) {
 	assert.Equal(t, []string{"start b get_weather", "end b answered"}, order)
 	assert.Contains(t, log.String(), "start broke")
 	assert.Contains(t, log.String(), "end broke")
-	require.NoError(t, h.Shutdown(t.Context()), "the call counts as ended")
+	require.NoError(t, h.Shutdown(t.Context()), "the call has ended")
 }
 
 func TestToolHookWithoutFunctionsIsRefused(t *testing.T) {

@@ -62,7 +62,7 @@ func TestFunctionsThatIgnoreTheirContextAreBounded(t *testing.T) {
 
 				close(free)
 				synctest.Wait()
-				assert.Equal(t, "done", toolReply(t, postTool(h, "/answer", "{}")), "what has returned makes room")
+				assert.Equal(t, "done", toolReply(t, postTool(h, "/answer", "{}")), "a function that returned makes room")
 			})
 		})
 	}
@@ -147,12 +147,12 @@ func TestAfterShutdownNoFunctionIsCalled(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, postTool(h, "/no_such_tool", `{}`).Code)
 }
 
-// observed returns an option that keeps what the observer is told.
+// observed returns an option whose observer keeps its arguments.
 func observed(calls *[]heads.ToolCallInfo) heads.ToolHandlerOption {
 	return heads.WithToolObserver(func(_ context.Context, info heads.ToolCallInfo) { *calls = append(*calls, info) })
 }
 
-func TestToolObserverIsToldOfEveryOutcome(t *testing.T) {
+func TestToolObserverSeesEveryOutcome(t *testing.T) {
 	broken := errors.New("broken")
 	answers := func(text string, err error) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) { return text, err }
@@ -205,13 +205,13 @@ func TestToolObserverIsToldOfEveryOutcome(t *testing.T) {
 				row.want.Tool, row.want.Err = "answer", calls[0].Err
 				assert.Equal(t, row.want, calls[0])
 				<-time.After(time.Hour)
-				assert.Len(t, calls, 1, "a function that returns late is not told again")
+				assert.Len(t, calls, 1, "a function that returns late is not observed again")
 			})
 		})
 	}
 }
 
-func TestToolObserverIsToldOfBusyCalls(t *testing.T) {
+func TestToolObserverSeesBusyCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []heads.ToolCallInfo
 		h := newToolHandler(t, heads.WithToolConcurrency(1), observed(&calls))
@@ -226,7 +226,7 @@ func TestToolObserverIsToldOfBusyCalls(t *testing.T) {
 	})
 }
 
-func TestToolObserverIsToldNothingOfArgumentsAndReplies(t *testing.T) {
+func TestToolObserverSeesNoArgumentsAndReplies(t *testing.T) {
 	var calls []heads.ToolCallInfo
 	h := newToolHandler(t, observed(&calls))
 	require.NoError(t, heads.AddTool(h, "echo", "Echoes", func(_ context.Context, in weatherArguments) (string, error) {
@@ -258,7 +258,7 @@ func TestToolObserverSeesTheSession(t *testing.T) {
 	assert.Equal(t, "user-77", userID)
 }
 
-func TestToolObserverIsNotToldOfWhatMissesEveryTool(t *testing.T) {
+func TestToolObserverDoesNotSeeRequestsThatMissEveryTool(t *testing.T) {
 	var calls []heads.ToolCallInfo
 	h := newToolHandler(t, heads.WithPathToken(toolToken), observed(&calls))
 	addWeather(t, h)
@@ -274,5 +274,5 @@ func TestToolObserverMayPanic(t *testing.T) {
 	addWeather(t, h)
 	assert.Equal(t, "done", toolReply(t, postTool(h, "/get_weather", `{"city":"Oslo"}`)))
 	assert.Contains(t, log.String(), "observer broke")
-	require.NoError(t, h.Shutdown(t.Context()), "the call counts as ended")
+	require.NoError(t, h.Shutdown(t.Context()), "the call has ended")
 }

@@ -39,7 +39,7 @@ func readOddSettings(t testing.TB) (s oddSettings) {
 	s.hours, s.weather, found = strings.Cut(strings.TrimSuffix(strings.TrimPrefix(s.tools, "[\n    "), "\n  ]"), ",\n    {\"name\":\"weather\"")
 	require.True(t, found)
 	s.weather = `{"name":"weather"` + s.weather
-	// Between parameters that were changed there is no white space.
+	// Changed parameters are written without white space.
 	s.rewritten = s.hours
 	for _, space := range []string{"[\n        {", ",\n        {", "}\n      ]"} {
 		require.Contains(t, s.hours, space)
@@ -49,7 +49,7 @@ func readOddSettings(t testing.TB) (s oddSettings) {
 	return s
 }
 
-// body is what is sent when the tools are these.
+// body returns the body that is sent for these tools.
 func (s oddSettings) body(tools ...string) string {
 	return `{"conversationSettings":` + s.before + "[" + strings.Join(tools, ",") + "]" + s.after + `}`
 }
@@ -60,7 +60,7 @@ func (s oddSettings) head(mode OperationMode) string {
 
 const settingsRoute = "PUT /head/" + testHead + "/conversation-settings"
 
-// settingsCall changes settings and returns them as they were written.
+// settingsCall changes settings and returns the written ones.
 type settingsCall func(context.Context, *ConversationSettingsService) (*ConversationSettings, error)
 
 func modifying(change func(*ConversationSettings) error) settingsCall {
@@ -162,7 +162,7 @@ func TestUnknownKeysSurviveByteForByte(t *testing.T) {
 			sent := service.bodyOf(t, settingsRoute)
 			assert.Equal(t, tt.body, sent)
 			assert.True(t, json.Valid([]byte(sent)))
-			assert.Equal(t, tt.body, `{"conversationSettings":`+string(written.document())+`}`, "what is returned is what was written")
+			assert.Equal(t, tt.body, `{"conversationSettings":`+string(written.document())+`}`, "the written settings are returned")
 		})
 	}
 }
@@ -212,7 +212,7 @@ func TestHeadWithoutSettingsHasEmptyOnes(t *testing.T) {
 	}
 }
 
-// A head that leaves its settings out may have some all the same.
+// A document without settings does not mean that the head has none.
 func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
 	const document = `{"id":"` + testHead + `","operationMode":"oc"}`
 	for name, call := range map[string]settingsCall{
@@ -280,7 +280,7 @@ func TestReplaceSendsWhatItIsGiven(t *testing.T) {
 	_, err = service.ConversationSettings.Replace(t.Context(), otherID, &read)
 	assert.ErrorIs(t, err, ErrNotFound)
 	odd := readOddSettings(t)
-	assert.Equal(t, odd.body(odd.hours, odd.weather), service.bodyOf(t, "PUT /head/"+otherID+"/conversation-settings"), "settings of one head, given to another")
+	assert.Equal(t, odd.body(odd.hours, odd.weather), service.bodyOf(t, "PUT /head/"+otherID+"/conversation-settings"), "settings of one head, written to another")
 }
 
 func TestReplaceReportsAllFaultsTogether(t *testing.T) {
@@ -327,7 +327,7 @@ func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
 	}
 }
 
-func TestHeadThatCannotCallToolsIsGivenNone(t *testing.T) {
+func TestToolsOfAHeadThatCannotCallThemAreRefused(t *testing.T) {
 	odd := readOddSettings(t)
 	changed := weatherTool()
 	changed.Description = "Changed"
@@ -478,7 +478,7 @@ func TestSetExtra(t *testing.T) {
 	})
 }
 
-func TestExtraHoldsNoTools(t *testing.T) {
+func TestExtraDoesNotHoldTools(t *testing.T) {
 	var cs ConversationSettings
 	require.NoError(t, json.Unmarshal([]byte(`{"tools":[]}`), &cs))
 	_, ok := cs.Extra("tools")
@@ -617,7 +617,7 @@ func TestToolValidate(t *testing.T) {
 	}
 }
 
-func TestCheckPromptNamesWhatThePromptForgets(t *testing.T) {
+func TestCheckPromptNamesWhatThePromptLacks(t *testing.T) {
 	tool := func(name string, parameters ...string) Tool {
 		made := Tool{Name: name}
 		for _, p := range parameters {

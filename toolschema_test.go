@@ -16,7 +16,7 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// One type for every way in which a value can be read.
+// There is one type for every way in which a value can be read.
 type (
 	toolColor   string
 	toolAddress struct {
@@ -228,12 +228,12 @@ func TestAddToolRefusesStructsThatNoCallCanFill(t *testing.T) {
 	}
 }
 
-// addBroken returns the error for a tool that is sound but for its struct.
+// addBroken returns the error of AddTool for a tool whose struct alone is invalid.
 func addBroken[In any](t *testing.T) error {
 	t.Helper()
 	h := newToolHandler(t)
 	err := heads.AddTool(h, "broken", "A tool", func(context.Context, In) (string, error) { return "", nil })
-	require.Empty(t, h.Tools(), "nothing half-made is kept")
+	require.Empty(t, h.Tools(), "nothing incomplete is kept")
 	return err
 }
 
@@ -367,7 +367,7 @@ func TestUnsupportedFieldMayBeLeftOut(t *testing.T) {
 	assert.Equal(t, []heads.ToolParameter{{Name: "city", Type: "string", Description: "City"}}, h.Tools()[0].Parameters)
 }
 
-// TestEveryKindIsCovered keeps toolKinds, on which other tests rest, complete.
+// Other tests rely on toolKinds having every kind.
 func TestEveryKindIsCovered(t *testing.T) {
 	seen := map[reflect.Kind]bool{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[toolKinds]()) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oddTools are tools that the service stores although a head with one of them
-// may not load, with what Validate says of each.
+// oddTools are tools that the service stores although a head with one of them may
+// not load, and what Validate reports for each.
 var oddTools = map[string]struct{ document, says string }{
 	"a schema for parameters": {`{"name":"odd", "description":"d","parameters":{"type":"object","properties":{"city":{"type":"string"}}},"url":"https://tools.example.com/odd","x":1.0}`,
 		`parameters are a JSON object; want a list`},
@@ -31,7 +31,7 @@ var oddTools = map[string]struct{ document, says string }{
 
 const goodTool = `{"name":"weather","description":"Tells the weather","parameters":[],"url":"https://tools.example.com/weather"}`
 
-// headWith is a head with tools as they stand.
+// headWith returns a head with these tools.
 func headWith(tools ...string) string {
 	return `{"id":"` + testHead + `","operationMode":"oc","conversationSettings":{"model":{"api_key":"k"} , "tools":[` + strings.Join(tools, ",") + `]}}`
 }
@@ -129,7 +129,8 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 	}
 }
 
-// Somebody else's change of a tool makes the one that was read before no other.
+// A tool that was read earlier is still accepted after another program has changed
+// it.
 func TestToolThatWasReadEarlierIsNotRefused(t *testing.T) {
 	odd := oddTools["a parameter without a type"].document
 	service := newFakeAPI(t, answering(headWith(odd)))

@@ -257,8 +257,8 @@ func TestEnsureReportsAnUnknownOutcomeIfTheListFailsToo(t *testing.T) {
 	assert.Equal(t, []heads.Webhook{*hook}, w.registered(t))
 }
 
-// The key in the answer is good, whatever becomes of the second look.
-func TestEnsureKeepsWhatItCreatedWhenItCannotLookAgain(t *testing.T) {
+// The key in the answer is returned even if the second list fails.
+func TestEnsureReturnsWhatItCreatedWhenTheSecondListFails(t *testing.T) {
 	for name, fault := range map[string]headstest.Fault{
 		"list fails":     {Status: 502},
 		"not listed yet": {Body: `[]`},
@@ -412,7 +412,7 @@ func TestEnsurePatchesEveryWritableFieldWhenEventsDiffer(t *testing.T) {
 	}
 }
 
-// A registration made elsewhere may hold what Update would refuse.
+// A registration of another program may hold values that Update would refuse.
 func TestEnsurePatchesTheURLOfTheSpec(t *testing.T) {
 	w := newWorld(t)
 	old := w.add(t, "https://Hooks.example.com:443/in/#top", heads.EventEndConversation)
@@ -549,7 +549,7 @@ func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
 		hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
 		require.ErrorIs(t, err, heads.ErrForbidden)
 		require.ErrorContains(t, err, "/head-events/2")
-		require.NotNil(t, hook, "the registration is good all the same")
+		require.NotNil(t, hook, "the registration is returned")
 		assert.EqualValues(t, 1, hook.ID)
 		assert.Equal(t, []int64{2}, hook.Duplicates)
 		assert.Len(t, w.registered(t), 3, "the other one was removed")
@@ -597,8 +597,8 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 	})
 }
 
-// Whoever came later takes its own back; one who does not is somebody else's
-// to judge.
+// A client that created the later of two registrations deletes its own. A later
+// registration of another program stays.
 func TestEnsureLeavesALaterOneOfAnotherProgram(t *testing.T) {
 	w := newWorld(t)
 	client := w.client(w.afterCreate(func() { w.add(t, hookURL, heads.EventStartConversation) }))

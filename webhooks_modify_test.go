@@ -232,7 +232,7 @@ func TestEventsWithoutTypesCanBeFollowedByOne(t *testing.T) {
 	assert.ErrorIs(t, err, heads.ErrInvalid)
 }
 
-// Modify reads, and writes a second later; Ensure comes in between.
+// Modify reads, Ensure runs, and Modify writes a second later.
 func TestEnsureAndModifyOfOneRegistrationTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newModifyWorld(t)

@@ -84,7 +84,7 @@ func TestCreateWithoutASharedKeyIsADecodeError(t *testing.T) {
 			require.ErrorAs(t, err, &wrong)
 			assert.Equal(t, answer, string(wrong.Body))
 			assert.Contains(t, err.Error(), "sharedKey")
-			assert.Len(t, service.since(), 1, "a create is not repeated")
+			assert.Len(t, service.since(), 1, "a create is not retried")
 		})
 	}
 }
@@ -182,8 +182,8 @@ func TestListReadsRecords(t *testing.T) {
 	}
 }
 
-// A list that can't be trusted must not pass for an empty one, after which a
-// second registration would be made.
+// A malformed list must not be read as an empty one, since Ensure would then
+// create a second registration.
 func TestListOfAnotherShapeIsADecodeError(t *testing.T) {
 	for _, answer := range []string{``, `{}`, `{"items":[]}`, `["x"]`, `[null]`, `[{"webhookUrl":5}]`, `[{"endConversation":"no"}]`,
 		`[{"id":"seven","headId":"` + testHead + `"}]`, `[{"id":"","headId":"` + testHead + `"}]`, `[{"id":"7.0","headId":"` + testHead + `"}]`,
