@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// concealed is shown in place of a secret.
+// concealed replaces a secret in what is shown.
 const concealed = "[hidden]"
 
 var secretName = regexp.MustCompile(`(?i)(api|shared|access|private|provider)[_-]?key$|token|secret|password|authorization|credential`)
 
-// conceal returns the value of a field for everyone to read: texts under a name
-// that a secret has are hidden, and so are the queries and user infos of URLs.
+// conceal returns the value of a field without secrets: it hides texts under the
+// name of a secret, and the queries and user infos of URLs.
 func conceal(name string, raw json.RawMessage) json.RawMessage {
-	shown, _ := encodeJSON(concealValue(name, decode(raw))) // what was JSON still is
+	shown, _ := encodeJSON(concealValue(name, decode(raw))) // it was JSON before
 	return shown
 }
 
@@ -33,7 +33,7 @@ func concealValue(name string, v any) any {
 	case map[string]any:
 		for key, item := range v {
 			if name == "customWords" {
-				v[key] = concealValue("", item) // the keys are words, not names
+				v[key] = concealValue("", item) // the keys are not field names
 			} else {
 				v[key] = concealValue(key, item)
 			}
@@ -42,7 +42,7 @@ func concealValue(name string, v any) any {
 	return v
 }
 
-// concealURL leaves a text alone that is no URL.
+// concealURL returns a text that is not a URL unchanged.
 func concealURL(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
@@ -79,8 +79,8 @@ func concealText(body []byte) string {
 	return concealURL(string(body))
 }
 
-// withoutKeys returns a seed that can be given away and imported again: keys
-// are left out, so that an import generates new ones.
+// withoutKeys returns a seed that can be shared and imported. It has no keys, so
+// an import generates new ones.
 func (s Seed) withoutKeys() Seed {
 	return Seed{Visuals: keyless(s.Visuals), Heads: keyless(s.Heads), Tools: keyless(s.Tools), Registrations: keyless(s.Registrations)}
 }
@@ -90,12 +90,12 @@ func keyless(list []json.RawMessage) []json.RawMessage {
 	for i, raw := range list {
 		v, _ := decode(raw).(map[string]any)
 		dropKeys(v)
-		out[i], _ = encodeJSON(v) // what was JSON still is
+		out[i], _ = encodeJSON(v) // it was JSON before
 	}
 	return out
 }
 
-// dropKeys removes what conceal would hide.
+// dropKeys removes the values that conceal hides.
 func dropKeys(v any) {
 	switch v := v.(type) {
 	case []any:

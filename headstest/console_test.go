@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// canaries are secrets in every place that a head, a tool and a registration
-// have for one.
+// canaries are secrets, one for every field of a head, a tool and a registration
+// that can hold one.
 const canaries = `{
 	"heads": [{"id": "` + seedHead + `", "name": "Ada", "operationMode": "oc", "enableEvents": true, "voiceflowApiKey": "canary",
 		"publicUrl": "https://canary:canary@chat.example.test/MyOrg-1/li-1?api_key=canary#canary", "organisation": {"apiKey": "canary", "name": "MyOrg"},
@@ -31,7 +31,7 @@ const canaries = `{
 	"registrations": [{"headId": "` + seedHead + `", "webhookUrl": "http://127.0.0.1:1/?key=canary", "endConversation": true, "sharedKey": "canary"}]
 }`
 
-// withConsole starts a server whose console is read by a page of its own.
+// withConsole starts a server with a console, which is read as its own page does.
 func withConsole(t testing.TB, opts ...headstest.Option) *api {
 	return newAPI(t, append(opts, headstest.WithConsole(), headstest.WithLoopbackHTTP())...)
 }
@@ -55,7 +55,7 @@ func (a *api) controlled(method, path, body string, v any) {
 	}
 }
 
-func TestConsoleIsServedOnlyWhereItIsAskedFor(t *testing.T) {
+func TestConsoleIsServedOnlyWithItsOption(t *testing.T) {
 	newAPI(t).do("GET", "/_emulator/", "").refused(t, 404, "no operation")
 	a := withConsole(t)
 	browser := a.request("GET", "/_emulator/", "")
@@ -66,7 +66,7 @@ func TestConsoleIsServedOnlyWhereItIsAskedFor(t *testing.T) {
 	assert.Contains(t, a.control("GET", "", "").body, `"requests"`, "anything else reads the list")
 }
 
-func TestBrowserIsLedToTheConsole(t *testing.T) {
+func TestBrowserIsRedirectedToTheConsole(t *testing.T) {
 	a := withConsole(t)
 	a.hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	req := a.request("GET", "/", "")
@@ -79,7 +79,7 @@ func TestBrowserIsLedToTheConsole(t *testing.T) {
 	assert.Len(t, a.Requests(), 2, "the redirect is no request of the API")
 }
 
-func TestConsoleKeepsItselfToItself(t *testing.T) {
+func TestConsoleRefusesOtherMachinesAndSites(t *testing.T) {
 	a := withConsole(t)
 	for _, path := range []string{"", "state", "assets/main.js", "assets/style.css", "nothing"} {
 		h := a.control("GET", path, "").header
@@ -159,7 +159,7 @@ func TestExportWithoutKeysCanBeImported(t *testing.T) {
 	a.control("GET", "export?keys=perhaps", "").refused(t, 400, "keys=true")
 }
 
-func TestControlAPIAnswersTheAddressThatTheConnectionArrivedAt(t *testing.T) {
+func TestControlAPIAnswersAtTheAddressOfTheConnection(t *testing.T) {
 	e := headstest.NewEmulator(headstest.WithConsole())
 	defer e.Close()
 	get := func(remote, host string) int {
@@ -379,7 +379,7 @@ func TestStreamMissesNothingAfterABreak(t *testing.T) {
 	a.ok("GET", "/head/"+id, "")
 	assert.Len(t, (<-events).Requests, 1)
 
-	a.ok("GET", "/head/"+id, "") // while this reader is away
+	a.ok("GET", "/head/"+id, "") // while this reader is not connected
 	require.NoError(t, a.StartSession(id).UserMessage("x"))
 	e := <-a.readStream(first.id)
 	assert.False(t, e.Fresh)

@@ -18,11 +18,10 @@ import (
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
-// controlPrefix is where the control API begins. No operation of the contract
-// does.
+// controlPrefix begins every path of the control API and no path of the contract.
 const controlPrefix = "/_emulator/"
 
-// maxControlBody bounds the body of a request to the control API.
+// maxControlBody is the longest body of a request to the control API.
 const maxControlBody = 4 << 20
 
 // openAPI describes the operations and the control API.
@@ -30,10 +29,10 @@ const maxControlBody = 4 << 20
 //go:embed openapi.json
 var openAPI []byte
 
-// control does what the contract has no operation for, and serves the console.
-// It asks for no token, so it answers this machine alone, never a web page of
-// another site, and shows a token, a key or an address with a secret in it only
-// to those who ask for that one secret.
+// control serves the console and does what the contract has no operation for. It
+// requires no token, so it answers requests of this machine only, and never those
+// of a web page of another site. It shows a token, a key or a URL with a secret
+// only in answer to a request for that one secret.
 type control struct {
 	emulator *Emulator
 	mux      *http.ServeMux
@@ -54,7 +53,7 @@ func newControl(c *core) *control {
 	return ctl
 }
 
-// actions are the control API, apart from the stream and the files of the
+// actions returns the control API without the stream and the files of the
 // console.
 func (c *control) actions() map[string]action {
 	return map[string]action{
@@ -95,7 +94,7 @@ func (c *control) actions() map[string]action {
 // isControl reports whether a request is for the control API.
 func isControl(r *http.Request) bool { return strings.HasPrefix(r.URL.Path+"/", controlPrefix) }
 
-// ServeHTTP logs a line, as the emulator does for an operation.
+// ServeHTTP answers a request and logs one line, as for an operation.
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK, forPage: r.Header.Get("Emulator-Console") != ""}
 	console.SetSecurityHeaders(seen.Header())
@@ -112,12 +111,12 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.emulator.cfg.logger.Info("control", "method", r.Method, "path", r.URL.Path, "status", seen.status, "took", time.Since(start))
 }
 
-// isBrowser reports whether the caller wants a page to read.
+// isBrowser reports whether the caller accepts HTML.
 func isBrowser(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// page serves the console with the state that it begins with.
+// page serves the console with its initial state.
 func (c *control) page(w http.ResponseWriter) {
 	state, err := encodeJSON(c.viewState())
 	if err == nil {
@@ -128,19 +127,19 @@ func (c *control) page(w http.ResponseWriter) {
 	}
 }
 
-// admit keeps other machines out, and the pages of other sites in a browser of
-// this one. A page can make its own name resolve to a loopback address, which
-// Host gives away; what it may send elsewhere without being asked for consent
-// is not application/json.
+// admit refuses requests of other machines, and of pages of other sites in a
+// browser of this one. If a page makes its own name resolve to a loopback address,
+// Host shows that name. Without a preflight request, a page can't send
+// application/json to another site.
 func (c *control) admit(r *http.Request) error {
 	if !fromThisMachine(r) {
-		return refuse(http.StatusForbidden, "the control API is for the machine that the emulator runs on")
+		return refuse(http.StatusForbidden, "the control API answers only the machine on which the emulator runs")
 	}
 	if host := hostname(r.Host); !loopback.Is(host) && !isLocalAddress(r, host) {
-		return refuse(http.StatusForbidden, "the control API is to be called at a loopback address, or at the address that the emulator listens on")
+		return refuse(http.StatusForbidden, "call the control API at a loopback address, or at the address on which the emulator listens")
 	}
 	if err := c.origins.Check(r); err != nil || fromAnotherSite(r) {
-		return refuse(http.StatusForbidden, "the control API takes no request of another site")
+		return refuse(http.StatusForbidden, "the control API refuses requests of other sites")
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || isJSON(r) {
 		return nil
@@ -148,8 +147,8 @@ func (c *control) admit(r *http.Request) error {
 	return refuse(http.StatusUnsupportedMediaType, "the Content-Type must be application/json, with and without a body")
 }
 
-// admitSecret guards a read whose answer holds a secret. It wants what only the
-// console's own page, or a caller that is no page, can send.
+// admitSecret guards a read whose answer holds a secret. It requires a header that
+// only the console's own page, or a caller that is not a page, can send.
 func admitSecret(r *http.Request) error {
 	sameOrigin := r.Header.Get("Sec-Fetch-Site") == "same-origin" || r.Header.Get("Origin") == "http://"+r.Host
 	switch {
@@ -172,30 +171,31 @@ func fromThisMachine(r *http.Request) bool {
 	return loopback.Is(host) || isLocalAddress(r, host)
 }
 
-// isLocalAddress reports whether a host is the IP address that the request
-// arrived at. A name never is.
+// isLocalAddress reports whether a host is the IP address at which the request
+// arrived. It returns false for every name.
 func isLocalAddress(r *http.Request, host string) bool {
 	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	ip := net.ParseIP(host)
 	return ok && ip != nil && ip.Equal(addr.IP)
 }
 
-// fromAnotherSite reports whether a browser says that a page of another origin
-// has caused the request, a read too. Another port of this machine is the same
-// site, and another origin.
+// fromAnotherSite reports whether the browser's headers name a page of another
+// origin as the cause of the request, also of a read. Another port of this machine
+// is the same site, but another origin.
 func fromAnotherSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "cross-site" || site == "same-site"
 }
 
-// routed refuses what no action takes, in the form of every other refusal.
+// routed refuses paths and methods that no action has, in the form of every other
+// refusal.
 func (c *control) routed(w http.ResponseWriter, r *http.Request) error {
 	if _, pattern := c.mux.Handler(r); pattern != "" {
 		return nil
 	}
 	if allowed := c.methodsOf(r); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return refuse(http.StatusMethodNotAllowed, "%s is not a method of %s; it takes %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))
+		return refuse(http.StatusMethodNotAllowed, "%s is not a method of %s; use %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))
 	}
 	return nothingAt(r)
 }
@@ -204,7 +204,7 @@ func nothingAt(r *http.Request) error {
 	return refuse(http.StatusNotFound, "there is nothing at %s; GET %s lists the control API", r.URL.Path, controlPrefix)
 }
 
-// methodsOf returns the methods that a path takes.
+// methodsOf returns the methods that a path has.
 func (c *control) methodsOf(r *http.Request) (methods []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		other := r.Clone(r.Context())
@@ -218,11 +218,10 @@ func (c *control) methodsOf(r *http.Request) (methods []string) {
 
 func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
 
-// action answers with a value that is written as JSON, or as it is when it is
-// a rawJSON.
+// action returns its answer, which is encoded as JSON unless it is a rawJSON.
 type action func(r *http.Request) (any, error)
 
-// rawJSON is an answer that is JSON already and is sent byte for byte.
+// rawJSON is an answer that is already JSON. It is sent byte for byte.
 type rawJSON []byte
 
 func (do action) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -241,11 +240,11 @@ func (do action) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		raw = rawJSON(append(encoded, '\n'))
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(raw) // a caller that is gone needs no answer
+	_, _ = w.Write(raw) // an error means that the caller has left
 }
 
-// writeRefusal answers in the form that the operations have. An error without
-// a status says that the emulator's state doesn't allow the request.
+// writeRefusal answers in the form of the operations. An error without a status
+// means that the emulator's state does not allow the request.
 func writeRefusal(w http.ResponseWriter, err error) {
 	var r *refusal
 	if !errors.As(err, &r) {
@@ -253,7 +252,7 @@ func writeRefusal(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(r.status)
-	_, _ = w.Write(r.reply().body) // a caller that is gone needs no answer
+	_, _ = w.Write(r.reply().body) // an error means that the caller has left
 }
 
 // readBody reads the body of a request to the control API.
@@ -265,7 +264,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// decodeBody reads a body into v and leaves v alone when there is none.
+// decodeBody reads a body into v. Without a body, it does not change v.
 func decodeBody(r *http.Request, v any) error {
 	body, err := readBody(r)
 	if err != nil || len(body) == 0 {
@@ -277,7 +276,7 @@ func decodeBody(r *http.Request, v any) error {
 	return nil
 }
 
-// decodeStrictly reads exactly one JSON value and no unknown field.
+// decodeStrictly reads exactly one JSON value and refuses unknown fields.
 func decodeStrictly(text []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -290,9 +289,9 @@ func decodeStrictly(text []byte, v any) error {
 	return nil
 }
 
-// statusWriter remembers the status for the log. The console's page gets it in
-// a header: a browser reports every refusal as an error of the page, and to
-// this page a refusal is something to show.
+// statusWriter keeps the status for the log. For the console's page it sends the
+// status in a header, since a browser reports every refusal as an error of the
+// page, while this page shows refusals itself.
 type statusWriter struct {
 	http.ResponseWriter
 	status  int

@@ -13,11 +13,11 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// maxWait bounds how long a list of deliveries is waited for.
+// maxWait is the longest wait for a delivery to list.
 const maxWait = time.Minute
 
-// deliveryRow is one attempt in a list. It shows the receiver's scheme and host
-// alone, since a path or query may hold a secret.
+// deliveryRow is one attempt in a list. It shows only the receiver's scheme and
+// host, since a path or query may hold a secret.
 type deliveryRow struct {
 	ID        int       `json:"id"`
 	WebhookID int64     `json:"webhookId"`
@@ -26,8 +26,8 @@ type deliveryRow struct {
 	EventID   int       `json:"eventId"` // the same for all attempts of one event
 	HeadID    string    `json:"headId"`
 	SessionID string    `json:"sessionId"`
-	Attempt   int       `json:"attempt"` // 0 when none was made
-	Status    int       `json:"status"`  // 0 when no answer came
+	Attempt   int       `json:"attempt"` // 0 if none was made
+	Status    int       `json:"status"`  // 0 without an answer
 	Error     string    `json:"error"`
 	Final     bool      `json:"final"` // no further attempt follows
 	RetryIn   duration  `json:"retryIn"`
@@ -41,7 +41,7 @@ type deliveryView struct {
 	Headers   map[string]string `json:"headers"`
 	Body      string            `json:"body"`
 	Reply     string            `json:"reply"`     // the first 4 KiB of the receiver's answer
-	Signature string            `json:"signature"` // right or wrong for the registration's key, or unknown when it is gone
+	Signature string            `json:"signature"` // right or wrong for the registration's key, or unknown if it was deleted
 }
 
 func rowOfDelivery(d Delivery) deliveryRow {
@@ -66,8 +66,7 @@ func (c *control) viewDelivery(d Delivery) deliveryView {
 	return v
 }
 
-// judge checks the signature as a receiver does that has the registration's
-// key.
+// judge checks the signature as a receiver with the registration's key does.
 func (c *control) judge(d Delivery) string {
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
@@ -104,8 +103,7 @@ func (f *deliveryFilter) matches(d Delivery) bool {
 		(!f.final || d.Final)
 }
 
-// filterOf refuses a key that it does not know, since a misspelt one would
-// match everything.
+// filterOf refuses unknown keys, since a misspelt key would match everything.
 func filterOf(r *http.Request) (f deliveryFilter, err error) {
 	for key, values := range r.URL.Query() {
 		if bad := f.set(key, values[len(values)-1]); bad != nil {
@@ -144,8 +142,8 @@ func (f *deliveryFilter) set(key, value string) (err error) {
 
 var errQuery = errors.New("not a key or a value of the query")
 
-// page is the part of a journal that a query asks for: the newest entries, or
-// the newest before an id.
+// page is the part of a journal that a query selects: the newest entries, or the
+// newest before an id.
 type page struct{ before, limit int }
 
 func (p *page) set(key, value string) error {
@@ -160,8 +158,8 @@ func (p *page) set(key, value string) error {
 	return nil
 }
 
-// listDeliveries shows the attempts of the journal that match, oldest first.
-// With wait it waits for the first one.
+// listDeliveries returns the attempts of the journal that match, oldest first. With
+// wait, it waits for the first one.
 func (c *control) listDeliveries(r *http.Request) (any, error) {
 	f, err := filterOf(r)
 	if err != nil {
@@ -170,7 +168,7 @@ func (c *control) listDeliveries(r *http.Request) (any, error) {
 	if f.wait > 0 {
 		ctx, cancel := context.WithTimeout(r.Context(), f.wait)
 		defer cancel()
-		_, _ = c.emulator.WaitDelivery(ctx, f.matches) // that none came shows in the list
+		_, _ = c.emulator.WaitDelivery(ctx, f.matches) // without one, the list is empty
 	}
 	list := []deliveryView{}
 	c.emulator.mu.Lock()
@@ -186,11 +184,11 @@ func (c *control) findDelivery(r *http.Request) (Delivery, error) {
 	return find(c.emulator.core, func(st *state) *journal[Delivery] { return &st.deliveries }, r.PathValue("id"), "delivery")
 }
 
-// find returns the entry of a journal that a path names.
+// find returns the entry of a journal whose id is in the path.
 func find[T any](c *core, journalOf func(*state) *journal[T], id, what string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n, _ := strconv.Atoi(id) // what is no number is 0, which no entry has
+	n, _ := strconv.Atoi(id) // not a number: 0, which no entry has
 	v, ok := journalOf(c.st).at(n)
 	if !ok || strconv.Itoa(n) != id {
 		return v, refuse(http.StatusNotFound, "the journal holds no %s %q", what, id)
@@ -206,13 +204,13 @@ func (c *control) getDelivery(r *http.Request) (any, error) {
 	return c.viewDelivery(d), nil
 }
 
-// getDeliveryBody answers the bytes that were signed.
+// getDeliveryBody returns the bytes that were signed.
 func (c *control) getDeliveryBody(r *http.Request) (any, error) {
 	d, err := c.findDelivery(r)
 	return rawJSON(d.Body), err
 }
 
-// resend sends the event of an attempt once more, behind what waits.
+// resend sends the event of an attempt once more, after the events that wait.
 func (c *control) resend(r *http.Request) (any, error) {
 	d, err := c.findDelivery(r)
 	if err != nil {
@@ -229,8 +227,8 @@ type copied struct {
 	Text string `json:"text"`
 }
 
-// getDeliveryCurl answers a command that sends the same request. It holds the
-// whole URL of the receiver, which may hold a secret.
+// getDeliveryCurl returns a command that sends the same request. It holds the whole
+// URL of the receiver, which may hold a secret.
 func (c *control) getDeliveryCurl(r *http.Request) (any, error) {
 	if err := admitSecret(r); err != nil {
 		return nil, err
@@ -243,10 +241,10 @@ func (c *control) getDeliveryCurl(r *http.Request) (any, error) {
 		" --data-binary " + shellQuote(string(d.Body)) + " " + shellQuote(d.URL)}, nil
 }
 
-// shellQuote makes one word of any text.
+// shellQuote quotes any text as one word.
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// getDeliveryTest answers a test that delivers the same body to a handler.
+// getDeliveryTest returns a test that delivers the same body to a handler.
 func (c *control) getDeliveryTest(r *http.Request) (any, error) {
 	d, err := c.findDelivery(r)
 	if err != nil {
@@ -255,7 +253,7 @@ func (c *control) getDeliveryTest(r *http.Request) (any, error) {
 	return copied{fmt.Sprintf(goTest, string(d.Event.Type), strconv.Quote(string(d.Body)))}, nil
 }
 
-// goTest signs with a key of its own, so that it holds no secret.
+// goTest signs with its own key, so it holds no secret.
 const goTest = `package receiver_test
 
 import (

@@ -36,7 +36,7 @@ type faultOfDeliveries struct {
 	Age              duration        `json:"age,omitzero"`
 }
 
-// faultsView are the faults that are still to happen.
+// faultsView lists the faults that can still happen.
 type faultsView struct {
 	Requests   []faultOfRequests   `json:"requests"`
 	Deliveries []faultOfDeliveries `json:"deliveries"`

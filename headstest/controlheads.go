@@ -9,14 +9,14 @@ import (
 	"net/url"
 )
 
-// headDetail is a head with all of its fields, secrets hidden.
+// headDetail is a head with all of its fields. Secrets are hidden.
 type headDetail struct {
 	headView
 	Fields document   `json:"fields"`
 	Forms  []toolForm `json:"forms"` // of the tools
 }
 
-// toolForm is what a call of a tool takes.
+// toolForm is the form to call a tool.
 type toolForm struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -49,10 +49,10 @@ func (c *control) getHead(r *http.Request) (any, error) {
 	return headDetail{viewHead(d.encode()), concealDocument(d), formsOf(d)}, nil
 }
 
-// formsOf skips what is no tool.
+// formsOf skips items that are not tools.
 func formsOf(d document) []toolForm {
 	var settings struct{ Tools []json.RawMessage }
-	_ = json.Unmarshal(d["conversationSettings"], &settings) // anything else has no tools
+	_ = json.Unmarshal(d["conversationSettings"], &settings) // other JSON has no tools
 	forms := []toolForm{}
 	for _, raw := range settings.Tools {
 		var tool document
@@ -60,13 +60,13 @@ func formsOf(d document) []toolForm {
 			continue
 		}
 		form := toolForm{tool.str("name"), tool.str("description"), []toolFormField{}}
-		_ = json.Unmarshal(tool["parameters"], &form.Parameters) // an object has no fields to show
+		_ = json.Unmarshal(tool["parameters"], &form.Parameters) // parameters as an object have no fields to show
 		forms = append(forms, form)
 	}
 	return forms
 }
 
-// getAddress answers the access URL with its key.
+// getAddress returns the access URL with its key.
 func (c *control) getAddress(r *http.Request) (any, error) {
 	if err := admitSecret(r); err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func (c *control) getAddress(r *http.Request) (any, error) {
 	return map[string]string{"address": d.str("publicUrl")}, nil
 }
 
-// updateHead sends the body as PUT /head/update does, with the head's id. A
-// body that is no object is sent as it is, so that the operation refuses it.
+// updateHead sends the body as PUT /head/update with the head's id. A body that is
+// not an object is sent as it is, and the operation refuses it.
 func (c *control) updateHead(r *http.Request) (any, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -122,9 +122,9 @@ func (c *control) splitter(r *http.Request) (any, error) {
 	return c.operate(r, "/head/"+url.PathEscape(r.PathValue("id"))+"/splitter?splitter=true", nil)
 }
 
-// operate makes a PUT of an operation with the emulator's own token, faults
-// included, so that it stands in the journal as any other. It answers the head,
-// never what the operation answered, which may hold keys.
+// operate sends a PUT of an operation with the emulator's own token. The request is
+// in the journal and has faults like any other. operate returns the head, not the
+// answer of the operation, which may hold keys.
 func (c *control) operate(r *http.Request, target string, body []byte) (any, error) {
 	req := httptest.NewRequestWithContext(r.Context(), http.MethodPut, target, bytes.NewReader(body))
 	req.Header.Set("Authorization", "Bearer "+c.emulator.token)
@@ -146,7 +146,7 @@ func (c *control) operate(r *http.Request, target string, body []byte) (any, err
 	return viewHead(d.encode()), nil
 }
 
-// wordsOf returns what a refusal says.
+// wordsOf returns the message of a refusal.
 func wordsOf(body []byte, status int) string {
 	var said struct{ Message string }
 	if json.Unmarshal(body, &said) == nil && said.Message != "" {

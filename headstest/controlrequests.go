@@ -13,23 +13,22 @@ type requestRow struct {
 	ID     int       `json:"id"`
 	Method string    `json:"method"`
 	Path   string    `json:"path"`
-	Status int       `json:"status"` // 0 when the connection was cut without an answer
+	Status int       `json:"status"` // 0 if the connection was cut without an answer
 	At     time.Time `json:"at"`
 	Took   duration  `json:"took"`
 }
 
-// requestView is one request in full, apart from its header, which holds the
-// token.
+// requestView is one request in full, without its header, which holds the token.
 type requestView struct {
 	requestRow
 	Query   string       `json:"query"`
 	Body    string       `json:"body"`
-	HeadID  string       `json:"headId"`  // of the head that it was to change
+	HeadID  string       `json:"headId"`  // of the head to change
 	Changes []changeView `json:"changes"` // of that head
-	Ignored []fieldView  `json:"ignored"` // what of the body is read-only
+	Ignored []fieldView  `json:"ignored"` // the read-only fields of the body
 }
 
-// changeView has null where the head did not have the field.
+// changeView has null if the head did not have the field.
 type changeView struct {
 	Field  string          `json:"field"`
 	Before json.RawMessage `json:"before"`
@@ -67,7 +66,7 @@ func concealOrNull(name string, raw json.RawMessage) json.RawMessage {
 	return conceal(name, raw)
 }
 
-// listRequests answers the requests of the journal, oldest first.
+// listRequests returns the requests of the journal, oldest first.
 func (c *control) listRequests(r *http.Request) (any, error) {
 	var p page
 	for key, values := range r.URL.Query() {

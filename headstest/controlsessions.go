@@ -8,7 +8,7 @@ type sessionView struct {
 	Closed bool   `json:"closed"`
 }
 
-// sessionLog is a session and what happened in it.
+// sessionLog is a session and its happenings.
 type sessionLog struct {
 	sessionView
 	Log []happening `json:"log"` // oldest first
@@ -53,7 +53,7 @@ func (c *control) getSession(r *http.Request) (any, error) {
 	return sessionLog{s.view(), log}, nil
 }
 
-// startSession opens a head's current access URL, as a browser does.
+// startSession opens a session at a head's current access URL, as a browser does.
 func (c *control) startSession(r *http.Request) (any, error) {
 	var sent struct {
 		HeadID string `json:"headId"`
@@ -73,7 +73,7 @@ func (c *control) viewSession(s *Session) sessionView {
 	return s.view()
 }
 
-// actInSession does what a user does.
+// actInSession acts as the user of a session.
 func (c *control) actInSession(r *http.Request) (any, error) {
 	var sent struct {
 		Text string `json:"text"`

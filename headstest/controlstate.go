@@ -19,7 +19,7 @@ func (c *control) index(*http.Request) (any, error) {
 	return map[string]any{"about": "The control API of the emulator; docs/emulator.md describes it.", "requests": requests}, nil
 }
 
-// patterns are the whole control API.
+// patterns returns the whole control API.
 func (c *control) patterns() []string {
 	patterns := []string{"GET /_emulator/stream"}
 	for pattern := range c.actions() {
@@ -28,7 +28,7 @@ func (c *control) patterns() []string {
 	return patterns
 }
 
-// pathOf is what comes after the method, and then the method.
+// pathOf returns the path of a pattern, followed by its method, to sort by.
 func pathOf(pattern string) string {
 	method, path, _ := strings.Cut(pattern, " ")
 	return path + " " + method
@@ -40,8 +40,8 @@ func (c *control) health(*http.Request) (any, error) {
 
 func (c *control) openAPI(*http.Request) (any, error) { return rawJSON(openAPI), nil }
 
-// stateView lists what it shows, so that no secret of a record that is new
-// is shown. The operations answer whole records to those who have the token.
+// stateView lists the fields that it shows, so a new field of a record is not
+// shown by accident. The operations return whole records to callers with the token.
 type stateView struct {
 	Heads         []headView         `json:"heads"`
 	Visuals       []visualView       `json:"visuals"`
@@ -74,7 +74,7 @@ type visualView struct {
 type registrationView struct {
 	ID       int64    `json:"id"`
 	HeadID   string   `json:"headId"`
-	Receiver string   `json:"receiver"` // scheme and host alone
+	Receiver string   `json:"receiver"` // scheme and host only
 	Events   []string `json:"events"`
 }
 
@@ -93,7 +93,7 @@ func (c *control) viewState() stateView {
 	}
 }
 
-// views is a list even when it is empty.
+// views returns a list, even an empty one, and never nil.
 func views[T any](records []json.RawMessage, view func(json.RawMessage) T) []T {
 	list := make([]T, len(records))
 	for i, r := range records {
@@ -102,7 +102,7 @@ func views[T any](records []json.RawMessage, view func(json.RawMessage) T) []T {
 	return list
 }
 
-// viewHead leaves a field zero that has another type.
+// viewHead leaves a field of another type zero.
 func viewHead(record json.RawMessage) headView {
 	var h struct {
 		headView
@@ -118,7 +118,7 @@ func viewHead(record json.RawMessage) headView {
 	return h.headView
 }
 
-// withoutKey leaves out the query of an access URL, which holds its key.
+// withoutKey removes the query of an access URL, which holds its key.
 func withoutKey(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -147,7 +147,7 @@ func viewRegistration(record json.RawMessage) registrationView {
 	return view
 }
 
-// origin leaves out everything of an address that may hold a secret.
+// origin returns a URL without everything that may hold a secret.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -156,7 +156,7 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// seed adds what the body holds to what is there, all of it or nothing.
+// seed adds the records of the body, either all of them or none.
 func (c *control) seed(r *http.Request) (any, error) {
 	text, err := readBody(r)
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *control) seed(r *http.Request) (any, error) {
 	return added, nil
 }
 
-// export answers a seed, with keys if the query says so.
+// export returns a seed. It has keys if the query asks for them.
 func (c *control) export(r *http.Request) (any, error) {
 	switch query := r.URL.Query(); {
 	case r.URL.RawQuery == "", query.Get("keys") == "false":
@@ -187,7 +187,7 @@ func (c *control) export(r *http.Request) (any, error) {
 	return c.emulator.Export(), nil
 }
 
-// reset goes back to what the emulator started with.
+// reset restores the state with which the emulator started.
 func (c *control) reset(*http.Request) (any, error) {
 	c.emulator.mu.Lock()
 	start := c.emulator.start
@@ -195,7 +195,7 @@ func (c *control) reset(*http.Request) (any, error) {
 	return c.emulator.Restart(start)
 }
 
-// knows returns an error when there is no such head.
+// knows returns an error if there is no such head.
 func (c *control) knows(headID string) error {
 	if !slices.Contains(c.emulator.Heads(), headID) {
 		return refuse(http.StatusNotFound, "there is no head %q", headID)

@@ -6,24 +6,23 @@ import (
 	"net/http"
 )
 
-// toolCall asks for a call of a tool. The arguments are passed on byte for
-// byte.
+// toolCall is the request to call a tool. The arguments are sent byte for byte.
 type toolCall struct {
 	Tool      string                     `json:"tool"`
 	Arguments map[string]json.RawMessage `json:"arguments"`
 }
 
-// toolReply shows no address, since the path of a tool may hold a secret.
+// toolReply does not show the URL, since the path of a tool may hold a secret.
 type toolReply struct {
 	Tool    string          `json:"tool"`
 	Sent    json.RawMessage `json:"sent"`
-	Status  int             `json:"status"` // 0 when no reply came
+	Status  int             `json:"status"` // 0 without a reply
 	Message string          `json:"message"`
-	Problem string          `json:"problem"` // "" for a reply as the contract has it
+	Problem string          `json:"problem"` // "" for a reply in the contract's form
 	Reply   string          `json:"reply"`   // the first 4 KiB of what the tool sent
 }
 
-// callTool calls a tool in a session of its own.
+// callTool calls a tool in a new session.
 func (c *control) callTool(r *http.Request) (any, error) {
 	var sent struct {
 		HeadID string `json:"headId"`

@@ -43,8 +43,8 @@ func (c *core) putSettings(r *http.Request) (reply, error) {
 	return c.changed(r, h), nil
 }
 
-// AddTool gives a head one more tool, under the same rules as the operation
-// that sets them. The definition is one item of the operation's tools.
+// AddTool adds a tool to a head, under the same rules as the operation that
+// replaces the settings. The definition is one item of the operation's tools.
 func (e *Emulator) AddTool(headID string, definition json.RawMessage) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *core) addTool(headID string, definition json.RawMessage) error {
 	}
 	var settings document
 	var tools []json.RawMessage
-	_ = json.Unmarshal(h["conversationSettings"], &settings) // anything else has no tools
+	_ = json.Unmarshal(h["conversationSettings"], &settings) // other JSON has no tools
 	_ = json.Unmarshal(settings["tools"], &tools)
 	next := document{}
 	maps.Copy(next, settings)
@@ -90,10 +90,10 @@ func list(items []json.RawMessage) json.RawMessage {
 	return append(b, ']')
 }
 
-// checkTools refuses definitions of another shape than the contract's. Keys
-// that the contract doesn't know may hold anything. Two things are let through
-// as the service does: a parameter without a type, and parameters as an object,
-// such as a JSON Schema, with which the head can't be loaded.
+// checkTools refuses definitions that do not have the shape of the contract. Keys
+// that the contract doesn't have may hold any JSON. Like the service, it accepts
+// a parameter without a type, and parameters as an object, such as a JSON Schema,
+// although the head can't be loaded with them.
 func (c *core) checkTools(settings map[string]any) error {
 	given, ok := settings["tools"]
 	if !ok {
@@ -148,13 +148,13 @@ func parameterProblem(p map[string]any) string {
 	return ""
 }
 
-// hasUnloadableParameters reports whether a tool that is stored keeps its head
-// from loading.
+// hasUnloadableParameters reports whether a stored tool prevents its head from
+// loading.
 func hasUnloadableParameters(tool map[string]any) bool {
 	return isA[map[string]any](tool["parameters"])
 }
 
-// loads returns an error for a head that a tool keeps from loading.
+// loads returns an error if a tool prevents the head from loading.
 func loads(h document) error {
 	settings, _ := decode(h["conversationSettings"]).(map[string]any)
 	tools, _ := settings["tools"].([]any)
@@ -168,7 +168,7 @@ func loads(h document) error {
 
 func hasKey(m map[string]any, key string) bool { _, ok := m[key]; return ok }
 
-// tool is a definition as CallTool needs it.
+// tool is the part of a definition that CallTool needs.
 type tool struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
@@ -179,7 +179,7 @@ func findTool(h document, name string) (tool, bool) {
 	var settings struct {
 		Tools []json.RawMessage `json:"tools"`
 	}
-	_ = json.Unmarshal(h["conversationSettings"], &settings) // anything else has no tools
+	_ = json.Unmarshal(h["conversationSettings"], &settings) // other JSON has no tools
 	for _, raw := range settings.Tools {
 		var t tool
 		if json.Unmarshal(raw, &t) == nil && t.Name == name {

@@ -61,7 +61,7 @@ func TestSettingsRefuseMalformedTools(t *testing.T) {
 	assert.Equal(t, before, a.head(id))
 }
 
-func TestSettingsTakePlainHTTPOnLoopbackWhenAsked(t *testing.T) {
+func TestSettingsAcceptPlainHTTPOnLoopbackWhenAllowed(t *testing.T) {
 	a := newAPI(t, headstest.WithLoopbackHTTP())
 	path := "/head/" + a.AddHead(headstest.Head{}) + "/conversation-settings"
 	a.ok("PUT", path, `{"conversationSettings":{"tools":[{"name":"a","url":"http://127.0.0.1:1/x"}]}}`)
@@ -77,7 +77,7 @@ func TestParametersMayHaveNoType(t *testing.T) {
 	require.NoError(t, perform(a.StartSession(id), "message inactive timeout"))
 }
 
-func TestParametersAsAnObjectAreStoredAndKeepTheHeadFromLoading(t *testing.T) {
+func TestParametersAsAnObjectAreStoredAndPreventLoading(t *testing.T) {
 	for name, parameters := range map[string]string{
 		"schema": `{"type":"object","properties":{"city":{"type":"string"}}}`, "map": `{"city":"The city"}`, "empty": `{}`,
 	} {

@@ -20,11 +20,11 @@ import (
 // stay settled, and that keys don't affect each other. It returns nil or one
 // error that reports all faults it found.
 //
-// It keeps real time with leases of half a second and takes about 2 seconds. A
-// lease or a memory may end up to a second late, but never early. The keys are
-// new in each run and begin with random text, so d may be a store in use; it
-// must have room for 1,000 keys, which TestDeduplicator leaves behind. Keys are
-// valid UTF-8 without NUL, of up to 1,000 bytes.
+// It uses the real clock, with leases of half a second, and takes about 2 seconds.
+// A lease or a memory may end up to a second late, but never early. Every run
+// uses new keys that begin with random text, so d may be a store in use. It must
+// have room for 1,000 keys, which TestDeduplicator does not remove. Keys are valid
+// UTF-8 without NUL, of up to 1,000 bytes.
 //
 // Typical use inside a test is:
 //
@@ -60,17 +60,17 @@ const (
 	longLease  = time.Minute
 	lateEnd    = time.Second                       // how late a lease may end
 	surelyOver = shortLease + lateEnd              // when a short lease has ended
-	whileHeld  = surelyOver + 100*time.Millisecond // when a short lease that was not extended is noticed
+	whileHeld  = surelyOver + 100*time.Millisecond // when a short lease that was not extended has surely ended
 	pollEvery  = 20 * time.Millisecond
 
-	callTimeout = 5 * time.Second // the service waits no longer for an answer
+	callTimeout = 5 * time.Second // the service waits this long for an answer
 	callGrace   = time.Second     // for a call to return after its context ends
 
 	contestRounds = 50
 	contestants   = 8
 )
 
-// The owners of most checks. Owner holds the key, other and third want it.
+// The owners of most checks. owner holds the key; other and third claim it.
 const owner, other, third = "OWNER", "OTHER", "THIRD"
 
 var deduplicatorRules = []struct {
@@ -354,7 +354,7 @@ func (c *deduplicatorCheck) contest(key string) {
 	}
 }
 
-// A Done that another call overwrites lets the event be handled twice.
+// If another call overwrites a Done, the event is handled twice.
 func (c *deduplicatorCheck) doneWins() {
 	for i := range contestRounds {
 		free, held, released := fmt.Sprint(c.key, "-free-", i), fmt.Sprint(c.key, "-held-", i), fmt.Sprint(c.key, "-released-", i)
@@ -397,8 +397,8 @@ func (c *deduplicatorCheck) takeOver(key string) {
 	}
 }
 
-// With an ended context a call may do its work or return an error, but not
-// hang, and not say that it did what it did not.
+// With an ended context, a call may take effect or return an error. It must not
+// hang, and must not report success without an effect.
 func (c *deduplicatorCheck) endedContext() {
 	ended, cancel := context.WithCancel(c.ctx)
 	cancel()
@@ -430,8 +430,8 @@ func (c *deduplicatorCheck) endedContext() {
 	}
 }
 
-// deduplicatorCheck is the check of one rule. A call that returns an error ends
-// it: whatever follows would report the same fault again.
+// deduplicatorCheck is the check of one rule. It ends at the first call that
+// returns an error, since later calls would report the same fault again.
 type deduplicatorCheck struct {
 	ctx  context.Context //nolint:containedctx // of the test
 	d    heads.Deduplicator
@@ -458,7 +458,7 @@ func guard(ctx context.Context, f func(context.Context) (heads.Claim, error)) (h
 		claim heads.Claim
 		err   error
 	}
-	answers := make(chan answer, 1) // not variables: f may go on after guard has returned
+	answers := make(chan answer, 1) // not variables, since f may still run after guard has returned
 	go func() {
 		defer func() {
 			if v := recover(); v != nil {
@@ -496,8 +496,8 @@ func (c *deduplicatorCheck) call(what string, f func(context.Context) (heads.Cla
 	return claim
 }
 
-// returned reports whether a call with an ended context succeeded. That it
-// failed is no fault, unless it did not return.
+// returned reports whether a call with an ended context succeeded. A failure is
+// not a fault, unless the call did not return.
 func (c *deduplicatorCheck) returned(what string, err error) bool {
 	if errors.Is(err, errNotReturned) {
 		c.over = true
@@ -512,7 +512,7 @@ func (c *deduplicatorCheck) want(what string, got, want heads.Claim) {
 	}
 }
 
-// claim makes a Claim whose answer is certain; when describes it.
+// claim makes a call of Claim that must return want; when describes the situation.
 func (c *deduplicatorCheck) claim(key, by string, lease time.Duration, want heads.Claim, when string) {
 	c.want("Claim "+when, c.tryClaim(key, by, lease), want)
 }
@@ -529,7 +529,7 @@ func (c *deduplicatorCheck) release(key, by string) {
 	c.call("Release", func(ctx context.Context) (heads.Claim, error) { return 0, c.d.Release(ctx, key, by) })
 }
 
-// together makes calls at the same time, each with a check of its own.
+// together makes calls at the same time, each with its own check.
 func (c *deduplicatorCheck) together(calls ...func(*deduplicatorCheck)) {
 	if c.over {
 		return
@@ -562,19 +562,19 @@ func (c *deduplicatorCheck) wait(d time.Duration) {
 	}
 }
 
-// span is when a short lease or memory ends: never before earliest, and after
-// latest at most lateEnd later.
+// span is when a short lease or memory ends: not before earliest, and at most
+// lateEnd after latest.
 type span struct{ earliest, latest time.Time }
 
-// begin makes the call that a short lease or memory begins with.
+// begin makes the call that starts a short lease or memory.
 func (c *deduplicatorCheck) begin(call func()) span {
 	earliest := time.Now().Add(shortLease)
 	call()
 	return span{earliest, time.Now().Add(shortLease)}
 }
 
-// ends claims the key for another owner until that succeeds. Before that every
-// answer must be the given one.
+// ends claims the key for another owner until that succeeds. Every answer before
+// that must be the given one.
 func (c *deduplicatorCheck) ends(s span, before heads.Claim) {
 	for !c.over && c.ctx.Err() == nil {
 		asked := time.Now()

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mapStore is a deduplicator that is right, except for its flaw.
+// mapStore is a correct deduplicator, except for its flaw.
 type mapStore struct {
 	flaw string
 
@@ -36,8 +36,8 @@ func newMapStore(flaw string) *mapStore {
 	return &mapStore{flaw: flaw, entries: map[string]mapEntry{}, released: map[string]bool{}}
 }
 
-// pause lets others in between a look and a change, as a store over a network
-// does that makes two requests of them.
+// pause lets other calls run between a read and a write, as in a store on a network
+// that sends two requests.
 func (s *mapStore) pause(flaw string) {
 	if s.flaw == flaw {
 		s.mu.Unlock()
@@ -323,7 +323,7 @@ func (s *mapStore) Release(ctx context.Context, key, owner string) error {
 	return nil
 }
 
-// testStore runs TestDeduplicator with a clock that costs no time.
+// testStore runs TestDeduplicator in a bubble, so its waits take no time.
 func testStore(t *testing.T, d heads.Deduplicator) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -336,7 +336,7 @@ func testStore(t *testing.T, d heads.Deduplicator) (err error) {
 	return err
 }
 
-func TestDeduplicatorsInOrderHaveNoFault(t *testing.T) {
+func TestCorrectDeduplicatorsHaveNoFault(t *testing.T) {
 	for name, d := range map[string]heads.Deduplicator{
 		"in memory":                   heads.NewMemoryDeduplicator(1000),
 		"a map":                       newMapStore(""),
@@ -354,14 +354,14 @@ func TestDeduplicatorIsTestedInRealTime(t *testing.T) {
 	assert.NoError(t, headstest.TestDeduplicator(t.Context(), heads.NewMemoryDeduplicator(1000)))
 }
 
-func TestDeduplicatorMayBeTestedTwice(t *testing.T) {
+func TestDeduplicatorCanBeTestedTwice(t *testing.T) {
 	store := newMapStore("")
 	require.NoError(t, testStore(t, store))
 	assert.Less(t, len(store.entries), 1000, "what the comment says")
 	assert.NoError(t, testStore(t, store))
 }
 
-// Each way to be wrong is found by the rule that it breaks.
+// Each flaw is reported by the rule that it breaks.
 func TestEveryFlawOfADeduplicatorIsFound(t *testing.T) {
 	for flaw, rule := range map[string]string{
 		"Claim in two steps":                        "one of many claims wins",

@@ -13,11 +13,10 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// maxReply bounds what is read of a receiver's answer.
+// maxReply is how much of a receiver's answer is read.
 const maxReply = 4 << 10
 
-// What a delivery's Err is when the emulator gave an event up without having
-// been answered.
+// The Err of a delivery if the emulator gives up an event without an answer.
 var (
 	ErrDropped = errors.New("headstest: dropped by a fault")
 	ErrRemoved = errors.New("headstest: the registration was removed")
@@ -25,15 +24,15 @@ var (
 	ErrBacklog = errors.New("headstest: too many events wait for this receiver")
 )
 
-// Delivery is one attempt to deliver an event. An attempt counts as answered
-// when Status is 2xx and Err is nil. Header and Body are as sent, signature
-// included, and shared with the journal: read them, don't change them.
-// Printing a Delivery shows no address, header or body.
+// Delivery is one attempt to deliver an event. The attempt succeeded if Status is
+// 2xx and Err is nil. Header and Body are as sent, with the signature. They are
+// shared with the journal and must not be changed. Printing a Delivery does not
+// show its URL, header or body.
 type Delivery struct {
-	ID              int // counts the attempts from 1 on, and again after a Reset
+	ID              int // counts the attempts from 1, and from 1 again after a Reset
 	WebhookID       int64
 	URL             string
-	Attempt, Status int // Attempt is 1 for the first, 0 when none was made; Status 0 when no answer came
+	Attempt, Status int // Attempt is 1 for the first, 0 if none was made; Status is 0 without an answer
 	Event           heads.Event
 	Body            []byte
 	Err             error
@@ -45,7 +44,7 @@ type Delivery struct {
 	RetryIn time.Duration
 	At      time.Time
 
-	eventID int // of the happening that caused it
+	eventID int // the id of the happening that caused it
 }
 
 func (d Delivery) text() string {
@@ -70,9 +69,9 @@ func (e *Emulator) Deliveries() []Delivery {
 	return e.st.deliveries.since(0)
 }
 
-// WaitDelivery returns the first attempt that matches, of those in the journal
-// and of those to come. A nil match takes any. It ends with the context, and
-// with ErrClosed when the emulator is closed.
+// WaitDelivery returns the first attempt in the journal that matches. If there is
+// none, it waits for one. A nil match matches every attempt. WaitDelivery returns
+// an error when the context ends, and ErrClosed when the emulator is closed.
 func (e *Emulator) WaitDelivery(ctx context.Context, match func(Delivery) bool) (Delivery, error) {
 	if match == nil {
 		match = func(Delivery) bool { return true }
@@ -102,9 +101,9 @@ func (e *Emulator) WaitDelivery(ctx context.Context, match func(Delivery) bool) 
 	}
 }
 
-// Redeliver sends the event of an earlier delivery once more, with the same
-// body and signature, behind what waits for its registration. A registration
-// that is gone is ErrRemoved.
+// Redeliver sends the event of an earlier delivery once more, with the same body
+// and signature, after the events that wait for its registration. If the
+// registration was deleted, Redeliver returns ErrRemoved.
 func (e *Emulator) Redeliver(d Delivery) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,15 +115,15 @@ func (e *Emulator) Redeliver(d Delivery) error {
 	return nil
 }
 
-// queue holds what waits for one registration. One goroutine works on it while
-// it isn't empty, so that events arrive in their order.
+// queue holds the events that wait for one registration. While it is not empty, one
+// goroutine delivers them, so they arrive in their order.
 type queue struct {
 	jobs    []job
-	held    []job // by a fault, until the next event
+	held    []job // held by a fault until the next event
 	working bool
 }
 
-// job is one event for one registration, as both were when it occurred.
+// job is one event for one registration, both as they were when the event occurred.
 type job struct {
 	webhookID int64
 	url       string
@@ -135,8 +134,8 @@ type job struct {
 	eventID   int
 }
 
-// enqueue signs an event for a registration and lets a fault have its way.
-// Like push, it is called under the lock.
+// enqueue signs an event for a registration and applies a fault. Like push, it is
+// called under the lock.
 func (c *core) enqueue(w *webhook, e heads.Event, eventID int) {
 	f := c.st.takeDeliveryFault(w.id, e.Type)
 	c.notify() // a fault may be used up
@@ -191,14 +190,14 @@ func (c *core) work(st *state, q *queue) {
 			return
 		}
 		j := q.jobs[0]
-		q.jobs[0] = job{} // the array lives on until append moves it
+		q.jobs[0] = job{} // the array is kept until append moves it
 		q.jobs = q.jobs[1:]
 		c.mu.Unlock()
 		c.deliver(st, j)
 	}
 }
 
-// deliver attempts until it is answered or the schedule is used up.
+// deliver makes attempts until one succeeds or the schedule is used up.
 func (c *core) deliver(st *state, j job) {
 	wait := j.delay
 	for attempt := 1; ; attempt++ {
@@ -228,7 +227,7 @@ func (c *core) deliver(st *state, j job) {
 
 func (d Delivery) answered() bool { return d.Err == nil && d.Status/100 == 2 }
 
-// attempt posts the event once. Redirects count as error answers.
+// attempt posts the event once. A redirect is an error answer.
 func (c *core) attempt(ctx context.Context, j job) Delivery {
 	d := j.delivery()
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.deliveryTimeout)
@@ -255,21 +254,22 @@ func (j job) delivery() Delivery {
 	}
 }
 
-// giveUp is give for callers without the lock.
+// giveUp calls give under the lock.
 func (c *core) giveUp(st *state, j job, attempts int, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.give(st, j, attempts, why)
 }
 
-// give notes that an event is not attempted again, after so many attempts.
+// give records that an event is not attempted again, after the given number of
+// attempts.
 func (c *core) give(st *state, j job, attempts int, why error) {
 	d := j.delivery()
 	d.Attempt, d.Err, d.Final = attempts, why, true
 	c.note(st, d)
 }
 
-// note puts an attempt in the journal and wakes those who wait for it.
+// note adds an attempt to the journal and wakes the waiting callers.
 func (c *core) note(st *state, d Delivery) {
 	c.cfg.logger.Info("delivery", "webhook", d.WebhookID, "event", string(d.Event.Type), "session", d.Event.SessionID,
 		"attempt", d.Attempt, "status", d.Status, "took", d.Duration, "retry_in", d.RetryIn, "final", d.Final, "err", d.Err)
@@ -285,7 +285,7 @@ func (c *core) registered(st *state, id int64) bool {
 	return ok
 }
 
-// sleep reports whether the context is still alive afterwards.
+// sleep waits and reports whether the context has not ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -300,7 +300,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// corrupt changes one character and keeps the form.
+// corrupt changes one character and keeps the encoding valid.
 func corrupt(signature string) string {
 	b := bytes.Clone([]byte(signature))
 	if b[0] == '1' {

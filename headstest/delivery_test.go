@@ -75,7 +75,7 @@ func TestSignatureMayBeBase64(t *testing.T) {
 	})
 }
 
-func TestFailedDeliveryIsRepeatedThreeTimesWithGrowingWaits(t *testing.T) {
+func TestFailedDeliveryIsRedeliveredThreeTimesWithGrowingWaits(t *testing.T) {
 	refused := errors.New("refused")
 	rows := []struct {
 		name   string
@@ -136,7 +136,7 @@ func (d drip) Read([]byte) (int, error) {
 	return 0, d.ctx.Err()
 }
 
-func TestAnsweredDeliveryIsNotRepeated(t *testing.T) {
+func TestAnsweredEventIsNotRedelivered(t *testing.T) {
 	for _, failures := range []int{0, 1, 2, 3} {
 		t.Run(fmt.Sprint(failures), func(t *testing.T) {
 			rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
@@ -155,7 +155,7 @@ func TestAnsweredDeliveryIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAnswerJustInTimeCounts(t *testing.T) {
+func TestAnswerJustInTimeIsAccepted(t *testing.T) {
 	rc := &receiver{answer: func(int, *http.Request, []byte) (*http.Response, error) {
 		<-time.After(5*time.Second - 1) // of the bubble's clock
 		return status(200), nil
@@ -371,7 +371,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	play(t, &receiver{answer: always(500)}, []headstest.Option{headstest.WithBacklog(2)}, func(s *scene) {
 		session := s.StartSession(s.head)
 		require.NoError(t, session.UserMessage("x"))
-		synctest.Wait() // the first one is under way and waits no more
+		synctest.Wait() // until the first one is under way
 		require.NoError(t, perform(session, "inactive inactive close"))
 		d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Event.Type == heads.EventEndConversation })
 		require.NoError(t, err)
@@ -425,7 +425,7 @@ func TestDeliveryOverTLS(t *testing.T) {
 }
 
 // net/http reads Location before it asks whether to follow, and quotes it.
-func TestUnreadableRedirectShowsNoAddress(t *testing.T) {
+func TestMalformedRedirectShowsNoURL(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "https://[bad/?key=canary")
 		w.WriteHeader(http.StatusTemporaryRedirect)
@@ -438,7 +438,7 @@ func TestUnreadableRedirectShowsNoAddress(t *testing.T) {
 	require.NoError(t, a.StartSession(id).UserMessage("x"))
 	d, err := a.WaitDelivery(t.Context(), nil)
 	require.NoError(t, err)
-	assert.ErrorContains(t, d.Err, "a redirect to an address that can't be read")
+	assert.ErrorContains(t, d.Err, "a redirect to a malformed URL")
 	a.Close()
 	assert.NotContains(t, fmt.Sprint(d)+d.Err.Error()+log.String(), "canary")
 }
@@ -589,7 +589,7 @@ func TestDeliveryFaultIsRemoved(t *testing.T) {
 	})
 }
 
-func TestAddWebhookHoldsTheOperationsRules(t *testing.T) {
+func TestAddWebhookFollowsTheOperationsRules(t *testing.T) {
 	e := headstest.NewEmulator()
 	defer e.Close()
 	id := e.AddHead(headstest.Head{})

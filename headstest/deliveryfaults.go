@@ -8,19 +8,19 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// DeliveryFault is something that goes wrong with the delivery of events. It
-// acts on an event when it occurs, once for each registration that wants it.
+// DeliveryFault is a fault in the delivery of events. It is applied when an event
+// occurs, once for each registration that receives the event.
 type DeliveryFault struct {
 	WebhookID        int64             // 0: any
 	Event            heads.EventType   // "": any
 	Times            int               // 0: always
-	Drop             bool              // never sent; the journal holds it with ErrDropped
+	Drop             bool              // not sent; the journal has it with ErrDropped
 	Duplicate        bool              // sent twice, byte for byte
 	Reorder          bool              // sent after the next event of the registration
-	Delay            time.Duration     // waited before the first attempt; what comes after waits too
-	CorruptSignature bool              // one character of the signature is another
+	Delay            time.Duration     // the wait before the first attempt; later events of the registration wait too
+	CorruptSignature bool              // one character of the signature is changed
 	Encoding         SignatureEncoding // instead of the emulator's own
-	Age              time.Duration     // taken off the timestamp; below 0 for one from the future
+	Age              time.Duration     // subtracted from the timestamp; below 0 for one in the future
 }
 
 type deliveryFault struct {
@@ -37,9 +37,9 @@ func (f DeliveryFault) Validate() error {
 	return nil
 }
 
-// InjectDelivery makes deliveries go wrong from now on. Of several faults that
-// match an event, the one injected first is used. It panics where Validate
-// returns an error.
+// InjectDelivery adds a fault to the deliveries of later events. If several faults
+// match an event, the one that was injected first is used. InjectDelivery panics
+// if Validate returns an error.
 func (e *Emulator) InjectDelivery(f DeliveryFault) (remove func()) {
 	if err := f.Validate(); err != nil {
 		panic("headstest: InjectDelivery: " + err.Error())
@@ -57,8 +57,8 @@ func (e *Emulator) InjectDelivery(f DeliveryFault) (remove func()) {
 	}
 }
 
-// takeDeliveryFault uses up one of the times of the fault that matches. The
-// zero fault does nothing.
+// takeDeliveryFault returns the fault that matches and counts it. It returns the
+// zero fault, which does nothing, if none matches.
 func (st *state) takeDeliveryFault(webhookID int64, t heads.EventType) DeliveryFault {
 	i := slices.IndexFunc(st.deliveryFaults, func(f *deliveryFault) bool {
 		return (f.WebhookID == 0 || f.WebhookID == webhookID) && (f.Event == "" || f.Event == t)

@@ -1,18 +1,18 @@
-// Package headstest is the service on your own machine: a stateful emulator of
-// the whole API, for tests and for work without an account.
+// Package headstest provides a stateful emulator of the whole service, for tests
+// and for work without an account.
 //
-// NewServer starts one on a loopback port, as httptest.NewServer does:
+// NewServer starts an emulator on a loopback port, as httptest.NewServer does:
 //
 //	srv := headstest.NewServer()
 //	defer srv.Close()
 //	id := srv.AddHead(headstest.Head{Name: "Ada"})
 //	client := srv.Client()
 //
-// NewEmulator returns the http.Handler without a listener, and
-// [Emulator.Client] a client that reaches it without a socket, as a test inside
-// a testing/synctest bubble needs it; [WithDeliveryHandler] does the same for
-// events and tool calls. The emulator keeps time with package time alone, so the
-// clock of the bubble that it is made in moves it:
+// NewEmulator returns an http.Handler without a listener. [Emulator.Client] returns
+// a client that reaches it without a socket, and [WithDeliveryHandler] lets it
+// reach your handlers without one. A test inside a testing/synctest bubble needs
+// both. The emulator uses package time only, so it follows the clock of the bubble
+// in which it was created:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		mux := http.NewServeMux() // your handlers
@@ -24,36 +24,35 @@
 //
 // # What it is strict about
 //
-// Everything that the service's contract says: the bearer credential, the
-// states of a head and the moves between them, read-only fields that are
-// ignored, HTTPS addresses, omitted event flags that are off, settings that
-// are replaced as a whole, events that need both switches on, five seconds for
-// a receiver, three retries with growing waits, the order of events for each
-// registration. Where the contract shows no answer, the emulator is as
-// unhelpful as the service may be: the body is empty, unless WithResponses
-// asks for something else.
+// The emulator follows every rule of the service's contract: the bearer
+// credential, the states of a head and the changes between them, read-only fields
+// that are ignored, HTTPS URLs, omitted event flags that are off, settings that
+// are replaced as a whole, events that need both switches on, five seconds for a
+// receiver, three redeliveries with growing waits, the order of events for each
+// registration. If the contract does not document the answer of an operation, the
+// body is empty, unless WithResponses sets another one.
 //
 // # What is not in the contract
 //
-// Three operations were seen in the field and are served although the contract
-// doesn't have them: GET /head/{headId}/enable-events, GET
-// /head/{headId}/conversation-settings and PUT /head/{headId}/splitter. So is
-// what the emulator does with odd tools: a parameter without a type is
-// accepted; parameters as an object are stored, and sessions of that head then
-// fail, since it can't be loaded.
+// The emulator serves three operations that were seen in the field but are not in
+// the contract: GET /head/{headId}/enable-events, GET
+// /head/{headId}/conversation-settings and PUT /head/{headId}/splitter. Two rules
+// for tools were seen in the field as well: a parameter without a type is
+// accepted; parameters as an object are stored, but the head can't be loaded and
+// its sessions fail.
 //
-// # How it refuses
+// # Refusals
 //
-// Every refusal carries {"statusCode": n, "message": "...", "error": "..."}.
-// The contract gives no codes; these are the emulator's own choice:
+// The body of every refusal is {"statusCode": n, "message": "...", "error": "..."}.
+// The contract documents no status codes; the emulator uses these:
 //
 //	400  a body, a query or a value that breaks the contract
 //	401  no bearer credential, or the wrong one
 //	404  an unknown path, head, visual or registration
 //	405  a path that exists, with another method
-//	409  a mode switch that the mode of the head's visual rules out
+//	409  a mode switch that the mode of the head's visual does not allow
 //	413  a body above 1 MiB
 //	415  a body that isn't application/json
-//	422  a provider or a voice that can't stream, for a head that does or is to
+//	422  a provider or a voice that can't stream, for a head that streams or is switched
 //	429  a request above the rate of WithRateLimit
 package headstest

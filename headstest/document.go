@@ -16,12 +16,11 @@ const (
 	eventTime  = "2006-01-02 15:04:05"
 )
 
-// document is a JSON object whose values stay as they were received, byte for
-// byte.
+// document is a JSON object that keeps its values byte for byte.
 type document map[string]json.RawMessage
 
-// newDocument panics on a value that can't be written as JSON: the values come
-// from this package or from the test that uses it.
+// newDocument panics if a value can't be encoded as JSON: the values come from this
+// package or from the test that uses it.
 func newDocument(values map[string]any) document {
 	d := make(document, len(values))
 	for key, v := range values {
@@ -71,13 +70,13 @@ func (d document) encode() json.RawMessage {
 	return append(b, '}')
 }
 
-// appendName writes a key of an object. A plain name, as all fields of the
-// contract have, needs no escapes.
+// appendName appends a key of an object. Plain names, such as those of the
+// contract, need no escapes.
 func appendName(b []byte, name string) []byte {
 	if strings.IndexFunc(name, needsEscape) < 0 {
 		return append(append(append(b, '"'), name...), '"')
 	}
-	escaped, _ := encodeJSON(name) // a string always has a JSON form
+	escaped, _ := encodeJSON(name) // a string can always be encoded
 	return append(b, escaped...)
 }
 

@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// effect is what a request did to a head, for the console to show.
+// effect is what a request changed in a head, shown by the console.
 type effect struct {
 	headID  string
 	changes []fieldChange // in the order of the fields' names
-	ignored document      // what of the body is read-only
+	ignored document      // the read-only fields of the body
 	before  document
 }
 
-// fieldChange has a nil value where the head didn't have the field.
+// A value of fieldChange is nil if the head did not have the field.
 type fieldChange struct {
 	name          string
 	before, after json.RawMessage
@@ -25,20 +25,20 @@ type fieldChange struct {
 
 type effectKey struct{}
 
-// withEffect lets the operation note the effect of a request.
+// withEffect lets the operation record the effect of a request.
 func withEffect(r *http.Request) (*http.Request, *effect) {
 	e := &effect{}
 	return r.WithContext(context.WithValue(r.Context(), effectKey{}, e)), e
 }
 
-// effectOf returns nil when no console shows it.
+// effectOf returns nil without a console.
 func effectOf(r *http.Request) *effect {
 	e, _ := r.Context().Value(effectKey{}).(*effect)
 	return e
 }
 
-// changing finds the head that a request is about to change. Like changed, it
-// is called under the lock.
+// changing returns the head that a request is about to change. Like changed, it is
+// called under the lock.
 func (c *core) changing(r *http.Request, id string) (document, error) {
 	h, err := c.st.head(id)
 	delete(c.st.encoded, id)
@@ -56,7 +56,7 @@ func (c *core) changed(r *http.Request, h document) reply {
 	return c.undocumented(h)
 }
 
-// difference leaves out when the record was changed.
+// difference ignores the time of the change.
 func difference(before, after document) (changes []fieldChange) {
 	names := maps.Clone(before)
 	maps.Copy(names, after)

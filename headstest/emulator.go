@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// maxBody bounds the body of a request.
+// maxBody is the longest body of a request.
 const maxBody = 1 << 20
 
-// Emulator is the service as an http.Handler, together with its controls. All
-// of its methods may be called at the same time.
+// Emulator emulates the service as an http.Handler. Its methods prepare and read
+// its state. An Emulator is safe for concurrent use.
 type Emulator struct{ *core }
 
-// core is apart from Emulator so that printing an Emulator by value copies no
-// lock and shows no token.
+// core is a type of its own, so printing an Emulator by value copies no lock and
+// shows no token.
 type core struct {
 	cfg      config
 	token    string
@@ -40,12 +40,11 @@ type core struct {
 	st        *state
 	start     Seed // what the control API's reset returns to
 	closed    bool
-	listeners map[chan struct{}]struct{} // those who wait for a change
-	version   int                        // counts the changes of what is not in a journal
+	listeners map[chan struct{}]struct{} // the callers that wait for a change
+	version   int                        // counts the changes outside the journals
 }
 
-// NewEmulator returns an emulator that holds nothing yet. Close it when the
-// test ends.
+// NewEmulator returns an emulator without records. Close it when the test ends.
 func NewEmulator(opts ...Option) *Emulator {
 	cfg := newConfig(opts)
 	c := &core{cfg: cfg, token: cfg.token, mux: http.NewServeMux(), listeners: map[chan struct{}]struct{}{}}
@@ -67,8 +66,8 @@ func NewEmulator(opts ...Option) *Emulator {
 	return &Emulator{c}
 }
 
-// operations are the eleven of the contract, and three that it doesn't have and
-// that were seen in the field.
+// operations returns the eleven operations of the contract, and three others that
+// were seen in the field.
 func (c *core) operations() map[string]operation {
 	return map[string]operation{
 		"PUT /head/update":                         c.updateHead,
@@ -92,8 +91,8 @@ func (c *core) operations() map[string]operation {
 // BearerToken returns the token that requests must carry.
 func (e *Emulator) BearerToken() string { return e.token }
 
-// Reset forgets heads, visuals, registrations, sessions, journals and faults,
-// and ends the deliveries under way. The options and the token stay.
+// Reset removes all heads, visuals, registrations, sessions, journals and faults,
+// and ends the deliveries under way. It keeps the options and the token.
 func (e *Emulator) Reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,9 +101,9 @@ func (e *Emulator) Reset() {
 	e.notify()
 }
 
-// Close ends the deliveries and delayed answers under way and waits for the
-// deliveries' goroutines. Nothing is delivered afterwards. Close may be called
-// again.
+// Close ends the deliveries and delayed answers under way, and waits for the
+// goroutines of the deliveries. Nothing is delivered afterwards. Close may be
+// called more than once.
 func (e *Emulator) Close() {
 	e.mu.Lock()
 	e.closed = true
@@ -138,7 +137,7 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (e *Emulator) serveOperation(w http.ResponseWriter, r *http.Request) {
 	at := time.Now()
 	held, done := e.hold(r)
-	if held.Body == nil { // a request that no server has read
+	if held.Body == nil { // a request without a server
 		held.Body = http.NoBody
 	}
 	body, readErr := io.ReadAll(http.MaxBytesReader(w, held.Body, maxBody))
@@ -151,8 +150,8 @@ func (e *Emulator) serveOperation(w http.ResponseWriter, r *http.Request) {
 	rep.write(w, cut)
 }
 
-// hold copies a request so that its body can be replaced. The effect is nil
-// where no console shows it.
+// hold returns a copy of a request whose body can be replaced. The effect is nil
+// without a console.
 func (c *core) hold(r *http.Request) (*http.Request, *effect) {
 	if c.control == nil || r.Method == http.MethodGet {
 		return r.WithContext(r.Context()), nil
@@ -160,7 +159,7 @@ func (c *core) hold(r *http.Request) (*http.Request, *effect) {
 	return withEffect(r)
 }
 
-// answer does what the request asks for.
+// answer performs the operation of a request.
 func (c *core) answer(r *http.Request, readErr error) reply {
 	if !c.authorized(r) {
 		rep := refuse(http.StatusUnauthorized, "the header Authorization must be Bearer followed by the access token").reply()
@@ -199,7 +198,7 @@ func unreadable(err error) *refusal {
 	return refuse(http.StatusBadRequest, "the body broke off")
 }
 
-// authorized takes exactly one header of exactly the contract's form.
+// authorized requires exactly one header, in exactly the contract's form.
 func (c *core) authorized(r *http.Request) bool {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {

@@ -41,7 +41,7 @@ func TestEveryOperationNeedsTheBearerToken(t *testing.T) {
 	}
 }
 
-func TestMadeUpTokenIsAccepted(t *testing.T) {
+func TestGeneratedTokenIsAccepted(t *testing.T) {
 	a := newAPI(t)
 	require.NotEmpty(t, a.Token)
 	assert.Equal(t, a.Token, a.BearerToken())
@@ -240,7 +240,7 @@ func (l *lockedBuilder) String() string {
 	return l.b.String()
 }
 
-func TestResetForgetsAllButTheOptions(t *testing.T) {
+func TestResetKeepsOnlyTheOptions(t *testing.T) {
 	a := newAPI(t, headstest.WithResponses(headstest.ResponsesBool))
 	visual := a.AddVisual(headstest.Visual{})
 	id := a.AddHead(headstest.Head{HeadVisualID: visual})

@@ -9,15 +9,14 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// NewEventRequest returns a signed delivery of an event. It can be sent by a
-// client, and given to a handler as a server would give it. The body is e.Raw
-// if that is set, else it is made of the other fields; an event without a
-// timestamp happens now. Times are written as in "2026-08-31 06:56:30", in UTC, the
-// form of the one real sample; TimestampText overrides that. It panics on a
-// malformed address.
+// NewEventRequest returns a signed delivery of an event. It can be sent by an
+// http.Client or passed to a handler, like a request of a server. The body is
+// e.Raw if that is set; otherwise it is encoded from the other fields. An event
+// without a timestamp happens now. Times are written as in "2026-08-31 06:56:30",
+// in UTC, which is the form of the one real sample; TimestampText overrides that.
+// NewEventRequest panics if the URL is malformed.
 //
-// The body can be read once, as any request's: make a request for each
-// delivery.
+// The body can be read only once. Make a new request for each delivery.
 func NewEventRequest(url string, e heads.Event, sharedKey string) *http.Request {
 	body := []byte(e.Raw)
 	if body == nil {
@@ -25,7 +24,7 @@ func NewEventRequest(url string, e heads.Event, sharedKey string) *http.Request 
 	}
 	req, err := eventRequest(url, body, sign(body, sharedKey, SignatureHex))
 	if err != nil {
-		panic("headstest: the address of an event request: " + withoutURL(err).Error())
+		panic("headstest: the URL of an event request: " + withoutURL(err).Error())
 	}
 	req.RemoteAddr = remoteAddr // a client doesn't send it
 	return req
@@ -59,6 +58,6 @@ func eventBody(e heads.Event, layout string) []byte {
 		PublicHeadID string `json:"public_head_id"`
 		PublicOrgID  string `json:"public_org_id"`
 		EventType    string `json:"event_type"`
-	}{stamp, e.HeadID, e.SessionID, e.PublicHeadID, e.PublicOrgID, string(e.Type)}) // strings always have a JSON form
+	}{stamp, e.HeadID, e.SessionID, e.PublicHeadID, e.PublicOrgID, string(e.Type)}) // strings can always be encoded
 	return body
 }

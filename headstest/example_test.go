@@ -21,7 +21,7 @@ func ExampleNewServer() {
 	// Output: Ada <nil>
 }
 
-// A session causes events as a user in a browser does.
+// A session causes events, like a user in a browser.
 func ExampleEmulator_StartSession() {
 	received := make(chan string, 1)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func ExampleEmulator_StartSession() {
 	// Output: start_conversation
 }
 
-// A fault lets a test see what a program does when the service is busy.
+// A fault shows what a program does while the service is busy.
 func ExampleEmulator_Inject() {
 	srv := headstest.NewServer()
 	defer srv.Close()
@@ -87,7 +87,7 @@ func ExampleNewEventRequest() {
 	// 200
 }
 
-// WaitDelivery waits for an attempt, so that a test needs no sleep.
+// WaitDelivery waits for an attempt, so a test needs no sleep.
 func ExampleEmulator_WaitDelivery() {
 	receiver := httptest.NewServer(http.NotFoundHandler())
 	defer receiver.Close()
@@ -108,7 +108,7 @@ func ExampleEmulator_WaitDelivery() {
 	// Output: inactivity_warning 404 <nil>
 }
 
-// What an emulator holds can be kept in a file and be the start of another.
+// The records of an emulator can be stored in a file and imported into another.
 func ExampleEmulator_Export() {
 	e := headstest.NewEmulator()
 	defer e.Close()
@@ -121,7 +121,7 @@ func ExampleEmulator_Export() {
 	// Output: 1 <nil>
 }
 
-// A test that waits can be looked at in a browser.
+// The console shows a running test in a browser.
 func ExampleWithConsole() {
 	srv := headstest.NewServer(headstest.WithConsole())
 	defer srv.Close()

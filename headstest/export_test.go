@@ -5,5 +5,5 @@ import (
 	"slices"
 )
 
-// Routes are the operations that the emulator has.
+// Routes returns the operations of the emulator.
 func Routes() []string { return slices.Sorted(maps.Keys((&core{}).operations())) }

@@ -12,31 +12,31 @@ import (
 	"time"
 )
 
-// CutPoint is where a fault closes the connection without an answer.
+// CutPoint is the point at which a fault closes the connection without an answer.
 //
-// A client's transport may by itself retry a GET whose reused connection was
-// closed before the answer, so a cut that happens once can pass unseen.
+// If a reused connection is closed before the answer, the client's transport may
+// retry a GET by itself. So a cut that happens only once may have no visible effect.
 type CutPoint int
 
-// Where an answer is cut.
+// Points at which a fault closes the connection.
 const (
-	CutNone   CutPoint = iota // the connection stays
-	CutBefore                 // before the request has had its effect
+	CutNone   CutPoint = iota // the connection stays open
+	CutBefore                 // before the request has its effect
 	CutAfter                  // after it
 )
 
-// Fault is something that goes wrong with requests. Without Status and Cut the
-// operation takes its course and only what else is set happens.
+// Fault is a fault in the answers to requests. Without Status and Cut, the
+// operation runs, and only the other fields of the fault apply.
 type Fault struct {
 	Method, Route string        // empty: any. A route of the contract, its parameters under any name, or a path
 	Status, Times int           // Status: answered at once, without effect. Times 0: always
 	Body          string        // the answer's body; without Status it replaces the operation's own
 	RetryAfter    time.Duration // sent as Retry-After in whole seconds, rounded up
-	Latency       time.Duration // waited before the effect, or after it with After or CutAfter
+	Latency       time.Duration // the wait before the effect; with After or CutAfter, the wait after it
 	Cut           CutPoint
 	After         bool    // the request has its effect before Status is answered
-	CutBody       bool    // the answer's length is announced, then the connection closed half way; an empty answer is cut whole
-	Share         float64 // of the requests that match, chosen at random, with WithSeed the same on every run; 0: all
+	CutBody       bool    // the connection is closed half way through the body; an empty answer is not sent at all
+	Share         float64 // the share of matching requests, chosen at random; with WithSeed the same in every run; 0: all
 }
 
 func (f Fault) text() string {
@@ -49,21 +49,21 @@ func (f Fault) Format(s fmt.State, _ rune) { writeText(s, f.text()) }
 // LogValue returns everything but the body.
 func (f Fault) LogValue() slog.Value { return slog.StringValue(f.text()) }
 
-// fault is one that was injected, with the times that are left to it.
+// fault is an injected fault and how often it can still happen.
 type fault struct {
 	Fault
 	left int
 }
 
-// Validate returns an error for a fault that can't happen: no operation has its
-// method and route, its status can't end an answer, or its share is not from 0
-// to 1.
+// Validate returns an error if the fault can't happen: if no operation has its
+// method and route, if its status can't end an answer, or if its share is not from
+// 0 to 1.
 func (f Fault) Validate() error {
 	switch {
 	case f.Status != 0 && (f.Status < 200 || f.Status > 599):
 		return fmt.Errorf("status %d can't end an answer; give 0 or one from 200 to 599", f.Status)
 	case !(f.Share >= 0 && f.Share <= 1): // NaN too
-		return fmt.Errorf("share %v is no share; give one from 0 to 1", f.Share)
+		return fmt.Errorf("share %v is not from 0 to 1", f.Share)
 	case !f.hasOperation():
 		return fmt.Errorf(`no operation has method %q and route %q, so the fault would never happen; give a route such as "/head/{id}", or leave it out`,
 			or(f.Method, "any"), or(f.Route, "any"))
@@ -81,9 +81,9 @@ func (f Fault) hasOperation() bool {
 	return false
 }
 
-// Inject makes requests go wrong from now on. Of several faults that match a
-// request, the one injected first is used. The credential is checked after the
-// fault. Inject panics where Validate returns an error.
+// Inject adds a fault to the answers of later requests. If several faults match a
+// request, the one that was injected first is used. The credential is checked after
+// the fault. Inject panics if Validate returns an error.
 func (e *Emulator) Inject(f Fault) (remove func()) {
 	if err := f.Validate(); err != nil {
 		panic("headstest: Inject: " + err.Error())
@@ -101,8 +101,8 @@ func (e *Emulator) Inject(f Fault) (remove func()) {
 	}
 }
 
-// RemoveFaults ends every fault, of requests and of deliveries. Events that a
-// fault holds back for a new order wait on for the next event.
+// RemoveFaults removes all faults of requests and deliveries. An event that a fault
+// with Reorder holds back still waits for the next event.
 func (e *Emulator) RemoveFaults() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,7 +110,7 @@ func (e *Emulator) RemoveFaults() {
 	e.notify()
 }
 
-// takeFault uses up one of the times of the fault that matches.
+// takeFault returns the fault that matches and counts it.
 func (c *core) takeFault(r *http.Request) (Fault, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,17 +143,17 @@ func (f Fault) matches(r *http.Request, pattern string) bool {
 	return sameRoute(f.Route, route)
 }
 
-// strikes reports whether a request that matches is among the fault's share.
+// strikes reports whether a matching request is in the fault's share.
 func (f Fault) strikes(chance *rand.Rand) bool {
 	return f.Share == 0 || chance.Float64() < f.Share
 }
 
-// sameRoute compares routes whose parameters may have other names.
+// sameRoute compares routes and ignores the names of their parameters.
 func sameRoute(a, b string) bool {
 	return parameter.ReplaceAllString(a, "{}") == parameter.ReplaceAllString(b, "{}")
 }
 
-// isPathOf reports whether a path is one of a route's.
+// isPathOf reports whether a path matches a route.
 func isPathOf(path, route string) bool {
 	ok, _ := regexp.MatchString("^"+parameter.ReplaceAllString(route, "[^/{}?#]+")+"$", path)
 	return ok
@@ -168,7 +168,7 @@ const (
 	cutWhole
 )
 
-// underFaults answers a request, or has it go wrong.
+// underFaults answers a request and applies its fault.
 func (c *core) underFaults(r *http.Request, answer func() reply) (reply, cutting) {
 	f, ok := c.takeFault(r)
 	if !ok {
@@ -196,7 +196,7 @@ func (c *core) underFaults(r *http.Request, answer func() reply) (reply, cutting
 	}
 }
 
-// delay reports whether the caller is still there afterwards.
+// delay waits and reports whether the caller has not left.
 func (c *core) delay(r *http.Request, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -210,7 +210,7 @@ func (c *core) delay(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// reshape puts the fault's status, body and Retry-After over an answer.
+// reshape replaces the status, body and Retry-After of an answer with the fault's.
 func (f Fault) reshape(rep reply) reply {
 	if f.Status != 0 {
 		rep = reply{f.Status, http.Header{}, nil}

@@ -175,7 +175,7 @@ func TestLatencyIsWaitedBeforeOrAfterTheEffect(t *testing.T) {
 	rows := []struct {
 		name   string
 		fault  headstest.Fault
-		effect bool // when the caller gives up in the wait
+		effect bool // if the caller gives up during the wait
 	}{
 		{"plain", headstest.Fault{}, false},
 		{"status", headstest.Fault{Status: 500}, false},
@@ -281,7 +281,7 @@ func TestFaultsThatCanNeverHappenAreRefused(t *testing.T) {
 	assert.Empty(t, e.Snapshot().DeliveryFaults)
 }
 
-// statuses are those of n reads of a head, in memory.
+// statuses returns the statuses of n reads of a head, in memory.
 func statuses(t *testing.T, e *headstest.Emulator, n int) (got []int) {
 	t.Helper()
 	for range n {
@@ -301,7 +301,7 @@ func count(list []int, want int) (n int) {
 	return n
 }
 
-func TestShareOfTheRequestsGoesWrong(t *testing.T) {
+func TestShareOfTheRequestsFails(t *testing.T) {
 	run := func(seed uint64, share float64) []int {
 		e := headstest.NewEmulator(headstest.WithSeed(seed))
 		defer e.Close()
@@ -317,7 +317,7 @@ func TestShareOfTheRequestsGoesWrong(t *testing.T) {
 	assert.Equal(t, 1000, count(run(1, 1), 503))
 }
 
-func TestFaultsWithAShareLetOthersHaveTheirTurn(t *testing.T) {
+func TestFaultsWithAShareLetOtherFaultsMatch(t *testing.T) {
 	e := headstest.NewEmulator(headstest.WithSeed(1))
 	defer e.Close()
 	e.AddHead(headstest.Head{})

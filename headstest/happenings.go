@@ -13,7 +13,7 @@ const (
 	happenedToolCall = "tool call"
 )
 
-// happening is one thing that happened in a session, for the console to show.
+// happening is one thing that happened in a session, shown by the console.
 type happening struct {
 	ID        int       `json:"id"` // counts from 1
 	Kind      string    `json:"kind"`
@@ -31,7 +31,7 @@ type happening struct {
 	toolOutcome
 }
 
-// toolOutcome is what became of a tool call.
+// toolOutcome is how a tool call ended.
 type toolOutcome struct {
 	Status  int    `json:"status,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -39,7 +39,7 @@ type toolOutcome struct {
 	Reply   string `json:"reply,omitempty"`
 }
 
-// happened notes something in a session and returns its id. It is called under
+// happened records a happening in a session and returns its id. It is called under
 // the lock.
 func (s *Session) happened(h happening) int {
 	h.ID, h.SessionID, h.HeadID = s.st.log.total()+1, s.id, s.headID
@@ -72,7 +72,7 @@ func (c *core) wake() {
 	for ch := range c.listeners {
 		select {
 		case ch <- struct{}{}:
-		default: // it has not looked yet
+		default: // a signal already waits
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// api speaks to an emulator in plain HTTP, as the contract spells it.
+// api sends requests to an emulator in plain HTTP, as the contract documents them.
 type api struct {
 	*headstest.Server
 	t  testing.TB
@@ -32,8 +32,8 @@ type answer struct {
 	body   string
 }
 
-// request builds a request that carries the credential and, with a body, the
-// JSON content type.
+// request returns a request with the credential. If it has a body, it has the JSON
+// content type, too.
 func (a *api) request(method, path, body string) *http.Request {
 	req, err := http.NewRequest(method, a.URL+path, strings.NewReader(body))
 	require.NoError(a.t, err)

@@ -6,11 +6,11 @@ import (
 	"regexp"
 )
 
-// rule is the type of a field, as the contract gives it.
+// rule is the type of a field in the contract.
 type rule struct {
 	wants   string
 	accepts func(any) bool
-	unset   bool // a head may hold null, as a nil slice or map of Go is written, though no update may send it
+	unset   bool // a head may hold null, as Go encodes a nil slice or map, but an update may not
 }
 
 var (
@@ -25,10 +25,10 @@ var (
 	anyField          = rule{wants: "any JSON value", accepts: func(any) bool { return true }}
 )
 
-// holds reports whether a head may have the value.
+// holds reports whether a field of a head may have the value.
 func (r rule) holds(v any) bool { return r.accepts(v) || r.unset && v == nil }
 
-// writable are the fields that an update changes. The contract allows null for
+// writable has the fields that an update changes. The contract allows null for
 // three of them.
 var writable = map[string]rule{
 	"name": textField, "alias": textField, "language": textField, "languageSpeechRecognition": textField,
@@ -38,10 +38,9 @@ var writable = map[string]rule{
 	"publicUrl": textField, "fileUrl": textOrNullField, "pluginOperationalModeConfig": objectOrNullField, "semanticThreshold": numberField,
 }
 
-// ignored are the fields that an update leaves alone, whatever is sent: the
-// contract's list, and the two switches that have an operation of their own.
-// The contract gives most of them no type; those that the emulator reads have
-// the natural one.
+// ignored has the fields that an update never changes: the contract's list, and the
+// two switches that have operations of their own. The contract states no type for
+// most of them; the fields that the emulator reads have the obvious type.
 var ignored = map[string]rule{
 	"createdAt": anyField, "updatedAt": anyField, "publicId": textOrNullField, "documentJsonDto": anyField, "documentUrl": anyField,
 	"encodedPath": anyField, "iconConfig": anyField, "headVisualId": textOrNullField, "isActive": flagField, "orgId": textOrNullField,
@@ -51,8 +50,7 @@ var ignored = map[string]rule{
 	"videoStreaming": flagField, "enableEvents": flagField,
 }
 
-// fieldRule returns the rule of a field that the contract gives a head, its id
-// apart.
+// fieldRule returns the rule of a field of a head in the contract, except for id.
 func fieldRule(name string) (r rule, ok bool) {
 	if r, ok = writable[name]; !ok {
 		r, ok = ignored[name]
@@ -60,8 +58,7 @@ func fieldRule(name string) (r rule, ok bool) {
 	return r, ok
 }
 
-// decode reads a value that is known to be JSON. Numbers stay text, so that
-// none is too large.
+// decode decodes valid JSON. Numbers stay text, so no number is too large.
 func decode(raw json.RawMessage) any {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -99,11 +96,11 @@ func isPrompt(v any) bool {
 
 var angled = regexp.MustCompile(`^<[A-Z][A-Z0-9_]*>$`)
 
-// isPlaceholder knows what a copied example leaves behind: the literal word
-// string, and names in angle brackets such as <API_KEY>.
+// isPlaceholder reports whether a text was left over from an example: the literal
+// word string, or a name in angle brackets such as <API_KEY>.
 func isPlaceholder(s string) bool { return s == "string" || angled.MatchString(s) }
 
-// holdsPlaceholder looks at every depth.
+// holdsPlaceholder searches at every depth.
 func holdsPlaceholder(v any) bool {
 	switch v := v.(type) {
 	case string:

@@ -18,8 +18,8 @@ func (c *core) getHead(r *http.Request) (reply, error) {
 	return jsonReply(http.StatusOK, c.st.encodedHead(r.PathValue("id"), h)), nil
 }
 
-// encodedHead writes a head once for all reads between two changes, since a
-// head has many fields.
+// encodedHead encodes a head once for all reads between two changes, since a head
+// has many fields.
 func (st *state) encodedHead(id string, h document) []byte {
 	body, ok := st.encoded[id]
 	if !ok {
@@ -69,11 +69,12 @@ func dropIgnored(r *http.Request, sent document) {
 	}
 }
 
-// updateID takes the id out of an update, which must hold something else too.
+// updateID removes the id from an update and returns it. The update must have
+// another field, too.
 func updateID(sent document) (string, error) {
 	raw, ok := sent["id"]
 	if !ok {
-		return "", refuse(http.StatusBadRequest, "id is missing; it says which head to update")
+		return "", refuse(http.StatusBadRequest, "id is missing; give the UUID of the head to update")
 	}
 	id, ok := decode(raw).(string)
 	if !ok || id == "" || isPlaceholder(id) {
@@ -86,7 +87,7 @@ func updateID(sent document) (string, error) {
 	return id, nil
 }
 
-// checkFields names every field that is wrong, not only the first.
+// checkFields returns an error that names every invalid field.
 func checkFields(sent document) error {
 	var wrong []string
 	for _, key := range slices.Sorted(maps.Keys(sent)) {
@@ -103,8 +104,8 @@ func checkFields(sent document) error {
 	return nil
 }
 
-// merge puts the sent fields over those of the head. Fields that the contract
-// doesn't know are kept as they came.
+// merge replaces the fields of the head with those that were sent. Fields that are
+// not in the contract are stored unchanged.
 func (c *core) merge(h, sent document) error {
 	if len(sent) == 0 {
 		return nil
@@ -129,8 +130,8 @@ func (c *core) merge(h, sent document) error {
 // mergePrompt keeps the prompt's id, which is read-only.
 func mergePrompt(before, sent json.RawMessage) json.RawMessage {
 	var old, next document
-	_ = json.Unmarshal(before, &old) // null and whatever a test has put there give an empty one
-	_ = json.Unmarshal(sent, &next)  // an object, as checkFields has seen
+	_ = json.Unmarshal(before, &old) // empty for null, and for anything else that a test has set
+	_ = json.Unmarshal(sent, &next)  // checkFields has made sure that it is an object
 	delete(next, "id")
 	if old == nil {
 		old = document{}

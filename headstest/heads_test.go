@@ -43,7 +43,7 @@ func TestReadOfAHeadHoldsEveryDocumentedField(t *testing.T) {
 	assert.Equal(t, map[string]any{"tools": []any{}}, h["conversationSettings"])
 }
 
-func TestPublicIDsAndAccessAddressHaveTheirForms(t *testing.T) {
+func TestPublicIDsAndAccessURLHaveTheirForms(t *testing.T) {
 	a := newAPI(t)
 	h := a.head(a.AddHead(headstest.Head{}))
 	uuid := `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`
@@ -76,14 +76,14 @@ func TestAddedHeadShowsWhatItWasGiven(t *testing.T) {
 	assert.Contains(t, h["publicUrl"], "https://stream.example.test/")
 }
 
-func TestAddHeadMakesAMissingVisual(t *testing.T) {
+func TestAddHeadAddsAMissingVisual(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{HeadVisualID: "given"})
 	assert.Equal(t, "given", a.head(id)["headVisualId"])
 	assert.Equal(t, "default", object(t, a.ok("GET", "/head_visual/given", "").body)["mode"])
 }
 
-func TestAddHeadRefusesFieldsThatTheContractDoesNotGiveAHead(t *testing.T) {
+func TestAddHeadRefusesFieldsThatAreNotInTheContract(t *testing.T) {
 	rows := []struct {
 		name string
 		head headstest.Head
@@ -186,7 +186,7 @@ func TestUpdateChangesOnlyWhatIsSent(t *testing.T) {
 	}
 }
 
-func TestUpdateTakesNullWhereTheContractAllowsIt(t *testing.T) {
+func TestUpdateAcceptsNullWhereTheContractAllowsIt(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{Fields: map[string]any{"voiceflowApiKey": "k", "fileUrl": "f", "pluginOperationalModeConfig": map[string]any{}}})
 	a.ok("PUT", "/head/update", `{"id":"`+id+`","voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null}`)
@@ -288,7 +288,7 @@ func TestUpdateKeepsThePromptsID(t *testing.T) {
 	assert.Equal(t, map[string]any{"id": promptID, "system_prompt": "Be brief."}, a.head(id)["promptConfig"])
 }
 
-func TestReadCanBeSentBackAsAnUpdate(t *testing.T) {
+func TestReadHeadCanBeSentAsAnUpdate(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{VideoStreaming: true})
 	read := a.ok("GET", "/head/"+id, "").body
@@ -356,7 +356,7 @@ func TestChangesMoveUpdatedAt(t *testing.T) {
 	})
 }
 
-// A read after a change must not answer what an earlier read has encoded.
+// A read after a change must not return what an earlier read has encoded.
 func TestReadShowsEveryKindOfChange(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{HeadVisualID: a.AddVisual(headstest.Visual{}), ID: "11111111-1111-4111-8111-111111111111"})

@@ -6,8 +6,8 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// visual keeps its mode apart from its document, since a test may hide the
-// mode or rename it.
+// visual has its mode beside its document, since a test may hide or rename the
+// mode.
 type visual struct {
 	mode  heads.VisualMode
 	shown document

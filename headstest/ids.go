@@ -7,15 +7,15 @@ import (
 	"math/rand/v2"
 )
 
-// ids generates what the service would assign. It is used under the emulator's
-// lock.
+// ids generates what the service assigns. It is used under the emulator's lock.
 type ids struct {
 	src      *rand.PCG
 	public   int
 	webhooks int64
 }
 
-// newSource starts a sequence. Without a seed it is another one each time.
+// newSource returns a random sequence. Without a seed, every call returns another
+// one.
 func newSource(seed *uint64, stream uint64) *rand.PCG {
 	first := rand.Uint64()
 	if seed != nil {
@@ -30,7 +30,7 @@ func newIDs(seed *uint64, stream uint64) *ids {
 	return i
 }
 
-// clone returns the same sequence from here on.
+// clone returns a copy that continues with the same sequence.
 func (i *ids) clone() ids {
 	src := *i.src
 	return ids{&src, i.public, i.webhooks}
@@ -55,7 +55,7 @@ func (i *ids) uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// headPublicID counts up from a random start, so that no two heads share one.
+// headPublicID counts up from a random start, so every head has its own.
 func (i *ids) headPublicID() string {
 	i.public++
 	return fmt.Sprintf("li-%05d", i.public)

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// journalBytes bounds the bodies that one journal keeps.
+// journalBytes is how many bytes of bodies one journal keeps.
 const journalBytes = 32 << 20
 
-// Request is one request that the emulator has answered. Header and Body are
-// as received, credential included, and shared with the journal: read them,
-// don't change them. Printing a Request shows method, path and status alone.
+// Request is one request that the emulator has answered. Header and Body are as
+// received, with the credential. They are shared with the journal and must not be
+// changed. Printing a Request shows only method, path and status.
 type Request struct {
-	ID                  int // counts the requests from 1 on, and again after a Reset
+	ID                  int // counts the requests from 1, and from 1 again after a Reset
 	Method, Path, Query string
 	Header              http.Header
 	Body                []byte
-	Status              int // 0 when the connection was cut without an answer
+	Status              int // 0 if the connection was cut without an answer
 	At                  time.Time
 	Duration            time.Duration
 
@@ -38,20 +38,20 @@ func (r Request) Format(f fmt.State, _ rune) { writeText(f, r.text()) }
 // LogValue returns method, path and status.
 func (r Request) LogValue() slog.Value { return slog.StringValue(r.text()) }
 
-// Requests returns the requests that were answered, oldest first. A request is
-// in the list before its caller sees the answer.
+// Requests returns the answered requests, oldest first. A request is in the list
+// before its caller receives the answer.
 func (e *Emulator) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.st.requests.since(0)
 }
 
-// journal keeps the newest entries within a number and a size. It is used
+// journal keeps the newest entries, up to a number and a total size. It is used
 // under the emulator's lock.
 type journal[T any] struct {
 	limit   int
 	entries []entry[T]
-	dropped int // how many entries went before entries[0]
+	dropped int // how many entries were dropped before entries[0]
 	bytes   int
 }
 
@@ -65,7 +65,7 @@ func (j *journal[T]) add(v T, size int) {
 	j.bytes += size
 	for len(j.entries) > j.limit || j.bytes > journalBytes && len(j.entries) > 1 {
 		j.bytes -= j.entries[0].size
-		j.entries[0] = entry[T]{} // the array lives on until append moves it
+		j.entries[0] = entry[T]{} // the array is kept until append moves it
 		j.entries = j.entries[1:]
 		j.dropped++
 	}
@@ -74,7 +74,7 @@ func (j *journal[T]) add(v T, size int) {
 // total counts every entry ever added.
 func (j *journal[T]) total() int { return j.dropped + len(j.entries) }
 
-// since returns the entries from the n-th ever added on, of those still kept.
+// since returns the kept entries, starting with the n-th ever added.
 func (j *journal[T]) since(n int) []T {
 	kept := j.entries[max(n-j.dropped, 0):]
 	out := make([]T, len(kept))
@@ -93,8 +93,8 @@ func (j *journal[T]) at(n int) (v T, ok bool) {
 	return j.entries[i].value, true
 }
 
-// newest returns at most limit entries that match, oldest first, of those
-// before the n-th ever added; n 0 is no bound.
+// newest returns the newest entries that match, oldest first and at most limit, of
+// those before the n-th ever added. If n is 0, it searches all.
 func (j *journal[T]) newest(n, limit int, match func(T) bool) []T {
 	end := len(j.entries)
 	if n > 0 {
@@ -110,6 +110,6 @@ func (j *journal[T]) newest(n, limit int, match func(T) bool) []T {
 	return out
 }
 
-// writeText is the whole body of a Format method. A write to a fmt.State does
-// not fail.
+// writeText is the body of the Format methods. A write to a fmt.State does not
+// fail.
 func writeText(f fmt.State, text string) { _, _ = io.WriteString(f, text) }

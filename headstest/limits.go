@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// underLimits answers a request within the limits of every request, the rate
-// and the latency, and then under the faults.
+// underLimits applies the limits of every request, rate and latency, and then the
+// faults.
 func (c *core) underLimits(r *http.Request, answer func() reply) (reply, cutting) {
 	wait := c.overRate()
 	switch {
@@ -22,8 +22,8 @@ func (c *core) underLimits(r *http.Request, answer func() reply) (reply, cutting
 	}
 }
 
-// overRate returns how long until the rate limit lets another request through,
-// and 0 for one that it lets through now.
+// overRate returns how long to wait until the rate limit allows the request, or 0
+// if it allows the request now.
 func (c *core) overRate() time.Duration {
 	limit, now := c.cfg.rateLimit, time.Now()
 	if limit == nil || limit.AllowN(now, 1) {

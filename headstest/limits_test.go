@@ -64,14 +64,14 @@ func TestRateLimitedRequestHasNoEffectAndUsesUpNoFault(t *testing.T) {
 	assert.Len(t, e.Snapshot().Faults, 1)
 }
 
-func TestRateLimitsThatLetNothingThroughAreRefused(t *testing.T) {
+func TestRateLimitsThatAllowNothingAreRefused(t *testing.T) {
 	for _, perSecond := range []float64{0, -1} {
 		assert.Panics(t, func() { headstest.WithRateLimit(perSecond, 1) })
 	}
 	assert.Panics(t, func() { headstest.WithRateLimit(1, 0) })
 }
 
-func TestEmulatorsWithOneOptionHaveALimitEach(t *testing.T) {
+func TestEmulatorsWithOneOptionHaveTheirOwnLimits(t *testing.T) {
 	limit := headstest.WithRateLimit(0.001, 1)
 	for range 2 {
 		e := headstest.NewEmulator(limit)

@@ -13,7 +13,7 @@ import (
 // Option configures an emulator.
 type Option func(*config)
 
-// config is what the options set. It is not changed after NewEmulator.
+// config holds what the options set. NewEmulator is the last to change it.
 type config struct {
 	token           string
 	seed            *uint64
@@ -65,40 +65,39 @@ func WithToken(token string) Option {
 	return func(c *config) { c.token = token }
 }
 
-// WithSeed makes every id, key and token that the emulator generates the same
-// on every run, and again after every Reset.
+// WithSeed makes the emulator generate the same ids, keys and tokens in every run
+// and after every Reset.
 func WithSeed(seed uint64) Option {
 	return func(c *config) { c.seed = &seed }
 }
 
-// Responses says what is answered where the contract shows no answer: to an
-// update, a mode switch, a change of settings, of a registration or of the
-// delivery switch, and to a removal.
+// Responses is the form of the answers that the contract does not document: those
+// to an update, a mode switch, a change of settings, of a registration or of the
+// delivery switch, and a delete.
 type Responses int
 
-// What changes are answered with.
+// Forms of undocumented answers.
 const (
 	ResponsesEmpty  Responses = iota // 200 without a body
-	ResponsesRecord                  // the changed or removed record
+	ResponsesRecord                  // the changed or deleted record
 	ResponsesBool                    // true
 )
 
-// WithResponses picks the answers that the contract leaves open. A new
-// registration is always answered with an object that holds its shared key,
-// which is the whole record under ResponsesRecord.
+// WithResponses sets the form of undocumented answers. The answer to a new
+// registration is always an object with its shared key; with ResponsesRecord it is
+// the whole record.
 func WithResponses(r Responses) Option {
 	return func(c *config) { c.responses = r }
 }
 
-// WithLoopbackHTTP lets webhook and tool addresses be plain http when their
-// host is a loopback address or localhost. The service refuses them.
+// WithLoopbackHTTP allows plain http in the URLs of webhooks and tools if the host
+// is a loopback address or localhost. The service refuses such URLs.
 func WithLoopbackHTTP() Option {
 	return func(c *config) { c.loopbackHTTP = true }
 }
 
-// WithAccessURLs sets the bases of the legacy and of the streaming access
-// addresses. The defaults are https://chat.example.test and
-// https://stream.example.test.
+// WithAccessURLs sets the bases of the legacy and the streaming access URLs. The
+// defaults are https://chat.example.test and https://stream.example.test.
 func WithAccessURLs(chatURL, streamURL string) Option {
 	return func(c *config) {
 		c.chatURL = strings.TrimRight(chatURL, "/")
@@ -106,49 +105,49 @@ func WithAccessURLs(chatURL, streamURL string) Option {
 	}
 }
 
-// WithStaleAddresses makes a mode switch leave publicUrl as it was, so that a
-// caller has to work out the new address alone.
+// WithStaleAddresses makes a mode switch leave publicUrl unchanged, so callers must
+// find the new access URL without it.
 func WithStaleAddresses() Option {
 	return func(c *config) { c.staleAddresses = true }
 }
 
-// WithStreamingProviders sets the providers whose voices can stream, compared
-// without case. The default is azure and elevenlabs.
+// WithStreamingProviders sets the providers whose voices can stream. The names are
+// case-insensitive. The default is azure and elevenlabs.
 func WithStreamingProviders(ids ...string) Option {
 	return func(c *config) { c.providers = slices.Clone(ids) }
 }
 
-// WithNonStreamingVoices names voices that can't stream although their
-// provider can, by the exact ttsVoice.
+// WithNonStreamingVoices sets the voices that can't stream although their provider
+// can. The ids are the exact values of ttsVoice.
 func WithNonStreamingVoices(ids ...string) Option {
 	return func(c *config) { c.mutedVoices = slices.Clone(ids) }
 }
 
-// WithJournalSize sets how many requests and how many deliveries are kept,
-// 4096 of each by default. The oldest go first, and also when the bodies of a
+// WithJournalSize sets how many requests and how many deliveries are kept. The
+// default is 4096 of each. The oldest are dropped first, also if the bodies of a
 // journal exceed 32 MiB.
 func WithJournalSize(n int) Option {
 	return func(c *config) { c.journalSize = max(n, 1) }
 }
 
-// WithBacklog sets how many events may wait for the receiver of one
-// registration, 131072 by default. One more is given up with ErrBacklog.
+// WithBacklog sets how many events may wait for the receiver of one registration.
+// The default is 131072. Further events fail with ErrBacklog.
 func WithBacklog(n int) Option {
 	return func(c *config) { c.backlog = max(n, 1) }
 }
 
-// WithDeliveryClient sets the client that posts events and calls tools, so
-// that a test can trust a TLS server of its own. It is copied; redirects are
-// not followed whatever it says.
+// WithDeliveryClient sets the client that posts events and calls tools, for example
+// to trust a test's TLS server. The client is copied. Its CheckRedirect is ignored:
+// redirects are never followed.
 func WithDeliveryClient(hc *http.Client) Option {
 	return func(c *config) { c.deliveryClient, c.deliveryHandler = hc, nil }
 }
 
-// WithDeliveryHandler hands events and tool calls to h in memory, without a
-// socket, whatever the host of their URL. A test inside a testing/synctest
-// bubble needs it, since a socket keeps the bubble's clock from moving. Close
-// waits for calls of h under way. Of WithDeliveryHandler and WithDeliveryClient
-// the later counts.
+// WithDeliveryHandler passes events and tool calls to h in memory, without a
+// socket, whatever the host of their URL. A test inside a testing/synctest bubble
+// needs it, since the bubble's clock does not move while a goroutine waits for a
+// socket. Close waits for calls of h under way. Of WithDeliveryHandler and
+// WithDeliveryClient, the later option applies.
 func WithDeliveryHandler(h http.Handler) Option {
 	return func(c *config) { c.deliveryClient, c.deliveryHandler = nil, h }
 }
@@ -159,8 +158,8 @@ func WithDeliveryTimeout(d time.Duration) Option {
 	return func(c *config) { c.deliveryTimeout = d }
 }
 
-// WithRetrySchedule sets the waits before the redeliveries of an event, and so
-// their number. The default is 1 s, 2 s, 4 s; without arguments nothing is
+// WithRetrySchedule sets the waits before the redeliveries of an event, and with
+// them their number. The default is 1 s, 2 s, 4 s. Without arguments, nothing is
 // redelivered.
 func WithRetrySchedule(waits ...time.Duration) Option {
 	return func(c *config) { c.retrySchedule = slices.Clone(waits) }
@@ -181,15 +180,15 @@ func WithTimestampLayout(layout string) Option {
 }
 
 // WithToolTimeout sets how long a tool has to answer. The default is 30 s; the
-// contract gives no limit.
+// contract documents no limit.
 func WithToolTimeout(d time.Duration) Option {
 	return func(c *config) { c.toolTimeout = d }
 }
 
-// WithRateLimit lets through perSecond requests a second, and burst at once. A
-// request above that is answered 429 with Retry-After and has no effect. The
-// default is no limit. It panics unless perSecond is above 0 and burst at least
-// 1.
+// WithRateLimit allows perSecond requests a second, and burst at once. A request
+// above the limit is answered with 429 and Retry-After, and has no effect. The
+// default is no limit. WithRateLimit panics unless perSecond is above 0 and burst
+// is at least 1.
 func WithRateLimit(perSecond float64, burst int) Option {
 	if !(perSecond > 0) || burst < 1 {
 		panic("headstest: a rate limit must be above 0 requests a second, with a burst of 1 or more")
@@ -203,10 +202,10 @@ func WithLatency(d time.Duration) Option {
 	return func(c *config) { c.latency = d }
 }
 
-// WithConsole serves the console, a web page that shows what happens in the
-// emulator, at /_emulator/, and the control API beside it. Both ask for no
-// token, and answer no other machine and no page of another site. A test that
-// waits can so be looked at:
+// WithConsole serves the console at /_emulator/. The console is a web page that
+// shows what happens in the emulator. The control API is served below the same
+// path. Both require no token; they refuse requests of other machines and of pages
+// of other sites. The console shows a running test:
 //
 //	srv := headstest.NewServer(headstest.WithConsole())
 //	fmt.Println(srv.URL + "/_emulator/")

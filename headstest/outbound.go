@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// outboundClient is the client of deliveries and tool calls. It answers with
-// the redirect itself, so that none is followed. Its connections are its own,
-// unless the given client brings a transport.
+// outboundClient is the client of deliveries and tool calls. It returns a redirect
+// as the answer and does not follow it. It shares no connections, unless the given
+// client has a transport.
 func outboundClient(given *http.Client) (hc *http.Client, hangUp func()) {
 	hc, hangUp = &http.Client{}, func() {}
 	if given != nil {
@@ -24,8 +24,8 @@ func outboundClient(given *http.Client) (hc *http.Client, hangUp func()) {
 	return hc, hangUp
 }
 
-// exchange sends a request and reads at most limit bytes of the answer, whose
-// body is closed. An error with a response is one of reading the body.
+// exchange sends a request, reads at most limit bytes of the answer, and closes its
+// body. If it returns a response and an error, reading the body failed.
 func (c *core) exchange(req *http.Request, limit int64) (resp *http.Response, body []byte, err error) {
 	resp, err = c.client.Do(req)
 	if err != nil {
@@ -36,15 +36,15 @@ func (c *core) exchange(req *http.Request, limit int64) (resp *http.Response, bo
 	return resp, body, err
 }
 
-// withoutURL takes the address off a transport's error, since its path or
-// query may hold a secret.
+// withoutURL removes the URL from a transport's error, since its path or query may
+// hold a secret.
 func withoutURL(err error) error {
 	var u *url.Error
 	switch {
 	case !errors.As(err, &u):
 		return err
 	case strings.Contains(u.Err.Error(), "Location header"):
-		return errors.New("the answer is a redirect to an address that can't be read")
+		return errors.New("the answer is a redirect to a malformed URL")
 	default:
 		return u.Err
 	}

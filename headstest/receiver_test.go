@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// receiver stands for the customer's server. It is a transport, so that a
-// bubble's clock can move.
+// receiver stands for the customer's server. It is a transport, so it works in a
+// bubble.
 type receiver struct {
 	answer func(n int, r *http.Request, body []byte) (*http.Response, error) // n counts from 1
 
@@ -90,7 +90,7 @@ type scene struct {
 	*receiver
 }
 
-// play runs a test in a bubble whose clock the waiting of the emulator moves.
+// play runs a test in a bubble, in which waiting takes no time.
 func play(t *testing.T, rc *receiver, opts []headstest.Option, f func(s *scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := append([]headstest.Option{headstest.WithDeliveryClient(&http.Client{Transport: rc})}, opts...)
@@ -103,7 +103,7 @@ func play(t *testing.T, rc *receiver, opts []headstest.Option, f func(s *scene))
 	})
 }
 
-// settle lets every delivery come to its end.
+// settle waits until every delivery has ended.
 func (s *scene) settle() {
 	<-time.After(time.Hour) // of the bubble's clock
 	synctest.Wait()

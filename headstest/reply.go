@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// operation answers one of the contract's requests. Its body is in memory.
+// operation answers one of the contract's requests, whose body is in memory.
 type operation func(r *http.Request) (reply, error)
 
-// ServeHTTP hands the reply to the recorder that ServeHTTP of Emulator gave
-// the mux.
+// ServeHTTP passes the reply to the recorder that Emulator.ServeHTTP passed to the
+// mux.
 func (op operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rep, err := op(r)
 	if err != nil {
@@ -25,7 +25,7 @@ func (op operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.(*recorder).reply = rep
 }
 
-// recorder takes what the mux or an operation answers.
+// recorder keeps the answer of the mux or of an operation.
 type recorder struct{ reply }
 
 func (r *recorder) Header() http.Header {
@@ -50,8 +50,8 @@ func jsonReply(status int, body []byte) reply {
 	return reply{status, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, body}
 }
 
-// undocumented is the answer to an operation whose answer the contract doesn't
-// show. It is called under the lock, before the record can change again.
+// undocumented returns the answer of an operation whose answer the contract does
+// not document. It is called under the lock, before the record can change again.
 func (c *core) undocumented(record document) reply {
 	switch c.cfg.responses {
 	case ResponsesRecord:
@@ -63,7 +63,7 @@ func (c *core) undocumented(record document) reply {
 	}
 }
 
-// write sends the answer, or as much of it as the cut lets through.
+// write sends the answer up to the cut.
 func (rep reply) write(w http.ResponseWriter, cut cutting) {
 	if cut == cutWhole {
 		panic(http.ErrAbortHandler)
@@ -78,7 +78,7 @@ func (rep reply) write(w http.ResponseWriter, cut cutting) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(rep.body) // a caller that is gone needs no answer
+	_, _ = w.Write(rep.body) // an error means that the caller has left
 }
 
 // refusal is an error with the status that it is answered with.
@@ -98,11 +98,11 @@ func (r *refusal) reply() reply {
 		StatusCode int    `json:"statusCode"`
 		Message    string `json:"message"`
 		Error      string `json:"error"`
-	}{r.status, r.message, http.StatusText(r.status)}) // these types always have a JSON form
+	}{r.status, r.message, http.StatusText(r.status)}) // these types can always be encoded
 	return jsonReply(r.status, body)
 }
 
-// refusalOf takes any other error for a fault of this package.
+// refusalOf returns the refusal in err. Any other error is a fault of this package.
 func refusalOf(err error) *refusal {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -111,7 +111,7 @@ func refusalOf(err error) *refusal {
 	return refuse(http.StatusInternalServerError, "%v", err)
 }
 
-// object reads the JSON object that the operations with a body take.
+// object reads the JSON object in the body of a request.
 func object(r *http.Request) (document, error) {
 	body, _ := io.ReadAll(r.Body) // in memory
 	if len(body) == 0 {
@@ -135,7 +135,7 @@ func object(r *http.Request) (document, error) {
 	return d, nil
 }
 
-// switchQuery reads a required boolean of the query.
+// switchQuery returns a required boolean of the query.
 func switchQuery(r *http.Request, name string) (bool, error) {
 	query, err := queryOf(r)
 	if err != nil {
@@ -151,7 +151,7 @@ func switchQuery(r *http.Request, name string) (bool, error) {
 	}
 }
 
-// queryOf refuses a query that URL.Query would read in part.
+// queryOf refuses a malformed query, of which URL.Query would read a part.
 func queryOf(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

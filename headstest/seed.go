@@ -12,13 +12,13 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// Seed is records to start with, as the program's flag -seed-file takes them.
-// Its JSON form is that of the file; [ParseSeed] reads one and refuses what it
-// doesn't know. Printing a Seed shows numbers alone.
+// Seed holds the records with which an emulator starts. Its JSON form is that of a
+// file for the flag -seed-file of heads-emulator. [ParseSeed] reads one and refuses
+// unknown fields. Printing a Seed shows only how many records it has.
 type Seed struct {
 	Visuals       []json.RawMessage `json:"visuals"`       // as GET /head_visual/{headVisualId} answers them
-	Heads         []json.RawMessage `json:"heads"`         // as GET /head/{id} answers them; fields that the contract doesn't give a head stand in an object "extra"
-	Tools         []json.RawMessage `json:"tools"`         // items of conversationSettings.tools with the headId beside
+	Heads         []json.RawMessage `json:"heads"`         // as GET /head/{id} answers them; fields that a head does not have in the contract are in an object "extra"
+	Tools         []json.RawMessage `json:"tools"`         // items of conversationSettings.tools with a headId
 	Registrations []json.RawMessage `json:"registrations"` // bodies of POST /head-events; one may have its sharedKey
 }
 
@@ -40,8 +40,8 @@ type Added struct {
 	Registrations []int64  `json:"registrations"`
 }
 
-// ParseSeed reads a seed file. It returns an error that names the first record
-// that is wrong. Whether the records fit together is found by Import.
+// ParseSeed reads a seed file. Its error names the first invalid record. Import
+// checks whether the records fit together.
 func ParseSeed(text []byte) (Seed, error) {
 	var s Seed
 	if err := decodeStrictly(text, &s); err != nil {
@@ -51,8 +51,8 @@ func ParseSeed(text []byte) (Seed, error) {
 	return s, err
 }
 
-// Import adds the records of a seed to what the emulator holds, in the order
-// visuals, heads, tools, registrations. If one is refused, nothing is added.
+// Import adds the records of a seed to those of the emulator, in the order visuals,
+// heads, tools, registrations. If a record is refused, Import adds nothing.
 func (e *Emulator) Import(s Seed) (Added, error) {
 	records, err := s.records()
 	if err != nil {
@@ -70,9 +70,9 @@ func (e *Emulator) Import(s Seed) (Added, error) {
 	return added, nil
 }
 
-// Restart forgets everything, as Reset does, and begins with the records of a
-// seed, to which the control API's reset returns from then on. If a record is
-// refused, nothing changes.
+// Restart resets the emulator and adds the records of a seed. From then on, the
+// reset of the control API restores this seed. If a record is refused, Restart
+// changes nothing.
 func (e *Emulator) Restart(s Seed) (Added, error) {
 	records, err := s.records()
 	if err != nil {
@@ -94,8 +94,8 @@ func (e *Emulator) Restart(s Seed) (Added, error) {
 	return added, nil
 }
 
-// Export returns what the emulator holds as a seed, keys included. Sessions,
-// journals and faults are no part of it.
+// Export returns the records of the emulator as a seed, with their keys. It does
+// not return sessions, journals and faults.
 func (e *Emulator) Export() Seed {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,7 +119,7 @@ func (e *Emulator) Export() Seed {
 	return s
 }
 
-// seedOfHead moves the fields that the contract doesn't give a head to extra.
+// seedOfHead moves the fields that a head does not have in the contract to extra.
 func seedOfHead(h document) document {
 	record, extra := document{}, document{}
 	for name, value := range h {
@@ -135,7 +135,7 @@ func seedOfHead(h document) document {
 	return record
 }
 
-// records are those of a seed, read.
+// records are the decoded records of a seed.
 type records struct {
 	visuals       []Visual
 	heads         []Head
@@ -162,7 +162,7 @@ func (s Seed) records() (r records, err error) {
 	return r, err
 }
 
-// each reads the records of one list and names the one that is wrong.
+// each decodes the records of one list. Its error names the invalid record.
 func each[T any](list string, records []json.RawMessage, read func(document) (T, error)) ([]T, error) {
 	var all []T
 	for i, raw := range records {
@@ -216,7 +216,7 @@ func (d document) tool() (seedTool, error) {
 	return seedTool{headID, d.encode()}, err
 }
 
-// registration refuses a key that the operation doesn't have.
+// registration refuses keys that the operation does not have.
 func (d document) registration() (document, error) {
 	known := []string{"headId", "webhookUrl", "sharedKey"}
 	for _, f := range eventFlags {
@@ -233,7 +233,7 @@ func (d document) registration() (document, error) {
 	return d, nil
 }
 
-// take removes a string. One that is missing or null is empty.
+// take removes a string and returns it. A missing string or null is empty.
 func (d document) take(name string) (string, error) {
 	var s string
 	if raw, ok := d[name]; ok && json.Unmarshal(raw, &s) != nil {
@@ -251,8 +251,8 @@ func (d document) values() map[string]any {
 	return values
 }
 
-// add adds records in an order in which references are met, and stops at the
-// first that is refused. It is called under the lock.
+// add adds records after those that they refer to, and stops at the first one that
+// is refused. It is called under the lock.
 func (c *core) add(r records) (Added, error) {
 	added := Added{Heads: []string{}, Visuals: []string{}, Registrations: []int64{}}
 	for _, v := range r.visuals {

@@ -43,7 +43,7 @@ func TestExportImportedIsTheSame(t *testing.T) {
 	assert.JSONEq(t, string(file), string(again))
 }
 
-func TestSeedThatIsRefusedHalfWayLeavesNothing(t *testing.T) {
+func TestRefusedSeedAddsNothing(t *testing.T) {
 	e := headstest.NewEmulator(headstest.WithSeed(1))
 	defer e.Close()
 	_, err := e.Import(seedOf(t, `{"heads":[{"id":"`+seedHead+`","name":"Ada"}]}`))
@@ -65,7 +65,7 @@ func TestSeedThatIsRefusedHalfWayLeavesNothing(t *testing.T) {
 	assert.Equal(t, other.AddHead(headstest.Head{}), e.AddHead(headstest.Head{}), "the refused records use up no id")
 }
 
-func TestRestartForgetsEverything(t *testing.T) {
+func TestRestartRemovesEverything(t *testing.T) {
 	e := headstest.NewEmulator()
 	defer e.Close()
 	session := e.StartSession(e.AddHead(headstest.Head{}))

@@ -18,16 +18,16 @@ type Server struct {
 	listener *httptest.Server
 }
 
-// NewServer starts an emulator and panics when it can't listen, as
-// httptest.NewServer does.
+// NewServer starts an emulator. Like httptest.NewServer, it panics if it can't
+// listen.
 func NewServer(opts ...Option) *Server {
 	e := NewEmulator(opts...)
 	l := httptest.NewServer(e)
 	return &Server{Emulator: e, URL: l.URL, Token: e.BearerToken(), listener: l}
 }
 
-// Client returns a client that reaches the server over its socket. It panics
-// when an option is refused.
+// Client returns a client that reaches the server over its socket. It panics if an
+// option is refused.
 func (s *Server) Client(opts ...heads.Option) *heads.Client {
 	return newClient(s.URL, s.Token, opts)
 }

@@ -23,7 +23,7 @@ func TestClientReachesTheServer(t *testing.T) {
 func TestClientPanicsOnARefusedOption(t *testing.T) {
 	srv := headstest.NewServer()
 	defer srv.Close()
-	twice := heads.WithTokenSource(nil) // a token is given already
+	twice := heads.WithTokenSource(nil) // a token is already set
 	assert.Panics(t, func() { srv.Client(twice) })
 }
 

@@ -10,26 +10,25 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// maxSessions is how many sessions the control API knows; the oldest are
-// forgotten first.
+// maxSessions is how many sessions the control API keeps. It drops the oldest
+// first.
 const maxSessions = 4096
 
-// Session is a conversation with a head, as a user's browser holds it. Its
-// methods say what the user does; what they do may be delivered as events.
-// All of them may be called at the same time.
+// Session is a conversation of a user with a head. Its methods act as the user,
+// which may cause events. A Session is safe for concurrent use.
 type Session struct {
 	core      *core
 	st        *state
 	id        string
 	userID    string
 	headID    string
-	streaming bool // the address that the session was opened at
+	streaming bool // the mode of the access URL at which the session was opened
 	started   bool
 	closed    bool
 }
 
-// StartSession opens a session at the head's current access address. Whether
-// that is possible is said by the session's methods.
+// StartSession opens a session at the head's current access URL. If that is not
+// possible, the methods of the session return an error.
 func (e *Emulator) StartSession(headID string) *Session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -49,19 +48,19 @@ func (e *Emulator) StartSession(headID string) *Session {
 func (st *state) addSession(s *Session) {
 	st.sessions = append(st.sessions, s)
 	if len(st.sessions) > maxSessions {
-		st.sessions[0] = nil // the array lives on until append moves it
+		st.sessions[0] = nil // the array is kept until append moves it
 		st.sessions = st.sessions[1:]
 	}
 }
 
-// ID is the session id that the session's events carry.
+// ID returns the session id, which the session's events carry.
 func (s *Session) ID() string { return s.id }
 
-// UserMessage sends a message to the head; the first one is the event
-// start_conversation. It is an error when the head is unknown or not active,
-// when a tool whose parameters are an object keeps the head from loading, when
-// the session is closed, and when the head has changed its mode since the
-// session was opened, since the old address is then no longer accessible.
+// UserMessage sends a message to the head. The first message causes the event
+// start_conversation. UserMessage returns an error if the head is unknown or not
+// active, if a tool whose parameters are an object prevents the head from loading,
+// if the session is closed, or if the head has changed its mode since the session
+// was opened, since the old access URL is then no longer accessible.
 func (s *Session) UserMessage(text string) error {
 	return s.act(func(h document) {
 		s.happened(happening{Kind: happenedMessage, Text: text})
@@ -72,8 +71,8 @@ func (s *Session) UserMessage(text string) error {
 	})
 }
 
-// Inactive lets the user be idle until the warning is shown, which is the
-// event inactivity_warning. It is refused as UserMessage is.
+// Inactive acts as a user who is idle until the warning is shown, which causes the
+// event inactivity_warning. It returns an error in the same cases as UserMessage.
 func (s *Session) Inactive() error {
 	return s.act(func(h document) {
 		s.happened(happening{Kind: happenedInactive})
@@ -81,9 +80,9 @@ func (s *Session) Inactive() error {
 	})
 }
 
-// Timeout lets the user be idle for the longest time allowed, which closes the
-// session with the events timeout_conversation and end_conversation. It is
-// refused as UserMessage is.
+// Timeout acts as a user who is idle for too long. It closes the session, which
+// causes the events timeout_conversation and end_conversation. It returns an error
+// in the same cases as UserMessage.
 func (s *Session) Timeout() error {
 	return s.act(func(h document) {
 		s.close(happenedTimeout)
@@ -92,8 +91,8 @@ func (s *Session) Timeout() error {
 	})
 }
 
-// Close closes the connection, which is the event end_conversation. It is
-// possible at any address, and an error for a closed session.
+// Close closes the session, which causes the event end_conversation. It does not
+// need an accessible URL. It returns an error if the session is already closed.
 func (s *Session) Close() error {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
@@ -106,14 +105,14 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// close ends the session in one of two ways. It is called under the lock.
+// close ends the session, with or without a timeout. It is called under the lock.
 func (s *Session) close(how string) {
 	s.closed = true
 	s.happened(happening{Kind: how})
 	s.core.notify()
 }
 
-// act does what needs an accessible address.
+// act does what needs an accessible URL.
 func (s *Session) act(do func(document)) error {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
@@ -133,7 +132,7 @@ func (s *Session) accessible() (document, error) {
 	case !h.is("isActive"):
 		return nil, fmt.Errorf("headstest: the head %q is not active", s.headID)
 	case h.is("videoStreaming") != s.streaming:
-		return nil, errors.New("headstest: the head has changed its mode, so the address of this session is no longer accessible; start another one")
+		return nil, errors.New("headstest: the head has changed its mode, so the access URL of this session is no longer accessible; start another session")
 	}
 	return h, loads(h)
 }
@@ -151,7 +150,7 @@ func (s *Session) open() (document, error) {
 	return h, nil
 }
 
-// emit queues an event for every registration that wants it now.
+// emit queues an event for every registration that receives it.
 func (s *Session) emit(h document, t heads.EventType) {
 	wanted := s.wanted(h, t)
 	id := s.happened(happening{Kind: happenedEvent, Event: string(t), Receivers: len(wanted)})

@@ -20,7 +20,7 @@ func mustUnmarshal(b []byte, v any) {
 	}
 }
 
-// perform does the steps, written as in "message inactive", in one session.
+// perform does the steps, such as "message inactive", in one session.
 func perform(s *headstest.Session, steps string) error {
 	for _, step := range strings.Fields(steps) {
 		var err error
@@ -106,7 +106,7 @@ func TestSessionNeedsAHeadThatIsThere(t *testing.T) {
 	assert.ErrorContains(t, reset.UserMessage("x"), "reset")
 }
 
-func TestSwitchOfModeMakesTheOldAddressInaccessible(t *testing.T) {
+func TestSwitchOfModeMakesTheOldAccessURLInaccessible(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
 	before := a.StartSession(id)

@@ -7,15 +7,14 @@ import (
 	"encoding/hex"
 )
 
-// signatureHeader is spelled out here and not taken from the client, so that
-// the two can disagree.
+// signatureHeader is defined here and not taken from the client, so a test notices
+// if the two differ.
 const signatureHeader = "X-Signature-256"
 
-// SignatureEncoding is how the 32 bytes of a signature are written in their
-// header.
+// SignatureEncoding is the encoding of the 32 bytes of a signature in their header.
 type SignatureEncoding int
 
-// How a signature is written.
+// Encodings of a signature.
 const (
 	SignatureHex    SignatureEncoding = iota + 1 // lower-case hex, 64 characters
 	SignatureBase64                              // standard base64 with padding, 44 characters

@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Snapshot is what an emulator holds at one moment. The records are as an
-// operation would answer them, secrets included; printing a Snapshot shows
-// their numbers alone.
+// Snapshot is the state of an emulator at one moment. The records are as an
+// operation returns them, with their secrets. Printing a Snapshot shows only how
+// many records it has.
 type Snapshot struct {
 	Heads, Visuals []json.RawMessage // in the order of their ids
 	Webhooks       []json.RawMessage // oldest first
-	Faults         []Fault           // those still to happen; Times is what is left of them, 0 when they happen always
+	Faults         []Fault           // those that can still happen; Times is how often, 0 means always
 	DeliveryFaults []DeliveryFault   // likewise
 }
 
@@ -28,8 +28,8 @@ func (s Snapshot) Format(f fmt.State, _ rune) { writeText(f, s.text()) }
 // LogValue returns how many records there are.
 func (s Snapshot) LogValue() slog.Value { return slog.StringValue(s.text()) }
 
-// Snapshot returns what the emulator holds now. It leaves no trace in the
-// journal, and no fault touches it.
+// Snapshot returns the current state of the emulator. It is not in the journal, and
+// no fault applies to it.
 func (e *Emulator) Snapshot() Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -115,7 +115,7 @@ func TestDeliveriesCountFromOne(t *testing.T) {
 	})
 }
 
-func TestAddToolHoldsTheOperationsRules(t *testing.T) {
+func TestAddToolFollowsTheOperationsRules(t *testing.T) {
 	a := newAPI(t)
 	const settings = `{"model":{"n" : 1.0},"tools":[{"name" : "first","url":"https://tools.example.test/1"}]}`
 	id := a.AddHead(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{"conversationSettings": json.RawMessage(settings)}})

@@ -16,15 +16,15 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// The sequences generated from one seed are apart, so that a token, generated
-// or given, and the faults leave the ids as they are.
+// Each purpose has its own random sequence, so neither a token, generated or given,
+// nor a fault changes the ids of a seed.
 const (
 	idStream     = 1
 	tokenStream  = 2
 	chanceStream = 3
 )
 
-// state is all that Reset forgets. It is used under the emulator's lock.
+// state is what Reset replaces. It is used under the emulator's lock.
 type state struct {
 	ctx            context.Context //nolint:containedctx // ends with Reset and Close
 	end            context.CancelFunc
@@ -32,15 +32,15 @@ type state struct {
 	organisation   document
 	visuals        map[string]*visual
 	heads          map[string]document
-	encoded        map[string][]byte // the heads as GET answers them, of those read since their last change
+	encoded        map[string][]byte // the answers of GET for heads that were read since their last change
 	webhooks       map[int64]*webhook
 	requests       journal[Request]
 	deliveries     journal[Delivery]
 	log            journal[happening]
 	sessions       []*Session // oldest first
-	epoch          string     // another one for each state, so that a reader of the stream sees a Reset
+	epoch          string     // differs for each state, so a reader of the stream notices a Reset
 	faults         []*fault
-	chance         *rand.Rand // of the faults with a share
+	chance         *rand.Rand // for faults with a share
 	deliveryFaults []*deliveryFault
 }
 
@@ -66,13 +66,13 @@ func newState(ctx context.Context, cfg *config) *state {
 	return st
 }
 
-// Visual is a head visual to add. An empty ID is generated, an empty Mode is
-// default.
+// Visual is a head visual to add. If ID is empty, it is generated. An empty Mode
+// means default.
 type Visual struct {
 	ID       string
 	Mode     heads.VisualMode
-	HideMode bool           // the mode counts but is left out of answers
-	Fields   map[string]any // any further JSON field of answers, written over the generated ones
+	HideMode bool           // the visual has its mode, but answers do not show it
+	Fields   map[string]any // further JSON fields of answers, which replace generated ones
 }
 
 // Format writes id and mode, whatever the verb.
@@ -83,19 +83,19 @@ func (v Visual) LogValue() slog.Value { return slog.StringValue(v.text()) }
 
 func (v Visual) text() string { return fmt.Sprintf("headstest.Visual %q %q", v.ID, string(v.Mode)) }
 
-// Head is a head to add. What is left empty is generated: the id, a visual in
-// default mode, a name, a voice of the provider azure, the mode ttt.
+// Head is a head to add. Empty fields are generated: the id, a visual in default
+// mode, a name, a voice of the provider azure, the mode ttt.
 type Head struct {
 	ID, HeadVisualID, Name, TTSProvider, TTSVoice string
 	OperationMode                                 heads.OperationMode
 	VideoStreaming, EnableEvents                  bool
-	Fields                                        map[string]any // further fields that the contract gives a head, by their JSON names; an id is ignored
-	Extra                                         map[string]any // fields that the contract doesn't give a head, as the service may add them
+	Fields                                        map[string]any // further fields of a head in the contract, by JSON name; an id is ignored
+	Extra                                         map[string]any // fields that a head does not have in the contract, as the service may add them
 }
 
-// Validate returns an error that names every fault of Fields and Extra: a field
-// that the contract doesn't give a head, or with another type, and in Extra a
-// field that it does; a value without a JSON form.
+// Validate returns an error that names every fault of Fields and Extra: in Fields a
+// field that is not in the contract or has another type, in Extra a field that is
+// in the contract, and in both a value that can't be encoded as JSON.
 func (h Head) Validate() error {
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(h.Fields)) {
@@ -132,8 +132,8 @@ func (h Head) LogValue() slog.Value { return slog.StringValue(h.text()) }
 
 func (h Head) text() string { return fmt.Sprintf("headstest.Head %q %q", h.ID, h.Name) }
 
-// AddVisual adds a visual, or replaces the one with that id, and returns the
-// id. It panics when a value of Fields has no JSON form.
+// AddVisual adds a visual, or replaces the one with the same id, and returns the
+// id. It panics if a value of Fields can't be encoded as JSON.
 func (e *Emulator) AddVisual(v Visual) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -159,9 +159,9 @@ func (st *state) addVisual(v Visual) string {
 	return v.ID
 }
 
-// AddHead adds a head, or replaces the one with that id, and returns the id. A
-// HeadVisualID that is not known yet becomes a visual in default mode. It
-// panics where Validate returns an error.
+// AddHead adds a head, or replaces the one with the same id, and returns the id. If
+// there is no visual HeadVisualID, AddHead adds one in default mode. It panics if
+// Validate returns an error.
 func (e *Emulator) AddHead(h Head) string {
 	if err := h.Validate(); err != nil {
 		panic("headstest: AddHead: " + err.Error())
@@ -215,7 +215,7 @@ func (c *core) newHead(h Head) document {
 		"organisation": org.encode(),
 	})
 	given := newDocument(h.Fields)
-	delete(given, "id") // Head.ID is the one way to choose it
+	delete(given, "id") // only Head.ID sets it
 	maps.Copy(d, given)
 	maps.Copy(d, newDocument(h.Extra))
 	if given["splitter"] == nil {
@@ -227,8 +227,8 @@ func (c *core) newHead(h Head) document {
 	return d
 }
 
-// accessAddress is the public address of a head in the form of its mode. It
-// keeps the head's key; a head without one gets one.
+// accessAddress returns the access URL of a head in its mode. It keeps the head's
+// key, or generates one for a head without a key.
 func (c *core) accessAddress(h document) string {
 	base := c.cfg.chatURL
 	if h.is("videoStreaming") {
@@ -253,7 +253,7 @@ func or[T comparable](given, otherwise T) T {
 	return given
 }
 
-// head finds a head for a request.
+// head returns the head of a request.
 func (st *state) head(id string) (document, error) {
 	h, ok := st.heads[id]
 	if !ok {

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// The stream sends at most maxBatch of each kind at once, the newest; lists
-// hold the rest. It looks again after streamPause, and after a longer pause
-// when there was more than a batch, so that a flood of requests does not become
-// a flood of events.
+// The stream sends at most maxBatch entries of each kind at once, the newest ones;
+// lists have the others. It checks again after streamPause. If there were more
+// entries than a batch holds, the pause is longer, so a flood of requests does not
+// become a flood of events.
 const (
 	maxBatch    = 100
 	streamPause = 40 * time.Millisecond
 	floodPause  = 500 * time.Millisecond
 )
 
-// position is how far a reader of the stream has come.
+// position is how far a reader has read the stream.
 type position struct {
 	epoch                     string
 	requests, deliveries, log int
 	version                   int
 }
 
-// id is what a browser sends back as Last-Event-ID.
+// id returns the id of an event, which a browser sends back as Last-Event-ID.
 func (p position) id() string {
 	return fmt.Sprintf("%s %d %d %d %d", p.epoch, p.requests, p.deliveries, p.log, p.version)
 }
@@ -33,8 +33,8 @@ func parsePosition(id string) (p position, ok bool) {
 	return p, n == 5 && err == nil && min(p.requests, p.deliveries, p.log) >= 0
 }
 
-// batch is one event of the stream. A fresh one tells the reader to read
-// everything again, since it has missed what this state doesn't know.
+// batch is one event of the stream. A fresh batch tells the reader to read
+// everything again, since the state is another one.
 type batch struct {
 	Fresh      bool          `json:"fresh"`
 	State      bool          `json:"state"` // heads, registrations, sessions or faults have changed
@@ -65,8 +65,8 @@ func (c *core) next(p position) (batch, position) {
 	return b, now
 }
 
-// stream sends batches as server-sent events, until the caller leaves or the
-// emulator is closed. Last-Event-ID says where a reader has stopped.
+// stream sends batches as server-sent events until the caller leaves or the
+// emulator is closed. It continues after Last-Event-ID.
 func (c *control) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = fmt.Fprint(w, "retry: 500\n\n")
@@ -77,7 +77,7 @@ func (c *control) stream(w http.ResponseWriter, r *http.Request) {
 	for {
 		b, next := c.emulator.next(at)
 		if next != at {
-			data, _ := encodeJSON(b) // it always has a JSON form
+			data, _ := encodeJSON(b) // it can always be encoded
 			if _, err := fmt.Fprintf(w, "id: %s\ndata: %s\n\n", next.id(), data); err != nil {
 				return
 			}
@@ -96,14 +96,14 @@ func (c *control) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// positionOf reads where the reader has stopped. A browser that has given a
-// stream up sends no Last-Event-ID on a new one, so the page sends it as after.
+// positionOf returns the position at which the reader has stopped. A browser that
+// opens a new stream sends no Last-Event-ID, so the page sends it as after.
 func positionOf(r *http.Request) position {
 	at, _ := parsePosition(or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	return at
 }
 
-// pause reports whether the caller is still there after a pause.
+// pause waits and reports whether the caller has not left.
 func (c *control) pause(r *http.Request, flood bool) bool {
 	if flood {
 		return c.emulator.delay(r, floodPause)

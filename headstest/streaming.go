@@ -33,7 +33,7 @@ func (c *core) putVideoStreaming(r *http.Request) (reply, error) {
 	return c.changed(r, h), nil
 }
 
-// mayStream holds the conditions of a move between legacy and streaming, in
+// mayStream checks the conditions of a switch between legacy and streaming, in
 // either direction.
 func (c *core) mayStream(h document, streaming bool) error {
 	v, ok := c.st.visuals[h.str("headVisualId")]
@@ -49,7 +49,7 @@ func (c *core) mayStream(h document, streaming bool) error {
 	return c.voiceStreams(h.str("ttsProvider"), h.str("ttsVoice"))
 }
 
-// voiceStreams refuses a voice that a streaming head can't have.
+// voiceStreams returns an error for a voice that can't stream.
 func (c *core) voiceStreams(provider, voice string) error {
 	capable := slices.ContainsFunc(c.cfg.providers, func(id string) bool { return strings.EqualFold(id, provider) })
 	if !capable {
@@ -62,8 +62,8 @@ func (c *core) voiceStreams(provider, voice string) error {
 	return nil
 }
 
-// setStreaming moves a head to the other mode. Text splitting ends with
-// streaming and does not come back by itself on the way to legacy.
+// setStreaming switches a head to the other mode. Streaming turns text splitting
+// off, and a switch back to legacy does not turn it on again.
 func (c *core) setStreaming(h document, streaming bool) {
 	h.set("videoStreaming", streaming)
 	if streaming {
@@ -93,8 +93,8 @@ func (c *core) putSplitter(r *http.Request) (reply, error) {
 	return c.changed(r, h), nil
 }
 
-// setSplitter turns text splitting on or off. Splitting and streaming exclude
-// each other, so turned on it forces a streaming head back to legacy.
+// setSplitter turns text splitting on or off. A head can't split and stream, so
+// turning it on switches a streaming head back to legacy.
 func (c *core) setSplitter(h document, on bool) {
 	h.set("splitter", on)
 	h.touch()
@@ -103,9 +103,9 @@ func (c *core) setSplitter(h document, on bool) {
 	}
 }
 
-// EnableSplitter turns on text splitting for a head, which no operation of the
-// contract does. It forces a streaming head back to legacy, whatever the mode
-// of its visual. An unknown head is an error.
+// EnableSplitter turns on text splitting for a head. No operation of the contract
+// does that. A streaming head is switched back to legacy, whatever the mode of its
+// visual. EnableSplitter returns an error if the head is unknown.
 func (e *Emulator) EnableSplitter(headID string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

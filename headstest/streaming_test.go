@@ -139,7 +139,7 @@ func TestStreamingHeadRefusesAVoiceThatCantStream(t *testing.T) {
 	a.ok("PUT", "/head/update", `{"id":"`+odd+`","name":"other fields are free"}`)
 }
 
-func TestAccessAddressesAreSettable(t *testing.T) {
+func TestAccessURLsAreSettable(t *testing.T) {
 	a := newAPI(t, headstest.WithAccessURLs("http://127.0.0.1:1/chat/", "http://127.0.0.1:2/stream"))
 	id := a.AddHead(headstest.Head{})
 	assert.Contains(t, a.head(id)["publicUrl"], "http://127.0.0.1:1/chat/MyOrg-")
@@ -147,7 +147,7 @@ func TestAccessAddressesAreSettable(t *testing.T) {
 	assert.Contains(t, a.head(id)["publicUrl"], "http://127.0.0.1:2/stream/MyOrg-")
 }
 
-func TestStaleAddressesStay(t *testing.T) {
+func TestStaleAccessURLsStay(t *testing.T) {
 	a := newAPI(t, headstest.WithStaleAddresses())
 	id := a.AddHead(headstest.Head{})
 	before := a.head(id)
@@ -156,7 +156,7 @@ func TestStaleAddressesStay(t *testing.T) {
 	assert.Equal(t, true, a.head(id)["videoStreaming"])
 }
 
-func TestHeadWithoutAnAddressGetsOne(t *testing.T) {
+func TestHeadWithoutAnAccessURLGetsOne(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{Fields: map[string]any{"publicUrl": ""}})
 	assert.Empty(t, a.head(id)["publicUrl"])

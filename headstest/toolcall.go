@@ -16,21 +16,21 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// maxToolReply bounds a tool's reply.
+// maxToolReply is the longest reply of a tool.
 const maxToolReply = 1 << 20
 
-// metadataKey is the one key of a tool call that is not an argument.
+// metadataKey is the only key of a tool call that is not an argument.
 const metadataKey = "session_metadata"
 
-// ToolCall is one call of a tool. Problem says what was wrong with the reply;
-// the service would then have no Message to go on with. Printing a ToolCall
-// shows status and problem alone.
+// ToolCall is one call of a tool. Problem describes what is wrong with the reply;
+// the service would then have no Message. Printing a ToolCall shows only status and
+// problem.
 type ToolCall struct {
 	URL     string
 	Body    []byte // as sent
-	Status  int    // 0 when no reply came
+	Status  int    // 0 without a reply
 	Message string
-	Problem string // "" for a reply as the contract has it
+	Problem string // "" for a reply in the contract's form
 	Reply   []byte // the first 4 KiB of what the tool sent
 }
 
@@ -44,19 +44,17 @@ func (t ToolCall) Format(f fmt.State, _ rune) { writeText(f, t.text()) }
 // LogValue returns status and problem.
 func (t ToolCall) LogValue() slog.Value { return slog.StringValue(t.text()) }
 
-// CallTool calls a tool as the service does when the model decides so, in a
-// session of its own: the arguments as top-level keys, and session_metadata in
-// the shape that was seen in the field.
-// What the tool replies never is an error of CallTool, which has one when
-// nothing could be sent: the head is unknown, not active, can't be loaded or is
-// not in mode oc,
-// the tool is not configured or its address not allowed, an argument has no
-// JSON form or the name session_metadata, or the context has ended.
+// CallTool calls a tool as the service does, in a new session: the arguments are
+// top-level keys, and session_metadata has the shape that was seen in the field.
+// CallTool returns an error only if nothing could be sent: the head is unknown, not
+// active, can't be loaded or is not in mode oc; the tool is not configured or its
+// URL is not allowed; an argument can't be encoded as JSON or is named
+// session_metadata; or the context has ended. A bad reply is not an error.
 func (e *Emulator) CallTool(ctx context.Context, headID, tool string, args map[string]any) (*ToolCall, error) {
 	return e.StartSession(headID).CallTool(ctx, tool, args)
 }
 
-// CallTool is CallTool of Emulator within this session.
+// CallTool calls a tool like [Emulator.CallTool], but within this session.
 func (s *Session) CallTool(ctx context.Context, tool string, args map[string]any) (*ToolCall, error) {
 	t, metadata, err := s.prepareTool(tool)
 	if err != nil {
@@ -69,7 +67,7 @@ func (s *Session) CallTool(ctx context.Context, tool string, args map[string]any
 	call, at := &ToolCall{URL: t.URL, Body: body}, time.Now()
 	reply, header, err := s.core.postTool(ctx, call)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return nil, fmt.Errorf("headstest: the call of %q was given up: %w", tool, cause)
+		return nil, fmt.Errorf("headstest: calling tool %q: %w", tool, cause)
 	}
 	if err != nil {
 		call.Problem = "no whole reply: " + err.Error()
@@ -81,7 +79,7 @@ func (s *Session) CallTool(ctx context.Context, tool string, args map[string]any
 	return call, nil
 }
 
-// called notes a tool call for the console.
+// called records a tool call for the console.
 func (s *Session) called(tool string, call *ToolCall, at time.Time) {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
@@ -91,7 +89,7 @@ func (s *Session) called(tool string, call *ToolCall, at time.Time) {
 	})
 }
 
-// prepareTool looks up all that a call needs of the emulator's state.
+// prepareTool reads everything that a call needs from the emulator's state.
 func (s *Session) prepareTool(name string) (tool, document, error) {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
@@ -107,12 +105,12 @@ func (s *Session) prepareTool(name string) (tool, document, error) {
 		return tool{}, nil, fmt.Errorf("headstest: the head has no tool %q", name)
 	}
 	if err := s.core.checkOutbound(t.URL); err != nil {
-		return tool{}, nil, fmt.Errorf("headstest: the address of tool %q %w", name, err)
+		return tool{}, nil, fmt.Errorf("headstest: the URL of tool %q %w", name, err)
 	}
 	return t, s.metadata(h), nil
 }
 
-// metadata has the shape that was seen in the field; the contract shows none.
+// metadata has the shape that was seen in the field; the contract documents none.
 func (s *Session) metadata(h document) document {
 	hash := sha256.Sum256([]byte(s.id))
 	return newDocument(map[string]any{
@@ -130,7 +128,7 @@ func (s *Session) metadata(h document) document {
 	})
 }
 
-// toolBody is flat: the arguments beside the metadata.
+// toolBody returns an object that has the arguments and the metadata as keys.
 func toolBody(args map[string]any, metadata document) ([]byte, error) {
 	body := document{metadataKey: metadata.encode()}
 	for name, value := range args {
@@ -139,7 +137,7 @@ func toolBody(args map[string]any, metadata document) ([]byte, error) {
 		}
 		raw, err := encodeJSON(value)
 		if err != nil {
-			return nil, fmt.Errorf("headstest: argument %q has no JSON form: %w", name, err)
+			return nil, fmt.Errorf("headstest: argument %q can't be encoded as JSON: %w", name, err)
 		}
 		body[name] = raw
 	}
@@ -164,8 +162,8 @@ func (c *core) postTool(ctx context.Context, call *ToolCall) (reply []byte, head
 	return reply, header, err
 }
 
-// readReply holds what the contract says of a reply: status 200, JSON, an
-// object with a string message.
+// readReply checks a reply against the contract: status 200, JSON, an object with a
+// string message.
 func readReply(status int, header http.Header, reply []byte) (message, problem string) {
 	if status != http.StatusOK {
 		return "", fmt.Sprintf("the status is %d; it must be 200", status)

@@ -21,7 +21,7 @@ import (
 
 func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// withTool adds a head in mode oc with one tool at an address.
+// withTool adds a head in mode oc with one tool at a URL.
 func withTool(e *headstest.Emulator, url string) string {
 	return e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{
 		"publicId": "li-1", "orgPublicId": "Org-1", "orgId": "org",

@@ -13,12 +13,11 @@ import (
 // host is never looked up.
 const memoryURL = "https://emulator.example.test"
 
-// remoteAddr is of the range for documentation.
+// remoteAddr is an address reserved for documentation.
 const remoteAddr = "192.0.2.1:1234"
 
-// Client returns a client that reaches the emulator in memory, without a
-// socket, as a test inside a testing/synctest bubble needs it. It panics when
-// an option is refused.
+// Client returns a client that reaches the emulator in memory, without a socket. It
+// can be used in a testing/synctest bubble. Client panics if an option is refused.
 func (e *Emulator) Client(opts ...heads.Option) *heads.Client {
 	inMemory := heads.WithHTTPClient(&http.Client{Transport: e.Transport()})
 	return newClient(memoryURL, e.BearerToken(), append([]heads.Option{inMemory}, opts...))
@@ -32,12 +31,12 @@ func newClient(baseURL, token string, opts []heads.Option) *heads.Client {
 	return c
 }
 
-// Transport returns a transport that hands every request to the emulator
-// without a socket, whatever its host. A connection that a fault cuts is an
-// io.EOF, or an io.ErrUnexpectedEOF while the body is read.
+// Transport returns a transport that passes every request to the emulator without a
+// socket, whatever its host. If a fault cuts the connection, the transport returns
+// io.EOF, or the body returns io.ErrUnexpectedEOF.
 func (e *Emulator) Transport() http.RoundTripper { return transport{e} }
 
-// transport serves requests with a handler, in the goroutine of the caller.
+// transport passes requests to a handler in the goroutine of the caller.
 type transport struct{ handler http.Handler }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -52,7 +51,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case cut && !rec.Flushed && r.Context().Err() != nil:
 		return nil, context.Cause(r.Context())
-	case cut && !rec.Flushed: // a server keeps what is not flushed to itself
+	case cut && !rec.Flushed: // a server has not sent what is not flushed
 		return nil, io.EOF
 	}
 	resp := rec.Result()
@@ -63,7 +62,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// received is a request as a server hands it to its handler.
+// received returns a request as a server passes it to its handler.
 func received(r *http.Request) *http.Request {
 	got := r.Clone(r.Context())
 	got.RemoteAddr = remoteAddr
@@ -94,9 +93,9 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// handlerTransport serves deliveries and tool calls with a handler, each in a
-// goroutine of its own, so that a handler which goes on does not hold the
-// emulator past its time limit. Close waits for these goroutines.
+// handlerTransport passes deliveries and tool calls to a handler, each in its own
+// goroutine. So the emulator does not wait for a handler longer than its time
+// limit. Close waits for these goroutines.
 type handlerTransport struct {
 	core    *core
 	handler http.Handler

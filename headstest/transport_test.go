@@ -30,10 +30,10 @@ func TestEmulatorsClientNeedsNoSocket(t *testing.T) {
 	})
 }
 
-func TestEmulatorsClientTakesOptions(t *testing.T) {
+func TestEmulatorsClientAcceptsOptions(t *testing.T) {
 	e := headstest.NewEmulator()
 	defer e.Close()
-	assert.Panics(t, func() { e.Client(heads.WithTokenSource(nil)) }) // a token is given already
+	assert.Panics(t, func() { e.Client(heads.WithTokenSource(nil)) }) // a token is already set
 	var seen []string
 	observe := heads.WithObserver(func(_ context.Context, a heads.Attempt) { seen = append(seen, a.Operation) })
 	_, err := e.Client(observe).Heads.Get(t.Context(), e.AddHead(headstest.Head{}))
@@ -41,7 +41,7 @@ func TestEmulatorsClientTakesOptions(t *testing.T) {
 	assert.Equal(t, []string{"Heads.Get"}, seen)
 }
 
-// A whole back end in a bubble: client, event handler and tool handler.
+// A whole program in a bubble: client, event handler and tool handler.
 func TestBubbleReachesAnEventAndAToolHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mux := http.NewServeMux()

@@ -46,7 +46,7 @@ func (w *webhook) document() document {
 	return d
 }
 
-// apply takes over what a POST or PATCH has sent, nothing if any of it is wrong.
+// apply sets the fields of a POST or PATCH, or none if one is invalid.
 func (c *core) apply(w *webhook, sent document) error {
 	next := *w
 	next.events = map[heads.EventType]bool{}
@@ -83,23 +83,22 @@ func (c *core) apply(w *webhook, sent document) error {
 	return nil
 }
 
-// checkOutbound refuses an address that the service would not call.
+// checkOutbound returns an error for a URL that the service does not call.
 func (c *core) checkOutbound(target string) error {
 	u, err := url.Parse(target)
 	switch {
 	case err != nil || u.Hostname() == "":
-		return fmt.Errorf("must be an absolute HTTPS address")
+		return fmt.Errorf("must be an absolute HTTPS URL")
 	case u.Scheme == "https", u.Scheme == "http" && c.cfg.loopbackHTTP && loopback.Is(u.Hostname()):
 		return nil
 	case u.Scheme == "http" && loopback.Is(u.Hostname()):
-		return fmt.Errorf("must use HTTPS (WithLoopbackHTTP lets plain http to this machine through)")
+		return fmt.Errorf("must use HTTPS (WithLoopbackHTTP allows plain http to this machine)")
 	default:
 		return fmt.Errorf("must use HTTPS")
 	}
 }
 
-// createWebhook adds a registration, also where one with the same address
-// exists.
+// createWebhook adds a registration, even if there is one with the same URL.
 func (c *core) createWebhook(r *http.Request) (reply, error) {
 	sent, err := object(r)
 	if err != nil {
@@ -132,9 +131,8 @@ func (c *core) addWebhook(sent document) (*webhook, error) {
 	return w, nil
 }
 
-// AddWebhook registers an address for the given events, under the same rules
-// as the operation that does so, and returns the registration's id and shared
-// key.
+// AddWebhook registers a URL for the given events, under the same rules as the
+// operation. It returns the registration's id and shared key.
 func (e *Emulator) AddWebhook(headID, url string, events ...heads.EventType) (id int64, sharedKey string, err error) {
 	sent := newDocument(map[string]any{"headId": headID, "webhookUrl": url})
 	for _, t := range events {
@@ -185,7 +183,7 @@ func (c *core) getWebhook(r *http.Request) (reply, error) {
 	return jsonReply(http.StatusOK, w.document().encode()), nil
 }
 
-// patchWebhook merges: what is not sent stays.
+// patchWebhook keeps the fields that are not sent.
 func (c *core) patchWebhook(r *http.Request) (reply, error) {
 	sent, err := object(r)
 	if err != nil {
@@ -228,7 +226,7 @@ func (c *core) getEnableEvents(r *http.Request) (reply, error) {
 	return jsonReply(http.StatusOK, strconv.AppendBool(nil, h.is("enableEvents"))), nil
 }
 
-// putEnableEvents ignores a body; the query counts.
+// putEnableEvents reads the query and ignores a body.
 func (c *core) putEnableEvents(r *http.Request) (reply, error) {
 	enabled, err := switchQuery(r, "enableEvents")
 	if err != nil {
@@ -247,10 +245,10 @@ func (c *core) putEnableEvents(r *http.Request) (reply, error) {
 	return c.changed(r, h), nil
 }
 
-// webhook finds the registration that a path names.
+// webhook returns the registration whose id is in the path.
 func (st *state) webhook(r *http.Request) (*webhook, error) {
 	given := r.PathValue("webhookId")
-	id, _ := strconv.ParseInt(given, 10, 64) // what is no number gives one that no registration has
+	id, _ := strconv.ParseInt(given, 10, 64) // not a number: an id that no registration has
 	if w, ok := st.webhooks[id]; ok {
 		return w, nil
 	}

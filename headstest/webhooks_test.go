@@ -70,7 +70,7 @@ func TestRegistrationIsRefused(t *testing.T) {
 		{"address number", `{"headId":"` + id + `","webhookUrl":1}`, "webhookUrl"},
 		{"address relative", `{"headId":"` + id + `","webhookUrl":"/x"}`, "absolute"},
 		{"http", `{"headId":"` + id + `","webhookUrl":"http://hook.example.test"}`, "must use HTTPS"},
-		{"http on loopback", `{"headId":"` + id + `","webhookUrl":"http://127.0.0.1:1"}`, "must use HTTPS (WithLoopbackHTTP lets"},
+		{"http on loopback", `{"headId":"` + id + `","webhookUrl":"http://127.0.0.1:1"}`, "must use HTTPS (WithLoopbackHTTP allows"},
 		{"other scheme", `{"headId":"` + id + `","webhookUrl":"ftp://hook.example.test"}`, "must use HTTPS"},
 		{"flag text", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test","endConversation":"true"}`, "endConversation"},
 		{"flag null", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test","inactivityWarning":null}`, "inactivityWarning"},
@@ -142,7 +142,7 @@ func TestPatchIsRefused(t *testing.T) {
 	assert.Equal(t, before, a.ok("GET", path, "").body, "a refused change changes nothing")
 }
 
-func TestDeletedRegistrationIsGone(t *testing.T) {
+func TestDeletedRegistrationIsRemoved(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
 	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)

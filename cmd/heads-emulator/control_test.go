@@ -117,7 +117,7 @@ func TestControlRefusesWhatItDoesNotKnow(t *testing.T) {
 			assert.Equal(t, "application/json", ans.header.Get("Content-Type"))
 		}
 	}
-	p.control("GET", "reset", "").refused(t, 405, "it takes POST")
+	p.control("GET", "reset", "").refused(t, 405, "use POST")
 	p.api("GET", "/_emulatorx", "").refused(t, 404, "no operation")
 }
 

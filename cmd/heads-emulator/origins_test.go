@@ -53,7 +53,7 @@ func TestAllowedOriginsStayOutOfTheControlAPI(t *testing.T) {
 		req.Header.Set("Origin", page)
 		req.Header.Set("Sec-Fetch-Site", "same-site")
 		ans := p.send(req)
-		ans.refused(t, 403, "another site")
+		ans.refused(t, 403, "other sites")
 		assert.Empty(t, ans.header.Get("Access-Control-Allow-Origin"))
 	}
 }
