@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowToShow is a service whose heads show a switch late.
+// slowToShow is a service whose heads show a switch only after a while.
 type slowToShow struct {
 	http.RoundTripper
 	hiding atomic.Bool

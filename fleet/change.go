@@ -11,8 +11,8 @@ import (
 	"github.com/headsapi/heads-go/internal/mask"
 )
 
-// Change is one thing that was changed, or would be. It is for people: it holds
-// no secrets, and long texts are cut.
+// Change describes one change that was made or would be made. It is for people: it
+// holds no secrets, and long texts are shortened.
 type Change struct {
 	Field string `json:"field"` // JSON name, voice, streaming, delivery, "webhook URL" or "tool NAME"
 	From  string `json:"from"`  // "" for what was added
@@ -24,8 +24,8 @@ const (
 	redacted  = "[redacted]"
 )
 
-// fieldChanges compares the fields of a spec with those of a head. It returns
-// the values to set and what changes with them.
+// fieldChanges compares the fields of a spec with those of a head. It returns the
+// values to set and their changes.
 func fieldChanges(head *heads.Head, set map[string]any) (map[string]json.RawMessage, []Change, error) {
 	if len(set) == 0 {
 		return nil, nil, nil
@@ -77,8 +77,8 @@ func isEmpty(v any) bool {
 	return v == nil || reflect.ValueOf(v).Kind() != reflect.String && reflect.ValueOf(v).Len() == 0
 }
 
-// describeFields returns the changes of fields, in the contract's order, as a
-// head without secrets shows them.
+// describeFields returns the changes of fields in the contract's order, without
+// secrets.
 func describeFields(head *heads.Head, set map[string]json.RawMessage) ([]Change, error) {
 	copied, err := json.Marshal(head)
 	if err != nil {
@@ -135,7 +135,7 @@ func fieldsOf(h *heads.Head) (map[string]any, error) {
 	return fields, json.Unmarshal(document, &fields)
 }
 
-// textOf returns a text as it is, nothing for null, and JSON for anything else.
+// textOf returns a text unchanged, "" for null, and JSON for any other value.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -170,7 +170,7 @@ func clip(text string) string { return mask.OneLine(text, maxChange) }
 // oneLine makes a whole text one line.
 func oneLine(text string) string { return mask.OneLine(text, len(text)) }
 
-// clipBoth clips two texts so that their first difference shows.
+// clipBoth clips two texts and keeps their first difference visible.
 func clipBoth(from, to string) (string, string) {
 	a, b := []rune(oneLine(from)), []rune(oneLine(to))
 	same := 0

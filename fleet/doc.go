@@ -1,10 +1,10 @@
-// Package fleet brings many heads to a wanted state: fields, voice, mode,
+// Package fleet applies a declared state to many heads: fields, voice, mode,
 // delivery of events, webhooks and tools.
 //
-// A Spec says what is wanted of one head; what it doesn't mention is left as it
-// is. Plan reads the heads and reports what Apply would change. Apply changes
-// it, several heads at a time, and may be run again at any time: the second run
-// changes nothing and only reads. A failure of one head never stops another.
+// A Spec declares the state of one head. What it does not mention is not changed.
+// Plan reads the heads and reports what Apply would change. Apply changes several
+// heads at a time. It can be run again at any time: a second run only reads. A
+// failure of one head does not stop the others.
 //
 //	journal, err := fleet.OpenJournal("heads.journal")
 //	if err != nil {
@@ -16,11 +16,11 @@
 //		return err // nothing was sent
 //	}
 //
-// When a head begins to stream, its access URL changes and nobody can read the
-// old one any more. The Journal has the old one on disk before the switch is
-// sent, so that Report.Moves is complete even if the process was killed.
+// When a head is switched to streaming, its access URL changes, and the service no
+// longer returns the old one. The Journal has the old one on disk before the switch
+// is sent, so Report.Moves is complete even if the process was killed.
 //
-// Apply returns an error and no report if a spec is faulty; nothing was sent
-// then. It returns an error and a report if the run was cut short. Failures of
-// heads are no error: they are in the report, each with what to do.
+// If a spec is invalid, Apply sends nothing and returns an error without a report.
+// If the run was cut short, Apply returns an error and a report. Failures of heads
+// are not errors of Apply. They are in the report, each with what to do.
 package fleet

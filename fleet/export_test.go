@@ -1,7 +1,7 @@
 package fleet
 
-// FailWrites makes every later record of a journal fail with err, after a part
-// of it was written.
+// FailWrites makes every later write of a record fail with err, after a part of the
+// record was written.
 func (j *Journal) FailWrites(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

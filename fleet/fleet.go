@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrStopped is in the error of a run that skipped heads because StopAfter was
-// reached.
+// ErrStopped is wrapped by the error of a run that skipped heads because StopAfter
+// was reached.
 var ErrStopped = errors.New("the service failed for too many heads in a row")
 
 const (
@@ -25,46 +25,46 @@ const (
 	defaultSettleTimeout  = 10 * time.Second
 )
 
-// Options say how Plan and Apply work. The zero value works on four heads at a
-// time, without a journal.
+// Options configure Plan and Apply. The zero value works on four heads at a time,
+// without a journal.
 type Options struct {
 	Concurrency int                  // heads at a time; 0 means 4
-	Journal     *Journal             // nil: nothing outlives the process
-	Convert     heads.ConvertOptions // Voice and OnStep are not used; ConvertToLegacy has the default timeouts
-	StopAfter   int                  // temporary failures in a row after which the rest is skipped; 0 means 10, -1 never
-	OnResult    func(Result)         // called when a head ends, in that order
+	Journal     *Journal             // nil: nothing is recorded
+	Convert     heads.ConvertOptions // Voice and OnStep are ignored; ConvertToLegacy has the default timeouts
+	StopAfter   int                  // how many temporary failures in a row skip the remaining heads; 0 means 10, -1 never
+	OnResult    func(Result)         // called for each head when its work ends
 
-	// OnStep is called for every step of a conversion. Of OnResult and OnStep
-	// only one call runs at a time. A head that goes back to legacy mode reports
-	// its steps when the conversion has ended.
+	// OnStep is called for every step of a conversion. Calls of OnResult and
+	// OnStep never overlap. For a conversion back to legacy mode, OnStep is
+	// called after the conversion has ended.
 	OnStep func(headID string, step heads.ConversionStep)
 }
 
 // Plan reads the heads and reports what Apply would change. It changes nothing.
 //
-// For each head: GET /head/{id}; GET /head_visual/{headVisualId} before a
-// switch of the mode; GET /head-events if the spec has webhooks.
+// For each head, it sends GET /head/{id}; before a switch of the mode, GET
+// /head_visual/{headVisualId}; and if the spec has webhooks, GET /head-events.
 //
-// The errors are those of Apply.
+// It returns the same errors as Apply.
 func Plan(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Report, error) {
 	return start(ctx, "fleet.Plan", c, specs, o)
 }
 
-// Apply brings every head to the state that its spec wants, in this order:
-// fields and voice, mode, delivery, webhooks, tools. The voice of a head that is
-// converted to streaming is part of the conversion, and rolled back with it.
-// What is as wanted is not sent, so that Apply run again only reads.
+// Apply changes every head to the state in its spec, in this order: fields and
+// voice, mode, delivery, webhooks, tools. If a head is converted to streaming, its
+// voice is part of the conversion and is rolled back with it. Apply sends only what
+// differs, so a second run only reads.
 //
-// For each head the requests of Plan, then those of Heads.Modify,
-// Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery,
-// Webhooks.Ensure and Delete, and ConversationSettings.SetTools, each only where
-// needed.
+// For each head, it sends the requests of Plan, and then, as far as needed, those of
+// Heads.Modify, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery,
+// Webhooks.Ensure and Delete, and ConversationSettings.SetTools.
 //
-// Faulty specs and options return an error that joins an InvalidError for every
-// fault, and no report; nothing is sent. A run that is cut short returns both:
-// the report, and an error with the context's error, ErrStopped, or that of the
-// journal. When ctx ends, no further head begins, and those that have begun are
-// finished within SettleTimeout. Failures of heads are only in the report.
+// If specs or options are invalid, Apply sends nothing. It returns an error that
+// joins an InvalidError for every fault, and no report. If the run is cut short,
+// Apply returns the report and an error that wraps the context's error, ErrStopped,
+// or the error of the journal. When ctx ends, no further head is started, and the
+// started ones are finished within SettleTimeout. Failures of heads are only in the
+// report.
 func Apply(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Report, error) {
 	return start(ctx, "fleet.Apply", c, specs, o)
 }
@@ -80,8 +80,8 @@ type run struct {
 	calls sync.Mutex // held while OnResult or OnStep runs
 
 	mu       sync.Mutex
-	failures int   // temporary ones in a row
-	stopped  error // why no further head begins
+	failures int   // temporary failures in a row
+	stopped  error // why no further head is started
 }
 
 func start(ctx context.Context, operation string, c *heads.Client, specs []Spec, o Options) (*Report, error) {
@@ -96,8 +96,8 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	o.StopAfter = cmp.Or(o.StopAfter, defaultStopAfter)
-	// One half for the requests of a head, the other for what a conversion has
-	// to settle after they have ended.
+	// One half is for the requests of a head, the other for what a conversion
+	// settles after they have ended.
 	grace := cmp.Or(o.Convert.SettleTimeout, defaultSettleTimeout) / 2
 	o.Convert.SettleTimeout = max(grace, 1)
 	work, cancel := outlive(ctx, grace)
@@ -127,8 +127,8 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 	return longer, func() { stop(); cancel() }
 }
 
-// one works on one head, unless the run was stopped. ctx ends later than that of
-// the caller, so that what has begun is finished.
+// one works on one head, unless the run was stopped. ctx ends later than the
+// caller's context, so the work on a started head is finished.
 func (r *run) one(ctx context.Context, spec *Spec, result *Result) {
 	result.HeadID, result.Label, result.Outcome = spec.ID, spec.Label, OutcomeSkipped
 	if r.isStopped() {
@@ -149,7 +149,7 @@ func (r *run) isStopped() bool {
 	return r.stopped != nil || r.callerLeft() != nil
 }
 
-// ended counts a head that has ended, and tells the caller.
+// ended counts a finished head and calls OnResult.
 func (r *run) ended(result Result) {
 	r.calls.Lock()
 	defer r.calls.Unlock()
@@ -173,7 +173,7 @@ func (r *run) count(result Result) {
 	}
 }
 
-// stop keeps further heads from beginning.
+// stop prevents further heads from being started.
 func (r *run) stop(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +182,7 @@ func (r *run) stop(err error) {
 	}
 }
 
-// step tells the caller of a step of a conversion.
+// step calls OnStep for a step of a conversion.
 func (r *run) step(headID string, step heads.ConversionStep) {
 	if r.o.OnStep == nil {
 		return
@@ -192,7 +192,7 @@ func (r *run) step(headID string, step heads.ConversionStep) {
 	r.o.OnStep(headID, step)
 }
 
-// cutShort returns why not every head was worked on to its end, or nil.
+// cutShort returns why the work on some heads was not finished, or nil.
 func (r *run) cutShort() error {
 	var causes []error
 	skipped, cut := 0, false

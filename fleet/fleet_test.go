@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// everything is a spec with every field, for a head that has none of it.
+// everything is a spec with every field, for a head in another state.
 func everything(id string) fleet.Spec {
 	return fleet.Spec{
 		ID: id,
@@ -68,7 +68,7 @@ func TestApplyBringsAHeadToItsSpecInOrder(t *testing.T) {
 		"voice", "streaming", "delivery", "webhook https://hooks.example.com/heads", "tool find"}, fields)
 }
 
-func TestASecondApplyOnlyReadsTwiceAHead(t *testing.T) {
+func TestASecondApplyOnlyReadsEachHeadTwice(t *testing.T) {
 	e := newEmulator(t)
 	var specs []fleet.Spec
 	for range 3 {
@@ -82,7 +82,7 @@ func TestASecondApplyOnlyReadsTwiceAHead(t *testing.T) {
 	assert.LessOrEqual(t, len(since(e, before)), 6)
 }
 
-func TestPlanReadsTwoTimesAHeadAndChangesNothing(t *testing.T) {
+func TestPlanReadsEachHeadTwiceAndChangesNothing(t *testing.T) {
 	e := newEmulator(t)
 	id := e.AddHead(headstest.Head{})
 	report, err := fleet.Plan(context.Background(), e.Client(), []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{})
@@ -132,7 +132,7 @@ func TestASpecThatSpecOfReturnsChangesNothing(t *testing.T) {
 	}
 }
 
-// oddHead is a head that no Spec can hold whole.
+// oddHead is a head with values that a Spec can't hold.
 func oddHead(t *testing.T, e *headstest.Emulator) string {
 	t.Helper()
 	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{
@@ -273,7 +273,7 @@ func TestToolsKeepKeysThatTheSpecDoesNotMention(t *testing.T) {
 	assert.Contains(t, kept, `"hint":"x"`)
 }
 
-func TestEveryHeadHasARowWhateverBecomesOfTheOthers(t *testing.T) {
+func TestEveryHeadHasARowWhateverHappensToTheOthers(t *testing.T) {
 	e := newEmulator(t)
 	expressive := e.AddHead(headstest.Head{HeadVisualID: e.AddVisual(headstest.Visual{Mode: heads.VisualModeTwoLoops})})
 	wrongVoice := e.AddHead(headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna"})
@@ -306,7 +306,7 @@ func TestEveryHeadHasARowWhateverBecomesOfTheOthers(t *testing.T) {
 	assert.Len(t, report.Moves(), 1)
 }
 
-func TestAHeadThatGoesBackGetsAVoiceThatItCanHave(t *testing.T) {
+func TestAHeadBackInLegacyModeCanHaveAnyVoice(t *testing.T) {
 	for provider, order := range map[string][]string{"azure": {"update", "video-streaming"}, "polly": {"video-streaming", "update"}} {
 		t.Run(provider, func(t *testing.T) {
 			e := newEmulator(t)
@@ -325,7 +325,7 @@ func TestAHeadThatGoesBackGetsAVoiceThatItCanHave(t *testing.T) {
 	}
 }
 
-func TestAStreamingHeadIsNotGivenAVoiceThatCannotStream(t *testing.T) {
+func TestAStreamingHeadRefusesAVoiceThatCannotStream(t *testing.T) {
 	for _, streaming := range []*bool{nil, on()} {
 		e := newEmulator(t)
 		id := e.AddHead(headstest.Head{VideoStreaming: true})
@@ -348,7 +348,7 @@ func TestStepsAndResultsComeOneAtATime(t *testing.T) {
 		busy = true
 		note()
 		for range 100 {
-			runtime.Gosched() // lets another call in, if one may
+			runtime.Gosched() // lets another call run, if it can
 		}
 		busy = false
 	}

@@ -24,7 +24,7 @@ func newEmulator(t testing.TB, opts ...headstest.Option) *headstest.Emulator {
 	return e
 }
 
-// apply runs Apply, which must not be cut short.
+// apply runs Apply, which must finish its run.
 func apply(t testing.TB, e *headstest.Emulator, o fleet.Options, specs ...fleet.Spec) *fleet.Report {
 	t.Helper()
 	report, err := fleet.Apply(context.Background(), e.Client(), specs, o)
@@ -46,7 +46,7 @@ func since(e *headstest.Emulator, n int) []string {
 	return texts
 }
 
-// writes are the requests that are no GET.
+// writes returns the requests other than GET.
 func writes(requests []string) []string {
 	var all []string
 	for _, r := range requests {

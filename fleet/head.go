@@ -16,9 +16,9 @@ type headRun struct {
 	result *Result
 
 	head      *heads.Head // as it was read
-	steps     []step      // what is to be done, in that order
-	blocker   error       // why it can't be had
-	noAddress error       // the head is in the wanted mode, but its access URL isn't known
+	steps     []step      // the work to do, in this order
+	blocker   error       // why the state can't be reached
+	noAddress error       // set if the head is in its mode, but its access URL is not known
 }
 
 // step is a part of the work on a head.
@@ -27,8 +27,8 @@ type step struct {
 	do      func(context.Context) error
 }
 
-// do looks at the head, and changes it unless this is a plan. An error is a
-// failure of the head.
+// do reads the head and, unless this is a plan, changes it. It returns the failure
+// of the head.
 func (h *headRun) do(ctx context.Context) error {
 	if err := h.look(ctx); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (h *headRun) expect() {
 	}
 }
 
-// look reads what has to be read, and finds out what is to be done.
+// look reads the head and determines the work to do.
 func (h *headRun) look(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{h.lookAtModeAndVoice, h.lookAtDelivery, h.lookAtWebhooks, h.lookAtTools} {
 		if err := part(ctx); err != nil || h.blocker != nil {
@@ -83,8 +83,8 @@ func (h *headRun) look(ctx context.Context) error {
 	return nil
 }
 
-// lookAtModeAndVoice reads the head, and adds the steps for its fields, voice
-// and mode.
+// lookAtModeAndVoice reads the head and adds the steps for its fields, voice and
+// mode.
 func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
 	if wanted := h.spec.Streaming; wanted != nil && *wanted {
 		return h.lookAtStreaming(ctx)
@@ -102,7 +102,7 @@ func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
 	voice := !sameVoice(h.spec.Voice, h.head)
 	canStream := true
 	if voice && h.head.VideoStreaming {
-		// What the provider of a voice can do, the client knows.
+		// The client knows which providers can stream.
 		plan, err := h.client.Heads.PlanStreaming(ctx, h.spec.ID, h.convertOptions())
 		if err != nil {
 			return err
@@ -118,13 +118,13 @@ func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
 	if back {
 		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.switching(h.toLegacy)})
 	}
-	if voice && !canStream { // the head can have it only after it has gone back
+	if voice && !canStream { // the head can have this voice only after its switch to legacy mode
 		h.steps = append(h.steps, h.fieldStep(nil, true, []Change{voiceChange(h.spec.Voice, h.head)}))
 	}
 	return nil
 }
 
-// lookAtStreaming is lookAtModeAndVoice for a head that is to stream.
+// lookAtStreaming is lookAtModeAndVoice for a spec with streaming.
 func (h *headRun) lookAtStreaming(ctx context.Context) error {
 	plan, err := h.client.Heads.PlanStreaming(ctx, h.spec.ID, h.convertOptions())
 	if err != nil {
@@ -154,13 +154,13 @@ func (h *headRun) convertOptions() heads.ConvertOptions {
 	return o
 }
 
-// switches reports whether the mode of the head is to be switched.
+// switches reports whether the mode of the head must be switched.
 func (h *headRun) switches() bool {
 	return h.spec.Streaming != nil && *h.spec.Streaming != h.head.VideoStreaming
 }
 
-// wayBack returns why a streaming head can't go back to legacy mode, or else the
-// error of finding that out.
+// wayBack returns why a streaming head can't be switched back to legacy mode, or the
+// error of the read that would show it.
 func (h *headRun) wayBack(ctx context.Context) (blocker, err error) {
 	if _, err := heads.ParseAccessURL(h.head.PublicURL.Reveal()); err != nil {
 		return err, nil
@@ -180,7 +180,8 @@ func (h *headRun) wayBack(ctx context.Context) (blocker, err error) {
 	return nil, nil
 }
 
-// addFields adds the step for the fields of the spec, and the voice as one.
+// addFields adds the step for the fields of the spec, and for the voice as one of
+// them.
 func (h *headRun) addFields(voice bool) error {
 	fields, changes, err := fieldChanges(h.head, h.spec.Set)
 	if err != nil {
@@ -215,7 +216,8 @@ func (h *headRun) lookAtDelivery(context.Context) error {
 	return nil
 }
 
-// setDelivery turns the delivery of events on or off, and sees the head say so.
+// setDelivery turns the delivery of events on or off, and reads the head to confirm
+// it.
 func (h *headRun) setDelivery(ctx context.Context) error {
 	if _, err := h.client.Webhooks.SetDelivery(ctx, h.spec.ID, *h.spec.Delivery); err != nil {
 		return err
@@ -261,7 +263,7 @@ func (h *headRun) lookAtTools(context.Context) error {
 	return nil
 }
 
-// operationMode is the one that the head will have.
+// operationMode returns the operation mode that the head will have.
 func (h *headRun) operationMode() heads.OperationMode {
 	switch mode := h.spec.Set["operationMode"].(type) {
 	case string:
@@ -272,7 +274,7 @@ func (h *headRun) operationMode() heads.OperationMode {
 	return h.head.OperationMode
 }
 
-// reasonOf classifies any failure of a head.
+// reasonOf returns the reason of any failure of a head.
 func reasonOf(err error) heads.ConversionReason {
 	var conversion *heads.ConversionError
 	switch {
@@ -292,7 +294,8 @@ func reasonOf(err error) heads.ConversionReason {
 	return heads.ReasonRefused
 }
 
-// notShown is the error of a change that was accepted and can't be seen.
+// notShown returns the error for a change that was accepted, but that a follow-up
+// read does not show.
 type notShown string
 
 func (e notShown) Error() string { return "fleet: " + string(e) + "; run it again" }

@@ -15,7 +15,7 @@ var pageText string
 
 var page = template.Must(template.New("report").Parse(pageText))
 
-// remedies say what to do next, for each reason.
+// remedies has what to do next, for each reason.
 var remedies = map[heads.ConversionReason]string{
 	heads.ReasonVisual:         "A new head is needed: only a head whose visual is in mode default can change its mode.",
 	heads.ReasonProvider:       "Another voice is needed: give the spec a voice of a provider that can stream.",
@@ -54,9 +54,9 @@ type pageRemedy struct {
 	Remedy string
 }
 
-// WriteHTML writes one page that loads nothing: totals, a table of all heads
-// that can be sorted and filtered, old and new access URLs without their keys,
-// and what to do next.
+// WriteHTML writes the report as one HTML page that loads nothing: totals, a table
+// of all heads that can be sorted and filtered, old and new access URLs without
+// their keys, and what to do next.
 func (r *Report) WriteHTML(w io.Writer) error {
 	data := pageData{
 		Started:  r.Started.UTC().Format("2006-01-02 15:04 MST"),

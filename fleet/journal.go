@@ -19,18 +19,18 @@ import (
 // journalHeader is the first line of a journal.
 const journalHeader = `{"format":"heads-fleet-journal","version":1}` + "\n"
 
-// maxHeader is how much of a file is looked at to recognize its format.
+// maxHeader is how much of a file is read to recognize its format.
 const maxHeader = 4 << 10
 
-// ErrJournalInUse is returned by OpenJournal for a journal that is open, in this
+// ErrJournalInUse is returned by OpenJournal if the journal is already open, in this
 // process or another one.
 var ErrJournalInUse = errors.New("the journal is in use")
 
 var errJournalClosed = errors.New("the journal is closed")
 
-// Journal is a file that outlives the process: it has the id and the access URL
-// of every head before its mode is switched, without a key. It may be kept for
-// later runs, and grows by one line for every switch.
+// Journal is a file that records the id and the access URL of every head before its
+// mode is switched, without the key. Later runs can use the same journal. It grows
+// by one line for every switch.
 //
 // A Journal is safe for concurrent use.
 type Journal struct {
@@ -40,13 +40,13 @@ type Journal struct {
 	mu      sync.Mutex
 	file    *os.File
 	write   func([]byte) (int, error) // of file; replaced in tests
-	end     int64                     // of what is whole
+	end     int64                     // of the last whole line
 	records map[journalKey]journalRecord
-	err     error // after a record could not be written, or after Close
+	err     error // set if a record could not be written, and by Close
 }
 
-// journalRecord is one line after the header: a switch that is about to be sent,
-// or what was found out about it since.
+// journalRecord is one line after the header: a switch that is about to be sent, or
+// its outcome.
 type journalRecord struct {
 	HeadID    string     `json:"head_id"`
 	Label     string     `json:"label,omitempty"`
@@ -54,8 +54,8 @@ type journalRecord struct {
 	Old       oldAddress `json:"old"`
 	At        time.Time  `json:"at"`
 
-	// Accepted is set while the service is known to have accepted the switch,
-	// and the head was not seen in that mode.
+	// Accepted is set if the service has accepted the switch, but no read has
+	// shown the head in that mode yet.
 	Accepted bool `json:"accepted,omitempty"`
 }
 
@@ -66,19 +66,19 @@ type oldAddress struct {
 	HeadPublicID string `json:"head_public_id"`
 }
 
-// journalKey is what a later record replaces an earlier one of.
+// journalKey identifies a switch. A later record of a key replaces an earlier one.
 type journalKey struct {
 	headID    string // lower case
 	streaming bool
 }
 
-// OpenJournal opens the journal at path, or creates it with mode 0600. One
-// process at a time can have it open: for a journal that is open already,
-// OpenJournal returns ErrJournalInUse. It returns an InvalidError for a file of
-// another format, and leaves that as it is.
+// OpenJournal opens the journal at path, or creates it with mode 0600. If the
+// journal is already open, here or in another process, OpenJournal returns
+// ErrJournalInUse. If the file has another format, OpenJournal returns an
+// InvalidError and does not change the file.
 //
-// A last line that is not whole, as a kill in the middle of writing leaves it,
-// is removed; Dropped returns its size. The switch that it was for had not been
+// OpenJournal removes an incomplete last line, which remains if the process was
+// killed while it wrote. Dropped returns the size of that line. Its switch was not
 // sent.
 func OpenJournal(path string) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -93,12 +93,12 @@ func OpenJournal(path string) (*Journal, error) {
 	return j, nil
 }
 
-// Dropped returns the size in bytes of a cut last line, which OpenJournal
+// Dropped returns the size in bytes of the incomplete last line that OpenJournal
 // removed.
 func (j *Journal) Dropped() int { return j.dropped }
 
-// Close closes the file, which another process can open then. Closing a journal
-// twice is no error.
+// Close closes the file. Another process can open it then. A second call does
+// nothing.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -139,8 +139,7 @@ func (j *Journal) open() error {
 	return j.load(append(content, rest...))
 }
 
-// begin writes the header of a new journal, or that of one of which only a part
-// of the header was written.
+// begin writes the header of a new journal, or of one with an incomplete header.
 func (j *Journal) begin(cut int) error {
 	j.dropped = cut
 	err := errors.Join(j.file.Truncate(0), j.seek(0))
@@ -157,7 +156,7 @@ func (j *Journal) begin(cut int) error {
 	return nil
 }
 
-// load reads the records, and removes what follows the last whole line.
+// load reads the records and removes what follows the last whole line.
 func (j *Journal) load(content []byte) error {
 	end := bytes.LastIndexByte(content, '\n') + 1
 	number := 1
@@ -188,8 +187,8 @@ func (j *Journal) seek(offset int64) error {
 	return err
 }
 
-// find returns the record of the last switch of a head to a mode. A nil journal
-// has none.
+// find returns the record of the last switch of a head to a mode. A nil journal has
+// none.
 func (j *Journal) find(headID string, streaming bool) (journalRecord, bool) {
 	if j == nil {
 		return journalRecord{}, false
@@ -200,8 +199,8 @@ func (j *Journal) find(headID string, streaming bool) (journalRecord, bool) {
 	return r, ok
 }
 
-// setAccepted notes that the service has accepted a switch, or that the head was
-// seen in its new mode.
+// setAccepted records that the service has accepted a switch, or that a read has
+// shown the head in its new mode.
 func (j *Journal) setAccepted(headID string, streaming, accepted bool) error {
 	r, ok := j.find(headID, streaming)
 	if !ok || r.Accepted == accepted {
@@ -211,8 +210,8 @@ func (j *Journal) setAccepted(headID string, streaming, accepted bool) error {
 	return j.add(r)
 }
 
-// add has a record on disk when it returns nil. After an error it is of no
-// further use, since what was written is not known to be whole.
+// add writes a record. When it returns nil, the record is on disk. After an error,
+// add always fails, since the record may be incomplete.
 func (j *Journal) add(r journalRecord) error {
 	if j == nil {
 		return nil
@@ -237,8 +236,8 @@ func (j *Journal) add(r journalRecord) error {
 	return nil
 }
 
-// keep takes a record in place of an earlier one. A switch to one mode ends the
-// wait for a switch to the other.
+// keep replaces the earlier record of a key. A switch to one mode ends the wait for
+// a switch to the other.
 func (j *Journal) keep(r journalRecord) {
 	j.records[r.key()] = r
 	opposite := r
@@ -249,21 +248,21 @@ func (j *Journal) keep(r journalRecord) {
 	}
 }
 
-// append writes a line whole, or leaves the file as it was.
+// append writes a whole line, or restores the file.
 func (j *Journal) append(line []byte) error {
 	_, err := j.write(line)
 	if err == nil {
 		err = j.file.Sync()
 	}
 	if err != nil {
-		_ = j.file.Truncate(j.end) // else the next OpenJournal drops a part of a line
+		_ = j.file.Truncate(j.end) // if that fails, the next OpenJournal drops the incomplete line
 		return err
 	}
 	j.end += int64(len(line))
 	return nil
 }
 
-// broken returns why records can't be written any more, or nil.
+// broken returns why no more records can be written, or nil.
 func (j *Journal) broken() error {
 	if j == nil {
 		return nil
@@ -279,12 +278,12 @@ func keyless(a heads.AccessURL) oldAddress {
 	return oldAddress{Base: a.Base, OrgPublicID: a.OrgPublicID, HeadPublicID: a.HeadPublicID}
 }
 
-// withKey is the access URL, which had the same key as that of the head now.
+// withKey returns the old access URL with the head's key, which has not changed.
 func (a oldAddress) withKey(key heads.Secret) heads.AccessURL {
 	return heads.AccessURL{Base: a.Base, OrgPublicID: a.OrgPublicID, HeadPublicID: a.HeadPublicID, APIKey: key}
 }
 
-// syncDir makes a new file's name last, where a directory can be synced.
+// syncDir syncs the directory of a new file, on systems that can.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -222,7 +222,7 @@ func TestAJournalInUseIsRefusedHereAndInAnotherProcess(t *testing.T) {
 	openJournal(t, path)
 }
 
-func TestAClosedJournalLetsNoSwitchThrough(t *testing.T) {
+func TestNoSwitchIsSentAfterTheJournalIsClosed(t *testing.T) {
 	e := newEmulator(t)
 	j := openJournal(t, journalPath(t))
 	require.NoError(t, j.Close())

@@ -21,10 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// full reports whether tests run with all their repetitions: FLEET_FULL=1.
+// full reports whether tests run with all their rounds: FLEET_FULL=1.
 var full = os.Getenv("FLEET_FULL") != ""
 
-// count is a number of repetitions.
+// count returns a number of rounds.
 func count(short, long int) int {
 	if full {
 		return long
@@ -50,7 +50,7 @@ func child(name string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// killedSpec is what the killed process wants of every head.
+// killedSpec is the spec of every head in the killed process.
 func killedSpec(id string) fleet.Spec {
 	return fleet.Spec{
 		ID: id, Streaming: on(), Delivery: on(), Voice: &heads.Voice{Provider: "elevenlabs", ID: streamingVoice}, Set: map[string]any{"greetings": "Hello from " + id},
@@ -58,7 +58,7 @@ func killedSpec(id string) fleet.Spec {
 	}
 }
 
-// applyInChild is the process that is killed.
+// applyInChild is the main function of the process that is killed.
 func applyInChild() {
 	err := func() error {
 		client, err := heads.NewFromEnv()
@@ -102,7 +102,7 @@ type killer struct {
 }
 
 func (k *killer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = r.WithContext(context.WithoutCancel(r.Context())) // what has arrived takes effect
+	r = r.WithContext(context.WithoutCancel(r.Context())) // a request that has arrived takes effect
 	k.mu.Lock()
 	k.left--
 	strikes, after, started := k.left == 0, k.after, k.started

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks a file until it is closed, against every other open file,
-// those of this process too.
+// lockFile locks a file until it is closed. No other process and no other open file
+// of this process can lock it.
 func lockFile(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

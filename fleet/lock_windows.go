@@ -14,9 +14,9 @@ const (
 	lockViolation    = syscall.Errno(33)
 )
 
-// lockFile locks a file until it is closed, against every other open file,
-// those of this process too. The byte that is locked lies far behind the last
-// one, so that others can still read the file.
+// lockFile locks a file until it is closed. No other process and no other open file
+// of this process can lock it. The byte that is locked is far after the end,
+// so others can still read the file.
 func lockFile(f *os.File) error {
 	at := syscall.Overlapped{OffsetHigh: 0x40000000}
 	done, _, err := lockFileEx.Call(f.Fd(), lockExclusiveNow, 0, 1, 0, uintptr(unsafe.Pointer(&at)))

@@ -11,19 +11,20 @@ import (
 )
 
 var (
-	// errNoAddress is the failure of a head that an earlier run has switched.
+	// errNoAddress is the failure of a head that an earlier run has switched, if its
+	// access URL is not known.
 	errNoAddress = errors.New("fleet: the head is in the wanted mode, but its new access URL is not known; use WithAccessURLs (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
 
-	// errNotSeen is the failure of a head whose switch was accepted by an earlier
-	// run, and is not sent again.
+	// errNotSeen is the failure of a head that does not show a switch accepted in an
+	// earlier run. The switch is not sent again.
 	errNotSeen = errors.New("fleet: an earlier run had the switch accepted, but the head does not show it yet; run it again later, or use another journal to send the switch again")
 
-	// errJournal is in the failure of a head whose switch could not be recorded.
+	// errJournal is wrapped by the failure of a head whose switch could not be recorded.
 	errJournal = errors.New("fleet: the mode was not switched, since the switch could not be recorded")
 )
 
-// switching returns what brings the head to the other mode: convert, or the wait
-// for a switch that was accepted, which is never sent again.
+// switching returns the work that switches the head to the other mode: convert, or
+// the wait for a switch that was already accepted. Such a switch is never sent again.
 func (h *headRun) switching(convert func(context.Context) error) func(context.Context) error {
 	if h.isAwaited() {
 		return h.await
@@ -31,7 +32,7 @@ func (h *headRun) switching(convert func(context.Context) error) func(context.Co
 	return convert
 }
 
-// toStreaming converts the head, after its old access URL is on disk.
+// toStreaming writes the old access URL to disk and then converts the head.
 func (h *headRun) toStreaming(ctx context.Context) error {
 	if err := h.record(); err != nil {
 		return err
@@ -47,7 +48,7 @@ func (h *headRun) toStreaming(ctx context.Context) error {
 	return h.switched(done, err)
 }
 
-// toLegacy converts the head back, after its old access URL is on disk.
+// toLegacy writes the old access URL to disk and then converts the head back.
 func (h *headRun) toLegacy(ctx context.Context) error {
 	if err := h.record(); err != nil {
 		return err
@@ -66,8 +67,8 @@ func (h *headRun) toLegacy(ctx context.Context) error {
 	return h.switched(done, err)
 }
 
-// record has the old access URL on disk when it returns nil. Otherwise no
-// further head begins.
+// record writes the old access URL to disk. After an error, no further head is
+// started.
 func (h *headRun) record() error {
 	err := h.o.Journal.add(journalRecord{
 		HeadID: h.spec.ID, Label: h.result.Label, Streaming: *h.spec.Streaming, Old: keyless(h.before()), At: time.Now().UTC(),
@@ -79,8 +80,8 @@ func (h *headRun) record() error {
 	return nil
 }
 
-// switched notes what a conversion has done. That the new access URL isn't known
-// is told after the other steps, which don't need it.
+// switched records the result of a conversion. If the new access URL is not known,
+// that is reported after the other steps, which do not need it.
 func (h *headRun) switched(done *heads.Conversion, err error) error {
 	var failure *heads.ConversionError
 	if accepted := errors.As(err, &failure) && failure.Accepted; accepted {
@@ -109,8 +110,8 @@ func (h *headRun) switched(done *heads.Conversion, err error) error {
 	return err
 }
 
-// isAwaited reports whether an earlier run had the wanted switch accepted, and
-// the head was not seen in its new mode since.
+// isAwaited reports whether the switch was accepted in an earlier run and no read
+// has shown the head in its new mode since.
 func (h *headRun) isAwaited() bool {
 	r, ok := h.o.Journal.find(h.spec.ID, *h.spec.Streaming)
 	return ok && r.Accepted
@@ -122,7 +123,7 @@ func (h *headRun) setAccepted(accepted bool) {
 	}
 }
 
-// await reads the head until it shows a switch that an earlier run had accepted.
+// await reads the head until it shows a switch that was accepted in an earlier run.
 func (h *headRun) await(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(h.o.Convert.ConfirmTimeout, defaultConfirmTimeout))
 	defer cancel()
@@ -144,13 +145,13 @@ func (h *headRun) await(ctx context.Context) error {
 	}
 }
 
-// before is the access URL as the head showed it when it was read.
+// before returns the access URL that the head had when it was read.
 func (h *headRun) before() heads.AccessURL {
 	address, _ := heads.ParseAccessURL(h.head.PublicURL.Reveal()) // a fault blocks every switch
 	return address
 }
 
-// expectedAfter is the access URL that the head will have, if the client knows
+// expectedAfter returns the access URL that the head will have, if the client knows
 // its base.
 func (h *headRun) expectedAfter() heads.AccessURL {
 	switched := *h.head
@@ -162,8 +163,7 @@ func (h *headRun) expectedAfter() heads.AccessURL {
 	return after
 }
 
-// findMove looks in the journal for the switch that has brought the head to the
-// wanted mode.
+// findMove searches the journal for the switch of the head to its current mode.
 func (h *headRun) findMove() {
 	if h.spec.Streaming == nil {
 		return

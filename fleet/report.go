@@ -14,52 +14,51 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// Outcome is what became of one head.
+// Outcome is the outcome of the work on one head.
 type Outcome string
 
 // The outcomes of Plan and Apply.
 const (
-	OutcomeUnchanged Outcome = "unchanged" // the head was as wanted
+	OutcomeUnchanged Outcome = "unchanged" // the head already had the state
 	OutcomeChanged   Outcome = "changed"
 	OutcomePending   Outcome = "pending" // Plan only: Apply would change the head
-	OutcomeBlocked   Outcome = "blocked" // reading showed that it can't be had; nothing was changed
+	OutcomeBlocked   Outcome = "blocked" // reading showed that the state can't be reached; nothing was changed
 	OutcomeFailed    Outcome = "failed"
-	OutcomeSkipped   Outcome = "skipped" // not begun
+	OutcomeSkipped   Outcome = "skipped" // not started
 )
 
-// outcomes are all of them, in the order of reports.
+// outcomes has all outcomes, in the order of reports.
 var outcomes = []Outcome{OutcomeChanged, OutcomePending, OutcomeUnchanged, OutcomeBlocked, OutcomeFailed, OutcomeSkipped}
 
-// Result is what became of one head. JSON has it as a report does, without
-// secrets; printing it shows id, label and outcome.
+// Result is the result for one head. Its JSON has no secrets. Printing it shows id,
+// label and outcome.
 type Result struct {
 	HeadID  string
-	Label   string // of the spec, or else the name of the head
+	Label   string // of the spec, or the name of the head
 	Outcome Outcome
-	Changes []Change // what was changed, even if the head failed later; what would be changed, for Plan
+	Changes []Change // the changes that were made, even if the head failed later; for Plan, those that would be made
 
-	// Before and After are set when the mode changed, or would. After is zero
-	// while the new access URL isn't known. A switch whose outcome isn't known
-	// has Before alone.
+	// Before and After are set if the mode was or would be changed. After is zero
+	// if the new access URL or the outcome of the switch is not known.
 	Before, After heads.AccessURL
 
 	Reason   heads.ConversionReason // of every blocked and failed head, whatever the step
 	Err      error                  // of every blocked and failed head
-	Started  time.Time              // zero for what was skipped
+	Started  time.Time              // zero if it was skipped
 	Duration time.Duration
 
-	earlier *Move // a switch of an earlier run, as the journal has it
+	earlier *Move // a switch of an earlier run, from the journal
 }
 
-// Report is what became of all heads. Printing it shows how many heads have each
+// Report has the results for all heads. Printing it shows how many heads have each
 // outcome.
 type Report struct {
 	Started, Ended time.Time
 	Results        []Result // in the order of the specs
 }
 
-// Move is a head that is reached at another access URL than before. JSON has
-// both without their keys.
+// Move is a head whose access URL has changed. Its JSON has both URLs without their
+// keys.
 type Move struct {
 	HeadID, Label string
 	Old, New      heads.AccessURL
@@ -76,10 +75,9 @@ func (r *Report) Count(o Outcome) int {
 	return n
 }
 
-// Moves returns the heads that this run moved to another access URL, or that an
-// earlier run did whose switch is in the journal, in the order of the specs. The
-// key of Old is that of New. A head whose new access URL isn't known is not
-// among them.
+// Moves returns the heads whose access URL was changed by this run, or by an earlier
+// run with the same journal, in the order of the specs. Old has the same key as New.
+// Moves does not return heads whose new access URL is not known.
 func (r *Report) Moves() []Move {
 	moves := []Move{}
 	for i := range r.Results {
@@ -100,8 +98,7 @@ func (r *Result) move() *Move {
 	return &Move{HeadID: r.HeadID, Label: r.Label, Old: r.Before, New: r.After}
 }
 
-// WriteJSON writes the report as indented JSON: the document that encoding/json
-// writes.
+// WriteJSON writes the report as indented JSON, with the content of MarshalJSON.
 func (r *Report) WriteJSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -109,7 +106,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// reportJSON is a report as it is written.
+// reportJSON is the JSON form of a report.
 type reportJSON struct {
 	Started time.Time       `json:"started"`
 	Ended   time.Time       `json:"ended"`
@@ -118,7 +115,7 @@ type reportJSON struct {
 	Moves   []Move          `json:"moves"`
 }
 
-// MarshalJSON writes the report without secrets.
+// MarshalJSON returns the report without secrets.
 func (r Report) MarshalJSON() ([]byte, error) {
 	return marshal(reportJSON{r.Started, r.Ended, r.counts(), append([]Result{}, r.Results...), r.Moves()})
 }
@@ -131,7 +128,7 @@ func (r *Report) counts() map[Outcome]int {
 	return counts
 }
 
-// resultJSON is a result as it is written.
+// resultJSON is the JSON form of a result.
 type resultJSON struct {
 	HeadID     string                 `json:"head_id"`
 	Label      string                 `json:"label,omitempty"`
@@ -145,7 +142,7 @@ type resultJSON struct {
 	DurationMS int64                  `json:"duration_ms"`
 }
 
-// MarshalJSON writes the result without secrets.
+// MarshalJSON returns the result without secrets.
 func (r Result) MarshalJSON() ([]byte, error) {
 	return marshal(resultJSON{
 		HeadID: r.HeadID, Label: r.Label, Outcome: r.Outcome, Changes: append([]Change{}, r.Changes...),
@@ -154,7 +151,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// MarshalJSON writes the move without the keys.
+// MarshalJSON returns the move without the keys.
 func (m Move) MarshalJSON() ([]byte, error) {
 	return marshal(struct {
 		HeadID string `json:"head_id"`
@@ -173,7 +170,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// address is an access URL without its query.
+// address returns an access URL without its query.
 func address(a heads.AccessURL) string {
 	text, _, _ := strings.Cut(a.String(), "?")
 	return text
@@ -186,8 +183,8 @@ func (r *Result) errorText() string {
 	return r.Err.Error()
 }
 
-// WriteCSV writes a line with the names of the columns, and then one for every
-// head. A cell that a spreadsheet would take for a formula begins with a '.
+// WriteCSV writes one line with the names of the columns and one line for every
+// head. A cell that a spreadsheet would read as a formula is prefixed with a '.
 func (r *Report) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	rows := [][]string{{"head_id", "label", "outcome", "reason", "old_address", "new_address", "changes", "error", "started", "duration_ms"}}
@@ -224,7 +221,7 @@ func (r *Result) row() []string {
 	}
 }
 
-// addresses are the access URLs of this run's switch, or else of an earlier one.
+// addresses returns the access URLs of this run's switch, or of an earlier one.
 func (r *Result) addresses() (before, after string) {
 	if r.Before == (heads.AccessURL{}) && r.earlier != nil {
 		return address(r.earlier.Old), address(r.earlier.New)

@@ -70,12 +70,12 @@ func TestLastingFailuresDoNotStopTheRun(t *testing.T) {
 	assert.Equal(t, 20, report.Count(fleet.OutcomeFailed))
 }
 
-func TestHeadsThatHaveBegunAreFinishedWhenTheContextEnds(t *testing.T) {
+func TestStartedHeadsAreFinishedWhenTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEmulator(t, headstest.WithLatency(time.Second))
 		specs := converting(e, 10)
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(1500*time.Millisecond, cancel) // between the first reads and the first switch
+		time.AfterFunc(1500*time.Millisecond, cancel) // after the first reads and before the first switch
 		began := time.Now()
 		report, err := fleet.Apply(ctx, e.Client(), specs, fleet.Options{Concurrency: 2, Convert: heads.ConvertOptions{SettleTimeout: 20 * time.Second}})
 		require.ErrorIs(t, err, context.Canceled)
@@ -85,7 +85,7 @@ func TestHeadsThatHaveBegunAreFinishedWhenTheContextEnds(t *testing.T) {
 	})
 }
 
-func TestAHeadThatHangsIsLeftWithinSettleTimeout(t *testing.T) {
+func TestAHeadThatHangsIsGivenUpWithinSettleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEmulator(t)
 		specs := converting(e, 1)
@@ -164,7 +164,7 @@ func TestEveryHeadEndsAsReportedWhenRequestsFail(t *testing.T) {
 				assert.Equal(t, heads.ReasonUnknownOutcome, r.Reason, "%v", r.Err)
 			}
 		}
-		<-time.After(time.Second) // of the bubble: the reads above were not limited
+		<-time.After(time.Second) // the reads above were not limited
 		report, err = fleet.Apply(t.Context(), client, specs, o)
 		require.NoError(t, err)
 		assert.Equal(t, fleetSize, report.Count(fleet.OutcomeChanged)+report.Count(fleet.OutcomeUnchanged), "%v", report)
@@ -201,7 +201,7 @@ func TestTheSecondApplyOfAnySpecChangesNothing(t *testing.T) {
 	t.Logf("%d of the specs can't be had", failed)
 }
 
-// randomSpec is a spec with some of its parts.
+// randomSpec returns a spec with random parts.
 func randomSpec(random *rand.Rand, id string) fleet.Spec {
 	s := fleet.Spec{ID: id, Set: map[string]any{}, PruneWebhooks: random.IntN(2) == 0}
 	one := func(values ...any) any { return values[random.IntN(len(values))] }

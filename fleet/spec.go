@@ -8,10 +8,10 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// Spec is what is wanted of one head. What is absent is left as it is.
+// Spec is the declared state of one head. Absent fields are not changed.
 //
-// Printing a Spec shows id and label only, since URLs and fields may hold
-// secrets. JSON keeps everything but Omitted.
+// Printing a Spec shows only id and label, since URLs and fields may hold secrets.
+// Its JSON has everything except Omitted.
 type Spec struct {
 	ID            string         `json:"id" yaml:"id"`                                             // UUID
 	Label         string         `json:"label,omitempty" yaml:"label,omitempty"`                   // for people, never sent
@@ -19,17 +19,17 @@ type Spec struct {
 	Voice         *heads.Voice   `json:"voice,omitempty" yaml:"voice,omitempty"`                   // part of the conversion if there is one
 	Streaming     *bool          `json:"streaming,omitempty" yaml:"streaming,omitempty"`           // true converts, false converts back
 	Delivery      *bool          `json:"delivery,omitempty" yaml:"delivery,omitempty"`             // enableEvents; webhooks alone don't turn it on
-	Webhooks      []WebhookSpec  `json:"webhooks,omitzero" yaml:"webhooks,omitzero"`               // registered or updated; nil leaves all alone
+	Webhooks      []WebhookSpec  `json:"webhooks,omitzero" yaml:"webhooks,omitzero"`               // registered or updated; nil changes none
 	PruneWebhooks bool           `json:"prune_webhooks,omitempty" yaml:"prune_webhooks,omitempty"` // delete all other registrations, duplicates too; nothing if Webhooks is nil
-	Tools         *[]heads.Tool  `json:"tools,omitempty" yaml:"tools,omitempty"`                   // all tools of the head; nil leaves them alone
+	Tools         *[]heads.Tool  `json:"tools,omitempty" yaml:"tools,omitempty"`                   // all tools of the head; nil changes none
 
-	// Omitted is set by SpecOf: what the head has and a Spec can't hold, each
-	// with the reason. Plan and Apply ignore it.
+	// Omitted is set by SpecOf. It names what the head has but a Spec can't hold,
+	// each with the reason. Plan and Apply ignore it.
 	Omitted []string `json:"-" yaml:"-"`
 }
 
-// WebhookSpec is a registration that a head should have. Of several
-// registrations of one URL, the oldest is used.
+// WebhookSpec is the declared state of one registration. If several registrations
+// have its URL, the oldest is used.
 type WebhookSpec struct {
 	URL    string            `json:"url" yaml:"url"`       // https; http only to a loopback host
 	Events []heads.EventType `json:"events" yaml:"events"` // at least one; all others are off

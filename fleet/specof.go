@@ -10,15 +10,15 @@ import (
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
-// SpecOf reads a head and returns the Spec that it meets: applying it changes
+// SpecOf reads a head and returns its state as a Spec. Applying the Spec changes
 // nothing. Its label is the name of the head.
 //
-// GET /head/{id}, GET /head-events. The spec holds the URLs of webhooks and
-// tools whole, which may be secrets, and neither publicUrl nor voiceflowApiKey.
-// What a Spec can't hold is in Omitted: registrations without an event, a
-// pluginOperationalModeConfig with a secret, values that Apply would refuse, and
-// all tools if one of them is broken, since Apply removes those that a spec with
-// tools doesn't hold.
+// GET /head/{id}, GET /head-events. The spec has the whole URLs of webhooks and
+// tools, which may hold secrets. It does not have publicUrl and voiceflowApiKey.
+// Omitted names what a Spec can't hold: registrations without an event, a
+// pluginOperationalModeConfig with a secret, values that Apply would refuse, and all
+// tools if one of them is invalid, since Apply removes the tools that are missing in
+// a spec with tools.
 func SpecOf(ctx context.Context, c *heads.Client, headID string) (*Spec, error) {
 	if ctx == nil || c == nil || c.Heads == nil {
 		return nil, &heads.InvalidError{Operation: "fleet.SpecOf", Field: "client and context", Reason: "must not be nil; use heads.New and context.Background()"}
@@ -48,7 +48,7 @@ func (s *specReader) omit(what, reason string) {
 	s.Omitted = append(s.Omitted, what+": "+reason)
 }
 
-// takeFields takes the writable fields that the head has.
+// takeFields sets the writable fields that the head has.
 func (s *specReader) takeFields(head *heads.Head) error {
 	document, err := json.Marshal(heads.HeadUpdateFrom(head))
 	if err != nil {
@@ -76,8 +76,8 @@ func (s *specReader) takeFields(head *heads.Head) error {
 	return nil
 }
 
-// holdsSecret reports whether the configuration of the plugin mode shows less
-// without secrets.
+// holdsSecret reports whether the configuration of the plugin mode changes when its
+// secrets are masked.
 func holdsSecret(head *heads.Head) bool {
 	return len(head.PluginOperationalModeConfig) > 0 && !sameJSON(head.PluginOperationalModeConfig, head.Redacted().PluginOperationalModeConfig)
 }
@@ -94,7 +94,7 @@ func (s *specReader) takeVoice(head *heads.Head) {
 	s.Voice = voice
 }
 
-// takeWebhooks takes the oldest registration of every URL.
+// takeWebhooks sets the oldest registration of every URL.
 func (s *specReader) takeWebhooks(hooks []heads.Webhook) {
 	byAge(hooks)
 	seen := map[string]bool{}
@@ -112,7 +112,7 @@ func (s *specReader) takeWebhooks(hooks []heads.Webhook) {
 	}
 }
 
-// takeTools takes all tools or none.
+// takeTools sets all tools or none.
 func (s *specReader) takeTools(head *heads.Head) {
 	if head.ConversationSettings == nil || len(head.ConversationSettings.Tools) == 0 {
 		return
@@ -127,7 +127,7 @@ func (s *specReader) takeTools(head *heads.Head) {
 	s.omit("tools", "all are left out, since one is broken: "+faultText(check.faults[0]))
 }
 
-// faultText is the text of a fault that was found in what a head has.
+// faultText returns the text of a fault in a value of a head.
 func faultText(err error) string {
 	var texts []string
 	for _, fault := range invalidErrors(err) {

@@ -10,16 +10,16 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// toolWork is what is to be done to the tools of a head.
+// toolWork is the work to do on the tools of a head.
 type toolWork struct {
 	tools   []heads.Tool // all of them
 	given   string       // the first one that is new or changed, or ""
 	changes []Change
 }
 
-// toolChanges compares the wanted tools with those of a head. Keys that the
-// spec doesn't mention are kept, in tools and in parameters of the same name.
-// The order is ignored.
+// toolChanges compares the tools of a spec with those of a head. It keeps keys that
+// the spec does not mention, in tools and in parameters of the same name, and ignores
+// the order.
 func toolChanges(head *heads.Head, wanted []heads.Tool) (work toolWork, err error) {
 	var now []heads.Tool
 	if head.ConversationSettings != nil {
@@ -51,7 +51,7 @@ func toolChanges(head *heads.Head, wanted []heads.Tool) (work toolWork, err erro
 	return work, nil
 }
 
-// give adds a wanted tool to the work, in place of an old one of the same name.
+// give adds a tool to the work. It replaces an old one of the same name.
 func (w *toolWork) give(old *heads.Tool, wanted heads.Tool) error {
 	merged, err := mergeTools(old, wanted)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *toolWork) give(old *heads.Tool, wanted heads.Tool) error {
 	return nil
 }
 
-// mergeTools returns the wanted tool with the keys that only the old one has.
+// mergeTools returns the new tool with the keys that only the old one has.
 func mergeTools(old *heads.Tool, wanted heads.Tool) (heads.Tool, error) {
 	if old == nil {
 		return wanted, nil
@@ -105,7 +105,7 @@ func mergeTools(old *heads.Tool, wanted heads.Tool) (heads.Tool, error) {
 func mergeParameters(old json.RawMessage, wanted []heads.ToolParameter) (json.RawMessage, error) {
 	var was []heads.ToolParameter
 	if json.Unmarshal(old, &was) != nil {
-		was = nil // what is there has another shape, and goes
+		was = nil // the old value has another shape and is dropped
 	}
 	merged := make([]map[string]json.RawMessage, len(wanted))
 	for i, parameter := range wanted {
@@ -130,7 +130,7 @@ func mergeParameters(old json.RawMessage, wanted []heads.ToolParameter) (json.Ra
 	return json.Marshal(merged)
 }
 
-// objectOf returns the members of a value's JSON, or nil if that is no object.
+// objectOf returns the members of a value's JSON, or nil if it is not an object.
 func objectOf(v any) (map[string]json.RawMessage, error) {
 	document, err := json.Marshal(v)
 	if err != nil {
@@ -143,7 +143,7 @@ func objectOf(v any) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// sameJSON compares two values by their JSON, whatever the order of keys.
+// sameJSON compares the JSON of two values and ignores the order of keys.
 func sameJSON(a, b any) bool {
 	var decoded [2]any
 	for i, v := range []any{a, b} {
@@ -179,7 +179,7 @@ func toolParts(t *heads.Tool) (map[string]string, error) {
 	return parts, nil
 }
 
-// partsText lists the parts that differ from others, or all without others.
+// partsText lists the parts that differ from others, or all parts if others is nil.
 func partsText(parts, others map[string]string) string {
 	if parts == nil {
 		return ""
@@ -198,7 +198,7 @@ func partsText(parts, others map[string]string) string {
 		}
 	}
 	if len(texts) == 0 {
-		return redacted // what differs is a secret
+		return redacted // the difference is a secret
 	}
 	return strings.Join(texts, "; ")
 }

@@ -49,7 +49,7 @@ func (o Options) faults(operation string) (faults []error) {
 	return faults
 }
 
-// specFaults gathers the faults of one spec.
+// specFaults returns the faults of one spec.
 type specFaults struct {
 	operation, spec string
 	faults          []error
@@ -59,8 +59,7 @@ func (f *specFaults) add(field, reason string) {
 	f.faults = append(f.faults, &heads.InvalidError{Operation: f.operation, Field: f.spec + " " + field, Reason: reason})
 }
 
-// addAll takes over the faults that package heads found. Without a field, each
-// keeps its own.
+// addAll adds faults that package heads found. Without a field, each keeps its own.
 func (f *specFaults) addAll(field string, err error) {
 	for _, fault := range invalidErrors(err) {
 		name := field
@@ -71,7 +70,7 @@ func (f *specFaults) addAll(field string, err error) {
 	}
 }
 
-// invalidErrors takes joined errors apart.
+// invalidErrors returns the InvalidErrors in a joined error.
 func invalidErrors(err error) []*heads.InvalidError {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *heads.InvalidError:
@@ -86,7 +85,7 @@ func invalidErrors(err error) []*heads.InvalidError {
 	return nil
 }
 
-// anyID stands for an id that has no fault of its own.
+// anyID is used in place of an id whose fault is reported separately.
 const anyID = "00000000-0000-0000-0000-000000000000"
 
 func (f *specFaults) check(spec Spec) {
@@ -103,7 +102,7 @@ func (f *specFaults) check(spec Spec) {
 	}
 }
 
-// keysOfTheirOwn are the fields of a head that a Spec has outside Set.
+// keysOfTheirOwn has the fields of a head that a Spec has outside Set.
 var keysOfTheirOwn = map[string]string{
 	"id": "id", "ttsProvider": "voice", "ttsVoice": "voice", "videoStreaming": "streaming", "enableEvents": "delivery", "conversationSettings": "tools",
 }
@@ -158,7 +157,7 @@ func (f *specFaults) checkTools(tools []heads.Tool) {
 	}
 }
 
-// nearest returns the name that is most like a given one, or "".
+// nearest returns the name that is most similar to a given one, or "".
 func nearest(given string, names []string) string {
 	best, distance := "", max(2, len(given)/3)+1
 	for _, name := range names {
@@ -169,7 +168,7 @@ func nearest(given string, names []string) string {
 	return best
 }
 
-// editDistance is the number of letters to insert, delete or replace.
+// editDistance returns the number of letters to insert, delete or replace.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -73,7 +73,7 @@ func TestFaultySpecsAreRefusedBeforeTheFirstRequest(t *testing.T) {
 	}
 }
 
-func TestFaultsOfAllSpecsComeBackTogether(t *testing.T) {
+func TestFaultsOfAllSpecsAreJoined(t *testing.T) {
 	e := newEmulator(t)
 	specs := []fleet.Spec{
 		{ID: lobby, Set: map[string]any{"nam": "x", "publicId": "y"}},
@@ -105,7 +105,7 @@ func TestNullIsSentWhereItIsAllowed(t *testing.T) {
 	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, spec).Results[0].Outcome)
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	e := newEmulator(t)
 	for name, o := range map[string]fleet.Options{
 		"Concurrency": {Concurrency: -1}, "StopAfter": {StopAfter: -2},

@@ -11,20 +11,20 @@ import (
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
-// webhookWork is what is to be done to the registrations of a head.
+// webhookWork is the work to do on the registrations of a head.
 type webhookWork struct {
 	ensure  []heads.WebhookSpec
 	remove  []int64
 	changes []Change
 }
 
-// byAge sorts registrations, the oldest first: of several of one URL, that is the
-// one that is used.
+// byAge sorts registrations, the oldest first. The oldest of several with one URL is
+// the one that is used.
 func byAge(registered []heads.Webhook) {
 	registration.SortByAge(registered, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
 }
 
-// webhookChanges compares the wanted registrations with those of a head.
+// webhookChanges compares the registrations of a spec with those of a head.
 func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
 	byAge(registered)
 	used := map[int64]bool{}
@@ -60,12 +60,13 @@ func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
 	return work
 }
 
-// webhookField names a registration by its URL without what may be secret.
+// webhookField returns the name of a registration: its URL without parts that may be
+// secret.
 func webhookField(url string) string {
 	return "webhook " + (&heads.Webhook{URL: url}).Redacted().URL
 }
 
-// do registers and updates first, so that a head is never without a receiver.
+// do registers and updates before it deletes, so a head always has a receiver.
 func (w webhookWork) do(ctx context.Context, c *heads.Client, headID string) error {
 	for _, spec := range w.ensure {
 		if _, err := c.Webhooks.Ensure(ctx, spec); err != nil {
