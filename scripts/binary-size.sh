@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints how much larger a program becomes that makes one call with heads,
-# over one that makes it with net/http alone.
+# Prints how much larger a program with one call of heads is than a program that
+# makes the same call with net/http alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=internal/size # inside the module, so that nothing has to be fetched

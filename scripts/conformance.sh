@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Another language's view of the service: curl and openssl go through its
-# operations against the emulator as a separate process, over TCP, and compute
-# what the emulator signs. Then the lines of docs/emulator.md run as they stand.
+# Tests the emulator with other programs: curl calls all operations of an emulator
+# in another process, over TCP, and openssl computes its signatures. Then it runs
+# the commands of docs/emulator.md.
 #
 # Needs Go, curl and openssl.
 set -euo pipefail
@@ -43,12 +43,12 @@ stop_emulator() {
 	emulator_pid=''
 }
 
-# text KEY reads a JSON object and prints the string under a key that it holds
+# text KEY reads a JSON object and prints the string under a key, which must occur
 # once.
 text() { sed -n 's/.*"'"$1"'":"\([^"]*\)".*/\1/p'; }
 
-# call STATUS METHOD PATH [BODY] makes a request and asserts its status. The
-# answer is in the file answer.
+# call STATUS METHOD PATH [BODY] sends a request and asserts its status. The answer
+# is in the file answer.
 call() {
 	local want=$1 method=$2 path=$3 got
 	local args=(-sS -X "$method" -o "$dir/answer" -w '%{http_code}' -H "Authorization: Bearer $token")
@@ -60,7 +60,7 @@ call() {
 	[ "$got" = "$want" ] || fail "$method $path: status $got, not $want: $(cat "$dir/answer")"
 }
 
-# holds TEXT asserts that the last answer holds a text.
+# holds TEXT asserts that the last answer contains a text.
 holds() { grep -qF -- "$1" "$dir/answer" || fail "the answer does not hold $1: $(cat "$dir/answer")"; }
 
 # signature FILE KEY prints the HMAC-SHA256 of a file in hex.
@@ -183,7 +183,8 @@ stop_emulator
 step the lines of docs/emulator.md
 start_emulator
 mkdir "$dir/page"
-# Each sh block is a file, and the json or text block behind it what it prints.
+# Each sh block becomes a file, and so does the json or text block after it, which
+# is its output.
 awk -v dir="$dir/page" '
 	/^```sh$/ { file = sprintf("%s/%03d.sh", dir, ++n); next }
 	/^```(json|text)$/ { file = sprintf("%s/%03d.want", dir, n); next }
@@ -198,7 +199,7 @@ done >"$dir/page/all"
 	HEADS_BASE_URL=$base HEADS_TOKEN=$token HEADS_HEAD_ID=$head bash -euo pipefail all
 ) || fail "a line of docs/emulator.md"
 
-# What differs from run to run, and white space, is no difference.
+# White space and values that change from run to run are ignored.
 normal() {
 	sed -E -e 's/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/ID/g' -e 's/[0-9a-f]{32,}/HEX/g' \
 		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+Z| [0-9:]{8})/TIME/g' -e 's/(li|MyOrg)-[0-9]+/PUBLIC/g' \

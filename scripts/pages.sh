@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Runs the shell lines of the pages as they stand, each once: of README.md, of
-# CONTRIBUTING.md and of docs. (Those of docs/emulator.md need a receiver and are
-# run by conformance.sh; those of docs/headsctl.md are run by the tests of
-# cmd/headsctl.) Each line is a command of its own.
+# Runs each shell line of README.md, CONTRIBUTING.md and the pages in docs once.
+# Each line is a separate command. conformance.sh runs those of docs/emulator.md,
+# which need a receiver; the tests of cmd/headsctl run those of docs/headsctl.md.
 #
 # Needs Go and curl.
 set -euo pipefail
@@ -22,8 +21,8 @@ fail() {
 	exit 1
 }
 
-# shell_lines FILE... prints the lines of the sh blocks, and of console blocks
-# what follows the prompt.
+# shell_lines FILE... prints the lines of the sh blocks, and what follows the prompt
+# in console blocks.
 shell_lines() {
 	awk '
 		/^```sh$/ { sh = 1; next }
@@ -34,8 +33,8 @@ shell_lines() {
 	' "$@" | awk '!seen[$0]++'
 }
 
-# fetch runs a go get in a new module that finds this one here; what this one
-# requires has been downloaded with it, and is known by the sums of its go.sum.
+# fetch runs a go get in a new module, which finds this module here. The
+# requirements of this module are already downloaded, and go.sum has their sums.
 fetch() {
 	local here=$PWD
 	go mod download
@@ -51,7 +50,7 @@ fetch() {
 	)
 }
 
-# serve runs a server on a free port until it has answered, and ends it as
+# serve runs a server on a free port until it answers, and then interrupts it, as
 # Ctrl-C does.
 serve() {
 	set -m # a process group of its own, as in a terminal

@@ -13,15 +13,15 @@ import (
 // controlPrefix is where the console and the control API are.
 const controlPrefix = "/_emulator/"
 
-// announcement is what a client needs to know. Clients of -json read its keys,
-// so none changes its name.
+// announcement is what a client needs. Programs read the keys of -json, so the keys
+// must not change.
 type announcement struct {
 	BaseURL      string `json:"baseURL"`
 	ControlURL   string `json:"controlURL"`
 	ConsoleURL   string `json:"consoleURL"` // for a browser
 	Token        string `json:"token"`
-	LoopbackHTTP bool   `json:"loopbackHTTP"` // plain http is allowed for webhook and tool addresses on loopback
-	Exposed      bool   `json:"exposed"`      // other machines reach the address
+	LoopbackHTTP bool   `json:"loopbackHTTP"` // webhook and tool URLs on loopback may use plain http
+	Exposed      bool   `json:"exposed"`      // other machines can reach the address
 	headstest.Added
 }
 
@@ -43,7 +43,7 @@ func announce(stdout io.Writer, s *settings, e *headstest.Emulator, addr net.Add
 	return err
 }
 
-// baseURL returns an address that works on this machine.
+// baseURL returns a base URL that works on this machine.
 func baseURL(addr net.Addr) string {
 	tcp := *addr.(*net.TCPAddr)
 	if tcp.IP.IsUnspecified() {
@@ -52,7 +52,7 @@ func baseURL(addr net.Addr) string {
 	return "http://" + tcp.String()
 }
 
-// lines can be given to a shell as they are.
+// lines returns the announcement as lines for a shell.
 func (a announcement) lines() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, "# Open the console:", a.ConsoleURL)
@@ -66,16 +66,16 @@ func (a announcement) lines() string {
 			fmt.Fprintln(&b, "# another head:", id)
 		}
 	}
-	fmt.Fprintln(&b, "# Its control API, for this machine alone:", a.ControlURL)
-	fmt.Fprintln(&b, "# Webhook and tool addresses on loopback may be plain http here; the service itself takes HTTPS alone.")
+	fmt.Fprintln(&b, "# Its control API, for this machine only:", a.ControlURL)
+	fmt.Fprintln(&b, "# Here, webhook and tool URLs on loopback may use plain http. The service accepts only HTTPS.")
 	if a.Exposed {
-		fmt.Fprintln(&b, "# Other machines reach this address. Whoever has the token can make this machine send requests.")
+		fmt.Fprintln(&b, "# Other machines can reach this address. Whoever has the token can make this machine send requests.")
 	}
 	fmt.Fprintln(&b, "# Ctrl-C stops it.")
 	return b.String()
 }
 
-// shellQuote makes one word of any text.
+// shellQuote quotes any text as one word.
 func shellQuote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -377,7 +377,7 @@ func TestFaultsAreRefused(t *testing.T) {
 	assert.JSONEq(t, `{"requests":[],"deliveries":[]}`, p.control("GET", "faults", "").body)
 }
 
-// What is set through the control API comes back from it, field by field.
+// The control API returns every field that was set through it.
 func TestFaultsKeepEveryField(t *testing.T) {
 	p := start(t)
 	for path, given := range map[string]string{

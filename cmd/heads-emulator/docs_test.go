@@ -21,7 +21,7 @@ import (
 
 const page = "../../docs/emulator.md"
 
-// row is one of a table of the page.
+// row is one row of a table on the page.
 type row struct {
 	section string
 	cells   []string
@@ -56,8 +56,8 @@ func column(rows []row, section string, n int) []string {
 	return found
 }
 
-// sentences is how many the contract has in each section. A sentence of
-// several statements has a row for each.
+// sentences has the number of sentences in each section of the contract. A sentence
+// with several statements has a row for each.
 var sentences = map[string]int{"States and transitions": 15, "Rules": 5, "Delivery rules": 6, "Errors": 6, "Limits": 8,
 	"Authentication, events and tool calls": 10, "Not in the contract": 8}
 

@@ -19,13 +19,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is the command, running inside the test.
+// program is the command, run inside the test.
 type program struct {
 	announcement
 	t    testing.TB
 	hc   *http.Client
 	log  *buffer
-	stop func() error // may be called again
+	stop func() error // may be called more than once
 }
 
 // start runs the command on a free port until the test ends.
@@ -42,7 +42,7 @@ func start(t testing.TB, args ...string) *program {
 	}()
 	p.stop = sync.OnceValue(func() error {
 		cancel()
-		_ = out.Close() // whatever is still being written
+		_ = out.Close() // also ends a write that still waits
 		p.hc.CloseIdleConnections()
 		return <-ended
 	})
@@ -53,15 +53,15 @@ func start(t testing.TB, args ...string) *program {
 	return p
 }
 
-// startAndStop runs the command with a context that has ended, so that a start
-// that should have failed ends as well.
+// startAndStop runs the command with an ended context, so the command ends even if a
+// start that should fail succeeds.
 func startAndStop(t testing.TB, out, log io.Writer, args ...string) error {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return run(ctx, args, out, log)
 }
 
-// buffer may be written to and read at the same time.
+// buffer is safe for concurrent use.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -130,7 +130,7 @@ func (a answer) ok(t testing.TB, v any) {
 	}
 }
 
-// refused asserts the form that every refusal has.
+// refused asserts a refusal in the form that all refusals have.
 func (a answer) refused(t testing.TB, status int, says string) {
 	t.Helper()
 	var body struct {
@@ -144,7 +144,7 @@ func (a answer) refused(t testing.TB, status int, says string) {
 	assert.Contains(t, body.Message, says)
 }
 
-// receiver takes events and tool calls.
+// receiver accepts events and tool calls.
 func receiver(t testing.TB, answer http.HandlerFunc) string {
 	srv := httptest.NewServer(answer)
 	t.Cleanup(srv.Close)
@@ -153,7 +153,7 @@ func receiver(t testing.TB, answer http.HandlerFunc) string {
 
 func accept(http.ResponseWriter, *http.Request) {}
 
-// hook registers an address for every event of the first head.
+// hook registers a URL for every event of the first head.
 func (p *program) hook(address string) (sharedKey string) {
 	p.t.Helper()
 	p.api("PUT", "/head/"+p.Heads[0]+"/enable-events?enableEvents=true", "").ok(p.t, nil)
@@ -170,7 +170,7 @@ func (p *program) session() string {
 	return s.ID
 }
 
-// deliveries waits for one that matches the query.
+// deliveries waits for a delivery that matches the query.
 func (p *program) deliveries(query string) []deliveryView {
 	p.t.Helper()
 	var list []deliveryView
@@ -184,7 +184,7 @@ func writeFile(t testing.TB, text string) string {
 	return name
 }
 
-// What the control API answers, as far as the tests read it.
+// The parts of the control API's answers that the tests read.
 type (
 	sessionView struct {
 		ID     string

@@ -9,8 +9,8 @@ import (
 // flushAfter is how late a log line may be.
 const flushAfter = 20 * time.Millisecond
 
-// lineBuffer gathers log lines, so that a busy emulator makes one system call
-// for many of them.
+// lineBuffer collects log lines, so a busy emulator makes one system call for many
+// lines.
 type lineBuffer struct {
 	mu      sync.Mutex
 	w       io.Writer

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// writes counts how often it is written to.
+// writes is a writer that counts its calls.
 type writes struct {
 	mu    sync.Mutex
 	text  strings.Builder
@@ -25,7 +25,7 @@ func (w *writes) Write(p []byte) (int, error) {
 	return w.text.Write(p)
 }
 
-// seen returns what was written, and how often.
+// seen returns what was written, and in how many calls.
 func (w *writes) seen() (string, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

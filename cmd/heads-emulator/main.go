@@ -1,14 +1,14 @@
-// Heads-emulator is the service on your own machine, as a program: its
-// operations with their state, signed events with retries, tool calls, and
-// faults on demand. It needs no account and starts with a head to try.
+// Heads-emulator emulates the service on your own machine: its operations with their
+// state, signed events with redeliveries, tool calls, and faults on demand. It needs
+// no account and starts with a head to try.
 //
 //	go run github.com/headsapi/heads-go/cmd/heads-emulator
 //
-// It prints what a client needs, as lines for a shell or, with -json, as one
-// JSON object. The first is the address of its console, a page that shows what
-// happens. What the contract has no operation for, such as a user who says
-// something, is under /_emulator/ too; docs/emulator.md describes that and the
-// seed file.
+// It prints what a client needs, as lines for a shell or, with -json, as one JSON
+// object. The first line has the URL of its console, a web page that shows what
+// happens. The control API below /_emulator/ does what the contract has no operation
+// for, such as sending a user's message. docs/emulator.md describes the control API
+// and the seed file.
 package main
 
 import (
@@ -29,11 +29,11 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// patience is how long requests under way may take after the signal to stop.
+// patience is how long requests under way may take after a signal to stop.
 const patience = 3 * time.Second
 
-// gcPercent makes the collector run less often: the journals are many small
-// objects that it would walk again and again.
+// gcPercent makes the garbage collector run less often, since the journals are many
+// small objects that it scans each time.
 const gcPercent = 400
 
 func main() {
@@ -49,8 +49,8 @@ func main() {
 	}
 }
 
-// run serves until the context ends. Addresses go to stdout, log lines to
-// stderr.
+// run serves until the context ends. It writes the announcement to stdout and log
+// lines to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s, err := parse(args, stdout)
 	if err != nil {
@@ -90,8 +90,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return errors.Join(err, shutDown(server, emulator, logger))
 }
 
-// shutDown ends what would hold requests up, deliveries first, and then lets
-// the requests under way end.
+// shutDown ends everything that requests wait for, deliveries first, and then waits
+// for the requests under way.
 func shutDown(server *http.Server, emulator *headstest.Emulator, logger *slog.Logger) error {
 	logger.Info("stopping")
 	emulator.Close()
@@ -103,8 +103,8 @@ func shutDown(server *http.Server, emulator *headstest.Emulator, logger *slog.Lo
 	return nil
 }
 
-// listen resolves the address once, so that what is checked is what is
-// listened on.
+// listen resolves the address once, so it listens on the address that it has
+// checked.
 func listen(s *settings) (net.Listener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", s.addr)
 	if err != nil {

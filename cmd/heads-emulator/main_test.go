@@ -109,8 +109,8 @@ func TestHelpListsTheFlagsAndStartsNothing(t *testing.T) {
 	}
 }
 
-// A stop must not wait for a caller's patience: not for a delivery's next
-// attempt, an answer held back, or someone who waits for a delivery.
+// A stop must not wait for the next attempt of a delivery, for a delayed answer, or
+// for a caller that waits for a delivery.
 func TestStopEndsWhatIsUnderWay(t *testing.T) {
 	before := runtime.NumGoroutine()
 	p := start(t, "-retry", "1h")

@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// seen are the operations of the description that are not in the contract.
+// seen has the operations of the description that are not in the contract.
 var seen = []string{"GET /head/{headId}/conversation-settings", "GET /head/{headId}/enable-events", "PUT /head/{headId}/splitter"}
 
-// contract is what the description is to hold: the operations, and the fields
-// of every record, as the contract lists them.
+// contract is what the description must have: the operations, and the fields of
+// every record, as in the contract.
 var contract = map[string]string{
 	"PUT /head/update": "HeadUpdate", "GET /head/{id}": "", "GET /head_visual/{headVisualId}": "",
 	"PUT /head/{headId}/video-streaming": "", "PUT /head/{headId}/conversation-settings": "ConversationSettingsUpdate",
@@ -53,28 +53,28 @@ var documentedFields = map[string]string{
 	"Event":                "timestamp head_id session_id public_head_id public_org_id event_type",
 }
 
-// served is the description as the command answers it.
+// served returns the description that the command serves.
 func served(t *testing.T, p *program) description {
 	ans := p.control("GET", "openapi.json", "")
 	ans.ok(t, nil)
 	return describe(t, []byte(ans.body))
 }
 
-// openAPI reads the description that the emulator serves.
+// openAPI returns the description that the emulator serves.
 func openAPI(t *testing.T) []byte {
 	text, err := os.ReadFile("../../headstest/openapi.json")
 	require.NoError(t, err)
 	return text
 }
 
-// described are the operations in the form of the contract's table.
+// described returns the operations in the form of the contract's table.
 func (d description) described() map[string]any {
 	operations := d.paths()
 	maps.DeleteFunc(operations, func(route string, _ any) bool { return strings.Contains(route, controlPrefix) })
 	return operations
 }
 
-// paths are the operations and the control API.
+// paths returns the operations and the control API.
 func (d description) paths() map[string]any {
 	operations := map[string]any{}
 	for path, item := range d.root["paths"].(map[string]any) {
@@ -196,7 +196,7 @@ func TestDescriptionsReferencesLeadSomewhere(t *testing.T) {
 	assert.Greater(t, seen, 30)
 }
 
-// The Allow header of a path tells the methods that are routed there.
+// The Allow header of a path lists the methods that it has.
 func TestEmulatorRoutesExactlyWhatIsDescribed(t *testing.T) {
 	p := start(t)
 	methods := map[string][]string{}
@@ -217,8 +217,7 @@ func TestEmulatorRoutesExactlyWhatIsDescribed(t *testing.T) {
 	}
 }
 
-// walkOperations calls every operation once, as a client would. It returns the
-// answers by the operation's route.
+// walkOperations calls every operation once and returns the answers by route.
 func walkOperations(t *testing.T, p *program) map[string]answer {
 	const tool = `{"name":"hours","description":"Tells the hours.","parameters":[{"name":"day","type":"string","description":"Day of the week."}],"url":"https://tools.example.test/hours"}`
 	head := "/head/" + p.Heads[0]

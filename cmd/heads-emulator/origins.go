@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// allowOrigins lets web pages of the given origins call the operations: it
-// answers the preflights of their browsers, which carry no credential, and
-// marks the answers as readable for them.
+// allowOrigins allows web pages of the given origins to call the operations. It
+// answers the preflight requests of their browsers, which carry no credential, and
+// adds the headers that let the pages read the answers.
 func allowOrigins(operations http.Handler, origins []string) http.Handler {
 	if len(origins) == 0 {
 		return operations
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path+"/", controlPrefix) { // for its own pages alone
+		if strings.HasPrefix(r.URL.Path+"/", controlPrefix) { // for its own pages only
 			operations.ServeHTTP(w, r)
 			return
 		}

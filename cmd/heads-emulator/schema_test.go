@@ -23,7 +23,7 @@ func describe(t testing.TB, text []byte) description {
 	return description{t, root}
 }
 
-// at follows a path of keys and, on its way, references.
+// at follows a path of keys, and references on the way.
 func (d description) at(v any, keys ...string) any {
 	for _, key := range keys {
 		m, ok := d.resolve(v).(map[string]any)
@@ -66,8 +66,8 @@ var formats = map[any]string{
 	"uri":       `^https?://[^/]+`,
 }
 
-// check returns what is wrong with a value. A field that the schema doesn't
-// name is wrong too, and so is a text that has not its format.
+// check returns what is wrong with a value. A field that is not in the schema is
+// wrong, and so is a text that does not have its format.
 func (d description) check(schema, v any, where string) error {
 	components := d.at(d.root, "components", "schemas")
 	text, err := json.Marshal(strict(map[string]any{"$defs": components, "allOf": []any{schema}}))
@@ -82,7 +82,7 @@ func (d description) check(schema, v any, where string) error {
 	return nil
 }
 
-// strict returns a schema without room for what it doesn't name.
+// strict returns a schema that allows no further fields.
 func strict(schema any) any {
 	switch s := schema.(type) {
 	case []any:
@@ -108,7 +108,7 @@ func strict(schema any) any {
 	}
 }
 
-// list takes a single value for a list of one.
+// list returns a single value as a list of one.
 func list(v any) []any {
 	if l, ok := v.([]any); ok || v == nil {
 		return l

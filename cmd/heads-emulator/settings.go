@@ -33,26 +33,26 @@ type settings struct {
 	origins   []string
 }
 
-// parse reads the flags. An error never shows what was given for -token, nor
-// an argument without a flag, which may be a token too.
+// parse reads the flags. Its errors never show the value of -token, or an argument
+// without a flag, which may be a token too.
 func parse(args []string, stdout io.Writer) (*settings, error) {
 	s := &settings{retries: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}}
 	flags := flag.NewFlagSet("heads-emulator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&s.addr, "addr", "127.0.0.1:8787", "`address` to listen on; port 0 takes a free one")
+	flags.StringVar(&s.addr, "addr", "127.0.0.1:8787", "`address` to listen on; port 0 chooses a free one")
 	flags.StringVar(&s.token, "token", "", "bearer `token` that requests must carry (default: generated)")
 	flags.StringVar(&s.seedFile, "seed-file", "", "JSON `file` with heads, visuals, registrations and tools to start with (default: one head to try)")
-	flags.Func("seed", "`number` that makes every id, key and token the same on every run", s.setIDs)
+	flags.Func("seed", "`number` that generates the same ids, keys and tokens in every run", s.setIDs)
 	flags.Func("responses", "`style` of the answers that the contract leaves open: empty, record or bool (default empty)", s.setResponses)
 	flags.Func("retry", "`waits` before an event is delivered again, such as 1s,2s,4s; none for no redelivery (default 1s,2s,4s)", s.setRetries)
 	flags.Func("timestamps", "`form` of the timestamps of events and tool calls: plain, as in 2026-08-31 06:56:30, or iso (default plain)", s.setTimestamps)
-	flags.Float64Var(&s.rateLimit, "rate-limit", 0, "how many requests a `second` are let through; those above are answered 429 (default: all)")
-	flags.IntVar(&s.burst, "burst", 1, "how many `requests` the rate limit lets through at once")
-	flags.DurationVar(&s.latency, "latency", 0, "how `long` every request waits, such as 50ms (default: not at all)")
+	flags.Float64Var(&s.rateLimit, "rate-limit", 0, "how many requests a `second` are allowed; others are answered with 429 (default: no limit)")
+	flags.IntVar(&s.burst, "burst", 1, "how many `requests` the rate limit allows at once")
+	flags.DurationVar(&s.latency, "latency", 0, "how `long` every request waits, such as 50ms (default 0)")
 	flags.IntVar(&s.journal, "journal", 16384, "how many `entries` of each kind are kept: requests, deliveries, steps of sessions")
-	flags.Func("allow-origin", "`origin` of a web page that may call the operations, such as http://localhost:3000; may be given again", s.addOrigin)
+	flags.Func("allow-origin", "`origin` of a web page that may call the operations, such as http://localhost:3000; may be repeated", s.addOrigin)
 	flags.BoolVar(&s.json, "json", false, "print addresses, token and ids as one JSON object")
-	flags.BoolVar(&s.expose, "expose-to-network", false, "allow an address that other machines reach: whoever has the token can then\n"+
+	flags.BoolVar(&s.expose, "expose-to-network", false, "allow an address that other machines can reach; whoever has the token can then\n"+
 		"make this machine send requests, to its own loopback addresses too")
 	err := flags.Parse(args)
 	switch {
@@ -62,7 +62,7 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 		flags.PrintDefaults()
 		return nil, err
 	case err != nil && strings.HasPrefix(err.Error(), "bad flag syntax"):
-		return nil, errors.New("a flag begins with one or two dashes and a name; -h lists the flags") // it shows the whole argument
+		return nil, errors.New("a flag begins with one or two dashes and a name; -h lists the flags") // the error of package flag shows the whole argument
 	case err != nil:
 		return nil, fmt.Errorf("%w; -h lists the flags", err)
 	case flags.NArg() > 0:
@@ -78,7 +78,7 @@ func (s *settings) checkLimits() error {
 	case s.burst < 1:
 		return errors.New("-burst must be 1 or more")
 	case s.burst > 1 && s.rateLimit == 0:
-		return errors.New("-burst is of the rate limit; give -rate-limit too")
+		return errors.New("-burst needs a rate limit; give -rate-limit too")
 	case s.journal < 1:
 		return errors.New("-journal must be 1 or more")
 	case s.latency < 0:
@@ -111,7 +111,7 @@ func (s *settings) checkToken() error {
 		}
 	}
 	if s.expose && s.token == "" && s.ids != nil {
-		return errors.New("-seed makes a token that anybody can work out; give -token too, or leave out -expose-to-network")
+		return errors.New("-seed generates a token that anyone can predict; give -token too, or leave out -expose-to-network")
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (s *settings) setRetries(text string) error {
 	return nil
 }
 
-// options are the emulator's own.
+// options returns the options of the emulator.
 func (s *settings) options() []headstest.Option {
 	opts := []headstest.Option{
 		headstest.WithConsole(),
@@ -180,7 +180,7 @@ func (s *settings) options() []headstest.Option {
 //go:embed demo.json
 var demo []byte
 
-// seed reads the seed file, or the one that comes with the program.
+// seed returns the seed of the file, or the one built into the program.
 func (s *settings) seed() (headstest.Seed, error) {
 	if s.seedFile == "" {
 		return headstest.ParseSeed(demo)

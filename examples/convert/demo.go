@@ -12,11 +12,11 @@ import (
 
 const demoNames = "default, two_loops, bad-provider or flaky"
 
-// demo is a head on the emulator, and what is to be shown with it.
+// demo is a head on the emulator and what the demo shows with it.
 type demo struct {
 	about    string
 	visual   heads.VisualMode
-	newVoice bool // the head can't stream with the one it has
+	newVoice bool // the head's own voice can't stream
 	outage   bool // the service fails until the client gives up
 }
 
@@ -39,7 +39,7 @@ var demos = map[string]demo{
 	},
 }
 
-// runDemo converts a head on an emulator that is reached without a socket.
+// runDemo converts a head on an emulator in memory.
 func runDemo(ctx context.Context, out io.Writer, s settings) error {
 	d, ok := demos[s.demo]
 	if !ok {

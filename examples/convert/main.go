@@ -1,13 +1,13 @@
 // Convert moves one head from legacy to streaming mode. It shows the plan,
-// then each step as it happens, then the old and the new access URL and where
-// the URL is to be replaced.
+// then each step as it happens, then the old and the new access URL, and where to
+// replace the old one.
 //
-// Without any setting it works on an emulator inside this program:
+// Without settings, it works on an emulator inside this program:
 //
 //	go run ./examples/convert -demo flaky
 //
 // With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head
-// given with -head or HEADS_HEAD_ID. Look first, with -dry-run.
+// given with -head or HEADS_HEAD_ID. Use -dry-run first.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// settings are what the command line asks for.
+// settings are the values of the flags.
 type settings struct {
 	head, provider, voice, demo                string
 	dryRun, showKey, toLegacy                  bool
@@ -105,9 +105,8 @@ func convert(ctx context.Context, out io.Writer, client *heads.Client, s setting
 	return err
 }
 
-// tryToConvert runs the conversion up to s.tries times. A
-// second run needs nothing from the first: it reads the head and does what
-// remains.
+// tryToConvert runs the conversion up to s.tries times. A second run needs nothing
+// from the first: it reads the head and does what remains.
 func tryToConvert(ctx context.Context, out io.Writer, client *heads.Client, s settings) (conversion *heads.Conversion, err error) {
 	o := s.options()
 	o.OnStep = func(step heads.ConversionStep) { printStep(out, step) }

@@ -15,8 +15,7 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// demoOutput runs the program on its emulator, on a clock that waits for
-// nothing.
+// demoOutput runs the program on its emulator, in a bubble whose waits take no time.
 func demoOutput(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	t.Setenv("HEADS_BASE_URL", "")
@@ -28,7 +27,7 @@ func demoOutput(t *testing.T, args ...string) (out string, err error) {
 	return out, err
 }
 
-// assertInOrder wants the texts one after the other.
+// assertInOrder asserts that the texts follow each other.
 func assertInOrder(t *testing.T, out string, texts ...string) {
 	t.Helper()
 	rest := out
@@ -41,7 +40,7 @@ func assertInOrder(t *testing.T, out string, texts ...string) {
 	}
 }
 
-// marks are the marks of an output and the steps they stand at, in order.
+// marks returns the marks of an output and their steps, in order.
 func marks(out string) []string {
 	var found []string
 	for _, m := range regexp.MustCompile(`(?m)^  \[([a-z ]+)\] +([a-z]+) `).FindAllStringSubmatch(out, -1) {

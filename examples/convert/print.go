@@ -43,7 +43,7 @@ func printStep(out io.Writer, step heads.ConversionStep) {
 	printLine(out, mark, step.Name, step.Detail)
 }
 
-// printFailure shows the step that failed, and what became of the voice.
+// printFailure shows the step that failed and the state of the voice.
 func printFailure(out io.Writer, err error) {
 	var failure *heads.ConversionError
 	if !errors.As(err, &failure) {

@@ -16,8 +16,8 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// demo converts the heads of an emulator with this program as a process of its
-// own, which kills itself, and then runs the same command again.
+// demo runs this program as another process, which converts the heads of an emulator
+// and kills itself. Then it runs the same command again.
 func demo(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "This works on an emulator of 200 heads. One request in ten fails.")
 	service := headstest.NewServer(headstest.WithSeed(1), headstest.WithLatency(2*time.Millisecond))
@@ -55,8 +55,7 @@ func demo(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// addHeads adds 200 heads, of which some can't be converted, and returns what is
-// wanted of them.
+// addHeads adds 200 heads, some of which can't be converted, and returns their specs.
 func addHeads(e *headstest.Emulator) []fleet.Spec {
 	streaming, delivery := true, true
 	expressive := e.AddVisual(headstest.Visual{Mode: heads.VisualModeTwoLoops})

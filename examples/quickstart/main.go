@@ -1,13 +1,13 @@
-// Quickstart walks through the main job of the library: read a head, change
-// its greeting and voice, switch it to streaming, register a webhook, give it
-// a tool, and receive the events of a conversation.
+// Quickstart shows the main tasks of the library: read a head, change its greeting
+// and voice, switch it to streaming, register a webhook, add a tool, and receive the
+// events of a conversation.
 //
-// Without any setting it works on an emulator inside this program, with a
-// receiver and a tool of its own:
+// Without settings, it works on an emulator inside this program, with its own
+// receiver and tool:
 //
 //	go run ./examples/quickstart
 //
-// With -console it shows in a web page what happened, until it is interrupted.
+// With -console, it shows what happened on a web page until it is interrupted.
 //
 // With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head
 // given with -head or HEADS_HEAD_ID. It only reads, unless -write is given.
@@ -71,8 +71,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return walk(ctx, out, client, s)
 }
 
-// onEmulator starts a receiver and a tool on a server of its own, and has the
-// emulator play a session at the end.
+// onEmulator starts a server with a receiver and a tool. At the end, it plays a
+// session on the emulator.
 func onEmulator(ctx context.Context, out io.Writer, s settings) error {
 	options := []headstest.Option{headstest.WithLoopbackHTTP()}
 	if s.console {
@@ -239,7 +239,7 @@ func giveTool(ctx context.Context, out io.Writer, client *heads.Client, s settin
 	return nil
 }
 
-// warnings logs to stderr what an operator should look at.
+// warnings logs warnings and errors to stderr.
 func warnings() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
@@ -248,8 +248,7 @@ type openingHours struct {
 	Day string `json:"day" jsonschema:"Day of the week"`
 }
 
-// newTools returns the handler that answers tool calls below a URL, with the
-// definition of the tool.
+// newTools returns a handler with one tool, which answers calls below a URL.
 func newTools(url string) (*heads.ToolHandler, error) {
 	tools, err := heads.NewToolHandler(url, heads.WithToolLogger(warnings()))
 	if err != nil {
@@ -261,8 +260,7 @@ func newTools(url string) (*heads.ToolHandler, error) {
 		})
 }
 
-// talk plays a session: a message, a tool call that the model decides on, the
-// end.
+// talk plays a session: a message, a tool call, the end.
 func talk(ctx context.Context, out io.Writer, session *headstest.Session, received <-chan *heads.Event) error {
 	fmt.Fprintln(out, "Played a session on the emulator. This program received and answered:")
 	if err := session.UserMessage("When are you open on Monday?"); err != nil {

@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// story is what the steps share.
+// story has what the steps share.
 type story struct {
 	srv      *headstest.Server
 	client   *heads.Client
@@ -64,7 +64,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return nil
 }
 
-// modify changes two fields of some forty.
+// modify changes two fields of about forty.
 func (s *story) modify(ctx context.Context) error {
 	s.say("Change a greeting and the phrases. Modify reads the head and sends these two, nothing else:")
 	before := len(s.srv.Requests())
@@ -96,7 +96,7 @@ func (s *story) readOnly(ctx context.Context) error {
 	return nil
 }
 
-// getEditPut does what many scripts do, without their mistakes.
+// getEditPut reads, edits and writes a document, as many scripts do.
 func (s *story) getEditPut(ctx context.Context) error {
 	s.say("GET, edit, PUT, for a script that has saved the answer of a GET. Only the writable fields go back:")
 	saved, err := s.save(ctx)
@@ -126,7 +126,7 @@ func (s *story) getEditPut(ctx context.Context) error {
 	return nil
 }
 
-// save is the GET of the script: the document as the service sends it.
+// save returns the document of a head as the service sends it.
 func (s *story) save(ctx context.Context) ([]byte, error) {
 	head, err := s.client.Heads.Get(ctx, s.head)
 	if err != nil {
@@ -135,8 +135,7 @@ func (s *story) save(ctx context.Context) ([]byte, error) {
 	return head.Raw, nil
 }
 
-// ensureTwice is what a program that registers itself does at its first and at
-// its second start.
+// ensureTwice registers a URL as a program does at its first and at its second start.
 func (s *story) ensureTwice(ctx context.Context) error {
 	s.say("Register a webhook at every start of a program. The first start creates it, the second finds it:")
 	for _, start := range []string{"first", "second"} {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestSafeChangesTellsTheWholeStory(t *testing.T) {
-	t.Setenv("HEADS_BASE_URL", "http://127.0.0.1:1") // it works on its own emulator all the same
+	t.Setenv("HEADS_BASE_URL", "http://127.0.0.1:1") // it must be ignored
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, nil))
 	rest := out.String()

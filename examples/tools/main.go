@@ -2,8 +2,8 @@
 // of an order. One value is both the definition that is registered and the
 // handler that answers.
 //
-// Without any setting an emulator inside the program registers the tools and
-// calls them:
+// Without settings, it works on an emulator inside the program, which calls the
+// tools:
 //
 //	go run ./examples/tools
 //
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// prompt spells tools and parameters exactly as they are named.
+// prompt uses the exact names of tools and parameters.
 const prompt = "You work for a shop. When the user asks about the weather, call get_weather with city and, if a day was named, days. " +
 	"When the user asks where an order is, call order_status with order_number."
 
@@ -93,8 +93,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	}
 }
 
-// newTools returns the handler. The path token keeps strangers out: only callers
-// who know the URL of a tool can call it.
+// newTools returns the handler. The path token protects the tools: only callers who
+// know the URL of a tool can call it.
 func newTools(publicURL string, out io.Writer) (*heads.ToolHandler, error) {
 	tools, err := heads.NewToolHandler(publicURL,
 		heads.WithPathToken(rand.Text()),
@@ -162,7 +162,7 @@ func register(ctx context.Context, out io.Writer, client *heads.Client, headID s
 	return nil
 }
 
-// demo lets an emulator call the tools as the service does.
+// demo calls the tools from an emulator, as the service does.
 func demo(ctx context.Context, out io.Writer, tools *heads.ToolHandler) error {
 	srv := headstest.NewServer(headstest.WithLoopbackHTTP())
 	defer srv.Close()

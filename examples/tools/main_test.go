@@ -60,7 +60,7 @@ func TestServesUntilInterrupted(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// lockedBuffer lets a test wait for a text.
+// lockedBuffer is a buffer on which a test can wait for a text.
 type lockedBuffer struct {
 	mu      sync.Mutex
 	buf     bytes.Buffer

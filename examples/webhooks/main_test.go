@@ -48,7 +48,7 @@ func TestServesUntilInterrupted(t *testing.T) {
 	assert.NotContains(t, out.text(), srv.Token)
 }
 
-// output lets a test wait for a text.
+// output is a buffer on which a test can wait for a text.
 type output struct {
 	lines chan string
 	seen  chan string // holds everything written so far

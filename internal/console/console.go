@@ -1,5 +1,5 @@
-// Package console holds the web page of the emulator: its files, and the
-// headers that keep it to itself.
+// Package console has the web page of the emulator: its files, and the headers that
+// isolate it from other sites.
 package console
 
 import (
@@ -16,7 +16,7 @@ var assets embed.FS
 
 var page = template.Must(template.ParseFS(assets, "assets/index.html"))
 
-// types are those of the files that the page loads.
+// types has the content types of the files that the page loads.
 var types = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
@@ -33,19 +33,19 @@ func SetSecurityHeaders(h http.Header) {
 	h.Add("Vary", "Accept")
 }
 
-// ServePage answers the page, which begins with a state, a JSON text.
+// ServePage serves the page with its initial state, which is JSON.
 func ServePage(w http.ResponseWriter, state string) error {
 	var b bytes.Buffer
 	if err := page.Execute(&b, state); err != nil {
 		return fmt.Errorf("the page can't be written: %w", err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(b.Bytes()) // a caller that is gone needs no answer
+	_, _ = w.Write(b.Bytes()) // an error means that the caller has left
 	return nil
 }
 
-// ServeAsset answers a file that the page loads, and reports whether there is
-// one of that name.
+// ServeAsset serves a file that the page loads, and reports whether there is a file
+// of that name.
 func ServeAsset(w http.ResponseWriter, name string) bool {
 	contentType, ok := types[path.Ext(name)]
 	text, err := assets.ReadFile("assets/" + name)
@@ -53,6 +53,6 @@ func ServeAsset(w http.ResponseWriter, name string) bool {
 		return false
 	}
 	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(text) // a caller that is gone needs no answer
+	_, _ = w.Write(text) // an error means that the caller has left
 	return true
 }

@@ -16,8 +16,8 @@ import (
 // Scheme is how deliveries are signed.
 type Scheme struct {
 	Header string                                             // the name of the request header
-	Decode func(signature string) ([sha256.Size]byte, error)  // refuses what can't be a signature
-	Sum    func(message []byte, key string) [sha256.Size]byte // what a signature holds
+	Decode func(signature string) ([sha256.Size]byte, error)  // returns an error for what can't be a signature
+	Sum    func(message []byte, key string) [sha256.Size]byte // the sum that a signature encodes
 }
 
 // Explain describes in a sentence why the signature does not match, or with
@@ -45,7 +45,7 @@ func (s Scheme) Explain(body []byte, signature string, keys []string) string {
 	return explainMismatch(body, keys)
 }
 
-// variant is something else to try. If it is right, how tells what to do: "" is
+// variant is another combination to try. If it matches, how says what to do; "" means
 // nothing.
 type variant[T any] struct {
 	how  string
@@ -56,7 +56,7 @@ func joinHints(hints ...string) string {
 	return strings.Join(slices.DeleteFunc(hints, func(hint string) bool { return hint == "" }), "; ")
 }
 
-// read decodes a signature, also one that has something around it.
+// read decodes a signature, also one with other text around it.
 func (s Scheme) read(text string) (sum [sha256.Size]byte, how string, ok bool) {
 	trimmed := strings.Trim(text, " \t\r\n\"'")
 	variants := []variant[string]{{"", text}, {"strip the space or the quotes around the signature", trimmed}}

@@ -11,8 +11,8 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// jsonVariants returns the body as common encoders would write it: if one of
-// them was signed, the body has been decoded and encoded again on its way.
+// jsonVariants returns the body as common encoders write it. If one of these forms
+// was signed, the body was decoded and encoded again before it arrived.
 func jsonVariants(body []byte) []variant[[]byte] {
 	var variants []variant[[]byte]
 	for _, text := range jsonTexts(body) {
@@ -84,8 +84,8 @@ var jsonQuotings = []variant[func(string) string]{
 	{"with slashes and everything beyond ASCII escaped", func(s string) string { return strings.ReplaceAll(quoteASCII(s), "/", `\/`) }},
 }
 
-// requote writes every string of the compact JSON in another way, in place, so
-// that order and numbers stay the same. If quote is nil, the strings stay too.
+// requote replaces every string of the compact JSON with its other form. Order and
+// numbers stay the same. If quote is nil, the strings stay the same, too.
 func requote(compact []byte, quote func(string) string) []byte {
 	if quote == nil {
 		return compact

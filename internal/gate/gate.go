@@ -1,5 +1,4 @@
-// Package gate counts the work that is under way, so that a shutdown can wait
-// for it.
+// Package gate counts work under way, so a shutdown can wait for it.
 package gate
 
 import (
@@ -7,16 +6,15 @@ import (
 	"sync"
 )
 
-// Gate lets work in until it is closed. The zero value is open.
+// Gate admits work until it is closed. The zero value is open.
 type Gate struct {
 	mu     sync.Mutex
 	inside int
 	closed bool
-	empty  chan struct{} // nil before Close; closed when no work is inside any more
+	empty  chan struct{} // nil before Close; closed when all work has left
 }
 
-// Enter reports false when the gate is closed. After true, the caller owes a
-// Leave.
+// Enter reports whether the gate is open. If it is, the caller must call Leave.
 func (g *Gate) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -27,15 +25,15 @@ func (g *Gate) Enter() bool {
 	return true
 }
 
-// Stay counts one more for a caller that is inside, which owes another Leave.
-// It works when the gate is closed, too.
+// Stay counts the caller once more, who must have entered and must call Leave once
+// more. Stay works after Close, too.
 func (g *Gate) Stay() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside++
 }
 
-// Leave ends what Enter or Stay began.
+// Leave ends the work that Enter or Stay has counted.
 func (g *Gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -45,8 +43,8 @@ func (g *Gate) Leave() {
 	}
 }
 
-// Close lets no one in any more and waits until all have left. When ctx ends
-// before that, Close returns the error of ctx. Close may be called again.
+// Close closes the gate and waits until all work has left. If ctx ends before that,
+// Close returns the error of ctx. Close may be called more than once.
 func (g *Gate) Close(ctx context.Context) error {
 	empty := g.shut()
 	select {

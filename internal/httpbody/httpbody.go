@@ -1,5 +1,5 @@
-// Package httpbody reads the body of a request that strangers may send: no more
-// than a limit of bytes, within a limited time, into memory that is used again.
+// Package httpbody reads the body of a request that anyone may send. It reads a
+// limited number of bytes in a limited time, and reuses memory.
 package httpbody
 
 import (
@@ -15,23 +15,23 @@ import (
 	"github.com/headsapi/heads-go/internal/panics"
 )
 
-// What Read returns, wrapped in some cases.
+// Errors of Read, which may be wrapped.
 var (
 	ErrEmpty    = errors.New("heads: the request has no body")
 	ErrTooLarge = errors.New("heads: the body is too large")
 	ErrTooSlow  = errors.New("heads: the body did not arrive in time")
 
-	// ErrConsumed is for a request that announced a body of which nothing is left.
+	// ErrConsumed is returned if the request announced a body, but nothing of it
+	// is left.
 	ErrConsumed = errors.New("heads: the request body was already read: put the handler before middleware that reads bodies, " +
 		"or let that put the bytes back with r.Body = io.NopCloser(bytes.NewReader(body))")
 )
 
-// Buffers hold bodies until they are verified, so that strangers cost no memory.
-// None is larger than about twice the largest limit.
+// Buffers hold bodies until they are verified, so forged requests cause no new
+// allocations. No buffer is larger than about twice the largest limit.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// Free takes a buffer back that Read returned. Nothing may use its bytes any
-// more.
+// Free releases a buffer that Read returned. Its bytes must not be used afterwards.
 func Free(b *bytes.Buffer) { buffers.Put(b) }
 
 // Reader reads one body.
@@ -41,28 +41,28 @@ type Reader struct {
 	deadline bool // the connection has a read deadline
 }
 
-// Start starts the time in which the body must arrive. A handler calls it before
-// anything else: after any answer, even one to a request that it refuses unread,
-// the server reads what is left of the body.
+// Start starts the time in which the body must arrive. A handler calls it first,
+// since the server reads the rest of the body after every answer, even if the
+// handler did not read it.
 func Start(w http.ResponseWriter, timeout time.Duration) Reader {
 	b := Reader{w: w, timeout: timeout}
 	b.deadline = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) == nil
 	return b
 }
 
-// Read returns a buffer with the body, which is not empty, for Free. A panic of
-// the body can come back as a *panics.Error.
+// Read returns a buffer with the body, which is not empty. The caller must pass the
+// buffer to Free. If the body panics, Read may return a *panics.Error.
 //
-// After an error the connection keeps its deadline, so that the server does not
-// wait for the rest of a body that drips. If more of the body may come, the
-// answer closes the connection. An HTTP/2 connection stays open for the other
+// After an error, the connection keeps its deadline, so the server does not wait for
+// the rest of a slow body. If more of the body may arrive, the answer closes the
+// connection. An HTTP/2 connection stays open for the other
 // requests on it, since the server ends the stream alone.
 func (b Reader) Read(r *http.Request, limit int64) (*bytes.Buffer, error) {
 	buf, err := b.read(r, limit)
 	switch {
 	case err == nil && b.deadline:
-		// Otherwise the server, which watches for the end of the connection, would
-		// take the deadline for it while the handler works.
+		// The server watches the connection while the handler works. It would take
+		// the deadline for the end of the connection.
 		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
 	case err != nil && r.ProtoMajor < 2 && !errors.Is(err, ErrEmpty) && !errors.Is(err, ErrConsumed):
 		b.w.Header().Set("Connection", "close")
@@ -79,7 +79,7 @@ func (b Reader) read(r *http.Request, limit int64) (*bytes.Buffer, error) {
 	}
 	buf := buffers.Get().(*bytes.Buffer)
 	buf.Reset()
-	body := io.LimitReader(r.Body, limit+1) // one more shows that there is more
+	body := io.LimitReader(r.Body, limit+1) // one byte more shows that the body is too long
 	var err error
 	if b.deadline {
 		_, err = buf.ReadFrom(body)
@@ -94,7 +94,7 @@ func (b Reader) read(r *http.Request, limit int64) (*bytes.Buffer, error) {
 	return nil, err
 }
 
-// fault returns what is wrong with a body whose reading ended with err.
+// fault returns the error for a body whose reading ended with err.
 func fault(r *http.Request, err error, nothing bool, limit int64) error {
 	var front *http.MaxBytesError
 	switch {
@@ -112,7 +112,7 @@ func fault(r *http.Request, err error, nothing bool, limit int64) error {
 
 func tooLarge(limit int64) error { return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit) }
 
-// empty returns ErrConsumed for a body that something else has read.
+// empty returns ErrConsumed for a body that other code has already read.
 func empty(r *http.Request) error {
 	if r.ContentLength > 0 {
 		return ErrConsumed
@@ -120,9 +120,9 @@ func empty(r *http.Request) error {
 	return ErrEmpty
 }
 
-// readBeside is for a ResponseWriter that hides the connection's deadline. A
-// reader that takes too long is left behind, until the server ends the
-// connection by its own ReadTimeout.
+// readBeside reads the body on another goroutine, for a ResponseWriter that hides the
+// connection's deadline. If that takes too long, it abandons the goroutine, which
+// ends when the server closes the connection after its own ReadTimeout.
 func readBeside(timeout time.Duration, body io.Reader, buf *bytes.Buffer) error {
 	done := make(chan error, 1)
 	go func() {

@@ -24,8 +24,7 @@ const (
 	timeout = 3 * time.Second
 )
 
-// deadlineWriter is a ResponseWriter with a connection whose read deadline can be
-// set.
+// deadlineWriter is a ResponseWriter that keeps the read deadlines that are set.
 type deadlineWriter struct {
 	*httptest.ResponseRecorder
 	deadlines []time.Time
@@ -36,7 +35,7 @@ func (w *deadlineWriter) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// eachWriter runs test with a writer that has deadlines and one that has none.
+// eachWriter runs test with a writer that has deadlines and with one that does not.
 func eachWriter(t *testing.T, test func(*testing.T, http.ResponseWriter)) {
 	t.Helper()
 	for name, newWriter := range map[string]func() http.ResponseWriter{
@@ -138,7 +137,7 @@ func TestWithoutDeadlinesASlowBodyIsLeftBehind(t *testing.T) {
 		require.ErrorIs(t, err, httpbody.ErrTooSlow)
 		assert.Equal(t, timeout, time.Since(begun))
 
-		// What still comes must not get into a buffer that is in use.
+		// Bytes that arrive later must not be written into a buffer in use.
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("next"))
 		next, err := httpbody.Start(httptest.NewRecorder(), timeout).Read(r, limit)
 		require.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package keycache remembers the shared keys of heads, and asks for them when
-// they have expired or do not match.
+// Package keycache caches the shared keys of heads, and reads them again when they
+// have expired or do not match.
 package keycache
 
 import (
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// DefaultTTL and DefaultStale are the values of New.
+// DefaultTTL and DefaultStale are the values that New sets.
 const (
 	DefaultTTL   = 5 * time.Minute
 	DefaultStale = time.Hour
@@ -20,18 +20,18 @@ const (
 	missTTL      = time.Minute
 	fetchTimeout = 10 * time.Second
 
-	maxRereads      = 3 // after mismatches, a head and rereadWindow
+	maxRereads      = 3 // after mismatches, for each head in rereadWindow
 	rereadWindow    = time.Minute
 	refreshPatience = time.Second      // how long a delivery with stale keys waits for newer ones
 	refreshPause    = 10 * time.Second // between a refresh that failed and the next one
 
-	// Anyone can send an event of an unknown head, so these questions are limited.
-	unknownRate  = rate.Limit(5) // questions a second
+	// Anyone can send an event of an unknown head, so these requests are limited.
+	unknownRate  = rate.Limit(5) // requests a second
 	unknownBurst = 20
 
-	maxKnown   = 16384 // heads with keys: only the service adds to them
-	maxMissed  = 4096  // heads without keys: anyone adds to them
-	maxFetches = 16    // questions about known heads at one time
+	maxKnown   = 16384 // heads with keys, which only the service can add
+	maxMissed  = 4096  // heads without keys, which anyone can add
+	maxFetches = 16    // concurrent requests for known heads
 )
 
 var (
@@ -40,24 +40,23 @@ var (
 )
 
 // List returns the usable keys of a head. It returns none for a head that does
-// not exist. A request that fails is retried only if retry is true. It runs on a
-// goroutine of its own, where a panic would end the program, so it must not
-// panic.
+// not exist. A request that fails is retried only if retry is true. It runs on
+// another goroutine, where a panic would end the program, so it must not panic.
 type List func(ctx context.Context, headID string, retry bool) ([]string, error)
 
-// Cache holds a bounded number of heads, and has a bounded number of questions
-// under way, for any ids that strangers send.
+// Cache holds a bounded number of heads and has a bounded number of requests under
+// way, whatever ids anyone sends.
 type Cache struct {
-	TTL   time.Duration // how long keys are used before they are asked for again
+	TTL   time.Duration // how long keys are used before they are read again
 	Stale time.Duration // how long expired keys are used while a refresh fails
 
 	list    List
-	slots   chan struct{} // taken by questions about known heads
-	unknown *rate.Limiter // passed by questions about all others
+	slots   chan struct{} // held by requests for known heads
+	unknown *rate.Limiter // limits requests for all other heads
 
 	mu      sync.Mutex
 	known   map[string]entry
-	missed  map[string]entry // apart, so that misses can't push out known heads
+	missed  map[string]entry // separate, so misses can't remove known heads
 	fetches map[string]*fetch
 }
 
@@ -79,23 +78,22 @@ func New(list List) *Cache {
 type entry struct {
 	keys    []string
 	expires time.Time
-	retryAt time.Time   // after a refresh that failed: when to try the next one
-	rereads []time.Time // when the last answers to mismatches came, oldest first
+	retryAt time.Time   // when to try again after a failed refresh
+	rereads []time.Time // the times of the last reads after mismatches, oldest first
 }
 
-// mayReread reports whether a mismatch may ask for newer keys.
+// mayReread reports whether keys may be read again after a mismatch.
 func (k *entry) mayReread(now time.Time) bool {
 	return len(k.rereads) < maxRereads || now.Sub(k.rereads[0]) >= rereadWindow
 }
 
-// reread notes an answer to a mismatch.
+// reread records a read after a mismatch.
 func (k *entry) reread(now time.Time) {
 	last := k.rereads[max(len(k.rereads)-maxRereads+1, 0):]
 	k.rereads = append(slices.Clone(last), now)
 }
 
-// fetch is a question under way. Keys and err may be read once done is
-// closed.
+// fetch is a request under way. keys and err may be read once done is closed.
 type fetch struct {
 	known    bool
 	mismatch bool
@@ -105,8 +103,8 @@ type fetch struct {
 	err      error
 }
 
-// wait returns the answer. With stale keys it returns those instead of an
-// error, and when the answer takes too long.
+// wait returns the answer. If there are stale keys, it returns them instead of an
+// error, or if the answer takes too long.
 func (f *fetch) wait(ctx context.Context, stale []string) ([]string, error) {
 	var tooLong <-chan time.Time
 	if stale != nil {
@@ -125,8 +123,8 @@ func (f *fetch) wait(ctx context.Context, stale []string) ([]string, error) {
 	}
 }
 
-// Get returns the keys of a head, whose id is in one spelling. After a mismatch it
-// asks for newer keys, as often as the limits allow.
+// Get returns the keys of a head. The id must always be written in the same way.
+// After a mismatch, Get reads newer keys, as often as the limits allow.
 func (c *Cache) Get(ctx context.Context, headID string, mismatch bool) ([]string, error) {
 	now := time.Now()
 	c.mu.Lock()
@@ -153,8 +151,8 @@ func (c *Cache) Get(ctx context.Context, headID string, mismatch bool) ([]string
 	}
 }
 
-// ask returns the question about a head that is under way, or begins one. The
-// caller holds the lock.
+// ask returns the request for a head that is under way, or starts one. The caller
+// holds the lock.
 func (c *Cache) ask(ctx context.Context, headID string, known, mismatch bool) (*fetch, error) {
 	if f := c.fetches[headID]; f != nil {
 		return f, nil
@@ -164,7 +162,7 @@ func (c *Cache) ask(ctx context.Context, headID string, known, mismatch bool) (*
 	}
 	f := &fetch{known: known, mismatch: mismatch, begun: time.Now(), done: make(chan struct{})}
 	c.fetches[headID] = f
-	// The answer serves later deliveries too, so it does not end with this one.
+	// Later deliveries use the answer too, so it does not end with this one.
 	go c.run(context.WithoutCancel(ctx), headID, f)
 	return f, nil
 }
@@ -173,7 +171,7 @@ func (c *Cache) run(ctx context.Context, headID string, f *fetch) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	f.err = errFetchEnded
-	defer func() { // even if the goroutine is ended by the user's code
+	defer func() { // even if the user's code ends the goroutine
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.remember(headID, f)
@@ -192,7 +190,7 @@ func (c *Cache) run(ctx context.Context, headID string, f *fetch) {
 	f.keys, f.err = c.list(ctx, headID, f.known)
 }
 
-// remember stores an answer. An error leaves the old keys.
+// remember stores an answer. After an error, it keeps the old keys.
 func (c *Cache) remember(headID string, f *fetch) {
 	now := time.Now()
 	old, known := c.known[headID]
@@ -217,8 +215,7 @@ func (c *Cache) remember(headID string, f *fetch) {
 	}
 }
 
-// store makes room by forgetting any other head: with so many, one is as good as
-// the next.
+// store makes room by removing an arbitrary head.
 func store(m map[string]entry, limit int, headID string, e entry) {
 	if _, ok := m[headID]; !ok && len(m) >= limit {
 		for other := range m {

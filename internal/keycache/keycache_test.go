@@ -34,7 +34,7 @@ func askKeys(t *testing.T, source *Cache, headID string, mismatch bool) []string
 	return keys
 }
 
-// numberedHead returns a head id, another one for each i.
+// numberedHead returns the i-th of many head ids.
 func numberedHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", i) }
 
 func TestCacheAsksOncePerTTL(t *testing.T) {
@@ -105,8 +105,8 @@ func TestCacheRereadsThreeTimesAMinuteAfterMismatches(t *testing.T) {
 	})
 }
 
-// The window slides: re-reads late in one minute and early in the next one are
-// counted together.
+// The window slides: reads late in one minute and early in the next are counted
+// together.
 func TestRereadsAreCountedOverAnyMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
@@ -121,8 +121,8 @@ func TestRereadsAreCountedOverAnyMinute(t *testing.T) {
 	})
 }
 
-// A stranger can cause mismatches at will: neither the TTL nor a failing
-// service may give him more than three questions a minute.
+// An attacker can cause any number of mismatches. Whatever the TTL, and even if the
+// service fails, that must not cause more than three requests a minute.
 func TestMismatchesNeverAskMoreThanThreeTimesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
@@ -200,7 +200,7 @@ func TestWaitingForKeysEndsWithTheDelivery(t *testing.T) {
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, time.Second, time.Since(begun))
 
-		// The question goes on, and the next delivery has its answer.
+		// The request goes on, and the next delivery uses its answer.
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 		assert.Equal(t, 6*time.Second, time.Since(begun))
 		assert.Equal(t, 1, service.Count())
@@ -363,8 +363,8 @@ func TestDeliveriesDoNotWaitForARefreshThatHangs(t *testing.T) {
 	})
 }
 
-// Keys that are used too long are those of a registration that was deleted, so
-// an answer counts as soon as there is one.
+// Old keys may belong to a deleted registration, so an answer is used as soon as
+// there is one.
 func TestStaleKeysEndWithTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
@@ -404,7 +404,7 @@ func TestQuestionWhoseGoroutineEndsIsAnError(t *testing.T) {
 	})
 }
 
-// A question that waits for its turn ends in time, even if those before it hang.
+// A request that waits for its turn ends in time, even if those before it hang.
 func TestQuestionDoesNotWaitForeverForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const heads = maxFetches + 1

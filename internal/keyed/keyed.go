@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Locks lets one goroutine at a time work on a key. It keeps nothing of keys
-// that no one works on. The zero value is ready for use.
+// Locks lets one goroutine at a time hold a key. It stores nothing for keys that no
+// goroutine holds. The zero value is ready to use.
 type Locks[K comparable] struct {
 	mu   sync.Mutex
 	held map[K]chan struct{} // closed when the key is free again

@@ -18,8 +18,8 @@ func takeLock(t *testing.T, l *Locks[string], key string) (unlock func()) {
 	return unlock
 }
 
-// The counter is not guarded by anything else, so the race detector sees a
-// lock that orders nothing.
+// Nothing else guards the counter, so the race detector reports a lock that does not
+// work.
 func TestLocksLetOneGoroutineInAtATime(t *testing.T) {
 	var l Locks[string]
 	var all sync.WaitGroup
@@ -72,7 +72,7 @@ func TestLocksLetOneWaiterInAtATime(t *testing.T) {
 func TestLocksKeepKeysApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Locks[string]
-		first, second := takeLock(t, &l, "settings a"), takeLock(t, &l, "settings b") // a wait would be a deadlock
+		first, second := takeLock(t, &l, "settings a"), takeLock(t, &l, "settings b") // waiting would be a deadlock
 		second()
 		first()
 		assert.Empty(t, l.held)

@@ -1,5 +1,5 @@
-// Package lanes has a bounded queue that works on the items of each lane one
-// after the other, and on several lanes at once.
+// Package lanes has a bounded queue. It works on the items of one lane in order, and
+// on several lanes at once.
 package lanes
 
 import "sync"
@@ -31,9 +31,8 @@ type entry[T any] struct {
 	item T
 }
 
-// New returns a queue that calls work on up to that many goroutines at once. As
-// many items as size may wait. A goroutine exists only while there is work for
-// it.
+// New returns a queue that calls work on up to that many goroutines at once. Up to
+// size items may wait. A goroutine exists only while it has work.
 func New[L comparable, T any](workers, size int, work func(T)) *Queue[L, T] {
 	return &Queue[L, T]{workers: workers, limit: workers + size, work: work, lanes: make(map[L]*lane[L, T]), keys: make(map[string]struct{})}
 }
@@ -46,8 +45,7 @@ func (q *Queue[L, T]) Holds(key string) bool {
 	return held
 }
 
-// Push adds an item to the end of a lane. It reports false when the queue is
-// full.
+// Push adds an item to the end of a lane and reports whether the queue had room.
 func (q *Queue[L, T]) Push(name L, key string, item T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -79,8 +77,8 @@ func (q *Queue[L, T]) startNext() {
 	go q.run(l, l.items[0].item)
 }
 
-// run is a goroutine for one item, so that work which ends by runtime.Goexit
-// takes no worker with it.
+// run works on one item on its own goroutine, so work that calls runtime.Goexit does
+// not end a worker.
 func (q *Queue[L, T]) run(l *lane[L, T], item T) {
 	defer q.finish(l)
 	q.work(item)

@@ -15,7 +15,7 @@ import (
 	"github.com/headsapi/heads-go/internal/lanes"
 )
 
-// recorder works a second on every item.
+// recorder works for a second on every item.
 type recorder struct {
 	mu        sync.Mutex
 	now, most int

@@ -7,8 +7,8 @@ import (
 )
 
 // Is reports whether a host, without port and brackets, is localhost or a
-// loopback IP address. Names below localhost are not loopback: what they
-// resolve to is up to DNS.
+// loopback IP address. Names below localhost are not loopback, since DNS
+// may resolve them to any address.
 func Is(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

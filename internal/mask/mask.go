@@ -13,11 +13,11 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// Redacted stands in the place of a secret.
+// Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-// URL takes user name, values of the query and fragment out of a URL. A
-// text that is none stays as it is.
+// URL removes the user name, the values of the query and the fragment from a URL. It
+// returns any other text unchanged.
 func URL(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found || strings.ContainsAny(scheme, " \t\r\n") {
@@ -55,12 +55,12 @@ func maskQuery(query string) string {
 	return strings.Join(pairs, "&")
 }
 
-// longSegment is the length from which a segment of a callback URL is taken for
-// a secret.
+// longSegment is the length at which a segment of a callback URL is treated as a
+// secret.
 const longSegment = 16
 
-// CallbackURL is URL for the URL of a webhook or a tool, whose path
-// may hold a token.
+// CallbackURL is like URL, but for the URL of a webhook or a tool, whose path may
+// hold a token.
 func CallbackURL(raw, toolName string) string {
 	text := URL(raw)
 	scheme, rest, found := strings.Cut(text, "://")
@@ -85,8 +85,8 @@ func CallbackURL(raw, toolName string) string {
 	return text
 }
 
-// JSON masks the secrets in a JSON value: texts under a telling name, at
-// any depth, and the queries of URLs.
+// JSON masks the secrets in a JSON value: texts under the name of a secret, at any
+// depth, and the queries of URLs.
 func JSON(doc json.RawMessage) json.RawMessage {
 	if doc == nil {
 		return nil

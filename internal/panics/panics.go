@@ -1,4 +1,4 @@
-// Package panics returns the panic of a function that a user gave as an error.
+// Package panics turns the panic of a user's function into an error.
 package panics
 
 import (
@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// Error is a panic.
+// Error is a recovered panic.
 type Error struct {
 	Value any
 	Stack []byte

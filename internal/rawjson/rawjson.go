@@ -1,6 +1,6 @@
-// Package rawjson looks into JSON documents without decoding them, so that what
-// the library doesn't know keeps its bytes. Documents are valid JSON; in
-// anything else these functions find nothing, and they never panic.
+// Package rawjson reads and changes JSON documents without decoding them, so unknown
+// parts keep their bytes. Documents must be valid JSON. In other texts these
+// functions find nothing; they never panic.
 package rawjson
 
 import (
@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// Text is a document or a part of one. What is read from a string shares its
-// memory.
+// Text is a document or a part of one. Values read from a string share its memory.
 type Text interface{ ~string | ~[]byte }
 
-// Member is one member of an object: doc[start:end] is everything since the
-// member before it, comma and white space included.
+// Member is one member of an object. doc[start:end] begins after the member before it
+// and includes comma and white space.
 type Member[T Text] struct {
 	Key        T // decoded
 	Value      T
@@ -99,7 +98,7 @@ func Strings[T Text](doc T) iter.Seq[string] {
 	}
 }
 
-// SkipSpace returns the index of the first byte from i on that is not space.
+// SkipSpace returns the index of the first byte at or after i that is not space.
 func SkipSpace[T Text](doc T, i int) int {
 	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++
@@ -107,7 +106,7 @@ func SkipSpace[T Text](doc T, i int) int {
 	return i
 }
 
-// skipValue returns where the value that starts at i ends.
+// skipValue returns the index after the value that starts at i.
 func skipValue[T Text](doc T, i int) int {
 	depth := 0
 	for i < len(doc) {
@@ -134,7 +133,7 @@ func skipValue[T Text](doc T, i int) int {
 	return i
 }
 
-// SkipString returns the index behind the string that begins at i.
+// SkipString returns the index after the string that starts at i.
 func SkipString[T Text](doc T, i int) int {
 	for i++; i < len(doc); i++ {
 		switch doc[i] {
@@ -167,7 +166,7 @@ func Unquote[T Text](raw T) string {
 	return s
 }
 
-// isPlain reports whether nothing is escaped in a JSON string.
+// isPlain reports whether a JSON string has no escapes.
 func isPlain[T Text](raw T) bool {
 	for i := range len(raw) {
 		if raw[i] == '\\' {
@@ -177,8 +176,7 @@ func isPlain[T Text](raw T) bool {
 	return true
 }
 
-// unquoteKey decodes the name of a member, without a copy where nothing is
-// escaped.
+// unquoteKey decodes the name of a member. It does not copy a name without escapes.
 func unquoteKey[T Text](raw T) T {
 	if len(raw) >= 2 && isPlain(raw) {
 		return raw[1 : len(raw)-1]
@@ -186,8 +184,8 @@ func unquoteKey[T Text](raw T) T {
 	return T(Unquote(raw))
 }
 
-// Value is the value of a member; as in encoding/json, the last one of the
-// same name counts.
+// Value returns the value of a member. As in encoding/json, it is the last one of
+// that name.
 func Value[T Text](doc T, key string) (value T, ok bool) {
 	for m := range Members(doc) {
 		if string(m.Key) == key {
@@ -197,9 +195,8 @@ func Value[T Text](doc T, key string) (value T, ok bool) {
 	return value, ok
 }
 
-// With returns a copy of an object in which one member has another
-// value, or is added at the end, or, for a nil value, is taken out. All other
-// bytes stay as they are.
+// With returns a copy of an object in which one member has another value, is added at
+// the end, or, if value is nil, is removed. All other bytes are unchanged.
 func With[T Text](doc T, key string, value []byte) []byte {
 	out := []byte{'{'}
 	end, written, found := 1, 0, false
@@ -213,7 +210,7 @@ func With[T Text](doc T, key string, value []byte) []byte {
 		}
 		lead := doc[m.start : m.end-len(m.Value)]
 		if comma := SkipSpace(lead, 0); written == 0 && lead[comma] == ',' {
-			lead = lead[comma+1:] // the members before it are gone
+			lead = lead[comma+1:] // the members before it are removed
 		}
 		out = append(out, lead...)
 		if string(m.Key) == key {
@@ -235,13 +232,13 @@ func With[T Text](doc T, key string, value []byte) []byte {
 	return append(out, doc[end:]...)
 }
 
-// AppendMember writes one member of an object, without a comma.
+// AppendMember appends one member of an object, without a comma.
 func AppendMember[T Text](b []byte, key string, value T) []byte {
 	return append(append(AppendString(b, key), ':'), value...)
 }
 
-// AppendString writes a JSON string; one without anything to escape, such as
-// a name or an id, costs nothing.
+// AppendString appends a JSON string. It does not allocate for a text without
+// anything to escape, such as a name or an id.
 func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -252,8 +249,8 @@ func AppendString(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// Encode is json.Marshal without escapes for HTML, so that texts are sent
-// as they are written.
+// Encode is json.Marshal without escapes for HTML, so texts are sent as they are
+// written.
 func Encode(v any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	encoder := json.NewEncoder(&buf)

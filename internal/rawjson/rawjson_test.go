@@ -165,7 +165,7 @@ func TestJSONKind(t *testing.T) {
 	}
 }
 
-// brokenDocuments are what no function of rawjson.go may stumble over.
+// brokenDocuments are invalid documents on which no function may panic.
 var brokenDocuments = []string{
 	"", " ", "{", "}", "[", "]", `"`, `"a`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,"`, `{"a" 1}`, `{a:1}`, `{"a":}`, `{,}`, `{"a":1 "b":2}`,
 	`{"a":]}`, `{"a":[}`, `{"a":"\`, `{"a":"\u00`, `{"\u12":1}`, "[1", "[1,", "[,]", `["a`, "[[[[", "{{{{", `{"a":{"b":{`, ":", ",", "nul", "\xff", "{\"\xff\":1}", "[1 2]", "]]]]", "[}", `{"a":1}}`,
@@ -192,7 +192,7 @@ func TestBrokenDocumentsCauseNoPanic(t *testing.T) {
 	}
 }
 
-// membersByJSON is Members, by encoding/json alone.
+// membersByJSON is Members written with encoding/json alone.
 func membersByJSON(t *testing.T, doc []byte) (names []string, values []string) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(doc))
@@ -208,8 +208,8 @@ func membersByJSON(t *testing.T, doc []byte) (names []string, values []string) {
 	return names, values
 }
 
-// FuzzWith: no document causes a panic; in a valid object one member is
-// set or removed, and all others keep their order and their bytes.
+// FuzzWith checks that no document causes a panic. In a valid object, one member is
+// set or removed, and all others keep their order and bytes.
 func FuzzWith(f *testing.F) {
 	for _, doc := range brokenDocuments {
 		f.Add([]byte(doc), "a", []byte("1"))
@@ -266,8 +266,8 @@ func FuzzWith(f *testing.F) {
 		if value != nil {
 			require.Equal(t, 1, count)
 		}
-		// What was written once is written again without a change, and what is
-		// written back as it was gives the same bytes.
+		// Writing the same value again changes nothing, and writing the old value
+		// back returns the old bytes.
 		require.Equal(t, string(out), string(With(out, key, value)))
 		if occurrences := len(oldNames)*2 - len(others(oldNames, oldValues)); occurrences == 2 {
 			same, _ := Value(doc, key)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// SortByAge puts the oldest first. Ids decide where the times are the same, and
+// SortByAge sorts the oldest first. It compares ids if two times are the same, and
 // everywhere if one of the times is not known.
 func SortByAge[T any](list []T, age func(T) (created time.Time, id int64)) {
 	undated := slices.ContainsFunc(list, func(one T) bool {
@@ -27,9 +27,9 @@ func SortByAge[T any](list []T, age func(T) (created time.Time, id int64)) {
 	})
 }
 
-// URLKey returns the same text for URLs that mean the same place: case of the
-// host, a default port and a slash at the end are ignored. One with a user name
-// means no place that a registration may have.
+// URLKey returns the same text for equivalent URLs: it ignores the case of the host,
+// a default port and a slash at the end. A registration can't have a URL with a user
+// name, so such a URL is equivalent to no other.
 func URLKey(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.User != nil {

@@ -23,10 +23,10 @@ export const get = (path) => call("GET", path);
 export const post = (path, body) => call("POST", path, body);
 export const remove = (path) => call("DELETE", path);
 
-// state is what the emulator holds.
+// state is the emulator's state.
 export const state = JSON.parse(document.body.dataset.state);
 
-// chosen is what the URL says: the head, the session and the filters.
+// chosen holds what the URL selects: the head, the session and the filters.
 export const chosen = {};
 const keys = ["head", "session", "headId", "event", "outcome"];
 
@@ -43,7 +43,7 @@ export function address(changes = {}) {
   return base + (text && "?" + text);
 }
 
-// choose changes the choices; listeners of the page's event "chosen" follow.
+// choose changes the choices and sends the page's event "chosen".
 export function choose(changes) {
   history.pushState(null, "", address(changes));
   readURL();
@@ -75,7 +75,7 @@ export function coalesce(f, pause = 30) {
       try {
         await f();
       } catch {
-        // the stream says that the connection is lost, and all is read again
+        // the stream reports the lost connection, and then everything is read again
       }
       await new Promise((resolve) => setTimeout(resolve, pause));
     }

@@ -1,4 +1,4 @@
-// Helpers for the page. Text from outside is only ever put in as text.
+// Helpers for the page. Text from outside is only inserted as text.
 
 export const $ = (selector, root = document) => root.querySelector(selector);
 
@@ -22,13 +22,13 @@ export function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
-// set changes a text only when it differs, so that a selection stays.
+// set changes a text only if it differs, so a selection is kept.
 export function set(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// sync makes the children of a parent those of a list: one element a key, kept
-// from one call to the next with its focus and what is opened in it.
+// sync makes the children of a parent those of a list, one element for each key. An
+// element is kept from one call to the next, with its focus and what is open in it.
 export function sync(parent, items, keyOf, create, update) {
   const old = new Map();
   for (const child of parent.children) old.set(child.dataset.key, child);
@@ -48,7 +48,7 @@ export function sync(parent, items, keyOf, create, update) {
   for (const node of old.values()) node.remove();
 }
 
-// link returns a text, and an anchor only when it is the URL of a web page.
+// link returns an anchor for the URL of a web page, and plain text for anything else.
 export function link(text) {
   let url;
   try {
@@ -92,7 +92,7 @@ export function span(text) {
   return ms >= 1000 ? `${+(ms / 1000).toFixed(2)} s` : `${+ms.toFixed(ms < 10 ? 2 : 0)} ms`;
 }
 
-// copyButton copies what text() resolves to, and shows it beside.
+// copyButton copies the text that text() resolves to, and shows it.
 export function copyButton(name, text, shows = false) {
   const button = el("button", { type: "button" }, name);
   const said = el("span", { class: "note", "aria-live": "polite" });
@@ -109,7 +109,7 @@ export function copyButton(name, text, shows = false) {
   return el("span", {}, button, said);
 }
 
-// attempt does something, and shows the words of a refusal beside a control.
+// attempt calls a function, and shows the message of a refusal beside a control.
 export async function attempt(control, act) {
   const place = control.closest("form") ?? control.closest(".box") ?? control.parentElement;
   for (const alert of place.querySelectorAll("[role=alert]")) alert.remove();

@@ -23,8 +23,8 @@ function field(name, kind, example) {
   return el("label", {}, name + " ", el("input", { name, placeholder: example ?? "", autocomplete: "off" }));
 }
 
-// read returns what was filled in. A number that is none is sent as it is, so
-// that the emulator says what is wrong.
+// read returns the values of the form. An invalid number is sent as it is, and the
+// emulator reports what is wrong.
 function read(form, keys) {
   const fault = {};
   for (const input of form.elements) {
@@ -54,7 +54,7 @@ for (const [kind, { title, keys, examples }] of Object.entries(kinds)) {
   $(".forms", region).append(form);
 }
 
-// mark moves the emulator's words beside the field that they name.
+// mark shows the emulator's message beside the field that it names.
 function mark(form) {
   const alert = form.querySelector("[role=alert]");
   for (const input of form.elements) input.removeAttribute("aria-invalid");
@@ -70,7 +70,7 @@ const text = (fault) => Object.entries(fault).map(([key, value]) => `${key} ${va
 export function render() {
   const armed = [...state.faults.requests.map((f) => "Requests: " + text(f)), ...state.faults.deliveries.map((f) => "Deliveries: " + text(f))];
   const numbered = armed.map((line, i) => ({ line, key: `${i} ${line}` }));
-  if (numbered.length === 0) numbered.push({ line: "No fault is armed.", key: "none" });
+  if (numbered.length === 0) numbered.push({ line: "There are no faults.", key: "none" });
   sync($(".armed", region), numbered, (f) => f.key, (f) => el("li", {}, f.line));
 }
 

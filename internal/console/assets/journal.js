@@ -4,14 +4,14 @@ import { get, coalesce } from "./api.js";
 
 const size = 50;
 
-// journal shows the entries of a path as rows, newest first. It keeps one page
-// of them, however long the journal is. The query filters; matches says the
-// same of a row that the stream brings.
+// journal shows the entries of a path as rows, newest first. It keeps one page of
+// them, however long the journal is. The query filters them; matches applies the same
+// filter to a row from the stream.
 export function journal(region, { path, query, matches, row, fill, empty }) {
   let rows = []; // newest first
-  let before = []; // the ids that older pages ended at; none on the newest page
+  let before = []; // the ids at which older pages end; none on the newest page
   let more = false;
-  let full = false; // the journal holds something
+  let full = false; // the journal has entries
   let loading = 0;
   let last = 0; // the newest id that this page has seen
 
@@ -49,7 +49,7 @@ export function journal(region, { path, query, matches, row, fill, empty }) {
     render();
   }
 
-  // restart reads everything again; what is opened may be of another state.
+  // restart reads everything again, since open rows may be of another state.
   function restart(fresh = false) {
     if (fresh) $(".opened", region).replaceChildren();
     rows = [];

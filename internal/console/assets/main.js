@@ -20,7 +20,7 @@ const readState = coalesce(async () => {
   render();
 }, 100);
 
-// readAll reads what the stream doesn't repeat.
+// readAll reads what the stream does not send again.
 function readAll() {
   readState();
   session.load();
@@ -30,7 +30,7 @@ function readAll() {
 }
 
 let source;
-let position = ""; // where a stream has stopped that the browser has given up
+let position = ""; // where the last stream has stopped, if the browser gave it up
 
 function follow() {
   source = new EventSource("/_emulator/stream" + (position && "?after=" + encodeURIComponent(position)));

@@ -38,7 +38,7 @@ async function show(id) {
     terms([["Time", time(r.at)], ["Status", outcome(r)], ["Duration", span(r.took)], ["Query", r.query || "none"]]), close,
     el("h3", {}, "Body"), el("pre", {}, pretty(r.body) || "none"));
   if (r.method !== "GET" && r.headId) {
-    box.append(el("h3", {}, "Difference of the head"), r.changes.length ? difference(r.changes) : el("p", {}, "Nothing changed."));
+    box.append(el("h3", {}, "Changes of the head"), r.changes.length ? difference(r.changes) : el("p", {}, "Nothing changed."));
   }
   if (r.ignored.length) {
     box.append(el("h3", {}, "ignored"), terms(r.ignored.map((f) => [f.field, `ignored: ${text(f.value)}`])));

@@ -4,9 +4,9 @@ import { get, post, chosen, choose, currentHead, currentSession, sessionsOf, coa
 import { forms } from "./heads.js";
 
 const region = $("#session");
-const maxShown = 200; // of what happened in a session
+const maxShown = 200; // the most happenings that are shown
 
-// story is the session that is shown and what happened in it.
+// story is the shown session and its happenings.
 export const story = { id: "", log: [] };
 
 export const load = coalesce(async () => {
@@ -16,7 +16,7 @@ export const load = coalesce(async () => {
     story.log = [];
   } else {
     if (story.id !== session.id) story.log = [];
-    story.id = session.id; // so that what the stream brings meanwhile is not lost
+    story.id = session.id; // set first, so rows from the stream are not lost in the meantime
     const { log } = await get("sessions/" + session.id);
     if (story.id !== session.id) return;
     const newest = log.at(-1)?.id ?? 0;
@@ -26,9 +26,9 @@ export const load = coalesce(async () => {
   dispatchEvent(new Event("story"));
 });
 
-let last = 0; // the newest id that the stream has brought
+let last = 0; // the newest id from the stream
 
-// add puts in what the stream has brought. In a flood it skips some.
+// add inserts rows from the stream. In a flood, the stream skips some.
 export function add(log) {
   if (log.length === 0) return;
   if (last && log[0].id > last + 1) load();
@@ -99,7 +99,7 @@ function argument(type, text) {
   try {
     return JSON.parse(text);
   } catch {
-    return text; // the tool says what is wrong with it
+    return text; // the tool reports what is wrong
   }
 }
 

@@ -15,7 +15,7 @@ let pressed = ""; // the key of the mark whose detail is shown
 export const load = coalesce(async () => {
   const id = story.id;
   if (id !== loaded) deliveries = [];
-  loaded = id; // so that what the stream brings meanwhile is not lost
+  loaded = id; // set first, so rows from the stream are not lost in the meantime
   const list = id ? await get(`deliveries?limit=${maxMarks}&sessionId=${encodeURIComponent(id)}`) : [];
   if (id !== loaded) return;
   const newest = list.at(-1)?.id ?? 0;
@@ -55,8 +55,8 @@ function marks() {
   return list.sort((a, b) => a.at - b.at).slice(-maxMarks);
 }
 
-// place gives every mark its x by its time, and a row of its lane where it
-// hides no other.
+// place sets the x of every mark by its time, and a row of its lane in which it hides
+// no other mark.
 function place(list, width) {
   const from = list[0].at;
   const length = Math.max(list.at(-1).at - from, 100);
@@ -125,7 +125,7 @@ function axis(p, width) {
   return nodes;
 }
 
-// picture holds the parts of the SVG that stay, so that a mark keeps its focus.
+// picture holds the permanent parts of the SVG, so a mark keeps its focus.
 const picture = (() => {
   const title = svg("title", {}, "Timeline of the session");
   const desc = svg("desc");

@@ -21,7 +21,7 @@ const (
 	bea = "22222222-2222-4222-8222-222222222222"
 )
 
-// scene is two heads, of which the first has a tool and a receiver.
+// scene has two heads. The first has a tool and a receiver.
 func scene(t testing.TB, address string) string {
 	text := fmt.Sprintf(`{
 		"visuals": [{"id": "expressive", "mode": "two_loops"}],
@@ -44,7 +44,7 @@ func TestWalkByRoleAndName(t *testing.T) {
 	heads, head := b.region("Heads"), b.region("Head")
 	heads.shows("two_loops").shows(ada).get("button", "Copy id")
 
-	// A refusal, in the service's own words.
+	// A refusal, with the message of the service.
 	heads.get("link", "Bea").click()
 	head.shows("Bea")
 	head.get("button", "Enable streaming").click()
@@ -152,7 +152,7 @@ func TestWalkByRoleAndName(t *testing.T) {
 	form.get("button", "Add fault").click()
 	faults.shows("drop true")
 	faults.get("button", "Clear faults").click()
-	faults.shows("No fault is armed.")
+	faults.shows("There are no faults.")
 
 	// The seed.
 	seed := b.region("Seed")
@@ -181,7 +181,7 @@ func TestWalkByRoleAndName(t *testing.T) {
 	b.upload(half)
 	heads.get("link", "Cleo")
 	seed.get("button", "Reset").click()
-	b.get("dialog", "Reset goes back to the start: changes, sessions, deliveries, requests and faults are forgotten.").get("button", "Cancel").click()
+	b.get("dialog", "Reset restores the initial state. It removes all changes, sessions, deliveries, requests and faults.").get("button", "Cancel").click()
 	seed.get("button", "Reset").click()
 	b.find(0, "dialog", "").get("button", "Reset").click()
 	b.until("the start", func() bool {
@@ -203,7 +203,7 @@ func TestRevealIsTheOnlyButtonOfItsName(t *testing.T) {
 	assert.Len(t, found, 1)
 }
 
-// What a stranger can write is text, wherever it is shown.
+// Whatever anyone sends is shown as text, everywhere.
 func TestHostileTextStaysText(t *testing.T) {
 	const evil = `<script>window.hacked=1</script><img src=x onerror=\"window.hacked=1\"><a href=\"javascript:window.hacked=1\">`
 	hook := receiver(t)

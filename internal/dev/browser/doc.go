@@ -1,3 +1,3 @@
-// Package browser has no code: its tests drive the emulator's console in a real
-// Chromium, against the program as a process of its own.
+// Package browser has only tests. They control the emulator's console in a real
+// Chromium. The emulator runs as another process.
 package browser

@@ -31,7 +31,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a test waits for what it wants to see.
+// patience is how long a test waits for what it expects to see.
 const patience = 30 * time.Second
 
 var (
@@ -64,7 +64,7 @@ func run(m *testing.M) int {
 	}
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	defer cancel()
-	browser, stop := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // it doesn't know every event of a new Chromium
+	browser, stop := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // chromedp does not know every event of a new Chromium
 	defer stop()
 	if err := chromedp.Run(browser); err != nil {
 		fmt.Fprintln(os.Stderr, "chromium can't be started:", err)
@@ -130,8 +130,8 @@ func (p *program) control(method, path, body string) string {
 	return p.call(method, "/_emulator/"+path, body)
 }
 
-// receiver answers deliveries, which are signed, with the statuses given, and
-// then with 200. It answers tool calls with 200.
+// receiver answers signed deliveries with the given statuses and then with 200. It
+// answers tool calls with 200.
 func receiver(t testing.TB, statuses ...int) string {
 	var mu sync.Mutex
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,15 +149,15 @@ func receiver(t testing.TB, statuses ...int) string {
 	return srv.URL
 }
 
-// tab is a page of the browser. What it must not do is gathered while it is
-// open and asserted at the end.
+// tab is a page of the browser. It collects errors while it is open and asserts at
+// the end that there were none.
 type tab struct {
 	t      testing.TB
 	ctx    context.Context //nolint:containedctx // a tab of chromedp is a context
 	host   string
 	mu     sync.Mutex
 	faults []string
-	down   bool // the program is, so its connections may fail
+	down   bool // the program is down, so connections may fail
 }
 
 func open(t testing.TB, address string) *tab {
@@ -214,7 +214,7 @@ func eval[T any](p *tab, expression string) (v T) {
 	return v
 }
 
-// until looks again after each frame until something holds.
+// until checks after each frame until a condition holds.
 func (p *tab) until(what string, holds func() bool) {
 	p.t.Helper()
 	for began := time.Now(); !holds(); {
@@ -226,7 +226,7 @@ func (p *tab) until(what string, holds func() bool) {
 	}
 }
 
-// element is one that has a role and a name.
+// element is an element with a role and a name.
 type element struct {
 	p  *tab
 	id cdp.BackendNodeID
@@ -234,7 +234,7 @@ type element struct {
 
 var errNone = errors.New("there is none")
 
-// query finds what has a role and a name, within an element or on the page.
+// query returns the element with a role and a name, within an element or on the page.
 func (p *tab) query(within cdp.BackendNodeID, role, name string) (found []*accessibility.Node, err error) {
 	err = chromedp.Run(p.ctx, chromedp.ActionFunc(func(ctx context.Context) error {
 		query := accessibility.QueryAXTree().WithRole(role)
@@ -278,7 +278,7 @@ func (p *tab) region(name string) element { p.t.Helper(); return p.find(0, "regi
 
 func (e element) get(role, name string) element { e.p.t.Helper(); return e.p.find(e.id, role, name) }
 
-// beginning finds what has a role and a name that begins with a text.
+// beginning returns the element with a role whose name begins with a text.
 func (e element) beginning(role, with string) element {
 	e.p.t.Helper()
 	var found element
@@ -371,7 +371,7 @@ func (e element) choose(value string) {
 
 func (p *tab) status(text string) { p.t.Helper(); p.get("status", "Connection").shows(text) }
 
-// shot keeps a picture of the page in a folder that git ignores.
+// shot saves a picture of the page in a folder that git ignores.
 func (p *tab) shot(name string) []byte {
 	var picture []byte
 	if err := chromedp.Run(p.ctx, chromedp.FullScreenshot(&picture, 100)); err != nil {

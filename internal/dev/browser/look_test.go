@@ -24,7 +24,7 @@ var picture = flag.String("picture", "", "file to write the picture of docs/emul
 // maxPicture is how large the picture in docs may be.
 const maxPicture = 200_000
 
-// busy plays a session with retries, and opens what can be opened.
+// busy plays a session with redeliveries and opens everything that can be opened.
 func busy(t testing.TB, b *tab, p *program) {
 	p.call("PUT", "/head/"+ada+"/enable-events?enableEvents=true", "")
 	p.call("PUT", "/head/"+ada+"/video-streaming?videoStreaming=true", "")
@@ -50,8 +50,8 @@ func busy(t testing.TB, b *tab, p *program) {
 	b.region("Session").get("alert", "").shows("closed")
 }
 
-// contrasts computes, for every text that is shown, how far its colour is from
-// the one behind it, as WCAG does, and returns those below 4.5.
+// contrasts computes the WCAG contrast of every visible text and returns those below
+// 4.5.
 const contrasts = `(() => {
   const rgb = (text) => (text.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)

@@ -1,7 +1,7 @@
-// Package faultproxy is a TCP proxy that treats connections badly: it delays
-// them, cuts them, resets them, corrupts and drips their bytes. Which of these
-// a connection meets, and where, is drawn from a seed. Toxiproxy's library delays,
-// cuts, resets and drips, but corrupts no byte and takes no seed.
+// Package faultproxy is a TCP proxy with faults: it delays, cuts and resets
+// connections, and corrupts or delays single bytes. A seed determines which fault a
+// connection has, and where. Toxiproxy's library can delay, cut, reset and drip, but
+// can't corrupt bytes and has no seed.
 package faultproxy
 
 import (
@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// Proxy hands the connections that it accepts on to a target.
+// Proxy forwards the connections that it accepts to a target.
 type Proxy struct {
 	listener net.Listener
 	target   string
-	rate     float64 // of connections that meet a fault
+	rate     float64 // the share of connections with a fault
 
 	mu   sync.Mutex
 	rand *rand.Rand
 	open int        // connections
-	idle *sync.Cond // of mu; open has become 0
+	idle *sync.Cond // signals that open is 0
 
 	loop sync.WaitGroup
 }
@@ -38,7 +38,7 @@ func New(target string, seed uint64, rate float64) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is the address that it listens on.
+// Addr returns the address on which the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Wait returns when every connection accepted so far has ended. No connection
@@ -51,7 +51,7 @@ func (p *Proxy) Wait() {
 	}
 }
 
-// count notes that a connection was opened or has ended.
+// count records that a connection was opened or has ended.
 func (p *Proxy) count(change int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *Proxy) count(change int) {
 	}
 }
 
-// Close lets no further connection in and waits for the others.
+// Close stops accepting connections and waits for the open ones.
 func (p *Proxy) Close() {
 	p.listener.Close()
 	p.loop.Wait()
@@ -81,25 +81,25 @@ func (p *Proxy) accept() {
 	}
 }
 
-// fault is what a connection meets.
+// fault is the kind of fault of a connection.
 type fault int
 
 const (
 	none fault = iota
 	delay
-	cutRequest  // the connection ends after so many bytes of the client's
-	cutResponse // or of the server's
-	reset       // the same, with a reset
+	cutRequest  // the connection ends after some bytes of the client's
+	cutResponse // the connection ends after some bytes of the server's
+	reset       // the same as cutResponse, with a reset
 	corrupt     // a byte of the server's is changed
 	drip        // bytes arrive in small pieces
 	refuse      // it is reset before anything is read
 	kinds
 )
 
-// plan is the fate of one connection.
+// plan is the fault of one connection.
 type plan struct {
 	fault fault
-	at    int           // byte at which it happens
+	at    int           // the byte at which it happens
 	pause time.Duration // of a delay, or between pieces
 }
 
@@ -140,13 +140,12 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	})
 	both.Go(func() {
 		plan.copy(client, server, cutResponse, end)
-		end() // the server has said all it had to say
+		end() // the server has sent everything
 	})
 	both.Wait()
 }
 
-// copy hands bytes on until its side of the connection ends, or the fault that
-// is meant for it.
+// copy forwards bytes until its side of the connection ends or its fault happens.
 func (p plan) copy(dst, src *net.TCPConn, cut fault, end func()) {
 	var reader io.Reader = src
 	if p.fault == drip {
@@ -182,7 +181,7 @@ func (p plan) copy(dst, src *net.TCPConn, cut fault, end func()) {
 	}
 }
 
-// dripping reads in small pieces, with pauses.
+// dripping reads small pieces, with pauses.
 type dripping struct {
 	src   io.Reader
 	pause time.Duration

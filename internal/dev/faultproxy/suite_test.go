@@ -30,9 +30,9 @@ var (
 	operations = flag.Int("operations", 2000, "how many operations are made")
 )
 
-// Whatever the network does, what the client reports as done is done, and what
-// it reports as refused is not. TLS stands between, so that a corrupted byte is
-// noticed, as it is in production.
+// Whatever the network does, a change that the client reports as done is done, and
+// one that it reports as refused is not. The connections use TLS, as in production,
+// so a corrupted byte is detected.
 func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
@@ -41,7 +41,7 @@ func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
 	before := runtime.NumGoroutine()
 	emulator := headstest.NewEmulator()
 	service := httptest.NewUnstartedServer(emulator)
-	service.Config.ErrorLog = log.New(io.Discard, "", 0) // broken handshakes are meant
+	service.Config.ErrorLog = log.New(io.Discard, "", 0) // broken handshakes are expected
 	service.Config.ReadHeaderTimeout = 2 * time.Second
 	service.StartTLS()
 
@@ -81,14 +81,13 @@ func TestReportsAgreeWithTheServiceOverABadNetwork(t *testing.T) {
 
 type outcomes struct{ done, refused, unknown int }
 
-// worker has a head, a proxy and a client of its own, so that it knows all
-// that happens to the head.
+// worker has its own head, proxy and client, so it knows every change of the head.
 type worker struct {
 	t        *testing.T
 	rand     *rand.Rand
 	proxy    *faultproxy.Proxy
 	bad      *heads.Client // through the proxy
-	good     *heads.Client // straight to the emulator
+	good     *heads.Client // directly to the emulator
 	headID   string
 	outcomes outcomes
 }
@@ -99,9 +98,9 @@ func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Ser
 	require.NoError(t, err)
 
 	transport := service.Client().Transport.(*http.Transport).Clone()
-	transport.DisableKeepAlives = true                                             // a connection is one attempt
+	transport.DisableKeepAlives = true                                             // each attempt has its own connection
 	transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(0) // a full handshake costs more than all else
-	transport.TLSHandshakeTimeout = 2 * time.Second                                // it goes on when its attempt has ended
+	transport.TLSHandshakeTimeout = 2 * time.Second                                // a handshake goes on after its attempt has ended
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, proxy.Addr())
 	}
@@ -133,9 +132,8 @@ func (w *worker) work(n int) {
 	}
 }
 
-// judge counts an outcome and checks what the service now holds against it.
-// Connections that the client gave up may still be under way: they are waited
-// for first.
+// judge counts an outcome and compares it with the state of the service. It first
+// waits for connections that the client gave up, since they may still be under way.
 func (w *worker) judge(what string, err error, happened func() bool) {
 	w.proxy.Wait()
 	var answer *heads.Error
@@ -156,7 +154,7 @@ func (w *worker) update(greeting string) {
 	w.judge("the update", err, func() bool { return w.head().Greetings == greeting })
 }
 
-// putTool reads, changes and writes back; all other tools must survive.
+// putTool reads, changes and writes the tools. All other tools must be kept.
 func (w *worker) putTool(name string) {
 	before := w.toolNames()
 	description := fmt.Sprintf("Tool number %d.", w.rand.Uint64())

@@ -1,15 +1,15 @@
-// Mutate breaks the root package in one small way at a time and runs its tests,
-// to find rules that no test holds: conditions are flipped, statements removed,
-// constants changed. The sources on disk are never touched.
+// Mutate makes one small change to the root package at a time and runs its tests, to
+// find rules that no test checks. It negates conditions, removes statements and
+// changes constants. It does not change the source files.
 //
 //	go run ./internal/dev/mutate                       # the files that matter most
 //	go run ./internal/dev/mutate -files retry.go -v    # one file, every mutant shown
 //	go run ./internal/dev/mutate -sample 5             # every fifth mutant
 //
-// It prints the mutants that survived and the share that was killed, and exits
-// with 1 when that is below -want percent.
+// It prints the mutants that survived and the share that was killed. It exits with 1
+// if that share is below -want percent.
 //
-// It exists because gremlins, the tester that is kept well, does less: it removes
+// It exists because gremlins, a well-maintained mutation tester, does less: it removes
 // no statements and does not run slow tests last. Even for one file it measures
 // the coverage of the whole module, and it runs every test of the package for
 // each mutant.
@@ -91,7 +91,7 @@ type mutant struct {
 
 func (m mutant) String() string { return fmt.Sprintf("%s:%d: %s", m.file, m.line, m.what) }
 
-// edit is a change that can be made to a syntax tree and taken back.
+// edit is a change of a syntax tree that can be undone.
 type edit struct {
 	pos        token.Pos
 	what       string
@@ -118,7 +118,7 @@ func mutantsOf(name string) ([]mutant, error) {
 	return mutants, nil
 }
 
-// edits finds everything in a file that can be broken.
+// edits returns all edits of a file.
 func edits(file *ast.File) []edit {
 	var found []edit
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -172,8 +172,8 @@ func otherConstant(lit *ast.BasicLit) (string, bool) {
 	return strconv.FormatInt(n+1, 10), err == nil
 }
 
-// removals are the statements of a block, taken out one at a time. What
-// declares or returns something stays, since without it nothing compiles.
+// removals returns one edit for each statement of a block, which removes it.
+// Declarations and returns stay, since the code would not compile without them.
 func removals(list []ast.Stmt) []edit {
 	var found []edit
 	for i, stmt := range list {
@@ -197,7 +197,7 @@ type campaign struct {
 	run     string
 	slow    string   // matches the tests that are run last
 	inside  []string // test files of the package itself
-	outside []string // test files of the package beside it
+	outside []string // test files of the external test package
 	timeout time.Duration
 	verbose bool
 
@@ -245,9 +245,8 @@ func (c *campaign) try(m mutant) {
 	}
 }
 
-// test builds the package with the mutant laid over it, and runs its tests:
-// those of the package that holds the file's own test first, since building is
-// what takes the time.
+// test builds the package with the mutant and runs its tests. It begins with the
+// test package that has the file's own test, since building takes most of the time.
 func (c *campaign) test(m mutant) (verdict string, err error) {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -281,10 +280,10 @@ func (c *campaign) test(m mutant) (verdict string, err error) {
 	return "survived", nil
 }
 
-// limited runs a program that may take 4 GiB of memory at most.
+// limited runs a program with at most 4 GiB of memory.
 const limited = `ulimit -v 4194304; exec "$@"`
 
-// fails runs tests; those that hang, or eat up the memory, count as failed.
+// fails runs tests and reports whether one fails, hangs or needs too much memory.
 func (c *campaign) fails(binary string, args ...string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
@@ -299,8 +298,8 @@ func (c *campaign) fails(binary string, args ...string) (bool, error) {
 
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)$`)
 
-// testsSlowerThan runs the tests as they are, and returns a pattern that matches
-// those that took longer.
+// testsSlowerThan runs the tests without a mutant and returns a pattern that matches
+// the slower ones.
 func testsSlowerThan(limit time.Duration, run string) (pattern string, err error) {
 	out, err := exec.Command("go", "test", "-count=1", "-v", "-run", run, ".").CombinedOutput()
 	if err != nil {
@@ -315,7 +314,7 @@ func testsSlowerThan(limit time.Duration, run string) (pattern string, err error
 	return "^(" + strings.Join(names, "|") + ")$", nil
 }
 
-// testFiles are the test files of the package and of the one beside it.
+// testFiles returns the test files of the package and of the external test package.
 func testFiles() (inside, outside []string, err error) {
 	out, err := exec.Command("go", "list", "-f", `{{join .TestGoFiles " "}}|{{join .XTestGoFiles " "}}`, ".").Output()
 	if err != nil {
@@ -325,8 +324,8 @@ func testFiles() (inside, outside []string, err error) {
 	return strings.Fields(in), strings.Fields(beside), nil
 }
 
-// writeOverlay tells the go command to read the mutant in place of the file,
-// and to see nothing of some other files.
+// writeOverlay writes a file that tells the go command to read the mutant in place
+// of the source file, and to ignore some other files.
 func writeOverlay(dir string, m mutant, without []string) (string, error) {
 	replaced := filepath.Join(dir, "mutant.go")
 	if err := os.WriteFile(replaced, m.source, 0o600); err != nil {

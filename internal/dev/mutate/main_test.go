@@ -60,7 +60,7 @@ func f(a, b int) bool {
 	}, got)
 }
 
-// changedLines returns what after holds and before doesn't.
+// changedLines returns the lines that are in after, but not in before.
 func changedLines(before, after string) string {
 	var changed []string
 	lines := strings.Split(before, "\n")

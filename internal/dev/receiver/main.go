@@ -1,13 +1,12 @@
-// Receiver is a customer's server at its smallest: it takes every POST and
-// answers {"message":"received"}, which is right for an event and for a tool
-// call. It checks nothing, so that something else can.
+// Receiver is a minimal server of a customer. It answers every POST with
+// {"message":"received"}, which is a valid answer to an event and to a tool call. It
+// checks nothing.
 //
 //	go run ./internal/dev/receiver
 //
-// It listens on a free loopback port and prints its address as a line for a
-// shell. It writes nothing, unless -dir names a folder: there the n-th request
-// becomes the files n.body, byte for byte, and n.signature with the value of its
-// header x-signature-256.
+// It listens on a free loopback port and prints its URL as a line for a shell. If
+// -dir names a folder, it writes the n-th request to the files n.body, byte for
+// byte, and n.signature, with the value of the header x-signature-256.
 package main
 
 import (
@@ -58,7 +57,7 @@ func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"message":"received"}`) // a sender that is gone needs no answer
+	_, _ = io.WriteString(w, `{"message":"received"}`) // an error means that the sender has left
 }
 
 func (rc *receiver) keep(body []byte, signature string) error {

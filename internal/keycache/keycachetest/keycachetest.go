@@ -1,4 +1,4 @@
-// Package keycachetest has a service that key caches ask in tests.
+// Package keycachetest has a fake service for tests of key caches.
 package keycachetest
 
 import (
@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Service holds the keys of heads. Set the exported fields before the first
-// question and read them after the last one.
+// Service holds the keys of heads. Set the exported fields before the first request
+// and read them after the last one.
 type Service struct {
 	Keys  map[string][]string
 	Delay time.Duration
-	Asked []string // the heads that were asked for
-	Once  []string // those of questions without retries
-	Most  int      // questions at one time
+	Asked []string // the heads of all requests
+	Once  []string // the heads of requests without retries
+	Most  int      // the most concurrent requests
 
 	mu  sync.Mutex
 	err error
 	now int
 }
 
-// List answers a question.
+// List answers a request.
 func (s *Service) List(ctx context.Context, headID string, retry bool) ([]string, error) {
 	s.mu.Lock()
 	s.Asked = append(s.Asked, headID)
@@ -54,21 +54,21 @@ func (s *Service) Set(headID string, keys ...string) {
 	s.Keys[headID] = keys
 }
 
-// Fail makes every question fail with err, or with nil succeed.
+// Fail makes every request fail with err, or succeed if err is nil.
 func (s *Service) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-// Slow makes every question take that long.
+// Slow makes every request take that long.
 func (s *Service) Slow(delay time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Delay = delay
 }
 
-// Count returns how many questions were asked.
+// Count returns the number of requests.
 func (s *Service) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
