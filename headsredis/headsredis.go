@@ -1,5 +1,5 @@
-// Package headsredis lets several receivers behind one URL share the memory of
-// the events that they have handled, in Redis:
+// Package headsredis stores in Redis which events were handled, so several receivers
+// behind one URL handle each event only once:
 //
 //	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs})
 //	store, err := headsredis.New(client)
@@ -13,12 +13,11 @@
 // The store needs Redis 2.6 or later, with the commands GET, SET, DEL, EVAL and
 // EVALSHA. Each event takes one key of about 200 bytes, which expires by itself.
 //
-// What Redis forgets, a receiver may handle a second time: keys that are evicted
-// (set maxmemory-policy to noeviction), keys that a restart loses (set
-// appendonly to yes, and appendfsync to always to lose none), and keys that a
-// failover loses, since replication is asynchronous. No event is lost that way.
-// While Redis does not answer, the handler answers 503 and the service delivers
-// the event again later.
+// If Redis loses a key, its event may be handled a second time. Redis can lose keys
+// by eviction (set maxmemory-policy to noeviction), in a restart (set appendonly to
+// yes, and appendfsync to always to lose none), and in a failover, since replication
+// is asynchronous. No event is lost that way. While Redis does not answer, the
+// handler answers 503, and the service redelivers the event later.
 package headsredis
 
 import (
@@ -37,20 +36,20 @@ const defaultPrefix = "heads:events:"
 
 // Deduplicator is a heads.Deduplicator in Redis. New returns one.
 //
-// A call returns soon after its context ends, whatever the timeouts of the
-// client are. The retries of the client do no harm.
+// A call returns soon after its context ends, whatever the timeouts of the client.
+// The client may retry commands.
 type Deduplicator struct {
 	client redis.UniversalClient
 	prefix string
 }
 
-// Option changes how a Deduplicator works.
+// Option configures a Deduplicator.
 type Option func(*Deduplicator) error
 
-// WithPrefix sets what the names of all keys in Redis begin with; "heads:events:"
-// is the default. Receivers of one URL need the same prefix, and programs that
-// handle the same events for different purposes need different ones. An empty
-// prefix is refused with an InvalidError.
+// WithPrefix sets the prefix of all keys in Redis. The default is "heads:events:".
+// Receivers of one URL need the same prefix. Programs that handle the same events for
+// different purposes need different prefixes. For an empty prefix, New returns an
+// InvalidError.
 func WithPrefix(prefix string) Option {
 	return func(d *Deduplicator) error {
 		if prefix == "" {
@@ -61,10 +60,9 @@ func WithPrefix(prefix string) Option {
 	}
 }
 
-// New returns a deduplicator that keeps its keys in the Redis of client: a
-// single server, a cluster or a failover group. It makes no network call, and
-// never closes the client. A nil client or option is refused with an
-// InvalidError.
+// New returns a deduplicator that stores its keys through client: in a single
+// server, a cluster or a failover group. It makes no network call and never closes
+// the client. For a nil client or option, New returns an InvalidError.
 func New(client redis.UniversalClient, opts ...Option) (*Deduplicator, error) {
 	if client == nil {
 		return nil, invalid("client", "is nil")
@@ -85,13 +83,13 @@ func invalid(field, reason string) error {
 	return &heads.InvalidError{Operation: "headsredis.New", Field: field, Reason: reason}
 }
 
-// The value of a key in Redis is held with its owner, or done.
+// The value of a key in Redis is "held" with the owner, or "done".
 const (
 	held = "held:"
 	done = "done"
 )
 
-// claimScript takes KEYS[1] for ARGV[1], a held value, for ARGV[2] milliseconds.
+// claimScript claims KEYS[1] with ARGV[1], a held value, for ARGV[2] milliseconds.
 var claimScript = redis.NewScript(`
 local value = redis.call('GET', KEYS[1])
 if not value or value == ARGV[1] then
@@ -146,7 +144,8 @@ func (d *Deduplicator) Release(ctx context.Context, key, owner string) error {
 	return err
 }
 
-// keys returns the name of a key in Redis. Hashed, any text is safe and short.
+// keys returns the name of a key in Redis. It is a hash, so any text is safe and
+// short.
 func (d *Deduplicator) keys(key string) []string {
 	sum := sha256.Sum256([]byte(key))
 	return []string{d.prefix + hex.EncodeToString(sum[:])}
@@ -161,9 +160,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// do runs f until ctx ends. A client of go-redis does not look at ctx while it
-// waits for an answer, unless its ContextTimeoutEnabled is set, and then only at
-// the deadline.
+// do runs f until ctx ends. A client of go-redis ignores ctx while it waits for an
+// answer. If its ContextTimeoutEnabled is set, it uses the deadline only.
 func do[T any](ctx context.Context, operation string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -173,7 +171,7 @@ func do[T any](ctx context.Context, operation string, f func() (T, error)) (T, e
 	go func() {
 		r := result{err: fmt.Errorf("headsredis: %s: the goroutine of the call was ended", operation)}
 		defer func() {
-			if v := recover(); v != nil { // a hook of the client; here it would end the program
+			if v := recover(); v != nil { // of a hook of the client; on this goroutine it would end the program
 				r.err = fmt.Errorf("headsredis: %s: panic: %v", operation, v)
 			}
 			results <- r
@@ -191,8 +189,8 @@ func do[T any](ctx context.Context, operation string, f func() (T, error)) (T, e
 	}
 }
 
-// String returns the name of the type and the prefix: the client knows a
-// password.
+// String returns the name of the type and the prefix. It does not show the client,
+// which has a password.
 func (d Deduplicator) String() string { return fmt.Sprintf("headsredis.Deduplicator(%q)", d.prefix) }
 
 // Format writes the same as String, whatever the verb.

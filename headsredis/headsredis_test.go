@@ -39,7 +39,7 @@ func TestDeduplicatorInRedis(t *testing.T) {
 	assert.NoError(t, headstest.TestDeduplicator(t.Context(), newStore(t, startRedis(t).client())))
 }
 
-// A second receiver is a client of its own.
+// A second receiver has its own client.
 type twoReceivers [2]*Deduplicator
 
 func (d twoReceivers) of(owner string) *Deduplicator { return d[len(owner)%2] }
@@ -95,7 +95,7 @@ func TestLeaseIsRoundedUp(t *testing.T) {
 	}
 }
 
-// A server that was restarted or told to knows none of the scripts.
+// A server does not know the scripts after a restart or SCRIPT FLUSH.
 func TestForgottenScriptsAreSentAgain(t *testing.T) {
 	client := startRedis(t).client()
 	store := newStore(t, client)
@@ -176,7 +176,7 @@ func TestUnexpectedAnswerIsAnError(t *testing.T) {
 	assert.Zero(t, claim)
 }
 
-// unreachable returns a client that finds no server, and says so at once.
+// unreachable returns a client that finds no server and fails at once.
 func unreachable() *redis.Client {
 	return redis.NewClient(&redis.Options{Network: "unix", Addr: "/nowhere", MaxRetries: -1, DialerRetries: 1})
 }

@@ -69,8 +69,8 @@ func receive(socket, dir string) error {
 	return http.Serve(listener, handler)
 }
 
-// journal is where all receivers write what they do. A crash of a receiver does
-// not lose a line.
+// journal is the file to which all receivers write. A crash of a receiver does not
+// lose a line.
 type journal struct {
 	dir  string
 	file *os.File
@@ -81,8 +81,8 @@ func openJournal(dir string) (*journal, error) {
 	return &journal{dir, file}, err
 }
 
-// handle is the event function. While it runs it holds a lock that the kernel
-// takes away from a process that ends.
+// handle is the event function. While it runs, it holds a lock, which the kernel
+// releases when the process ends.
 func (j *journal) handle(ctx context.Context, e *heads.Event) error {
 	lock, err := os.OpenFile(filepath.Join(j.dir, e.Key()), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -119,7 +119,7 @@ func (j *journal) lines(t *testing.T) map[string]int {
 	return lines
 }
 
-// reached reports whether there are n lines or more by now.
+// reached reports whether there are n lines or more.
 func (j *journal) reached(n int) bool {
 	text, err := os.ReadFile(filepath.Join(j.dir, "journal"))
 	return err == nil && bytes.Count(text, []byte("\n")) >= n
@@ -151,7 +151,7 @@ func startReceiver(t *testing.T, socket, dir string) *receiver {
 	return r
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (r *receiver) kill() {
 	_ = r.cmd.Process.Kill()
 	_ = r.cmd.Wait()
@@ -167,8 +167,8 @@ const (
 	fourthAfter = handlerTimeout + 5*time.Second + time.Second // the lease of a crashed receiver is over
 )
 
-// sender is the service: it delivers each event up to four times, two of them
-// at the same time to both receivers.
+// sender acts as the service. It delivers each event up to four times, two of them at
+// the same time to both receivers.
 type sender struct {
 	urls       [2]atomic.Pointer[string]
 	outage     sync.RWMutex // held for writing while something is broken
@@ -176,7 +176,7 @@ type sender struct {
 	client     http.Client
 }
 
-// deliver reports whether a delivery of the event was answered 200.
+// deliver reports whether a delivery of the event was answered with 200.
 func (s *sender) deliver(body []byte) bool {
 	answers := make(chan bool, 2)
 	for i := range s.urls {
@@ -218,7 +218,7 @@ func eventBody(i int) []byte {
 		time.Now().UTC().Format(time.RFC3339Nano), i)
 }
 
-// send delivers all events and returns how many were never answered 200.
+// send delivers all events and returns how many were never answered with 200.
 func (s *sender) send() (unanswered int64) {
 	queue := make(chan []byte)
 	var failed atomic.Int64

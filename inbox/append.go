@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// appendTimeout is below 1.5 s, so that a delivery is refused while the service
-	// still waits for the answer.
+	// appendTimeout is below 1.5 s, so a delivery is refused while the service still
+	// waits for the answer.
 	appendTimeout = 1400 * time.Millisecond
 	probeInterval = 200 * time.Millisecond
 	probeTimeout  = appendTimeout
-	pause         = 10 * time.Millisecond // before a repeat, on average
+	pause         = 10 * time.Millisecond // before a retry, on average
 )
 
-// Append stores an event that the caller has verified; events that come over
-// HTTP go through Handler. It reports whether the event is new: one with a key
-// that is known (heads.Event.Key) is not stored again.
+// Append stores an event that the caller has verified. Use Handler for events that
+// arrive over HTTP. Append reports whether the event is new. It does not store an
+// event again whose key (heads.Event.Key) is known.
 //
-// After nil the event is on disk. Append ends within 1.5 s. After an error the
-// event may have been stored all the same, and appending it again is safe. The
-// error is ErrUnavailable or ErrFull while the database takes no writes, and a
-// *heads.InvalidError for an event without Raw, or whose Raw is not its body.
+// If Append returns no error, the event is on disk. After an error, the event may
+// have been stored, and it is safe to append it again. Append returns within 1.5 s.
+// The error is ErrUnavailable or ErrFull while the database accepts no writes, and a
+// *heads.InvalidError if the event has no Raw, or if Raw is not its body.
 func (in *Inbox) Append(ctx context.Context, e *heads.Event) (added bool, err error) {
 	r, err := newRecord(e)
 	if err != nil {
@@ -54,8 +54,9 @@ func (in *Inbox) Append(ctx context.Context, e *heads.Event) (added bool, err er
 	return o.Kind == KindAppended, err
 }
 
-// append repeats what may have failed: a key that can be read afterwards proves
-// nothing, since it may be on a primary alone that a standby has not confirmed.
+// append retries an append that may have failed. It does not look for the key, since
+// a key that can be read may be on a primary only, without the confirmation of the
+// standby.
 func (in *Inbox) append(ctx context.Context, r *engine.Record) (int64, error) {
 	if err := in.health.down(); err != nil {
 		return 0, err
@@ -89,7 +90,7 @@ func (in *Inbox) append(ctx context.Context, r *engine.Record) (int64, error) {
 	return 0, in.health.fail(in.public(last))
 }
 
-// sleep reports false when ctx ended first.
+// sleep waits and reports whether ctx has not ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -101,12 +102,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// health knows whether the database takes writes. While it doesn't, appends are
-// refused at once, and a goroutine tries until it does.
+// health knows whether the database accepts writes. While it does not, appends are
+// refused at once, and a goroutine probes the database until it does.
 type health struct {
 	in    *Inbox
 	mu    sync.Mutex
-	fault error // nil while the database takes writes
+	fault error // nil while the database accepts writes
 }
 
 func (h *health) start(in *Inbox) { h.in = in }
@@ -117,7 +118,7 @@ func (h *health) down() error {
 	return h.fault
 }
 
-// fail returns err after it has begun to probe.
+// fail starts a probe and returns err.
 func (h *health) fail(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return err
@@ -132,7 +133,7 @@ func (h *health) fail(err error) error {
 	return err
 }
 
-// probe writes and commits until that works.
+// probe writes and commits until that succeeds.
 func (h *health) probe() {
 	defer h.in.leave()
 	for {
@@ -150,7 +151,7 @@ func (h *health) probe() {
 	}
 }
 
-// touch is a write that needs all that an append needs.
+// touch is a write with the same requirements as an append.
 func (in *Inbox) touch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -159,7 +160,7 @@ func (in *Inbox) touch(ctx context.Context) error {
 	})
 }
 
-// wakes has the channels of the workers of this process.
+// wakes has the channels of the workers in this process.
 type wakes struct {
 	mu       sync.Mutex
 	channels map[chan struct{}]struct{}

@@ -20,7 +20,7 @@ const benchSessions = 300
 
 var benchNumbers atomic.Int64
 
-// benchEvents makes events of a number of sessions.
+// benchEvents returns events of a number of sessions.
 func benchEvents(b *testing.B, n, sessions int) []*heads.Event {
 	events := make([]*heads.Event, n)
 	for i := range events {
@@ -29,8 +29,7 @@ func benchEvents(b *testing.B, n, sessions int) []*heads.Event {
 	return events
 }
 
-// parallel shares the numbers to n among publishers, and reports how many there
-// were a second.
+// parallel distributes the numbers below n to publishers and reports their rate.
 func parallel(b *testing.B, publishers, n int, f func(i int) error) {
 	b.Helper()
 	var next atomic.Int64
@@ -166,7 +165,7 @@ func benchHandle(b *testing.B, s store, f func(context.Context, *inbox.Delivery)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkLatency measures the way from the beginning of an append to the
+// BenchmarkLatency measures the time from the start of an append to the start of the
 // function, one event at a time.
 func BenchmarkLatency(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {

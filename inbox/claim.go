@@ -8,12 +8,12 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// claim is a session that this Run may work on until its lease ends.
+// claim is a session that this Run can work on until the lease ends.
 type claim struct {
 	session []byte
 	fence   int64
 	first   *engine.Record
-	spent   bool // first has had all its attempts
+	spent   bool // first has used all its attempts
 
 	ctx context.Context //nolint:containedctx // of functions; ends with the claim
 	end context.CancelCauseFunc
@@ -32,8 +32,8 @@ func newClaim(base context.Context, session []byte, fence int64, until time.Time
 	return c
 }
 
-// extend moves the end of the claim. The time is that of this process' monotonic
-// clock, and was taken before the statement was sent.
+// extend sets a later end of the claim. The time is of the monotonic clock of this
+// process, read before the statement was sent.
 func (c *claim) extend(until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *claim) stop() {
 	c.end(nil)
 }
 
-// running notes the event whose function runs, 0 for none.
+// running records the event whose function runs, 0 for none.
 func (c *claim) running(sequence int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,15 +75,15 @@ func (c *claim) wasCut() bool {
 	return c.cut
 }
 
-// claim claims up to n sessions that are due, and begins the first event of
-// each. It reports whether there may be more.
+// claim claims up to n due sessions and begins the first event of each. It reports
+// whether there may be more.
 func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	t := &taking{run: r}
 	err = r.in.db.Write(limited, func(ctx context.Context, tx engine.Tx) error { return t.take(ctx, tx, n) })
 	if err != nil {
-		// It may have succeeded all the same: then the claims are taken over.
+		// If it has succeeded, these claims are taken over later.
 		return nil, false, err
 	}
 	r.mu.Lock()
@@ -100,27 +100,27 @@ func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err
 	return claims, t.due == n, nil
 }
 
-// taking is one transaction that claims.
+// taking is one transaction that claims sessions.
 type taking struct {
 	run       *run
-	sent      time.Time // before the statement whose time the leases count from
+	sent      time.Time // before the statement whose time starts the leases
 	due       int
 	claimed   []*dueSession
 	takenOver []*dueSession
 }
 
-// dueSession is a session that was locked because it is due.
+// dueSession is a due session that the transaction has locked.
 type dueSession struct {
 	session    []byte
-	held       int64 // 1 if it is a worker's whose lease has ended
+	held       int64 // 1 if it was claimed by a worker whose lease has ended
 	was, fence int64
 	event      engine.Record
 	found      bool
-	spent      bool // the event has had all its attempts
+	spent      bool // the event has used all its attempts
 }
 
-// take locks first and looks for events in later statements: one that has
-// waited for a lock sees other tables as before the wait.
+// take locks first and reads events in later statements, since a statement that has
+// waited for a lock sees other tables as they were before the wait.
 func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
 	t.sent, t.due, t.claimed, t.takenOver = time.Now(), 0, nil, nil
 	var due []*dueSession
@@ -150,7 +150,7 @@ func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
 	return tx.Send(ctx, calls...)
 }
 
-// decide returns what becomes of a session that is due.
+// decide returns the statements for a due session.
 func (t *taking) decide(d *dueSession) []*engine.Call {
 	r := t.run
 	if !d.found {
@@ -165,8 +165,8 @@ func (t *taking) decide(d *dueSession) []*engine.Call {
 		t.takenOver = append(t.takenOver, d)
 	}
 	if d.held == 1 && d.event.Fence == d.was && d.event.Attempts > 0 && !d.spent {
-		// The worker died, or was stopped, in this event. Begun again at once, the
-		// event could kill again, together with all that runs beside it.
+		// The worker died, or was stopped, during this event. If the event began again
+		// at once, it could end the next worker with everything that runs there.
 		return []*engine.Call{
 			engine.Do(engine.StealEvent, d.event.Sequence, d.fence),
 			engine.Do(engine.ReleaseSession, d.session, micros(r.backoff(int(d.event.Attempts)))),

@@ -21,8 +21,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
-// crashed returns copies of the files of an inbox as a crash would leave them,
-// with events that the -wal file alone holds and others that it doesn't.
+// crashed returns copies of the files of an inbox as a crash would leave them. Some
+// events are only in the -wal file.
 func crashed(t *testing.T, events int) (path string) {
 	s := newStore(t, "sqlite")
 	in := s.open(t)
@@ -261,8 +261,7 @@ func TestCloseLeavesThePoolOfTheCaller(t *testing.T) {
 	assert.Zero(t, pool.Stat().AcquiredConns())
 }
 
-// Behind pgbouncer in transaction mode nothing may be prepared, and LISTEN hears
-// nothing.
+// Behind pgbouncer in transaction mode, prepared statements and LISTEN do not work.
 func TestExecModeNeedsNoPreparedStatement(t *testing.T) {
 	for _, mode := range []string{"exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {

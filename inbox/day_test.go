@@ -16,8 +16,8 @@ import (
 )
 
 // BenchmarkDay sends 200,000 events through one SQLite file in ten steps. After
-// each step the inbox restarts, everything becomes 12 hours older and what is
-// beyond the retention is pruned. Run it with -benchtime 1x.
+// each step, the inbox restarts, everything becomes 12 hours older, and events older
+// than the retention are pruned. Run it with -benchtime 1x.
 func BenchmarkDay(b *testing.B) {
 	const steps, events, publishers = 10, 20000, 16
 	s := newStore(b, "sqlite")
@@ -82,8 +82,7 @@ func fileSize(tb testing.TB, path string) int64 {
 	return info.Size()
 }
 
-// BenchmarkIdle measures what a Run costs that has nothing to do, in percent of
-// a core.
+// BenchmarkIdle measures an idle Run, in percent of a core.
 func BenchmarkIdle(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {
 		in := newStore(b, kind).open(b)

@@ -22,7 +22,7 @@ const (
 	pruneSize   = 500
 )
 
-// Query selects events. The zero Query selects all.
+// Query selects events. The zero Query selects all events.
 type Query struct {
 	From, To  time.Time         // stored in [From, To), by the database's clock; a zero time is no limit
 	HeadID    string            // "" for every head
@@ -31,10 +31,10 @@ type Query struct {
 	Limit     int               // of events; 0 for no limit
 }
 
-// DeadEvent is an event among the dead letters.
+// DeadEvent is an event in the dead letters.
 type DeadEvent struct {
 	Sequence int64        // its id for Redrive and DeleteDead
-	Event    *heads.Event // without Raw, and with type and ids alone, if it was damaged
+	Event    *heads.Event // if it is damaged, only type and ids, without Raw
 	Attempts int
 	Received time.Time
 	Died     time.Time
@@ -52,9 +52,9 @@ func (d DeadEvent) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String(
 // LogValue returns the same as String.
 func (d DeadEvent) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
-// Dead returns the dead letters that q selects, in the order of their sequences.
-// It reads in pages and holds no transaction while the caller works. After an
-// error there are no more.
+// Dead returns the dead letters that q selects, in the order of their sequences. It
+// reads pages and holds no transaction while the caller works. It ends after an
+// error.
 func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] {
 	return func(yield func(DeadEvent, error) bool) {
 		for r, err := range in.pages(ctx, "Dead", engine.DeadPage, q) {
@@ -81,11 +81,11 @@ func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] 
 	}
 }
 
-// Replay calls f for the stored events that q selects, handled or not, by
-// Sequence, and moves nothing: Commit is refused. Events are there for as long
-// as the retention, and dead letters until they are deleted. An error of f ends
-// Replay and is returned. Damaged events are skipped, and Replay returns
-// ErrDamaged after the others.
+// Replay calls f for the stored events that q selects, handled or not, in the order
+// of their sequences. It changes nothing, and Commit returns an error. Events are
+// stored until the retention ends, dead letters until they are deleted. If f returns
+// an error, Replay stops and returns it. Replay skips damaged events and returns
+// ErrDamaged at the end.
 func (in *Inbox) Replay(ctx context.Context, q Query, f func(context.Context, *Delivery) error) error {
 	if f == nil {
 		return invalid("Replay", "f", "the function is nil")
@@ -168,8 +168,7 @@ func (in *Inbox) page(ctx context.Context, s engine.Stmt, q Query, after int64) 
 	return page, in.public(err)
 }
 
-// ceilMicro rounds up, so that a time with nanoseconds excludes what is before
-// it.
+// ceilMicro rounds up, so a time with nanoseconds excludes earlier events.
 func ceilMicro(t time.Time) int64 {
 	if t.Nanosecond()%1000 != 0 {
 		return t.UnixMicro() + 1
@@ -184,16 +183,17 @@ func given(s string) int64 {
 	return 1
 }
 
-// selects compares what the statement doesn't.
+// selects checks the conditions that the statement does not check.
 func (q Query) selects(r *engine.Record) bool {
 	return len(q.Types) == 0 || slices.ContainsFunc(q.Types, func(t heads.EventType) bool {
 		return bytes.Equal(r.Type, []byte(strings.ToLower(string(t))))
 	})
 }
 
-// Redrive brings dead letters back: they are handled again, out of order, with
-// all their attempts. It returns how many. The ids are sequences; those of events
-// that are not among the dead letters are ignored, and no ids do nothing.
+// Redrive returns dead letters to their sessions. They are handled again, out of
+// order, with all their attempts. Redrive returns how many there were. The ids are
+// sequences. Ids that are not in the dead letters are ignored. Without ids, Redrive
+// does nothing.
 func (in *Inbox) Redrive(ctx context.Context, ids ...int64) (int, error) {
 	n, err := in.moveDead(ctx, ids, in.redrive)
 	if n > 0 {
@@ -203,8 +203,8 @@ func (in *Inbox) Redrive(ctx context.Context, ids ...int64) (int, error) {
 	return n, err
 }
 
-// redrive writes the events first and the sessions after them, in one order, as
-// every transaction does.
+// redrive writes first the events and then the sessions, each in order, like every
+// transaction.
 func (in *Inbox) redrive(ctx context.Context, tx engine.Tx, ids []int64) (n int, err error) {
 	var sessions [][]byte
 	var calls []*engine.Call
@@ -228,8 +228,8 @@ func (in *Inbox) redrive(ctx context.Context, tx engine.Tx, ids []int64) (n int,
 	return n, tx.Send(ctx, calls...)
 }
 
-// DeleteDead removes the bodies of dead letters and returns how many. The keys
-// stay known until the retention ends. The ids are as for Redrive.
+// DeleteDead removes the bodies of dead letters and returns how many there were. The
+// keys stay known until the retention ends. The ids are as for Redrive.
 func (in *Inbox) DeleteDead(ctx context.Context, ids ...int64) (int, error) {
 	return in.moveDead(ctx, ids, func(ctx context.Context, tx engine.Tx, ids []int64) (n int, err error) {
 		var calls []*engine.Call
@@ -246,7 +246,7 @@ func (in *Inbox) DeleteDead(ctx context.Context, ids ...int64) (int, error) {
 	})
 }
 
-// moveDead runs f on the ids in their order, in transactions of a limited size.
+// moveDead runs f for the ids in order, in transactions of a limited size.
 func (in *Inbox) moveDead(ctx context.Context, ids []int64, f func(context.Context, engine.Tx, []int64) (int, error)) (total int, err error) {
 	if !in.enter() {
 		return 0, ErrClosed
@@ -263,13 +263,13 @@ func (in *Inbox) moveDead(ctx context.Context, ids []int64, f func(context.Conte
 	return total, nil
 }
 
-// again runs a transaction until it succeeds, as long as ctx and a limit of its
-// own last.
+// again runs a transaction until it succeeds, until ctx ends, or until its own time
+// limit ends.
 func again[T any](ctx context.Context, in *Inbox, f func(context.Context, engine.Tx) (T, error)) (result T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	for {
-		got := new(T) // of this try alone: one that was left may still write to it
+		got := new(T) // a new one for each try, since an abandoned try may still write to its own
 		err := in.db.Write(ctx, func(ctx context.Context, tx engine.Tx) (err error) {
 			*got, err = f(ctx, tx)
 			return err

@@ -14,17 +14,18 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// Delivery is an event on its way to the function passed to Run or Replay.
+// Delivery is the argument of the function passed to Run or Replay: an event and its
+// attempt.
 type Delivery struct {
 	Event    *heads.Event
 	Sequence int64 // grows within a session
 	Attempt  int   // 1 for the first
 	// Fence grows with every claim of any session. An effect outside the database
-	// that refuses a smaller fence of its session than it has seen is safe from a
-	// worker that was stopped and goes on too late.
+	// should store the highest fence of each session and refuse smaller ones. Then a
+	// worker that was stopped and continues too late changes nothing.
 	Fence    int64
 	Received time.Time // when the event was stored, by the database's clock
-	Redriven bool      // it came back from the dead letters
+	Redriven bool      // it was returned from the dead letters
 
 	commitment *commitment // nil outside of Run
 }
@@ -46,19 +47,20 @@ var (
 	errReturned  = errors.New("inbox: the function has returned; call Commit before")
 )
 
-// Commit runs effect and marks the event as handled in one transaction: both are
-// in the database or neither is. An error of effect rolls back and is returned.
+// Commit runs effect and marks the event as handled in one transaction, so either
+// both are in the database or neither is. If effect returns an error, Commit rolls
+// back and returns it.
 //
-// The event is marked first. If the claim on it has ended, Commit returns
-// ErrFenced and effect doesn't run, so a worker that was stopped for too long
-// changes nothing. After a failed serialisation, a deadlock, a busy database or
-// a lost connection, effect runs again, as long as the claim and ctx last. It
-// must not end tx, and must not wait for anything else: on SQLite nothing is
-// stored meanwhile. It returns the errors of its statements.
+// Commit marks the event first. If the claim on the event has ended, Commit returns
+// ErrFenced and does not run effect, so a worker that was stopped for too long
+// changes nothing. After a failed serialisation, a deadlock, a busy database or a
+// lost connection, Commit runs effect again, until the claim or ctx ends. effect must
+// return the errors of its statements. It must not end tx, and must not wait for
+// anything else, since SQLite stores nothing in the meantime.
 //
-// After Commit has returned nil the event is handled, and an error that the
-// function returns undoes nothing. A second Commit is refused then, and so is
-// one after the function has returned, or in Replay.
+// After Commit has returned nil, the event is handled, even if the function returns
+// an error. Commit returns an error if it is called a second time after that, after
+// the function has returned, or in Replay.
 func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) error {
 	m := d.commitment
 	if m == nil {
@@ -80,7 +82,7 @@ func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) er
 	return err
 }
 
-// commitment is what a Delivery knows of its claim.
+// commitment is the state of a Delivery in Run.
 type commitment struct {
 	run      *run
 	claim    *claim
@@ -91,7 +93,7 @@ type commitment struct {
 	returned bool
 }
 
-// finish refuses every later Commit, and reports whether there was one.
+// finish makes every later Commit fail, and reports whether there was one.
 func (m *commitment) finish() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +101,7 @@ func (m *commitment) finish() bool {
 	return m.done
 }
 
-// commit repeats what may succeed the next time, until the claim ends.
+// commit retries what may succeed the next time, until the claim ends.
 func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -125,7 +127,7 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 		case engine.KindOf(err) == engine.Failed && ctx.Err() == nil:
 			return m.run.in.public(err)
 		default:
-			// The commit may have succeeded all the same.
+			// The commit may have succeeded.
 			settled := m.settle(errUnsettled)
 			if !errors.Is(settled, errUnsettled) {
 				return settled
@@ -153,10 +155,10 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 	return err
 }
 
-// settle looks at the event's row. The look is a write, so that what it has seen
-// is as safe as the look itself. Handled under this claim is success, waiting
-// under it is the given error. It doesn't outlast the claim: the function must
-// not run beside its successor.
+// settle finds out how a commit ended by reading the event's row. The read is part of
+// a write, so what it has read is committed. If the event is handled under this
+// claim, settle returns nil; if it still waits under this claim, the given error.
+// settle ends with the claim, since the function must not run beside its successor.
 func (m *commitment) settle(otherwise error) error {
 	ctx, cancel := context.WithTimeout(m.claim.ctx, storeTimeout)
 	defer cancel()
@@ -165,7 +167,7 @@ func (m *commitment) settle(otherwise error) error {
 		return r, err
 	})
 	switch {
-	case m.claim.ctx.Err() != nil: // the next worker finds what is in the database
+	case m.claim.ctx.Err() != nil: // the next worker reads what is in the database
 		return context.Cause(m.claim.ctx)
 	case err != nil:
 		return err

@@ -11,18 +11,18 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// What errors.Is finds in the errors of this package.
+// Errors of this package, for errors.Is.
 var (
 	ErrFenced      = errors.New("inbox: the claim on the event has ended, and another worker may have it")
 	ErrUnavailable = errors.New("inbox: the database is not available")
 	ErrFull        = errors.New("inbox: the database has no room left")
 	ErrDamaged     = errors.New("inbox: the database is damaged")
 	ErrClosed      = errors.New("inbox: the inbox is closed")
-	ErrQueued      = errors.New("inbox: WithQueue and WithDeduplicator don't go with an inbox, which stores before it answers and knows what it has stored")
+	ErrQueued      = errors.New("inbox: WithQueue and WithDeduplicator can't be used with an inbox: it stores events before it answers, and finds duplicates itself")
 )
 
-// public returns the error that a caller sees for one of the database, whose
-// text shows no DSN and nothing of an event.
+// public returns the exported error for an error of the database. Its text shows no
+// DSN and nothing of an event.
 func (in *Inbox) public(err error) error {
 	var e *engine.Error
 	switch {
@@ -48,9 +48,9 @@ type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error { return e.error }
 
-// Permanent returns an error with which the function passed to Run sends the
-// event to the dead letters at once, also when it is wrapped in another. Of nil
-// it returns nil.
+// Permanent wraps err. If the function passed to Run returns such an error, which may
+// be wrapped, the event goes to the dead letters at once. If err is nil, Permanent
+// returns nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -65,9 +65,9 @@ type retryError struct {
 
 func (e retryError) Unwrap() error { return e.error }
 
-// RetryAfter returns an error after which the event is handled again in d,
-// instead of what Backoff says, also when it is wrapped in another. The attempt
-// counts. Of nil it returns nil.
+// RetryAfter wraps err. If the function passed to Run returns such an error, which
+// may be wrapped, the event is handled again after d instead of the wait of Backoff.
+// The attempt is counted. If err is nil, RetryAfter returns nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -84,7 +84,7 @@ var errExited = errors.New("inbox: the function ended its goroutine")
 
 const maxErrorText = 1024
 
-// describe returns what is stored of an error that the function returned.
+// describe returns the text to store for an error of the function.
 func (in *Inbox) describe(err error) string {
 	switch {
 	case errors.Is(err, ErrDamaged):
@@ -95,10 +95,10 @@ func (in *Inbox) describe(err error) string {
 	return clip(typeName(err), maxErrorText)
 }
 
-// errorText survives an Error method that panics, as package fmt does.
+// errorText returns the text of an error, even if its Error method panics.
 func errorText(err error) string { return fmt.Sprint(err) }
 
-// typeName names the error inside Permanent and RetryAfter.
+// typeName returns the type of the error that Permanent or RetryAfter has wrapped.
 func typeName(err error) string {
 	for {
 		switch e := err.(type) { //nolint:errorlint // it walks the chain itself
@@ -112,7 +112,7 @@ func typeName(err error) string {
 	}
 }
 
-// clip makes text that every database stores.
+// clip returns text that every database can store.
 func clip(text string, limit int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= limit {

@@ -8,12 +8,13 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// Handler returns an event handler that stores events: it verifies as that of
-// heads.NewEventHandler does, with the same options, and answers 200 only after
-// the commit. What can't be stored is answered 503, so that it comes again.
+// Handler returns an event handler that stores events. It verifies deliveries like a
+// handler of heads.NewEventHandler and has the same options. It answers 200 only after
+// the commit. If an event can't be stored, it answers 503, and the service redelivers
+// the event.
 //
-// WithQueue and WithDeduplicator are refused with ErrQueued, and WithMaxAge when
-// an event would have to be known for longer than the retention.
+// Handler returns ErrQueued for WithQueue and WithDeduplicator. It returns an error
+// for a WithMaxAge that needs events to be known for longer than the retention.
 func (in *Inbox) Handler(keys heads.KeySource, opts ...heads.EventHandlerOption) (*heads.EventHandler, error) {
 	own := &passAll{}
 	h, err := heads.NewEventHandler(keys, in.store, append([]heads.EventHandlerOption{heads.WithDeduplicator(own)}, opts...)...)
@@ -38,8 +39,9 @@ func (in *Inbox) store(ctx context.Context, e *heads.Event) error {
 	return err
 }
 
-// passAll is the handler's own deduplicator: the table of events knows better.
-type passAll struct{ _ byte } // not of size zero, so that every handler has one of its own
+// passAll is the handler's deduplicator. It accepts every event, since the table of
+// events finds the duplicates.
+type passAll struct{ _ byte } // not of size zero, so each handler has its own
 
 func (*passAll) Claim(context.Context, string, string, time.Duration) (heads.Claim, error) {
 	return heads.ClaimNew, nil

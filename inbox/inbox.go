@@ -22,8 +22,8 @@ const (
 	minRetention = 24*time.Hour + 6*time.Minute
 )
 
-// Inbox stores events and has them handled. Open returns one. Its methods may be
-// called by several goroutines at once.
+// Inbox stores events and calls a function for each. Open returns one. An Inbox is
+// safe for concurrent use.
 type Inbox struct {
 	db        engine.Backend
 	prefix    string
@@ -44,12 +44,12 @@ type Inbox struct {
 	users   sync.WaitGroup // appends, runs and the prober
 }
 
-// Option changes how an Inbox works.
+// Option configures an Inbox.
 type Option func(*Inbox) error
 
-// WithTablePrefix sets what the names of the tables begin with, for several
-// inboxes in one database. The default is "heads_inbox_". A prefix has up to 40
-// lower-case letters, digits and underscores and doesn't begin with a digit.
+// WithTablePrefix sets the prefix of the table names, for several inboxes in one
+// database. The default is "heads_inbox_". A prefix has up to 40 lower-case letters,
+// digits and underscores, and does not begin with a digit.
 func WithTablePrefix(p string) Option {
 	return func(in *Inbox) error {
 		in.prefix = p
@@ -60,11 +60,10 @@ func WithTablePrefix(p string) Option {
 	}
 }
 
-// WithRetention sets how long handled events are kept, counted from when they
-// were stored: for Replay, and so that a redelivery is known. The default is 7
-// days. Less than 24 hours and 6 minutes is refused, since a redelivery can be
-// that old. Events that wait and dead letters are kept until they are handled or
-// deleted.
+// WithRetention sets how long handled events are kept after they were stored. They
+// are kept for Replay and to recognize redeliveries. The default is 7 days. Open
+// refuses less than 24 hours and 6 minutes, since a redelivery can be that late.
+// Waiting events and dead letters are kept until they are handled or deleted.
 func WithRetention(d time.Duration) Option {
 	return func(in *Inbox) error {
 		in.retention = d
@@ -72,18 +71,18 @@ func WithRetention(d time.Duration) Option {
 	}
 }
 
-// WithLogger logs what goes wrong: a database that can't be reached, failed and
-// dead events with their ids and the type of the error. No line shows a body or
-// a DSN. Without it the inbox is silent.
+// WithLogger logs failures: an unreachable database, and failed and dead events with
+// their ids and the type of the error. No line shows a body or a DSN. The default is
+// no log.
 func WithLogger(l *slog.Logger) Option {
 	return func(in *Inbox) error {
 		in.logger = l
-		return refuse(l == nil, "Open", "WithLogger", "the logger is nil; leave the option out for silence")
+		return refuse(l == nil, "Open", "WithLogger", "the logger is nil; leave the option out for no log")
 	}
 }
 
 // WithObserver calls f for everything that happens to an event, for metrics and
-// tracing. It is called on the goroutine that did it, which waits for it.
+// tracing. f is called on the goroutine that did the work and delays it.
 func WithObserver(f func(context.Context, Observation)) Option {
 	return func(in *Inbox) error {
 		in.observe = f
@@ -91,9 +90,9 @@ func WithObserver(f func(context.Context, Observation)) Option {
 	}
 }
 
-// WithErrorText stores the text of the errors that the function returns, up to
-// 1,024 bytes, for DeadEvent.Error and the column error. By default only the
-// type of the error is stored, since its text may hold what an event says.
+// WithErrorText stores the text of the function's errors, up to 1,024 bytes, for
+// DeadEvent.Error and the column error. By default, only the type of the error is
+// stored, since its text may contain parts of the event.
 func WithErrorText() Option {
 	return func(in *Inbox) error {
 		in.errorText = true
@@ -101,14 +100,14 @@ func WithErrorText() Option {
 	}
 }
 
-// Open creates the tables in db, or brings those of an older version up to date,
-// and returns an inbox that keeps its events there. It may run in many processes
-// at once, also while others work.
+// Open creates the tables in db, or migrates those of an older version, and returns
+// an inbox that stores its events there. Several processes may call Open at once, and
+// while other processes use the inbox.
 //
-// Open owns db from now on, even if it fails: Close closes it. A db that belongs
-// to another inbox is refused. Faults in the options come back as
-// *heads.InvalidError, all of them joined; a database that was damaged, or is
-// older than what was acknowledged, as ErrDamaged.
+// The inbox owns db, and Close closes it. If Open fails, it closes db itself. Open
+// returns an error if db belongs to another inbox. It returns all faults of the
+// options joined, each a *heads.InvalidError, and ErrDamaged if the database is damaged
+// or lacks events that were acknowledged.
 func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 	if db == nil {
 		return nil, invalid("Open", "db", "is nil; see sqlite.Open and postgres.Open")
@@ -142,10 +141,10 @@ func (in *Inbox) apply(opts []Option) (err error) {
 	return err
 }
 
-// Close lets nothing more in, ends every Run as the end of its context does,
-// waits for what is under way and closes the database. When ctx ends before
-// that, what still runs sees its context end, the database is closed and Close
-// returns the error of ctx. A second Close does nothing.
+// Close refuses new events, ends every Run as if its context had ended, waits for the
+// work under way and closes the database. If ctx ends before that, Close ends the
+// contexts of the running functions, closes the database and returns the error of
+// ctx. A second Close does nothing.
 func (in *Inbox) Close(ctx context.Context) error {
 	in.mu.Lock()
 	if in.closing {
@@ -169,7 +168,7 @@ func (in *Inbox) Close(ctx context.Context) error {
 	in.abort()
 	ended := make(chan struct{})
 	go func() {
-		_ = in.db.Close() // waits for an effect that doesn't end
+		_ = in.db.Close() // waits for an effect that still runs
 		close(ended)
 	}()
 	select {
@@ -179,8 +178,8 @@ func (in *Inbox) Close(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// enter counts a user of the database until leave; it reports false once Close
-// has begun.
+// enter counts a user of the database until leave. It returns false after Close was
+// called.
 func (in *Inbox) enter() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

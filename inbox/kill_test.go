@@ -21,7 +21,7 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// runs returns how often the tests that kill processes repeat themselves.
+// runs returns the number of rounds of the tests that kill processes.
 func runs(tb testing.TB) int {
 	text := os.Getenv("HEADS_INBOX_RUNS")
 	if text == "" {
@@ -210,7 +210,7 @@ func TestEventThatKillsItsProcessDiesAlone(t *testing.T) {
 			_, err := in.Append(t.Context(), newEvent(t, "head", fmt.Sprint("session", n), n))
 			require.NoError(t, err)
 		}
-		_, err := in.Append(t.Context(), newEvent(t, "head", "session0", 7)) // its successor
+		_, err := in.Append(t.Context(), newEvent(t, "head", "session0", 7)) // the event after it
 		require.NoError(t, err)
 		stopped := make(chan struct{})
 		var restarting sync.WaitGroup
@@ -250,7 +250,7 @@ func deadEvents(t *testing.T, in *inbox.Inbox) (all []inbox.DeadEvent) {
 	return all
 }
 
-// redriveOnce brings an event back and expects that it is handled once.
+// redriveOnce redrives an event and expects that it is handled once.
 func redriveOnce(t *testing.T, in *inbox.Inbox, sequence int64) {
 	t.Helper()
 	n, err := in.Redrive(t.Context(), sequence, sequence, 1<<40)

@@ -9,39 +9,39 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// ObservationKind says in a word what has happened. The values are few and
-// fixed, so they are safe as metric labels.
+// ObservationKind is the kind of an observation. There are only these values, so they
+// are safe as metric labels.
 type ObservationKind string
 
-// The kinds of observations. Every begun attempt ends in one of succeeded,
-// failed and fenced, unless its process dies.
+// The kinds of observations. Every started attempt ends as succeeded, failed or
+// fenced, unless its process dies.
 const (
 	KindAppended     ObservationKind = "appended"      // an event was stored
-	KindDuplicate    ObservationKind = "duplicate"     // an event was known
-	KindAppendFailed ObservationKind = "append_failed" // an event was not stored, as far as is known
+	KindDuplicate    ObservationKind = "duplicate"     // an event was already known
+	KindAppendFailed ObservationKind = "append_failed" // an event was not stored, or its outcome is unknown
 	KindStarted      ObservationKind = "started"       // an attempt begins
 	KindSucceeded    ObservationKind = "succeeded"     // an event was handled
 	KindFailed       ObservationKind = "failed"        // an attempt failed
-	KindDead         ObservationKind = "dead"          // an event went to the dead letters
-	KindTakenOver    ObservationKind = "taken_over"    // the claim of a worker that is gone was taken over
+	KindDead         ObservationKind = "dead"          // an event was moved to the dead letters
+	KindTakenOver    ObservationKind = "taken_over"    // the expired claim of another worker was taken over
 	KindFenced       ObservationKind = "fenced"        // a worker noticed that its claim was taken over
 	KindPruned       ObservationKind = "pruned"        // events were removed after the retention
 )
 
-// Observation is what WithObserver is told. It holds no body.
+// Observation is the argument of an observer. It holds no body.
 type Observation struct {
 	Kind      ObservationKind
 	Duration  time.Duration // of the append, the function or the pruning
 	Attempt   int           // 1 for the first; 0 outside of attempts
 	Lag       time.Duration // from when the event was stored until now
-	Sequence  int64         // of the event; 0 when it has none
+	Sequence  int64         // of the event; 0 if there is none
 	HeadID    string
 	SessionID string
 	Count     int64 // of pruned events
-	Err       error // what went wrong; an error of the function as it returned it
+	Err       error // the failure; an error of the function is not wrapped
 }
 
-// Format shows kind, sequence and ids, and of an error its type.
+// Format shows kind, sequence, ids and the type of the error.
 func (o Observation) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(o.describe())) }
 
 // LogValue shows the same as Format.

@@ -13,7 +13,7 @@ import (
 	"github.com/headsapi/heads-go/inbox"
 )
 
-// The SQL of the page runs as it stands.
+// The SQL of the page runs unchanged.
 func TestStatementsOfThePageRun(t *testing.T) {
 	page, err := os.ReadFile("../docs/inbox.md")
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestStatementsOfThePageRun(t *testing.T) {
 	assert.Equal(t, "|", answers[4], "one was handled")
 }
 
-// What the page says of SQLite's spelling runs too.
+// The SQL that the page has for SQLite runs, too.
 func TestStatementsOfThePageRunOnSQLite(t *testing.T) {
 	s := newStore(t, "sqlite")
 	in := s.open(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// newRecord refuses an event that could not be read back as it is.
+// newRecord returns an error for an event that could not be read back unchanged.
 func newRecord(e *heads.Event) (*engine.Record, error) {
 	if e == nil {
 		return nil, invalid("Append", "event", "is nil")
@@ -39,8 +39,8 @@ func newRecord(e *heads.Event) (*engine.Record, error) {
 	return r, nil
 }
 
-// sessionOf hashes the ids, each with its length before it, so that ids of any
-// length and content make keys of one size that don't collide.
+// sessionOf hashes the ids, each after its length, so ids of any length and content
+// have keys of one size that do not collide.
 func sessionOf(headID, sessionID string) []byte {
 	sum := sha256.Sum256(appendField(appendField(nil, []byte(headID)), []byte(sessionID)))
 	return sum[:]
@@ -50,7 +50,7 @@ func appendField(b, field []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(field))), field...)
 }
 
-// checksum covers everything that makes up the event.
+// checksum returns the checksum of the whole event.
 func checksum(r *engine.Record) []byte {
 	var b []byte
 	for _, field := range [][]byte{r.Key, r.Session, r.HeadID, r.SessionID, r.Type, r.Body} {
@@ -60,7 +60,8 @@ func checksum(r *engine.Record) []byte {
 	return sum[:16]
 }
 
-// eventOf reads the event back. What was changed in the database is ErrDamaged.
+// eventOf returns the event of a record, or ErrDamaged if the record was changed in the
+// database.
 func eventOf(r *engine.Record) (*heads.Event, error) {
 	if !bytes.Equal(checksum(r), r.Checksum) {
 		return nil, fmt.Errorf("%w: event %d is not what was stored", ErrDamaged, r.Sequence)
@@ -72,7 +73,7 @@ func eventOf(r *engine.Record) (*heads.Event, error) {
 	return e, nil
 }
 
-// shellOf is what can be said of an event whose body is damaged.
+// shellOf returns the known fields of an event whose body is damaged.
 func shellOf(r *engine.Record) *heads.Event {
 	return &heads.Event{Type: heads.EventType(r.Type), HeadID: string(r.HeadID), SessionID: string(r.SessionID)}
 }

@@ -32,7 +32,7 @@ const (
 	sharedKey    = "a shared key of the tests"
 )
 
-// role is what a process that the tests start does.
+// role is the work of a process that a test starts.
 type role struct {
 	Role  string // "receiver", "worker", "killer" or "sleeper"
 	Kind  string // of the store
@@ -44,7 +44,7 @@ type role struct {
 	Where string // "function" or "effect"
 }
 
-// process is a test binary that plays a role.
+// process is a test binary that runs a role.
 type process struct {
 	cmd    *exec.Cmd
 	out    *bufio.Reader
@@ -77,7 +77,7 @@ func (p *process) line(tb testing.TB) string {
 	return strings.TrimSpace(text)
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (p *process) kill() {
 	if p.killed == 0 {
 		_ = p.cmd.Process.Kill()
@@ -91,7 +91,7 @@ func (p *process) signal(tb testing.TB, s syscall.Signal) {
 	require.NoError(tb, p.cmd.Process.Signal(s))
 }
 
-// playRole runs in the process.
+// playRole is the main function of the process.
 func playRole(config string) int {
 	var r role
 	err := json.Unmarshal([]byte(config), &r)
@@ -117,7 +117,7 @@ func (r role) open() (*inbox.Inbox, error) {
 	return inbox.Open(ctx, db)
 }
 
-// receive answers deliveries and prints its address.
+// receive answers deliveries and prints its URL.
 func receive(r role) error {
 	in, err := r.open()
 	if err != nil {
@@ -159,8 +159,8 @@ func runUntilTerm(in *inbox.Inbox, f func(context.Context, *inbox.Delivery) erro
 	return errors.Join(err, in.Close(context.Background()))
 }
 
-// work stores a visit for every event through Commit, and notes when functions
-// start and end.
+// work stores a visit for every event through Commit, and logs when functions start
+// and end.
 func work(r role) error {
 	in, err := r.open()
 	if err != nil {
@@ -196,7 +196,7 @@ func (s store) createVisits(tb testing.TB) {
 	s.exec(tb, "CREATE TABLE visits ("+id+", session TEXT, number BIGINT, sequence BIGINT)")
 }
 
-// tally is what a run of many processes has come to.
+// tally is the result of a run with many processes.
 type tally struct {
 	acknowledged, lost, doubled, disordered, overlapping int
 }
@@ -231,8 +231,8 @@ func (s store) tally(tb testing.TB, acknowledged map[int]bool, log string, proce
 	return t
 }
 
-// overlapping counts the functions of one session that ran while another of it
-// did. What a killed process has begun ended when it was killed.
+// overlapping counts the functions that ran while another function of the same session
+// ran. The functions of a killed process ended when it was killed.
 func overlapping(tb testing.TB, log string, processes []*process) (n int) {
 	text, err := os.ReadFile(log)
 	require.NoError(tb, err)
@@ -276,8 +276,8 @@ func overlapping(tb testing.TB, log string, processes []*process) (n int) {
 	return n
 }
 
-// publisher sends the events of one session after the other until each is
-// answered 200.
+// publisher sends the events of one session one after the other, each until it is
+// answered with 200.
 type publisher struct {
 	mu           sync.Mutex
 	url          string
@@ -352,7 +352,7 @@ func sleepInside(r role) error {
 	}, inbox.Lease(r.Lease), inbox.Concurrency(1))
 }
 
-// workOnKillers dies in event 0 and takes a moment for others.
+// workOnKillers ends its process in event 0 and takes a moment for other events.
 func workOnKillers(r role) error {
 	in, err := r.open()
 	if err != nil {

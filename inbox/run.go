@@ -25,16 +25,15 @@ const (
 	maxTurn      = 64          // events of a session before others get their turn
 	maxTurnTime  = time.Second // the same in time
 	drainGrace   = 500 * time.Millisecond
-	storeTimeout = 5 * time.Second // of one try to store what became of an event
+	storeTimeout = 5 * time.Second // of one try to store the outcome of an event
 	retryPause   = 100 * time.Millisecond
 	pruneEvery   = 10 * time.Minute
 )
 
-// RunOption changes how Run works.
+// RunOption configures Run.
 type RunOption func(*run) error
 
-// Concurrency sets how many sessions are worked on at one time; 16 is the
-// default.
+// Concurrency sets how many sessions Run works on at a time. The default is 16.
 func Concurrency(n int) RunOption {
 	return func(r *run) error {
 		r.concurrency = n
@@ -42,9 +41,9 @@ func Concurrency(n int) RunOption {
 	}
 }
 
-// MaxAttempts sets how often an event is begun before it goes to the dead
-// letters; 20 is the default, which takes 80 minutes with the default Backoff.
-// An attempt whose process dies counts.
+// MaxAttempts sets how many attempts an event has before it goes to the dead letters.
+// The default is 20, which takes 80 minutes with the default Backoff. An attempt whose
+// process dies is counted.
 func MaxAttempts(n int) RunOption {
 	return func(r *run) error {
 		r.maxAttempts = n
@@ -52,9 +51,9 @@ func MaxAttempts(n int) RunOption {
 	}
 }
 
-// Backoff sets how long a session waits after an attempt of an event has failed;
-// attempt is 1 after the first. The default is one second, doubling up to 10
-// minutes, half of it random. It also holds after the death of a worker.
+// Backoff sets how long a session waits after a failed attempt; attempt is 1 after the
+// first. The default is one second, doubled after each attempt up to 10 minutes, half
+// of it random. It also applies if a worker dies.
 func Backoff(f func(attempt int) time.Duration) RunOption {
 	return func(r *run) error {
 		r.backoff = f
@@ -62,9 +61,9 @@ func Backoff(f func(attempt int) time.Duration) RunOption {
 	}
 }
 
-// Lease sets for how long a session is a worker's unless the worker renews the
-// claim, which it does at a third of that; 30 seconds is the default. After the
-// death of a worker its sessions wait that long. At least 300 ms.
+// Lease sets how long a worker's claim on a session lasts without renewal. Workers renew
+// their claims after a third of that time. If a worker dies, its sessions wait until
+// the lease ends. The default is 30 seconds, the minimum 300 ms.
 func Lease(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.lease = d
@@ -72,8 +71,8 @@ func Lease(d time.Duration) RunOption {
 	}
 }
 
-// DrainTimeout sets how long functions may go on after the context of Run has
-// ended; 20 seconds is the default. Then their contexts end.
+// DrainTimeout sets how long functions may go on after the context of Run has ended.
+// After that, their contexts end. The default is 20 seconds.
 func DrainTimeout(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.drainTimeout = d
@@ -110,23 +109,24 @@ type run struct {
 	claims map[*claim]struct{}
 }
 
-// Run calls f for every stored event until ctx ends, lets the functions that are
-// under way finish, and returns nil. Events of one session run one at a time in
-// the order in which they were stored, those of different sessions beside each
-// other. Any number of processes may call Run, and so may several goroutines.
+// Run calls f for every stored event until ctx ends. Then it waits for the running
+// functions and returns nil. Events of one session run one at a time, in the order in
+// which they were stored. Events of different sessions run in parallel. Any number of
+// processes and goroutines may call Run.
 //
-// An event is handled when f returns nil or Delivery.Commit succeeds. After an
-// error, a panic or the death of the process it is handled again, so without
-// Commit f may see an event twice. Permanent and RetryAfter say otherwise. After
-// MaxAttempts the event goes to the dead letters and its session goes on.
+// An event is handled when f returns nil or Delivery.Commit succeeds. After an error, a
+// panic or the death of the process, f is called again, so without Commit it may see
+// an event twice. Permanent and RetryAfter change what happens after an error. After
+// MaxAttempts, the event goes to the dead letters, and its session continues with the
+// next event.
 //
-// The context of f ends with the cause ErrFenced when the claim on the event is
-// lost. What DrainTimeout cuts off is not counted as an attempt; a function that
-// ignores the end of its context is left behind, and its session is another
-// worker's when the lease ends.
+// If the claim on the event is lost, the context of f ends with the cause ErrFenced. An
+// attempt that DrainTimeout ends is not counted. If a function ignores the end of its
+// context, Run does not wait for it, and another worker can claim its session when the
+// lease ends.
 //
-// Run returns an error for options that contradict each other and for an inbox
-// that is closed. While the database can't be reached it tries on.
+// Run returns an error if options contradict each other or if the inbox is closed.
+// While the database is unreachable, Run tries again.
 func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) error, opts ...RunOption) error {
 	r, err := in.newRun(ctx, f, opts)
 	if err != nil {
@@ -187,7 +187,7 @@ func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) 
 	return r, nil
 }
 
-// work claims sessions as long as there are free places, and waits.
+// work claims sessions while there are free slots, and waits for more.
 func (r *run) work(ctx context.Context) {
 	for {
 		n := r.freeSlots(ctx)
@@ -214,7 +214,7 @@ func (r *run) work(ctx context.Context) {
 	}
 }
 
-// freeSlots waits for one place and takes all that are free.
+// freeSlots waits for a free slot and returns how many are free.
 func (r *run) freeSlots(ctx context.Context) int {
 	select {
 	case r.slots <- struct{}{}:
@@ -250,7 +250,7 @@ func (r *run) wait(ctx context.Context) {
 	}
 }
 
-// untilDue returns how long no session is due.
+// untilDue returns the time until the next session is due.
 func (r *run) untilDue(ctx context.Context) (time.Duration, error) {
 	var due, now int64
 	err := r.in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) }, engine.Next))
@@ -260,12 +260,12 @@ func (r *run) untilDue(ctx context.Context) (time.Duration, error) {
 	return time.Duration(due-now) * time.Microsecond, err
 }
 
-// listen learns of events that other processes have stored.
+// listen wakes the workers when other processes have stored events.
 func (r *run) listen(ctx context.Context) {
 	r.in.db.Listen(ctx, r.in.wakes.all)
 }
 
-// drain lets the functions finish. What is cut off is not counted.
+// drain waits for the functions. Attempts that it ends are not counted.
 func (r *run) drain() {
 	done := make(chan struct{})
 	go func() {
@@ -287,8 +287,8 @@ func (r *run) drain() {
 	}
 }
 
-// cutOff takes back the attempts of the functions that still run, and ends
-// their contexts.
+// cutOff subtracts the attempts of the functions that still run, and ends their
+// contexts.
 func (r *run) cutOff() {
 	running := r.active()
 	var calls []*engine.Call
@@ -307,8 +307,8 @@ func (r *run) cutOff() {
 	}
 }
 
-// active returns the claims in the order of their sessions, in which every
-// transaction that writes several locks them.
+// active returns the claims in the order of their sessions, which is the order in
+// which every transaction locks them.
 func (r *run) active() []*claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// verdict is what becomes of an event that was begun.
+// verdict is the outcome of an attempt.
 type verdict int
 
 const (
@@ -21,7 +21,7 @@ const (
 	lost              // the claim has ended: nothing may be stored
 )
 
-// outcome is a verdict with what goes with it.
+// outcome is a verdict and its details.
 type outcome struct {
 	verdict verdict
 	err     error         // of a failed or dead event
@@ -29,8 +29,8 @@ type outcome struct {
 	uncount bool          // the attempt was not made
 }
 
-// session works on a claimed session until nothing waits in it, an event has
-// failed, its turn is over or the claim is lost.
+// session works on a claimed session until it has no waiting event, an event has
+// failed, its turn has ended, or the claim is lost.
 func (r *run) session(c *claim) {
 	defer func() { <-r.slots }()
 	defer r.sessions.Done()
@@ -50,7 +50,7 @@ func (r *run) forget(c *claim) {
 	c.stop()
 }
 
-// handle runs the function, unless the event can't be handled.
+// handle calls the function, unless the event can't be handled.
 func (r *run) handle(c *claim, e *engine.Record, spent bool) outcome {
 	if spent {
 		return outcome{verdict: dead, err: errCrashed}
@@ -85,8 +85,8 @@ var (
 	errCrashed = errors.New("inbox: the process died in the last attempt")
 )
 
-// call returns the function's error, or what else it ended with. A function that
-// ends its goroutine takes no place with it.
+// call calls the function and returns its error, or an error for a panic or a Goexit.
+// A function that ends its goroutine keeps no slot.
 func (r *run) call(c *claim, d *Delivery) (err error) {
 	done := make(chan struct{})
 	err = errExited
@@ -103,7 +103,7 @@ func (r *run) call(c *claim, d *Delivery) (err error) {
 	return err
 }
 
-// judge decides what becomes of the event. From now on Commit is refused.
+// judge decides on the outcome of the event. From now on, Commit returns an error.
 func (r *run) judge(c *claim, m *commitment, e *engine.Record, err error) outcome {
 	if m.finish() {
 		return outcome{verdict: committed, err: err}
@@ -125,7 +125,7 @@ func (r *run) judge(c *claim, m *commitment, e *engine.Record, err error) outcom
 	return outcome{verdict: failed, err: err, wait: r.backoff(int(e.Attempts))}
 }
 
-// report tells of an attempt that has ended.
+// report calls the observer for an attempt that has ended.
 func (r *run) report(c *claim, e *engine.Record, o outcome, took time.Duration, err error) {
 	kind, level := KindSucceeded, slog.LevelWarn
 	switch o.verdict {
@@ -153,8 +153,8 @@ func (r *run) report(c *claim, e *engine.Record, o outcome, took time.Duration, 
 	}
 }
 
-// finish stores the outcome, and returns the session's next event, begun, if
-// there is one and more is set. It tries until the claim ends: then another
+// finish stores the outcome. If more is set, it also begins the session's next event,
+// if there is one, and returns it. It retries until the claim ends; then another
 // worker begins the event again.
 func (r *run) finish(c *claim, e *engine.Record, o outcome, more bool) (next *engine.Record, spent bool) {
 	if o.verdict == lost {
@@ -188,8 +188,7 @@ func (r *run) finish(c *claim, e *engine.Record, o outcome, more bool) (next *en
 	}
 }
 
-// prolong returns a context that ends with the claim, which may have been
-// renewed.
+// prolong returns a context that ends with the claim, also if the claim was renewed.
 func (r *run) prolong(ctx context.Context, cancel context.CancelFunc, c *claim) (context.Context, context.CancelFunc) {
 	cancel()
 	return context.WithDeadline(context.WithoutCancel(ctx), c.deadline())
@@ -217,8 +216,8 @@ type finishing struct {
 	spent  bool
 }
 
-// store marks the event, then locks the session, and only then looks what waits
-// in it: before the lock it could miss what is being appended.
+// store marks the event, then locks the session, and only then reads its waiting
+// events. Before the lock, it could miss an event that is being appended.
 func (f *finishing) store(ctx context.Context, tx engine.Tx) error {
 	f.fenced, f.next, f.spent = false, nil, false
 	var next engine.Record
@@ -270,7 +269,7 @@ func (f *finishing) mark() *engine.Call {
 	return nil
 }
 
-// done reports whether an earlier try has stored the verdict without telling.
+// done reports whether an earlier try has stored the verdict although it failed.
 func (f *finishing) done(ctx context.Context, tx engine.Tx) (bool, error) {
 	state, fence, err := look(ctx, tx, f.event.Sequence)
 	want := engine.Handled
@@ -286,7 +285,7 @@ func look(ctx context.Context, tx engine.Tx, sequence int64) (state, fence int64
 	return state, fence, err
 }
 
-// release returns what becomes of the session.
+// release returns the statements that release the session.
 func (f *finishing) release(found bool, next *engine.Record) []*engine.Call {
 	c := f.claim
 	switch {

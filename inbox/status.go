@@ -7,19 +7,19 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// Status is what an inbox holds.
+// Status has the numbers of events in an inbox.
 type Status struct {
-	Pending       int64     // neither handled nor dead, with Running and Retrying
+	Pending       int64     // neither handled nor dead; includes Running and Retrying
 	Running       int64     // sessions that a worker has claimed
 	Retrying      int64     // begun before, and waiting for another attempt
-	Dead          int64     // among the dead letters
+	Dead          int64     // in the dead letters
 	Sessions      int64     // with pending events
 	OldestPending time.Time // when the oldest pending event was stored; zero without one
-	Healthy       bool      // the database takes writes
+	Healthy       bool      // the database accepts writes
 }
 
-// Status counts the events. While the database can't be reached it returns
-// ErrUnavailable, and a Status that is not healthy.
+// Status counts the events. While the database is unreachable, it returns
+// ErrUnavailable and a Status that is not healthy.
 func (in *Inbox) Status(ctx context.Context) (Status, error) {
 	if !in.enter() {
 		return Status{}, ErrClosed
@@ -40,9 +40,8 @@ func (in *Inbox) Status(ctx context.Context) (Status, error) {
 	return s, nil
 }
 
-// Prune removes handled events that were stored before the retention, and what
-// is left of deleted dead letters, and returns how many. Run does the same from
-// time to time.
+// Prune removes handled events older than the retention and the rows of deleted dead
+// letters. It returns how many it removed. Run does the same regularly.
 func (in *Inbox) Prune(ctx context.Context) (int64, error) {
 	if !in.enter() {
 		return 0, ErrClosed
@@ -67,9 +66,9 @@ func (in *Inbox) Prune(ctx context.Context) (int64, error) {
 	return total, nil
 }
 
-// prunePage goes through the events by sequence, which is nearly the order of
-// time, until it meets only young ones. So no index on the time is needed, and
-// no transaction is long.
+// prunePage reads the events by sequence, which is nearly the order of time, until a
+// page has only newer events. So no index on the time is needed, and every transaction
+// is short.
 func (in *Inbox) prunePage(ctx context.Context, after int64) (last, deleted int64, more bool, err error) {
 	var n, earliest, now int64
 	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {

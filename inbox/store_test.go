@@ -72,7 +72,7 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 			send = serveHandler(t, h)
 		}
 		reopen()
-		// Two registrations deliver one event with different bodies, as far as the
+		// Two registrations may deliver one event with different bodies, since the
 		// service may add fields.
 		one := eventBody("head", "session", 1)
 		two := bytes.Replace(one, []byte("{"), []byte(`{"registration":2,`), 1)
@@ -101,7 +101,7 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 		assert.Equal(t, http.StatusOK, send(one))
 		assert.Equal(t, heads.DeliveryDuplicate, <-outcomes, "after DeleteDead")
 
-		// A week later the row is gone, and the event too old.
+		// A week later, the row is removed and the event is too old.
 		s.exec(t, "UPDATE heads_inbox_events SET received = received - 604900000000")
 		pruned, err := in.Prune(t.Context())
 		require.NoError(t, err)

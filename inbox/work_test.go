@@ -182,7 +182,7 @@ func TestFailingSessionsDelayNoOther(t *testing.T) {
 			slices.Sort(took)
 			return took[len(took)/2]
 		}
-		// A machine that is busy with other things disturbs a round, not all of them.
+		// A busy machine may disturb one round, but not all of them.
 		for range 5 {
 			without, with := median(0), median(10)
 			t.Logf("%s: p50 without failing sessions %v, with ten %v", s.kind, without, with)
@@ -221,7 +221,7 @@ func TestNextSessionWaitsNoLongerThanTurns(t *testing.T) {
 	})
 }
 
-// A function that works on after Commit keeps its session.
+// A function that goes on after Commit keeps its session.
 func TestSessionIsReleasedOnlyWhenTheFunctionHasReturned(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		in := s.open(t)
@@ -282,8 +282,8 @@ func TestOrderIsThatOfTheCommits(t *testing.T) {
 	assert.Equal(t, events, total)
 }
 
-// The append has written and not committed when the worker, which has handled
-// the session's last event, wants to release the session.
+// The worker has handled the session's last event and releases the session, while an
+// append has written but not committed.
 func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	s := newStore(t, "postgres")
 	in := s.open(t)

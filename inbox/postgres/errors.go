@@ -15,8 +15,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// fault turns an error of the driver into one of package engine; see the
-// function fault. A server that has become read-only is left.
+// fault turns an error of the driver into one of package engine; see the function
+// fault. It disconnects from a server that has become read-only.
 func (b *backend) fault(ctx context.Context, err error) error {
 	var e *pgconn.PgError
 	if errors.As(err, &e) && e.Code == readOnly {
@@ -27,9 +27,8 @@ func (b *backend) fault(ctx context.Context, err error) error {
 	return fault(ctx, err)
 }
 
-// fault keeps nothing of the driver's error but what the server said, or what
-// kind of failure it was: pgx prints hosts, and what follows an unescaped @ in a
-// password is one to it.
+// fault keeps only the server's message, or the kind of failure, of the driver's error.
+// pgx prints hosts, and takes the rest of a password after an unescaped @ for a host.
 func fault(ctx context.Context, err error) error {
 	var own *engine.Error
 	var schema *engine.SchemaError
@@ -74,8 +73,8 @@ func kindOf(err error) engine.Kind {
 	return engine.Failed
 }
 
-// isLost reports whether an error means that the connection is gone, or was
-// never there.
+// isLost reports whether an error means that the connection was lost or could not be
+// opened.
 func isLost(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError
@@ -94,7 +93,7 @@ func isLost(err error) bool {
 	return false
 }
 
-// describe says what kind of failure an error is.
+// describe returns the kind of failure of an error.
 func describe(err error) string {
 	var dns *net.DNSError
 	var errno syscall.Errno

@@ -1,4 +1,4 @@
-// Package postgres keeps an inbox in PostgreSQL, by github.com/jackc/pgx/v5, for
+// Package postgres stores an inbox in PostgreSQL with github.com/jackc/pgx/v5, for
 // receivers and workers on any number of machines.
 package postgres
 
@@ -25,19 +25,19 @@ const (
 	setupTimeout   = 10 * time.Second
 	hostTimeout    = time.Second // of each host, where there are several
 	notifyInterval = 2 * time.Millisecond
-	// pollInterval is how soon a worker sees what it was not told of, as behind a
-	// pooler, where LISTEN hears nothing.
+	// pollInterval is how soon a worker finds work without a notification, for
+	// example behind a pooler, where LISTEN does not work.
 	pollInterval = 250 * time.Millisecond
 	listenPause  = time.Second
 )
 
-// Open returns a DB in the PostgreSQL database of a DSN, either form of it. It
-// connects once, and its errors show nothing of the DSN.
+// Open returns a DB for the PostgreSQL database of a DSN, in either form. It connects
+// once. Its errors show nothing of the DSN.
 //
-// It opens up to 24 connections, half of them for appends, unless the DSN has
-// pool_max_conns, and two more: one renews claims and one listens for other
-// processes. With several hosts in the DSN it uses the one that takes writes,
-// and tries each for a second. Behind pgbouncer in transaction mode the DSN needs
+// The DB opens up to 24 connections, half of them for appends, or the pool_max_conns of
+// the DSN. It opens two more: one renews claims and one listens for other processes. If
+// the DSN has several hosts, the DB uses the one that accepts writes and tries each for
+// a second. Behind pgbouncer in transaction mode, the DSN needs
 // default_query_exec_mode=exec.
 func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
@@ -71,10 +71,10 @@ func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	return engine.New(b), nil
 }
 
-// FromPool returns a DB that works in the caller's pool, which Close leaves
-// open. It opens up to ten connections beside it, with the pool's settings: eight
-// for appends, which functions can't use up, one that renews claims and one that
-// listens for other processes.
+// FromPool returns a DB that uses the caller's pool. Close does not close the pool. The
+// DB opens up to ten more connections with the pool's settings: eight for appends, so
+// functions can't use them up, one that renews claims, and one that listens for other
+// processes.
 func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	if p == nil {
 		return nil, errors.New("inbox: postgres: the pool is nil")
@@ -111,8 +111,8 @@ func seekWritable(cfg *pgx.ConnConfig) {
 
 const warned = "heads_inbox_warned"
 
-// noticeWarnings remembers on a connection that the server has warned: a commit
-// with a warning was not confirmed by the standby.
+// noticeWarnings records a warning of the server on the connection. A commit with a
+// warning was not confirmed by the standby.
 func noticeWarnings(cfg *pgx.ConnConfig) {
 	next := cfg.OnNotice
 	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -125,8 +125,8 @@ func noticeWarnings(cfg *pgx.ConnConfig) {
 	}
 }
 
-// backend works in pool; appends and renewals have connections of their own,
-// since functions may use up the pool.
+// backend uses pool. Appends and renewals have their own connections, since functions
+// may use up the pool.
 type backend struct {
 	pool     *pgxpool.Pool
 	ownsPool bool
@@ -203,7 +203,7 @@ func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64,
 	return sequence, unconfirmed(conn.Conn())
 }
 
-// unconfirmed returns an error for a commit that the server has warned of.
+// unconfirmed returns an error for a commit with a warning.
 func unconfirmed(c *pgx.Conn) error {
 	if c.PgConn().CustomData()[warned] == nil {
 		return nil
@@ -326,8 +326,8 @@ func (t *transaction) commit(ctx context.Context) error {
 	return unconfirmed(t.conn)
 }
 
-// rollback ends what a failed transaction has left; a connection that is closed
-// is the server's to clean up.
+// rollback ends a failed transaction. If the connection is closed, the server does
+// that.
 func (t *transaction) rollback() {
 	if t.begun && !t.conn.IsClosed() {
 		ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
@@ -339,8 +339,8 @@ func (t *transaction) rollback() {
 }
 
 // Effect implements engine.Backend. The transaction has the database's default
-// isolation. While it is idle for longer than the lease, as in a process that was
-// stopped, the server ends it, so that its locks don't outlive the claim.
+// isolation. If it is idle for longer than the lease, for example in a stopped process,
+// the server ends it, so its locks do not outlive the claim.
 func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
 	tx, err := b.effects.BeginTx(ctx, nil)
 	if err != nil {
@@ -359,12 +359,12 @@ func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(con
 	return b.fault(ctx, tx.Commit())
 }
 
-// effectKind asks the connection whether it is lost: a network error of an
-// effect may be one of something else that the effect has called.
+// effectKind checks whether the connection is lost, since a network error of an effect
+// may come from another call of the effect.
 func (b *backend) effectKind(ctx context.Context, tx *sql.Tx, err error) engine.Kind {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		_ = b.fault(ctx, err) // leaves a server that has become read-only
+		_ = b.fault(ctx, err) // disconnects from a server that has become read-only
 		return kindOf(err)
 	}
 	_, err = tx.ExecContext(ctx, "SELECT 1")
@@ -429,8 +429,8 @@ func (b *backend) Notify() {
 	}
 }
 
-// notifyOthers is not part of the appends' transactions: the lock of NOTIFY
-// would make their commits wait for each other.
+// notifyOthers runs outside the transactions of appends, since the lock of NOTIFY would
+// make their commits wait for each other.
 func (b *backend) notifyOthers() {
 	for {
 		select {

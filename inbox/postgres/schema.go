@@ -13,12 +13,12 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// now is the database's time when the statement began, in microseconds. Unlike
-// clock_timestamp() it can be compared by an index.
+// now is the database's time at the start of the statement, in microseconds. Unlike
+// clock_timestamp(), it can be compared by an index.
 const now = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
 
-// schema has the steps from each version to the next. A step that was released
-// is never changed.
+// schema has the steps from each version to the next. A released step is never
+// changed.
 var schema = [][]string{{
 	`CREATE TABLE {p}meta (name text PRIMARY KEY, value text NOT NULL)`,
 	`INSERT INTO {p}meta VALUES ('schema', '0'), ('touched', '0')`,
@@ -51,9 +51,9 @@ var schema = [][]string{{
 	`CREATE INDEX {p}sessions_due ON {p}sessions (next_at)`,
 }}
 
-// insertEvent writes the session first, so that appends of one session wait for
-// each other and sequences follow the order of their commits. A duplicate
-// writes too, and its commit waits for the standby as that of a new event does.
+// insertEvent writes the session first, so appends of one session wait for each other
+// and sequences have the order of their commits. A duplicate writes too, so its commit
+// also waits for the standby.
 const insertEvent = `WITH durable AS (
 		SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END AS raised
 	), s AS (
@@ -69,8 +69,8 @@ func statements(prefix string) (texts []string, insert string) {
 	return texts, engine.Expand(insertEvent, prefix, now)
 }
 
-// setup checks the server and brings the tables up to date. DDL runs only for an
-// older version: even CREATE INDEX IF NOT EXISTS locks writers out.
+// setup checks the server and migrates the tables. DDL runs only for an older version,
+// since even CREATE INDEX IF NOT EXISTS blocks writers.
 func (b *backend) setup(ctx context.Context, prefix string) error {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func schemaVersion(ctx context.Context, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }, prefix string) (int, error) {
 	var exists bool
-	// Not to_regclass, which remembers that there was no such table.
+	// Not to_regclass, which caches that there was no such table.
 	err := q.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE relname = $1::text AND pg_catalog.pg_table_is_visible(oid))`, prefix+"meta").Scan(&exists)
 	if err != nil || !exists {
 		return 0, err

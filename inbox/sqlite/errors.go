@@ -15,8 +15,8 @@ import (
 
 var errClosed = &engine.Error{Kind: engine.Failed, Text: "sqlite: the database is closed"}
 
-// fault turns an error of the driver into one of package engine. Errors of
-// contexts and of package engine stay as they are.
+// fault turns an error of the driver into one of package engine. It returns errors of
+// contexts and of package engine unchanged.
 func fault(err error) error {
 	var own *engine.Error
 	var schema *engine.SchemaError

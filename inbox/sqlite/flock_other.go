@@ -4,7 +4,7 @@ package sqlite
 
 import "os"
 
-// tryLock always succeeds: without flock no line forms.
+// tryLock always succeeds, since there is no line without flock.
 func tryLock(*os.File) bool { return true }
 
 func unlock(*os.File) {}

@@ -11,9 +11,9 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// mark is the file beside the database that holds the highest sequence that was
-// acknowledged. It isn't synced: it is there to notice that the database became
-// older, not to survive a loss of power.
+// mark is a file beside the database with the highest acknowledged sequence. It shows if
+// the database was replaced by an older one. It need not survive a power failure, so it
+// is not synced.
 type mark struct {
 	mu   sync.Mutex
 	file *os.File
@@ -53,8 +53,8 @@ func openMark(path string, high int64) (*mark, error) {
 	return &mark{file: f, high: high}, nil
 }
 
-// raise writes the sequence, unless this process or another has written a
-// higher one. A mark that can't be written only notices less.
+// raise writes the sequence, unless this process or another has written a higher one.
+// If the mark can't be written, fewer faults are noticed.
 func (m *mark) raise(sequence int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

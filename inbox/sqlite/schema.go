@@ -11,12 +11,12 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// now is the time of the machine, which is that of every process that can use
-// the file, in microseconds.
+// now is the time of the machine in microseconds. All processes that can use the file
+// share it.
 const now = `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
 
-// schema has the steps from each version to the next. A step that was released
-// is never changed.
+// schema has the steps from each version to the next. A released step is never
+// changed.
 var schema = []string{
 	`CREATE TABLE {p}meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 	INSERT INTO {p}meta VALUES ('schema', '0'), ('fence', '0'), ('touched', '0');
@@ -76,9 +76,8 @@ func statements(prefix string) []string {
 	return append(texts, engine.Expand(insertEvent, prefix, now))
 }
 
-// check looks for damage and brings the tables up to date. What was
-// acknowledged is less than what the file remembers, or the file is an older
-// one.
+// check looks for damage and migrates the tables. If the file lacks a sequence that the
+// mark has, the file is an older one.
 func (b *backend) check(prefix string, acknowledged int64) error {
 	if err := b.writer.quickCheck(); err != nil {
 		return fault(err)
@@ -147,8 +146,7 @@ func (b *backend) migrate(prefix string) error {
 	})
 }
 
-// quickCheck reads the whole structure of the file; bodies have a checksum of
-// their own.
+// quickCheck reads the whole structure of the file. Bodies have their own checksums.
 func (w *writer) quickCheck() error {
 	var result []byte
 	err := w.query(`PRAGMA quick_check(1)`, &result)

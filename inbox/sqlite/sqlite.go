@@ -1,5 +1,5 @@
-// Package sqlite keeps an inbox in an SQLite file, by modernc.org/sqlite, which
-// needs no C compiler.
+// Package sqlite stores an inbox in an SQLite file with modernc.org/sqlite, which needs
+// no C compiler.
 package sqlite
 
 import (
@@ -25,19 +25,20 @@ const (
 	readTimeout  = time.Second          // for a lock of another process
 	writeTimeout = 5 * time.Millisecond // for one try; see line
 	setupTimeout = 10 * time.Second
-	// watchInterval is how soon a worker sees that another process has stored
-	// something, by the time of the -wal file, which is as fine as the kernel's
-	// clock tick. pollInterval is how soon it sees what it has missed.
+	// watchInterval is how soon a worker notices that another process has stored
+	// an event. It compares the time of the -wal file, which has the resolution of
+	// the kernel's clock tick. pollInterval is how soon it finds what it missed.
 	watchInterval = 20 * time.Millisecond
 	pollInterval  = 250 * time.Millisecond
 )
 
-// Open returns a DB that keeps its tables in the SQLite file path, which it
-// creates with mode 0600. The file is in WAL mode and every commit is synced.
-// Several processes of one machine may use one file.
+// Open returns a DB with its tables in the SQLite file path, which is created with mode
+// 0600. The file is in WAL mode, and every commit is synced. Several processes of one
+// machine can use one file.
 //
-// Open refuses a folder and a file on a network file system, where WAL mode does
-// not work. inbox.Open opens the file, checks it and refuses a damaged one.
+// Open returns an error for a folder, and for a file on a network file system, where WAL
+// mode does not work. inbox.Open opens and checks the file, and returns an error if it
+// is damaged.
 func Open(path string) (*inbox.DB, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return nil, fmt.Errorf("inbox: sqlite: path %q: want the path of a file", path)
@@ -66,8 +67,8 @@ func checkPath(path string) error {
 	return nil
 }
 
-// backend has one connection for its own writes, which share transactions, one
-// for effects and some for reads. Only the holder of turn writes.
+// backend has one connection for its own writes, which share transactions, one for
+// effects, and several for reads. Only the holder of turn writes.
 type backend struct {
 	path  string
 	turn  chan struct{}
@@ -86,8 +87,8 @@ type backend struct {
 	stopped chan struct{} // closed when the writer has ended
 }
 
-// dsn returns the name of the file as a URI, in which ?, # and % of the path
-// are escaped, with the settings of a connection.
+// dsn returns the name of the file as a URI with the settings of a connection. It
+// escapes ?, # and % in the path.
 func (b *backend) dsn(busy time.Duration, more ...string) string {
 	q := url.Values{
 		"mode":    {"rw"},
@@ -195,9 +196,9 @@ func retryBusy(ctx context.Context, f func() error) error {
 
 var creating sync.Mutex
 
-// create makes the file, since SQLite would make it readable by others. No
-// other connection of this process may open the file before the descriptor is
-// closed: closing it drops the locks of all of them.
+// create creates the file, since SQLite would make it readable by others. No other
+// connection of this process may open the file before create has closed it, since
+// closing drops the locks of all connections.
 func create(path string) error {
 	creating.Lock()
 	defer creating.Unlock()
@@ -211,7 +212,7 @@ func create(path string) error {
 	return f.Close()
 }
 
-// syncFolder makes the names of new files survive a loss of power.
+// syncFolder makes the names of new files survive a power failure.
 func syncFolder(dir string) {
 	if f, err := os.Open(dir); err == nil {
 		_ = f.Sync()
@@ -222,8 +223,8 @@ func syncFolder(dir string) {
 // Read implements engine.Backend.
 func (b *backend) Read() engine.Tx { return b.reads }
 
-// Listen implements engine.Backend. It looks at the -wal file, a fiftieth of the
-// cost of a query.
+// Listen implements engine.Backend. It checks the time of the -wal file, which costs a
+// fiftieth of a query.
 func (b *backend) Listen(ctx context.Context, wake func()) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()

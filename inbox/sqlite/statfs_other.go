@@ -2,5 +2,5 @@
 
 package sqlite
 
-// networkFileSystem knows the file systems of Linux alone.
+// networkFileSystem returns "": only the file systems of Linux are known.
 func networkFileSystem(string) string { return "" }

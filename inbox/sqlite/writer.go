@@ -33,8 +33,8 @@ const (
 	opLeft // by its caller, before it ran
 )
 
-// Append implements engine.Backend. What is in the file was synced before anyone
-// could see it, so that a duplicate needs no write.
+// Append implements engine.Backend. Everything that can be read was synced before, so a
+// duplicate needs no write.
 func (b *backend) Append(ctx context.Context, e *engine.Record) (int64, error) {
 	o := &op{done: make(chan error, 1)}
 	o.f = func(ctx context.Context, tx engine.Tx) error {
@@ -62,7 +62,7 @@ func (b *backend) Renew(ctx context.Context, f func(context.Context, engine.Tx) 
 	return b.Write(ctx, f)
 }
 
-// do leaves an operation that is under way when ctx ends; it may then succeed.
+// do abandons an operation under way when ctx ends. It may still succeed.
 func (b *backend) do(ctx context.Context, o *op) error {
 	select {
 	case b.queue <- o:
@@ -80,8 +80,8 @@ func (b *backend) do(ctx context.Context, o *op) error {
 	}
 }
 
-// write is the goroutine that runs the operations: all that wait when a
-// transaction begins share it, and its sync.
+// write is the goroutine that runs the operations. All that wait when a transaction
+// begins share the transaction and its sync.
 func (b *backend) write() {
 	defer close(b.stopped)
 	group := make([]*op, 0, maxGroup)
@@ -112,8 +112,8 @@ func (b *backend) gather(group []*op) []*op {
 	return group
 }
 
-// commit runs a group in one transaction, or, when that fails, each operation
-// in one of its own, so that none fails for another's sake.
+// commit runs a group in one transaction. If that fails, it runs each operation in its
+// own transaction, so none fails because of another.
 func (b *backend) commit(group []*op) {
 	live := group[:0]
 	for _, o := range group {
@@ -164,8 +164,8 @@ func (b *backend) answer(group []*op, err error) {
 	}
 }
 
-// writer is the connection of the backend's own writes. It goes past package
-// sql, which would cost as much as SQLite itself.
+// writer is the connection of the backend's own writes. It does not use package sql,
+// which would take as much time as SQLite itself.
 type writer struct {
 	backend  *backend
 	conn     driver.Conn
@@ -174,8 +174,8 @@ type writer struct {
 	end      driver.Stmt
 }
 
-// alone runs f in a transaction. After an error the connection is replaced:
-// which state it is in can't be relied on.
+// alone runs f in a transaction. After an error, it replaces the connection, whose state
+// is unknown.
 func (w *writer) alone(f func() error) error {
 	if err := w.open(); err != nil {
 		return err
@@ -197,8 +197,7 @@ func (w *writer) alone(f func() error) error {
 	return err
 }
 
-// lock begins the transaction. While the backend is being set up there is no
-// line yet.
+// lock begins the transaction. During the setup, there is no line yet.
 func (w *writer) lock() error {
 	begin := func() error { return w.run(w.begin, nil, nil) }
 	if w.backend.line.file == nil {
@@ -207,7 +206,7 @@ func (w *writer) lock() error {
 	return w.backend.begin(context.Background(), begin)
 }
 
-// open connects and prepares what is not there.
+// open connects if necessary and prepares missing statements.
 func (w *writer) open() (err error) {
 	if w.conn == nil {
 		connector, err := sqlite.NewConnector(w.backend.dsn(writeTimeout))
@@ -261,7 +260,7 @@ func (w *writer) Send(_ context.Context, calls ...*engine.Call) (err error) {
 	return nil
 }
 
-// run executes a statement that was prepared.
+// run executes a prepared statement.
 func (w *writer) run(s driver.Stmt, row func(func(...any) error) error, n *int64, args ...any) error {
 	named := make([]driver.NamedValue, len(args))
 	for i, arg := range args {
@@ -328,7 +327,7 @@ func (w *writer) exec(text string) error {
 }
 
 func (w *writer) query(text string, dest ...any) error {
-	if err := w.open(); err != nil { // a try that failed has closed it
+	if err := w.open(); err != nil { // a failed try has closed it
 		return err
 	}
 	s, err := w.conn.Prepare(text)
@@ -339,9 +338,9 @@ func (w *writer) query(text string, dest ...any) error {
 	return w.run(s, func(scan func(...any) error) error { return scan(dest...) }, nil)
 }
 
-// Effect implements engine.Backend. The savepoint notices a transaction that
-// SQLite has rolled back by itself: what follows in it is stored statement by
-// statement, and only RELEASE fails.
+// Effect implements engine.Backend. The savepoint detects a transaction that SQLite has
+// rolled back by itself. Later statements would then be stored one by one, and only
+// RELEASE fails.
 func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
 	select {
 	case b.turn <- struct{}{}:
@@ -379,8 +378,7 @@ func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context
 	return ended(ctx, run())
 }
 
-// ended returns the error of a context that has ended for what the driver made
-// of it.
+// ended returns the error of an ended context in place of the driver's.
 func ended(ctx context.Context, err error) error {
 	var effect *engine.EffectError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &effect) {
@@ -389,7 +387,7 @@ func ended(ctx context.Context, err error) error {
 	return fault(err)
 }
 
-// gone explains a savepoint that is not there any more.
+// gone explains a missing savepoint.
 func gone(err error) error {
 	if kind, _ := kindOf(err); kind != engine.Failed {
 		return err

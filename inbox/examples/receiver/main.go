@@ -1,11 +1,10 @@
-// Receiver shows that no event is lost and no effect happens twice: three
-// receivers behind one URL share an inbox, and one of them is killed while it
-// works.
+// Receiver shows that no event is lost and no effect happens twice. Three receivers
+// behind one URL share an inbox, and one of them is killed while it works.
 //
-// An emulator inside the program plays sessions and delivers their events. Every
-// receiver is a process of its own that stores what it is sent and handles what
-// is stored, its own or another's. For every event it inserts a row into the
-// table visits, through Commit:
+// An emulator inside the program plays sessions and delivers their events. Every receiver
+// is a separate process, which stores the events that it receives and handles stored
+// events, its own or another's. For every event it inserts a row into the table visits,
+// through Commit:
 //
 //	go run ./examples/receiver
 //	go run ./examples/receiver -dsn postgres://localhost/visits
@@ -189,7 +188,7 @@ func tallyOf(emulator *headstest.Server) (t tally) {
 	return t
 }
 
-// report waits until every event that was acknowledged has left its row.
+// report waits until every acknowledged event has its row.
 func report(ctx context.Context, out io.Writer, db *sql.DB, emulator *headstest.Server, events int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -228,9 +227,9 @@ func byReceiver(ctx context.Context, out io.Writer, db *sql.DB) error {
 	return rows.Err()
 }
 
-// openVisits makes the table that the receivers fill, in the inbox's database.
+// openVisits creates the table that the receivers fill, in the inbox's database.
 func openVisits(ctx context.Context, s settings) (*sql.DB, error) {
-	in, err := openInbox(ctx, s) // makes its own tables, and the file
+	in, err := openInbox(ctx, s) // creates the file and the inbox's tables
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +282,7 @@ func startReceiver(ctx context.Context, s settings, key string) (*receiver, erro
 	return &receiver{cmd: cmd, proxy: proxy}, nil
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (r *receiver) kill() { _ = r.cmd.Process.Kill() }
 
 func (r *receiver) stop() {
@@ -291,8 +290,8 @@ func (r *receiver) stop() {
 	_ = r.cmd.Wait()
 }
 
-// balancer passes each delivery to the next receiver, also to one that is gone:
-// then it is delivered again.
+// balancer passes each delivery to the next receiver, even to a dead one; then the
+// event is redelivered.
 type balancer struct {
 	receivers []*receiver
 	next      atomic.Int64

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain is also the program of the receivers, which the example starts.
+// TestMain is also the main function of the receivers that the example starts.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, "-receive") {
 		main()

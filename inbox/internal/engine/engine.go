@@ -1,5 +1,5 @@
-// Package engine is what package inbox asks of a database. Packages sqlite and
-// postgres answer it, so that a program links only the driver that it uses.
+// Package engine is the interface between package inbox and a database. Packages
+// sqlite and postgres implement it, so a program links only the driver that it uses.
 package engine
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// DB is a database for one inbox. sqlite.Open, postgres.Open and
-// postgres.FromPool return one, and inbox.Open takes it over.
+// DB is a database for one inbox. sqlite.Open, postgres.Open and postgres.FromPool
+// return one. After inbox.Open, the inbox owns it.
 type DB struct {
 	backend Backend
 	taken   atomic.Bool
@@ -33,8 +33,8 @@ func Take(db *DB) (Backend, error) {
 	return db.backend, nil
 }
 
-// Close closes a DB that was never passed to inbox.Open. Inbox.Close closes one
-// that was.
+// Close closes a DB that was never passed to inbox.Open. Otherwise Inbox.Close closes
+// it.
 func (db *DB) Close() error {
 	if db.taken.Swap(true) {
 		return ErrTaken
@@ -42,24 +42,24 @@ func (db *DB) Close() error {
 	return db.backend.Close()
 }
 
-// String returns the name of the type: a DB may know a password.
+// String returns the name of the type, since a DB may have a password.
 func (db *DB) String() string { return "inbox.DB" }
 
 // Format writes the same as String, whatever the verb.
 func (db *DB) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, db.String()) }
 
-// Backend is a database. All methods may be called by several goroutines at
-// once. Their errors are *Error, or the error of the context.
+// Backend is a database. It is safe for concurrent use. Its errors are *Error, or the
+// error of the context.
 type Backend interface {
-	// Setup checks the database, brings its tables up to date and prepares s.
+	// Setup checks the database, migrates its tables and prepares s.
 	Setup(ctx context.Context, prefix string) error
-	// Append stores an event and returns its sequence, or 0 for one that is known.
+	// Append stores an event and returns its sequence, or 0 if the event is known.
 	Append(ctx context.Context, e *Record) (int64, error)
 	// Write runs f in a transaction, which on SQLite may hold other writes too.
 	// After an error f may run again.
 	Write(ctx context.Context, f func(context.Context, Tx) error) error
 	// Effect runs mark and then effect in a transaction that holds nothing else.
-	// An error of effect comes back as *EffectError.
+	// It returns an error of effect as *EffectError.
 	Effect(ctx context.Context, lease time.Duration, mark func(context.Context, Tx) error, effect func(*sql.Tx) error) error
 	// Renew is a Write that doesn't wait for connections that functions use.
 	Renew(ctx context.Context, f func(context.Context, Tx) error) error
@@ -69,15 +69,15 @@ type Backend interface {
 	Listen(ctx context.Context, wake func())
 	// Notify tells the other processes that events were stored.
 	Notify()
-	// Poll is how long a worker waits before it looks for work that no one has
-	// told it of.
+	// Poll is how long a worker waits before it looks for work without a
+	// notification.
 	Poll() time.Duration
 	Close() error
 }
 
 // Tx runs statements.
 type Tx interface {
-	// Send runs the calls in their order, where it can in one round trip.
+	// Send runs the calls in order, in one round trip if possible.
 	Send(ctx context.Context, calls ...*Call) error
 }
 
@@ -122,12 +122,12 @@ type Kind int
 // The kinds of errors.
 const (
 	Failed   Kind = iota // nothing
-	Again                // a repeat may succeed at once
-	Away                 // the database can't be reached, or not in time
+	Again                // a retry may succeed at once
+	Away                 // the database is unreachable, or too slow
 	Full                 // there is no room
-	Damaged              // the database is not what was written
-	ReadOnly             // the database takes no writes
-	Stale                // the event is no longer the claim's
+	Damaged              // the content is not what was written
+	ReadOnly             // the database accepts no writes
+	Stale                // the claim on the event has ended
 )
 
 // Error is a failure of the database. Its text holds no secret and nothing of
@@ -156,7 +156,7 @@ type EffectError struct {
 
 func (e *EffectError) Error() string { return "the effect failed" }
 
-// SchemaError says that the tables are of another version of this module.
+// SchemaError reports tables of another version of this module.
 type SchemaError struct{ Found, Known int }
 
 func (e *SchemaError) Error() string {

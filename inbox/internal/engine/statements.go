@@ -42,7 +42,7 @@ const (
 	Statements                 // their number
 )
 
-// eventColumns are read by ScanRecord.
+// eventColumns are the columns that ScanRecord reads.
 const eventColumns = `e.sequence, e.key, e.session, e.head_id, e.session_id, e.type, e.body, e.checksum,
 	e.attempts, e.fence, e.redriven, e.state, e.received, coalesce(e.finished, 0), coalesce(e.error, '')`
 
@@ -113,7 +113,7 @@ var texts = [Statements]string{
 
 var prefixForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
 
-// CheckPrefix refuses a prefix that is not the beginning of a plain SQL name.
+// CheckPrefix returns an error for a prefix that can't begin a plain SQL name.
 func CheckPrefix(prefix string) error {
 	if !prefixForm.MatchString(prefix) {
 		return fmt.Errorf("%q: want up to 40 lower-case letters, digits and underscores, not beginning with a digit", prefix)

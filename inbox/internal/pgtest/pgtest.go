@@ -1,5 +1,5 @@
-// Package pgtest starts PostgreSQL servers for tests: Debian's, on a unix socket
-// in a temporary folder, as an ordinary user.
+// Package pgtest starts PostgreSQL servers for tests. It uses Debian's programs, a unix
+// socket in a temporary folder, and an ordinary user.
 package pgtest
 
 import (
@@ -85,8 +85,8 @@ func run(name string, args ...string) error {
 	return nil
 }
 
-// folder makes a folder with a short path, as the one of a socket must be,
-// that belongs to the server's user.
+// folder creates a folder of the server's user. Its path is short, since the path of a
+// socket must be.
 func folder() (string, error) {
 	dir, err := os.MkdirTemp("/tmp", "pg")
 	if err != nil || os.Geteuid() != 0 {
@@ -200,10 +200,10 @@ func (s *Server) Exec(tb testing.TB, database string, statements ...string) {
 	}
 }
 
-// Kill kills the server and all its processes at once, as a loss of power would.
+// Kill kills the server and all its processes at once, like a power failure.
 func (s *Server) Kill() {
-	// The server's children notice the end of the postmaster by themselves; those
-	// that hold connections are killed too, so that none finishes a commit.
+	// The server's children end when they notice that the postmaster has ended.
+	// Those with connections are killed too, so none finishes a commit.
 	for _, pid := range children(s.cmd.Process.Pid) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
