@@ -40,8 +40,8 @@ var (
 	InvalidErrors = invalidErrors
 )
 
-// The base URL of the tests has a path, so that a request which does not start
-// at the base URL misses the service.
+// The base URL of the tests has a path, so a request that does not start at the
+// base URL misses the service.
 const (
 	prefix    = "/api/v3"
 	memoryURL = "https://api.example.com" + prefix

@@ -15,8 +15,8 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// The base URL of a world has a path, so that a request that does not start at
-// the base URL misses the service.
+// The base URL of a world has a path, so a request that does not start at the
+// base URL misses the service.
 const worldPrefix = "/v1"
 
 // world is an emulator with one head. Its clients reach it without a socket, so
