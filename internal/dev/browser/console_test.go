@@ -77,7 +77,7 @@ func TestWalkByRoleAndName(t *testing.T) {
 		return err == nil && len(rows) == 2
 	})
 	b.do(chromedp.Evaluate(`[...document.querySelectorAll("#requests tbody button")].at(1).click()`, nil))
-	b.region("Request").shows("Welcome!").shows("Hello.").shows("ignored").shows("li-1").shows("Difference")
+	b.region("Request").shows("Welcome!").shows("Hello.").shows("ignored").shows("li-1").shows("Changes of the head")
 
 	// A session with retries and a tool call.
 	session := b.region("Session")
