@@ -19,6 +19,9 @@ import (
 // The wait before retry n is random between 0 and MinWait·2ⁿ⁻¹, at most
 // MaxWait, unless the service asks for another one with Retry-After. A
 // Retry-After of 0, or in the past, does not shorten the wait.
+//
+// RetryPolicy{MaxRetries: 5} retries at once and returns at any Retry-After. To
+// change only the number of retries, set MaxRetries of DefaultRetryPolicy().
 type RetryPolicy struct {
 	MaxRetries       int // 0 means one attempt
 	MinWait, MaxWait time.Duration

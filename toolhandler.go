@@ -264,6 +264,9 @@ func toolBase(baseURL string) (base string, faults faultList) {
 	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		refuse("has a query or a fragment; leave it out")
 	}
+	if strings.Contains(baseURL, " ") {
+		refuse("holds a space; take it out")
+	}
 	if slices.ContainsFunc(strings.Split(u.Path, "/"), isDots) {
 		refuse("has a path with . or .. in it; write it out")
 	}

@@ -122,6 +122,7 @@ func TestNewToolHandlerRefusesInvalidBaseURLs(t *testing.T) {
 		{"query", "https://tools.example.com/?key=hunter2secret", "query or a fragment"},
 		{"bare question mark", "https://tools.example.com/?", "query or a fragment"},
 		{"fragment", "https://tools.example.com/#hunter2secret", "query or a fragment"},
+		{"copied space", "https://tools.example.com/heads ", "a space"},
 		{"dots", "https://tools.example.com/a/../b", ". or .."},
 		{"escaped dots", "https://tools.example.com/a/%2e%2E/b", ". or .."},
 	} {
