@@ -74,6 +74,10 @@ func main() {
 		os.Exit(2)
 	}
 	c := campaign{run: *run, slow: slowTests, inside: inside, outside: outside, timeout: *timeout, verbose: *verbose}
+	if err := c.tryUnchanged(strings.Split(*files, ",")[0]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	c.all(picked, *workers)
 	score := c.report()
 	if score < *want {
@@ -223,6 +227,20 @@ func (c *campaign) all(mutants []mutant, workers int) {
 	done.Wait()
 }
 
+// tryUnchanged returns an error if even the file as it is would not survive, since
+// the score would mean nothing then.
+func (c *campaign) tryUnchanged(name string) error {
+	source, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	verdict, err := c.test(mutant{file: name, source: source})
+	if err == nil && verdict != "survived" {
+		err = fmt.Errorf("%s without a change: %s", name, verdict)
+	}
+	return err
+}
+
 func (c *campaign) try(m mutant) {
 	verdict, err := c.test(m)
 	c.mu.Lock()
@@ -314,14 +332,19 @@ func testsSlowerThan(limit time.Duration, run string) (pattern string, err error
 	return "^(" + strings.Join(names, "|") + ")$", nil
 }
 
-// testFiles returns the test files of the package and of the external test package.
+// helpers is the test file that both test packages use.
+const helpers = "harness_test.go"
+
+// testFiles returns the test files of the package and of the external test package,
+// without the helpers.
 func testFiles() (inside, outside []string, err error) {
 	out, err := exec.Command("go", "list", "-f", `{{join .TestGoFiles " "}}|{{join .XTestGoFiles " "}}`, ".").Output()
 	if err != nil {
 		return nil, nil, fmt.Errorf("go list: %w", err)
 	}
 	in, beside, _ := strings.Cut(string(out), "|")
-	return strings.Fields(in), strings.Fields(beside), nil
+	inside = slices.DeleteFunc(strings.Fields(in), func(name string) bool { return name == helpers })
+	return inside, strings.Fields(beside), nil
 }
 
 // writeOverlay writes a file that tells the go command to read the mutant in place
