@@ -511,7 +511,8 @@ func TestHeadThatStreamsKeepsTheNewVoice(t *testing.T) {
 }
 
 func TestRollbackIsSettledByReading(t *testing.T) {
-	for _, f := range faults {
+	proxied := []fault{before("a proxy's 200 before the effect", status(200)), after("a proxy's 200 after the effect", status(200))}
+	for _, f := range append(proxied, faults...) {
 		t.Run(f.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newConversionWorld(t, headWith(muteVoice))
@@ -1099,23 +1100,6 @@ func TestVoiceThatAProxyAnsweredIsReadBackBeforeTheSwitch(t *testing.T) {
 			assert.NoError(t, convertUnder(t, w, capableVoice, heads.ConvertOptions{}))
 		})
 	})
-}
-
-func TestRollbackThatAProxyAnsweredIsReadBack(t *testing.T) {
-	for name, f := range map[string]fault{"without effect": before("", status(200)), "with effect": after("", status(200))} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				w.faults[putSwitch] = spoiling{before("", status(422)), -1}
-				w.faults[putBack] = spoiling{f, -1}
-				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, f.effect, failure.RolledBack)
-				assert.Equal(t, f.effect, failure.RollbackErr == nil)
-			})
-		})
-	}
 }
 
 // A second run must not take the access URL that the head still shows after the

@@ -188,7 +188,7 @@ func TestDurationsAreInSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		slow := func(req *http.Request) (*http.Response, error) {
-			time.Sleep(2 * time.Second)
+			<-time.After(2 * time.Second)
 			return answer(200)(req)
 		}
 		require.NoError(t, get(t.Context(), t, "https://api.example.com", slow, Client(r.options(nil)...)), "a nil option is ignored")

@@ -79,7 +79,7 @@ func emulatedHour(t *testing.T) *hour {
 	h := &hour{happened: map[string]durations{}}
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, h)
-		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(8 * time.Hour)))
+		<-time.After(time.Until(time.Now().Truncate(time.Hour).Add(8 * time.Hour)))
 		p.oneHour()
 		h.mark(&h.begin)
 		p.work.Go(p.scrape)
@@ -140,7 +140,7 @@ type orderArguments struct {
 }
 
 func findOrder(ctx context.Context, in orderArguments) (string, error) {
-	time.Sleep(random(50, 1500))
+	<-time.After(random(50, 1500))
 	switch {
 	case in.Number%10 == 0:
 		return "", heads.ToolError{Message: "There is no such order; ask the user for another number"}
@@ -154,13 +154,13 @@ func findOrder(ctx context.Context, in orderArguments) (string, error) {
 }
 
 func openingHours(context.Context, struct{}) (string, error) {
-	time.Sleep(random(5, 40))
+	<-time.After(random(5, 40))
 	return "From nine to five.", nil
 }
 
 // handle is the event function.
 func (p *program) handle(ctx context.Context, e *heads.Event) error {
-	time.Sleep(random(5, 300))
+	<-time.After(random(5, 300))
 	switch {
 	case time.Now().Minute()/2 == 23:
 		return errors.New("the database does not answer")
@@ -168,7 +168,7 @@ func (p *program) handle(ctx context.Context, e *heads.Event) error {
 		_, err := p.client.Heads.Get(ctx, e.HeadID)
 		return err
 	case time.Now().Minute() == 28 && e.Type == heads.EventInactivityWarning:
-		time.Sleep(8 * time.Second) // longer than the service waits
+		<-time.After(8 * time.Second) // longer than the service waits
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (p *program) oneHour() {
 		if i%5 == 0 {
 			p.work.Go(p.look)
 		}
-		time.Sleep(time.Hour / 720)
+		<-time.After(time.Hour / 720)
 	}
 }
 
@@ -205,7 +205,7 @@ func (p *program) at(minute, minutes time.Duration, f headstest.Fault) {
 
 // visit is a conversation of a visitor with two tool calls.
 func (p *program) visit(i int) {
-	time.Sleep(random(0, 10000))
+	<-time.After(random(0, 10000))
 	session := p.emulator.StartSession(p.heads[i%len(p.heads)])
 	p.check(session.UserMessage("Where is my order?"))
 	var order map[string]any
@@ -219,12 +219,12 @@ func (p *program) visit(i int) {
 		end = session.Timeout
 		p.check(session.Inactive())
 	}
-	time.Sleep(random(1000, 60000))
+	<-time.After(random(1000, 60000))
 	p.check(end())
 }
 
 func (p *program) callTool(s *headstest.Session, tool string, arguments map[string]any) {
-	time.Sleep(random(1000, 20000))
+	<-time.After(random(1000, 20000))
 	_, err := s.CallTool(p.t.Context(), tool, arguments)
 	p.check(err)
 }
@@ -249,7 +249,7 @@ func (p *program) scrape() {
 	const interval = 15 * time.Second
 	for range time.Hour/interval + 1 {
 		writeOpenMetrics(&p.scraped, p.recorder.metrics(p.t))
-		time.Sleep(interval)
+		<-time.After(interval)
 	}
 	p.scraped.WriteString("# EOF\n")
 }
