@@ -56,6 +56,27 @@ func (c *core) changed(r *http.Request, h document) reply {
 	return c.undocumented(h)
 }
 
+// putSwitch serves a PUT whose query turns a field of a head on or off. It calls
+// set if that is a change.
+func (c *core) putSwitch(r *http.Request, field string, set func(h document, on bool) error) (reply, error) {
+	on, err := switchQuery(r, field)
+	if err != nil {
+		return reply{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.changing(r, r.PathValue("headId"))
+	if err != nil {
+		return reply{}, err
+	}
+	if h.is(field) != on {
+		if err := set(h, on); err != nil {
+			return reply{}, err
+		}
+	}
+	return c.changed(r, h), nil
+}
+
 // difference ignores the time of the change.
 func difference(before, after document) (changes []fieldChange) {
 	names := maps.Clone(before)

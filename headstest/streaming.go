@@ -11,26 +11,16 @@ import (
 )
 
 func (c *core) putVideoStreaming(r *http.Request) (reply, error) {
-	streaming, err := switchQuery(r, "videoStreaming")
-	if err != nil {
-		return reply{}, err
-	}
 	if body, _ := io.ReadAll(r.Body); len(body) > 0 {
 		return reply{}, refuse(http.StatusBadRequest, "video-streaming takes no body")
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h, err := c.changing(r, r.PathValue("headId"))
-	if err != nil {
-		return reply{}, err
-	}
-	if h.is("videoStreaming") != streaming {
+	return c.putSwitch(r, "videoStreaming", func(h document, streaming bool) error {
 		if err := c.mayStream(h, streaming); err != nil {
-			return reply{}, err
+			return err
 		}
 		c.setStreaming(h, streaming)
-	}
-	return c.changed(r, h), nil
+		return nil
+	})
 }
 
 // mayStream checks the conditions of a switch between legacy and streaming, in
@@ -77,20 +67,10 @@ func (c *core) setStreaming(h document, streaming bool) {
 
 // putSplitter is not in the contract.
 func (c *core) putSplitter(r *http.Request) (reply, error) {
-	on, err := switchQuery(r, "splitter")
-	if err != nil {
-		return reply{}, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h, err := c.changing(r, r.PathValue("headId"))
-	if err != nil {
-		return reply{}, err
-	}
-	if h.is("splitter") != on {
+	return c.putSwitch(r, "splitter", func(h document, on bool) error {
 		c.setSplitter(h, on)
-	}
-	return c.changed(r, h), nil
+		return nil
+	})
 }
 
 // setSplitter turns text splitting on or off. A head can't split and stream, so

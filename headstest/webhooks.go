@@ -228,21 +228,11 @@ func (c *core) getEnableEvents(r *http.Request) (reply, error) {
 
 // putEnableEvents reads the query and ignores a body.
 func (c *core) putEnableEvents(r *http.Request) (reply, error) {
-	enabled, err := switchQuery(r, "enableEvents")
-	if err != nil {
-		return reply{}, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h, err := c.changing(r, r.PathValue("headId"))
-	if err != nil {
-		return reply{}, err
-	}
-	if h.is("enableEvents") != enabled {
+	return c.putSwitch(r, "enableEvents", func(h document, enabled bool) error {
 		h.set("enableEvents", enabled)
 		h.touch()
-	}
-	return c.changed(r, h), nil
+		return nil
+	})
 }
 
 // webhook returns the registration whose id is in the path.
