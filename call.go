@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -52,8 +51,8 @@ type call struct {
 	inDoubt           bool          // an attempt may have been carried out without saying so
 
 	// the last attempt
-	hooked   hookedContexts
-	err      error // why no whole answer came
+	observed []context.Context // one for each observer
+	err      error             // why no whole answer came
 	duration time.Duration
 	trace    connTrace
 
@@ -148,8 +147,8 @@ var noHeader = http.Header{}
 func (c *call) response() *Response {
 	return &Response{
 		StatusCode: c.status,
-		Header:     c.header,
-		Body:       bytes.Clone(c.body.Bytes()),
+		Header:     withoutCookies(c.header),
+		Body:       rawOf(bytes.Clone(c.body.Bytes())),
 		Attempts:   c.attempts,
 		RequestID:  c.requestID(),
 		operation:  c.op.name,
@@ -178,8 +177,8 @@ func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 // answerError makes an *Error of the last answer.
 func (c *call) answerError(ctx context.Context) *Error {
 	e := c.newError()
-	e.Header = c.header
-	e.Body = bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
+	e.Header = withoutCookies(c.header)
+	e.Body = NewRaw(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
 	e.cause = c.tokenErr
 	if c.wait > 0 || c.retries < c.maxRetries && c.repeatable() {
 		e.cause = ctx.Err() // the call would have gone on
@@ -197,7 +196,7 @@ func (c *call) newError() *Error {
 		RequestID: c.requestID(), RetryAfter: wait, Attempts: c.attempts,
 	}
 	if target := c.redirectTarget(); target != "" {
-		e.Message = mask.OneLine("redirected to "+target+", which is not followed; give New the URL at which the service itself answers", maxMessage)
+		e.Message = mask.OneLine("redirected to "+target+", which is not followed; give the URL at which the service itself answers", maxMessage)
 	}
 	return e
 }
@@ -248,6 +247,19 @@ func (c *call) transportError(ctx context.Context) error {
 	return e
 }
 
+// withoutCookies returns a header in which the cookies of the service, which can
+// be credentials, are [redacted].
+func withoutCookies(header http.Header) http.Header {
+	if len(header["Set-Cookie"]) == 0 {
+		return header
+	}
+	header = header.Clone()
+	for i := range header["Set-Cookie"] {
+		header["Set-Cookie"][i] = redacted
+	}
+	return header
+}
+
 func (c *call) decodeError(err error) error {
 	return newDecodeError(c.op.name, c.body.Bytes(), err)
 }
@@ -275,13 +287,12 @@ func (c *call) requestID() string {
 	return answerText(id, maxLabel, c.tokens()...)
 }
 
-// Response is the answer to an operation for which the contract doesn't describe
-// one: any status from 200 to 299, with a body that may be empty and need not be
-// JSON.
+// Response is the answer to Client.Do: any status from 200 to 299, with a body
+// that may be empty and need not be JSON.
 type Response struct {
 	StatusCode int
-	Header     http.Header
-	Body       []byte
+	Header     http.Header // Set-Cookie is [redacted]
+	Body       Raw
 	Attempts   int
 	RequestID  string
 
@@ -290,9 +301,12 @@ type Response struct {
 
 // Decode reads a JSON body into v. It returns a DecodeError for a body that is
 // empty or of another shape.
-func (r *Response) Decode(v any) error {
-	if err := json.Unmarshal(r.Body, v); err != nil {
-		failure := newDecodeError(r.operation, r.Body, err)
+func (r *Response) Decode(v any) error { return decodeInto(r.operation, r.Body.bytes(), v) }
+
+// decodeInto reads JSON into a value of the caller's.
+func decodeInto(operation string, text []byte, v any) error {
+	if err := json.Unmarshal(text, v); err != nil {
+		failure := newDecodeError(operation, text, err)
 		failure.foreign = true
 		return failure
 	}
@@ -302,7 +316,7 @@ func (r *Response) Decode(v any) error {
 // proves reports whether the answer to a change can only be the service's own:
 // it is empty, true, or the record with that id.
 func (r *Response) proves(id string) bool {
-	body := bytes.TrimSpace(r.Body)
+	body := bytes.TrimSpace(r.Body.bytes())
 	if len(body) == 0 || string(body) == "true" {
 		return true
 	}
@@ -311,7 +325,9 @@ func (r *Response) proves(id string) bool {
 }
 
 // isPage reports whether the answer is HTML, which the service never sends.
-func (r *Response) isPage() bool { return bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<")) }
+func (r *Response) isPage() bool {
+	return bytes.HasPrefix(bytes.TrimSpace(r.Body.bytes()), []byte("<"))
+}
 
 // confirm reads back what a change has made, unless its answer proves that the
 // service has seen it. A status of 200 alone does not: a proxy that is under
@@ -328,25 +344,4 @@ func confirm[T any](operation string, answer *Response, id string, read func() (
 		return fmt.Errorf("heads: %s: the answer to the change may not be the service's, and a follow-up read does not show the change; try again", operation)
 	}
 	return nil
-}
-
-// Format shows status, attempts, request id and the length of the body.
-func (r Response) Format(f fmt.State, _ rune) { writeText(f, r.describe()) }
-
-// LogValue shows status, attempts, request id and the length of the body.
-func (r Response) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.Int("status", r.StatusCode),
-		slog.Int("attempts", r.Attempts),
-		slog.String("request_id", r.RequestID),
-		slog.Int("bytes", len(r.Body)),
-	)
-}
-
-// MarshalJSON writes the fields of LogValue. Header and body are left out, so
-// the result can't be read back; Body holds what was received.
-func (r Response) MarshalJSON() ([]byte, error) { return marshalGroup(r.LogValue()) }
-
-func (r Response) describe() string {
-	return fmt.Sprintf("heads.Response{%d, attempts: %d, request: %q, body: %d bytes}", r.StatusCode, r.Attempts, r.RequestID, len(r.Body))
 }

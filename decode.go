@@ -82,7 +82,7 @@ func mended(document []byte, v any) []byte {
 }
 
 func newDecodeError(operation string, document []byte, err error) *DecodeError {
-	return &DecodeError{Operation: operation, Body: bytes.Clone(document[:min(len(document), maxDecodeBody)]), Err: err}
+	return &DecodeError{Operation: operation, Body: NewRaw(document[:min(len(document), maxDecodeBody)]), Err: err}
 }
 
 // decodeTolerantly decodes again: first in the contract's form, then without the

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // These errors match an *Error by its status with errors.Is. ErrServer matches
@@ -65,8 +63,8 @@ type Error struct {
 	RequestID  string
 	RetryAfter time.Duration // 0 when the service did not ask for a wait
 	Attempts   int
-	Header     http.Header
-	Body       []byte // at most 64 KiB
+	Header     http.Header // Set-Cookie is [redacted]
+	Body       Raw         // at most 64 KiB
 
 	cause error
 }
@@ -124,9 +122,6 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns what ended the call after this answer, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Format prints the same as Error for every verb.
-func (e Error) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
-
 // LogValue returns the fields that are safe to log: all but Header and Body.
 func (e Error) LogValue() slog.Value {
 	return slog.GroupValue(
@@ -142,45 +137,75 @@ func (e Error) LogValue() slog.Value {
 	)
 }
 
-// MarshalJSON writes the fields of LogValue, retry_after in nanoseconds. The
-// answer's header and body are not written, so the result can't be read back.
-func (e Error) MarshalJSON() ([]byte, error) { return marshalGroup(e.LogValue()) }
-
-// marshalGroup writes a slog group as a JSON object.
-func marshalGroup(group slog.Value) ([]byte, error) {
-	document := []byte{'{'}
-	for i, attr := range group.Group() {
-		value, err := rawjson.Encode(attr.Value.Any())
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			document = append(document, ',')
-		}
-		document = rawjson.AppendMember(document, attr.Key, value)
-	}
-	return append(document, '}'), nil
-}
-
 // InvalidError reports that a request was refused before anything was sent.
 type InvalidError struct {
 	Operation string // "Heads.Get"
 	Field     string // "head id"
-	Reason    string // the given value, what is wrong with it, what to do; it continues the sentence after Field
+	Problem   string // what is wrong, with the given value where it may be shown; it continues the sentence after Field
+	Remedy    string // what to do, in Go's terms
+	Use       string // the method, option or setter that Remedy names, such as "Webhooks.Ensure"; "" if none
 }
 
-// Error returns the operation, then field and reason as one sentence.
-func (e *InvalidError) Error() string {
-	return "heads: " + e.Operation + ": " + e.Field + " " + e.Reason
+// Error returns one sentence: operation, field, problem and remedy.
+func (e *InvalidError) Error() string { return "heads: " + e.Operation + ": " + e.reason() }
+
+// reason is the sentence without the operation.
+func (e *InvalidError) reason() string {
+	text := e.Field + " " + e.Problem
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
 }
 
 // Is reports whether target is ErrInvalid.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// invalid returns an InvalidError. The reason continues the sentence that field
-// begins, with the given value or a verb.
-func invalid(operation, field, format string, args ...any) error {
-	return &InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)}
+// invalid returns an InvalidError. The problem continues the sentence that field
+// begins, with the given value or a verb. If the remedy names a method, an option
+// or a setter, use is its name.
+func invalid(operation, field, problem, remedy string, use ...string) error {
+	return fault{problem, remedy, strings.Join(use, "")}.of(operation, field)
+}
+
+// The values of InvalidError.Use and Finding.Use. A program that is not written in
+// Go, or whose users are not, has remedies of its own for them.
+const (
+	useAccessURL         = "Client.AccessURL"
+	useAllowUnknownMode  = "ConvertOptions.AllowUnknownMode"
+	useBackground        = "context.Background"
+	useConvertVoice      = "ConvertOptions.Voice"
+	useEnsure            = "Webhooks.Ensure"
+	useHeadsGet          = "Heads.Get"
+	useHeadsUpdate       = "Heads.Update"
+	useInsecureHTTP      = "WithInsecureHTTP"
+	useKeySource         = "Webhooks.KeySource"
+	useNew               = "New"
+	useNewHeadUpdate     = "NewHeadUpdate"
+	useNewWebhookUpdate  = "NewWebhookUpdate"
+	useOperationMode     = "HeadUpdate.OperationMode"
+	usePathEscape        = "url.PathEscape"
+	usePathToken         = "WithPathToken"
+	usePutTool           = "ConversationSettings.PutTool"
+	useQuery             = "Request.Query"
+	useRemoveDuplicates  = "EnsureOptions.RemoveDuplicates"
+	useReveal            = "Secret.Reveal"
+	useSetDelivery       = "Webhooks.SetDelivery"
+	useSetVideoStreaming = "Heads.SetVideoStreaming"
+	useSettingsModify    = "ConversationSettings.Modify"
+	useSettingsTools     = "ConversationSettings.Tools"
+	useSystemPrompt      = "HeadUpdate.SystemPrompt"
+	useTokenSource       = "WithTokenSource"
+	useVoice             = "HeadUpdate.Voice"
+)
+
+// fault is what is wrong with a field, for an InvalidError. The zero fault is
+// none.
+type fault struct{ problem, remedy, use string }
+
+// of returns the InvalidError about a field.
+func (f fault) of(operation, field string) error {
+	return &InvalidError{Operation: operation, Field: field, Problem: f.problem, Remedy: f.remedy, Use: f.use}
 }
 
 // because returns an error with a text of its own that errors.Is matches with
@@ -220,7 +245,7 @@ func (l faultList) join() error {
 // be read. Body holds at most the first 4 KiB of the answer.
 type DecodeError struct {
 	Operation string
-	Body      []byte
+	Body      Raw
 	Err       error
 
 	foreign bool // it was read into a type of the caller's, so names of fields may come from the answer
@@ -228,22 +253,15 @@ type DecodeError struct {
 
 // Error returns what is wrong with the answer. It shows nothing of the answer.
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("heads: %s: the request succeeded, but its answer can't be read: %s", e.Operation, e.reason())
+	what := "the request succeeded, but its answer"
+	if e.Operation == opRawDecode {
+		what = "the text"
+	}
+	return fmt.Sprintf("heads: %s: %s can't be read: %s", e.Operation, what, e.reason())
 }
 
 // Unwrap returns the reason.
 func (e *DecodeError) Unwrap() error { return e.Err }
-
-// Format prints the same as Error for every verb.
-func (e DecodeError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
-
-// LogValue returns the same text as Error.
-func (e DecodeError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
-
-// MarshalJSON writes the operation and the text of the error, without the body.
-func (e DecodeError) MarshalJSON() ([]byte, error) {
-	return marshalGroup(slog.GroupValue(slog.String("operation", e.Operation), slog.String("error", e.Error())))
-}
 
 // reason describes Err without the value that caused it, since the text of Err
 // may hold that value.
@@ -305,10 +323,6 @@ func (e *transportError) Unwrap() []error {
 	}
 	return []error{e.err}
 }
-
-func (e *transportError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
-
-func (e *transportError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
 // errorText is the text in the body of an error answer, in the forms of field
 // note 20.

@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -47,10 +46,9 @@ type EventHandler struct {
 	keys         KeySource
 	handle       func(context.Context, *Event) error
 	logger       *slog.Logger
-	observe      func(context.Context, DeliveryInfo)
-	hooks        hooks[struct{}, DeliveryInfo]
-	dedup        Deduplicator
-	local        bool // dedup is a MemoryDeduplicator
+	observers    observers[DeliveryInfo]
+	dedup        Deduplicator // nil to pass every event on
+	local        bool         // dedup is a MemoryDeduplicator
 	maxAge       time.Duration
 	futureSkew   time.Duration
 	timeout      time.Duration
@@ -99,18 +97,18 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	var faults faultList
 	switch s := keys.(type) {
 	case nil:
-		faults.add(invalid(newEventHandler, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"))
+		faults.add(invalid(newEventHandler, "keys", "are nil", "give those of SharedKeys, HeadKeys or Webhooks.KeySource", useKeySource))
 	case cachedKeys:
 		faults.add(s.err)
 	case staticKeys:
 		faults.add(s.err)
 	}
 	if handle == nil {
-		faults.add(invalid(newEventHandler, "handle", "is nil; give the function that handles an event"))
+		faults.add(invalid(newEventHandler, "handle", "is nil", "give the function that handles an event"))
 	}
 	for _, opt := range opts {
 		if opt == nil {
-			faults.add(invalid(newEventHandler, "option", "is nil; leave it out"))
+			faults.add(invalid(newEventHandler, "option", "is nil", "leave it out"))
 			continue
 		}
 		faults.add(opt(h))
@@ -122,13 +120,6 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	return h, nil
 }
 
-// Queued reports whether the handler was made with WithQueue.
-func (h *EventHandler) Queued() bool { return h.queue != nil }
-
-// Deduplicator returns the deduplicator in use: that of WithDeduplicator, or else
-// the handler's own.
-func (h *EventHandler) Deduplicator() Deduplicator { return h.dedup }
-
 // Memory returns how long the handler remembers an event that was handled: a
 // minute longer than WithMaxAge accepts a delivery of it.
 func (h *EventHandler) Memory() time.Duration {
@@ -138,21 +129,12 @@ func (h *EventHandler) Memory() time.Duration {
 // lease returns how long a claim lasts unless it is extended.
 func (h *EventHandler) lease() time.Duration { return addDurations(h.timeout, leaseMargin) }
 
-// String returns the name of the type alone, since a handler holds keys.
-func (h EventHandler) String() string { return "heads.EventHandler" }
-
-// Format writes the same as String for every verb.
-func (h EventHandler) Format(f fmt.State, _ rune) { writeText(f, h.String()) }
-
-// LogValue returns the same as String.
-func (h EventHandler) LogValue() slog.Value { return slog.StringValue(h.String()) }
-
 // ServeHTTP receives one delivery.
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := &delivery{arrived: time.Now(), body: httpbody.Start(w, h.bodyTimeout)}
-	if len(h.hooks) > 0 {
-		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
-		r, d.hooked = r.WithContext(ctx), hooked
+	if len(h.observers) > 0 {
+		ctx, observed := h.observers.start(r.Context(), h.logger, nil, func() (begins DeliveryInfo) { return begins })
+		r, d.observed = r.WithContext(ctx), observed
 	}
 	err := errShutDown
 	if h.gate.Enter() {
@@ -213,8 +195,8 @@ func (h *EventHandler) receive(r *http.Request, d *delivery) error {
 	if err := h.verify(ctx, r, d, body.Bytes()); err != nil {
 		return err
 	}
-	d.event.Raw = bytes.Clone(body.Bytes())
-	if err := h.checkAge(d.event.Timestamp); err != nil {
+	d.event.Raw = NewRaw(body.Bytes())
+	if err := h.checkAge(d.event.Timestamp.Time); err != nil {
 		return err
 	}
 	return h.dispatch(ctx, d)
@@ -306,7 +288,7 @@ func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 		return endAs(DeliveryTimedOut, err)
 	}
 	key := d.event.Key()
-	if h.queue != nil && h.queue.Holds(key) {
+	if h.queue != nil && h.dedup != nil && h.queue.Holds(key) {
 		return errHandled
 	}
 	d.claim = h.newClaim(ctx, key)
@@ -357,8 +339,8 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) error {
 // queue.
 func (h *EventHandler) enqueue(ctx context.Context, d *delivery) error {
 	d.ctx = context.WithoutCancel(ctx)
-	for i := range d.hooked {
-		d.hooked[i] = context.WithoutCancel(d.hooked[i])
+	for i := range d.observed {
+		d.observed[i] = context.WithoutCancel(d.observed[i])
 	}
 	d.StatusCode = http.StatusOK
 	d.Duration = time.Since(d.arrived)

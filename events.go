@@ -8,10 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 )
 
@@ -27,17 +25,16 @@ const (
 	EventTimeoutConversation EventType = "timeout_conversation" // inactive for too long; an end follows
 )
 
-// Event is what the service sends to a webhook about a session of a head. In
-// prints and logs it shows type, time and ids, never Raw.
+// Event is what the service sends to a webhook about a session of a head. Printing
+// it shows type, time and ids.
 type Event struct {
-	Type          EventType       // in lower case, also if it was sent otherwise
-	Timestamp     time.Time       // zero when TimestampText can't be read
-	TimestampText string          // as it was sent
-	HeadID        string          // the UUID of the head
-	SessionID     string          // one conversation
-	PublicHeadID  string          // the head's id in access URLs
-	PublicOrgID   string          // the organisation's id in access URLs
-	Raw           json.RawMessage // the whole body, with fields that this package does not know
+	Type         EventType // in lower case, also if it was sent otherwise
+	Timestamp    Time      // its Text is what was sent, also if it can't be read
+	HeadID       string    // the UUID of the head
+	SessionID    string    // one conversation
+	PublicHeadID string    // the head's id in access URLs
+	PublicOrgID  string    // the organisation's id in access URLs
+	Raw          Raw       // the whole body, with fields that this package does not know
 }
 
 // ParseEvent reads the body of a webhook delivery.
@@ -45,8 +42,8 @@ type Event struct {
 // ParseEvent does not verify anything: anyone who can reach the URL can send an
 // event. Call VerifySignature with the same bytes first, or use an EventHandler.
 //
-// Unknown fields are ignored. A timestamp that can't be read stays in
-// TimestampText. ParseEvent refuses a body that is not one JSON object, an object
+// Unknown fields are ignored. A timestamp that can't be read stays in the Text of
+// Timestamp. ParseEvent refuses a body that is not one JSON object, an object
 // without event_type, a known field of another type, and a known field that
 // occurs twice. Names are case-insensitive here: two readers of such a body could
 // see two different heads.
@@ -55,7 +52,7 @@ func ParseEvent(body []byte) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Raw = bytes.Clone(body)
+	e.Raw = NewRaw(body)
 	return e, nil
 }
 
@@ -73,12 +70,12 @@ func ParseEvent(body []byte) (*Event, error) {
 func (e *Event) Key() string {
 	var buf [256]byte
 	b := buf[:0]
-	for _, field := range [...]string{e.HeadID, e.SessionID, strings.ToLower(string(e.Type)), e.TimestampText} {
+	for _, field := range [...]string{e.HeadID, e.SessionID, strings.ToLower(string(e.Type)), e.Timestamp.Text} {
 		b = binary.AppendUvarint(b, uint64(len(field)))
 		b = append(b, field...)
 	}
 	if !e.isTimed() {
-		body := sha256.Sum256(e.Raw)
+		body := sha256.Sum256(e.Raw.bytes())
 		b = binary.AppendUvarint(b, uint64(len(body)))
 		b = append(b, body[:]...)
 	}
@@ -88,35 +85,20 @@ func (e *Event) Key() string {
 	return string(text[:])
 }
 
-// isTimed reports whether TimestampText can be read. An event that was not
-// parsed from a body may have no Timestamp.
+// isTimed reports whether the timestamp can be read. That of an event that was not
+// parsed from a body may have its Text alone.
 func (e *Event) isTimed() bool {
 	if !e.Timestamp.IsZero() {
 		return true
 	}
-	_, ok := parseTime(e.TimestampText)
+	_, ok := parseTime(e.Timestamp.Text)
 	return ok
 }
 
 // String returns type, time and ids of the event, without Raw.
 func (e Event) String() string {
-	return fmt.Sprintf("%s at %s, head %s, session %s", e.Type, e.timeText(), e.HeadID, e.SessionID)
+	return fmt.Sprintf("%s at %s, head %s, session %s", e.Type, e.Timestamp, e.HeadID, e.SessionID)
 }
-
-// Format writes the same as String for every verb.
-func (e Event) Format(f fmt.State, _ rune) { writeText(f, e.String()) }
-
-// LogValue returns type, time and ids of the event, without Raw.
-func (e Event) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.String("event_type", string(e.Type)),
-		slog.String("timestamp", e.timeText()),
-		slog.String("head_id", e.HeadID),
-		slog.String("session_id", e.SessionID),
-	)
-}
-
-func (e Event) timeText() string { return Time{Time: e.Timestamp, Text: e.TimestampText}.String() }
 
 var (
 	errEventShape  = errors.New("heads: the body is not an event: it has no event_type")
@@ -140,14 +122,14 @@ func decodeEvent(body []byte) (*Event, error) {
 		return nil, errEventShape
 	}
 	e := &Event{
-		Type:          EventType(strings.ToLower(wire.Type.text)),
-		TimestampText: wire.Timestamp.text,
-		HeadID:        wire.HeadID.text,
-		SessionID:     wire.SessionID.text,
-		PublicHeadID:  wire.PublicHeadID.text,
-		PublicOrgID:   wire.PublicOrgID.text,
+		Type:         EventType(strings.ToLower(wire.Type.text)),
+		Timestamp:    Time{Text: wire.Timestamp.text},
+		HeadID:       wire.HeadID.text,
+		SessionID:    wire.SessionID.text,
+		PublicHeadID: wire.PublicHeadID.text,
+		PublicOrgID:  wire.PublicOrgID.text,
 	}
-	e.Timestamp, _ = parseTime(e.TimestampText)
+	e.Timestamp.Time, _ = parseTime(e.Timestamp.Text)
 	return e, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -43,7 +42,6 @@ type KeyHint struct {
 func SharedKeys(keys ...string) KeySource {
 	keys = usableKeys(keys)
 	return staticKeys{
-		name: "SharedKeys",
 		find: func(string) []string { return keys },
 		err:  refuseKeys(len(keys) == 0),
 	}
@@ -63,7 +61,6 @@ func HeadKeys(keysByHead map[string][]string) KeySource {
 		}
 	}
 	return staticKeys{
-		name: "HeadKeys",
 		find: func(headID string) []string { return byHead[headID] },
 		err:  refuseKeys(usable == 0),
 	}
@@ -71,7 +68,7 @@ func HeadKeys(keysByHead map[string][]string) KeySource {
 
 func refuseKeys(none bool) error {
 	if none {
-		return invalid(newEventHandler, "keys", "hold no usable shared key; an empty key or head id is none, so every delivery would be refused")
+		return invalid(newEventHandler, "keys", "hold no usable shared key, so every delivery would be refused", "give a key that is not empty, of a head whose id is not empty")
 	}
 	return nil
 }
@@ -84,7 +81,6 @@ func usableKeys(keys []string) []string {
 
 // staticKeys has its keys in a closure, where no verb of package fmt looks.
 type staticKeys struct {
-	name string
 	find func(headID string) []string
 	err  error // for NewEventHandler
 }
@@ -94,10 +90,6 @@ type staticKeys struct {
 func (s staticKeys) Keys(_ context.Context, hint KeyHint) ([]string, error) {
 	return s.find(hint.HeadID), nil
 }
-
-func (s staticKeys) String() string             { return s.name + "(" + redacted + ")" }
-func (s staticKeys) Format(f fmt.State, _ rune) { writeText(f, s.String()) }
-func (s staticKeys) LogValue() slog.Value       { return slog.StringValue(s.String()) }
 
 // KeySource returns a source for NewEventHandler that asks the service for the
 // shared keys of a head (GET /head-events) and remembers them.
@@ -134,7 +126,7 @@ type KeySourceOption func(*cachedKeys) error
 func WithKeyTTL(d time.Duration) KeySourceOption {
 	return func(s *cachedKeys) error {
 		if d <= 0 {
-			return invalid(keySourceOperation, "WithKeyTTL", "is %v; give a duration above 0", d)
+			return invalid(keySourceOperation, "WithKeyTTL", fmt.Sprintf("is %v", d), "give a duration above 0")
 		}
 		s.cache.TTL = d
 		return nil
@@ -151,7 +143,7 @@ func WithKeyTTL(d time.Duration) KeySourceOption {
 func WithStaleKeys(max time.Duration) KeySourceOption {
 	return func(s *cachedKeys) error {
 		if max < 0 {
-			return invalid(keySourceOperation, "WithStaleKeys", "%v is negative; use 0 to refuse expired keys", max)
+			return invalid(keySourceOperation, "WithStaleKeys", fmt.Sprintf("%v is negative", max), "use 0 to refuse expired keys")
 		}
 		s.cache.Stale = max
 		return nil
@@ -180,7 +172,7 @@ func newCachedKeys(list keycache.List, opts ...KeySourceOption) cachedKeys {
 	var faults faultList
 	for _, opt := range opts {
 		if opt == nil {
-			faults.add(invalid(keySourceOperation, "option", "is nil; leave it out"))
+			faults.add(invalid(keySourceOperation, "option", "is nil", "leave it out"))
 			continue
 		}
 		faults.add(opt(&s))
@@ -200,10 +192,6 @@ func (s cachedKeys) Keys(ctx context.Context, hint KeyHint) ([]string, error) {
 	}
 	return s.cache.Get(ctx, strings.ToLower(hint.HeadID), hint.Mismatch)
 }
-
-func (s cachedKeys) String() string             { return keySourceOperation + "(" + redacted + ")" }
-func (s cachedKeys) Format(f fmt.State, _ rune) { writeText(f, s.String()) }
-func (s cachedKeys) LogValue() slog.Value       { return slog.StringValue(s.String()) }
 
 // sharedKeys returns the keys of the head's registrations. A head that the
 // service does not know has none.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"html"
-	"io"
-	"log/slog"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -13,33 +11,6 @@ import (
 
 	"github.com/headsapi/heads-go/internal/mask"
 )
-
-const redacted = mask.Redacted
-
-// Secret is a string that is never printed: every verb of package fmt and every
-// slog handler show [redacted] instead. Reveal returns the value. JSON keeps it,
-// so a resource can be stored and read back.
-//
-// This promise has two exceptions. For the verbs %p and %w, fmt ignores
-// formatters; go vet reports them for this type. And fmt can't call methods of
-// an unexported field of a struct that is printed.
-type Secret string
-
-// Reveal returns the secret itself.
-func (s Secret) Reveal() string { return string(s) }
-
-// String returns [redacted].
-func (s Secret) String() string { return redacted }
-
-// Format writes [redacted] for every verb.
-func (s Secret) Format(f fmt.State, _ rune) { writeText(f, redacted) }
-
-// LogValue returns [redacted].
-func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// writeText is the whole body of a Format method: the same safe text for every
-// verb. A write to a fmt.State does not fail.
-func writeText(f fmt.State, text string) { _, _ = io.WriteString(f, text) }
 
 const (
 	// maxEscapes is how often a secret may be escaped and still be recognized:
@@ -98,18 +69,16 @@ func redactText(text string) string { return redactURLs(notHTTP.ReplaceAllString
 // redactedError is a foreign error with a text that is safe to show.
 type redactedError struct {
 	text string
-	err  error
+	err  sealed[error] // its own text may hold a secret
 }
 
 // redact returns err with the text of errorTextOf.
 func redact(err error, secrets ...string) error {
-	return &redactedError{text: errorTextOf(err, secrets...), err: err}
+	return &redactedError{text: errorTextOf(err, secrets...), err: seal(err)}
 }
 
-func (e *redactedError) Error() string              { return e.text }
-func (e *redactedError) Unwrap() error              { return e.err }
-func (e *redactedError) Format(f fmt.State, _ rune) { writeText(f, e.text) }
-func (e *redactedError) LogValue() slog.Value       { return slog.StringValue(e.text) }
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err.get() }
 
 // redactURLError returns a *url.Error with its URL redacted. Any other error is
 // returned as it is.

@@ -55,7 +55,7 @@ const (
 	ToolUnauthorized ToolOutcome = "unauthorized" // the check of WithToolAuth refused: 401
 )
 
-// ToolCallInfo describes a call to WithToolObserver and WithToolHook. It holds
+// ToolCallInfo describes a call to an Observer. It holds
 // nothing of the arguments and the reply. The error of ToolTold is the reply, so
 // its Err is nil.
 type ToolCallInfo struct {
@@ -66,18 +66,14 @@ type ToolCallInfo struct {
 	Err       error         // what was wrong; nil for ToolAnswered and ToolTold
 }
 
-// Format shows tool, outcome, session and the text of the error.
-func (i ToolCallInfo) Format(f fmt.State, _ rune) { writeText(f, i.describe()) }
-
-// LogValue shows tool, outcome, session and the text of the error.
-func (i ToolCallInfo) LogValue() slog.Value { return slog.StringValue(i.describe()) }
-
-func (i ToolCallInfo) describe() string {
-	text := fmt.Sprintf("heads.ToolCallInfo{%s: %s, session: %s", i.Tool, i.Outcome, i.SessionID)
-	if i.Err != nil {
-		text += fmt.Sprintf(", error: %v", i.Err)
-	}
-	return text + "}"
+// LogValue returns the fields, error if there is one.
+func (i ToolCallInfo) LogValue() slog.Value {
+	return slog.GroupValue(append([]slog.Attr{
+		slog.String("tool", i.Tool),
+		slog.String("outcome", string(i.Outcome)),
+		slog.String("session_id", mask.Clip(i.SessionID, 64)),
+		slog.Duration("duration", i.Duration),
+	}, errorAttrs(i.Err)...)...)
 }
 
 // toolResult is how a call ended. Unless status says otherwise, message is what
@@ -99,10 +95,10 @@ var (
 func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool, body httpbody.Reader) {
 	started := time.Now()
 	var few [2]context.Context
-	hooked := hookedContexts(few[:0])
-	if len(s.hooks) > 0 {
-		ctx, contexts := s.hooks.start(r.Context(), t.tool.Name, hooked, t.complainOfHook)
-		r, hooked = r.WithContext(ctx), contexts
+	observed := few[:0]
+	if len(s.observers) > 0 {
+		ctx, contexts := s.observers.start(r.Context(), t.logger, observed, func() ToolCallInfo { return ToolCallInfo{Tool: t.tool.Name} })
+		r, observed = r.WithContext(ctx), contexts
 	}
 	ctx, result := r.Context(), toolResult{ToolBusy, toolBusyReply, errToolsShutDown, 0}
 	if s.gate.Enter() {
@@ -116,26 +112,11 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 	} else {
 		http.Error(w, result.message, result.status)
 	}
-	if s.observe != nil || len(s.hooks) > 0 {
-		s.report(ctx, hooked, t, ToolCallInfo{Tool: t.tool.Name, Outcome: result.outcome, Duration: time.Since(started), Err: result.err})
+	if len(s.observers) > 0 {
+		s.observers.end(observed, t.logger, ToolCallInfo{
+			Tool: t.tool.Name, Outcome: result.outcome, Duration: time.Since(started), SessionID: sessionIDFrom(ctx), Err: result.err,
+		})
 	}
-}
-
-// report calls the observer and the hooks, and logs their panics.
-func (s *toolServer) report(ctx context.Context, hooked hookedContexts, t *servedTool, info ToolCallInfo) {
-	info.SessionID = sessionIDFrom(ctx)
-	if s.observe != nil {
-		survive(ctx, t.complainOfObserver, func() { s.observe(ctx, info) })
-	}
-	s.hooks.end(hooked, info, t.complainOfHook)
-}
-
-func (t *servedTool) complainOfObserver(ctx context.Context, err error) {
-	t.logger.LogAttrs(ctx, slog.LevelError, "tool observer panicked", errorAttrs(err)...)
-}
-
-func (t *servedTool) complainOfHook(ctx context.Context, err error) {
-	t.logger.LogAttrs(ctx, slog.LevelError, "tool hook panicked", errorAttrs(err)...)
 }
 
 // receive returns the context of the call, with its session if that was read.
@@ -325,20 +306,12 @@ type SessionMetadata struct {
 	HeadID, OrgID               string
 	PublicHeadID, PublicOrgID   string
 	Timestamp                   Time
-	Raw                         json.RawMessage // the whole session_metadata as it was sent
+	Raw                         Raw // the whole session_metadata as it was sent
 }
 
 // String returns the session id alone, since the rest may name a person.
 func (m SessionMetadata) String() string {
 	return "heads.SessionMetadata(session " + strconv.Quote(m.SessionID) + ")"
-}
-
-// Format writes the session id alone for every verb.
-func (m SessionMetadata) Format(f fmt.State, _ rune) { writeText(f, m.String()) }
-
-// LogValue returns the session id alone.
-func (m SessionMetadata) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("session_id", m.SessionID))
 }
 
 type sessionKey struct{}
@@ -374,7 +347,7 @@ func withSession(ctx context.Context, raw json.RawMessage) context.Context {
 // parseSession never fails, so that the user gets an answer even if the session
 // can't be read.
 func parseSession(raw json.RawMessage) SessionMetadata {
-	m := SessionMetadata{Raw: raw}
+	m := SessionMetadata{Raw: rawOf(raw)}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
 		return m
