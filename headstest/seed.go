@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
@@ -21,17 +20,6 @@ type Seed struct {
 	Tools         []json.RawMessage `json:"tools"`         // items of conversationSettings.tools with a headId
 	Registrations []json.RawMessage `json:"registrations"` // bodies of POST /head-events; one may have its sharedKey
 }
-
-func (s Seed) text() string {
-	return fmt.Sprintf("headstest.Seed of %d visuals, %d heads, %d tools, %d registrations",
-		len(s.Visuals), len(s.Heads), len(s.Tools), len(s.Registrations))
-}
-
-// Format writes how many records there are, whatever the verb.
-func (s Seed) Format(f fmt.State, _ rune) { writeText(f, s.text()) }
-
-// LogValue returns how many records there are.
-func (s Seed) LogValue() slog.Value { return slog.StringValue(s.text()) }
 
 // Added are the ids of the records that a seed has added.
 type Added struct {

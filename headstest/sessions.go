@@ -3,7 +3,6 @@ package headstest
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -155,7 +154,7 @@ func (s *Session) emit(h document, t heads.EventType) {
 	wanted := s.wanted(h, t)
 	id := s.happened(happening{Kind: happenedEvent, Event: string(t), Receivers: len(wanted)})
 	e := heads.Event{
-		Type: t, Timestamp: time.Now().UTC(), HeadID: s.headID, SessionID: s.id,
+		Type: t, Timestamp: heads.Time{Time: time.Now().UTC()}, HeadID: s.headID, SessionID: s.id,
 		PublicHeadID: h.str("publicId"), PublicOrgID: h.str("orgPublicId"),
 	}
 	for _, w := range wanted {
@@ -170,11 +169,3 @@ func (s *Session) wanted(h document, t heads.EventType) []*webhook {
 	}
 	return slices.DeleteFunc(s.st.webhooksOf(s.headID), func(w *webhook) bool { return !w.events[t] })
 }
-
-func (s Session) text() string { return "headstest.Session " + s.id }
-
-// Format writes the session id, whatever the verb.
-func (s Session) Format(f fmt.State, _ rune) { writeText(f, s.text()) }
-
-// LogValue returns the session id.
-func (s Session) LogValue() slog.Value { return slog.StringValue(s.text()) }
