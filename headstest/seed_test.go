@@ -2,7 +2,6 @@ package headstest_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	heads "github.com/headsapi/heads-go"
@@ -73,12 +72,4 @@ func TestRestartRemovesEverything(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, added.Heads, e.Heads())
 	assert.ErrorContains(t, session.UserMessage("x"), "reset")
-}
-
-func TestPrintedSeedShowsNoRecord(t *testing.T) {
-	s := headstest.Seed{Heads: []json.RawMessage{json.RawMessage(`{"name":"canary"}`)}}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		assert.Equal(t, "headstest.Seed of 0 visuals, 1 heads, 0 tools, 0 registrations", fmt.Sprintf(verb, s))
-	}
-	assert.Equal(t, s.LogValue().String(), fmt.Sprint(s))
 }

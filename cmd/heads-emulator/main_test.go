@@ -34,8 +34,7 @@ func TestStartServesAHeadToTheClient(t *testing.T) {
 	visual, err := client.HeadVisuals.Get(t.Context(), head.HeadVisualID)
 	require.NoError(t, err)
 	assert.Equal(t, heads.VisualModeDefault, visual.Mode)
-	_, err = client.Heads.SetVideoStreaming(t.Context(), head.ID, true)
-	assert.NoError(t, err)
+	assert.NoError(t, client.Heads.SetVideoStreaming(t.Context(), head.ID, true))
 }
 
 func TestAnnouncementSaysHowToReachTheEmulator(t *testing.T) {
