@@ -147,7 +147,7 @@ var noHeader = http.Header{}
 func (c *call) response() *Response {
 	return &Response{
 		StatusCode: c.status,
-		Header:     withoutCookies(c.header),
+		Header:     c.shownHeader(),
 		Body:       rawOf(bytes.Clone(c.body.Bytes())),
 		Attempts:   c.attempts,
 		RequestID:  c.requestID(),
@@ -177,7 +177,7 @@ func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 // answerError makes an *Error of the last answer.
 func (c *call) answerError(ctx context.Context) *Error {
 	e := c.newError()
-	e.Header = withoutCookies(c.header)
+	e.Header = c.shownHeader()
 	e.Body = NewRaw(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
 	e.cause = c.tokenErr
 	if c.wait > 0 || c.retries < c.maxRetries && c.repeatable() {
@@ -233,11 +233,11 @@ func (c *call) heldBackError(ctx context.Context) error {
 
 // transportError is the outcome of a call whose last attempt got no whole answer.
 func (c *call) transportError(ctx context.Context) error {
-	e := &transportError{where: c.where(), attempts: c.attempts, err: redactURLError(c.err)}
-	if ended := ctx.Err(); ended != nil && !errors.Is(e.err, ended) {
-		e.err = fmt.Errorf("%w: %w", ended, e.err)
+	err := redactURLError(c.err)
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	e.text = errorTextOf(e.err, c.tokens()...)
+	e := &transportError{where: c.where(), text: errorTextOf(err, c.tokens()...), attempts: c.attempts, err: seal(err)}
 	if !c.op.repeatable && c.mayBeWritten() {
 		e.text += "; the request was not retried and may have been carried out"
 	}
@@ -247,17 +247,18 @@ func (c *call) transportError(ctx context.Context) error {
 	return e
 }
 
-// withoutCookies returns a header in which the cookies of the service, which can
-// be credentials, are [redacted].
-func withoutCookies(header http.Header) http.Header {
-	if len(header["Set-Cookie"]) == 0 {
-		return header
+// shownHeader returns the header of the last answer. The cookies of the service,
+// which can be credentials, and a token that the answer repeats are [redacted].
+func (c *call) shownHeader() http.Header {
+	shown := c.header.Clone()
+	for name, values := range shown {
+		for i, value := range values {
+			if values[i] = maskSecrets(value, c.tokens()...); name == "Set-Cookie" {
+				values[i] = redacted
+			}
+		}
 	}
-	header = header.Clone()
-	for i := range header["Set-Cookie"] {
-		header["Set-Cookie"][i] = redacted
-	}
-	return header
+	return shown
 }
 
 func (c *call) decodeError(err error) error {

@@ -301,7 +301,7 @@ type transportError struct {
 	where    string // "Heads.Get: GET /head/3fa8…"
 	text     string // of err, with URLs and token redacted
 	attempts int
-	err      error
+	err      sealed[error] // its own text may hold a secret
 	last     *Error
 }
 
@@ -319,9 +319,9 @@ func (e *transportError) Error() string {
 
 func (e *transportError) Unwrap() []error {
 	if e.last != nil {
-		return []error{e.err, e.last}
+		return []error{e.err.get(), e.last}
 	}
-	return []error{e.err}
+	return []error{e.err.get()}
 }
 
 // errorText is the text in the body of an error answer, in the forms of field
