@@ -88,7 +88,7 @@ func TestErrorOfAnAttemptHasNeitherBodyNorHeader(t *testing.T) {
 	var failure *Error
 	require.ErrorAs(t, got.Err, &failure)
 	assert.Equal(t, "no", failure.Message)
-	assert.Nil(t, failure.Body)
+	assert.Zero(t, failure.Body.Len())
 	assert.Nil(t, failure.Header)
 }
 
@@ -108,7 +108,7 @@ func TestLogLines(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, strings.Join([]string{
 			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=1 status=503 duration=0s request_id=r-1 error="heads: Webhooks.List: GET /head-events: 503 Service Unavailable: busy (retry after 2s) [request r-1]" retry_in=2s`,
-			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=2 status=0 duration=0s error="lost with [redacted]" retry_in=1ns`,
+			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=2 status=0 duration=0s error="lost with [redacted]" retry_in=0s`,
 			`level=DEBUG msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=3 status=200 duration=0s request_id=r-3`,
 			``,
 		}, "\n"), out.String())
@@ -137,7 +137,7 @@ func TestAnswersAreReadUpTo8MiB(t *testing.T) {
 				}
 				var decode *DecodeError
 				require.ErrorAs(t, err, &decode)
-				assert.Len(t, decode.Body, 4<<10)
+				assert.Equal(t, 4<<10, decode.Body.Len())
 				assert.ErrorContains(t, err, "the answer is longer than 8388608 bytes")
 			})
 		}
@@ -210,7 +210,7 @@ func TestIncompleteResponsesOfATransport(t *testing.T) {
 	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
 	require.NoError(t, err)
 	assert.Equal(t, 204, resp.StatusCode)
-	assert.Empty(t, resp.Body)
+	assert.Zero(t, resp.Body.Len())
 
 	client = newTestClient(t, memoryURL, newScript(func(*http.Request) (*http.Response, error) { return nil, nil }))
 	require.ErrorContains(t, getHead(t.Context(), client), "neither a response nor an error")

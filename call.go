@@ -148,7 +148,7 @@ func (c *call) response() *Response {
 	return &Response{
 		StatusCode: c.status,
 		Header:     c.shownHeader(),
-		Body:       rawOf(bytes.Clone(c.body.Bytes())),
+		Body:       c.shownBody(maxAnswer),
 		Attempts:   c.attempts,
 		RequestID:  c.requestID(),
 		operation:  c.op.name,
@@ -178,7 +178,7 @@ func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 func (c *call) answerError(ctx context.Context) *Error {
 	e := c.newError()
 	e.Header = c.shownHeader()
-	e.Body = NewRaw(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
+	e.Body = c.shownBody(maxErrorBody)
 	e.cause = c.tokenErr
 	if c.wait > 0 || c.retries < c.maxRetries && c.repeatable() {
 		e.cause = ctx.Err() // the call would have gone on
@@ -247,22 +247,39 @@ func (c *call) transportError(ctx context.Context) error {
 	return e
 }
 
-// shownHeader returns the header of the last answer. The cookies of the service,
-// which can be credentials, and a token that the answer repeats are [redacted].
+// shownHeader returns the header of the last answer. What can be a credential in
+// it is [redacted]: cookies of the service, parts of a redirect's address, and a
+// token that the answer repeats.
 func (c *call) shownHeader() http.Header {
 	shown := c.header.Clone()
 	for name, values := range shown {
 		for i, value := range values {
-			if values[i] = maskSecrets(value, c.tokens()...); name == "Set-Cookie" {
+			switch values[i] = maskSecrets(value, c.tokens()...); name {
+			case "Set-Cookie":
 				values[i] = redacted
+			case "Location":
+				values[i] = mask.URL(values[i])
 			}
 		}
 	}
 	return shown
 }
 
+// shownBody returns the body of the last answer, at most limit bytes. JSON does not
+// show a token that it repeats.
+func (c *call) shownBody(limit int) Raw {
+	text := bytes.Clone(c.body.Bytes()[:min(c.body.Len(), limit)])
+	raw := rawText{text: text}
+	if tokens := c.tokens(); maskSecrets(string(text), tokens...) != string(text) {
+		raw.secrets = tokens
+	}
+	return Raw{text: seal(raw)}
+}
+
 func (c *call) decodeError(err error) error {
-	return newDecodeError(c.op.name, c.body.Bytes(), err)
+	failure := newDecodeError(c.op.name, nil, err)
+	failure.Body = c.shownBody(maxDecodeBody)
+	return failure
 }
 
 func (c *call) where() string { return c.op.name + ": " + c.op.method + " " + c.path }
@@ -292,7 +309,7 @@ func (c *call) requestID() string {
 // that may be empty and need not be JSON.
 type Response struct {
 	StatusCode int
-	Header     http.Header // Set-Cookie is [redacted]
+	Header     http.Header // Set-Cookie and the query of Location are [redacted]
 	Body       Raw
 	Attempts   int
 	RequestID  string

@@ -63,7 +63,7 @@ type Error struct {
 	RequestID  string
 	RetryAfter time.Duration // 0 when the service did not ask for a wait
 	Attempts   int
-	Header     http.Header // Set-Cookie is [redacted]
+	Header     http.Header // Set-Cookie and the query of Location are [redacted]
 	Body       Raw         // at most 64 KiB
 
 	cause error

@@ -265,11 +265,11 @@ func TestPrintedEventShowsNoBody(t *testing.T) {
 			assert.NotContains(t, text, "77686174", verb)
 			assert.NotContains(t, text, "119 104 97 116", verb)
 		}
-		assert.Equal(t, "x at 2026-08-31 06:56:30, head "+testHeadA+", session s", fmt.Sprintf(verb, e))
 	}
+	assert.Equal(t, "x at 2026-08-31 06:56:30, head "+testHeadA+", session s", fmt.Sprint(e))
 	var out bytes.Buffer
-	log := slog.New(slog.NewJSONHandler(&out, nil))
+	log := slog.New(slog.NewTextHandler(&out, nil))
 	log.Info("event", "pointer", e, "value", *e)
 	assert.NotContains(t, out.String(), "what the user said")
-	assert.Contains(t, out.String(), `"session_id":"s"`)
+	assert.Contains(t, out.String(), "session s")
 }

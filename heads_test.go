@@ -3,7 +3,6 @@ package heads
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,7 +36,8 @@ func TestHasDistinguishesNullFromAbsent(t *testing.T) {
 	assert.False(t, new(Head).Has("name"))
 }
 
-func TestHeadSurvivesAJSONRoundTrip(t *testing.T) {
+// A head is stored as its Raw; its JSON has no secrets.
+func TestStoredHeadReadsTheSame(t *testing.T) {
 	full := parseObject(t, readFile(t, "head_full.json"))
 	for name, document := range map[string]string{
 		"every field":            full.String(),
@@ -52,30 +52,19 @@ func TestHeadSurvivesAJSONRoundTrip(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			head := readHead(t, document)
-			stored, err := json.Marshal(head)
-			require.NoError(t, err)
 			var read Head
-			require.NoError(t, json.Unmarshal(stored, &read))
-			assert.Nil(t, read.Raw, "Raw is not stored")
+			require.NoError(t, json.Unmarshal(head.Raw.Bytes(), &read))
+			assert.Zero(t, read.Raw.Len(), "Raw is not part of it")
 			u, err := diffHeads("DiffHeads", head, &read)
 			require.NoError(t, err)
 			assert.Empty(t, u.Fields())
+			shown, err := json.Marshal(head)
+			require.NoError(t, err)
 			again, err := json.Marshal(&read)
 			require.NoError(t, err)
-			assert.Equal(t, string(stored), string(again))
+			assert.Equal(t, string(shown), string(again))
 		})
 	}
-	t.Run("secrets are kept", func(t *testing.T) {
-		stored, err := json.Marshal(readHead(t, full.String()))
-		require.NoError(t, err)
-		read := readHead(t, string(stored))
-		assert.Equal(t, "VF.DM.canary-voiceflow", read.VoiceflowAPIKey.Reveal())
-		assert.Equal(t, "canary-organisation-key", read.Organisation.APIKey.Reveal())
-		assert.Contains(t, read.PublicURL.Reveal(), "api_key=0123456789abcdef0123456789abcdef")
-		extra, ok := read.ConversationSettings.Extra("model")
-		assert.True(t, ok)
-		assert.JSONEq(t, `{"api_key":"canary-model-key","temperature":1.0}`, string(extra.Bytes()))
-	})
 }
 
 func TestPrintingAHeadShowsNoSecret(t *testing.T) {
@@ -224,12 +213,4 @@ func TestModifyWorksBesideReadOnlyFieldsOfAnotherType(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, `{"id":"`+testHead+`","greetings":"Hi"}`, service.bodyOf(t, "PUT /head/update"))
-}
-
-func TestPrintedHeadsAndUpdatesCanBeToldApart(t *testing.T) {
-	head := Head{ID: testHead, Name: "Guide", Organisation: &Organisation{ID: "o", Name: "Museum"}}
-	assert.Equal(t, `heads.Head{`+testHead+` "Guide"}`, fmt.Sprint(head))
-	assert.Equal(t, `heads.Organisation{o "Museum"}`, fmt.Sprintf("%+v", head.Organisation))
-	assert.Equal(t, `heads.HeadUpdate{`+testHead+`: greetings phrases}`, fmt.Sprint(NewHeadUpdate().Greetings("x").Phrases("y")))
-	assert.Equal(t, `heads.HeadVisual{v default}`, fmt.Sprint(HeadVisual{ID: "v", Mode: VisualModeDefault}))
 }

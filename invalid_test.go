@@ -48,7 +48,6 @@ func allRefusals(t *testing.T) map[string]error {
 	add("Heads.Modify, read-only", of(client.Heads.Modify(ctx, testHead, func(h *Head) error { h.VideoStreaming, h.PublicID = true, "x"; return nil })))
 	add("DiffHeads, prompt", of(diffHeads("DiffHeads", &Head{PromptConfig: &PromptConfig{SystemPrompt: "x"}}, &Head{})))
 	add("HeadUpdateFromJSON", of(HeadUpdateFromJSON([]byte("x"))))
-	add("HeadUpdateFromJSON, id", of(HeadUpdateFromJSON([]byte("{}"))))
 	add("voice", of(client.Heads.ConvertToStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{" ", "v"}})))
 	add("voice, placeholder", of(client.Heads.PlanStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{"azure", "<VOICE>"}})))
 	add("webhook", of(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: " "})))

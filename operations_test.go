@@ -196,21 +196,21 @@ func TestOperationsOnTheWire(t *testing.T) {
 }
 
 // undescribed are the operations whose answer the contract does not describe.
-var undescribed = map[string]func(context.Context, *Client) (*Response, error){
-	"Heads.Update": func(ctx context.Context, c *Client) (*Response, error) {
-		return nil, c.Heads.Update(ctx, testHead, NewHeadUpdate().Name("n"))
+var undescribed = map[string]callOf{
+	"Heads.Update": func(ctx context.Context, c *Client) error {
+		return c.Heads.Update(ctx, testHead, NewHeadUpdate().Name("n"))
 	},
-	"Heads.SetVideoStreaming": func(ctx context.Context, c *Client) (*Response, error) {
-		return nil, c.Heads.SetVideoStreaming(ctx, testHead, true)
+	"Heads.SetVideoStreaming": func(ctx context.Context, c *Client) error {
+		return c.Heads.SetVideoStreaming(ctx, testHead, true)
 	},
-	"ConversationSettings.Replace": func(ctx context.Context, c *Client) (*Response, error) {
-		return nil, c.ConversationSettings.Replace(ctx, testHead, &ConversationSettings{})
+	"ConversationSettings.Replace": func(ctx context.Context, c *Client) error {
+		return c.ConversationSettings.Replace(ctx, testHead, &ConversationSettings{})
 	},
-	"Webhooks.Update": func(ctx context.Context, c *Client) (*Response, error) {
-		return nil, c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, true))
+	"Webhooks.Update": func(ctx context.Context, c *Client) error {
+		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, true))
 	},
-	"Webhooks.SetDelivery": func(ctx context.Context, c *Client) (*Response, error) {
-		return nil, c.Webhooks.SetDelivery(ctx, testHead, true)
+	"Webhooks.SetDelivery": func(ctx context.Context, c *Client) error {
+		return c.Webhooks.SetDelivery(ctx, testHead, true)
 	},
 }
 
@@ -218,23 +218,9 @@ func TestUndescribedAnswersAreSuccessWhateverTheyHold(t *testing.T) {
 	for name, call := range undescribed {
 		for _, body := range []string{"", "true", "false", "null", "done", `{"id":5}`, "[1,", "<html>"} {
 			t.Run(name+" "+strconv.Quote(body), func(t *testing.T) {
-				response, err := call(t.Context(), serveWire(t, http.StatusAccepted, body).client(t))
-				require.NoError(t, err)
-				assert.Equal(t, http.StatusAccepted, response.StatusCode)
-				assert.Equal(t, body, string(response.Body.Bytes()))
-				assert.Equal(t, 1, response.Attempts)
+				require.NoError(t, call(t.Context(), serveWire(t, http.StatusAccepted, body).client(t)))
 			})
 		}
-		t.Run(name+" hands the answer on", func(t *testing.T) {
-			response, err := call(t.Context(), serveWire(t, http.StatusOK, `{"publicUrl":"x"}`).client(t))
-			require.NoError(t, err)
-			var answer struct{ PublicURL string }
-			require.NoError(t, response.Decode(&answer))
-			assert.Equal(t, "x", answer.PublicURL)
-			var wrong *DecodeError
-			require.ErrorAs(t, response.Decode(new(int)), &wrong)
-			assert.Equal(t, name, wrong.Operation)
-		})
 	}
 	t.Run("Webhooks.Delete", func(t *testing.T) {
 		for _, body := range []string{"", "true", "gone"} {
@@ -446,7 +432,7 @@ func TestErrorsOfTheServiceNameTheOperation(t *testing.T) {
 	}
 	for name, call := range undescribed {
 		calls[name] = func(ctx context.Context, c *Client) error {
-			_, err := call(ctx, c)
+			err := call(ctx, c)
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -93,6 +94,23 @@ func holders(t *testing.T) map[string]func(show func(wrapping string, v any)) {
 		"KeySource":            wrapped(source),
 		"SharedKeys":           wrapped(SharedKeys(leaf)),
 		"HeadKeys":             wrapped(HeadKeys(map[string][]string{testHead: {leaf}})),
+	}
+}
+
+// noHolders are the exported types that hold no Secret and no Raw, and the ones of
+// Client.Do's caller and of the tools, whose texts are plain.
+var noHolders = []string{
+	"Claim", "ConversionStep", "ConvertOptions", "Deduplicator", "DeliveryOutcome", "EnsureOptions", "EventHandlerOption", "EventType", "Examination", "Finding",
+	"InvalidError", "KeyHint", "KeySourceOption", "MemoryDeduplicator", "Observer", "OperationMode", "Option", "PromptConfig", "PromptProblem", "Reason", "Request",
+	"RetryPolicy", "Severity", "StepName", "Time", "TokenSource", "Tool", "ToolError", "ToolHandlerOption", "ToolOutcome", "ToolParameter", "ToolSpec", "VisualMode",
+	"Voice", "WebhookSpec",
+	"HeadsService", "HeadVisualsService", "WebhooksService", "ConversationSettingsService", // held by Client
+}
+
+func TestEveryTypeThatCanHoldASecretIsShown(t *testing.T) {
+	held := holders(t)
+	for _, name := range exportedTypes(t) {
+		assert.NotEqual(t, held[name] != nil, slices.Contains(noHolders, name), name)
 	}
 }
 
@@ -470,4 +488,24 @@ func TestCookiesOfTheServiceAreNotShown(t *testing.T) {
 	refused := callError[*Error](t, answer(400, "", "Set-Cookie: a="+leaf, "Set-Cookie: b="+leaf, "X-Other: kept"))
 	assert.Equal(t, []string{"[redacted]", "[redacted]"}, refused.Header.Values("Set-Cookie"))
 	assert.Equal(t, "kept", refused.Header.Get("X-Other"))
+	redirected := callError[*Error](t, answer(302, "", "Location: https://me:"+leaf+"@a.example.com/b?key="+leaf))
+	assert.Equal(t, "https://[redacted]@a.example.com/b?key=[redacted]", redirected.Header.Get("Location"))
+}
+
+// A service that repeats the token of the client must not bring it into a log.
+func TestTokenThatAnAnswerRepeatsIsNotShown(t *testing.T) {
+	body := `{"message":"bad ` + pathToken + `","escaped":"` + strings.Replace(pathToken, "-", `\u002d`, 1) + `"}`
+	refused := callError[*Error](t, answer(400, body, "X-Token: "+pathToken))
+	assert.Equal(t, body, string(refused.Body.Bytes()), "as it arrived")
+	assert.Equal(t, "[redacted]", refused.Header.Get("X-Token"))
+	unread := callError[*DecodeError](t, answer(200, body))
+	response, err := newTestClient(t, memoryURL, newScript(answer(200, body))).Do(t.Context(), Request{Method: "GET", Path: "/voice"})
+	require.NoError(t, err)
+	for _, v := range []any{refused, *refused, unread, *unread, response, ConversionError{Err: refused}} {
+		shown, err := json.Marshal(v)
+		require.NoError(t, err)
+		assert.NotContains(t, string(shown), pathToken)
+		assert.NotContains(t, string(shown), "u002d")
+		assert.Contains(t, string(shown), "bad [redacted]")
+	}
 }

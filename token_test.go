@@ -74,8 +74,8 @@ func TestTokenSourceIsAskedAgainAfter401(t *testing.T) {
 			assert.Equal(t, []string{"Bearer t2"}, tr.requests[1].Header["Authorization"])
 			assert.Equal(t, tr.bodies[0], tr.bodies[1], "the body is sent again")
 			require.Len(t, attempts, 2)
-			assert.Positive(t, attempts[0].RetryIn)
-			assert.Zero(t, attempts[1].RetryIn)
+			assert.False(t, attempts[0].Final)
+			assert.True(t, attempts[1].Final)
 		})
 	}
 }

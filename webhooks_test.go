@@ -297,14 +297,15 @@ func TestEventsOfAWebhook(t *testing.T) {
 	}
 }
 
-func TestWebhookSurvivesAJSONRoundTrip(t *testing.T) {
+func TestWebhookAsJSONHasAllButItsKey(t *testing.T) {
 	hook := Webhook{ID: 7, CreatedAt: Time{Text: "2026-08-31 06:56:30"}, HeadID: testHead, URL: "https://hooks.example.com/?a=1&b=2", SharedKey: NewSecret("key"), EndConversation: true}
 	stored, err := json.Marshal(hook)
 	require.NoError(t, err)
+	assert.Contains(t, string(stored), `"sharedKey":"[redacted]"`)
 	var read Webhook
 	require.NoError(t, json.Unmarshal(stored, &read))
-	assert.Equal(t, "key", read.SharedKey.Reveal())
 	read.CreatedAt.Time = time.Time{}
+	hook.SharedKey = Secret{}
 	assert.Equal(t, hook, read)
 }
 
