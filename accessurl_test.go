@@ -156,7 +156,7 @@ func TestClientAccessURLHasTheFormOfTheMode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var opts []heads.Option
 			if tt.chat != "" || tt.stream != "" {
-				opts = append(opts, heads.WithAccessURLs(tt.chat, tt.stream))
+				opts = append(opts, heads.WithAccessBases(tt.chat, tt.stream))
 			}
 			client, err := heads.New("https://api.example.com", "t", opts...)
 			require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestClientAccessURLHasTheFormOfTheMode(t *testing.T) {
 func TestClientAccessURLRefusesAHeadWithoutAPublicURL(t *testing.T) {
 	client, err := heads.New("https://api.example.com", "t")
 	require.NoError(t, err)
-	for _, head := range []*heads.Head{nil, {}, {PublicURL: "https://host.example.com/o/h"}} {
+	for _, head := range []*heads.Head{nil, {}, {PublicURL: heads.NewSecret("https://host.example.com/o/h")}} {
 		_, err := client.AccessURL(head)
 		assert.ErrorIs(t, err, heads.ErrInvalid)
 	}

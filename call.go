@@ -147,8 +147,8 @@ var noHeader = http.Header{}
 func (c *call) response() *Response {
 	return &Response{
 		StatusCode: c.status,
-		Header:     withoutCookies(c.header),
-		Body:       rawOf(bytes.Clone(c.body.Bytes())),
+		Header:     c.shownHeader(),
+		Body:       c.shownBody(maxAnswer),
 		Attempts:   c.attempts,
 		RequestID:  c.requestID(),
 		operation:  c.op.name,
@@ -177,8 +177,8 @@ func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 // answerError makes an *Error of the last answer.
 func (c *call) answerError(ctx context.Context) *Error {
 	e := c.newError()
-	e.Header = withoutCookies(c.header)
-	e.Body = NewRaw(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
+	e.Header = c.shownHeader()
+	e.Body = c.shownBody(maxErrorBody)
 	e.cause = c.tokenErr
 	if c.wait > 0 || c.retries < c.maxRetries && c.repeatable() {
 		e.cause = ctx.Err() // the call would have gone on
@@ -233,11 +233,11 @@ func (c *call) heldBackError(ctx context.Context) error {
 
 // transportError is the outcome of a call whose last attempt got no whole answer.
 func (c *call) transportError(ctx context.Context) error {
-	e := &transportError{where: c.where(), attempts: c.attempts, err: redactURLError(c.err)}
-	if ended := ctx.Err(); ended != nil && !errors.Is(e.err, ended) {
-		e.err = fmt.Errorf("%w: %w", ended, e.err)
+	err := redactURLError(c.err)
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	e.text = errorTextOf(e.err, c.tokens()...)
+	e := &transportError{where: c.where(), text: errorTextOf(err, c.tokens()...), attempts: c.attempts, err: seal(err)}
 	if !c.op.repeatable && c.mayBeWritten() {
 		e.text += "; the request was not retried and may have been carried out"
 	}
@@ -247,21 +247,39 @@ func (c *call) transportError(ctx context.Context) error {
 	return e
 }
 
-// withoutCookies returns a header in which the cookies of the service, which can
-// be credentials, are [redacted].
-func withoutCookies(header http.Header) http.Header {
-	if len(header["Set-Cookie"]) == 0 {
-		return header
+// shownHeader returns the header of the last answer. What can be a credential in
+// it is [redacted]: cookies of the service, parts of a redirect's address, and a
+// token that the answer repeats.
+func (c *call) shownHeader() http.Header {
+	shown := c.header.Clone()
+	for name, values := range shown {
+		for i, value := range values {
+			switch values[i] = maskSecrets(value, c.tokens()...); name {
+			case "Set-Cookie":
+				values[i] = redacted
+			case "Location":
+				values[i] = mask.URL(values[i])
+			}
+		}
 	}
-	header = header.Clone()
-	for i := range header["Set-Cookie"] {
-		header["Set-Cookie"][i] = redacted
+	return shown
+}
+
+// shownBody returns the body of the last answer, at most limit bytes. JSON does not
+// show a token that it repeats.
+func (c *call) shownBody(limit int) Raw {
+	text := bytes.Clone(c.body.Bytes()[:min(c.body.Len(), limit)])
+	raw := rawText{text: text}
+	if tokens := c.tokens(); maskSecrets(string(text), tokens...) != string(text) {
+		raw.secrets = tokens
 	}
-	return header
+	return Raw{text: seal(raw)}
 }
 
 func (c *call) decodeError(err error) error {
-	return newDecodeError(c.op.name, c.body.Bytes(), err)
+	failure := newDecodeError(c.op.name, nil, err)
+	failure.Body = c.shownBody(maxDecodeBody)
+	return failure
 }
 
 func (c *call) where() string { return c.op.name + ": " + c.op.method + " " + c.path }
@@ -291,7 +309,7 @@ func (c *call) requestID() string {
 // that may be empty and need not be JSON.
 type Response struct {
 	StatusCode int
-	Header     http.Header // Set-Cookie is [redacted]
+	Header     http.Header // Set-Cookie and the query of Location are [redacted]
 	Body       Raw
 	Attempts   int
 	RequestID  string

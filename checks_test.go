@@ -17,8 +17,8 @@ func TestPlainHTTPIsForLoopbackAlone(t *testing.T) {
 			_, err := New(base, pathToken)
 			return err
 		},
-		"WithAccessURLs": func(base string) error {
-			_, err := New(memoryURL, pathToken, WithAccessURLs(base, ""))
+		"WithAccessBases": func(base string) error {
+			_, err := New(memoryURL, pathToken, WithAccessBases(base, ""))
 			return err
 		},
 		"AccessURL.WithBase": func(base string) error {

@@ -154,7 +154,7 @@ type state struct {
 // setVoice changes the voice as another program would.
 func (w *conversionWorld) setVoice(t *testing.T, v heads.Voice) {
 	t.Helper()
-	_, err := w.world.client().Heads.Update(context.Background(), heads.NewHeadUpdate(convertID).Voice(v.Provider, v.ID))
+	err := w.world.client().Heads.Update(context.Background(), convertID, heads.NewHeadUpdate().Voice(v.Provider, v.ID))
 	require.NoError(t, err)
 }
 
@@ -309,7 +309,7 @@ func outcomeOf(request string, f fault, always bool, old heads.Voice, noRollback
 }
 
 // reason returns the reason of a conversion that failed under a fault.
-func (o outcome) reason(f fault) heads.ConversionReason {
+func (o outcome) reason(f fault) heads.Reason {
 	switch {
 	case o.step == heads.StepEnable && o.streaming:
 		return heads.ReasonUnknownOutcome
@@ -634,7 +634,7 @@ func TestCancelledConversionToLegacyReturnsWithinTheDefaultSettleTimeout(t *test
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := w.client().Heads.ConvertToLegacy(ctx, convertID)
+		_, err := w.client().Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
 		assert.LessOrEqual(t, time.Since(start), 11*time.Second)
@@ -877,7 +877,7 @@ func TestGoexitInOnStepRestoresTheOldVoice(t *testing.T) {
 }
 
 // reasonOf returns the reason of a ConversionError.
-func reasonOf(t *testing.T, err error) heads.ConversionReason {
+func reasonOf(t *testing.T, err error) heads.Reason {
 	t.Helper()
 	var failure *heads.ConversionError
 	require.ErrorAs(t, err, &failure)
@@ -987,7 +987,7 @@ func TestConversionWaitsForItsTurnNoLongerThanItsContext(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := client.Heads.ConvertToLegacy(ctx, convertID)
+			_, err := client.Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
 			var failure *heads.ConversionError
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, heads.StepCheck, failure.Step)
@@ -1005,7 +1005,7 @@ func TestNewAccessURLOfAConversion(t *testing.T) {
 		name   string
 		answer string // to the switch
 		stale  bool   // publicUrl stays as it was
-		base   string // of WithAccessURLs
+		base   string // of WithAccessBases
 		want   string // "" for none
 	}{
 		{"of the answer, a record", quoted(`{"id":"x","videoStreaming":true,"publicUrl":%q}`, found), false, "", found},
@@ -1042,7 +1042,7 @@ func TestNewAccessURLOfAConversion(t *testing.T) {
 				w.answers[putSwitch] = tt.answer
 				client := w.client()
 				if tt.base != "" {
-					client = w.client(heads.WithAccessURLs("", tt.base), heads.WithInsecureHTTP())
+					client = w.client(heads.WithAccessBases("", tt.base), heads.WithInsecureHTTP())
 				}
 				conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 				require.NotNil(t, conversion, err)
@@ -1071,7 +1071,7 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 	assert.Zero(t, conversion.After)
 	assert.True(t, failure.Accepted, "the head shows it")
 	assert.False(t, failure.RolledBack)
-	for _, text := range []string{"the mode was switched", "WithAccessURLs", "HEADS_STREAM_URL"} {
+	for _, text := range []string{"the mode was switched", "WithAccessBases", "HEADS_STREAM_URL"} {
 		assert.ErrorContains(t, err, text)
 	}
 }
@@ -1113,7 +1113,7 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 			var failure *heads.ConversionError
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, heads.StepAddress, failure.Step)
-			assert.ErrorContains(t, err, "WithAccessURLs")
+			assert.ErrorContains(t, err, "WithAccessBases")
 			assert.Zero(t, conversion.After)
 		}
 		w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, streamURL)
@@ -1130,11 +1130,11 @@ func TestOldAccessURLIsRightAfterTheWayBack(t *testing.T) {
 		"by this client": func(t *testing.T, _ *conversionWorld, client *heads.HeadsService) {
 			_, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 			require.NoError(t, err, "the head shows the new one by now")
-			_, err = client.ConvertToLegacy(t.Context(), convertID)
+			_, err = client.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 			require.NoError(t, err)
 		},
 		"by another program": func(t *testing.T, w *conversionWorld, _ *heads.HeadsService) {
-			_, err := w.world.client().Heads.SetVideoStreaming(t.Context(), convertID, false)
+			err := w.world.client().Heads.SetVideoStreaming(t.Context(), convertID, false)
 			require.NoError(t, err)
 		},
 	} {
@@ -1147,7 +1147,7 @@ func TestOldAccessURLIsRightAfterTheWayBack(t *testing.T) {
 				require.ErrorContains(t, err, "neither the answer nor the head shows the new access URL")
 				delete(w.answers, readBack)
 				back(t, w, client)
-				conversion, err := client.ConvertToLegacy(t.Context(), convertID)
+				conversion, err := client.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 				require.NoError(t, err)
 				assert.Equal(t, legacyURL, conversion.After.Reveal())
 			})
@@ -1162,7 +1162,7 @@ func TestSecondRunFindsTheMissingAccessURL(t *testing.T) {
 		w := newConversionWorld(t, headWith(muteVoice), headstest.WithStaleAddresses())
 		first, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 		assertAddressMissing(t, first, err)
-		client := w.client(heads.WithAccessURLs("", streamBase))
+		client := w.client(heads.WithAccessBases("", streamBase))
 		second, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 		require.NoError(t, err)
 		assert.True(t, second.AlreadyStreaming)

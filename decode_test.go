@@ -29,14 +29,14 @@ func fullHead() *Head {
 		OCProvider:                  "playground",
 		PromptConfig:                &PromptConfig{ID: "0c8f1a52-9f1e-4a7e-8a53-1d2f7a9b6c11", SystemPrompt: "You are the guide of a small museum. Use opening_hours with day."},
 		Greetings:                   "Welcome! What would you like to see today?",
-		VoiceflowAPIKey:             pointer(Secret("VF.DM.canary-voiceflow")),
+		VoiceflowAPIKey:             pointer(NewSecret("VF.DM.canary-voiceflow")),
 		IsRandomSuggestions:         true,
 		Phrases:                     []string{"hello", "goodbye"},
 		Suggestions:                 []string{"Opening hours", "Tickets & tours"},
 		CustomWords:                 map[string]string{"MoMA": "mo-ma", "4th": "fourth"},
-		PublicURL:                   "https://chat.example.com/MyOrg-1234/li-28379?api_key=0123456789abcdef0123456789abcdef",
+		PublicURL:                   NewSecret("https://chat.example.com/MyOrg-1234/li-28379?api_key=0123456789abcdef0123456789abcdef"),
 		FileURL:                     pointer("https://files.example.com/guide.pdf"),
-		PluginOperationalModeConfig: json.RawMessage(`{"plugin": "tickets", "limit": 1.0}`),
+		PluginOperationalModeConfig: NewRaw([]byte(`{"plugin": "tickets", "limit": 1.0}`)),
 		SemanticThreshold:           0.75,
 		VideoStreaming:              false,
 		Splitter:                    true,
@@ -57,13 +57,13 @@ func fullHead() *Head {
 		ExpirationSeconds:           3600.5,
 		AllowedOrigins:              []string{"https://www.example.com", "https://shop.example.com"},
 		AllowedIframeOrigins:        []string{"https://embed.example.com"},
-		DocumentJSONDTO:             json.RawMessage(`{"pages": 12}`),
-		IconConfig:                  json.RawMessage(`{"color": "#336699"}`),
-		VideoCache:                  json.RawMessage(`{"entries": 3}`),
+		DocumentJSONDTO:             NewRaw([]byte(`{"pages": 12}`)),
+		IconConfig:                  NewRaw([]byte(`{"color": "#336699"}`)),
+		VideoCache:                  NewRaw([]byte(`{"entries": 3}`)),
 		Organisation: &Organisation{
 			ID:               "5b1f0c7a-6a3d-4c58-9a8e-2f4d6b8c0e12",
 			CreatedAt:        Time{time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC), "2025-01-02T03:04:05Z"},
-			APIKey:           "canary-organisation-key",
+			APIKey:           NewSecret("canary-organisation-key"),
 			Name:             "My Org",
 			PublicID:         "MyOrg-1234",
 			Alias:            "my-org",
@@ -94,7 +94,7 @@ func TestEveryDocumentedFieldOfAHeadIsRead(t *testing.T) {
 	assert.True(t, changed.Equal(time.Date(2025, 2, 3, 2, 5, 6, 0, time.UTC)))
 	assert.Equal(t, "2025-02-03T04:05:06+02:00", changed.Text)
 
-	head.ConversationSettings, head.Organisation.UpdatedAt, head.Raw = nil, Time{}, nil
+	head.ConversationSettings, head.Organisation.UpdatedAt, head.Raw = nil, Time{}, Raw{}
 	assert.Equal(t, fullHead(), head)
 }
 
@@ -157,7 +157,7 @@ func TestDocumentedFieldOfTheWrongTypeIsADecodeError(t *testing.T) {
 				var wrong *DecodeError
 				require.ErrorAs(t, err, &wrong)
 				assert.Equal(t, "Heads.Get", wrong.Operation)
-				assert.Equal(t, document, string(wrong.Body))
+				assert.Equal(t, document, string(wrong.Body.Bytes()))
 				assert.Contains(t, err.Error(), inSettings(field), "names the field")
 				assertHides(t, err, "canary", "0123456789abcdef")
 			})
@@ -179,7 +179,7 @@ func inSettings(field string) string {
 func TestPluginConfigurationOfAnyTypeIsRead(t *testing.T) {
 	for kind, value := range ofEachType {
 		head := readHead(t, `{"pluginOperationalModeConfig":`+value+`}`)
-		assert.Equal(t, value, string(head.PluginOperationalModeConfig), kind)
+		assert.Equal(t, value, string(head.PluginOperationalModeConfig.Bytes()), kind)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 				document := full.with(t, field, value).String()
 				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
 				require.NoError(t, err)
-				assert.Equal(t, document, string(head.Raw))
+				assert.Equal(t, document, string(head.Raw.Bytes()))
 
 				found := fieldOf(reflect.ValueOf(head).Elem(), field)
 				if kind == "time" {
@@ -238,7 +238,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 				}
 				want := readHead(t, absent.String())
 				found.SetZero()
-				head.Raw, want.Raw = nil, nil
+				head.Raw, want.Raw = Raw{}, Raw{}
 				assert.Equal(t, want, head)
 			})
 		}
@@ -266,8 +266,8 @@ func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
 	}
 	assert.Equal(t, "Museum guide", head.Name)
 	assert.Equal(t, fullHead().PromptConfig.SystemPrompt, head.PromptConfig.SystemPrompt)
-	assert.Equal(t, `{"color":"#336699"}`, string(head.IconConfig))
-	assert.Equal(t, document.String(), string(head.Raw))
+	assert.Equal(t, `{"color":"#336699"}`, string(head.IconConfig.Bytes()))
+	assert.Equal(t, document.String(), string(head.Raw.Bytes()))
 }
 
 func TestUntypedFieldHidesNoFaultInADocumentedOne(t *testing.T) {
@@ -296,9 +296,9 @@ func TestUntypedFieldOfAnotherTypeLeavesOtherBytesAlone(t *testing.T) {
 	const settings = `{ "tools" : [ ], "model": {"html": "<b>&", "n": 1.0, "e": "\u00e9"} }`
 	const plugin = `{ "z": 1e3, "a": "<&>" }`
 	head := readHead(t, `{"isActive":"yes","pluginOperationalModeConfig":`+plugin+`,"conversationSettings":`+settings+`,"organisation":{"slots":"x"}}`)
-	assert.Equal(t, plugin, string(head.PluginOperationalModeConfig))
+	assert.Equal(t, plugin, string(head.PluginOperationalModeConfig.Bytes()))
 	model, _ := head.ConversationSettings.Extra("model")
-	assert.Equal(t, `{"html": "<b>&", "n": 1.0, "e": "\u00e9"}`, string(model))
+	assert.Equal(t, `{"html": "<b>&", "n": 1.0, "e": "\u00e9"}`, string(model.Bytes()))
 	assert.Equal(t, strings.Replace(settings, "[ ]", "[]", 1), string(head.ConversationSettings.document()))
 }
 

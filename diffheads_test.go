@@ -168,7 +168,7 @@ func copyHead(t *testing.T, h *heads.Head) *heads.Head {
 // seed adds a random head to the emulator and reads it.
 func (r randomHeads) seed(t *testing.T, srv *headstest.Server, client *heads.Client) *heads.Head {
 	t.Helper()
-	random := &heads.Head{TTSProvider: "v1", TTSVoice: "v2", PublicURL: "https://chat.example.com", PromptConfig: &heads.PromptConfig{}}
+	random := &heads.Head{TTSProvider: "v1", TTSVoice: "v2", PublicURL: heads.NewSecret("https://chat.example.com"), PromptConfig: &heads.PromptConfig{}}
 	r.edit(random)
 	id := srv.AddHead(headstest.Head{Fields: map[string]any{
 		"name": random.Name, "alias": random.Alias, "language": random.Language, "languageSpeechRecognition": random.LanguageSpeechRecognition,

@@ -63,7 +63,7 @@ type Error struct {
 	RequestID  string
 	RetryAfter time.Duration // 0 when the service did not ask for a wait
 	Attempts   int
-	Header     http.Header // Set-Cookie is [redacted]
+	Header     http.Header // Set-Cookie and the query of Location are [redacted]
 	Body       Raw         // at most 64 KiB
 
 	cause error
@@ -301,7 +301,7 @@ type transportError struct {
 	where    string // "Heads.Get: GET /head/3fa8…"
 	text     string // of err, with URLs and token redacted
 	attempts int
-	err      error
+	err      sealed[error] // its own text may hold a secret
 	last     *Error
 }
 
@@ -319,9 +319,9 @@ func (e *transportError) Error() string {
 
 func (e *transportError) Unwrap() []error {
 	if e.last != nil {
-		return []error{e.err, e.last}
+		return []error{e.err.get(), e.last}
 	}
-	return []error{e.err}
+	return []error{e.err.get()}
 }
 
 // errorText is the text in the body of an error answer, in the forms of field

@@ -176,7 +176,7 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 		hook      = `{"id":7,"headId":"` + examinedID + `","webhookUrl":"https://a.example.com/","startConversation":true}`
 		visual    = `{"id":"v","mode":"default"}`
 	)
-	bases := heads.WithAccessURLs("https://chat.example.com", "https://stream.example.com")
+	bases := heads.WithAccessBases("https://chat.example.com", "https://stream.example.com")
 	for name, row := range map[string]struct {
 		head, hooks, visual string
 		found               []heads.Finding // without Problem and Remedy

@@ -36,7 +36,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		update := heads.NewHeadUpdate(headID).Greetings("Welcome back!")
+		update := heads.NewHeadUpdate().Greetings("Welcome back!")
 		if _, err := client.Heads.Update(ctx, update); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func Example_quickStart() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	update := heads.NewHeadUpdate(headID).Greetings("Welcome back!")
+	update := heads.NewHeadUpdate().Greetings("Welcome back!")
 	if _, err := client.Heads.Update(ctx, update); err != nil {
 		log.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func ExampleHeadsService_Get() {
 
 func ExampleHeadsService_Update() {
 	headID := newHead()
-	update := heads.NewHeadUpdate(headID).
+	update := heads.NewHeadUpdate().
 		Greetings("").          // sends ""
 		ClearVoiceflowAPIKey(). // sends null
 		Phrases()               // sends []
@@ -92,7 +92,7 @@ func ExampleHeadsService_Update() {
 
 func ExampleHeadUpdate_Validate() {
 	headID := newHead()
-	update := heads.NewHeadUpdate(headID).Name("string").Voice("", "rachel")
+	update := heads.NewHeadUpdate().Name("string").Voice("", "rachel")
 	_, err := client.Heads.Update(ctx, update)
 	fmt.Println(errors.Is(err, heads.ErrInvalid))
 	fmt.Println(err)
@@ -104,7 +104,7 @@ func ExampleHeadUpdate_Validate() {
 
 func ExampleHeadsService_SetVideoStreaming() {
 	headID := newHead()
-	if _, err := client.Heads.SetVideoStreaming(ctx, headID, true); err != nil {
+	if err := client.Heads.SetVideoStreaming(ctx, headID, true); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -194,9 +194,9 @@ func ExampleNew_options() {
 		heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 5, MinWait: time.Second, MaxWait: time.Minute}),
 		heads.WithAttemptTimeout(10*time.Second),
 		heads.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
-		heads.WithObserver(func(_ context.Context, a heads.Attempt) {
+		heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) {
 			fmt.Println(a.Operation, a.Route, a.StatusCode, a.Number)
-		}),
+		}}),
 	)
 	if err != nil {
 		fmt.Println(err)

@@ -13,7 +13,7 @@ import (
 
 // greet is the code under test. It takes a client.
 func greet(client *heads.Client, headID, text string) error {
-	_, err := client.Heads.Update(ctx, heads.NewHeadUpdate(headID).Greetings(text))
+	err := client.Heads.Update(ctx, headID, heads.NewHeadUpdate().Greetings(text))
 	return err
 }
 

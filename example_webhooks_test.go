@@ -81,9 +81,9 @@ func ExampleWebhooksService_Ensure() {
 func ExampleWebhooksService_KeySource() {
 	handle := func(context.Context, *heads.Event) error { return nil }
 	handler, err := heads.NewEventHandler(client.Webhooks.KeySource(), handle,
-		heads.WithDeliveryObserver(func(ctx context.Context, d heads.DeliveryInfo) {
+		heads.WithDeliveryObserver(heads.Observer[heads.DeliveryInfo]{End: func(ctx context.Context, d heads.DeliveryInfo) {
 			fmt.Println(d.Outcome, d.Type)
-		}))
+		}}))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -329,10 +329,10 @@ func encodeField(v any) fieldValue {
 			return fieldValue{raw: rawjson.String(v.Reveal())}
 		}
 	case Raw:
-		if v.Len() > 0 {
-			return rawField(v)
+		if v.Len() == 0 {
+			return fieldValue{raw: json.RawMessage("null")}
 		}
-		return fieldValue{raw: json.RawMessage("null")}
+		return encodeField(json.RawMessage(v.bytes()))
 	case *ConversationSettings:
 		if v != nil {
 			return fieldValue{raw: v.document()}
@@ -340,18 +340,9 @@ func encodeField(v any) fieldValue {
 	}
 	raw, err := rawjson.Encode(v)
 	if err != nil {
-		return fieldValue{raw: json.RawMessage("null"), fault: noJSON}
+		return fieldValue{raw: json.RawMessage("null"), fault: fault{problem: "can't be written as JSON", remedy: "give a value that JSON can hold"}}
 	}
 	return fieldValue{raw: raw}
-}
-
-var noJSON = fault{problem: "can't be written as JSON", remedy: "give a value that JSON can hold"}
-
-func rawField(v Raw) fieldValue {
-	if !json.Valid(v.bytes()) {
-		return fieldValue{raw: json.RawMessage("null"), fault: noJSON}
-	}
-	return fieldValue{raw: bytes.TrimSpace(v.bytes())}
 }
 
 // text returns the string that the value is, or "".

@@ -128,7 +128,7 @@ func WithKeyTTL(d time.Duration) KeySourceOption {
 		if d <= 0 {
 			return invalid(keySourceOperation, "WithKeyTTL", fmt.Sprintf("is %v", d), "give a duration above 0")
 		}
-		s.cache.TTL = d
+		s.cache.get().TTL = d
 		return nil
 	}
 }
@@ -145,7 +145,7 @@ func WithStaleKeys(max time.Duration) KeySourceOption {
 		if max < 0 {
 			return invalid(keySourceOperation, "WithStaleKeys", fmt.Sprintf("%v is negative", max), "use 0 to refuse expired keys")
 		}
-		s.cache.Stale = max
+		s.cache.get().Stale = max
 		return nil
 	}
 }
@@ -155,20 +155,20 @@ const keySourceOperation = "Webhooks.KeySource"
 // cachedKeys is the source that asks and remembers. An err from its options is
 // found by NewEventHandler, and returned by every call of Keys.
 type cachedKeys struct {
-	cache *keycache.Cache
+	cache sealed[*keycache.Cache] // which holds keys
 	err   error
 }
 
 // newCachedKeys returns a source that asks list for the keys of a head.
 func newCachedKeys(list keycache.List, opts ...KeySourceOption) cachedKeys {
-	s := cachedKeys{cache: keycache.New(func(ctx context.Context, headID string, retry bool) (keys []string, err error) {
+	s := cachedKeys{cache: seal(keycache.New(func(ctx context.Context, headID string, retry bool) (keys []string, err error) {
 		// The user's token source and transport run here, on a goroutine of the cache.
 		err = panics.Try(func() (err error) {
 			keys, err = list(ctx, headID, retry)
 			return err
 		})
 		return usableKeys(keys), err
-	})}
+	}))}
 	var faults faultList
 	for _, opt := range opts {
 		if opt == nil {
@@ -190,7 +190,7 @@ func (s cachedKeys) Keys(ctx context.Context, hint KeyHint) ([]string, error) {
 	if !isUUID(hint.HeadID) {
 		return nil, nil
 	}
-	return s.cache.Get(ctx, strings.ToLower(hint.HeadID), hint.Mismatch)
+	return s.cache.get().Get(ctx, strings.ToLower(hint.HeadID), hint.Mismatch)
 }
 
 // sharedKeys returns the keys of the head's registrations. A head that the

@@ -112,7 +112,7 @@ func TestRetryAfterHoldsTheWholeClientBack(t *testing.T) {
 				var waited time.Duration
 				client := newTestClient(t, memoryURL, newScript(first, answer(200, headJSON)),
 					WithRetryPolicy(RetryPolicy{MaxWait: 10 * time.Second}),
-					WithObserver(func(_ context.Context, a Attempt) { waited = a.Waited }))
+					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waited = a.Waited }}))
 				_ = getHead(t.Context(), client)
 				start := time.Now()
 				require.NoError(t, getHead(t.Context(), client))

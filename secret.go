@@ -77,7 +77,12 @@ func (s *Secret) UnmarshalText(text []byte) error {
 // none. Compare with Equal.
 type Raw struct {
 	_    [0]func() // == would compare where the texts are, not what they say
-	text sealed[[]byte]
+	text sealed[rawText]
+}
+
+type rawText struct {
+	text    []byte
+	secrets []string // that the text holds and JSON must not show
 }
 
 // NewRaw returns a Raw that holds a copy of text.
@@ -89,7 +94,7 @@ func NewRaw(text []byte) Raw {
 }
 
 // rawOf returns a Raw that holds text itself, which must not change afterwards.
-func rawOf(text []byte) Raw { return Raw{text: seal(text)} }
+func rawOf(text []byte) Raw { return Raw{text: seal(rawText{text: text})} }
 
 // null is shared, since most documents hold it several times.
 var null = rawOf([]byte("null"))
@@ -98,7 +103,7 @@ var null = rawOf([]byte("null"))
 func (r Raw) Bytes() []byte { return bytes.Clone(r.bytes()) }
 
 // bytes returns the text itself, which must not be changed.
-func (r Raw) bytes() []byte { return r.text.get() }
+func (r Raw) bytes() []byte { return r.text.get().text }
 
 // Len returns the length of the text in bytes.
 func (r Raw) Len() int { return len(r.bytes()) }
@@ -131,7 +136,7 @@ func (r Raw) MarshalJSON() ([]byte, error) {
 	case text == nil:
 		return []byte("null"), nil
 	case json.Valid(text):
-		return mask.JSON(text), nil
+		return []byte(maskSecrets(string(mask.JSON(text)), r.text.get().secrets...)), nil
 	default:
 		return json.Marshal(r.String())
 	}

@@ -76,7 +76,7 @@ func toNewVoice(ctx context.Context, c *heads.Client) error {
 }
 
 func toLegacy(ctx context.Context, c *heads.Client) error {
-	_, err := c.Heads.ConvertToLegacy(ctx, convertID)
+	_, err := c.Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
 	return err
 }
 
@@ -95,7 +95,7 @@ func TestSetVideoStreamingSendsTheSwitchAlone(t *testing.T) {
 
 func TestSetVideoStreamingReturnsTheRefusal(t *testing.T) {
 	w := newConversionWorld(t, headWith(muteVoice))
-	_, err := w.client().Heads.SetVideoStreaming(t.Context(), convertID, true)
+	err := w.client().Heads.SetVideoStreaming(t.Context(), convertID, true)
 	require.ErrorIs(t, err, heads.ErrUnprocessable)
 	assert.ErrorContains(t, err, `provider "polly" is not capable of streaming`)
 }
@@ -437,7 +437,7 @@ func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	assert.ErrorContains(t, err, "-1ns is negative")
 	assert.ErrorContains(t, err, "-1s is negative")
-	_, err = w.client().Heads.ConvertToLegacy(t.Context(), "li-28379")
+	_, err = w.client().Heads.ConvertToLegacy(t.Context(), "li-28379", heads.ConvertOptions{})
 	assert.ErrorIs(t, err, heads.ErrInvalid)
 	assert.Empty(t, w.Requests())
 }
@@ -468,7 +468,7 @@ func TestHeadThatAlreadyStreamsIsNotChanged(t *testing.T) {
 		{"with a voice that can stream", func(*headstest.Head) {}, nil, streamURL},
 		{"with a voice that can't stream", func(h *headstest.Head) { h.TTSProvider, h.TTSVoice = "polly", "Joanna" }, nil, streamURL},
 		{"with an old address", func(h *headstest.Head) { h.Fields = map[string]any{"publicUrl": legacyURL} },
-			[]heads.Option{heads.WithAccessURLs("", streamBase)}, streamURL},
+			[]heads.Option{heads.WithAccessBases("", streamBase)}, streamURL},
 		{"without an address", func(h *headstest.Head) { h.Fields = map[string]any{"publicUrl": ""} }, nil, ""},
 	}
 	for _, tt := range tests {
@@ -520,7 +520,7 @@ func TestVoiceOfAHeadThatStreamsIsSetAndConfirmed(t *testing.T) {
 	tests := []struct {
 		name   string
 		fault  fault // of the update
-		reason heads.ConversionReason
+		reason heads.Reason
 		step   heads.StepName
 		says   string
 		left   heads.Voice
@@ -639,7 +639,7 @@ func TestPlanOfAHeadThatStreamsShowsItsSplitter(t *testing.T) {
 }
 
 func TestReasonOfABlockedConversionIsThatOfTheFirstBlocker(t *testing.T) {
-	want := map[error]heads.ConversionReason{
+	want := map[error]heads.Reason{
 		heads.ErrVisualMode: heads.ReasonVisual, heads.ErrProviderNotStreaming: heads.ReasonProvider, heads.ErrInvalid: heads.ReasonRefused,
 	}
 	for _, tt := range blockedHeads() {
@@ -739,7 +739,7 @@ func TestConversionErrorNamesTheHeadOnce(t *testing.T) {
 func TestConvertToLegacy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newConversionWorld(t, streamingHead())
-		conversion, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID)
+		conversion, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, []heads.ConversionStep{
 			{Name: heads.StepCheck, Detail: "the head streams, and its visual allows the way back"},
@@ -750,7 +750,7 @@ func TestConvertToLegacy(t *testing.T) {
 		assert.Equal(t, legacyURL, conversion.After.Reveal())
 		assert.Equal(t, state{false, newVoice}, w.state(t), "the voice stays")
 
-		again, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID)
+		again, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, []bool{false, true, true}, []bool{again.Steps[0].Skipped, again.Steps[1].Skipped, again.Steps[2].Skipped})
 		assert.Equal(t, legacyURL, again.After.Reveal())
@@ -762,7 +762,7 @@ func TestConvertToLegacyNeedsAVisualInDefaultMode(t *testing.T) {
 		t.Run(fmt.Sprintf("%s hidden %t", visual.Mode, visual.HideMode), func(t *testing.T) {
 			w := newConversionWorld(t, streamingHead())
 			w.showVisual(visual)
-			_, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID)
+			_, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 			var failure *heads.ConversionError
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, heads.StepCheck, failure.Step)
@@ -788,7 +788,7 @@ func TestConvertToLegacyUnderFaults(t *testing.T) {
 						ctx, cancel := context.WithCancel(t.Context())
 						defer cancel()
 						w.cancel = cancel
-						_, err := w.client().Heads.ConvertToLegacy(ctx, convertID)
+						_, err := w.client().Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
 						helped := times == 1 && !f.final || request == putSwitch && f.effect
 						switched := helped || request == readBack
 						assert.Equal(t, state{!switched, newVoice}, w.state(t))
@@ -804,7 +804,7 @@ func TestConvertToLegacyUnderFaults(t *testing.T) {
 							assert.NotContains(t, err.Error(), "voice")
 						}
 						w.faults, w.sent = nil, nil
-						conversion, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID)
+						conversion, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 						require.NoError(t, err)
 						assert.Equal(t, legacyURL, conversion.After.Reveal())
 						assert.Equal(t, state{false, newVoice}, w.state(t))
@@ -820,7 +820,7 @@ func TestConvertToLegacyUnderFaults(t *testing.T) {
 func TestConvertToLegacyOfALegacyHeadWithoutAnAccessURL(t *testing.T) {
 	head := headWith(muteVoice)
 	head.Fields = map[string]any{"publicUrl": ""}
-	conversion, err := newConversionWorld(t, head).client().Heads.ConvertToLegacy(t.Context(), convertID)
+	conversion, err := newConversionWorld(t, head).client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 	require.NotNil(t, conversion)
 	var failure *heads.ConversionError
 	require.ErrorAs(t, err, &failure)
@@ -828,7 +828,7 @@ func TestConvertToLegacyOfALegacyHeadWithoutAnAccessURL(t *testing.T) {
 
 	head.VideoStreaming = true
 	w := newConversionWorld(t, head)
-	conversion, err = w.client().Heads.ConvertToLegacy(t.Context(), convertID)
+	conversion, err = w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 	assert.Nil(t, conversion)
 	require.ErrorAs(t, err, &failure)
 	assert.Equal(t, heads.StepCheck, failure.Step)
@@ -848,8 +848,8 @@ func TestNewAccessURLOfTheWayBack(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newConversionWorld(t, streamingHead(), headstest.WithStaleAddresses())
-				client := w.client(heads.WithAccessURLs(tt.chat, streamBase))
-				conversion, err := client.Heads.ConvertToLegacy(t.Context(), convertID)
+				client := w.client(heads.WithAccessBases(tt.chat, streamBase))
+				conversion, err := client.Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 				require.NotNil(t, conversion)
 				assert.False(t, w.state(t).streaming)
 				if tt.want != "" {

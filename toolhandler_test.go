@@ -157,7 +157,7 @@ func TestToolHandlerOptionsRefuseInvalidValues(t *testing.T) {
 		{"less than no time", "tool timeout is -1s", heads.WithToolTimeout(-1e9)},
 		{"no concurrency", "is 0; give a number above 0", heads.WithToolConcurrency(0)},
 		{"no location", "is nil; give a location", heads.WithToolLocation(nil)},
-		{"no observer", "is nil; give a function", heads.WithToolObserver(nil)},
+		{"no observer", "is nil; give a function", heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{})},
 		{"no reply", "tool reply limit is 0", heads.WithToolReplyLimit(0)},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -149,7 +149,7 @@ func TestAfterShutdownNoFunctionIsCalled(t *testing.T) {
 
 // observed returns an option whose observer keeps its arguments.
 func observed(calls *[]heads.ToolCallInfo) heads.ToolHandlerOption {
-	return heads.WithToolObserver(func(_ context.Context, info heads.ToolCallInfo) { *calls = append(*calls, info) })
+	return heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, info heads.ToolCallInfo) { *calls = append(*calls, info) }})
 }
 
 func TestToolObserverSeesEveryOutcome(t *testing.T) {
@@ -249,10 +249,10 @@ func TestToolObserverSeesNoArgumentsAndReplies(t *testing.T) {
 
 func TestToolObserverSeesTheSession(t *testing.T) {
 	var userID string
-	h := newToolHandler(t, heads.WithToolObserver(func(ctx context.Context, _ heads.ToolCallInfo) {
+	h := newToolHandler(t, heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(ctx context.Context, _ heads.ToolCallInfo) {
 		session, _ := heads.SessionFromContext(ctx)
 		userID = session.UserID
-	}))
+	}}))
 	addWeather(t, h)
 	postTool(h, "/get_weather", toolDocument(t, "call_flat.json"))
 	assert.Equal(t, "user-77", userID)
@@ -270,7 +270,7 @@ func TestToolObserverDoesNotSeeRequestsThatMissEveryTool(t *testing.T) {
 
 func TestToolObserverMayPanic(t *testing.T) {
 	var log toolLog
-	h := newToolHandler(t, loggedTo(&log), heads.WithToolObserver(func(context.Context, heads.ToolCallInfo) { panic("observer broke") }))
+	h := newToolHandler(t, loggedTo(&log), heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(context.Context, heads.ToolCallInfo) { panic("observer broke") }}))
 	addWeather(t, h)
 	assert.Equal(t, "done", toolReply(t, postTool(h, "/get_weather", `{"city":"Oslo"}`)))
 	assert.Contains(t, log.String(), "observer broke")

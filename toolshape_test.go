@@ -116,7 +116,7 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 			}
 
 			read.Tools = append(read.Tools, tickets)
-			_, err = settings.Replace(t.Context(), testHead, read)
+			err = settings.Replace(t.Context(), testHead, read)
 			require.NoError(t, err)
 			assert.Equal(t, bodyWith(goodTool, odd.document, added), service.bodyOf(t, settingsRoute))
 
@@ -174,7 +174,7 @@ func TestOddToolOfTheCallersOwnIsRefused(t *testing.T) {
 			var mine ConversationSettings
 			require.NoError(t, json.Unmarshal([]byte(`{"tools":[`+odd.document+`]}`), &mine))
 			service := newFakeAPI(t, answering(headWith(goodTool)))
-			_, err := service.ConversationSettings.Replace(t.Context(), testHead, &mine)
+			err := service.ConversationSettings.Replace(t.Context(), testHead, &mine)
 			assert.ErrorIs(t, err, ErrInvalid)
 			_, err = service.ConversationSettings.SetTools(t.Context(), testHead, mine.Tools...)
 			assert.ErrorIs(t, err, ErrInvalid)

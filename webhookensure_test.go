@@ -685,9 +685,9 @@ func TestEnsureShowsNoSecret(t *testing.T) {
 			}
 			var shown bytes.Buffer
 			logger := slog.New(slog.NewJSONHandler(&shown, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			client := w.client(heads.WithLogger(logger), heads.WithObserver(func(_ context.Context, a heads.Attempt) {
+			client := w.client(heads.WithLogger(logger), heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) {
 				fmt.Fprintf(&shown, "%v %+v %#v\n", a, a, a)
-			}))
+			}}))
 			hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
 			assert.Equal(t, tt.fails, err != nil)
 			for _, v := range []any{hook, err, errors.Join(err), w.spec()} {

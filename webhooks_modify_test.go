@@ -225,10 +225,10 @@ func TestWebhooksModifyTakesTurns(t *testing.T) {
 
 func TestEventsWithoutTypesCanBeFollowedByOne(t *testing.T) {
 	w := newModifyWorld(t)
-	_, err := w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, true))
+	err := w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, true))
 	require.NoError(t, err)
 	assert.Equal(t, []heads.EventType{heads.EventEndConversation}, w.registered(t)[0].Events())
-	_, err = w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, false))
+	err = w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, false))
 	assert.ErrorIs(t, err, heads.ErrInvalid)
 }
 
