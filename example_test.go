@@ -37,10 +37,7 @@ func Example() {
 			return err
 		}
 		update := heads.NewHeadUpdate().Greetings("Welcome back!")
-		if _, err := client.Heads.Update(ctx, update); err != nil {
-			return err
-		}
-		return nil
+		return client.Heads.Update(ctx, headID, update)
 	}()
 	head, _ := client.Heads.Get(ctx, headID)
 	fmt.Println(head.Greetings, err)
@@ -57,7 +54,7 @@ func Example_quickStart() {
 		log.Fatal(err)
 	}
 	update := heads.NewHeadUpdate().Greetings("Welcome back!")
-	if _, err := client.Heads.Update(ctx, update); err != nil {
+	if err := client.Heads.Update(ctx, headID, update); err != nil {
 		log.Fatal(err)
 	}
 	head, err := client.Heads.Get(ctx, headID)
@@ -85,7 +82,7 @@ func ExampleHeadsService_Update() {
 		Greetings("").          // sends ""
 		ClearVoiceflowAPIKey(). // sends null
 		Phrases()               // sends []
-	_, err := client.Heads.Update(ctx, update)
+	err := client.Heads.Update(ctx, headID, update)
 	fmt.Println(update.Fields(), err)
 	// Output: [greetings voiceflowApiKey phrases] <nil>
 }
@@ -93,7 +90,7 @@ func ExampleHeadsService_Update() {
 func ExampleHeadUpdate_Validate() {
 	headID := newHead()
 	update := heads.NewHeadUpdate().Name("string").Voice("", "rachel")
-	_, err := client.Heads.Update(ctx, update)
+	err := client.Heads.Update(ctx, headID, update)
 	fmt.Println(errors.Is(err, heads.ErrInvalid))
 	fmt.Println(err)
 	// Output:
@@ -113,9 +110,14 @@ func ExampleHeadsService_SetVideoStreaming() {
 	// Output: true false
 }
 
-func ExampleHeadVisualsService_ForHead() {
+func ExampleHeadVisualsService_Get() {
 	headID := newHead()
-	visual, err := client.HeadVisuals.ForHead(ctx, headID)
+	head, err := client.Heads.Get(ctx, headID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	visual, err := client.HeadVisuals.Get(ctx, head.HeadVisualID)
 	if err != nil {
 		fmt.Println(err)
 		return

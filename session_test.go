@@ -43,7 +43,7 @@ func TestSessionIsTypedWhereItIsKnown(t *testing.T) {
 
 	var members map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(body), &members))
-	assert.Equal(t, string(members["session_metadata"]), string(session.Raw), "the rest is there as it was sent")
+	assert.Equal(t, string(members["session_metadata"]), string(session.Raw.Bytes()), "the rest is there as it was sent")
 }
 
 func TestSessionInAnyShapeIsNoReasonToFail(t *testing.T) {
@@ -67,7 +67,7 @@ func TestSessionInAnyShapeIsNoReasonToFail(t *testing.T) {
 			assert.Equal(t, row.sessionID, session.SessionID)
 			assert.Zero(t, session.Timestamp.Time)
 			if row.ok {
-				assert.Equal(t, row.metadata, string(session.Raw))
+				assert.Equal(t, row.metadata, string(session.Raw.Bytes()))
 			}
 		})
 	}

@@ -84,9 +84,7 @@ func TestSetVideoStreamingSendsTheSwitchAlone(t *testing.T) {
 	for _, enabled := range []bool{true, false} {
 		t.Run(fmt.Sprint(enabled), func(t *testing.T) {
 			w := newConversionWorld(t, headstest.Head{VideoStreaming: !enabled})
-			answer, err := w.client().Heads.SetVideoStreaming(t.Context(), convertID, enabled)
-			require.NoError(t, err)
-			assert.Equal(t, http.StatusOK, answer.StatusCode)
+			require.NoError(t, w.client().Heads.SetVideoStreaming(t.Context(), convertID, enabled))
 			assert.Equal(t, []string{fmt.Sprintf("PUT /head/HEAD/video-streaming?videoStreaming=%t", enabled)}, w.wire())
 			assert.Equal(t, enabled, w.state(t).streaming)
 		})
@@ -715,8 +713,6 @@ func TestPrintedPlanShowsStepsAndBlockers(t *testing.T) {
   address: take the streaming access URL in place of ` + plan.Before.String() + `
   blocked: ` + plan.Blockers[0].Error()
 	assert.Equal(t, want, fmt.Sprint(plan))
-	assert.Equal(t, want, fmt.Sprintf("%+v", *plan))
-	assert.Equal(t, want, plan.LogValue().String())
 
 	plan.Blockers = nil
 	assert.Contains(t, fmt.Sprint(plan), ": ready\n")
@@ -908,8 +904,6 @@ func TestConversionErrorShowsWhatIsLeft(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			assert.EqualError(t, &tt.err, tt.want)
-			assert.Equal(t, tt.want, fmt.Sprintf("%+v", tt.err))
-			assert.Equal(t, tt.want, tt.err.LogValue().String())
 			assert.ErrorIs(t, &tt.err, cause)
 		})
 	}

@@ -14,8 +14,7 @@ import (
 func TestEnsureWithKeepDeliveryLeavesDeliveryAsItIs(t *testing.T) {
 	w := newWorld(t)
 	spec := w.spec()
-	spec.KeepDelivery = true
-	hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+	hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{KeepDelivery: true})
 	require.NoError(t, err)
 	assert.NotEmpty(t, hook.SharedKey)
 	for _, r := range w.Requests() {
