@@ -1071,7 +1071,7 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 	assert.Zero(t, conversion.After)
 	assert.True(t, failure.Accepted, "the head shows it")
 	assert.False(t, failure.RolledBack)
-	for _, text := range []string{"the mode was switched", "WithAccessBases", "HEADS_STREAM_URL"} {
+	for _, text := range []string{"the mode was switched", "the base of the access URLs", "HEADS_STREAM_URL"} {
 		assert.ErrorContains(t, err, text)
 	}
 }
@@ -1113,7 +1113,7 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 			var failure *heads.ConversionError
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, heads.StepAddress, failure.Step)
-			assert.ErrorContains(t, err, "WithAccessBases")
+			assert.ErrorContains(t, err, "HEADS_STREAM_URL")
 			assert.Zero(t, conversion.After)
 		}
 		w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, streamURL)

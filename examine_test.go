@@ -179,7 +179,7 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 	bases := heads.WithAccessBases("https://chat.example.com", "https://stream.example.com")
 	for name, row := range map[string]struct {
 		head, hooks, visual string
-		found               []heads.Finding // without Problem and Remedy
+		found               []heads.Finding // without Problem, Remedy and Use
 	}{
 		"healthy":                   {legacy, "[" + hook + "]", visual, nil},
 		"streaming":                 {streaming, "[" + hook + "]", visual, nil},
@@ -201,9 +201,9 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 			require.NoError(t, err)
 			found := examination.Findings
 			for i := range found {
-				found[i].Problem, found[i].Remedy = "", ""
+				found[i].Problem, found[i].Remedy, found[i].Use = "", "", ""
 			}
-			assert.Equal(t, row.found, found)
+			assert.Equal(t, append([]heads.Finding{}, row.found...), found)
 		})
 	}
 }
@@ -222,7 +222,11 @@ func TestExamineFailsIfItCannotRead(t *testing.T) {
 }
 
 func TestExaminationAsJSONHasNoNull(t *testing.T) {
-	raw, err := json.Marshal(heads.Examination{HeadID: examinedID, Name: "Ada", Mode: "legacy"})
+	const visual = `{"id":"v","mode":"default"}`
+	document := `{"id":"` + examinedID + `","name":"Ada","isActive":true,"headVisualId":"v","publicUrl":"https://chat.example.com/MyOrg-1/li-1?api_key=k","ttsProvider":"azure"}`
+	examination, err := examineDocuments(t, document, "[]", visual)
+	require.NoError(t, err)
+	raw, err := json.Marshal(examination)
 	require.NoError(t, err)
 	assert.Equal(t, `{"head_id":"`+examinedID+`","name":"Ada","mode":"legacy","findings":[]}`, string(raw))
 	raw, err = json.Marshal(&heads.Examination{Findings: []heads.Finding{{Code: "inactive", Severity: heads.SeverityError, Subject: "isActive", Problem: "p", Remedy: "r"}}})

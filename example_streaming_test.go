@@ -60,7 +60,7 @@ func ExampleHeadsService_Modify() {
 	fmt.Println(err)
 	// Output:
 	// true <nil>
-	// heads: Heads.Modify: videoStreaming can't be changed by an update: use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy
+	// heads: Heads.Modify: videoStreaming can't be changed by an update; use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy
 }
 
 func ExampleHeadUpdateFromJSON() {

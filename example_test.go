@@ -96,7 +96,7 @@ func ExampleHeadUpdate_Validate() {
 	// Output:
 	// true
 	// heads: Heads.Update: name holds the placeholder "string"; give a real value or don't set the field
-	// heads: Heads.Update: ttsVoice "rachel" and ttsProvider "" must be set together, but the provider is blank; give both, use Voice(provider, voice)
+	// heads: Heads.Update: ttsVoice "rachel" and ttsProvider "" must be set together, but the provider is blank; give both with HeadUpdate.Voice
 }
 
 func ExampleHeadsService_SetVideoStreaming() {

@@ -13,8 +13,7 @@ import (
 
 // greet is the code under test. It takes a client.
 func greet(client *heads.Client, headID, text string) error {
-	err := client.Heads.Update(ctx, headID, heads.NewHeadUpdate().Greetings(text))
-	return err
+	return client.Heads.Update(ctx, headID, heads.NewHeadUpdate().Greetings(text))
 }
 
 // The emulator keeps state, so a test can read the head after the call.

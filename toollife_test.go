@@ -247,15 +247,14 @@ func TestToolObserverSeesNoArgumentsAndReplies(t *testing.T) {
 	}
 }
 
-func TestToolObserverSeesTheSession(t *testing.T) {
-	var userID string
-	h := newToolHandler(t, heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(ctx context.Context, _ heads.ToolCallInfo) {
-		session, _ := heads.SessionFromContext(ctx)
-		userID = session.UserID
+func TestToolObserverIsToldTheSession(t *testing.T) {
+	var sessionID string
+	h := newToolHandler(t, heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, call heads.ToolCallInfo) {
+		sessionID = call.SessionID
 	}}))
 	addWeather(t, h)
 	postTool(h, "/get_weather", toolDocument(t, "call_flat.json"))
-	assert.Equal(t, "user-77", userID)
+	assert.Equal(t, "5c0f1f6e-6f53-4a35-9d0c-3a8f2f1f7a10", sessionID)
 }
 
 func TestToolObserverDoesNotSeeRequestsThatMissEveryTool(t *testing.T) {

@@ -52,7 +52,7 @@ func TestEnsureByOneClientTwentyTimesAtOnceCreatesOnce(t *testing.T) {
 				require.Len(t, left, 1)
 				for _, hook := range hooks {
 					require.NotNil(t, hook)
-					assert.Equal(t, left[0], *hook)
+					assert.Equal(t, left[0], hook.Webhook)
 				}
 			})
 		})
@@ -187,12 +187,13 @@ func TestEnsureFindsWhatALostCreateHasMade(t *testing.T) {
 				assert.Equal(t, tt.posts, w.tally()[http.MethodPost])
 				left := w.registered(t)
 				require.Len(t, left, 1)
-				assert.Equal(t, left[0], *hook)
+				assert.Equal(t, left[0], hook.Webhook)
 				assert.NotEmpty(t, hook.SharedKey.Reveal())
 
 				again, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 				require.NoError(t, err)
-				assert.Equal(t, hook, again)
+				assert.Equal(t, hook.Webhook, again.Webhook)
+				assert.False(t, again.Created)
 			})
 		})
 	}
@@ -246,7 +247,7 @@ func TestEnsureReportsAnUnknownOutcomeIfTheListFailsToo(t *testing.T) {
 	repair := w.Inject(headstest.Fault{Method: http.MethodGet, Status: 502})
 	hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 	assert.Nil(t, hook)
-	require.ErrorContains(t, err, "heads: Webhooks.Ensure: the webhook may have been registered; run Ensure again")
+	require.ErrorContains(t, err, "heads: Webhooks.Ensure: the webhook may have been registered; run it again, which finds it")
 	require.ErrorIs(t, err, io.EOF, "of the create")
 	require.ErrorIs(t, err, heads.ErrServer, "of the list")
 
