@@ -168,9 +168,7 @@ func (c *Cache) LearnAll(headID string, keys []string, asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old, known := c.lookup(headID)
-	if known || len(keys) > 0 {
-		c.update(headID, old, known, keys, asked)
-	}
+	c.update(headID, old, known, keys, asked)
 	c.answerWaiting(headID)
 }
 

@@ -356,11 +356,11 @@ func TestNoMoreQuestionsThanSixteenAtOnce(t *testing.T) {
 		service := &keycachetest.Service{Keys: map[string][]string{}, Delay: time.Second}
 		source := newSource(service.List)
 		source.Named = map[string]struct{}{}
+		for i := range 50 {
+			source.Named[numberedHead(i)] = struct{}{}
+		}
 		for i := range 100 {
 			service.Set(numberedHead(i), testKeyA)
-			if i >= 50 {
-				source.Named[numberedHead(i)] = struct{}{}
-			}
 			go func() {
 				_, _ = source.Get(t.Context(), numberedHead(i), false)
 			}()
@@ -412,6 +412,7 @@ func TestQuestionAboutAnUnknownHeadWaitsAtMostTenSeconds(t *testing.T) {
 		require.ErrorIs(t, err, errUnknownHeads)
 		assert.Equal(t, fetchTimeout, time.Since(begun))
 		<-time.After(time.Hour)
+		synctest.Wait()
 		assert.Empty(t, source.cache.fetches)
 		assert.Zero(t, source.cache.questions.running)
 		assert.Zero(t, source.cache.questions.limited)
@@ -747,6 +748,7 @@ func TestReadIsRetriedWithGrowingPauses(t *testing.T) {
 		assert.GreaterOrEqual(t, service.Count(), 1+5)
 		service.Fail(nil)
 		<-time.After(32 * time.Second)
+		synctest.Wait()
 		assert.Len(t, source.cache.known, 500)
 		assert.Empty(t, source.cache.fetches)
 	})
@@ -765,6 +767,7 @@ func TestReadEndsIfNothingIsAnswered(t *testing.T) {
 		<-time.After(24 * time.Hour)
 		assert.Equal(t, asked, service.Count())
 		assert.Less(t, asked, 25)
+		synctest.Wait()
 		assert.Empty(t, source.cache.questions.later.heads)
 		service.Fail(nil)
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false), "its first event asks")
@@ -784,6 +787,7 @@ func TestReadGoesOnAfterOneFailure(t *testing.T) {
 		})
 		source.cache.Read([]string{testHeadA, testHeadB, numberedHead(1)})
 		<-time.After(10 * time.Second)
+		synctest.Wait()
 		assert.Len(t, source.cache.known, 3)
 		assert.Equal(t, 3, failed)
 	})
@@ -808,6 +812,34 @@ func TestDeliveryOfANamedHeadOvertakesReading(t *testing.T) {
 		assert.Equal(t, time.Second, time.Since(begun))
 		<-time.After(time.Hour)
 		assert.Equal(t, 500, service.Count())
+	})
+}
+
+// Sources of one cache may name different heads.
+func TestDeliveryOfASourceThatNamesTheHeadTakesItOutOfTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		service.Slow(2 * time.Second)
+		source := newSource(service.List)
+		naming := source.cache.Source()
+		naming.Named = map[string]struct{}{testHeadA: {}}
+		for i := range 2 * maxLimited {
+			go func() {
+				_, _ = source.Get(t.Context(), numberedHead(i), false)
+			}()
+		}
+		synctest.Wait()
+		begun := time.Now()
+		go func() {
+			_, _ = source.Get(t.Context(), testHeadA, false)
+		}()
+		synctest.Wait()
+		assert.Equal(t, []string{testKeyA}, askKeys(t, &naming, testHeadA, false))
+		assert.Equal(t, 2*time.Second, time.Since(begun))
+		<-time.After(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, 2*maxLimited+1, service.Count(), "it is asked about once")
+		assert.Zero(t, source.cache.questions.limited)
 	})
 }
 
