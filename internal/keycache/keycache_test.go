@@ -573,8 +573,8 @@ func TestQuestionDoesNotWaitForeverForItsTurn(t *testing.T) {
 func TestLearnedKeysAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := &keycachetest.Service{Keys: map[string][]string{}}
-		source, other := newSource(service.List), Source{}
-		other = source.cache.Source()
+		source := newSource(service.List)
+		other := source.cache.Source()
 		source.cache.Learn(testHeadA, "one")
 		source.cache.Learn(testHeadA, "two")
 		source.cache.Learn(testHeadA, "one")
