@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/keycache"
 	"github.com/headsapi/heads-go/internal/keyed"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"golang.org/x/time/rate"
@@ -58,6 +59,8 @@ type core struct {
 
 	locks            keyed.Locks[lockKey] // of what is read, changed and written back whole
 	webhooksModified atomic.Int64         // writes of Webhooks.Modify
+
+	keys *keycache.Cache // the shared keys of heads, for Webhooks.KeySource
 
 	oldAddresses sync.Map // of heads that were switched and still show it: headMode to AccessURL
 }
@@ -121,6 +124,7 @@ func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
 	c.HeadVisuals = &HeadVisualsService{service{c}}
 	c.Webhooks = &WebhooksService{service{c}}
 	c.ConversationSettings = &ConversationSettingsService{service{c}}
+	c.core.keys = newKeyCache(c.Webhooks.sharedKeys)
 	return c
 }
 

@@ -593,6 +593,42 @@ func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
 	}
 }
 
+// A conversion may be cancelled at any point of its time, not only between requests.
+// The head is then as it was, or converted, never in between; the error says which, and
+// a second run ends the work.
+func TestConversionCancelledAtAnyPointLeavesNothingHalfDone(t *testing.T) {
+	const points, whole = 60, 500 * time.Millisecond // five requests
+	convert := func(t *testing.T, late bool, after time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			w.Inject(headstest.Fault{Latency: whole / 5, After: late})
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			defer cancel()
+			_, err := w.client().Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
+			now := w.state(t)
+			switch {
+			case err == nil || after > whole:
+				require.NoError(t, err)
+				assert.Equal(t, state{true, newVoice}, now)
+				return
+			case now == state{true, newVoice}:
+				assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
+			default:
+				assert.Equal(t, state{false, muteVoice}, now)
+			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			convertAgain(t, w)
+		})
+	}
+	for _, late := range []bool{false, true} {
+		convert(t, late, whole+1)
+		for i := range points {
+			at := whole * time.Duration(2*i+1) / (2 * points)
+			t.Run(fmt.Sprintf("after %v, effects late %t", at, !late), func(t *testing.T) { convert(t, late, at) })
+		}
+	}
+}
+
 func TestCancelledConversionReturnsWithinSettleTimeout(t *testing.T) {
 	leaves := cancelling(before("", leave))
 	tests := []struct {

@@ -345,7 +345,8 @@ func (h *EventHandler) enqueue(ctx context.Context, d *delivery) error {
 	d.StatusCode = http.StatusOK
 	d.Duration = time.Since(d.arrived)
 	h.gate.Stay()
-	if h.queue.Push(eventSession{d.event.HeadID, d.event.SessionID}, d.claim.key, d) {
+	headID, sessionID, _ := d.event.exactIDs()
+	if h.queue.Push(eventSession{headID, sessionID}, d.claim.key, d) {
 		return errQueued
 	}
 	h.gate.Leave()

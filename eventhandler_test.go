@@ -413,9 +413,9 @@ func TestKeysNeverCrossHeads(t *testing.T) {
 		`"\u0033` + testHeadA[1:] + `"`, `{"head_id":"` + testHeadA + `"}`}
 	for name, keys := range map[string]KeySource{
 		"HeadKeys": HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}),
-		"Webhooks.KeySource": newCachedKeys(func(_ context.Context, headID string, _ bool) ([]string, error) {
+		"Webhooks.KeySource": newCachedKeys(newKeyCache(func(_ context.Context, headID string, _ bool) ([]string, error) {
 			return map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}[headID], nil
-		}),
+		})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			delivered := 0
@@ -1074,7 +1074,7 @@ func TestMemoryOfEventsDoesNotOverflow(t *testing.T) {
 func TestPrintedHandlerAndSourcesShowNoKeys(t *testing.T) {
 	shared := SharedKeys(testKeyA)
 	byHead := HeadKeys(map[string][]string{testHeadA: {testKeyA}})
-	asking := newCachedKeys(func(context.Context, string, bool) ([]string, error) { return []string{testKeyA}, nil })
+	asking := newCachedKeys(newKeyCache(func(context.Context, string, bool) ([]string, error) { return []string{testKeyA}, nil }))
 	_, err := asking.Keys(t.Context(), KeyHint{HeadID: testHeadA})
 	require.NoError(t, err)
 	h, err := NewEventHandler(shared, func(context.Context, *Event) error { return nil })

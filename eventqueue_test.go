@@ -404,3 +404,32 @@ func TestShutdownWithAnEndedContextReturnsNilWhenNothingRuns(t *testing.T) {
 	cancel()
 	assert.NoError(t, h.Shutdown(ended), "there was nothing to wait for")
 }
+
+// One session whose id is not UTF-8 neither hides another nor waits for it.
+func TestSessionsWhoseIDsAreNotUTF8AreKeptApart(t *testing.T) {
+	for name, opts := range map[string][]EventHandlerOption{
+		"at once": nil,
+		"a queue": {WithQueue(2, 10)},
+		"a store": {WithDeduplicator(struct{ Deduplicator }{NewMemoryDeduplicator(10)})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var running atomic.Int32
+				h := newTestHandler(t, func(context.Context, *Event) error {
+					running.Add(1)
+					<-time.After(time.Second)
+					assert.EqualValues(t, 2, running.Load(), "both run at the same time")
+					return nil
+				}, opts...)
+				var answers sync.WaitGroup
+				for _, id := range []string{"\xff\xfe", "\xfe\xff"} {
+					body := `{"timestamp":"` + time.Now().UTC().Format(time.DateTime) + `","head_id":"` + testHeadA + `","session_id":"` + id + `","event_type":"x"}`
+					answers.Go(func() { assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code) })
+				}
+				answers.Wait()
+				require.NoError(t, h.Shutdown(t.Context()))
+				assert.EqualValues(t, 2, running.Load())
+			})
+		})
+	}
+}

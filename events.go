@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // EventType names what happened in a session, in lower case. The service can add
@@ -60,7 +62,8 @@ func ParseEvent(body []byte) (*Event, error) {
 // differs between events. It is the SHA-256, in hex, of head id, session id, type
 // and the timestamp as it was sent, each with its length before it. If there is
 // no timestamp or it can't be read, the SHA-256 of Raw follows, which is the same
-// in every redelivery.
+// in every redelivery. An id with bytes that are not UTF-8 enters the key as the
+// bytes in Raw; the fields have U+FFFD in their place.
 //
 // Two events of one type in one session have the same key if their timestamps
 // are the same text. The service may send whole seconds, so a second warning
@@ -70,7 +73,8 @@ func ParseEvent(body []byte) (*Event, error) {
 func (e *Event) Key() string {
 	var buf [256]byte
 	b := buf[:0]
-	for _, field := range [...]string{e.HeadID, e.SessionID, strings.ToLower(string(e.Type)), e.Timestamp.Text} {
+	headID, sessionID, eventType := e.exactIDs()
+	for _, field := range [...]string{headID, sessionID, eventType, e.Timestamp.Text} {
 		b = binary.AppendUvarint(b, uint64(len(field)))
 		b = append(b, field...)
 	}
@@ -83,6 +87,21 @@ func (e *Event) Key() string {
 	var text [hexLen]byte
 	hex.Encode(text[:], sum[:])
 	return string(text[:])
+}
+
+// exactIDs returns head id, session id and type as they were sent. The fields have
+// U+FFFD for all that is not UTF-8, so two sessions may have the same text there.
+func (e *Event) exactIDs() (headID, sessionID, eventType string) {
+	headID, sessionID, eventType = e.HeadID, e.SessionID, strings.ToLower(string(e.Type))
+	replaced := func(text string) bool { return strings.Contains(text, string(utf8.RuneError)) }
+	if !replaced(headID) && !replaced(sessionID) && !replaced(eventType) {
+		return headID, sessionID, eventType
+	}
+	var wire wireEvent
+	if json.Unmarshal(e.Raw.bytes(), &wire) != nil { // the event was not parsed
+		return headID, sessionID, eventType
+	}
+	return wire.HeadID.exactly(headID), wire.SessionID.exactly(sessionID), wire.Type.exactly(eventType)
 }
 
 // isTimed reports whether the timestamp can be read. That of an event that was not
@@ -148,8 +167,18 @@ var wireEvents = sync.Pool{New: func() any { return new(wireEvent) }}
 // for every name that it matches with the field, and matches are
 // case-insensitive, so that a second spelling is noticed as well.
 type eventField struct {
-	text string
-	seen bool
+	text  string
+	exact string // text with the bytes for which it may have U+FFFD; "" if it has none
+	seen  bool
+}
+
+// exactly returns the bytes that were sent for text, which is that of the field in
+// any letter case.
+func (f *eventField) exactly(text string) string {
+	if utf8.ValidString(f.exact) || !strings.EqualFold(f.text, text) {
+		return text
+	}
+	return f.exact
 }
 
 func (f *eventField) UnmarshalJSON(data []byte) error {
@@ -166,7 +195,11 @@ func (f *eventField) UnmarshalJSON(data []byte) error {
 		return nil
 	default:
 		f.seen = true
-		return json.Unmarshal(data, &f.text)
+		err := json.Unmarshal(data, &f.text)
+		if strings.Contains(f.text, string(utf8.RuneError)) {
+			f.exact = rawjson.UnquoteExact(data)
+		}
+		return err
 	}
 }
 

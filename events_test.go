@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -223,6 +224,52 @@ func TestEventKeyDiffersBetweenEvents(t *testing.T) {
 			t.Errorf("events %d and %d have one key", other, i)
 		}
 		seen[e.Key()] = i
+	}
+}
+
+// inexactIDs are texts in JSON that package json reads as U+FFFD, each another text.
+var inexactIDs = []string{
+	"\xff\xfe", "\xfe\xff", "\xff\\n\xfe", "\xff\xfe\ufffd", "\ufffd\xff\xfe", "\ufffd\ufffd",
+	`\ud800`, `\ud801`, `\udc00`, `\udc00\ud800`, `\ud800\ud800`, `\ud800x`, "\xed\xa0\x80\xff", "\xc3", "\xc3\x28",
+}
+
+// Package json reads all that is not UTF-8 as U+FFFD. Events of two sessions would
+// have one key, and the second would never be handled.
+func TestIDsThatAreNotUTF8EnterTheKeyAsBytes(t *testing.T) {
+	for _, field := range []string{"session_id", "head_id", "event_type"} {
+		seen := map[string]string{}
+		for _, id := range inexactIDs {
+			other := map[string]string{"session_id": "s", "head_id": testHeadA, "event_type": "x"}
+			other[field] = id
+			body := fmt.Sprintf(`{"timestamp":"2026-08-31 06:56:30","session_id":"%s","head_id":"%s","event_type":"%s"}`,
+				other["session_id"], other["head_id"], other["event_type"])
+			e, err := ParseEvent([]byte(body))
+			require.NoError(t, err, "%q", id)
+			if before, ok := seen[e.Key()]; ok {
+				t.Errorf("%s: %q and %q have one key", field, before, id)
+			}
+			seen[e.Key()] = id
+			again, err := ParseEvent([]byte(strings.Replace(body, "{", `{ "attempt":2,`, 1)))
+			require.NoError(t, err)
+			assert.Equal(t, e.Key(), again.Key(), "the key is that of every delivery")
+			assert.True(t, utf8.ValidString(e.SessionID+e.HeadID+string(e.Type)), "the fields are texts")
+		}
+	}
+}
+
+// U+FFFD itself is UTF-8. However it is written, such an event keeps its key.
+func TestReplacementCharacterKeepsItsKey(t *testing.T) {
+	want := (&Event{Type: "é\ufffd", HeadID: "h\ufffd", SessionID: "a\ufffd\n🙂", Timestamp: Time{Text: "2026-08-31 06:56:30"}}).Key()
+	assert.Equal(t, "8225633f70aae3bed59be71891c979b00c26b1803a8927e7df0d113e24c47696", want, "stores keep keys across releases")
+	for _, body := range []string{
+		"{\"event_type\":\"\u00c9\ufffd\",\"head_id\":\"h\ufffd\",\"session_id\":\"a\ufffd\\n\U0001f642\",\"timestamp\":\"2026-08-31 06:56:30\"}",
+		`{"event_type":"\u00e9\uFFFD","head_id":"h\ufffd","session_id":"a\ufffd\n\ud83d\ude42","timestamp":"2026-08-31 06:56:30"}`,
+	} {
+		e, err := ParseEvent([]byte(body))
+		require.NoError(t, err)
+		assert.Equal(t, want, e.Key(), body)
+		e.SessionID = "another"
+		assert.NotEqual(t, want, e.Key(), "a field that the program has changed is taken as it is")
 	}
 }
 

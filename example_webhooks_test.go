@@ -109,6 +109,15 @@ func ExampleWebhooksService_KeySource() {
 	// 200 <nil>
 }
 
+// The heads of an organisation are known before their first event arrives.
+func ExampleWithHeads() {
+	headIDs := []string{newHead(), newHead()}
+	keys := client.Webhooks.KeySource(heads.WithHeads(headIDs...))
+	handler, err := heads.NewEventHandler(keys, func(context.Context, *heads.Event) error { return nil })
+	fmt.Println(handler, err)
+	// Output: heads.EventHandler <nil>
+}
+
 func ExampleEventHandler_Shutdown() {
 	handle := func(context.Context, *heads.Event) error { return nil }
 	handler, err := heads.NewEventHandler(heads.SharedKeys("example-shared-key"), handle, heads.WithQueue(4, 1000))

@@ -82,7 +82,9 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	if err != nil {
 		return nil, err
 	}
-	return created.complete(spec), nil
+	hook := created.complete(spec)
+	s.learn(hook)
+	return hook, nil
 }
 
 // List returns all registrations of a head, in the service's order.
@@ -90,7 +92,12 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 // GET /head-events?headId=…. A list with a record that does not name this head
 // is a DecodeError. A list that is null is empty.
 func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, error) {
-	return s.list(ctx, headID, true)
+	asked := time.Now()
+	hooks, err := s.list(ctx, headID, true)
+	if err == nil {
+		s.learnAll(headID, hooks, asked)
+	}
+	return hooks, err
 }
 
 // list is List; without retry it sends one request at most.
@@ -116,7 +123,11 @@ func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, e
 	if err := checkWebhookID(opWebhooksGet.name, webhookID); err != nil {
 		return nil, err
 	}
-	return do[Webhook](ctx, s.c, opWebhooksGet, webhookPayload(webhookID))
+	hook, err := do[Webhook](ctx, s.c, opWebhooksGet, webhookPayload(webhookID))
+	if err == nil {
+		s.learn(hook)
+	}
+	return hook, err
 }
 
 // Validate returns why the spec can't be sent, all faults together, each an
@@ -144,6 +155,9 @@ func (s *WebhooksService) update(ctx context.Context, webhookID int64, u *Webhoo
 	}
 	p := webhookPayload(webhookID)
 	p.body = u.document()
+	if u.headID != nil {
+		defer s.expect(*u.headID) // also if the answer is lost
+	}
 	return doPlain(ctx, s.c, opWebhooksUpdate, p)
 }
 
