@@ -41,6 +41,11 @@
 // accepted; parameters as an object are stored, but the head can't be loaded and
 // its sessions fail.
 //
+// The service may have operations that neither has. The emulator refuses them, also
+// without a token, and says so: "POST /head/create is not an operation of this
+// emulator; the nearest one is PUT /head/update". A last segment of letters, such as
+// all, is taken for the name of an operation unless a record has it as its id.
+//
 // # Refusals
 //
 // The body of every refusal is {"statusCode": n, "message": "...", "error": "..."}.
@@ -48,8 +53,9 @@
 //
 //	400  a body, a query or a value that breaks the contract
 //	401  no bearer credential, or the wrong one
-//	404  an unknown path, head, visual or registration
-//	405  a path that exists, with another method
+//	404  an unknown head, visual or registration; a method and path that are no
+//	     operation of the emulator, with the operation that is nearest
+//	405  the path of an operation, with another method
 //	409  a mode switch that the mode of the head's visual does not allow
 //	413  a body above 1 MiB
 //	415  a body that isn't application/json

@@ -118,7 +118,7 @@ func TestControlRefusesWhatItDoesNotKnow(t *testing.T) {
 		}
 	}
 	p.control("GET", "reset", "").refused(t, 405, "use POST")
-	p.api("GET", "/_emulatorx", "").refused(t, 404, "no operation")
+	p.api("GET", "/_emulatorx", "").refused(t, 404, "not an operation")
 }
 
 func TestControlListsItself(t *testing.T) {
