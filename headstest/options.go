@@ -213,9 +213,10 @@ func WithConsole() Option {
 	return func(c *config) { c.console = true }
 }
 
-// WithLogger logs one line for every request and every delivery attempt,
-// without headers, queries and bodies. The default, and nil, is silent. The
-// handler must not call the emulator.
+// WithLogger logs one line for every request, every delivery attempt and every tool
+// call, without headers, queries and bodies. The line of a failed tool call is a
+// warning that says what was wrong with the reply. The default, and nil, is silent.
+// The handler must not call the emulator.
 func WithLogger(l *slog.Logger) Option {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)

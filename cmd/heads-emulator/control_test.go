@@ -242,13 +242,17 @@ func TestToolIsCalledAndItsReplyJudged(t *testing.T) {
 	reply = `{"result":"From nine to five."}`
 	ans := p.control("POST", "sessions/"+session+"/tool-calls", `{"tool":"hours"}`)
 	ans.ok(t, &called)
-	assert.Equal(t, []any{"", "the body has no message"}, []any{called.Message, called.Problem})
+	assert.Equal(t, []any{"", `expected {"message": "…"}, the reply has "result"`}, []any{called.Message, called.Problem})
 	assert.Contains(t, string(called.Sent), session)
 	assert.NotContains(t, ans.body, "canary", "the address is not shown")
 
 	p.control("POST", "tool-calls", `{"headId":"`+p.Heads[0]+`","tool":"other"}`).refused(t, 409, `no tool "other"`)
 	p.control("POST", "tool-calls", `{"headId":"nobody","tool":"hours"}`).refused(t, 404, "no head")
 	p.control("POST", "sessions/nobody/tool-calls", `{"tool":"hours"}`).refused(t, 404, "no session")
+
+	require.NoError(t, p.stop())
+	assert.Contains(t, p.log.String(), `msg="tool call failed"`)
+	assert.Contains(t, p.log.String(), `problem="expected {\"message\": \"…\"}, the reply has \"result\""`)
 }
 
 func TestDeliveriesAreShownWaitedForAndResent(t *testing.T) {
