@@ -412,3 +412,31 @@ func TestCloseEndsTheStream(t *testing.T) {
 	a.Close()
 	assert.Less(t, time.Since(began), 5*time.Second)
 }
+
+func TestEventWithoutARegistrationSaysWhy(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{})
+	why := func() string {
+		s := a.StartSession(id)
+		require.NoError(t, s.Close())
+		var session struct {
+			Log []struct {
+				Why       string
+				Receivers int
+			}
+		}
+		a.controlled("GET", "sessions/"+s.ID(), "", &session)
+		last := session.Log[len(session.Log)-1]
+		assert.Equal(t, last.Why == "", last.Receivers > 0)
+		return last.Why
+	}
+	assert.Equal(t, "delivery is off", why())
+	a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", "")
+	assert.Equal(t, "the head has none", why())
+	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"http://127.0.0.1:1","startConversation":true}`)
+	assert.Equal(t, "none asks for this event", why())
+	a.ok("PATCH", fmt.Sprint("/head-events/", hook), `{"endConversation":true}`)
+	assert.Empty(t, why())
+	a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=false", "")
+	assert.Equal(t, "delivery is off", why())
+}

@@ -66,6 +66,7 @@ func (e *Emulator) Import(s Seed) (Added, error) {
 		e.st.restore(before)
 		return Added{}, err
 	}
+	e.warnOf(added)
 	e.notify()
 	return added, nil
 }
@@ -90,6 +91,7 @@ func (e *Emulator) Restart(s Seed) (Added, error) {
 	}
 	before.end()
 	e.start = s
+	e.warnOf(added)
 	e.notify()
 	return added, nil
 }
@@ -297,6 +299,13 @@ func (c *core) add(r records) (Added, error) {
 		added.Registrations = append(added.Registrations, w.id)
 	}
 	return added, nil
+}
+
+// warnOf logs a line for each early registration of a seed. It is called under the lock.
+func (c *core) warnOf(added Added) {
+	for _, id := range added.Registrations {
+		c.warnIfEarly(c.st.webhooks[id])
+	}
 }
 
 // savedRecords are the records of a state at one moment.

@@ -150,7 +150,8 @@ func TestStateShowsTheRecordsAndNoSecret(t *testing.T) {
 			"ttsProvider": "azure", "ttsVoice": "rachel", "videoStreaming": false, "splitter": true, "enableEvents": false, "isActive": true,
 			"address": "https://chat.example.test/MyOrg-1/li-1", "tools": ["weather"]}],
 		"visuals": [{"id": "loops", "mode": "two_loops"}],
-		"registrations": [{"id": 1, "headId": "`+headA+`", "receiver": "http://127.0.0.1:1", "events": ["end_conversation"]}],
+		"registrations": [{"id": 1, "headId": "`+headA+`", "receiver": "http://127.0.0.1:1", "events": ["end_conversation"],
+			"note": "made before delivery was enabled; the real service may not deliver to it"}],
 		"sessions": [{"id": "`+session.ID+`", "headId": "`+headA+`", "closed": false}],
 		"faults": {"requests": [{"method": "GET", "route": "/head/never", "times": 2, "status": 503, "retryAfter": "1m30s"}],
 			"deliveries": [{"event": "end_conversation", "webhookId": 9, "encoding": "base64"}]}}`, ans.body)
