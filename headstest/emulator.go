@@ -183,7 +183,7 @@ func (c *core) authorized(r *http.Request) bool {
 
 func (c *core) record(r Request) {
 	r.Duration = time.Since(r.At)
-	c.cfg.logger.Info("request", "method", r.Method, "path", r.Path, "status", r.Status, "took", r.Duration)
+	c.cfg.logger.Info("request", "method", r.Method, "path", concealPath(r.Path), "status", r.Status, "took", r.Duration)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.ID = c.st.requests.total() + 1

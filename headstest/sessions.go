@@ -76,7 +76,7 @@ func (s *Session) ID() string { return s.id }
 // was opened, since the old access URL is then no longer accessible.
 func (s *Session) UserMessage(text string) error {
 	return s.act(func(h document) {
-		s.happened(happening{Kind: happenedMessage, Text: text})
+		s.happened(happening{Kind: happenedMessage, Text: concealText(text)})
 		if !s.started {
 			s.started = true
 			s.emit(h, heads.EventStartConversation)

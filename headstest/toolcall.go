@@ -89,8 +89,8 @@ func (s *Session) called(tool string, call *ToolCall, at time.Time) {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	s.happened(happening{
-		Kind: happenedToolCall, At: at, Took: duration(time.Since(at)), Tool: tool, Sent: string(call.Body),
-		toolOutcome: toolOutcome{call.Status, call.Message, call.Problem, string(call.Reply)},
+		Kind: happenedToolCall, At: at, Took: duration(time.Since(at)), Tool: tool, Sent: string(conceal("", call.Body)),
+		toolOutcome: toolOutcome{call.Status, concealText(call.Message), call.Problem, concealReply(string(call.Reply))},
 	})
 }
 
