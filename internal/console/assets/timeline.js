@@ -1,5 +1,5 @@
 // The region Timeline: what happened in the session, on one time axis.
-import { $, el, svg, set, terms, time, millis, span } from "./dom.js";
+import { $, el, svg, set, terms, time, millis, span, count } from "./dom.js";
 import { get, coalesce } from "./api.js";
 import { story, detailOf } from "./session.js";
 
@@ -55,11 +55,11 @@ function marks() {
   return list.sort((a, b) => a.at - b.at).slice(-maxMarks);
 }
 
-// place sets the x of every mark by its time, and a row of its lane in which it hides
-// no other mark.
+// place sets the x of every mark by its time, so that the marks fill the width however
+// short the session is, and a row of its lane in which it hides no other mark.
 function place(list, width) {
   const from = list[0].at;
-  const length = Math.max(list.at(-1).at - from, 100);
+  const length = Math.max(list.at(-1).at - from, 1);
   const scale = (width - left - size * 2) / length;
   const rows = lanes.map(() => []);
   for (const m of list) {
@@ -139,10 +139,10 @@ const picture = (() => {
 export function render() {
   const list = story.id ? marks() : [];
   const failed = deliveries.filter((d) => !answered(d)).length;
-  const count = (lane) => list.filter((m) => m.lane === lane).length;
+  const marked = (lane, noun) => count(list.filter((m) => m.lane === lane).length, noun);
   const text = list.length === 0
     ? "Nothing has happened yet. Start a session and send a message."
-    : `${count(0)} messages, ${count(1)} events, ${count(2)} delivery attempts (${failed} failed), ${count(3)} tool calls.`;
+    : `${marked(0, "message")}, ${marked(1, "event")}, ${marked(2, "delivery attempt")} (${failed} failed), ${marked(3, "tool call")}.`;
   set($("#timeline-text"), text);
   set(picture.desc, text);
   picture.root.setAttribute("visibility", list.length ? "visible" : "hidden");
@@ -191,4 +191,5 @@ function attemptDetail(d) {
     ["Next attempt in", d.final || millis(d.retryIn) === 0 ? "none follows" : span(d.retryIn)]];
 }
 
-addEventListener("resize", coalesce(async () => render(), 100));
+// The heading is as wide as the picture, and rendering does not change it.
+new ResizeObserver(() => render()).observe($("h2", region));
