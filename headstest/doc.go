@@ -39,7 +39,8 @@
 // /head/{headId}/conversation-settings and PUT /head/{headId}/splitter. Two rules
 // for tools were seen in the field as well: a parameter without a type is
 // accepted; parameters as an object are stored, but the head can't be loaded and
-// its sessions fail.
+// its sessions fail. A third one has an option: a registration that is made before
+// delivery is enabled never delivers (WithStrictOrder).
 //
 // The service may have operations that neither has. The emulator refuses them, also
 // without a token, and says so: "POST /head/create is not an operation of this

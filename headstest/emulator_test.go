@@ -88,6 +88,7 @@ func TestWhatIsNotAnOperationIsSaidToBeNone(t *testing.T) {
 	a.do("GET", "/head-events/all", "").refused(t, 404, `there is no webhook "all"`)
 	a.do("GET", "/head_visual/all", "").refused(t, 404, `there is no head visual "all"`)
 	assert.NotContains(t, a.do("POST", "/head/create", "").body, "there is no")
+	a.do("GET", "/heads"+strings.Repeat("x", 100_000), "").refused(t, 404, "the nearest one is")
 }
 
 // An id that no record has is no fault of the path.

@@ -121,6 +121,10 @@ func nearestOperation(method, target string) (best string) {
 	return best
 }
 
+// maxCompared is how many bytes of a segment are compared, so that a long path costs
+// little.
+const maxCompared = 64
+
 // routeDistance returns how much the segments of a path differ from those of a
 // route. An id differs little from a parameter, and a name differs more.
 func routeDistance(given, route []string) (d int) {
@@ -131,7 +135,7 @@ func routeDistance(given, route []string) (d int) {
 		case i >= len(given):
 			d += absent(route[i])
 		case !parameter.MatchString(route[i]):
-			d += nearest.Distance(given[i], route[i])
+			d += nearest.Distance(given[i][:min(len(given[i]), maxCompared)], route[i])
 		case name.MatchString(given[i]):
 			d += 5
 		}

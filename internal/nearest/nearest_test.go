@@ -23,7 +23,7 @@ func TestNameIsSimilarOrNone(t *testing.T) {
 	names := []string{"greetings", "ttsVoice", "name"}
 	assert.Equal(t, "greetings", Name("Greeting", names))
 	assert.Equal(t, "ttsVoice", Name("ttsvoice", names))
-	assert.Equal(t, "name", Name("nmae", names))
+	assert.Equal(t, "name", Name("nam", names))
 	assert.Empty(t, Name("operationMode", names))
 	assert.Empty(t, Name("x", nil))
 }
