@@ -82,6 +82,9 @@ export const time = (at) => new Date(at).toLocaleTimeString("en-GB", {
   hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3,
 });
 
+// instant returns a time in milliseconds, with what Date leaves out of its fraction.
+export const instant = (at) => Date.parse(at) + Number("0." + (/\.\d{3}(\d+)/.exec(at)?.[1] ?? "0"));
+
 const units = { h: 3600000, m: 60000, s: 1000, ms: 1, "µs": 1e-3, ns: 1e-6 };
 
 // millis reads a duration such as 1m2.5s.
