@@ -181,7 +181,7 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 		head, hooks, visual string
 		found               []heads.Finding // without Problem and Remedy
 	}{
-		"healthy":                   {legacy, "[" + hook + "]", visual, nil},
+		"healthy":                   {legacy + `,"isActive":true`, "[" + hook + "]", visual, nil},
 		"streaming":                 {streaming, "[" + hook + "]", visual, nil},
 		"splitter":                  {streaming + `,"splitter":true`, "[" + hook + "]", visual, []heads.Finding{{Code: "splitter", Severity: "error", Subject: "splitter"}}},
 		"splitter of a legacy head": {legacy + `,"splitter":true`, "[" + hook + "]", visual, nil},
@@ -196,7 +196,7 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 		"no mode":                {legacy, "[" + hook + "]", `{"id":"v"}`, []heads.Finding{{Code: "visual_unknown", Severity: "note", Subject: "headVisualId"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			document := `{"id":"` + examinedID + `","name":"Ada","isActive":true,"enableEvents":true,"headVisualId":"v","ttsProvider":"azure","ttsVoice":"a",` + row.head + `}`
+			document := `{"id":"` + examinedID + `","name":"Ada","enableEvents":true,"headVisualId":"v","ttsProvider":"azure","ttsVoice":"a",` + row.head + `}`
 			examination, err := examineDocuments(t, document, row.hooks, row.visual, bases)
 			require.NoError(t, err)
 			found := examination.Findings

@@ -56,7 +56,9 @@ func TestHeadSurvivesAJSONRoundTrip(t *testing.T) {
 			require.NoError(t, err)
 			var read Head
 			require.NoError(t, json.Unmarshal(stored, &read))
-			assert.Nil(t, read.Raw, "Raw is not stored")
+			assert.Equal(t, string(stored), string(read.Raw), "Raw is what was decoded")
+			assert.True(t, read.Has("name"))
+			assert.False(t, read.Has("names"))
 			u, err := DiffHeads(head, &read)
 			require.NoError(t, err)
 			assert.Empty(t, u.Fields())

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -70,8 +72,8 @@ func HeadUpdateFrom(h *Head) *HeadUpdate {
 // their own, fields that the contract does not name, null where the contract
 // does not allow it, and an empty voice.
 //
-// It returns an InvalidError if the document is not a JSON object, has no id, or
-// holds a value of the wrong type.
+// It returns an InvalidError if the document is not a JSON object, has no id, holds
+// a value of the wrong type, or holds a field of a head twice. Names are exact.
 func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	const operation = "HeadUpdateFromJSON"
 	if !json.Valid(getResponse) || rawjson.Kind(getResponse) != "object" {
@@ -84,6 +86,10 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	}
 	u := NewHeadUpdate(textOf(id))
 	var faults faultList
+	var twice *exactjson.DuplicateError
+	if errors.As(exactjson.Decode(document, new(Head), exactjson.Rules{Open: anyField}), &twice) {
+		faults.add(invalid(operation, twice.Field, "occurs twice; give the document as the service sends it"))
+	}
 	for _, field := range writableFields {
 		value, ok := rawjson.Value(document, field.name)
 		if !ok || field.access == assigned || rawjson.IsNull(value) && field.access != nullable {

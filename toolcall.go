@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
@@ -190,7 +191,7 @@ func readObject(r *http.Request, body httpbody.Reader) ([]byte, error) {
 // The arguments are flat in the body, or, when none of the tool's parameters is
 // there, in an object of their own.
 func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, session json.RawMessage) {
-	session, _ = rawjson.Value(body, sessionMetadataName)
+	session = sessionOf(body)
 	values, found := fields.find(body)
 	for _, name := range []string{"parameters", "arguments"} {
 		if found {
@@ -200,6 +201,16 @@ func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, 
 		values, found = fields.find(nested)
 	}
 	return values, slices.Clip(session)
+}
+
+// sessionOf returns the session_metadata of a call. Two of them are none: no one
+// could tell which is true.
+func sessionOf(body []byte) json.RawMessage {
+	if exactjson.Once(body, sessionMetadataName) != nil {
+		return nil
+	}
+	session, _ := rawjson.Value(body, sessionMetadataName)
+	return session
 }
 
 // answer returns what the model is told. It waits for the function no longer
@@ -318,8 +329,9 @@ func breaksLine(r rune) bool {
 // SessionMetadata is the conversation in which a tool was called. The function of
 // a tool reads it with SessionFromContext.
 //
-// The service promises none of the fields. A field that it did not send is empty,
-// and one that has no place here is in Raw. None of it proves who the user is.
+// The service promises none of the fields. A field that it did not send, or sent
+// twice, is empty, and one that has no place here is in Raw. None of it proves who
+// the user is.
 type SessionMetadata struct {
 	SessionID, UserID, Username string
 	HeadID, OrgID               string
@@ -356,7 +368,7 @@ func SessionFromContext(ctx context.Context) (SessionMetadata, bool) {
 // sessionIDFrom returns the session's id without reading the rest.
 func sessionIDFrom(ctx context.Context) (id string) {
 	raw, _ := ctx.Value(sessionKey{}).(json.RawMessage)
-	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) {
+	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) && exactjson.Once(raw, "session_id") == nil {
 		id, _ = scalarText(member)
 	}
 	return id
@@ -375,9 +387,12 @@ func withSession(ctx context.Context, raw json.RawMessage) context.Context {
 // can't be read.
 func parseSession(raw json.RawMessage) SessionMetadata {
 	m := SessionMetadata{Raw: raw}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return m
+	members := map[string]json.RawMessage{}
+	for member := range rawjson.Members(raw) {
+		if _, twice := members[string(member.Key)]; twice {
+			member.Value = nil
+		}
+		members[string(member.Key)] = member.Value
 	}
 	for name, field := range map[string]*string{
 		"session_id":     &m.SessionID,
@@ -392,7 +407,7 @@ func parseSession(raw json.RawMessage) SessionMetadata {
 			*field, _ = scalarText(member)
 		}
 	}
-	if stamp, ok := members["timestamp"]; ok {
+	if stamp := members["timestamp"]; stamp != nil {
 		_ = m.Timestamp.UnmarshalJSON(stamp)
 	}
 	return m

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -60,9 +61,14 @@ type PromptProblem struct {
 func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
 // UnmarshalJSON accepts any shape and keeps the whole document. Validate reports
-// what is wrong with it.
+// what is wrong with it. Only a name that occurs twice is an error, such as two
+// urls.
 func (t *Tool) UnmarshalJSON(data []byte) error {
-	t.decode(string(data))
+	doc := string(data)
+	if err := checkToolNames(doc); err != nil {
+		return err
+	}
+	t.decode(doc)
 	return nil
 }
 
@@ -79,9 +85,14 @@ func (t Tool) describe() string {
 	return fmt.Sprintf("heads.Tool{%q, parameters: %d}", t.Name, len(t.Parameters))
 }
 
-// UnmarshalJSON accepts any shape and keeps the whole document.
+// UnmarshalJSON accepts any shape and keeps the whole document. Only a name that
+// occurs twice is an error.
 func (p *ToolParameter) UnmarshalJSON(data []byte) error {
-	p.decode(string(data))
+	doc := string(data)
+	if err := exactjson.Once(doc, parameterNames...); err != nil {
+		return err
+	}
+	p.decode(doc)
 	return nil
 }
 
@@ -270,6 +281,27 @@ func (t Tool) document() json.RawMessage {
 	return json.RawMessage(withText(doc, read.URL, "url", t.URL))
 }
 
+// The names that the contract gives to the members of a tool and of a parameter.
+var (
+	toolNames      = []string{"name", "description", "url", "parameters"}
+	parameterNames = []string{"name", "type", "description"}
+)
+
+// checkToolNames returns an error for a tool in which a name of the contract occurs
+// twice.
+func checkToolNames(doc string) error {
+	if err := exactjson.Once(doc, toolNames...); err != nil {
+		return err
+	}
+	parameters, _ := rawjson.Value(doc, "parameters")
+	for parameter := range rawjson.Elements(parameters) {
+		if err := exactjson.Once(parameter, parameterNames...); err != nil {
+			return exactjson.Under("parameters", err)
+		}
+	}
+	return nil
+}
+
 // decode reads a tool from a document, which it keeps.
 func (t *Tool) decode(doc string) {
 	*t = Tool{raw: doc, served: t.served}
@@ -406,9 +438,4 @@ func textOf[T rawjson.Text](value T) string {
 		return ""
 	}
 	return rawjson.Unquote(value)
-}
-
-// mismatch returns the error of encoding/json for a value of the wrong type.
-func mismatch(field, value string, want reflect.Type) error {
-	return &json.UnmarshalTypeError{Field: field, Value: rawjson.Kind(value), Type: want}
 }
