@@ -600,4 +600,5 @@ func TestVariantsAllocateNothing(t *testing.T) {
 		return func() { _ = decodeAnswer(document, new(Head)) }
 	}
 	assert.Equal(t, testing.AllocsPerRun(100, decoding(full)), testing.AllocsPerRun(100, decoding(beside)))
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, decoding(full)), 40.0, "strings share one copy of the document")
 }

@@ -36,11 +36,32 @@ type Rules struct {
 
 // Decode reads a JSON object into the struct that v points to, by the tags of package
 // json. A field that doc does not have keeps its value. Names that v does not have are
-// ignored. The document must be valid JSON; v keeps no part of it.
+// ignored. The document must be valid JSON. The strings in v share one copy of it.
 //
 // A value of another type is a *json.UnmarshalTypeError.
 func Decode(doc []byte, v any, rules Rules) error {
-	return rules.object(bytes.TrimSpace(doc), reflect.ValueOf(v).Elem(), "")
+	doc = bytes.TrimSpace(doc)
+	return rules.object(value{doc, string(doc)}, reflect.ValueOf(v).Elem(), "")
+}
+
+// value is a part of a document, and the same part of the copy that strings share.
+type value struct {
+	raw  []byte
+	text string
+}
+
+// part returns the value of a member of an object.
+func (v value) part(offset, size int) value {
+	return value{v.raw[offset : offset+size], v.text[offset : offset+size]}
+}
+
+// first returns the first byte of a value, by which its type is told. A document that
+// is not JSON may have an empty value.
+func first(text string) byte {
+	if text == "" {
+		return 0
+	}
+	return text[0]
 }
 
 // Once returns a *DuplicateError if one of the names occurs twice in the object doc,
@@ -174,14 +195,14 @@ func isNested(t reflect.Type) bool {
 }
 
 // object fills the struct v. The path is that of the object itself.
-func (r Rules) object(doc []byte, v reflect.Value, path string) error {
-	if first(doc) != '{' {
-		return Mismatch("", doc, v.Type())
+func (r Rules) object(doc value, v reflect.Value, path string) error {
+	if first(doc.text) != '{' {
+		return Mismatch("", doc.text, v.Type())
 	}
 	known := fieldsOf(v.Type())
 	var seen uint64
-	for m := range rawjson.Members(doc) {
-		f, ok := known[string(m.Key)]
+	for m := range rawjson.Members(doc.text) {
+		f, ok := known[m.Key]
 		if !ok {
 			continue
 		}
@@ -189,29 +210,29 @@ func (r Rules) object(doc []byte, v reflect.Value, path string) error {
 			return &DuplicateError{f.name}
 		}
 		seen |= 1 << f.index
-		if err := r.field(m.Value, v.Field(f.index), f, path); err != nil {
+		if err := r.field(doc.part(m.Offset(), len(m.Value)), v.Field(f.index), f, path); err != nil {
 			return Under(f.name, err)
 		}
 	}
 	return nil
 }
 
-// field is value with the rules. It builds the path of the field only where it is
+// field is decode with the rules. It builds the path of the field only where it is
 // needed.
-func (r Rules) field(value []byte, v reflect.Value, f field, outer string) error {
+func (r Rules) field(from value, v reflect.Value, f field, outer string) error {
 	path := ""
 	if f.nested {
 		path = join(outer, f.name)
 	}
-	err := r.value(value, v, path)
+	err := r.decode(from, v, path)
 	if err == nil || !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return err
 	}
 	path = join(outer, f.name)
 	if r.Mend != nil {
-		if better := r.Mend(path, value); better != nil {
+		if better := r.Mend(path, from.raw); better != nil {
 			v.SetZero()
-			return r.value(better, v, path)
+			return r.decode(value{better, string(better)}, v, path)
 		}
 	}
 	if r.Open != nil && r.Open(path) {
@@ -221,141 +242,127 @@ func (r Rules) field(value []byte, v reflect.Value, f field, outer string) error
 	return err
 }
 
-// value decodes one value as package json does. The types are those of the documents.
-func (r Rules) value(value []byte, v reflect.Value, path string) error {
+// decode reads one value as package json does. The types are those of the documents.
+func (r Rules) decode(from value, v reflect.Value, path string) error {
+	null := first(from.text) == 'n'
 	if v.Kind() == reflect.Pointer {
-		return r.pointer(value, v, path)
+		if null {
+			v.SetZero()
+			return nil
+		}
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		return r.decode(from, v.Elem(), path)
 	}
-	null := first(value) == 'n'
 	switch into := v.Addr().Interface().(type) {
-	case *string:
-		return setText(value, into)
 	case *[]string:
-		return setList(value, into)
+		return setList(from.text, into)
 	case *map[string]string:
-		return setWords(value, into)
+		return setWords(from.text, into)
 	case json.Unmarshaler:
-		return into.UnmarshalJSON(value)
+		return into.UnmarshalJSON(from.raw)
 	case encoding.TextUnmarshaler:
 		switch {
 		case null:
 			return nil
-		case first(value) != '"':
-			return Mismatch("", value, reflect.TypeFor[string]())
+		case first(from.text) != '"':
+			return Mismatch("", from.text, reflect.TypeFor[string]())
 		}
-		return into.UnmarshalText([]byte(rawjson.Unquote(value)))
+		return into.UnmarshalText([]byte(rawjson.Unquote(from.text)))
 	}
-	if null {
+	switch {
+	case null:
 		return nil
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		return r.object(value, v, path)
-	case reflect.String:
-		if first(value) != '"' {
-			return Mismatch("", value, v.Type())
-		}
-		v.SetString(rawjson.Unquote(value))
-		return nil
-	case reflect.Bool:
-		if first(value) != 't' && first(value) != 'f' {
-			return Mismatch("", value, v.Type())
-		}
-		v.SetBool(first(value) == 't')
-		return nil
-	case reflect.Float64:
-		number, err := strconv.ParseFloat(string(value), 64)
-		if err != nil {
-			return Mismatch("", value, v.Type())
-		}
-		v.SetFloat(number)
-		return nil
-	case reflect.Int64:
-		number, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil {
-			return Mismatch("", value, v.Type())
-		}
-		v.SetInt(number)
-		return nil
-	}
-	panic("exactjson: no way to decode " + v.Type().String())
-}
-
-// first returns the first byte of a value, by which its type is told. A document that
-// is not JSON may have an empty value.
-func first(value []byte) byte {
-	if len(value) == 0 {
-		return 0
-	}
-	return value[0]
-}
-
-func (r Rules) pointer(value []byte, v reflect.Value, path string) error {
-	if first(value) == 'n' {
-		v.SetZero()
-		return nil
-	}
-	if v.IsNil() {
-		v.Set(reflect.New(v.Type().Elem()))
-	}
-	return r.value(value, v.Elem(), path)
-}
-
-func setText(value []byte, into *string) error {
-	switch first(value) {
-	case '"':
-		*into = rawjson.Unquote(value)
-	case 'n':
-	default:
-		return Mismatch("", value, reflect.TypeFor[string]())
+	case v.Kind() == reflect.Struct:
+		return r.object(from, v, path)
+	case !setScalar(from.text, v):
+		return Mismatch("", from.text, v.Type())
 	}
 	return nil
 }
 
-func setList(value []byte, into *[]string) error {
-	switch first(value) {
+// setScalar reports whether the value is of the kind of v.
+func setScalar(text string, v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String:
+		if first(text) != '"' {
+			return false
+		}
+		v.SetString(rawjson.Unquote(text))
+		return true
+	case reflect.Bool:
+		v.SetBool(text == "true")
+		return text == "true" || text == "false"
+	case reflect.Float64:
+		number, err := strconv.ParseFloat(text, 64)
+		v.SetFloat(number)
+		return err == nil
+	case reflect.Int64:
+		number, err := strconv.ParseInt(text, 10, 64)
+		v.SetInt(number)
+		return err == nil
+	}
+	panic("exactjson: no way to decode " + v.Type().String())
+}
+
+// textOf reads an element of a list or of an object of strings. Null is an empty
+// string.
+func textOf(text string) (s string, ok bool) {
+	switch first(text) {
+	case '"':
+		return rawjson.Unquote(text), true
+	case 'n':
+		return "", true
+	}
+	return "", false
+}
+
+func setList(text string, into *[]string) error {
+	switch first(text) {
 	case '[':
 	case 'n':
 		*into = nil
 		return nil
 	default:
-		return Mismatch("", value, reflect.TypeFor[[]string]())
+		return Mismatch("", text, reflect.TypeFor[[]string]())
 	}
 	var few [16]string // one allocation for a list of the usual length
 	list := few[:0]
-	for element := range rawjson.Elements(value) {
-		list = append(list, "")
-		if setText(element, &list[len(list)-1]) != nil {
+	for element := range rawjson.Elements(text) {
+		s, ok := textOf(element)
+		if !ok {
 			return odd("array", element, reflect.TypeFor[[]string]())
 		}
+		list = append(list, s)
 	}
 	*into = append(make([]string, 0, len(list)), list...)
 	return nil
 }
 
-func setWords(value []byte, into *map[string]string) error {
-	switch first(value) {
+func setWords(text string, into *map[string]string) error {
+	switch first(text) {
 	case '{':
 	case 'n':
 		*into = nil
 		return nil
 	default:
-		return Mismatch("", value, reflect.TypeFor[map[string]string]())
+		return Mismatch("", text, reflect.TypeFor[map[string]string]())
 	}
 	words := map[string]string{}
-	for m := range rawjson.Members(value) {
-		var spoken string
-		if setText(m.Value, &spoken) != nil {
+	for m := range rawjson.Members(text) {
+		spoken, ok := textOf(m.Value)
+		if !ok {
 			return odd("object", m.Value, reflect.TypeFor[map[string]string]())
 		}
-		words[string(m.Key)] = spoken
+		words[m.Key] = spoken
 	}
 	*into = words
 	return nil
 }
 
 // odd is the error of a value with an element of another type.
-func odd(kind string, element []byte, want reflect.Type) error {
+func odd(kind, element string, want reflect.Type) error {
 	found := rawjson.Kind(element)
 	article := "a "
 	if strings.ContainsAny(found[:1], "ao") {

@@ -22,6 +22,9 @@ type Member[T Text] struct {
 	start, end int
 }
 
+// Offset returns where the value begins in the document.
+func (m Member[T]) Offset() int { return m.end - len(m.Value) }
+
 // Members walks the members of an object.
 func Members[T Text](doc T) iter.Seq[Member[T]] {
 	return func(yield func(Member[T]) bool) {
