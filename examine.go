@@ -37,8 +37,8 @@ type Finding struct {
 type Severity string
 
 // The severities of findings. An error keeps the head, or a part of it, from
-// working. A warning is likely a mistake. A note only matters for someone who
-// wants to convert the head.
+// working. A warning is likely a mistake. A note only matters to someone who wants
+// to convert the head or to change its tools.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
@@ -72,7 +72,8 @@ func (x Examination) MarshalJSON() ([]byte, error) {
 //     tool_not_in_prompt, parameter_not_in_prompt, access_url_mode (the base of
 //     WithAccessURLs for the other mode), language
 //   - note: visual_mode, provider (can't stream; an error if the head streams),
-//     visual_unknown, voice_model (not one that is recommended for streaming)
+//     visual_unknown, voice_model (not one that is recommended for streaming),
+//     parameter_untyped
 //
 // An error means that the head, its visual or its registrations could not be
 // read. A visual that does not exist is a finding.
@@ -209,6 +210,12 @@ func (x *examiner) examineTools() {
 		if err := tool.Validate(); err != nil {
 			x.find(SeverityError, "tool_invalid", subject, "It is malformed, which can keep the head from loading: "+reasons(err)+".",
 				"Correct it with ConversationSettings.PutTool, or remove it.")
+		}
+		for _, p := range tool.Parameters {
+			if p.isUntyped() {
+				x.find(SeverityNote, "parameter_untyped", subject+"."+mask.OneLine(p.Name, maxLabel), "It has no type, which the service accepts.",
+					"Give it a type with ConversationSettings.PutTool when you change the tool.")
+			}
 		}
 		if seen[tool.Name]++; seen[tool.Name] == 2 {
 			x.find(SeverityError, "tool_duplicate", subject, "Two tools have this name.", "Remove one of them.")

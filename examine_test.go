@@ -114,6 +114,9 @@ func TestExamineFindsEachFaultAndNoOther(t *testing.T) {
 		"malformed tool":        {tool(func(tool map[string]any) { tool["description"] = "" }), map[string]string{"tool_invalid": "error tool get_weather"}},
 		"tool of an odd shape": {tool(func(tool map[string]any) { tool["parameters"] = map[string]any{"city": "string"} }),
 			map[string]string{"tool_invalid": "error tool get_weather"}},
+		"parameters without a type": {tool(func(tool map[string]any) {
+			tool["parameters"] = []any{map[string]any{"name": "city", "description": "City."}}
+		}), map[string]string{"parameter_untyped": "note tool get_weather.city"}},
 		"two tools of a name": {field("conversationSettings", map[string]any{"tools": []any{weatherTool(), weatherTool()}}),
 			map[string]string{"tool_duplicate": "error tool get_weather"}},
 		"tools without oc": {func(x *examined) { x.head.OperationMode = heads.OperationModeTTT }, map[string]string{"tools_without_oc": "warning operationMode"}},

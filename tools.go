@@ -57,7 +57,8 @@ type PromptProblem struct {
 // loopback host). Each parameter needs a unique name without spaces, a
 // description, and one of the types string, number, integer, boolean, array and
 // object. A tool of another shape, such as one whose parameters are an object,
-// is refused too.
+// is refused too. The service accepts parameters without a type, so a tool that
+// was read from it and is unchanged may have them.
 func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
 // UnmarshalJSON accepts any shape and keeps the whole document. Validate reports
@@ -181,7 +182,7 @@ func (t Tool) validate(operation string) error {
 	}
 	seen := map[string]bool{"": true}
 	for _, p := range t.Parameters {
-		faults.add(p.validate(operation, field))
+		faults.add(p.validate(operation, field, t.served && t.unchanged()))
 		if p.Name != "" && seen[p.Name] {
 			faults.add(invalid(operation, field, "parameter %s is defined twice; names must differ", quote(p.Name)))
 		}
@@ -190,7 +191,8 @@ func (t Tool) validate(operation string) error {
 	return faults.join()
 }
 
-func (p ToolParameter) validate(operation, tool string) error {
+// validate accepts a parameter without a type if the tool is as the service has it.
+func (p ToolParameter) validate(operation, tool string, asServed bool) error {
 	field := tool + " parameter " + quote(p.Name)
 	if p.raw != "" && rawjson.Kind(p.raw) != "object" && p.unchanged() {
 		return invalid(operation, field, "is a JSON %s; want an object with name, type and description", rawjson.Kind(p.raw))
@@ -199,7 +201,7 @@ func (p ToolParameter) validate(operation, tool string) error {
 	if !parameterName.MatchString(p.Name) {
 		nameFault.add(invalid(operation, field, "name can keep the head from loading; use a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
 	}
-	if !slices.Contains(toolTypes, p.Type) {
+	if !slices.Contains(toolTypes, p.Type) && !(asServed && p.isUntyped()) {
 		typeFault.add(invalid(operation, field, "type %s is unknown; want one of %s", quote(p.Type), strings.Join(toolTypes, ", ")))
 	}
 	read := unreadText{operation, field, p.raw}
@@ -207,6 +209,13 @@ func (p ToolParameter) validate(operation, tool string) error {
 	faults.add(read.or("type", p.Type, typeFault.join()))
 	faults.add(read.or("description", p.Description, checkDescription(operation, field, p.Description)))
 	return faults.join()
+}
+
+// isUntyped reports whether the parameter has no type, neither as a field nor in the
+// document that it was read from.
+func (p ToolParameter) isUntyped() bool {
+	value, _ := rawjson.Value(p.raw, "type")
+	return p.Type == "" && (value == "" || rawjson.IsNull(value))
 }
 
 // unreadText finds the members of a document that should be strings and are not.
