@@ -197,9 +197,9 @@ func (h *EventHandler) log(ctx context.Context, d *delivery) {
 	attrs := []slog.Attr{
 		slog.String("outcome", string(d.Outcome)),
 		slog.Int("status", d.StatusCode),
-		slog.String("head_id", mask.Clip(headID, 64)),
-		slog.String("session_id", mask.Clip(sessionID, 64)),
-		slog.String("event_type", mask.Clip(string(eventType), 64)),
+		slog.String("head_id", mask.OneLine(headID, 64)),
+		slog.String("session_id", mask.OneLine(sessionID, 64)),
+		slog.String("event_type", mask.OneLine(string(eventType), 64)),
 		slog.Int("key_position", d.KeyPosition),
 		slog.Duration("duration", d.Duration),
 		slog.Duration("queue_duration", d.QueueDuration),
@@ -217,7 +217,7 @@ func errorAttrs(err error) []slog.Attr {
 	if err == nil {
 		return nil
 	}
-	attrs := []slog.Attr{slog.String("error", mask.Clip(fmt.Sprint(err), 1024))} // Sprint survives an Error method that panics
+	attrs := []slog.Attr{slog.String("error", shownError(err))}
 	var p *panics.Error
 	if errors.As(err, &p) {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // EventType names what happened in a session, in lower case. The service can add
@@ -100,7 +102,7 @@ func (e *Event) isTimed() bool {
 
 // String returns type, time and ids of the event, without Raw.
 func (e Event) String() string {
-	return fmt.Sprintf("%s at %s, head %s, session %s", e.Type, e.timeText(), e.HeadID, e.SessionID)
+	return fmt.Sprintf("%s at %s, head %s, session %s", label(string(e.Type)), e.timeText(), label(e.HeadID), label(e.SessionID))
 }
 
 // Format writes the same as String for every verb.
@@ -109,14 +111,16 @@ func (e Event) Format(f fmt.State, _ rune) { writeText(f, e.String()) }
 // LogValue returns type, time and ids of the event, without Raw.
 func (e Event) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.String("event_type", string(e.Type)),
+		slog.String("event_type", label(string(e.Type))),
 		slog.String("timestamp", e.timeText()),
-		slog.String("head_id", e.HeadID),
-		slog.String("session_id", e.SessionID),
+		slog.String("head_id", label(e.HeadID)),
+		slog.String("session_id", label(e.SessionID)),
 	)
 }
 
-func (e Event) timeText() string { return Time{Time: e.Timestamp, Text: e.TimestampText}.String() }
+func (e Event) timeText() string {
+	return mask.OneLine(Time{Time: e.Timestamp, Text: e.TimestampText}.String(), maxLabel)
+}
 
 var (
 	errEventShape  = errors.New("heads: the body is not an event: it has no event_type")

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/loopback"
-	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/registration"
 )
@@ -206,14 +205,14 @@ func (x *examiner) examineTools() {
 	tools := x.head.settings().Tools
 	seen := map[string]int{}
 	for _, tool := range tools {
-		subject := "tool " + mask.OneLine(tool.Name, maxLabel)
+		subject := "tool " + label(tool.Name)
 		if err := tool.Validate(); err != nil {
 			x.find(SeverityError, "tool_invalid", subject, "It is malformed, which can keep the head from loading: "+reasons(err)+".",
 				"Correct it with ConversationSettings.PutTool, or remove it.")
 		}
 		for _, p := range tool.Parameters {
 			if p.isUntyped() {
-				x.find(SeverityNote, "parameter_untyped", subject+"."+mask.OneLine(p.Name, maxLabel), "It has no type, which the service accepts.",
+				x.find(SeverityNote, "parameter_untyped", subject+"."+label(p.Name), "It has no type, which the service accepts.",
 					"Give it a type with ConversationSettings.PutTool when you change the tool.")
 			}
 		}
@@ -242,10 +241,10 @@ func (x *examiner) examinePrompt(tools []Tool) {
 	for _, tool := range tools {
 		for _, problem := range CheckPrompt(prompt, tool) {
 			if problem.Parameter == "" {
-				x.find(SeverityWarning, "tool_not_in_prompt", "tool "+tool.Name, "The prompt never names it.", "Say in the prompt when the head should call it.")
+				x.find(SeverityWarning, "tool_not_in_prompt", "tool "+label(tool.Name), "The prompt never names it.", "Say in the prompt when the head should call it.")
 				break
 			}
-			x.find(SeverityWarning, "parameter_not_in_prompt", "tool "+tool.Name+"."+problem.Parameter, "The prompt never names it.", "Say in the prompt where its value comes from.")
+			x.find(SeverityWarning, "parameter_not_in_prompt", "tool "+label(tool.Name)+"."+label(problem.Parameter), "The prompt never names it.", "Say in the prompt where its value comes from.")
 		}
 	}
 }

@@ -217,10 +217,12 @@ func (h Head) Format(f fmt.State, _ rune) { writeText(f, h.describe()) }
 
 // LogValue shows id and name.
 func (h Head) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("id", h.ID), slog.String("name", h.Name))
+	return slog.GroupValue(slog.String("id", label(h.ID)), slog.String("name", label(h.Name)))
 }
 
-func (h Head) describe() string { return fmt.Sprintf("heads.Head{%s %q}", h.ID, h.Name) }
+func (h Head) describe() string {
+	return fmt.Sprintf("heads.Head{%s %q}", label(h.ID), h.Name)
+}
 
 // Format shows id and name.
 func (o Organisation) Format(f fmt.State, _ rune) { writeText(f, o.describe()) }
@@ -229,7 +231,7 @@ func (o Organisation) Format(f fmt.State, _ rune) { writeText(f, o.describe()) }
 func (o Organisation) LogValue() slog.Value { return slog.StringValue(o.describe()) }
 
 func (o Organisation) describe() string {
-	return fmt.Sprintf("heads.Organisation{%s %q}", o.ID, o.Name)
+	return fmt.Sprintf("heads.Organisation{%s %q}", label(o.ID), o.Name)
 }
 
 // UnmarshalJSON reads the document of a head, as the service sends it or as it was

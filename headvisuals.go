@@ -72,10 +72,12 @@ func (v HeadVisual) Format(f fmt.State, _ rune) { writeText(f, v.describe()) }
 
 // LogValue shows id and mode.
 func (v HeadVisual) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("id", v.ID), slog.String("mode", string(v.Mode)))
+	return slog.GroupValue(slog.String("id", label(v.ID)), slog.String("mode", label(string(v.Mode))))
 }
 
-func (v HeadVisual) describe() string { return fmt.Sprintf("heads.HeadVisual{%s %s}", v.ID, v.Mode) }
+func (v HeadVisual) describe() string {
+	return fmt.Sprintf("heads.HeadVisual{%s %s}", label(v.ID), label(string(v.Mode)))
+}
 
 // UnmarshalJSON reads the document of a visual and keeps it in Raw. The contract
 // has no types for its fields: one that can't be read is empty. Names are exact, and

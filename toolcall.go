@@ -110,7 +110,7 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 		defer s.gate.Leave()
 		ctx, result = s.receive(w, r, t, body)
 	} else {
-		t.logger.InfoContext(ctx, "tool call refused", slog.String("error", result.err.Error()))
+		t.logger.InfoContext(ctx, "tool call refused", slog.String("error", shownError(result.err)))
 	}
 	if result.status == 0 {
 		s.reply(w, result.message)
@@ -144,7 +144,7 @@ func (s *toolServer) receive(w http.ResponseWriter, r *http.Request, t *servedTo
 	ctx := r.Context()
 	if s.check != nil {
 		if err := s.authorize(w, r); err != nil {
-			t.logger.WarnContext(ctx, "tool call refused", slog.String("error", fmt.Sprint(err)))
+			t.logger.WarnContext(ctx, "tool call refused", slog.String("error", shownError(err)))
 			return ctx, toolResult{ToolUnauthorized, "unauthorized", err, http.StatusUnauthorized}
 		}
 		body = httpbody.Start(w, toolBodyTimeout) // again, since the check may have taken long
@@ -155,7 +155,7 @@ func (s *toolServer) receive(w http.ResponseWriter, r *http.Request, t *servedTo
 		t.logger.WarnContext(ctx, "body of a tool call is too large")
 		return ctx, toolResult{ToolUnreadable, "the body is above 64 KiB", err, http.StatusRequestEntityTooLarge}
 	case err != nil:
-		t.logger.WarnContext(ctx, "tool call could not be read", slog.String("error", err.Error()))
+		t.logger.WarnContext(ctx, "tool call could not be read", slog.String("error", shownError(err)))
 		return ctx, toolResult{ToolUnreadable, toolUnreadableReply, err, 0}
 	}
 	values, session := argumentsOf(doc, t.fields)
@@ -280,7 +280,7 @@ func resultOf(ctx context.Context, t *servedTool, err error) toolResult {
 	if message := toolErrorMessage(err); message != "" {
 		return toolResult{outcome: ToolTold, message: message}
 	}
-	t.logger.ErrorContext(ctx, "tool failed", slog.String("error", fmt.Sprint(err)))
+	t.logger.ErrorContext(ctx, "tool failed", slog.String("error", shownError(err)))
 	if ctx.Err() != nil {
 		return toolResult{ToolTimedOut, toolFailedReply, err, 0}
 	}
@@ -350,7 +350,7 @@ func (m SessionMetadata) Format(f fmt.State, _ rune) { writeText(f, m.String()) 
 
 // LogValue returns the session id alone.
 func (m SessionMetadata) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("session_id", m.SessionID))
+	return slog.GroupValue(slog.String("session_id", label(m.SessionID)))
 }
 
 type sessionKey struct{}

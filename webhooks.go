@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/exactjson"
-	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -303,7 +302,7 @@ func (w Webhook) Format(f fmt.State, _ rune) { writeText(f, w.describe()) }
 func (w Webhook) LogValue() slog.Value { return slog.StringValue(w.describe()) }
 
 func (w Webhook) describe() string {
-	return fmt.Sprintf("heads.Webhook{%d, head: %s, host: %s, events: %s}", w.ID, w.HeadID, hostOf(w.URL), joinEvents(w.Events()))
+	return fmt.Sprintf("heads.Webhook{%d, head: %s, host: %s, events: %s}", w.ID, label(w.HeadID), hostOf(w.URL), joinEvents(w.Events()))
 }
 
 // Format shows head, host and events.
@@ -313,7 +312,7 @@ func (s WebhookSpec) Format(f fmt.State, _ rune) { writeText(f, s.describe()) }
 func (s WebhookSpec) LogValue() slog.Value { return slog.StringValue(s.describe()) }
 
 func (s WebhookSpec) describe() string {
-	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", s.HeadID, hostOf(s.URL), joinEvents(s.Events))
+	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", label(s.HeadID), hostOf(s.URL), joinEvents(s.Events))
 }
 
 // Format shows which fields are set, no value.
@@ -477,7 +476,7 @@ func (w Webhook) age() (created time.Time, id int64) { return w.CreatedAt.Time, 
 func joinEvents(types []EventType) string {
 	texts := make([]string, len(types))
 	for i, t := range types {
-		texts[i] = mask.OneLine(string(t), maxLabel)
+		texts[i] = label(string(t))
 	}
 	return strings.Join(texts, ", ")
 }
