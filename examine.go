@@ -138,7 +138,7 @@ func (x *examiner) examineHead() {
 		if field.name == "publicUrl" { // examined as an access URL
 			continue
 		}
-		if found := findPlaceholder(encodeField(field.value(h)).raw); found != "" {
+		if found := field.placeholder(encodeField(field.value(h)).raw); found != "" {
 			x.find(SeverityError, "placeholder", field.name, fmt.Sprintf("It holds the placeholder %q.", found), "Set a real value.")
 		}
 	}

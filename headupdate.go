@@ -224,7 +224,8 @@ func (u *HeadUpdate) Set(field string, value any) *HeadUpdate { return u.set(fie
 
 // Validate returns why the update can't be sent, all faults together, each an
 // InvalidError: no fields, an id that is not a UUID, a placeholder such as
-// "string" or "<API_KEY>" at any depth, a voice without its provider or a
+// "string" or "<API_KEY>" at any depth, one such as YOUR_KEY, voiceID or "of your
+// choice" as a provider, a voice, a key or in a URL, a voice without its provider or a
 // provider without its voice, a language that is not a BCP 47 tag, a read-only
 // name, a value of the wrong type.
 func (u *HeadUpdate) Validate() error {
@@ -298,7 +299,7 @@ func (f *updateField) refusal() string {
 		}
 		return known.unchangeable()
 	}
-	if found := findPlaceholder(f.raw); found != "" {
+	if found := findField(f.name).placeholder(f.raw); found != "" {
 		return fmt.Sprintf("holds the placeholder %q; give a real value or don't set the field", found)
 	}
 	return ""

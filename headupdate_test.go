@@ -294,6 +294,15 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 		{"the key of an address", "publicUrl", `"<PUBLIC_API_KEY>"`, NewHeadUpdate(testHead).PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
 		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`, NewHeadUpdate(testHead).PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
 		{"a voice", "ttsVoice", `"string"`, NewHeadUpdate(testHead).Voice("azure", "string")},
+		{"a provider", "ttsProvider", `"YOUR_PROVIDER"`, NewHeadUpdate(testHead).Voice("YOUR_PROVIDER", "rachel")},
+		{"an id for a voice", "ttsVoice", `"voiceID"`, NewHeadUpdate(testHead).Voice("azure", "voiceID")},
+		{"a choice", "ttsVoice", `"a voice of your choice"`, NewHeadUpdate(testHead).Voice("azure", " a voice of your choice")},
+		{"a provider of mode oc", "ocProvider", `"your_provider"`, NewHeadUpdate(testHead).OCProvider("your_provider")},
+		{"another key", "voiceflowApiKey", `"YOUR_KEY"`, NewHeadUpdate(testHead).VoiceflowAPIKey("YOUR_KEY")},
+		{"an address of a page", "publicUrl", `"YOUR_ORG"`, NewHeadUpdate(testHead).PublicURL("https://c.example.com/YOUR_ORG/h?api_key=canary")},
+		{"its key", "publicUrl", `"YOUR_KEY"`, NewHeadUpdate(testHead).PublicURL("https://c.example.com/canary/h?api_key=YOUR_KEY")},
+		{"a file", "fileUrl", `"YOUR_HOST"`, NewHeadUpdate(testHead).FileURL("https://YOUR_HOST/canary.pdf")},
+		{"a file by Set", "fileUrl", `"a URL of your choice"`, NewHeadUpdate(testHead).Set("fileUrl", "a URL of your choice")},
 		{"a field added since", "addedSince", `"string"`, NewHeadUpdate(testHead).Set("addedSince", [][]string{{"string"}})},
 		{"written with escapes", "addedSince", `"<API_KEY>"`, NewHeadUpdate(testHead).Set("addedSince", json.RawMessage(`{"a":"\u003cAPI_KEY\u003E"}`))},
 		{"a word with escapes", "addedSince", `"string"`, NewHeadUpdate(testHead).Set("addedSince", json.RawMessage(`["\u0073tring"]`))},
@@ -310,6 +319,14 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 			assert.Empty(t, service.since())
 		})
 	}
+}
+
+// In a text for people the words of a page can be meant.
+func TestUpdateSendsSamplesInTexts(t *testing.T) {
+	u := NewHeadUpdate(testHead).Name("YOUR_ORG").Alias("voiceID").Greetings("Take a tour of your choice.").SystemPrompt("Ask for the voiceID.").
+		Phrases("YOUR_KEY").CustomWords(map[string]string{"YOUR_KEY": "of your choice"}).PluginOperationalModeConfig(map[string]string{"a": "of your choice"}).
+		FileURL("https://files.example.com/your-file/your_organs.pdf?x=of+your+own")
+	assert.NoError(t, u.Validate())
 }
 
 func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {

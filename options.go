@@ -307,7 +307,7 @@ func checkToken(token string) string {
 		return fmt.Sprintf("is %d bytes long; want at most %d", len(token), maxToken)
 	case strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0:
 		return "holds a space, a line break or another character that can't stand in a header; give the token alone"
-	case isPlaceholder(token):
+	case isSample(token):
 		return "is a placeholder; give the real access token"
 	}
 	return ""

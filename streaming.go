@@ -352,7 +352,7 @@ func (o ConvertOptions) validate(operation, headID string) error {
 		if strings.TrimSpace(v.Provider) == "" || strings.TrimSpace(v.ID) == "" {
 			faults.add(invalid(operation, "voice", "has provider %s and id %s, but both are needed; leave Voice nil to keep the head's voice", quote(v.Provider), quote(v.ID)))
 		}
-		if isPlaceholder(v.Provider) || isPlaceholder(v.ID) {
+		if isSample(v.Provider) || isSample(v.ID) {
 			faults.add(invalid(operation, "voice", "has provider %s and id %s, one of which is a placeholder; give the real values", quote(v.Provider), quote(v.ID)))
 		}
 	}
