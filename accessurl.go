@@ -20,8 +20,8 @@ type AccessURL struct {
 }
 
 // ParseAccessURL parses an access URL. It accepts the legacy form and the
-// streaming form on any host. It returns an InvalidError if a part is missing;
-// the error does not show the key.
+// streaming form on any host. It returns an InvalidError if a part is missing or a
+// placeholder such as YOUR_ORG; the error does not show the key.
 func ParseAccessURL(raw string) (AccessURL, error) {
 	return parseAccessURL("ParseAccessURL", "access URL", raw)
 }
@@ -44,7 +44,15 @@ func parseAccessURL(operation, field, raw string) (AccessURL, error) {
 	if key == "" {
 		return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s lacks the query parameter api_key", u.Host), "give the whole URL")
 	}
-	if isPlaceholder(key) {
+	for _, id := range segments[len(segments)-2:] {
+		if isSample(id) {
+			return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s holds the placeholder %s", u.Host, quote(id)), "give the real URL")
+		}
+	}
+	if found := sampleInURL(&url.URL{Host: u.Host, Path: u.Path}); found != "" {
+		return AccessURL{}, invalid(operation, field, "holds the placeholder "+quote(found), "give the real URL")
+	}
+	if isSample(key) {
 		return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s holds a placeholder for its api_key", u.Host), "give the real key")
 	}
 	query.Del("api_key")

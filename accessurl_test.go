@@ -71,6 +71,12 @@ func TestParseAccessURLRefusesWhatIsIncomplete(t *testing.T) {
 		{"an empty key", "https://chat.example.com/o/h?api_key=&x=" + convertKey, "lacks the query parameter api_key"},
 		{"a key in the fragment", "https://chat.example.com/o/h#api_key=" + convertKey, "lacks the query parameter api_key"},
 		{"a placeholder", "https://chat.example.com/o/h?api_key=<PUBLIC_API_KEY>&x=" + convertKey, "holds a placeholder"},
+		{"YOUR_KEY", "https://chat.example.com/o/h?api_key=YOUR_KEY", "holds a placeholder"},
+		{"YOUR_ORG", "https://chat.example.com/YOUR_ORG/h?api_key=" + convertKey, `holds the placeholder "YOUR_ORG"`},
+		{"your_head", "https://chat.example.com/o/your_head?api_key=" + convertKey, `holds the placeholder "your_head"`},
+		{"voiceID", "https://chat.example.com/o/voiceID?api_key=" + convertKey, `holds the placeholder "voiceID"`},
+		{"a choice", "https://chat.example.com/o/head%20of%20your%20choice?api_key=" + convertKey, `holds the placeholder "head of your choice"`},
+		{"YOUR_HOST", "https://YOUR_HOST/o/h?api_key=" + convertKey, `holds the placeholder "YOUR_HOST"`},
 		{"another placeholder", "https://chat.example.com/o/h?api_key=string", "holds a placeholder"},
 	}
 	for _, tt := range tests {

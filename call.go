@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-querystring/query"
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -332,14 +333,14 @@ func decodeInto(operation string, text []byte, v any) error {
 }
 
 // proves reports whether the answer to a change can only be the service's own:
-// it is empty, true, or the record with that id.
+// it is empty, true, or the record with that id, given once.
 func (r *Response) proves(id string) bool {
 	body := bytes.TrimSpace(r.Body.bytes())
 	if len(body) == 0 || string(body) == "true" {
 		return true
 	}
 	found, _ := rawjson.Value(body, "id")
-	return json.Valid(body) && strings.EqualFold(strings.Trim(string(found), `"`), id)
+	return json.Valid(body) && exactjson.Once(body, "id") == nil && strings.EqualFold(strings.Trim(string(found), `"`), id)
 }
 
 // isPage reports whether the answer is HTML, which the service never sends.

@@ -211,9 +211,9 @@ func canaryToolHandler(t testing.TB) ToolHandler {
 }
 
 // canaryOf reads a resource from a document that holds all canaries.
-func canaryOf[T any](t testing.TB, document string) *T {
+func canaryOf[T any, P proven[T]](t testing.TB, document string) *T {
 	v := new(T)
-	require.NoError(t, decodeAnswer([]byte(document), v))
+	require.NoError(t, decodeAnswer([]byte(document), P(v)))
 	return v
 }
 

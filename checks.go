@@ -71,6 +71,9 @@ func checkPathID(operation, field, id string) error {
 	if id == "." || id == ".." {
 		return invalid(operation, field, fmt.Sprintf("%q is a step in a path, not an id", id), "give the id as the service returns it")
 	}
+	if isSample(id) {
+		return invalid(operation, field, quote(id)+" is a placeholder", "give the id as the service returns it")
+	}
 	return checkText(operation, field, id, "give the id as the service returns it")
 }
 
@@ -94,6 +97,8 @@ func checkCallbackURL(operation, field, raw string) error {
 		return invalid(operation, field, "is not an absolute URL", "want https:// and a host")
 	case isPlaceholder(raw) || partPlaceholder.MatchString(u.Path):
 		return invalid(operation, field, fmt.Sprintf("holds the placeholder %q", placeholderIn(raw)), "give the real URL")
+	case sampleInURL(u) != "":
+		return invalid(operation, field, fmt.Sprintf("holds the placeholder %q", sampleInURL(u)), "give the real URL")
 	case strings.Contains(raw, " "):
 		return invalid(operation, field, "holds a space", "take it out, or escape it as %20")
 	case u.User != nil:
@@ -125,6 +130,40 @@ func isPlaceholder(s string) bool {
 		return false
 	}
 	return wholePlaceholder.MatchString(s) || addressWithPart.MatchString(s)
+}
+
+// The forms in which pages print a value that the reader has to replace: YOUR_KEY,
+// voiceID, "a voice of your choice".
+var (
+	sampleName   = regexp.MustCompile(`(?i)^(?:your[_ -][a-z_ -]*[a-z]|(?:voice|head|visual|provider|org|api)[_ -]?(?:id|key)(?:_.*)?)$`)
+	sampleChoice = regexp.MustCompile(`(?i)\bof[ _-]your[ _-]choice\b`)
+	sampleInPath = regexp.MustCompile(`^YOUR[_-][A-Z0-9_-]+$`)
+)
+
+// isSample reports whether an id, a provider, a voice or a key is a placeholder. In a
+// text for people these words can be meant.
+func isSample(s string) bool {
+	return isPlaceholder(s) || isSampleText(strings.TrimSpace(s))
+}
+
+func isSampleText(s string) bool { return sampleName.MatchString(s) || sampleChoice.MatchString(s) }
+
+// sampleInURL returns the part of a URL that is a placeholder, or "". A part of a path
+// in lower case may be real.
+func sampleInURL(u *url.URL) string {
+	for part := range strings.FieldsFuncSeq(u.Host+"/"+u.Path, func(r rune) bool { return r == '/' || r == '.' || r == ':' }) {
+		if sampleInPath.MatchString(part) || sampleChoice.MatchString(part) {
+			return part
+		}
+	}
+	for _, values := range u.Query() {
+		for _, value := range values {
+			if isSampleText(value) {
+				return value
+			}
+		}
+	}
+	return ""
 }
 
 // findPlaceholder returns the first placeholder among the strings of a JSON

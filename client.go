@@ -207,6 +207,8 @@ var jsonHeader = []string{"application/json"}
 // proven is a document that can prove to be the one that was asked for.
 type proven[T any] interface {
 	*T
+	// decode reads a document, which it keeps no part of.
+	decode(document []byte) error
 	// prove returns an error unless the document is that of id. The error
 	// holds nothing of the document.
 	prove(id string) error
@@ -222,7 +224,7 @@ func do[T any, P proven[T]](ctx context.Context, c *Client, op *operation, p pay
 	}
 	defer call.release()
 	v := new(T)
-	if err := decodeAnswer(call.body.Bytes(), v); err != nil {
+	if err := decodeAnswer(call.body.Bytes(), P(v)); err != nil {
 		return nil, call.decodeError(err)
 	}
 	if err := P(v).prove(cmp.Or(p.of, p.param)); err != nil {

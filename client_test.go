@@ -290,11 +290,12 @@ var answersOfAnyShape = map[string]struct {
 
 func TestWrongTypeInADocumentedFieldIsADecodeError(t *testing.T) {
 	for body, says := range map[string]string{
-		`{"name":5}`:                 `field "name" holds a JSON number, which is no string`,
-		`{"phrases":"hush-hush"}`:    `field "phrases" holds a JSON string`,
-		`{"videoStreaming":"true"}`:  `field "videoStreaming" holds a JSON string, which is no bool`,
-		`{"semanticThreshold":"x"}`:  `field "semanticThreshold" holds a JSON string`,
-		`{"customWords":{"a":true}}`: `field "customWords" holds a JSON bool`,
+		`{"name":5}`:                  `field "name" holds a JSON number; want a JSON string`,
+		`{"phrases":"hush-hush"}`:     `field "phrases" holds a JSON string; want a JSON array of strings`,
+		`{"videoStreaming":"true"}`:   `field "videoStreaming" holds a JSON string; want a JSON boolean`,
+		`{"semanticThreshold":"x"}`:   `field "semanticThreshold" holds a JSON string; want a JSON number`,
+		`{"customWords":{"a":true}}`:  `field "customWords" holds a JSON object with a boolean in it; want a JSON object of strings`,
+		`{"semanticThreshold":1e999}`: `field "semanticThreshold" holds a JSON number that is out of range`,
 	} {
 		t.Run(body, func(t *testing.T) {
 			client := newTestClient(t, memoryURL, newScript(answer(200, body)))

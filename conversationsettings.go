@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -206,7 +207,8 @@ func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) erro
 	return nil
 }
 
-// UnmarshalJSON reads the tools and keeps the whole document.
+// UnmarshalJSON reads the tools and keeps the whole document. A name of the
+// contract that occurs twice in the settings, a tool or a parameter is an error.
 func (cs *ConversationSettings) UnmarshalJSON(data []byte) error { return cs.decode(string(data)) }
 
 // MarshalJSON writes the document with the tools as they are now, and masks it as
@@ -301,11 +303,19 @@ func (cs *ConversationSettings) decode(doc string) error {
 		return nil
 	}
 	if rawjson.Kind(doc) != "object" {
-		return mismatch("", doc, reflect.TypeFor[map[string]any]())
+		return exactjson.Mismatch("", doc, reflect.TypeFor[map[string]any]())
+	}
+	if err := exactjson.Once(doc, "tools"); err != nil {
+		return err
 	}
 	tools, _ := rawjson.Value(doc, "tools")
 	if oddList(tools) {
-		return mismatch("tools", tools, reflect.TypeFor[[]Tool]())
+		return exactjson.Mismatch("tools", tools, reflect.TypeFor[[]Tool]())
+	}
+	for tool := range rawjson.Elements(tools) {
+		if err := checkToolNames(tool); err != nil {
+			return exactjson.Under("tools", err)
+		}
 	}
 	cs.raw, cs.Tools = seal(doc), decodeList(tools, (*Tool).decode)
 	return nil

@@ -1205,3 +1205,46 @@ func TestSecondRunFindsTheMissingAccessURL(t *testing.T) {
 		assert.Equal(t, streamURL, second.After.Reveal())
 	})
 }
+
+// Clients exist that send a field under another spelling as well. The service keeps
+// what it does not know, so the head has both from then on.
+func TestHeadWithFieldsInOtherSpellingsIsReadChangedAndConverted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newConversionWorld(t, headWith(muteVoice))
+		body := `{"id":"` + convertID + `","ttsVoice":"` + muteVoice.ID + `","ttsProvider":"` + muteVoice.Provider + `",` +
+			`"ttsvoice":"left-over","TTSPROVIDER":"left-over","videostreaming":"yes","Name":7,"promptconfig":null}`
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://api.example.com"+worldPrefix+"/head/update", strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+w.BearerToken())
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := w.send(r)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		client := w.client()
+
+		head, err := client.Heads.Get(t.Context(), convertID)
+		require.NoError(t, err)
+		assert.Contains(t, string(head.Raw.Bytes()), `"ttsvoice":"left-over"`, "the emulator keeps what it does not know")
+		assert.Equal(t, muteVoice, heads.Voice{Provider: head.TTSProvider, ID: head.TTSVoice})
+		assert.False(t, head.VideoStreaming)
+
+		setVoice := func(h *heads.Head) error {
+			h.TTSProvider, h.TTSVoice = capableVoice.Provider, capableVoice.ID
+			return nil
+		}
+		_, err = client.Heads.Modify(t.Context(), convertID, setVoice)
+		require.NoError(t, err)
+		assert.Equal(t, capableVoice, w.state(t).voice)
+		sent := len(w.sent)
+		_, err = client.Heads.Modify(t.Context(), convertID, setVoice)
+		require.NoError(t, err)
+		assert.Len(t, w.sent, sent+1, "the second time it is read and nothing is sent")
+
+		begun := time.Now()
+		conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+		require.NoError(t, err)
+		assert.Zero(t, time.Since(begun), "nothing is waited for")
+		assert.Equal(t, streamURL, conversion.After.Reveal())
+		assert.Equal(t, state{true, newVoice}, w.state(t))
+	})
+}

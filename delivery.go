@@ -196,7 +196,7 @@ func errorAttrs(err error) []slog.Attr {
 	if err == nil {
 		return nil
 	}
-	attrs := []slog.Attr{slog.String("error", mask.Clip(fmt.Sprint(err), 1024))} // Sprint survives an Error method that panics
+	attrs := []slog.Attr{slog.String("error", shownError(err))}
 	var p *panics.Error
 	if errors.As(err, &p) {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))

@@ -8,11 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/exactjson"
 )
 
 // These errors match an *Error by its status with errors.Is. ErrServer matches
@@ -267,24 +270,26 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // may hold that value.
 func (e *DecodeError) reason() string {
 	var mismatch *json.UnmarshalTypeError
+	var twice *exactjson.DuplicateError
 	var syntax *json.SyntaxError
 	var fault answerFault
 	switch {
 	case e.Err == nil:
 		return "no reason is known"
 	case errors.As(e.Err, &mismatch):
-		kind, _, _ := strings.Cut(mismatch.Value, " ")
-		field := mismatch.Field
-		if strings.HasPrefix(field, "customWords.") {
-			field = "customWords" // the rest of the path is a word of the head's
-		}
-		switch {
+		what := "it is"
+		switch field := mismatch.Field; {
 		case field == "":
-			return fmt.Sprintf("it is a JSON %s, which is no %s", kind, mismatch.Type)
 		case e.foreign:
-			return fmt.Sprintf("a field in it holds a JSON %s, which is no %s", kind, mismatch.Type)
+			what = "a field in it holds"
+		case strings.HasPrefix(field, "customWords."):
+			what = `field "customWords" holds` // the rest of the path is a word of the head's
+		default:
+			what = fmt.Sprintf("field %q holds", field)
 		}
-		return fmt.Sprintf("field %q holds a JSON %s, which is no %s", field, kind, mismatch.Type)
+		return what + " " + describeMismatch(mismatch)
+	case errors.As(e.Err, &twice):
+		return twice.Error()
 	case errors.As(e.Err, &syntax):
 		return "it is not JSON"
 	case errors.As(e.Err, &fault):
@@ -292,6 +297,57 @@ func (e *DecodeError) reason() string {
 	default:
 		return "a value in it is not of the form that its type wants"
 	}
+}
+
+// describeMismatch says what was found and what was expected, in JSON's words.
+func describeMismatch(mismatch *json.UnmarshalTypeError) string {
+	found, want := mismatch.Value, jsonType(mismatch.Type)
+	switch {
+	case strings.HasPrefix(found, "number"):
+		found = "number" // without its digits
+	case found == "bool":
+		found = "boolean"
+	}
+	if found = "a JSON " + found; found == want {
+		return found + " that is out of range"
+	}
+	return found + "; want " + want
+}
+
+// jsonType names the JSON value from which a Go type is read.
+func jsonType(t reflect.Type) string {
+	if t == nil {
+		return "another value"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.String:
+		return "a JSON string"
+	case reflect.Bool:
+		return "a JSON boolean"
+	case reflect.Float32, reflect.Float64:
+		return "a JSON number"
+	case reflect.Slice, reflect.Array:
+		switch t.Elem().Kind() {
+		case reflect.String:
+			return "a JSON array of strings"
+		case reflect.Uint8:
+			return "a JSON string" // in base64
+		}
+		return "a JSON array"
+	case reflect.Map:
+		if t.Elem().Kind() == reflect.String {
+			return "a JSON object of strings"
+		}
+		return "a JSON object"
+	case reflect.Struct:
+		return "a JSON object"
+	}
+	if t.Kind() >= reflect.Int && t.Kind() <= reflect.Uintptr {
+		return "a JSON number without a fraction"
+	}
+	return "another value"
 }
 
 // transportError is the failure of a call whose last attempt got no whole

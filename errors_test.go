@@ -244,7 +244,7 @@ func TestDecodeErrorShowsItsReason(t *testing.T) {
 	}{
 		"none":     {nil, "no reason is known"},
 		"syntax":   {json.Unmarshal([]byte("{hush-hush"), new(any)), "it is not JSON"},
-		"mismatch": {json.Unmarshal([]byte(`{"name":123456}`), new(Head)), `field "name" holds a JSON number, which is no string`},
+		"mismatch": {json.Unmarshal([]byte(`{"name":123456}`), new(Head)), `field "name" holds a JSON number; want a JSON string`},
 		"empty":    {errEmptyAnswer, "it is empty"},
 		"value":    {json.Unmarshal([]byte(`"hush-hush"`), new(time.Time)), "a value in it is not of the form that its type wants"},
 	} {

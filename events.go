@@ -12,6 +12,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -116,8 +117,10 @@ func (e *Event) isTimed() bool {
 
 // String returns type, time and ids of the event, without Raw.
 func (e Event) String() string {
-	return fmt.Sprintf("%s at %s, head %s, session %s", e.Type, e.Timestamp, e.HeadID, e.SessionID)
+	return fmt.Sprintf("%s at %s, head %s, session %s", label(string(e.Type)), e.timeText(), label(e.HeadID), label(e.SessionID))
 }
+
+func (e Event) timeText() string { return mask.OneLine(e.Timestamp.String(), maxLabel) }
 
 var (
 	errEventShape  = errors.New("heads: the body is not an event: it has no event_type")

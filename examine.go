@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/loopback"
-	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/registration"
 )
@@ -36,8 +35,8 @@ type Finding struct {
 type Severity string
 
 // The severities of findings. An error keeps the head, or a part of it, from
-// working. A warning is likely a mistake. A note only matters for someone who
-// wants to convert the head.
+// working. A warning is likely a mistake. A note only matters to someone who wants
+// to convert the head or to change its tools.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
@@ -57,7 +56,8 @@ const (
 //     tool_not_in_prompt, parameter_not_in_prompt, access_url_mode (the base of
 //     WithAccessBases for the other mode), language
 //   - note: visual_mode, provider (can't stream; an error if the head streams),
-//     visual_unknown, voice_model (not one that is recommended for streaming)
+//     visual_unknown, voice_model (not one that is recommended for streaming),
+//     parameter_untyped
 //
 // An error means that the head, its visual or its registrations could not be
 // read. A visual that does not exist is a finding.
@@ -125,7 +125,7 @@ func (x *examiner) examineHead() {
 		if field.name == "publicUrl" { // examined as an access URL
 			continue
 		}
-		if found := findPlaceholder(encodeField(field.value(h)).raw); found != "" {
+		if found := field.placeholder(encodeField(field.value(h)).raw); found != "" {
 			x.find(SeverityError, "placeholder", field.name, fmt.Sprintf("It holds the placeholder %q.", found), "Set a real value.")
 		}
 	}
@@ -192,10 +192,16 @@ func (x *examiner) examineTools() {
 	tools := x.head.settings().Tools
 	seen := map[string]int{}
 	for _, tool := range tools {
-		subject := "tool " + mask.OneLine(tool.Name, maxLabel)
+		subject := "tool " + label(tool.Name)
 		if err := tool.Validate(); err != nil {
 			x.find(SeverityError, "tool_invalid", subject, "It is malformed, which can keep the head from loading: "+reasons(err)+".",
 				"Correct it with ConversationSettings.PutTool, or remove it.", usePutTool)
+		}
+		for _, p := range tool.Parameters {
+			if p.isUntyped() {
+				x.find(SeverityNote, "parameter_untyped", subject+"."+label(p.Name), "It has no type, which the service accepts.",
+					"Give it a type with ConversationSettings.PutTool when you change the tool.")
+			}
 		}
 		if seen[tool.Name]++; seen[tool.Name] == 2 {
 			x.find(SeverityError, "tool_duplicate", subject, "Two tools have this name.", "Remove one of them.")
@@ -222,10 +228,10 @@ func (x *examiner) examinePrompt(tools []Tool) {
 	for _, tool := range tools {
 		for _, problem := range CheckPrompt(prompt, tool) {
 			if problem.Parameter == "" {
-				x.find(SeverityWarning, "tool_not_in_prompt", "tool "+tool.Name, "The prompt never names it.", "Say in the prompt when the head should call it.")
+				x.find(SeverityWarning, "tool_not_in_prompt", "tool "+label(tool.Name), "The prompt never names it.", "Say in the prompt when the head should call it.")
 				break
 			}
-			x.find(SeverityWarning, "parameter_not_in_prompt", "tool "+tool.Name+"."+problem.Parameter, "The prompt never names it.", "Say in the prompt where its value comes from.")
+			x.find(SeverityWarning, "parameter_not_in_prompt", "tool "+label(tool.Name)+"."+label(problem.Parameter), "The prompt never names it.", "Say in the prompt where its value comes from.")
 		}
 	}
 }

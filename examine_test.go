@@ -114,6 +114,9 @@ func TestExamineFindsEachFaultAndNoOther(t *testing.T) {
 		"malformed tool":        {tool(func(tool map[string]any) { tool["description"] = "" }), map[string]string{"tool_invalid": "error tool get_weather"}},
 		"tool of an odd shape": {tool(func(tool map[string]any) { tool["parameters"] = map[string]any{"city": "string"} }),
 			map[string]string{"tool_invalid": "error tool get_weather"}},
+		"parameters without a type": {tool(func(tool map[string]any) {
+			tool["parameters"] = []any{map[string]any{"name": "city", "description": "City."}}
+		}), map[string]string{"parameter_untyped": "note tool get_weather.city"}},
 		"two tools of a name": {field("conversationSettings", map[string]any{"tools": []any{weatherTool(), weatherTool()}}),
 			map[string]string{"tool_duplicate": "error tool get_weather"}},
 		"tools without oc": {func(x *examined) { x.head.OperationMode = heads.OperationModeTTT }, map[string]string{"tools_without_oc": "warning operationMode"}},
@@ -181,7 +184,7 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 		head, hooks, visual string
 		found               []heads.Finding // without Problem, Remedy and Use
 	}{
-		"healthy":                   {legacy, "[" + hook + "]", visual, nil},
+		"healthy":                   {legacy + `,"isActive":true`, "[" + hook + "]", visual, nil},
 		"streaming":                 {streaming, "[" + hook + "]", visual, nil},
 		"splitter":                  {streaming + `,"splitter":true`, "[" + hook + "]", visual, []heads.Finding{{Code: "splitter", Severity: "error", Subject: "splitter"}}},
 		"splitter of a legacy head": {legacy + `,"splitter":true`, "[" + hook + "]", visual, nil},
@@ -196,7 +199,7 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 		"no mode":                {legacy, "[" + hook + "]", `{"id":"v"}`, []heads.Finding{{Code: "visual_unknown", Severity: "note", Subject: "headVisualId"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			document := `{"id":"` + examinedID + `","name":"Ada","isActive":true,"enableEvents":true,"headVisualId":"v","ttsProvider":"azure","ttsVoice":"a",` + row.head + `}`
+			document := `{"id":"` + examinedID + `","name":"Ada","enableEvents":true,"headVisualId":"v","ttsProvider":"azure","ttsVoice":"a",` + row.head + `}`
 			examination, err := examineDocuments(t, document, row.hooks, row.visual, bases)
 			require.NoError(t, err)
 			found := examination.Findings

@@ -114,8 +114,8 @@ func ExampleWithHeads() {
 	headIDs := []string{newHead(), newHead()}
 	keys := client.Webhooks.KeySource(heads.WithHeads(headIDs...))
 	handler, err := heads.NewEventHandler(keys, func(context.Context, *heads.Event) error { return nil })
-	fmt.Println(handler, err)
-	// Output: heads.EventHandler <nil>
+	fmt.Println(handler != nil, err)
+	// Output: true <nil>
 }
 
 func ExampleEventHandler_Shutdown() {

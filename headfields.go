@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -217,6 +218,29 @@ func (f *headField) fault(value json.RawMessage) fault {
 		return fault{problem: "is a JSON " + rawjson.Kind(value), remedy: fmt.Sprintf("want a JSON %s", f.kind)}
 	}
 	return fault{}
+}
+
+// placeholder returns the placeholder in a value of the field, or "". A field that is not
+// known has a nil f.
+func (f *headField) placeholder(value json.RawMessage) string {
+	if found := findPlaceholder(value); found != "" || f == nil {
+		return found
+	}
+	switch f.name {
+	case "ttsProvider", "ttsVoice", "ocProvider", "voiceflowApiKey":
+		if text := textOf(value); isSample(text) {
+			return strings.TrimSpace(text)
+		}
+	case "publicUrl", "fileUrl":
+		text := textOf(value)
+		if u, err := url.Parse(text); err == nil && u.Host != "" {
+			return sampleInURL(u)
+		}
+		if isSample(text) {
+			return strings.TrimSpace(text)
+		}
+	}
+	return ""
 }
 
 // fieldKind is the JSON type of a writable field.

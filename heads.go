@@ -1,12 +1,14 @@
 package heads
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -229,34 +231,42 @@ func (h *Head) Has(field string) bool {
 
 // LogValue shows id and name.
 func (h Head) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("id", h.ID), slog.String("name", h.Name))
+	return slog.GroupValue(slog.String("id", label(h.ID)), slog.String("name", label(h.Name)))
 }
 
-func (h *Head) keepRaw(document []byte) {
-	h.Raw = rawOf(document)
+// UnmarshalJSON reads the document of a head, as the service sends it or as it was
+// stored, and keeps it in Raw. Names are exact: a field in another letter case is
+// in Raw only. A field that occurs twice is an error.
+func (h *Head) UnmarshalJSON(document []byte) error { return unmarshal(document, h.decode) }
+
+func (h *Head) decode(document []byte) error {
+	if err := decodeObject(document, h, exactjson.Rules{Open: isOpenField, Mend: promptOfString}); err != nil {
+		return err
+	}
+	h.Raw = rawOf(bytes.Clone(document))
 	if h.ConversationSettings == nil {
-		return
+		return nil
 	}
 	for i := range h.ConversationSettings.Tools {
 		h.ConversationSettings.Tools[i].served = true
 	}
+	return nil
 }
 
 func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
 
-// mend reads a promptConfig that is a string as the prompt.
-func (h *Head) mend(document []byte) []byte {
-	prompt, _ := rawjson.Value(document, "promptConfig")
-	if rawjson.Kind(prompt) != "string" {
+// promptOfString reads a promptConfig that is a string as the prompt.
+func promptOfString(path string, value []byte) []byte {
+	if path != "promptConfig" || rawjson.Kind(value) != "string" {
 		return nil
 	}
-	return rawjson.With(document, "promptConfig", promptObject(prompt))
+	return promptObject(value)
 }
 
-// untyped finds a field in any letter case, as encoding/json does.
-func (h *Head) untyped(path string) bool {
+// isOpenField reports whether the contract leaves the type of a field of a head open.
+func isOpenField(path string) bool {
 	name, _, _ := strings.Cut(path, ".")
 	return slices.ContainsFunc(headFields, func(f headField) bool {
-		return f.access == open && (strings.EqualFold(f.name, path) || strings.EqualFold(f.name, name))
+		return f.access == open && (f.name == path || f.name == name)
 	})
 }

@@ -3,6 +3,7 @@ package heads
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,7 +55,9 @@ func TestStoredHeadReadsTheSame(t *testing.T) {
 			head := readHead(t, document)
 			var read Head
 			require.NoError(t, json.Unmarshal(head.Raw.Bytes(), &read))
-			assert.Zero(t, read.Raw.Len(), "Raw is not part of it")
+			assert.Equal(t, strings.TrimSpace(document), strings.TrimSpace(string(read.Raw.Bytes())), "Raw is what was decoded")
+			assert.Equal(t, head.Has("name"), read.Has("name"))
+			assert.False(t, read.Has("names"))
 			u, err := diffHeads("DiffHeads", head, &read)
 			require.NoError(t, err)
 			assert.Empty(t, u.Fields())

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -40,8 +42,8 @@ func NewHeadUpdate() *HeadUpdate {
 // an operation of their own, fields that the contract does not name, null where
 // the contract does not allow it, and an empty voice.
 //
-// It returns an InvalidError if the document is not a JSON object or holds a value
-// of the wrong type.
+// It returns an InvalidError if the document is not a JSON object, holds a value of
+// the wrong type, or holds a field of a head twice. Names are exact.
 func HeadUpdateFromJSON(document []byte) (*HeadUpdate, error) {
 	const operation = "HeadUpdateFromJSON"
 	if !json.Valid(document) || rawjson.Kind(document) != "object" {
@@ -50,6 +52,10 @@ func HeadUpdateFromJSON(document []byte) (*HeadUpdate, error) {
 	document = bytes.Clone(document)
 	u := NewHeadUpdate()
 	var faults faultList
+	var twice *exactjson.DuplicateError
+	if errors.As(exactjson.Decode(document, new(Head), exactjson.Rules{Open: anyField}), &twice) {
+		faults.add(invalid(operation, twice.Field, "occurs twice", "give the document as the service sends it"))
+	}
 	for _, field := range writableFields {
 		value, ok := rawjson.Value(document, field.name)
 		if !ok || field.access == assigned || rawjson.IsNull(value) && field.access != nullable {
@@ -181,9 +187,10 @@ func (u *HeadUpdate) Set(field string, value any) *HeadUpdate { return u.set(fie
 
 // Validate returns why the update can't be sent, all faults together, each an
 // InvalidError: no fields, a placeholder such as "string", "<API_KEY>" or
-// "[redacted]" at any depth, a voice without its provider or a provider without
-// its voice, a language that is not a BCP 47 tag, a read-only name, a value of the
-// wrong type.
+// "[redacted]" at any depth, one such as YOUR_KEY, voiceID or "of your choice" as a
+// provider, a voice, a key or in a URL, a voice without its provider or a provider
+// without its voice, a language that is not a BCP 47 tag, a read-only name, a value
+// of the wrong type.
 func (u *HeadUpdate) Validate() error {
 	operation := opHeadsUpdate.name
 	if u == nil {
@@ -241,7 +248,7 @@ func (f *updateField) refusal() fault {
 		}
 		return known.unchangeable()
 	}
-	if found := findPlaceholder(f.raw); found != "" {
+	if found := findField(f.name).placeholder(f.raw); found != "" {
 		return fault{problem: fmt.Sprintf("holds the placeholder %q", found), remedy: "give a real value or don't set the field"}
 	}
 	return fault{}

@@ -286,6 +286,15 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 		{"the key of an address", "publicUrl", `"<PUBLIC_API_KEY>"`, NewHeadUpdate().PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
 		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`, NewHeadUpdate().PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
 		{"a voice", "ttsVoice", `"string"`, NewHeadUpdate().Voice("azure", "string")},
+		{"a provider", "ttsProvider", `"YOUR_PROVIDER"`, NewHeadUpdate().Voice("YOUR_PROVIDER", "rachel")},
+		{"an id for a voice", "ttsVoice", `"voiceID"`, NewHeadUpdate().Voice("azure", "voiceID")},
+		{"a choice", "ttsVoice", `"a voice of your choice"`, NewHeadUpdate().Voice("azure", " a voice of your choice")},
+		{"a provider of mode oc", "ocProvider", `"your_provider"`, NewHeadUpdate().OCProvider("your_provider")},
+		{"another key", "voiceflowApiKey", `"YOUR_KEY"`, NewHeadUpdate().VoiceflowAPIKey("YOUR_KEY")},
+		{"an address of a page", "publicUrl", `"YOUR_ORG"`, NewHeadUpdate().PublicURL("https://c.example.com/YOUR_ORG/h?api_key=canary")},
+		{"its key", "publicUrl", `"YOUR_KEY"`, NewHeadUpdate().PublicURL("https://c.example.com/canary/h?api_key=YOUR_KEY")},
+		{"a file", "fileUrl", `"YOUR_HOST"`, NewHeadUpdate().FileURL("https://YOUR_HOST/canary.pdf")},
+		{"a file by Set", "fileUrl", `"a URL of your choice"`, NewHeadUpdate().Set("fileUrl", "a URL of your choice")},
 		{"a field added since", "addedSince", `"string"`, NewHeadUpdate().Set("addedSince", [][]string{{"string"}})},
 		{"written with escapes", "addedSince", `"<API_KEY>"`, NewHeadUpdate().Set("addedSince", json.RawMessage(`{"a":"\u003cAPI_KEY\u003E"}`))},
 		{"a word with escapes", "addedSince", `"string"`, NewHeadUpdate().Set("addedSince", json.RawMessage(`["\u0073tring"]`))},
@@ -302,6 +311,14 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 			assert.Empty(t, service.since())
 		})
 	}
+}
+
+// In a text for people the words of a page can be meant.
+func TestUpdateSendsSamplesInTexts(t *testing.T) {
+	u := NewHeadUpdate().Name("YOUR_ORG").Alias("voiceID").Greetings("Take a tour of your choice.").SystemPrompt("Ask for the voiceID.").
+		Phrases("YOUR_KEY").CustomWords(map[string]string{"YOUR_KEY": "of your choice"}).PluginOperationalModeConfig(map[string]string{"a": "of your choice"}).
+		FileURL("https://files.example.com/your-file/your_organs.pdf?x=of+your+own")
+	assert.NoError(t, u.Validate())
 }
 
 func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
@@ -443,8 +460,6 @@ func TestHeadUpdateFromJSONDoesNotHoldOnToTheDocument(t *testing.T) {
 func TestHeadUpdateFromJSONSkips(t *testing.T) {
 	for name, member := range map[string]string{
 		"publicUrl":                       `"publicUrl":"https://c.example.com"`,
-		"the id of another head":          `"id":"` + otherID + `"`,
-		"an id of another type":           `"id":5`,
 		"an unknown field":                `"addedSince":5`,
 		"null where it is not allowed":    `"name":null`,
 		"a prompt of null":                `"promptConfig":null`,
@@ -458,9 +473,11 @@ func TestHeadUpdateFromJSONSkips(t *testing.T) {
 		"an empty voice":                  `"ttsProvider":"","ttsVoice":""`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			u, err := HeadUpdateFromJSON([]byte(`{"id":"` + testHead + `","alias":"a",` + member + `}`))
-			require.NoError(t, err)
-			assert.Equal(t, []string{"alias"}, u.Fields())
+			for _, id := range []string{`"` + testHead + `"`, `"` + otherID + `"`, "5", "null"} {
+				u, err := HeadUpdateFromJSON([]byte(`{"id":` + id + `,"alias":"a",` + member + `}`))
+				require.NoError(t, err, id)
+				assert.Equal(t, []string{"alias"}, u.Fields(), id)
+			}
 		})
 	}
 }

@@ -1,9 +1,11 @@
 package heads
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -44,16 +46,27 @@ func (s *HeadVisualsService) Get(ctx context.Context, visualID string) (*HeadVis
 	return do[HeadVisual](ctx, s.c, opHeadVisualsGet, payload{param: visualID})
 }
 
-func (v *HeadVisual) keepRaw(document []byte) { v.Raw = rawOf(document) }
+// UnmarshalJSON reads the document of a visual and keeps it in Raw. The contract
+// has no types for its fields: one that can't be read is empty. Names are exact, and
+// a field that occurs twice is an error.
+func (v *HeadVisual) UnmarshalJSON(document []byte) error { return unmarshal(document, v.decode) }
 
-// prove also accepts an id that is a number.
-func (v *HeadVisual) prove(id string) error {
-	if number, _ := rawjson.Value(v.Raw.bytes(), "id"); v.ID == "" && rawjson.Kind(number) == "number" {
-		v.ID = string(number)
+func (v *HeadVisual) decode(document []byte) error {
+	if err := decodeObject(document, v, exactjson.Rules{Open: anyField, Mend: textOfNumber}); err != nil {
+		return err
 	}
-	return proveID("head visual", v.ID, id)
+	v.Raw = rawOf(bytes.Clone(document))
+	return nil
 }
 
-// untyped reports true for every field, since the contract has no types for
-// them.
-func (v *HeadVisual) untyped(path string) bool { return path != "" }
+func anyField(string) bool { return true }
+
+// textOfNumber reads an id that is a number as its digits.
+func textOfNumber(path string, value []byte) []byte {
+	if path != "id" || rawjson.Kind(value) != "number" {
+		return nil
+	}
+	return rawjson.String(string(value))
+}
+
+func (v *HeadVisual) prove(id string) error { return proveID("head visual", v.ID, id) }

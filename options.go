@@ -277,7 +277,7 @@ func checkToken(token string) fault {
 		return fault{problem: fmt.Sprintf("is %d bytes long", len(token)), remedy: fmt.Sprintf("want at most %d", maxToken)}
 	case strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0:
 		return fault{problem: "holds a space, a line break or another character that can't stand in a header", remedy: "give the token alone"}
-	case isPlaceholder(token):
+	case isSample(token):
 		return fault{problem: "is a placeholder", remedy: "give the real access token"}
 	}
 	return fault{}

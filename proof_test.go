@@ -17,6 +17,8 @@ var notTheHead = map[string]string{
 	"an id of null":          `{"id":null,"name":"canary"}`,
 	"an empty id":            `{"id":"","name":"canary"}`,
 	"a longer id":            `{"id":"` + testHead + `0","name":"canary"}`,
+	"an id twice":            `{"id":"` + testHead + `","name":"canary","id":"` + testHead + `"}`,
+	"two ids":                `{"id":"` + otherID + `","name":"canary","id":"` + testHead + `"}`,
 	"an id in an inner part": `{"name":"canary","organisation":{"id":"` + testHead + `"}}`,
 }
 
@@ -30,7 +32,9 @@ func TestReadOfAHeadProvesThatItIsTheHead(t *testing.T) {
 			require.ErrorAs(t, err, &wrong)
 			assert.Equal(t, "Heads.Get", wrong.Operation)
 			assert.Equal(t, document, string(wrong.Body.Bytes()))
-			assert.ErrorContains(t, err, "the head that was asked for")
+			if !strings.Contains(err.Error(), `field "id" occurs twice`) {
+				assert.ErrorContains(t, err, "the head that was asked for")
+			}
 			assertHides(t, err, "canary", otherID)
 		})
 	}
@@ -171,11 +175,15 @@ func TestPromptConfigMayBeAString(t *testing.T) {
 
 func TestRecordProvesAChangeOnlyIfItIsWhole(t *testing.T) {
 	for body, proves := range map[string]bool{
-		`{"id":"` + testHead + `"}`:                    true,
-		`{"id":"` + strings.ToUpper(testHead) + `"}`:   true,
-		`{"id":"` + testHead + `"`:                     false,
-		`{"id":"` + testHead + `"} <!-- of a page -->`: false,
-		`{"id":"` + otherID + `"}`:                     false,
+		`{"id":"` + testHead + `"}`:                              true,
+		`{"id":"` + strings.ToUpper(testHead) + `"}`:             true,
+		`{"id":"` + testHead + `"`:                               false,
+		`{"id":"` + testHead + `"} <!-- of a page -->`:           false,
+		`{"id":"` + otherID + `"}`:                               false,
+		`{"id":"` + otherID + `","id":"` + testHead + `"}`:       false,
+		`{"id":"` + testHead + `","\u0069d":"` + testHead + `"}`: false,
+		`{"ID":"` + testHead + `"}`:                              false,
+		`{"id":"` + testHead + `","ID":"` + otherID + `"}`:       true,
 	} {
 		assert.Equal(t, proves, (&Response{Body: NewRaw([]byte(body))}).proves(testHead), body)
 	}

@@ -93,6 +93,13 @@ func redactURLError(err error) error {
 // an error.
 func quote(value string) string { return fmt.Sprintf("%q", mask.OneLine(value, 64)) }
 
+// label returns a label of someone else, such as an id or a name, fit to be shown.
+func label(text string) string { return mask.OneLine(text, maxLabel) }
+
+// shownError returns the text of an error that a function of the user returned, fit for
+// a log line. It survives an Error method that panics.
+func shownError(err error) string { return mask.OneLine(fmt.Sprint(err), 1024) }
+
 // hostOf returns the part of a URL that may be shown: both its path and its
 // query can hold a secret.
 func hostOf(raw string) string {
@@ -100,7 +107,7 @@ func hostOf(raw string) string {
 	if err != nil {
 		return ""
 	}
-	return u.Host
+	return mask.OneLine(u.Host, maxLabel)
 }
 
 // maskForeign is maskSecrets for a text of any length. If the text is cut, its

@@ -43,6 +43,23 @@ func TestSessionIsTypedWhereItIsKnown(t *testing.T) {
 	assert.Equal(t, string(members["session_metadata"]), string(session.Raw.Bytes()), "the rest is there as it was sent")
 }
 
+// Names are exact, and what is given twice is taken for neither.
+func TestSessionWithConfusedNames(t *testing.T) {
+	session, ok := sessionOf(t, `{"session_metadata":{"SESSION_ID":"a","session_id":"b","User_Id":"c","head_id":"d","head\u005fid":"e","timestamp":"x","timestamp":"y"}}`)
+	require.True(t, ok)
+	assert.Equal(t, "b", session.SessionID)
+	assert.Empty(t, session.UserID)
+	assert.Empty(t, session.HeadID)
+	assert.Empty(t, session.Timestamp.Text)
+	session, ok = sessionOf(t, `{"session_metadata":{"session_id":"a","session_id":"b"}}`)
+	assert.True(t, ok)
+	assert.Empty(t, session.SessionID)
+	_, ok = sessionOf(t, `{"session_metadata":{"session_id":"a"},"session_metadata":{"session_id":"b"}}`)
+	assert.False(t, ok)
+	_, ok = sessionOf(t, `{"SESSION_METADATA":{"session_id":"a"}}`)
+	assert.False(t, ok)
+}
+
 func TestSessionInAnyShapeIsNoReasonToFail(t *testing.T) {
 	for _, row := range []struct {
 		name, metadata, sessionID string

@@ -339,7 +339,7 @@ func (o ConvertOptions) validate(operation, headID string) error {
 		if strings.TrimSpace(v.Provider) == "" || strings.TrimSpace(v.ID) == "" {
 			faults.add(invalid(operation, "voice", fmt.Sprintf("has provider %s and id %s, but both are needed", quote(v.Provider), quote(v.ID)), "leave Voice nil to keep the head's voice", useConvertVoice))
 		}
-		if isPlaceholder(v.Provider) || isPlaceholder(v.ID) {
+		if isSample(v.Provider) || isSample(v.ID) {
 			faults.add(invalid(operation, "voice", fmt.Sprintf("has provider %s and id %s, one of which is a placeholder", quote(v.Provider), quote(v.ID)), "give the real values"))
 		}
 	}
@@ -389,14 +389,14 @@ func (v Voice) is(o Voice) bool { return v.ID == o.ID && strings.EqualFold(v.Pro
 // fillSteps fills in the steps of the plan.
 func (p *ConversionPlan) fillSteps() {
 	streams := p.AlreadyStreaming
-	voice := fmt.Sprintf("%s of %s", p.Voice.ID, p.Voice.Provider)
+	voice := fmt.Sprintf("%s of %s", label(p.Voice.ID), label(p.Voice.Provider))
 	if p.VoiceRecommended {
 		voice += " (recommended for streaming)"
 	}
 	if p.voiceStays() {
 		voice = "stays " + voice
 	} else {
-		voice = fmt.Sprintf("%s of %s becomes %s", p.CurrentVoice.ID, p.CurrentVoice.Provider, voice)
+		voice = fmt.Sprintf("%s of %s becomes %s", label(p.CurrentVoice.ID), label(p.CurrentVoice.Provider), voice)
 	}
 	check := "head reads as legacy, visual mode " + quote(string(p.VisualMode))
 	enable, address := "switch to streaming", "take the streaming access URL in place of "+p.Before.String()
@@ -423,16 +423,16 @@ func (s *HeadsService) visualMode(ctx context.Context, head *Head, allowUnknown 
 	visual, err := s.c.HeadVisuals.Get(ctx, head.HeadVisualID)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "", fmt.Errorf("%w: %w", because(ErrVisualMode, "visual %s of the head was not found, so its mode is not known", head.HeadVisualID), err)
+		return "", fmt.Errorf("%w: %w", because(ErrVisualMode, "visual %s of the head was not found, so its mode is not known", label(head.HeadVisualID)), err)
 	case err != nil:
 		return "", err
 	case visual.Mode == VisualModeDefault, visual.Mode == "" && allowUnknown:
 		return visual.Mode, nil
 	case visual.Mode == "":
-		return "", because(ErrVisualMode, "the answer for visual %s holds no mode; look at the head where it was created, or allow an unknown mode", visual.ID)
+		return "", because(ErrVisualMode, "the answer for visual %s holds no mode; look at the head where it was created, or allow an unknown mode", label(visual.ID))
 	default:
 		return visual.Mode, because(ErrVisualMode, "visual %s is in mode %s, only %q can be converted; a new head must be created",
-			visual.ID, quote(string(visual.Mode)), VisualModeDefault)
+			label(visual.ID), quote(string(visual.Mode)), VisualModeDefault)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
@@ -105,7 +106,7 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 		defer s.gate.Leave()
 		ctx, result = s.receive(w, r, t, body)
 	} else {
-		t.logger.InfoContext(ctx, "tool call refused", slog.String("error", result.err.Error()))
+		t.logger.InfoContext(ctx, "tool call refused", slog.String("error", shownError(result.err)))
 	}
 	if result.status == 0 {
 		s.reply(w, result.message)
@@ -124,7 +125,7 @@ func (s *toolServer) receive(w http.ResponseWriter, r *http.Request, t *servedTo
 	ctx := r.Context()
 	if s.check != nil {
 		if err := s.authorize(w, r); err != nil {
-			t.logger.WarnContext(ctx, "tool call refused", slog.String("error", fmt.Sprint(err)))
+			t.logger.WarnContext(ctx, "tool call refused", slog.String("error", shownError(err)))
 			return ctx, toolResult{ToolUnauthorized, "unauthorized", err, http.StatusUnauthorized}
 		}
 		body = httpbody.Start(w, toolBodyTimeout) // again, since the check may have taken long
@@ -135,7 +136,7 @@ func (s *toolServer) receive(w http.ResponseWriter, r *http.Request, t *servedTo
 		t.logger.WarnContext(ctx, "body of a tool call is too large")
 		return ctx, toolResult{ToolUnreadable, "the body is above 64 KiB", err, http.StatusRequestEntityTooLarge}
 	case err != nil:
-		t.logger.WarnContext(ctx, "tool call could not be read", slog.String("error", err.Error()))
+		t.logger.WarnContext(ctx, "tool call could not be read", slog.String("error", shownError(err)))
 		return ctx, toolResult{ToolUnreadable, toolUnreadableReply, err, 0}
 	}
 	values, session := argumentsOf(doc, t.fields)
@@ -171,7 +172,7 @@ func readObject(r *http.Request, body httpbody.Reader) ([]byte, error) {
 // The arguments are flat in the body, or, when none of the tool's parameters is
 // there, in an object of their own.
 func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, session json.RawMessage) {
-	session, _ = rawjson.Value(body, sessionMetadataName)
+	session = sessionOf(body)
 	values, found := fields.find(body)
 	for _, name := range []string{"parameters", "arguments"} {
 		if found {
@@ -181,6 +182,16 @@ func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, 
 		values, found = fields.find(nested)
 	}
 	return values, slices.Clip(session)
+}
+
+// sessionOf returns the session_metadata of a call. Two of them are none: no one
+// could tell which is true.
+func sessionOf(body []byte) json.RawMessage {
+	if exactjson.Once(body, sessionMetadataName) != nil {
+		return nil
+	}
+	session, _ := rawjson.Value(body, sessionMetadataName)
+	return session
 }
 
 // answer returns what the model is told. It waits for the function no longer
@@ -250,7 +261,7 @@ func resultOf(ctx context.Context, t *servedTool, err error) toolResult {
 	if message := toolErrorMessage(err); message != "" {
 		return toolResult{outcome: ToolTold, message: message}
 	}
-	t.logger.ErrorContext(ctx, "tool failed", slog.String("error", fmt.Sprint(err)))
+	t.logger.ErrorContext(ctx, "tool failed", slog.String("error", shownError(err)))
 	if ctx.Err() != nil {
 		return toolResult{ToolTimedOut, toolFailedReply, err, 0}
 	}
@@ -299,8 +310,9 @@ func breaksLine(r rune) bool {
 // SessionMetadata is the conversation in which a tool was called. The function of
 // a tool reads it with SessionFromContext.
 //
-// The service promises none of the fields. A field that it did not send is empty,
-// and one that has no place here is in Raw. None of it proves who the user is.
+// The service promises none of the fields. A field that it did not send, or sent
+// twice, is empty, and one that has no place here is in Raw. None of it proves who
+// the user is.
 type SessionMetadata struct {
 	SessionID, UserID, Username string
 	HeadID, OrgID               string
@@ -329,7 +341,7 @@ func SessionFromContext(ctx context.Context) (SessionMetadata, bool) {
 // sessionIDFrom returns the session's id without reading the rest.
 func sessionIDFrom(ctx context.Context) (id string) {
 	raw, _ := ctx.Value(sessionKey{}).(json.RawMessage)
-	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) {
+	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) && exactjson.Once(raw, "session_id") == nil {
 		id, _ = scalarText(member)
 	}
 	return id
@@ -348,9 +360,12 @@ func withSession(ctx context.Context, raw json.RawMessage) context.Context {
 // can't be read.
 func parseSession(raw json.RawMessage) SessionMetadata {
 	m := SessionMetadata{Raw: rawOf(raw)}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return m
+	members := map[string]json.RawMessage{}
+	for member := range rawjson.Members(raw) {
+		if _, twice := members[string(member.Key)]; twice {
+			member.Value = nil
+		}
+		members[string(member.Key)] = member.Value
 	}
 	for name, field := range map[string]*string{
 		"session_id":     &m.SessionID,
@@ -365,7 +380,7 @@ func parseSession(raw json.RawMessage) SessionMetadata {
 			*field, _ = scalarText(member)
 		}
 	}
-	if stamp, ok := members["timestamp"]; ok {
+	if stamp := members["timestamp"]; stamp != nil {
 		_ = m.Timestamp.UnmarshalJSON(stamp)
 	}
 	return m

@@ -479,7 +479,7 @@ func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost {
-		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", mask.Clip(r.Method, 16)))
+		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", mask.OneLine(r.Method, 16)))
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -56,13 +57,19 @@ type PromptProblem struct {
 // loopback host). Each parameter needs a unique name without spaces, a
 // description, and one of the types string, number, integer, boolean, array and
 // object. A tool of another shape, such as one whose parameters are an object,
-// is refused too.
+// is refused too. The service accepts parameters without a type, so a tool that
+// was read from it and is unchanged may have them.
 func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
 // UnmarshalJSON accepts any shape and keeps the whole document. Validate reports
-// what is wrong with it.
+// what is wrong with it. Only a name that occurs twice is an error, such as two
+// urls.
 func (t *Tool) UnmarshalJSON(data []byte) error {
-	t.decode(string(data))
+	doc := string(data)
+	if err := checkToolNames(doc); err != nil {
+		return err
+	}
+	t.decode(doc)
 	return nil
 }
 
@@ -78,12 +85,17 @@ func (t Tool) Format(f fmt.State, _ rune) {
 
 // LogValue returns name, host and number of parameters.
 func (t Tool) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("name", t.Name), slog.String("host", hostOf(t.URL)), slog.Int("parameters", len(t.Parameters)))
+	return slog.GroupValue(slog.String("name", label(t.Name)), slog.String("host", hostOf(t.URL)), slog.Int("parameters", len(t.Parameters)))
 }
 
-// UnmarshalJSON accepts any shape and keeps the whole document.
+// UnmarshalJSON accepts any shape and keeps the whole document. Only a name that
+// occurs twice is an error.
 func (p *ToolParameter) UnmarshalJSON(data []byte) error {
-	p.decode(string(data))
+	doc := string(data)
+	if err := exactjson.Once(doc, parameterNames...); err != nil {
+		return err
+	}
+	p.decode(doc)
 	return nil
 }
 
@@ -162,7 +174,7 @@ func (t Tool) validate(operation string) error {
 	}
 	seen := map[string]bool{"": true}
 	for _, p := range t.Parameters {
-		faults.add(p.validate(operation, field))
+		faults.add(p.validate(operation, field, t.served && t.unchanged()))
 		if p.Name != "" && seen[p.Name] {
 			faults.add(invalid(operation, field, fmt.Sprintf("parameter %s is defined twice", quote(p.Name)), "names must differ"))
 		}
@@ -171,7 +183,8 @@ func (t Tool) validate(operation string) error {
 	return faults.join()
 }
 
-func (p ToolParameter) validate(operation, tool string) error {
+// validate accepts a parameter without a type if the tool is as the service has it.
+func (p ToolParameter) validate(operation, tool string, asServed bool) error {
 	field := tool + " parameter " + quote(p.Name)
 	if p.raw.get() != "" && rawjson.Kind(p.raw.get()) != "object" && p.unchanged() {
 		return invalid(operation, field, fmt.Sprintf("is a JSON %s", rawjson.Kind(p.raw.get())), "want an object with name, type and description")
@@ -180,7 +193,7 @@ func (p ToolParameter) validate(operation, tool string) error {
 	if !parameterName.MatchString(p.Name) {
 		nameFault.add(invalid(operation, field, "name can keep the head from loading", "use a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
 	}
-	if !slices.Contains(toolTypes, p.Type) {
+	if !slices.Contains(toolTypes, p.Type) && !(asServed && p.isUntyped()) {
 		typeFault.add(invalid(operation, field, fmt.Sprintf("type %s is unknown", quote(p.Type)), fmt.Sprintf("want one of %s", strings.Join(toolTypes, ", "))))
 	}
 	read := unreadText{operation, field, p.raw.get()}
@@ -188,6 +201,13 @@ func (p ToolParameter) validate(operation, tool string) error {
 	faults.add(read.or("type", p.Type, typeFault.join()))
 	faults.add(read.or("description", p.Description, checkDescription(operation, field, p.Description)))
 	return faults.join()
+}
+
+// isUntyped reports whether the parameter has no type, neither as a field nor in the
+// document that it was read from.
+func (p ToolParameter) isUntyped() bool {
+	value, _ := rawjson.Value(p.raw.get(), "type")
+	return p.Type == "" && (value == "" || rawjson.IsNull(value))
 }
 
 // unreadText finds the members of a document that should be strings and are not.
@@ -260,6 +280,27 @@ func (t Tool) document() json.RawMessage {
 		doc = string(rawjson.With(doc, "parameters", documents(t.Parameters, ToolParameter.document)))
 	}
 	return json.RawMessage(withText(doc, read.URL, "url", t.URL))
+}
+
+// The names that the contract gives to the members of a tool and of a parameter.
+var (
+	toolNames      = []string{"name", "description", "url", "parameters"}
+	parameterNames = []string{"name", "type", "description"}
+)
+
+// checkToolNames returns an error for a tool in which a name of the contract occurs
+// twice.
+func checkToolNames(doc string) error {
+	if err := exactjson.Once(doc, toolNames...); err != nil {
+		return err
+	}
+	parameters, _ := rawjson.Value(doc, "parameters")
+	for parameter := range rawjson.Elements(parameters) {
+		if err := exactjson.Once(parameter, parameterNames...); err != nil {
+			return exactjson.Under("parameters", err)
+		}
+	}
+	return nil
 }
 
 // decode reads a tool from a document, which it keeps.
@@ -398,9 +439,4 @@ func textOf[T rawjson.Text](value T) string {
 		return ""
 	}
 	return rawjson.Unquote(value)
-}
-
-// mismatch returns the error of encoding/json for a value of the wrong type.
-func mismatch(field, value string, want reflect.Type) error {
-	return &json.UnmarshalTypeError{Field: field, Value: rawjson.Kind(value), Type: want}
 }

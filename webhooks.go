@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -317,7 +318,7 @@ func (w *Webhook) attrs() []slog.Attr {
 }
 
 func (w Webhook) describe() string {
-	return fmt.Sprintf("heads.Webhook{%d, head: %s, host: %s, events: %s}", w.ID, w.HeadID, hostOf(w.URL), joinEvents(w.Events()))
+	return fmt.Sprintf("heads.Webhook{%d, head: %s, host: %s, events: %s}", w.ID, label(w.HeadID), hostOf(w.URL), joinEvents(w.Events()))
 }
 
 // Format shows head, host and events.
@@ -327,11 +328,11 @@ func (s WebhookSpec) Format(f fmt.State, _ rune) { writeText(f, s.describe()) }
 func (s WebhookSpec) LogValue() slog.Value { return slog.GroupValue(s.attrs()...) }
 
 func (s WebhookSpec) attrs() []slog.Attr {
-	return []slog.Attr{slog.String("head_id", s.HeadID), slog.String("host", hostOf(s.URL)), slog.String("events", joinEvents(s.Events))}
+	return []slog.Attr{slog.String("head_id", label(s.HeadID)), slog.String("host", hostOf(s.URL)), slog.String("events", joinEvents(s.Events))}
 }
 
 func (s WebhookSpec) describe() string {
-	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", s.HeadID, hostOf(s.URL), joinEvents(s.Events))
+	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", label(s.HeadID), hostOf(s.URL), joinEvents(s.Events))
 }
 
 func (w *Webhook) prove(id string) error {
@@ -342,43 +343,41 @@ func (w *Webhook) prove(id string) error {
 	return proveID("webhook", found, id)
 }
 
-// mend turns an id that is a string of digits into a number.
-func (w *Webhook) mend(document []byte) []byte { return withNumericID(document) }
+// UnmarshalJSON reads a registration as the service sends it or as it was stored.
+// Names are exact, and a field that occurs twice is an error.
+func (w *Webhook) UnmarshalJSON(document []byte) error { return unmarshal(document, w.decode) }
 
-// withNumericID returns a record whose id is a string of digits with the id as a
-// number, and nil for any other record.
-func withNumericID(record []byte) []byte {
-	id, _ := rawjson.Value(record, "id")
-	if rawjson.Kind(id) != "string" {
+func (w *Webhook) decode(document []byte) error {
+	return decodeObject(document, w, exactjson.Rules{Mend: numberOfText})
+}
+
+// numberOfText reads an id that is a string of digits as a number.
+func numberOfText(path string, value []byte) []byte {
+	number, err := strconv.ParseInt(textOf(value), 10, 64)
+	if path != "id" || err != nil {
 		return nil
 	}
-	number, err := strconv.ParseInt(rawjson.Unquote(id), 10, 64)
-	if err != nil {
-		return nil
-	}
-	return rawjson.With(record, "id", strconv.AppendInt(nil, number, 10))
+	return strconv.AppendInt(nil, number, 10)
 }
 
 // webhookList is the answer to List.
 type webhookList []Webhook
 
-// mend reads null as an empty list, and ids that are strings of digits as
-// numbers.
-func (l *webhookList) mend(document []byte) []byte {
-	if rawjson.IsNull(document) {
-		return []byte("[]")
+// decode reads null as an empty list.
+func (l *webhookList) decode(document []byte) error {
+	document = bytes.TrimSpace(document)
+	if !rawjson.IsNull(document) && rawjson.Kind(document) != "array" {
+		return exactjson.Mismatch("", document, reflect.TypeFor[webhookList]())
 	}
-	if rawjson.Kind(document) != "array" {
-		return nil
-	}
-	var records [][]byte
+	*l = webhookList{}
 	for record := range rawjson.Elements(document) {
-		if better := withNumericID(record); better != nil {
-			record = better
+		var w Webhook
+		if err := w.UnmarshalJSON(record); err != nil {
+			return err
 		}
-		records = append(records, record)
+		*l = append(*l, w)
 	}
-	return slices.Concat([]byte{'['}, bytes.Join(records, []byte{','}), []byte{']'})
+	return nil
 }
 
 // prove compares the head of every record with the id of a head.
@@ -487,7 +486,7 @@ func (w Webhook) age() (created time.Time, id int64) { return w.CreatedAt.Time, 
 func joinEvents(types []EventType) string {
 	texts := make([]string, len(types))
 	for i, t := range types {
-		texts[i] = mask.OneLine(string(t), maxLabel)
+		texts[i] = label(string(t))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -522,10 +521,10 @@ type createdWebhook struct {
 	document []byte
 }
 
-func (w *createdWebhook) keepRaw(document []byte) { w.document = document }
-
-func (w *createdWebhook) untyped(path string) bool {
-	return path != "" && !strings.HasSuffix(path, "sharedKey") // behind the name of the embedded struct
+func (w *createdWebhook) decode(document []byte) error {
+	w.document = bytes.Clone(document)
+	open := func(path string) bool { return path != "sharedKey" }
+	return decodeObject(document, &w.Webhook, exactjson.Rules{Open: open, Mend: numberOfText})
 }
 
 // prove compares the head of the record, if it names one, with the id of a head.

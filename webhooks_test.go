@@ -119,6 +119,8 @@ func TestWebhookSpecIsCheckedBeforeAnythingIsSent(t *testing.T) {
 		{"a fragment", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/#canary" }, []string{"webhookUrl"}},
 		{"a placeholder", func(s *WebhookSpec) { s.URL = "string" }, []string{"webhookUrl"}},
 		{"a placeholder in the path", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/<PATH>" }, []string{"webhookUrl"}},
+		{"YOUR_PATH", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/YOUR_PATH" }, []string{"webhookUrl"}},
+		{"YOUR_TOKEN", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/?t=YOUR_TOKEN" }, []string{"webhookUrl"}},
 		{"an escaped placeholder", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/%3CPATH%3E" }, []string{"webhookUrl"}},
 		{"no events", func(s *WebhookSpec) { s.Events = nil }, []string{"events"}},
 		{"empty events", func(s *WebhookSpec) { s.Events = []EventType{} }, []string{"events"}},

@@ -151,6 +151,17 @@ func oddHead(t *testing.T, e *headstest.Emulator) string {
 	return id
 }
 
+func TestSpecOfLeavesOutToolsWithoutAType(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"a","description":"d","url":"https://a.example.com/","parameters":[{"name":"p","description":"d"}]}`)))
+	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
+	require.NoError(t, err)
+	assert.Nil(t, spec.Tools)
+	require.Len(t, spec.Omitted, 1)
+	assert.Contains(t, spec.Omitted[0], `parameter "p" has no type, which Apply requires`)
+}
+
 func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
 	e := newEmulator(t)
 	spec, err := fleet.SpecOf(context.Background(), e.Client(), oddHead(t, e))

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/exactjson"
 )
 
 // Seed holds the records with which an emulator starts. Its JSON form is that of a
@@ -159,6 +160,9 @@ func each[T any](list string, records []json.RawMessage, read func(document) (T,
 		var d document
 		if err := json.Unmarshal(raw, &d); err != nil || d == nil {
 			return nil, fmt.Errorf("%s[%d] must be a JSON object", list, i)
+		}
+		if err := exactjson.Unique(raw); err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", list, i, err)
 		}
 		v, err := read(d)
 		if err != nil {

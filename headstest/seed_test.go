@@ -94,6 +94,33 @@ func TestRefusedSeedAddsNothing(t *testing.T) {
 	assert.Equal(t, other.AddHead(headstest.Head{}), e.AddHead(headstest.Head{}), "the refused records use up no id")
 }
 
+func TestNamesInASeedAreExactAndOccurOnce(t *testing.T) {
+	for text, says := range map[string]string{
+		`{"Heads":[]}`:                               `unknown field "Heads"`,
+		`{"heads":[],"HEADS":[]}`:                    `unknown field "HEADS"`,
+		`{"heads":[],"heads":[]}`:                    `field "heads" occurs twice`,
+		`{"heads":[{"name":"a","name":"b"}]}`:        `heads[0]: field "name" occurs twice`,
+		`{"heads":[{"Name":"a"}]}`:                   `no field "Name"`,
+		`{"registrations":[{"headID":"a"}]}`:         `no field "headID"`,
+		`{"visuals":[{"id":"a","id":"a"}]}`:          `visuals[0]: field "id" occurs twice`,
+		`{"tools":[{},{"headId":"a","headId":"b"}]}`: `tools[1]: field "headId" occurs twice`,
+	} {
+		_, err := headstest.ParseSeed([]byte(text))
+		assert.ErrorContains(t, err, says, text)
+	}
+	s := seedOf(t, `{"heads":[{"id":"`+seedHead+`","ttsVoice":"v","extra":{"ttsvoice":"left-over","videostreaming":"yes"}}]}`)
+	e := headstest.NewServer()
+	defer e.Close()
+	_, err := e.Import(s)
+	require.NoError(t, err)
+	client, err := heads.New(e.URL, e.BearerToken())
+	require.NoError(t, err)
+	head, err := client.Heads.Get(t.Context(), seedHead)
+	require.NoError(t, err)
+	assert.Equal(t, "v", head.TTSVoice)
+	assert.Contains(t, string(head.Raw.Bytes()), `"ttsvoice":"left-over"`)
+}
+
 func TestRestartRemovesEverything(t *testing.T) {
 	e := headstest.NewEmulator()
 	defer e.Close()

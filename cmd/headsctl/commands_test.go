@@ -157,6 +157,36 @@ func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
 	assert.Equal(t, 1, c.run("tools", "put", c.ids[1], "-f", "tool.yaml").code, "the service would never call it")
 }
 
+// Another client may have left a field in another spelling as well.
+func TestCommandsReadExactNames(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	id := c.ids[0]
+	c.ok("call", "PUT", "/head/update", "--data", `{"id":"`+id+`","ttsVoice":"en-GB-a","ttsProvider":"azure","ttsvoice":"left-over","videostreaming":"yes","Name":5}`)
+	assert.Contains(t, c.ok("get", id), "azure/en-GB-a")
+	assert.Contains(t, c.ok("get", id, "--raw"), "left-over")
+	assert.Contains(t, c.ok("set", id, "ttsVoice=en-GB-b", "ttsProvider=azure"), "en-GB-b")
+	assert.Contains(t, c.ok("set", id, "ttsVoice=en-GB-b", "ttsProvider=azure"), "unchanged")
+	exported := c.ok("export", id)
+	assert.Contains(t, exported, "en-GB-b")
+	assert.NotContains(t, exported, "left-over")
+	assert.NotContains(t, c.run("doctor", id).stdout, "left-over")
+	assert.Contains(t, c.ok("convert", id, "--yes"), "1 changed")
+}
+
+func TestParametersWithoutATypeAreANote(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	id := c.ids[0]
+	c.ok("set", id, "operationMode=oc", "promptConfig.system_prompt=Call order_status with order.")
+	c.ok("call", "PUT", "/head/"+id+"/conversation-settings", "--data", `{"conversationSettings":{"tools":[{"name":"order_status","description":"d",`+
+		`"url":"https://a.example.com/","parameters":[{"name":"order","description":"d"}]}]}}`)
+	assert.Contains(t, c.ok("tools", "check", id), "parameter_untyped  tool order_status.order")
+	doctor := c.run("doctor", id).stdout
+	assert.Contains(t, doctor, "note    parameter_untyped")
+	assert.NotContains(t, doctor, "error ")
+}
+
 func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	c := demo(t)

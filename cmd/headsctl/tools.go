@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -160,7 +161,8 @@ finds a problem.`,
 			}
 			findings := toolFindings(e)
 			err = a.print(format, findings, func() { a.printFindings(findings) })
-			if err == nil && len(findings) > 0 {
+			problem := func(f heads.Finding) bool { return f.Severity != heads.SeverityNote }
+			if err == nil && slices.ContainsFunc(findings, problem) {
 				return exit(exitFailed)
 			}
 			return err
