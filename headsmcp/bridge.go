@@ -36,7 +36,7 @@ type parameter struct {
 
 func (c config) newBridge(session *mcp.ClientSession, t *mcp.Tool) (*bridge, error) {
 	b := &bridge{session: session, name: t.Name}
-	b.spec = heads.ToolSpec{Name: c.prefix + t.Name, Description: sentence(c.text(t, "", toolText(t)))}
+	b.spec = heads.ToolSpec{Name: c.prefix + t.Name, Description: sentence(c.text(t, "", toolText(t)), maxText)}
 	var faults []error
 	refuse := func(reason string) {
 		faults = append(faults, invalid(toolField(b.spec.Name)+" input schema", "%s", reason))
@@ -99,13 +99,9 @@ func (c config) text(t *mcp.Tool, parameter, servers string) string {
 }
 
 func (c config) describeParameter(d document, t *mcp.Tool, top schema, p parameter) heads.ToolParameter {
-	sentences := []string{sentence(c.text(t, p.name, p.schema.ownText()))}
-	if sentences[0] == "" {
-		sentences = nil
-	}
 	w := describer{d: d}
-	sentences = append(sentences, w.facts(p.schema, append([]string{"#"}, top.refs...), !p.mustBeGiven())...)
-	return heads.ToolParameter{Name: p.name, Type: p.schema.parameterType(), Description: oneLine(strings.Join(sentences, " "))}
+	facts := w.facts(p.schema, append([]string{"#"}, top.refs...), !p.mustBeGiven())
+	return heads.ToolParameter{Name: p.name, Type: p.schema.parameterType(), Description: describe(c.text(t, p.name, p.schema.ownText()), facts)}
 }
 
 // decodeDocument returns a schema in the form that json.Unmarshal chooses.
