@@ -22,6 +22,7 @@ type bridge struct {
 	name       string // the server's
 	spec       heads.ToolSpec
 	document   document
+	patterns   map[string]int // of the document, with their instructions
 	parameters []parameter
 	whole      *jsonschema.Resolved // for all arguments
 	each       *jsonschema.Resolved // for an object of one of them
@@ -35,7 +36,7 @@ type parameter struct {
 }
 
 func (c config) newBridge(session *mcp.ClientSession, t *mcp.Tool) (*bridge, error) {
-	b := &bridge{session: session, name: t.Name}
+	b := &bridge{session: session, name: t.Name, patterns: map[string]int{}}
 	b.spec = heads.ToolSpec{Name: c.prefix + t.Name, Description: sentence(c.text(t, "", toolText(t)), maxText)}
 	var faults []error
 	refuse := func(reason string) {
@@ -60,6 +61,7 @@ func (c config) newBridge(session *mcp.ClientSession, t *mcp.Tool) (*bridge, err
 	if err := b.resolve(top); err != nil {
 		refuse("can't be used: " + clip(oneLine(err.Error()), 200))
 	}
+	addPatterns(b.patterns, map[string]any(b.document))
 	b.addParameters(top)
 	for _, p := range b.parameters {
 		b.spec.Parameters = append(b.spec.Parameters, c.describeParameter(b.document, t, top, p))
@@ -202,7 +204,7 @@ func (p parameter) mustBeGiven() bool { return p.required && !p.schema.nullable 
 
 // call answers a call of the head.
 func (b *bridge) call(ctx context.Context, given json.RawMessage) (string, error) {
-	arguments, err := b.arguments(given)
+	arguments, err := b.arguments(ctx, given)
 	if err != nil {
 		return "", err
 	}
