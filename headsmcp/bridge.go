@@ -18,7 +18,7 @@ import (
 
 // bridge is a tool of a server as a tool of a head.
 type bridge struct {
-	session    *mcp.ClientSession
+	link       *link
 	name       string // the server's
 	spec       heads.ToolSpec
 	document   document
@@ -35,8 +35,8 @@ type parameter struct {
 	required bool
 }
 
-func (c config) newBridge(session *mcp.ClientSession, t *mcp.Tool) (*bridge, error) {
-	b := &bridge{session: session, name: t.Name, patterns: map[string]int{}}
+func (c config) newBridge(t *mcp.Tool) (*bridge, error) {
+	b := &bridge{name: t.Name, patterns: map[string]int{}}
 	b.spec = heads.ToolSpec{Name: c.prefix + t.Name, Description: sentence(c.text(t, "", toolText(t)), maxText)}
 	var faults []error
 	refuse := func(reason string) {
@@ -208,9 +208,9 @@ func (b *bridge) call(ctx context.Context, given json.RawMessage) (string, error
 	if err != nil {
 		return "", err
 	}
-	result, err := b.session.CallTool(ctx, &mcp.CallToolParams{Name: b.name, Arguments: arguments})
+	result, err := b.link.call(ctx, &mcp.CallToolParams{Name: b.name, Arguments: arguments})
 	if err != nil {
-		return "", failure("call a tool", err)
+		return "", err
 	}
 	return reply(result)
 }
@@ -226,6 +226,8 @@ func failure(doing string, err error) error {
 		err = context.Canceled
 	case errors.Is(err, mcp.ErrConnectionClosed):
 		err = mcp.ErrConnectionClosed
+	case errors.Is(err, errNoSession):
+		err = errNoSession
 	case errors.As(err, &coded):
 		return fmt.Errorf("headsmcp: %s: the server answered with protocol error %d", doing, coded.Code)
 	default:

@@ -183,7 +183,7 @@ func TestChecksOfArgumentsEndWithTheirContext(t *testing.T) {
 	session := s.connect(t)
 	offered, err := session.ListTools(t.Context(), nil)
 	require.NoError(t, err)
-	b, err := config{}.newBridge(session, offered.Tools[0])
+	b, err := config{}.newBridge(offered.Tools[0])
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
