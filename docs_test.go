@@ -89,7 +89,11 @@ func exampleBodies(t *testing.T) []string {
 	require.NoError(t, err)
 	nested, err := filepath.Glob("*/*_test.go") // of the other packages and modules
 	require.NoError(t, err)
-	files = append(files, nested...)
+	deeper, err := filepath.Glob("*/*/*_test.go")
+	require.NoError(t, err)
+	deepest, err := filepath.Glob("*/examples/*/*_test.go")
+	require.NoError(t, err)
+	files = slices.Concat(files, nested, deeper, deepest)
 	var bodies []string
 	for _, name := range files {
 		source, err := os.ReadFile(name)

@@ -126,19 +126,15 @@ func metrics(mux http.Handler) string {
 }
 
 // scope is what every line has of module headsotel.
-var scope = strings.NewReplacer(
-	`otel_scope_name="github.com/headsapi/heads-go/headsotel",`, "",
-	`otel_scope_schema_url="",`, "",
-	`,otel_scope_version="`+heads.Version+`"`, "",
-	`otel_scope_version="`+heads.Version+`"`, "",
-	"{}", "",
-)
+const scope = `otel_scope_name="github.com/headsapi/heads-go/headsotel",otel_scope_schema_url="",otel_scope_version="` + heads.Version + `"`
+
+var withoutScope = strings.NewReplacer(","+scope, "", "{"+scope+"}", "")
 
 // lines returns counts and gauges.
 func lines(page string) (all []string) {
 	for line := range strings.Lines(page) {
 		if strings.HasPrefix(line, "heads_") && !strings.Contains(line, "_bucket") && !strings.Contains(line, "_sum") {
-			all = append(all, scope.Replace(strings.TrimSpace(line)))
+			all = append(all, withoutScope.Replace(strings.TrimSpace(line)))
 		}
 	}
 	return all
