@@ -252,6 +252,12 @@ func TestEnsuredSaysWhatWasDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := newFakeAPI(t, map[string]string{"GET /head-events": row.list, "POST /head-events": record("7"), "DELETE /head-events/8": "", delivery: ""})
+			api.script.steps = []step{func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPost {
+					api.answer("GET /head-events", "["+record("7")+"]") // it is listed from now on
+				}
+				return api.responders.RoundTrip(r)
+			}}
 			ensured, err := api.Webhooks.Ensure(t.Context(), spec, row.o)
 			require.NoError(t, err)
 			assert.EqualValues(t, 7, ensured.ID)
