@@ -47,7 +47,8 @@ type EventHandler struct {
 	handle       func(context.Context, *Event) error
 	logger       *slog.Logger
 	observers    observers[DeliveryInfo]
-	dedup        Deduplicator // nil to pass every event on
+	dedup        Deduplicator // nil with passAll
+	passAll      bool         // WithoutDeduplicator
 	local        bool         // dedup is a MemoryDeduplicator
 	maxAge       time.Duration
 	futureSkew   time.Duration
@@ -85,7 +86,6 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	h := &EventHandler{
 		keys:        keys,
 		handle:      handle,
-		dedup:       NewMemoryDeduplicator(defaultDeduplicatorSize),
 		maxAge:      defaultMaxAge,
 		futureSkew:  defaultFutureSkew,
 		timeout:     defaultHandlerTimeout,
@@ -112,6 +112,12 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 			continue
 		}
 		faults.add(opt(h))
+	}
+	switch {
+	case h.passAll && (h.dedup != nil || h.queue != nil):
+		faults.add(invalid(newEventHandler, "WithoutDeduplicator", "is given beside WithDeduplicator or WithQueue", "leave one of them out"))
+	case !h.passAll && h.dedup == nil:
+		h.dedup = NewMemoryDeduplicator(defaultDeduplicatorSize)
 	}
 	if err := faults.join(); err != nil {
 		return nil, err
@@ -288,7 +294,7 @@ func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 		return endAs(DeliveryTimedOut, err)
 	}
 	key := d.event.Key()
-	if h.queue != nil && h.dedup != nil && h.queue.Holds(key) {
+	if h.queue != nil && h.queue.Holds(key) {
 		return errHandled
 	}
 	d.claim = h.newClaim(ctx, key)

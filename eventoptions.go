@@ -41,11 +41,11 @@ func WithDeliveryObserver(o Observer[DeliveryInfo]) EventHandlerOption {
 
 // WithoutDeduplicator passes every event on, also one that was handled before or
 // is being handled. It is for a function that remembers events itself, and returns
-// ErrDuplicate for one that it knows. Of this option and WithDeduplicator the last
-// one counts.
+// ErrDuplicate for one that it knows. It is refused beside WithDeduplicator, and
+// beside WithQueue, with which the service has its 200 before the function runs.
 func WithoutDeduplicator() EventHandlerOption {
 	return func(h *EventHandler) error {
-		h.dedup = nil
+		h.passAll = true
 		return nil
 	}
 }

@@ -149,7 +149,7 @@ func TestEventsAreHandledOnce(t *testing.T) {
 		mux.Handle("/events", events)
 		headID := emulator.AddHead(headstest.Head{Name: "Ada"})
 		_, err = client.Webhooks.Ensure(ctx, heads.WebhookSpec{HeadID: headID, URL: "https://app.example.com/events",
-			Events: []heads.EventType{heads.EventStartConversation, heads.EventEndConversation}})
+			Events: []heads.EventType{heads.EventStartConversation, heads.EventEndConversation}}, heads.EnsureOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,23 +39,23 @@ func (c config) newBridge(t *mcp.Tool) (*bridge, error) {
 	b := &bridge{name: t.Name, patterns: map[string]int{}}
 	b.spec = heads.ToolSpec{Name: c.prefix + t.Name, Description: sentence(c.text(t, "", toolText(t)), maxText)}
 	var faults []error
-	refuse := func(reason string) {
-		faults = append(faults, invalid(toolField(b.spec.Name)+" input schema", "%s", reason))
+	refuse := func(problem string) {
+		faults = append(faults, invalid(toolField(b.spec.Name)+" input schema", problem, "change it in the server, or leave the tool out with Only"))
 	}
 
 	var err error
 	if b.document, err = decodeDocument(t.InputSchema); err != nil {
-		refuse("is no JSON object; the server must describe the arguments by one")
+		refuse("is no JSON object")
 		return b, errors.Join(faults...)
 	}
 	for _, reason := range b.document.check() {
-		refuse(reason + "; change it in the server, or leave the tool out with Only")
+		refuse(reason)
 	}
 	if len(faults) > 0 { // it may not end
 		return b, errors.Join(faults...)
 	}
 	for _, reason := range b.document.checkTop() {
-		refuse(reason + "; change it in the server, or leave the tool out with Only")
+		refuse(reason)
 	}
 	top := b.document.flatten(map[string]any(b.document))
 	if err := b.resolve(top); err != nil {
@@ -71,7 +71,7 @@ func (c config) newBridge(t *mcp.Tool) (*bridge, error) {
 	}
 	for _, name := range top.required() {
 		if !slices.ContainsFunc(b.parameters, func(p parameter) bool { return p.name == name }) {
-			refuse("requires " + text(name) + ", which is no property that can have a value; change it in the server, or leave the tool out with Only")
+			refuse("requires " + text(name) + ", which is no property that can have a value")
 		}
 	}
 	return b, errors.Join(faults...)

@@ -234,7 +234,7 @@ func TestReplies(t *testing.T) {
 			var log strings.Builder
 			var infos []heads.ToolCallInfo
 			s := rawServer{answer: func(json.RawMessage) string { return `"result":` + row.result }}
-			h := serving(t, &s, `{}`, logTo(&log), heads.WithToolObserver(func(_ context.Context, i heads.ToolCallInfo) { infos = append(infos, i) }))
+			h := serving(t, &s, `{}`, logTo(&log), heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, i heads.ToolCallInfo) { infos = append(infos, i) }}))
 			assert.Equal(t, row.want, call(t, h, "tool", `{}`))
 			want := heads.ToolAnswered
 			switch row.name {

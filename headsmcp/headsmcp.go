@@ -47,7 +47,7 @@ type config struct {
 func Only(names ...string) Option {
 	return func(c *config) error {
 		if len(names) == 0 {
-			return invalid("option Only", "names no tool; name one or leave the option out")
+			return invalid("option Only", "names no tool", "name one or leave the option out")
 		}
 		c.only = append(c.only, names...)
 		return nil
@@ -70,7 +70,7 @@ func Prefix(p string) Option {
 func Describe(f func(t *mcp.Tool, parameter string) string) Option {
 	return func(c *config) error {
 		if f == nil {
-			return invalid("option Describe", "has no function; give one or leave the option out")
+			return invalid("option Describe", "has no function", "give one or leave the option out")
 		}
 		c.describe = f
 		return nil
@@ -98,7 +98,7 @@ func Describe(f func(t *mcp.Tool, parameter string) string) Option {
 func Reconnect(connect func(context.Context) (*mcp.ClientSession, error)) Option {
 	return func(c *config) error {
 		if connect == nil {
-			return invalid("option Reconnect", "has no function; give one or leave the option out")
+			return invalid("option Reconnect", "has no function", "give one or leave the option out")
 		}
 		c.connect = connect
 		return nil
@@ -176,14 +176,14 @@ func AddTools(ctx context.Context, h *heads.ToolHandler, session *mcp.ClientSess
 func newConfig(h *heads.ToolHandler, session *mcp.ClientSession, opts []Option) (c config, err error) {
 	var faults []error
 	if h == nil {
-		faults = append(faults, invalid("handler", "is nil; make one with heads.NewToolHandler"))
+		faults = append(faults, invalid("handler", "is nil", "make one with heads.NewToolHandler"))
 	}
 	if session == nil {
-		faults = append(faults, invalid("session", "is nil; connect to a server with mcp.Client.Connect"))
+		faults = append(faults, invalid("session", "is nil", "connect to a server with mcp.Client.Connect"))
 	}
 	for _, opt := range opts {
 		if opt == nil {
-			faults = append(faults, invalid("option", "is nil; leave it out"))
+			faults = append(faults, invalid("option", "is nil", "leave it out"))
 		} else if err := opt(&c); err != nil {
 			faults = append(faults, err)
 		}
@@ -191,8 +191,8 @@ func newConfig(h *heads.ToolHandler, session *mcp.ClientSession, opts []Option) 
 	return c, errors.Join(faults...)
 }
 
-func invalid(field, format string, args ...any) error {
-	return &heads.InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)}
+func invalid(field, problem, remedy string) error {
+	return &heads.InvalidError{Operation: operation, Field: field, Problem: problem, Remedy: remedy}
 }
 
 func toolField(name string) string { return "tool " + strconv.Quote(clip(name, 64)) }
@@ -214,7 +214,7 @@ func listTools(ctx context.Context, session *mcp.ClientSession) ([]*mcp.Tool, er
 			return all, nil
 		}
 	}
-	return nil, invalid("server", "offers more than %d tools, or as many pages of them, too many for a head", maxTools)
+	return nil, invalid("server", fmt.Sprintf("offers more than %d tools, or as many pages of them, too many for a head", maxTools), "offer fewer")
 }
 
 func (c config) choose(offered []*mcp.Tool) ([]*mcp.Tool, error) {
@@ -224,7 +224,7 @@ func (c config) choose(offered []*mcp.Tool) ([]*mcp.Tool, error) {
 	var faults []error
 	for _, name := range c.only {
 		if !slices.ContainsFunc(offered, func(t *mcp.Tool) bool { return t.Name == name }) {
-			faults = append(faults, invalid(toolField(name), "is not one of the server's; name those that it offers"))
+			faults = append(faults, invalid(toolField(name), "is not one of the server's", "name those that it offers"))
 		}
 	}
 	return slices.DeleteFunc(offered, func(t *mcp.Tool) bool { return !slices.Contains(c.only, t.Name) }), errors.Join(faults...)
@@ -244,7 +244,7 @@ func (c config) bridges(h *heads.ToolHandler, tools []*mcp.Tool) ([]*bridge, err
 		b, err := c.newBridge(t)
 		faults = append(faults, err, renamed(heads.AddToolFunc(trial, b.spec, b.call)))
 		if slices.ContainsFunc(taken, func(has heads.Tool) bool { return has.Name == c.prefix+t.Name }) {
-			faults = append(faults, invalid(toolField(c.prefix+t.Name), "has the name of a tool of this handler; use Prefix, or Only to leave it out"))
+			faults = append(faults, invalid(toolField(c.prefix+t.Name), "has the name of a tool of this handler", "use Prefix, or Only to leave it out"))
 		}
 		bridges = append(bridges, b)
 	}
@@ -262,7 +262,9 @@ func renamed(err error) error {
 	}
 	var fault *heads.InvalidError
 	if errors.As(err, &fault) {
-		return &heads.InvalidError{Operation: operation, Field: fault.Field, Reason: fault.Reason}
+		own := *fault
+		own.Operation = operation
+		return &own
 	}
 	return err
 }

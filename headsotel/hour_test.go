@@ -122,10 +122,10 @@ func newProgram(t *testing.T, h *hour) *program {
 	Inbox(p.inbox, meters)
 	p.emulator = headstest.NewEmulator(headstest.WithDeliveryHandler(mux), headstest.WithLatency(20*time.Millisecond))
 	p.emulator.Inject(headstest.Fault{Latency: 120 * time.Millisecond, Share: 0.3})
-	p.client = p.emulator.Client(Client(meters), heads.WithAttemptTimeout(3*time.Second), heads.WithObserver(h.sawAttempt))
-	events, err := heads.NewEventHandler(p.client.Webhooks.KeySource(), p.handle, Events(meters), heads.WithDeliveryObserver(h.sawDelivery))
+	p.client = p.emulator.Client(Client(meters), heads.WithAttemptTimeout(3*time.Second), heads.WithObserver(heads.Observer[heads.Attempt]{End: h.sawAttempt}))
+	events, err := heads.NewEventHandler(p.client.Webhooks.KeySource(), p.handle, Events(meters), heads.WithDeliveryObserver(heads.Observer[heads.DeliveryInfo]{End: h.sawDelivery}))
 	require.NoError(t, err)
-	tools, err := heads.NewToolHandler("https://app.example.test/tools", Tools(meters), heads.WithToolObserver(h.sawToolCall))
+	tools, err := heads.NewToolHandler("https://app.example.test/tools", Tools(meters), heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: h.sawToolCall}))
 	require.NoError(t, err)
 	require.NoError(t, heads.AddTool(tools, "find_order", "Finds an order.", findOrder))
 	require.NoError(t, heads.AddTool(tools, "opening_hours", "Tells when the shop is open.", openingHours))
@@ -135,7 +135,7 @@ func newProgram(t *testing.T, h *hour) *program {
 		visual := p.emulator.AddVisual(headstest.Visual{})
 		head := p.emulator.AddHead(headstest.Head{HeadVisualID: visual, TTSProvider: "azure", TTSVoice: "en-US-AriaNeural", OperationMode: heads.OperationModeOC})
 		p.heads = append(p.heads, head)
-		_, err := p.client.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: head, URL: "https://app.example.test/events", Events: eventTypes})
+		_, err := p.client.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: head, URL: "https://app.example.test/events", Events: eventTypes}, heads.EnsureOptions{})
 		require.NoError(t, err)
 		_, err = p.client.ConversationSettings.SetTools(t.Context(), head, tools.Tools()...)
 		require.NoError(t, err)
@@ -254,7 +254,7 @@ func (p *program) check(err error) {
 func (p *program) look() {
 	head := p.heads[rand.N(len(p.heads))]
 	_, _ = p.client.Heads.Get(p.t.Context(), head)
-	_, _ = p.client.Heads.Update(p.t.Context(), heads.NewHeadUpdate(head).Greetings("Hello!"))
+	_ = p.client.Heads.Update(p.t.Context(), head, heads.NewHeadUpdate().Greetings("Hello!"))
 	_, _ = p.client.Webhooks.List(p.t.Context(), head)
 	_, _ = p.client.ConversationSettings.Get(p.t.Context(), head)
 }
