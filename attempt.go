@@ -146,22 +146,28 @@ func (c *call) newAttempt() Attempt {
 // startObservers tells the observers that an attempt begins, and adds their
 // entries to its header. It returns the context for the attempt.
 func (c *call) startObservers(ctx context.Context, header http.Header) context.Context {
-	added := make([]http.Header, 0, len(c.core.observers))
-	ctx, c.observed = c.core.observers.start(ctx, c.core.logger, c.observed[:0], func() Attempt {
-		a := c.newAttempt()
-		a.Header = http.Header{}
-		added = append(added, a.Header)
-		return a
-	})
-	own := maps.Clone(header)
-	for _, entries := range added {
-		for name, values := range entries {
+	var last, own http.Header // of the last Start; of the client alone
+	add := func() {
+		if len(last) > 0 && own == nil {
+			own = maps.Clone(header)
+		}
+		for name, values := range last {
 			name = http.CanonicalHeaderKey(name)
 			if _, taken := own[name]; !taken && !ownHeader(name) {
 				header[name] = values
 			}
 		}
 	}
+	ctx, c.observed = c.core.observers.start(ctx, c.core.logger, c.observed[:0], func() Attempt {
+		if last == nil || len(last) > 0 {
+			add()
+			last = http.Header{}
+		}
+		a := c.newAttempt()
+		a.Header = last
+		return a
+	})
+	add()
 	return ctx
 }
 
