@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	gotoken "go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,6 +33,9 @@ func TestSnippetsArePartsOfExamples(t *testing.T) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, block := range goBlock.FindAllSubmatch(text, -1) {
+			if bytes.HasPrefix(block[1], []byte("package main")) {
+				continue // TestReadmeProgramPrintsWhatThePageSays
+			}
 			found++
 			assert.True(t, contains(bodies, normalize(string(block[1]))), "%s: no example holds\n%s", page, block[1])
 		}
@@ -53,6 +57,26 @@ func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
 	entries := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(string(text))
 	require.NotNil(t, entries)
 	assert.Equal(t, heads.Version, entries[1])
+}
+
+// The front door is one that is read to its end.
+func TestReadmeIsShort(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(bytes.Fields(readme)), 700, "words")
+}
+
+func TestReadmeProgramPrintsWhatThePageSays(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```go\n(package main\n.*?)```\n\n```text\n(.*?)```").FindSubmatch(readme)
+	require.NotNil(t, block)
+	assert.LessOrEqual(t, bytes.Count(block[1], []byte("\n")), 30, "lines")
+	program := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(program, block[1], 0o600))
+	out, err := exec.Command("go", "run", program).CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, string(block[2]), string(out))
 }
 
 func TestReadmeSaysHowToGetEveryModule(t *testing.T) {
