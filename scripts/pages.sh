@@ -3,13 +3,11 @@
 # Each line is a separate command. conformance.sh runs those of docs/emulator.md,
 # which need a receiver; the tests of cmd/headsctl run those of docs/headsctl.md.
 #
-# Needs Go and curl.
+# Needs Go.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export NO_PROXY='*' no_proxy='*'
 
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
 
 fail() {
 	printf 'FAILED: %s\n' "$*" >&2
