@@ -1,0 +1,44 @@
+# What the scripts of a release know of the modules. To be sourced.
+
+module=github.com/headsapi/heads-go
+nested=(inbox headsmcp headsotel headsredis cmd/headsctl) # with a version; so has the root
+libraries=("" inbox headsmcp headsotel headsredis)        # folders; "" is the root
+programs=(headsctl heads-emulator)                        # below cmd
+version_form='^v[01]\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-rc\.[1-9][0-9]*)?$'
+
+# tags VERSION prints the tags of a release, that of the root first.
+tags() {
+	printf '%s\n' "$1" "${nested[@]/%//$1}"
+}
+
+# at FOLDER prints the path of the module in a folder.
+at() {
+	printf '%s\n' "$module${1:+/$1}"
+}
+
+# newest prints the highest version that the repository in this folder has a tag
+# of. sort -V puts a ~ before the end of a text, as a candidate before its release.
+newest() {
+	git tag --list 'v*' | grep -E "$version_form" | sed 's/-/~/' | sort -V | sed 's/~/-/' | tail -n 1
+}
+
+# take REPO CACHE MODULE@VERSION... makes the go command take modules from the tags
+# of a repository into a module cache, whose cache/download then is a module proxy.
+take() {
+	local repo=$1 cache=$2 folder
+	shift 2
+	folder=$(mktemp -d -p "$work")
+	(
+		cd "$folder"
+		export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.file://$repo.insteadOf" GIT_CONFIG_VALUE_0="https://$module"
+		GOPROXY=direct GOMODCACHE=$cache GONOSUMDB=$module GOFLAGS=-modcacherw go mod download "$@"
+	)
+}
+
+# proxied CACHE COMMAND... runs a command for which these modules come from a cache
+# that take has filled, and all others from where they come otherwise.
+proxied() {
+	local cache=$1
+	shift
+	GOPROXY="file://$cache/cache/download,$(go env GOPROXY)" GONOSUMDB=$module GOFLAGS='-modcacherw -trimpath' GOWORK=off "$@"
+}
