@@ -21,18 +21,23 @@ finish() {
 }
 trap finish EXIT
 
+fail() {
+	printf 'installs.sh: %s\n' "$1" >&2
+	exit 1
+}
+
 step() { printf '\n== %s\n' "$*"; }
 
 # stranger COMMAND... runs a command that knows the modules of the tags alone.
 stranger() {
-	GOMODCACHE=$work/modules GOBIN=$work/bin proxied "${cache:-$work/tags}" "$@"
+	GOMODCACHE=$work/modules GOBIN=$work/bin proxied "$cache" "$@"
 }
 
 # new NAME makes a new module in a folder of its own, and goes there.
 new() {
 	mkdir -p "$work/new/$1"
 	cd "$work/new/$1"
-	stranger go mod init "example.com/$1" 2>/dev/null
+	go mod init "example.com/$1" 2>/dev/null
 }
 
 # program_of FOLDER prints a program that uses the library in a folder.
@@ -116,33 +121,71 @@ program_of() {
 		)
 
 		func main() {
-			d, err := headsredis.New(redis.NewClient(&redis.Options{}), "events:")
+			d, err := headsredis.New(redis.NewClient(&redis.Options{}))
 			fmt.Println(d != nil, err)
 		}
 	GO
 	esac
 }
 
-# try FOLDER gets a library and runs the program that uses it.
-try() {
+# run FOLDER runs the program that uses a library.
+run() {
 	program_of "$1" >main.go
-	stranger go get "$(at "$1")@$version"
-	stranger go mod tidy -e 2>/dev/null # for what else the program imports
+	stranger go mod tidy -e 2>/dev/null # adds what the program imports besides
 	stranger go run .
 }
 
 step "modules of $version from their tags"
 cache=$work/tags
-take "$repo" "$cache" "$module@$version" "${nested[@]/#/$module/}" 2>&1 | sed "s|file://$repo|the repository|" || exit 1
+take "$repo" "$cache" "$module@$version" "${nested[@]/%/@$version}" >/dev/null
 
 for folder in "${libraries[@]}"; do
 	step "go get $(at "$folder")@$version"
-	(new "get-${folder:-root}" && try "$folder")
+	new "get-${folder:-root}"
+	stranger go get "$(at "$folder")@$version"
+	run "$folder"
 done
 
+cd "$work"
 for name in "${programs[@]}"; do
 	step "go install $(at "cmd/$name")@$version"
-	(cd "$work" && stranger go install "$(at "cmd/$name")@$version")
+	stranger go install "$(at "cmd/$name")@$version"
 done
 "$work/bin/headsctl" version
 "$work/bin/heads-emulator" -version
+
+step 'the lines of README.md'
+lines=0
+while read -r line <&3; do
+	lines=$((lines + 1))
+	printf '$ %s\n' "$line"
+	new "line-$lines"
+	stranger bash -euc "$line"
+done 3< <(git -C "$repo" show "$version:README.md" | sed -n 's/^ *\(go \(get\|install\) .*\)$/\1/p')
+[ "$lines" -ge 1 ] || fail 'README.md of the tag has no line with go get or go install'
+
+newer=$(next_patch "$version")
+step "each library beside the root in $newer"
+git clone -q --no-hardlinks "$repo" "$work/newer"
+git -C "$work/newer" -c user.name=heads-go -c user.email=heads-go@localhost tag -a -m "$newer" "$newer" "$version^{commit}"
+take "$work/newer" "$cache" "$module@$newer" >/dev/null
+for folder in "${libraries[@]:1}"; do
+	new "newer-$folder"
+	stranger go get "$(at "$folder")@$version" "$module@$newer"
+	run "$folder"
+	stranger go list -m "$module" | grep -F "$newer"
+done
+
+step "headsctl $version as a tool beside the root in $newer"
+new tool
+stranger go get "$module@$newer"
+stranger go get -tool "$(at cmd/headsctl)@$version"
+stranger go tool headsctl version
+
+step 'go.mod and go.sum of the tags are complete'
+for folder in "${nested[@]}"; do
+	git -C "$work/newer" checkout -q "$folder/$version"
+	(cd "$work/newer/$folder" && stranger go list -mod=readonly -deps ./... >/dev/null)
+	printf '%s\n' "$folder"
+done
+printf '\neverything of %s installs\n' "$version"

@@ -42,3 +42,13 @@ proxied() {
 	shift
 	GOPROXY="file://$cache/cache/download,$(go env GOPROXY)" GONOSUMDB=$module GOFLAGS='-modcacherw -trimpath' GOWORK=off "$@"
 }
+
+# next_patch VERSION prints the patch version after it, and the release after a
+# candidate.
+next_patch() {
+	local base=${1%%-*}
+	if [ "$base" = "$1" ]; then
+		base=${base%.*}.$((${base##*.} + 1))
+	fi
+	printf '%s\n' "$base"
+}

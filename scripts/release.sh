@@ -61,11 +61,6 @@ case $out in /*) ;; *) out=$root/$out ;; esac
 first_heading() { sed -n 's/^## //p' "$1" | head -n 1; }
 first_section() { awk '/^## / { if (++n > 1) exit; next } n' "$1"; }
 above() { [ "$1" != "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sed 's/-/~/' | sort -V | sed 's/~/-/' | tail -n 1)" = "$1" ]; }
-next_patch() {
-	local base=${1%%-*}
-	[ "$base" = "$1" ] || { printf '%s\n' "$base" && return; }
-	printf '%s.%d\n' "${base%.*}" $((${base##*.} + 1))
-}
 
 # check_tree refuses a tree that can't be released.
 check_tree() {
