@@ -41,7 +41,7 @@ touch "$work/log" "$work/breaks"
 # last_release prints the commit of the last release and its version.
 last_release() {
 	local tag
-	tag=$(git tag --merged HEAD --no-contains HEAD --list 'v*' | grep -E "$version_form" | sed 's/-/~/' | sort -V | sed 's/~/-/' | tail -n 1)
+	tag=$(git tag --merged HEAD --no-contains HEAD --list 'v*' | sorted | tail -n 1)
 	if [ -n "$tag" ]; then
 		printf '%s %s\n' "$(git rev-parse "$tag^{commit}")" "$tag"
 		return

@@ -16,10 +16,15 @@ at() {
 	printf '%s\n' "$module${1:+/$1}"
 }
 
-# newest prints the highest version that the repository in this folder has a tag
-# of. sort -V puts a ~ before the end of a text, as a candidate before its release.
+# sorted prints the versions among the lines of its input, the highest last. sort -V
+# puts a ~ before the end of a text, as a candidate comes before its release.
+sorted() {
+	{ grep -E "$version_form" || true; } | sed 's/-/~/' | sort -V | sed 's/~/-/'
+}
+
+# newest prints the highest version that the repository in this folder has a tag of.
 newest() {
-	git tag --list 'v*' | grep -E "$version_form" | sed 's/-/~/' | sort -V | sed 's/~/-/' | tail -n 1
+	git tag --list 'v*' | sorted | tail -n 1
 }
 
 # take REPO CACHE MODULE@VERSION... makes the go command take modules from the tags

@@ -60,7 +60,7 @@ case $out in /*) ;; *) out=$root/$out ;; esac
 # first_heading and the others read a changelog.
 first_heading() { sed -n 's/^## //p' "$1" | head -n 1; }
 first_section() { awk '/^## / { if (++n > 1) exit; next } n' "$1"; }
-above() { [ "$1" != "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sed 's/-/~/' | sort -V | sed 's/~/-/' | tail -n 1)" = "$1" ]; }
+above() { [ "$1" != "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sorted | tail -n 1)" = "$1" ]; }
 
 # check_tree refuses a tree that can't be released.
 check_tree() {
@@ -94,7 +94,7 @@ check_tree() {
 check_breaking() {
 	first_section CHANGELOG.md | grep -q '^### Breaking' || return 0
 	local released
-	released=$(git tag --list 'v*' | grep -E '^v[01]\.[0-9]+\.[0-9]+$' | sort -V | tail -n 1)
+	released=$(git tag --list 'v*' | sorted | sed '/-/d' | tail -n 1)
 	[ -n "$released" ] || return 0
 	local raised
 	if [[ $released == v0.* ]]; then raised=${released%.*}; else raised=${released%%.*}; fi
