@@ -137,7 +137,8 @@ run() {
 
 step "modules of $version from their tags"
 cache=$work/tags
-take "$repo" "$cache" "$module@$version" "${nested[@]/%/@$version}" >/dev/null
+mapfile -t all < <(printf '%s\n' "$module@$version" "${nested[@]/#/$module/}" | sed "s/@.*//; s/\$/@$version/")
+take "$repo" "$cache" "${all[@]}" >/dev/null
 
 for folder in "${libraries[@]}"; do
 	step "go get $(at "$folder")@$version"
