@@ -93,7 +93,7 @@ func findLicence(dir string) ([]byte, error) {
 	found := false
 	for _, f := range files {
 		name := strings.ToUpper(f.Name())
-		licence := strings.HasPrefix(name, "LICENSE") || strings.HasPrefix(name, "LICENCE") || strings.HasPrefix(name, "COPYING")
+		licence := strings.HasPrefix(name, "LICENSE") || strings.HasPrefix(name, "LICENCE") || strings.HasPrefix(name, "COPYING") || name == "UNLICENSE"
 		if f.IsDir() || strings.HasSuffix(name, ".GO") || !licence && name != "NOTICE" && name != "PATENTS" {
 			continue
 		}
@@ -105,7 +105,7 @@ func findLicence(dir string) ([]byte, error) {
 		text = append(append(text, bytes.TrimSpace(one)...), "\n\n"...)
 	}
 	if !found {
-		return nil, fmt.Errorf("%s has no licence: no file LICENSE, LICENCE or COPYING", filepath.Base(dir))
+		return nil, fmt.Errorf("%s has no licence: no file LICENSE, LICENCE, COPYING or UNLICENSE", filepath.Base(dir))
 	}
 	return text, nil
 }
