@@ -24,7 +24,7 @@ import (
 )
 
 // Version is the version of this library, as it stands in the User-Agent.
-const Version = "0.1.0"
+const Version = "1.0.0-rc.1"
 
 const userAgent = "heads-go/" + Version
 

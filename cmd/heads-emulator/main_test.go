@@ -114,6 +114,12 @@ func TestOutputThatFailsEndsTheProgram(t *testing.T) {
 	assert.ErrorContains(t, startAndStop(t, broken{}, io.Discard, "-addr", "127.0.0.1:0"), "closed pipe")
 }
 
+func TestVersionIsPrinted(t *testing.T) {
+	var out bytes.Buffer
+	assert.ErrorIs(t, startAndStop(t, &out, io.Discard, "-version"), flag.ErrHelp, "which ends the program with 0")
+	assert.Equal(t, fmt.Sprintf("heads-emulator %s (%s, %s/%s)\n", heads.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH), out.String())
+}
+
 func TestHelpListsTheFlagsAndStartsNothing(t *testing.T) {
 	var out bytes.Buffer
 	assert.ErrorIs(t, startAndStop(t, &out, io.Discard, "-h"), flag.ErrHelp)
