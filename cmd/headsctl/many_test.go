@@ -408,3 +408,24 @@ func TestStdoutHoldsDataAlone(t *testing.T) {
 	}
 	assert.Len(t, lines(string(text)), 26)
 }
+
+func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	bomb := "a0: &a0 [x]\n"
+	for i := range 9 {
+		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 9), ","))
+	}
+	c.write("bomb.yaml", bomb)
+	c.write("deep.yaml", strings.Repeat("[", 100_000))
+	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}, {"tools", "put", c.ids[0]}} {
+		assert.Empty(t, c.fails(2, "bomb.yaml:5:14: aliases stand for more than 1000 values in all", append(args, "--debug", "-f", "bomb.yaml")...).stdout)
+		c.fails(2, "deep.yaml:1:65: values are nested more than 64 levels deep", append(args, "-f", "deep.yaml")...)
+		c.fails(2, "the text has more than 8388608 bytes", append(args, "-f", "/dev/zero")...)
+	}
+	m := c.mcp("--allow-writes")
+	for _, tool := range []string{"heads_plan", "heads_apply"} {
+		assert.Contains(t, m.fails(tool, object{"spec": bomb}), "spec:5:14: aliases stand for more than 1000 values in all")
+		assert.Contains(t, m.fails(tool, object{"spec": strings.Repeat("[", 100_000)}), "spec:1:65: values are nested")
+	}
+}
