@@ -27,7 +27,7 @@ func TestConvertPrintsALineAHeadAndTheTotals(t *testing.T) {
 	assert.Empty(t, r.stderr)
 	out := lines(r.stdout)
 	require.Len(t, out, 26)
-	assert.Equal(t, "15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped", out[25])
+	assert.Equal(t, "15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped (a blocked head gets nothing of its entry)", out[25])
 	assert.Regexp(t, `(?m)^changed `+c.ids[0]+` Lobby https://stream\.example\.test/MyOrg-\d+/li-\d+$`, r.stdout)
 	assert.Regexp(t, `(?m)^unchanged `+c.ids[12]+` Welcome Screen$`, r.stdout)
 	assert.Regexp(t, `(?m)^blocked `+c.ids[17]+` Mascot visual: visual .* must be created$`, r.stdout)
@@ -42,7 +42,7 @@ func TestConvertPrintsALineAHeadAndTheTotals(t *testing.T) {
 	assert.Equal(t, 25, strings.Count(c.read("r.html"), "<tr data-outcome="))
 
 	again := c.run("convert", "-f", "ids.csv", "--yes", "--report", "again.json")
-	assert.Contains(t, again.stdout, "\n0 changed, 20 unchanged, 5 blocked, 0 failed, 0 skipped\n")
+	assert.Contains(t, again.stdout, "\n0 changed, 20 unchanged, 5 blocked, 0 failed, 0 skipped (a blocked head gets nothing of its entry)\n")
 	assert.Len(t, parse[struct{ Moves []object }](t, c.read("again.json")).Moves, 15, "the journal remembers the old ones")
 	journals, err := filepath.Glob(filepath.Join(c.state, "headsctl", "*"))
 	require.NoError(t, err)
@@ -85,7 +85,12 @@ func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
 	assert.Equal(t, 0, c.run("plan", "-f", "heads.yaml", "--exit-code").code)
 	assert.Contains(t, c.ok("apply", "-f", "heads.yaml", "--yes"), "0 changed, 3 unchanged")
 	c.write("blocked.yaml", "heads:\n  - {id: "+c.ids[17]+", streaming: true}\n  - {id: "+c.ids[3]+", streaming: true}\n")
-	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "1 goes before 3")
+	assert.Equal(t, 3, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "there is work to do, whatever is blocked")
+	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml").code)
+	c.write("blocked.yaml", "heads:\n  - {id: "+c.ids[17]+", streaming: true}\n  - {id: "+c.ids[0]+", streaming: true}\n")
+	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "nothing but what is blocked")
+	c.write("unread.yaml", "heads:\n  - {id: "+someID+"}\n  - {id: "+c.ids[3]+", streaming: true}\n")
+	assert.Equal(t, 1, c.run("plan", "-f", "unread.yaml", "--exit-code").code, "nobody knows what apply would do")
 }
 
 func TestManyHeadsAsJSON(t *testing.T) {
@@ -104,7 +109,7 @@ func TestManyHeadsAsJSON(t *testing.T) {
 		delete(result, "type")
 		assert.Equal(t, keys[result["head_id"].(string)], result, "as in the report")
 	}
-	assert.JSONEq(t, `{"type":"summary","counts":{"changed":15,"unchanged":5,"blocked":5,"failed":0,"skipped":0}}`, out[25])
+	assert.JSONEq(t, `{"type":"summary","counts":{"changed":15,"unchanged":5,"blocked":5,"failed":0,"skipped":0},"note":"a blocked head gets nothing of its entry"}`, out[25])
 	r = c.run("plan", "-f", "heads.yaml", "--json")
 	assert.Contains(t, lines(r.stdout)[3], `{"type":"summary","counts":{`)
 }
@@ -404,7 +409,7 @@ func TestStdoutHoldsDataAlone(t *testing.T) {
 	text, err := os.ReadFile(out)
 	require.NoError(t, err)
 	for _, line := range lines(string(text)) {
-		assert.Regexp(t, `^(changed|unchanged|blocked) [0-9a-f-]{36} |^15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped$`, line)
+		assert.Regexp(t, `^(changed|unchanged|blocked) [0-9a-f-]{36} |^15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped \(a blocked head gets nothing of its entry\)$`, line)
 	}
 	assert.Len(t, lines(string(text)), 26)
 }
