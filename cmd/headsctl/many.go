@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -267,27 +268,32 @@ func (a *app) faultyUnlessSent(err error) error {
 
 func (w *work) writeReports(report *fleet.Report) (failures []error) {
 	for _, path := range w.flags.reports {
-		if err := writeReport(path, report); err != nil {
+		if err := w.a.writeReport(path, report); err != nil {
 			failures = append(failures, fmt.Errorf("the report can't be written: %w", err))
 		}
 	}
 	return failures
 }
 
-func writeReport(path string, report *fleet.Report) (err error) {
+func (a *app) writeReport(path string, report *fleet.Report) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	write := report.WriteHTML
 	switch filepath.Ext(path) {
 	case ".json":
-		return report.WriteJSON(file)
+		write = report.WriteJSON
 	case ".csv":
-		return report.WriteCSV(file)
-	default:
-		return report.WriteHTML(file)
+		write = report.WriteCSV
 	}
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
+		return err
+	}
+	_, err = file.Write(a.tokenMask.hide(text.Bytes()))
+	return err
 }
 
 // resume returns the command that goes on with what is left.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -433,4 +434,38 @@ func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		assert.Contains(t, m.fails(tool, object{"spec": bomb}), "spec:5:14: aliases stand for more than 1000 values in all")
 		assert.Contains(t, m.fails(tool, object{"spec": strings.Repeat("[", 100_000)}), "spec:1:65: values are nested")
 	}
+}
+
+// The order of keys is that of the document, and so are the digits.
+func TestExportKeepsTheOrderOfKeys(t *testing.T) {
+	t.Parallel()
+	settings := func(more string) json.RawMessage { return json.RawMessage(more) }
+	full := object{
+		"id": someID, "operationMode": "oc", "semanticThreshold": settings("0.10000000000000000001"),
+		"customWords":                 settings(`{"zebra":"z","apple":"a","mango":"m"}`),
+		"pluginOperationalModeConfig": settings(`{"z":12345678901234567890,"a":{"x":1,"b":[{"k":9007199254740993,"c":0.10}]},"m":null}`),
+	}
+	tool := `{"conversationSettings":{"tools":[{"url":"https://a.example.com/t","x_more":{"z":1.10,"a":2},"name":"t","parameters":[{"type":"string","x_z":1,"name":"p","description":"P."}],"description":"D."}]}}`
+	c := emulator(t, object{"heads": []object{full}})
+	c.ok("call", "PUT", "/head/"+someID+"/conversation-settings", "--data", tool)
+	exported := c.ok("export", someID)
+	for _, keys := range [][]string{
+		{"zebra:", "apple:", "mango:"}, {"pluginOperationalModeConfig:", "z: 12345678901234567890", "x: 1", "b:", "k: 9007199254740993", "c: 0.10", "m: null"},
+		{"url: https://a.example.com/t", "x_more:", "z: 1.10", "name: t", "parameters:", "type: string", "x_z: 1", "name: p", "description: D."},
+		{"semanticThreshold: 0.10000000000000000001"},
+	} {
+		at := 0
+		for _, key := range keys {
+			next := strings.Index(exported[at:], key)
+			require.GreaterOrEqual(t, next, 0, "%s after %q\n%s", key, exported[:at], exported)
+			at += next
+		}
+	}
+	fresh := emulator(t, object{"heads": []object{{"id": someID}}})
+	fresh.write("export.yaml", exported)
+	fresh.ok("apply", "-f", "export.yaml", "--yes")
+	assert.Equal(t, exported, fresh.ok("export", someID))
+	assert.Contains(t, fresh.ok("plan", "-f", "export.yaml"), "0 pending, 1 unchanged")
+	fresh.write("near.yaml", strings.Replace(exported, "9007199254740993", "9007199254740992", 1))
+	assert.Contains(t, fresh.ok("plan", "-f", "near.yaml"), "~ pluginOperationalModeConfig: ")
 }

@@ -23,6 +23,7 @@ func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
 		if err != nil {
 			return nil, err
 		}
+		a.hideToken(token)
 		if err := os.Setenv("HEADS_TOKEN", token); err != nil { // of this process alone
 			return nil, err
 		}
