@@ -43,9 +43,10 @@ With --allow-writes there are two more:
   heads_apply {spec, confirm?}            bring heads to the state of the spec
   heads_convert {ids, voice?, confirm?}   convert heads to streaming mode
 
-Without confirm they change nothing and return the changes with a hash of them.
-Called again with this hash as confirm, they make these changes. If others would
-be made by now, they change nothing and return those with their hash.
+Without confirm they change nothing and return the changes with a hash of them,
+which covers full values and ids and ends with the process. Called again with this
+hash as confirm, they make these changes. If others would be made by now, they
+change nothing and return those with their hash.
 
 Replies are those of -o json, with lists under items. Keys and tokens show as
 [redacted], and a spec can't hold {file: PATH}.`,

@@ -52,7 +52,8 @@ stays as it is:
       prune_webhooks: false
       tools: []
 
-{file: PATH} stands for any text; the path is relative to the file.`
+{file: PATH} stands for any text; the path is relative to the folder of the file
+and stays below it. A number, boolean or date is no text unless it is quoted.`
 
 func (a *app) planCommand() *cobra.Command {
 	var f manyFlags
@@ -71,7 +72,7 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	from.add(cmd)
 	f.add(cmd, false)
-	cmd.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 1 if a head could not be read, else with 3 if apply would change something")
+	cmd.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 3 if apply would change something, unless a head could not be read (1)")
 	return cmd
 }
 
