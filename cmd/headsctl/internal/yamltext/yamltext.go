@@ -306,7 +306,7 @@ func (b *builder) alias(n *yaml.Node, level int) (*Value, error) {
 }
 
 // check returns the error of a value that is too large with the node n.
-func (s size) check(n *yaml.Node) error {
+func (s *size) check(n *yaml.Node) error {
 	switch {
 	case s.expansions > MaxExpansions:
 		return &Error{n.Line, n.Column, fmt.Sprintf("aliases stand for more than %d values in all; write fewer of them", MaxExpansions)}
