@@ -1,14 +1,17 @@
 package fleet
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // Change describes one change that was made or would be made. It is for people: it
@@ -26,33 +29,73 @@ const (
 
 // fieldChanges compares the fields of a spec with those of a head. It returns the
 // values to set and their changes.
-func fieldChanges(head *heads.Head, set map[string]any) (map[string]json.RawMessage, []Change, error) {
+func fieldChanges(head *heads.Head, set map[string]any) (fieldWork, error) {
+	work := fieldWork{}
 	if len(set) == 0 {
-		return nil, nil, nil
+		return work, nil
 	}
 	now, err := fieldsOf(head)
 	if err != nil {
-		return nil, nil, err
+		return work, err
 	}
-	different := map[string]json.RawMessage{}
 	for name, value := range set {
-		raw, err := json.Marshal(value)
+		raw, err := rawjson.Encode(value)
 		if err != nil {
-			return nil, nil, err
+			return work, err
 		}
-		var wanted any
-		if err := json.Unmarshal(raw, &wanted); err != nil {
-			return nil, nil, err
+		wanted, err := decodeExactly(raw)
+		if err != nil {
+			return work, err
 		}
 		if !sameField(name, now[name], wanted) {
-			different[name] = raw
+			work.put(name, now[name], raw)
 		}
 	}
-	if len(different) == 0 {
-		return nil, nil, nil
+	if len(work.set) == 0 {
+		return work, nil
 	}
-	changes, err := describeFields(head, different)
-	return different, changes, err
+	work.changes, err = describeFields(head, work.set)
+	return work, err
+}
+
+// fieldWork is the work to do on the fields of a head.
+type fieldWork struct {
+	set     map[string]json.RawMessage // what is sent, with its digits and the order of its keys
+	was     map[string]any             // what the head has in these fields, as fieldsOf returns it
+	changes []Change
+}
+
+func (w *fieldWork) put(name string, was any, value json.RawMessage) {
+	if w.set == nil {
+		w.set, w.was = map[string]json.RawMessage{}, map[string]any{}
+	}
+	w.set[name], w.was[name] = value, was
+}
+
+// update returns the update that does the work, in the contract's order.
+func (w *fieldWork) update(headID string) *heads.HeadUpdate {
+	u := heads.NewHeadUpdate(headID)
+	for _, name := range heads.WritableFields() {
+		if value, ok := w.set[name]; ok {
+			u.Set(name, value)
+		}
+	}
+	return u
+}
+
+// unseen returns a field that a head still has as it was, or "". It ignores the key of
+// a dialog tool, which a service may never show.
+func (w *fieldWork) unseen(head *heads.Head) (string, error) {
+	now, err := fieldsOf(head)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.set)) {
+		if name != "voiceflowApiKey" && sameField(name, now[name], w.was[name]) {
+			return name, nil
+		}
+	}
+	return "", nil
 }
 
 // sameField compares the values of a field as decoded JSON.
@@ -62,9 +105,9 @@ func sameField(name string, now, wanted any) bool {
 		nowPrompt, wantedPrompt := promptOf(now), promptOf(wanted)
 		return nowPrompt != nil && reflect.DeepEqual(nowPrompt, wantedPrompt)
 	case "phrases", "suggestions", "customWords":
-		return reflect.DeepEqual(now, wanted) || isEmpty(now) && isEmpty(wanted)
+		return sameValue(now, wanted) || isEmpty(now) && isEmpty(wanted)
 	}
-	return reflect.DeepEqual(now, wanted)
+	return sameValue(now, wanted)
 }
 
 func promptOf(config any) any {
@@ -99,12 +142,22 @@ func describeFields(head *heads.Head, set map[string]json.RawMessage) ([]Change,
 	if err != nil {
 		return nil, err
 	}
+	exact, err := fieldsOf(head)
+	if err != nil {
+		return nil, err
+	}
 	var changes []Change
 	for _, name := range heads.WritableFields() {
 		if _, ok := set[name]; !ok {
 			continue
 		}
 		field, was, is := name, from[name], to[name]
+		if number, ok := exact[name].(json.Number); ok { // a Head rounds it
+			was = number
+		}
+		if rawjson.Kind(set[name]) == "number" {
+			is = json.Number(bytes.TrimSpace(set[name]))
+		}
 		if name == "promptConfig" {
 			field, was, is = "promptConfig.system_prompt", promptOf(was), promptOf(is)
 		}
@@ -125,14 +178,38 @@ func setFields(h *heads.Head, set map[string]json.RawMessage) error {
 	return json.Unmarshal(document, h)
 }
 
-// fieldsOf returns the fields of a head as decoded JSON.
+// fieldsOf returns the fields of a head as decoded JSON, with the digits of the
+// document that it was read from.
 func fieldsOf(h *heads.Head) (map[string]any, error) {
-	document, err := json.Marshal(h)
+	document, err := rawjson.Encode(h)
 	if err != nil {
 		return nil, err
 	}
-	var fields map[string]any
-	return fields, json.Unmarshal(document, &fields)
+	decoded, err := decodeExactly(document)
+	if err != nil {
+		return nil, err
+	}
+	fields := decoded.(map[string]any)
+	for _, name := range heads.WritableFields() {
+		raw := exactValue(h, name)
+		if raw == nil {
+			continue
+		}
+		if fields[name], err = decodeExactly(raw); err != nil {
+			return nil, err
+		}
+	}
+	return fields, nil
+}
+
+// exactValue returns a field as the service sent it if a Head does not hold all of
+// it: the digits of a number, or the order of the keys of an object.
+func exactValue(h *heads.Head, name string) json.RawMessage {
+	raw, _ := rawjson.Value(h.Raw, name)
+	if kind := rawjson.Kind(raw); kind == "number" || kind == "object" && name != "promptConfig" {
+		return bytes.TrimSpace(raw)
+	}
+	return nil
 }
 
 // textOf returns a text unchanged, "" for null, and JSON for any other value.
@@ -143,7 +220,7 @@ func textOf(v any) string {
 	case string:
 		return v
 	}
-	text, _ := json.Marshal(v) // it was decoded from JSON
+	text, _ := rawjson.Encode(v) // it was decoded from JSON
 	return string(text)
 }
 

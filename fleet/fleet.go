@@ -16,6 +16,10 @@ import (
 // was reached.
 var ErrStopped = errors.New("the service failed for too many heads in a row")
 
+// errPlanChanged is in the result of a head that Apply left alone since its changes
+// would not be those of Options.Planned.
+var errPlanChanged = errors.New("fleet: the head is no longer as it was planned for, and was not changed; look at its changes and run it again")
+
 const (
 	defaultConcurrency = 4
 	defaultStopAfter   = 10
@@ -34,6 +38,13 @@ type Options struct {
 	StopAfter   int                  // how many temporary failures in a row skip the remaining heads; 0 means 10, -1 never
 	OnResult    func(Result)         // called for each head when its work ends
 
+	// Planned is the report of Plan for the same specs, which someone has agreed to.
+	// Apply compares each head with it before its first change. If Apply would
+	// change other values, or other registrations, than the plan, it leaves the
+	// head alone: its result is pending, with the changes that would be made now.
+	// Plan ignores it.
+	Planned *Report
+
 	// OnStep is called for every step of a conversion. Calls of OnResult and
 	// OnStep never overlap. For a conversion back to legacy mode, OnStep is
 	// called after the conversion has ended.
@@ -44,6 +55,8 @@ type Options struct {
 //
 // For each head, it sends GET /head/{id}; before a switch of the mode, GET
 // /head_visual/{headVisualId}; and if the spec has webhooks, GET /head-events.
+//
+// The report depends on the heads and the specs alone: its results have no times.
 //
 // It returns the same errors as Apply.
 func Plan(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Report, error) {
@@ -56,7 +69,7 @@ func Plan(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Repor
 // differs, so a second run only reads.
 //
 // For each head, it sends the requests of Plan, and then, as far as needed, those of
-// Heads.Modify, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery,
+// Heads.Update and Heads.Get, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery,
 // Webhooks.Ensure and Delete, and ConversationSettings.SetTools.
 //
 // If specs or options are invalid, Apply sends nothing. It returns an error that
@@ -91,6 +104,10 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	case c == nil || c.Heads == nil:
 		return nil, &heads.InvalidError{Operation: operation, Field: "client", Reason: "was not made by heads.New; use heads.New or heads.NewFromEnv"}
 	}
+	apply := operation == "fleet.Apply"
+	if !apply {
+		o.Planned = nil
+	}
 	if err := validate(operation, specs, o); err != nil {
 		return nil, err
 	}
@@ -102,13 +119,17 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	o.Convert.SettleTimeout = max(grace, 1)
 	work, cancel := outlive(ctx, grace)
 	defer cancel()
-	r := &run{callerLeft: ctx.Err, client: c, o: o, apply: operation == "fleet.Apply", results: make([]Result, len(specs))}
+	r := &run{callerLeft: ctx.Err, client: c, o: o, apply: apply, results: make([]Result, len(specs))}
 	report := &Report{Started: time.Now()}
 	var group errgroup.Group
 	group.SetLimit(o.Concurrency)
 	for i := range specs {
 		group.Go(func() error {
-			r.one(work, &specs[i], &r.results[i])
+			h := &headRun{run: r, spec: &specs[i], result: &r.results[i]}
+			if o.Planned != nil {
+				h.planned = &o.Planned.Results[i]
+			}
+			h.one(work)
 			return nil
 		})
 	}
@@ -129,18 +150,20 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 
 // one works on one head, unless the run was stopped. ctx ends later than the
 // caller's context, so the work on a started head is finished.
-func (r *run) one(ctx context.Context, spec *Spec, result *Result) {
-	result.HeadID, result.Label, result.Outcome = spec.ID, spec.Label, OutcomeSkipped
-	if r.isStopped() {
+func (h *headRun) one(ctx context.Context) {
+	result := h.result
+	result.HeadID, result.Label, result.Outcome = h.spec.ID, h.spec.Label, OutcomeSkipped
+	if h.isStopped() {
 		return
 	}
-	result.Started = time.Now()
-	h := &headRun{run: r, spec: spec, result: result}
+	started := time.Now()
 	if err := h.do(ctx); err != nil {
 		result.Outcome, result.Err, result.Reason = OutcomeFailed, err, reasonOf(err)
 	}
-	result.Duration = time.Since(result.Started)
-	r.ended(*result)
+	if h.apply { // two plans of one state are equal
+		result.Started, result.Duration = started, time.Since(started)
+	}
+	h.ended(*result)
 }
 
 func (r *run) isStopped() bool {

@@ -2,18 +2,20 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // headRun is the work on one head.
 type headRun struct {
 	*run
-	spec   *Spec
-	result *Result
+	spec    *Spec
+	result  *Result
+	planned *Result // what the caller has seen of a plan; nil to compare with nothing
 
 	head      *heads.Head // as it was read
 	steps     []step      // the work to do, in this order
@@ -24,6 +26,7 @@ type headRun struct {
 // step is a part of the work on a head.
 type step struct {
 	changes []Change
+	exact   any // the changes with full values and ids, to be encoded as JSON
 	do      func(context.Context) error
 }
 
@@ -43,13 +46,21 @@ func (h *headRun) do(ctx context.Context) error {
 	if !h.switches() {
 		h.findMove()
 	}
-	switch {
-	case len(h.steps) == 0:
+	if len(h.steps) == 0 {
 		h.result.Outcome = OutcomeUnchanged
 		return h.noAddress
+	}
+	var err error
+	if h.result.digest, err = h.digest(); err != nil {
+		return err
+	}
+	switch {
 	case !h.apply:
-		h.result.Outcome = OutcomePending
 		h.expect()
+		return nil
+	case h.planned != nil && h.planned.digest != h.result.digest:
+		h.expect()
+		h.result.Err, h.result.Reason = errPlanChanged, heads.ReasonTemporary
 		return nil
 	}
 	for _, step := range h.steps {
@@ -62,8 +73,20 @@ func (h *headRun) do(ctx context.Context) error {
 	return h.noAddress
 }
 
+// digest identifies the work to do on the head.
+func (h *headRun) digest() (string, error) {
+	exact := []any{h.spec.ID}
+	for _, step := range h.steps {
+		exact = append(exact, step.exact)
+	}
+	document, err := rawjson.Encode(exact)
+	sum := sha256.Sum256(document)
+	return string(sum[:]), err
+}
+
 // expect fills in the result of a plan.
 func (h *headRun) expect() {
+	h.result.Outcome = OutcomePending
 	for _, step := range h.steps {
 		h.result.Changes = append(h.result.Changes, step.changes...)
 	}
@@ -116,10 +139,10 @@ func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
 		return err
 	}
 	if back {
-		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.switching(h.toLegacy)})
+		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.exactSwitch(), h.switching(h.toLegacy)})
 	}
 	if voice && !canStream { // the head can have this voice only after its switch to legacy mode
-		h.steps = append(h.steps, h.fieldStep(nil, true, []Change{voiceChange(h.spec.Voice, h.head)}))
+		h.steps = append(h.steps, h.fieldStep(fieldWork{changes: []Change{voiceChange(h.spec.Voice, h.head)}}, true))
 	}
 	return nil
 }
@@ -143,8 +166,14 @@ func (h *headRun) lookAtStreaming(ctx context.Context) error {
 	if voice {
 		changes = append(changes, voiceChange(h.spec.Voice, h.head))
 	}
-	h.steps = append(h.steps, step{append(changes, switchChange("streaming", true)), h.switching(h.toStreaming)})
+	h.steps = append(h.steps, step{append(changes, switchChange("streaming", true)), h.exactSwitch(), h.switching(h.toStreaming)})
 	return nil
+}
+
+// exactSwitch is the switch of the mode with the voice that goes with it and the
+// access URL that stops working.
+func (h *headRun) exactSwitch() any {
+	return []any{"streaming", h.head.VideoStreaming, *h.spec.Streaming, h.head.PublicURL, h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice}
 }
 
 func (h *headRun) convertOptions() heads.ConvertOptions {
@@ -183,36 +212,58 @@ func (h *headRun) wayBack(ctx context.Context) (blocker, err error) {
 // addFields adds the step for the fields of the spec, and for the voice as one of
 // them.
 func (h *headRun) addFields(voice bool) error {
-	fields, changes, err := fieldChanges(h.head, h.spec.Set)
+	work, err := fieldChanges(h.head, h.spec.Set)
 	if err != nil {
 		return err
 	}
 	if voice {
-		changes = append(changes, voiceChange(h.spec.Voice, h.head))
+		work.changes = append(work.changes, voiceChange(h.spec.Voice, h.head))
 	}
-	if len(changes) > 0 {
-		h.steps = append(h.steps, h.fieldStep(fields, voice, changes))
+	if len(work.changes) > 0 {
+		h.steps = append(h.steps, h.fieldStep(work, voice))
 	}
 	return nil
 }
 
-func (h *headRun) fieldStep(fields map[string]json.RawMessage, voice bool, changes []Change) step {
-	return step{changes, func(ctx context.Context) error {
-		_, err := h.client.Heads.Modify(ctx, h.spec.ID, func(head *heads.Head) error {
-			if voice {
-				head.TTSProvider, head.TTSVoice = h.spec.Voice.Provider, h.spec.Voice.ID
-			}
-			return setFields(head, fields)
-		})
-		return err
+func (h *headRun) fieldStep(work fieldWork, voice bool) step {
+	exact := []any{"fields", work.was, work.set}
+	if voice {
+		exact = append(exact, h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice)
+	}
+	return step{work.changes, exact, func(ctx context.Context) error {
+		update := work.update(h.spec.ID)
+		if voice {
+			update.Voice(h.spec.Voice.Provider, h.spec.Voice.ID)
+		}
+		if _, err := h.client.Heads.Update(ctx, update); err != nil {
+			return err
+		}
+		return h.confirmFields(ctx, work, voice)
 	}}
+}
+
+// confirmFields reads the head to confirm an update. What the service has made of a
+// value is its own affair; what it has left as it was is not.
+func (h *headRun) confirmFields(ctx context.Context, work fieldWork, voice bool) error {
+	head, err := h.client.Heads.Get(ctx, h.spec.ID)
+	if err != nil {
+		return err
+	}
+	field, err := work.unseen(head)
+	if field == "" && voice && head.TTSProvider == h.head.TTSProvider && head.TTSVoice == h.head.TTSVoice {
+		field = "voice"
+	}
+	if err == nil && field != "" {
+		err = notShown("the field " + field + " was set, but the head does not show it")
+	}
+	return err
 }
 
 func (h *headRun) lookAtDelivery(context.Context) error {
 	if h.spec.Delivery == nil || *h.spec.Delivery == h.head.EnableEvents {
 		return nil
 	}
-	h.steps = append(h.steps, step{[]Change{switchChange("delivery", *h.spec.Delivery)}, h.setDelivery})
+	h.steps = append(h.steps, step{[]Change{switchChange("delivery", *h.spec.Delivery)}, []any{"delivery", *h.spec.Delivery}, h.setDelivery})
 	return nil
 }
 
@@ -239,7 +290,7 @@ func (h *headRun) lookAtWebhooks(ctx context.Context) error {
 	}
 	work := webhookChanges(*h.spec, registered)
 	if len(work.changes) > 0 {
-		h.steps = append(h.steps, step{work.changes, func(ctx context.Context) error { return work.do(ctx, h.client, h.spec.ID) }})
+		h.steps = append(h.steps, step{work.changes, []any{"webhooks", work.exact}, func(ctx context.Context) error { return work.do(ctx, h.client, h.spec.ID) }})
 	}
 	return nil
 }
@@ -256,7 +307,7 @@ func (h *headRun) lookAtTools(context.Context) error {
 		h.blocker = fmt.Errorf("fleet: head %s is in operation mode %q, in which it could never call tool %q; set operationMode to oc too", h.spec.ID, clip(string(mode)), work.given)
 		return nil
 	}
-	h.steps = append(h.steps, step{work.changes, func(ctx context.Context) error {
+	h.steps = append(h.steps, step{work.changes, []any{"tools", work.now, work.tools}, func(ctx context.Context) error {
 		_, err := h.client.ConversationSettings.SetTools(ctx, h.spec.ID, work.tools...)
 		return err
 	}})

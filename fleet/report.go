@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -21,7 +23,7 @@ type Outcome string
 const (
 	OutcomeUnchanged Outcome = "unchanged" // the head already had the state
 	OutcomeChanged   Outcome = "changed"
-	OutcomePending   Outcome = "pending" // Plan only: Apply would change the head
+	OutcomePending   Outcome = "pending" // Apply would change the head; in its own report, it would make other changes than Options.Planned
 	OutcomeBlocked   Outcome = "blocked" // reading showed that the state can't be reached; nothing was changed
 	OutcomeFailed    Outcome = "failed"
 	OutcomeSkipped   Outcome = "skipped" // not started
@@ -42,12 +44,15 @@ type Result struct {
 	// if the new access URL or the outcome of the switch is not known.
 	Before, After heads.AccessURL
 
-	Reason   heads.ConversionReason // of every blocked and failed head, whatever the step
-	Err      error                  // of every blocked and failed head
-	Started  time.Time              // zero if it was skipped
+	// Reason and Err are set for every blocked and failed head, whatever the step,
+	// and for a pending one of Apply.
+	Reason   heads.ConversionReason
+	Err      error
+	Started  time.Time // zero if it was skipped, and for Plan
 	Duration time.Duration
 
-	earlier *Move // a switch of an earlier run, from the journal
+	earlier *Move  // a switch of an earlier run, from the journal
+	digest  string // identifies the changes to be made; "" if there are none
 }
 
 // Report has the results for all heads. Printing it shows how many heads have each
@@ -73,6 +78,20 @@ func (r *Report) Count(o Outcome) int {
 		}
 	}
 	return n
+}
+
+// Digest identifies the changes of a plan. Unlike Changes, which are masked and
+// shortened for people, it covers full values and the ids of registrations: two plans
+// have the same digest only if Apply would make the same changes to the same heads.
+// It is an HMAC-SHA256, so who does not know the key learns nothing from it.
+func (r *Report) Digest(key []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	for i := range r.Results {
+		if result := &r.Results[i]; result.Outcome == OutcomePending {
+			fmt.Fprintf(mac, "%d %q %x\n", i, result.HeadID, result.digest)
+		}
+	}
+	return mac.Sum(nil)
 }
 
 // Moves returns the heads whose access URL was changed by this run, or by an earlier

@@ -14,7 +14,8 @@ import (
 // nothing. Its label is the name of the head.
 //
 // GET /head/{id}, GET /head-events. The spec has the whole URLs of webhooks and
-// tools, which may hold secrets. It does not have publicUrl and voiceflowApiKey.
+// tools, which may hold secrets. Numbers have the digits, and objects the order of
+// keys, that the service sent; they are json.RawMessage in Set. It does not have publicUrl and voiceflowApiKey.
 // Omitted names what a Spec can't hold: registrations without an event, a
 // pluginOperationalModeConfig with a secret, values that Apply would refuse, and all
 // tools if one of them is invalid, since Apply removes the tools that are missing in
@@ -61,6 +62,9 @@ func (s *specReader) takeFields(head *heads.Head) error {
 	s.Set = map[string]any{}
 	for _, name := range heads.WritableFields() {
 		value, ok := fields[name]
+		if exact := exactValue(head, name); exact != nil {
+			value = exact
+		}
 		if !ok || name == "voiceflowApiKey" || keysOfTheirOwn[name] != "" {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 // validate returns all faults of all specs and of the options, joined, each an
 // InvalidError.
 func validate(operation string, specs []Spec, o Options) error {
-	faults := o.faults(operation)
+	faults := append(o.faults(operation), o.plannedFaults(operation, specs)...)
 	seen := map[string]int{}
 	for i, spec := range specs {
 		f := specFaults{operation: operation, spec: fmt.Sprintf("specs[%d] (label %q, id %q)", i, clip(spec.Label), clip(spec.ID))}
@@ -45,6 +45,21 @@ func (o Options) faults(operation string) (faults []error) {
 	}
 	if o.Convert.SettleTimeout < 0 {
 		refuse("Convert.SettleTimeout", "%v is negative; use 0 for the default", o.Convert.SettleTimeout)
+	}
+	return faults
+}
+
+// plannedFaults refuses a plan of other specs.
+func (o Options) plannedFaults(operation string, specs []Spec) (faults []error) {
+	if o.Planned == nil {
+		return nil
+	}
+	same := len(o.Planned.Results) == len(specs)
+	for i := range specs {
+		same = same && o.Planned.Results[i].HeadID == specs[i].ID
+	}
+	if !same {
+		faults = append(faults, &heads.InvalidError{Operation: operation, Field: "Planned", Reason: "is the plan of other specs; plan these"})
 	}
 	return faults
 }

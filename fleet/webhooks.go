@@ -16,6 +16,7 @@ type webhookWork struct {
 	ensure  []heads.WebhookSpec
 	remove  []int64
 	changes []Change
+	exact   []any // of each change: id, URL and events before, URL and events after
 }
 
 // byAge sorts registrations, the oldest first. The oldest of several with one URL is
@@ -37,10 +38,12 @@ func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
 				continue
 			}
 		}
-		from := ""
+		from, before := "", heads.Webhook{}
 		if i >= 0 {
-			from = joinEvents(normalEvents(registered[i].Events()))
+			before = registered[i]
+			from = joinEvents(normalEvents(before.Events()))
 		}
+		work.exact = append(work.exact, []any{before.ID, before.URL, from, wanted.URL, events})
 		work.changes = append(work.changes, newChange(webhookField(wanted.URL), from, joinEvents(events)))
 		work.ensure = append(work.ensure, heads.WebhookSpec{HeadID: spec.ID, URL: wanted.URL, Events: events, KeepDelivery: true})
 	}
@@ -50,6 +53,7 @@ func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
 	for _, w := range registered {
 		if !used[w.ID] {
 			work.remove = append(work.remove, w.ID)
+			work.exact = append(work.exact, []any{w.ID, w.URL, normalEvents(w.Events())})
 			events := joinEvents(normalEvents(w.Events()))
 			if events == "" {
 				events = "no event"

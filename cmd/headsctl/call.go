@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,7 +84,7 @@ func callQuery(pairs []string) (url.Values, error) {
 // printBody writes the body of an answer.
 func (a *app) printBody(body []byte, secrets bool) {
 	if !secrets {
-		body = hide(maskBody(body), os.Getenv("HEADS_TOKEN"))
+		body = maskBody(body)
 	}
 	if len(body) > 0 {
 		a.say("%s", strings.TrimSuffix(string(body), "\n"))

@@ -68,6 +68,7 @@ func (a *app) report(err error) int {
 	if errors.As(err, &e) && e.err == nil {
 		return code
 	}
+	a.hideTokenFile()
 	for _, line := range a.errorLines(err) {
 		a.printError(line)
 	}

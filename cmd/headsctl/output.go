@@ -26,6 +26,7 @@ type output struct {
 	terminal bool
 	mu       sync.Mutex
 	w        io.Writer
+	mask     *tokenMask
 	err      error
 }
 
@@ -45,9 +46,19 @@ func (o *output) redirect(w io.Writer) (restore func()) {
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n, err := o.w.Write(p)
+	shown := p
+	if o.mask != nil {
+		shown = o.mask.hide(p)
+	}
+	n, err := o.w.Write(shown)
 	if o.err == nil {
 		o.err = err
+	}
+	if len(shown) != len(p) {
+		n = len(p)
+		if err != nil {
+			n = 0
+		}
 	}
 	return n, err
 }
@@ -191,7 +202,7 @@ func (a *app) table(rows [][]string) {
 // cut shortens a line to the width of the terminal.
 func (a *app) cut(line string) string {
 	if width := a.width(); width > 0 {
-		return runewidth.Truncate(line, width, "…")
+		return runewidth.Truncate(string(a.tokenMask.hide([]byte(line))), width, cutMark)
 	}
 	return line
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,12 +66,4 @@ func unquote(value []byte) string {
 
 func enclose(open byte, parts [][]byte, end byte) []byte {
 	return append(append([]byte{open}, bytes.Join(parts, []byte{','})...), end)
-}
-
-// hide takes a secret out of a text in which it should not stand.
-func hide(text []byte, secret string) []byte {
-	if secret == "" {
-		return text
-	}
-	return []byte(strings.ReplaceAll(string(text), secret, mask.Redacted))
 }

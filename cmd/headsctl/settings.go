@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strings"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
 // client returns a client with the settings of the environment and of
@@ -21,6 +23,7 @@ func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
 		if err != nil {
 			return nil, err
 		}
+		a.hideToken(token)
 		if err := os.Setenv("HEADS_TOKEN", token); err != nil { // of this process alone
 			return nil, err
 		}
@@ -89,20 +92,32 @@ func unreadable(what, path string, err error) error {
 
 // readInput reads a file, or stdin for "-".
 func (a *app) readInput(what, path string) ([]byte, error) {
+	return a.readStart(what, path, math.MaxInt64)
+}
+
+// readStart is readInput for the first bytes.
+func (a *app) readStart(what, path string, limit int64) ([]byte, error) {
 	a.reading.Store(true)
 	defer a.reading.Store(false)
-	if path == "-" {
-		text, err := io.ReadAll(a.stdin)
+	from, name := a.stdin, "stdin"
+	if path != "-" {
+		file, err := os.Open(path)
 		if err != nil {
-			return nil, unreadable(what, "stdin", err)
+			return nil, unreadable(what, path, err)
 		}
-		return text, nil
+		defer func() { _ = file.Close() }()
+		from, name = file, path
 	}
-	text, err := os.ReadFile(path)
+	text, err := io.ReadAll(io.LimitReader(from, limit))
 	if err != nil {
-		return nil, unreadable(what, path, err)
+		return nil, unreadable(what, name, err)
 	}
 	return text, nil
+}
+
+// readYAML is readInput for YAML: no more is read than it may have.
+func (a *app) readYAML(what, path string) ([]byte, error) {
+	return a.readStart(what, path, yamltext.MaxBytes+1)
 }
 
 // nameOf is how messages call a file.

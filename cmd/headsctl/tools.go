@@ -94,15 +94,11 @@ func (a *app) readTool(cmd *cobra.Command, file string) (heads.Tool, error) {
 	if file == "" {
 		return heads.Tool{}, usage("%s wants -f with the file of a tool", cmd.CommandPath())
 	}
-	text, err := a.readInput("the file of the tool", file)
+	text, err := a.readYAML("the file of the tool", file)
 	if err != nil {
 		return heads.Tool{}, err
 	}
-	var definition map[string]any
-	if err := decodeYAML(text, filepath.Dir(file), &definition); err != nil {
-		return heads.Tool{}, inFile(file, err)
-	}
-	tool, err := toolOf(definition, filepath.Dir(file))
+	tool, err := parseTool(text, filepath.Dir(file))
 	if err == nil {
 		err = tool.Validate()
 	}
