@@ -94,6 +94,10 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	if err := validate(operation, specs, o); err != nil {
 		return nil, err
 	}
+	apply := operation == "fleet.Apply"
+	if err := o.Journal.serve(operation, c.BaseURL(), apply); err != nil {
+		return nil, err
+	}
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	o.StopAfter = cmp.Or(o.StopAfter, defaultStopAfter)
 	// One half is for the requests of a head, the other for what a conversion
@@ -102,7 +106,7 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	o.Convert.SettleTimeout = max(grace, 1)
 	work, cancel := outlive(ctx, grace)
 	defer cancel()
-	r := &run{callerLeft: ctx.Err, client: c, o: o, apply: operation == "fleet.Apply", results: make([]Result, len(specs))}
+	r := &run{callerLeft: ctx.Err, client: c, o: o, apply: apply, results: make([]Result, len(specs))}
 	report := &Report{Started: time.Now()}
 	var group errgroup.Group
 	group.SetLimit(o.Concurrency)

@@ -107,6 +107,7 @@ type work struct {
 	flags   *manyFlags
 	client  *heads.Client
 	journal *fleet.Journal
+	path    string // of the journal
 	specs   []fleet.Spec
 }
 
@@ -133,6 +134,7 @@ func (w *work) openJournal(reads bool) error {
 	if path == "" || err != nil {
 		return err
 	}
+	w.path = path
 	w.journal, err = fleet.OpenJournal(path)
 	switch {
 	case errors.Is(err, heads.ErrInvalid):
@@ -197,6 +199,7 @@ func (w *work) finish(report *fleet.Report, err error, planned bool) error {
 		return w.a.faultyUnlessSent(err)
 	}
 	w.a.printTotals(report, w.flags.json, planned)
+	w.tellUnrecorded(report)
 	failures := w.writeReports(report)
 	switch {
 	case err == nil:
@@ -215,6 +218,14 @@ func (w *work) finish(report *fleet.Report, err error, planned bool) error {
 		return exit(exitFailed)
 	}
 	return nil
+}
+
+// tellUnrecorded tells of heads whose switch the journal should have, and does not.
+func (w *work) tellUnrecorded(report *fleet.Report) {
+	if n := len(report.Unrecorded()); n > 0 {
+		w.a.note("%s in streaming mode already and not in the journal %s: created or converted without this journal, or the journal was cut; the report has no old access URLs of them",
+			count(n, "head"), oneLine(w.path))
+	}
 }
 
 // faultyUnlessSent makes err exit code 2 if no request was made.

@@ -281,8 +281,8 @@ func TestOneRunAtATimeHasAJournal(t *testing.T) {
 	convert := []string{"convert", c.ids[0], "--yes", "--journal", path}
 	c.fails(2, "wait for the other run to end", convert...)
 	require.NoError(t, journal.Close())
-	content := c.read("j")
-	c.write("j", content+`{"head_id":`)
+	c.ok(convert...)
+	c.write("j", c.read("j")+`{"head_id":`)
 	r := c.run(convert...)
 	assert.Equal(t, 0, r.code)
 	assert.Contains(t, r.stderr, "the last line of the journal "+path+" was cut off and has been removed (11 bytes)")
@@ -407,4 +407,33 @@ func TestStdoutHoldsDataAlone(t *testing.T) {
 		assert.Regexp(t, `^(changed|unchanged|blocked) [0-9a-f-]{36} |^15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped$`, line)
 	}
 	assert.Len(t, lines(string(text)), 26)
+}
+
+func TestATruncatedJournalIsTold(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(2))
+	convert := append([]string{"convert", "--yes", "--journal", "journal.jsonl"}, c.ids...)
+	require.Equal(t, "", c.run(convert...).stderr)
+	whole := c.read("journal.jsonl")
+	header, _, _ := strings.Cut(whole, "\n")
+	assert.Contains(t, header, `"base_url":"`+c.url+`"`)
+	assert.Empty(t, c.run(convert...).stderr, "all is known")
+	for name, content := range map[string]string{"header": header + "\n", "nothing": ""} {
+		c.write("journal.jsonl", content)
+		r := c.run(convert...)
+		assert.Equal(t, 0, r.code, name)
+		assert.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
+		assert.Contains(t, r.stderr, "2 heads in streaming mode already and not in the journal journal.jsonl", name)
+	}
+}
+
+func TestTheJournalOfAnotherServiceIsRefused(t *testing.T) {
+	t.Parallel()
+	one, other := emulator(t, legacyHeads(1)), emulator(t, legacyHeads(1))
+	one.ok("convert", "--yes", "--journal", "journal.jsonl", one.ids[0])
+	path := filepath.Join(one.dir, "journal.jsonl")
+	for _, args := range [][]string{{"--yes"}, {"--dry-run"}} {
+		r := other.fails(2, one.url+", not to "+other.url, append([]string{"convert", "--debug", "--journal", path, other.ids[0]}, args...)...)
+		assert.Empty(t, r.stdout)
+	}
 }
