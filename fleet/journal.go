@@ -17,6 +17,7 @@ import (
 	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/durable"
 )
 
 // maxHeader is how much of a file is read to recognize its format.
@@ -277,7 +278,7 @@ func serviceName(baseURL string) string {
 func (j *Journal) begin(baseURL string) error {
 	n, err := j.file.WriteString(headerLine(baseURL))
 	j.end = int64(n)
-	return errors.Join(err, j.file.Sync(), syncDir(filepath.Dir(j.path)))
+	return errors.Join(err, j.file.Sync(), durable.SyncDir(filepath.Dir(j.path)))
 }
 
 // rewrite replaces the file with one of the current format that has the same
@@ -307,7 +308,7 @@ func (j *Journal) rewrite(baseURL string) error {
 		return err
 	}
 	j.file, j.write, j.end = file, file.Write, int64(len(content))
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 func (j *Journal) invalid(reason string) error {
@@ -413,17 +414,4 @@ func keyless(a heads.AccessURL) oldAddress {
 // withKey returns the old access URL with the head's key, which has not changed.
 func (a oldAddress) withKey(key heads.Secret) heads.AccessURL {
 	return heads.AccessURL{Base: a.Base, OrgPublicID: a.OrgPublicID, HeadPublicID: a.HeadPublicID, APIKey: key}
-}
-
-// syncDir syncs the directory of a new file, on systems that can.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = dir.Close() }()
-	if err := dir.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	return nil
 }
