@@ -214,7 +214,7 @@ func (c *call) redirectTarget() string {
 	case target.Host == "":
 		return "another path of host " + c.core.base.Host
 	default:
-		return "host " + maskSecrets(target.Host, c.tokens()...)
+		return "host " + mask.Secrets(target.Host, c.tokens()...)
 	}
 }
 

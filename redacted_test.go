@@ -2,6 +2,7 @@ package heads
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -52,10 +53,67 @@ func TestRedactedHeadIsADeepCopy(t *testing.T) {
 }
 
 func TestRedactedKeepsOtherFields(t *testing.T) {
-	head := &Head{Name: "Ada", Greetings: "See https://example.com/?page=1", CustomWords: map[string]string{"token": "toh-ken"}}
+	head := &Head{Name: "Ada", Greetings: "See https://example.com/page/1, or ask: what?now=1", CustomWords: map[string]string{"token": "toh-ken"}}
 	assert.Equal(t, head, head.Redacted())
 	assert.Nil(t, (*Head)(nil).Redacted())
 	assert.Nil(t, (*Webhook)(nil).Redacted())
+}
+
+func TestRedactedMasksSecretsInsideEveryText(t *testing.T) {
+	const key, path = "0canary123456789", "canary-path-token"
+	address := "https://chat.example.com/MyOrg-1/li-1?api_key=" + key
+	document, err := json.Marshal(map[string]any{
+		"publicUrl": address, "voiceflowApiKey": "canary-dialog", "operationMode": "oc", "headVisualId": key, "encodedPath": key, "orgId": key,
+		"greetings": `Hello <iframe src="` + address + `&amp;x=1"></iframe>, open //chat.example.com/a/b?api_key=other-canary or https:\/\/x.example.com\/?k=other-canary`,
+		"name":      "Key " + key, "alias": key, "language": key, "phrases": []string{address}, "suggestions": []string{key}, "customWords": map[string]string{key: key},
+		"fileUrl": "https://files.example.com/" + key, "documentUrl": "https://files.example.com/canary-dialog", "allowedOrigins": []string{key},
+		"promptConfig": map[string]any{"id": "1", "system_prompt": "Post to https://a.example.com/canary-path-token/x with canary-dialog or " + strings.ReplaceAll(key, "9", "%39")},
+		"iconConfig":   map[string]any{"text": "see " + address}, "organisation": map[string]any{"name": key, "apiKey": "canary-organisation"},
+		"conversationSettings": map[string]any{"model": "of " + key, "tools": []any{map[string]any{
+			"name": "order", "description": "canary-organisation", "url": "https://a.example.com/" + path + "/order", "parameters": []any{},
+		}}},
+	})
+	require.NoError(t, err)
+	head := new(Head)
+	require.NoError(t, decodeAnswer(document, head))
+	for name, given := range map[string]*Head{"as read": head, "of fields": {PublicURL: head.PublicURL, Greetings: key, Raw: json.RawMessage(`{}`)}} {
+		raw, err := json.Marshal(given.Redacted())
+		require.NoError(t, err)
+		assert.NotContains(t, string(raw), "canary", name)
+		assert.NotContains(t, string(raw), "123456789", name)
+	}
+	redacted := head.Redacted()
+	assert.Equal(t, "Key [redacted]", redacted.Name)
+	assert.Contains(t, redacted.Greetings, `<iframe src="https://chat.example.com/MyOrg-1/li-1?api_key=[redacted]`)
+	assert.Equal(t, "Post to https://a.example.com/[redacted]/x with [redacted] or [redacted]", redacted.PromptConfig.SystemPrompt)
+	assert.Contains(t, head.Greetings, key, "the head itself is unchanged")
+	assert.Equal(t, key, head.Suggestions[0])
+}
+
+// Every exported text of a head is one that Redacted masks.
+func TestRedactedKnowsEveryTextOfAHead(t *testing.T) {
+	head := &Head{PromptConfig: &PromptConfig{}, Organisation: &Organisation{}, FileURL: new(string)}
+	known := map[any]bool{}
+	for _, text := range head.texts() {
+		known[text] = true
+	}
+	var check func(reflect.Value, string)
+	check = func(v reflect.Value, path string) {
+		for i := range v.NumField() {
+			field, name := v.Field(i), path+v.Type().Field(i).Name
+			if field.Kind() == reflect.Pointer && !field.IsNil() {
+				field = field.Elem()
+			}
+			switch {
+			case field.Type() == reflect.TypeFor[Secret]():
+			case field.Kind() == reflect.String:
+				assert.True(t, known[field.Addr().Convert(reflect.TypeFor[*string]()).Interface()], name)
+			case field.Type() == reflect.TypeFor[PromptConfig](), field.Type() == reflect.TypeFor[Organisation]():
+				check(field, name+".")
+			}
+		}
+	}
+	check(reflect.ValueOf(head).Elem(), "")
 }
 
 func TestRedactedAccessURLThatIsNotAURLIsMasked(t *testing.T) {
