@@ -33,11 +33,19 @@ func TestGetShowsAHeadWithOneRequest(t *testing.T) {
 	assert.Contains(t, r.stderr, "debug: GET /head/{id} 200 in ")
 	for _, row := range []string{
 		"ID              " + c.ids[0], "NAME            Lobby", "MODE            legacy", "VOICE           azure/en-US-plain",
-		"OPERATION MODE  oc", "DELIVERY        off", "TOOLS           0", "ACTIVE          yes", "ACCESS URL      https://chat.example.test/MyOrg-",
+		"OPERATION MODE  oc", "DELIVERY        off", "TOOLS           none", "ACTIVE          yes", "ACCESS URL      https://chat.example.test/MyOrg-",
 	} {
 		assert.Contains(t, r.stdout, row)
 	}
 	assert.NotContains(t, r.stdout, "api_key")
+	assert.Regexp(t, `ACCESS URL +https://chat\.example\.test/MyOrg-\d+/li-\d+ \(key hidden\)\n`, r.stdout)
+	assert.Regexp(t, `ACCESS URL +https://chat\.example\.test/MyOrg-\d+/li-\d+\?api_key=[0-9a-f]{32}\n`, c.ok("get", c.ids[0], "--show-secrets"))
+	c.write("one.yaml", toolFile)
+	c.write("two.yaml", strings.ReplaceAll(toolFile, "order_status", "weather"))
+	c.write("about.txt", "Tells where an order is.")
+	c.ok("tools", "put", c.ids[0], "-f", "one.yaml")
+	c.ok("tools", "put", c.ids[0], "-f", "two.yaml")
+	assert.Contains(t, c.ok("get", c.ids[0]), "TOOLS           order_status, weather\n")
 	assert.Contains(t, c.ok("get", c.ids[12]), "MODE            streaming")
 	assert.Contains(t, c.ok("get", c.ids[24]), "ACTIVE          no")
 }
