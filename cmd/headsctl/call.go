@@ -88,6 +88,6 @@ func (a *app) printBody(body []byte, secrets bool) {
 		body = hide(maskBody(body), os.Getenv("HEADS_TOKEN"))
 	}
 	if len(body) > 0 {
-		a.say("%s", strings.TrimSuffix(string(body), "\n"))
+		a.printDocument(body)
 	}
 }

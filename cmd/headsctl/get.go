@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,8 +53,8 @@ func (a *app) printRaw(h *heads.Head, secrets bool) error {
 	if !secrets {
 		doc = maskBody(doc)
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s\n", doc)
-	return err
+	a.printDocument(doc)
+	return nil
 }
 
 // printHead writes what people look for in a head.

@@ -223,8 +223,8 @@ func (w *work) finish(report *fleet.Report, err error, planned bool) error {
 // tellUnrecorded tells of heads whose switch the journal should have, and does not.
 func (w *work) tellUnrecorded(report *fleet.Report) {
 	if n := len(report.Unrecorded()); n > 0 {
-		w.a.note("%s in streaming mode already and not in the journal %s: created or converted without this journal, or the journal was cut; the report has no old access URLs of them",
-			count(n, "head"), oneLine(w.path))
+		w.a.note("the journal %s does not know %s: created or converted without it, or the journal was cut; the report has no old access URL of any",
+			oneLine(w.path), count(n, "streaming head"))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // --token-file.
 func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
 	if a.tokenFile != "" {
-		token, err := readSecret("--token-file", a.tokenFile)
+		token, err := a.readSecret("--token-file", a.tokenFile)
 		if err != nil {
 			return nil, err
 		}
@@ -65,10 +65,10 @@ func (a *app) observe(_ context.Context, t heads.Attempt) {
 }
 
 // readSecret reads a file that holds one secret. No error shows any of it.
-func readSecret(what, path string) (string, error) {
-	text, err := os.ReadFile(path)
+func (a *app) readSecret(what, path string) (string, error) {
+	text, err := a.readFile(what, path)
 	if err != nil {
-		return "", unreadable(what, path, err)
+		return "", err
 	}
 	secret := strings.TrimSpace(string(text))
 	if secret == "" {
@@ -89,16 +89,25 @@ func unreadable(what, path string, err error) error {
 
 // readInput reads a file, or stdin for "-".
 func (a *app) readInput(what, path string) ([]byte, error) {
+	if path != "-" {
+		return a.readFile(what, path)
+	}
+	return a.read(what, "stdin", func() ([]byte, error) { return io.ReadAll(a.stdin) })
+}
+
+// readFile reads a file, which may be a pipe.
+func (a *app) readFile(what, path string) ([]byte, error) {
+	return a.read(what, path, func() ([]byte, error) { return os.ReadFile(path) })
+}
+
+// read calls a function that may wait for ever. Ctrl-C ends the program then.
+func (a *app) read(what, path string, f func() ([]byte, error)) ([]byte, error) {
 	a.reading.Store(true)
 	defer a.reading.Store(false)
-	if path == "-" {
-		text, err := io.ReadAll(a.stdin)
-		if err != nil {
-			return nil, unreadable(what, "stdin", err)
-		}
-		return text, nil
+	if a.interrupted.Load() {
+		return nil, context.Canceled
 	}
-	text, err := os.ReadFile(path)
+	text, err := f()
 	if err != nil {
 		return nil, unreadable(what, path, err)
 	}
