@@ -165,6 +165,48 @@ func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
 	assert.Equal(t, 1, c.run("tools", "put", c.ids[1], "-f", "tool.yaml").code, "the service would never call it")
 }
 
+func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
+	t.Parallel()
+	var body object
+	replies := map[string]string{"/order": `{"message":"Shipped\u009b2J"}`, "/old": `{"result":"Shipped"}`}
+	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body = nil
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&body))
+		assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, replies[r.URL.Path])
+	}))
+	defer tool.Close()
+	c := emulator(t, object{
+		"heads": []object{{"id": someID, "operationMode": "oc", "publicId": "li-77777"}, {"id": "1b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", "operationMode": "ttt"}},
+		"tools": []object{
+			{"headId": someID, "name": "order", "description": "Tells where an order is.", "url": tool.URL + "/order", "parameters": []object{
+				{"name": "order", "type": "string", "description": "d"}, {"name": "count", "type": "integer", "description": "d"}, {"name": "any", "type": "string", "description": "d"},
+			}},
+			{"headId": someID, "name": "old", "description": "d", "url": tool.URL + "/old", "parameters": []object{}},
+		},
+	})
+	assert.Equal(t, replies["/order"]+"\n", c.ok("tools", "call", someID, "order", "order=007", "count=2", "any:=[1]"))
+	metadata, _ := body["session_metadata"].(object)
+	assert.Equal(t, someID, metadata["head_id"])
+	assert.Equal(t, "li-77777", metadata["public_head_id"])
+	assert.NotEmpty(t, metadata["session_id"])
+	delete(body, "session_metadata")
+	assert.Equal(t, object{"order": "007", "count": 2.0, "any": []any{1.0}}, body)
+
+	r := c.fails(1, `expected {"message": "…"}, the reply has "result"`, "tools", "call", someID, "old")
+	assert.Equal(t, replies["/old"]+"\n", r.stdout, "the reply is printed all the same")
+	body = nil
+	c.fails(2, `no parameter "ordr" (did you mean order?)`, "tools", "call", someID, "order", "ordr=7")
+	c.fails(2, `is not JSON`, "tools", "call", someID, "order", "count=two")
+	c.fails(2, `given twice`, "tools", "call", someID, "order", "order=1", "order=2")
+	c.fails(1, `the head has no tool "ordr" (did you mean order?)`, "tools", "call", someID, "ordr")
+	c.fails(1, "404", "tools", "call", "2b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", "order")
+	c.ok("set", someID, "operationMode=ttt")
+	c.fails(1, `the service would not call the tool: the head is in operation mode "ttt"`, "tools", "call", someID, "order")
+	assert.Nil(t, body, "nothing was sent to the tool")
+}
+
 func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	c := demo(t)
