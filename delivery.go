@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/diagnose"
 	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
@@ -185,6 +186,10 @@ func (h *EventHandler) complainOfHook(ctx context.Context, err error) {
 	h.complain(ctx, "a delivery hook panicked", err)
 }
 
+// mismatchHint says what to do about a signature that no key has made.
+const mismatchHint = diagnose.AnotherRegistration + "; record the body and run: " +
+	"headsctl events verify --body FILE --signature TEXT --key-file FILE"
+
 func (h *EventHandler) log(ctx context.Context, d *delivery) {
 	level := d.Outcome.level()
 	if !h.logger.Enabled(ctx, level) {
@@ -204,6 +209,9 @@ func (h *EventHandler) log(ctx context.Context, d *delivery) {
 		slog.Duration("duration", d.Duration),
 		slog.Duration("queue_duration", d.QueueDuration),
 		slog.Duration("handle_duration", d.HandleDuration),
+	}
+	if errors.Is(d.Err, ErrSignatureMismatch) {
+		attrs = append(attrs, slog.String("hint", mismatchHint))
 	}
 	h.logger.LogAttrs(ctx, level, "webhook delivery", append(attrs, errorAttrs(d.Err)...)...)
 }

@@ -107,6 +107,9 @@ func TestWebhooksAreEnsuredListedAndDeleted(t *testing.T) {
 	assert.Equal(t, url, parse[[]object](t, c.ok("webhooks", "list", c.ids[0], "-o", "json", "--show-secrets"))[0]["webhookUrl"])
 	assert.Equal(t, "[]\n", c.ok("webhooks", "list", c.ids[1], "-o", "json"), "never null")
 	id = strings.TrimSpace(id)
+	assert.Empty(t, c.run("webhooks", "list", c.ids[0]).stderr)
+	c.ok("delivery", "off", c.ids[0])
+	assert.Equal(t, "delivery is off, so no webhook receives an event; turn it on with: headsctl delivery on "+c.ids[0]+"\n", c.run("webhooks", "list", c.ids[0], "-o", "json").stderr)
 	assert.Equal(t, "deleted "+id+"\n", c.ok("webhooks", "delete", id))
 	c.fails(1, "404", "webhooks", "delete", id)
 }
