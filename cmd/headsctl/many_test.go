@@ -295,6 +295,7 @@ func TestTablesAreCutToTheTerminal(t *testing.T) {
 	c.write("tool.yaml", toolFile)
 	c.write("about.txt", strings.Repeat("Tells where an order is. ", 10))
 	c.ok("tools", "put", c.ids[0], "-f", "tool.yaml")
+	c.ok("delivery", "on", c.ids[23]) // a note on stderr is no table
 	for _, args := range [][]string{
 		{"get", c.ids[0]}, {"webhooks", "list", c.ids[23]}, {"tools", "list", c.ids[0]}, {"tools", "check", c.ids[0]}, {"doctor", "-f", "ids.csv"},
 	} {
