@@ -111,6 +111,9 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	if err := validate(operation, specs, o); err != nil {
 		return nil, err
 	}
+	if err := o.Journal.serve(operation, c.BaseURL(), apply); err != nil {
+		return nil, err
+	}
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	o.StopAfter = cmp.Or(o.StopAfter, defaultStopAfter)
 	// One half is for the requests of a head, the other for what a conversion

@@ -170,6 +170,7 @@ func (h *headRun) findMove() {
 	}
 	record, ok := h.o.Journal.find(h.spec.ID, *h.spec.Streaming)
 	if !ok {
+		h.result.unrecorded = h.o.Journal != nil && *h.spec.Streaming
 		return
 	}
 	if h.apply {

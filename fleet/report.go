@@ -51,8 +51,9 @@ type Result struct {
 	Started  time.Time // zero if it was skipped, and for Plan
 	Duration time.Duration
 
-	earlier *Move  // a switch of an earlier run, from the journal
-	digest  string // identifies the changes to be made; "" if there are none
+	earlier    *Move  // a switch of an earlier run, from the journal
+	unrecorded bool   // the head streams already, and the journal has no record of its switch
+	digest     string // identifies the changes to be made; "" if there are none
 }
 
 // Report has the results for all heads. Printing it shows how many heads have each
@@ -105,6 +106,20 @@ func (r *Report) Moves() []Move {
 		}
 	}
 	return moves
+}
+
+// Unrecorded returns the ids of the heads that were streaming already, as wanted, and
+// of whose switch the journal has no record. Either they were created or converted
+// without this journal, or the journal was cut. Moves has no old access URLs of them.
+// Without a journal, Unrecorded returns an empty list.
+func (r *Report) Unrecorded() []string {
+	ids := []string{}
+	for i := range r.Results {
+		if r.Results[i].unrecorded {
+			ids = append(ids, r.Results[i].HeadID)
+		}
+	}
+	return ids
 }
 
 func (r *Result) move() *Move {

@@ -8,11 +8,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // maxToolReply is the longest reply of a tool.
@@ -151,6 +156,19 @@ func (c *core) postTool(ctx context.Context, call *ToolCall) (reply []byte, head
 	return reply, header, err
 }
 
+// keysOf lists the keys of an object, the first five of them.
+func keysOf(d document) string {
+	keys := slices.Sorted(maps.Keys(d))
+	if len(keys) == 0 {
+		return "no keys"
+	}
+	var quoted []string
+	for _, key := range keys[:min(len(keys), 5)] {
+		quoted = append(quoted, strconv.Quote(mask.OneLine(key, 40)))
+	}
+	return strings.Join(quoted, ", ")
+}
+
 // readReply checks a reply against the contract: status 200, JSON, an object with a
 // string message.
 func readReply(status int, header http.Header, reply []byte) (message, problem string) {
@@ -169,7 +187,7 @@ func readReply(status int, header http.Header, reply []byte) (message, problem s
 	}
 	raw, ok := d["message"]
 	if !ok {
-		return "", "the body has no message"
+		return "", `expected {"message": "…"}, the reply has ` + keysOf(d)
 	}
 	message, ok = decode(raw).(string)
 	if !ok {

@@ -87,6 +87,6 @@ func (a *app) printBody(body []byte, secrets bool) {
 		body = maskBody(body)
 	}
 	if len(body) > 0 {
-		a.say("%s", strings.TrimSuffix(string(body), "\n"))
+		a.printDocument(body)
 	}
 }

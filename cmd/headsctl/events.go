@@ -35,9 +35,9 @@ func keyFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "key-file", "", "read the shared key from `FILE` instead of HEADS_SHARED_KEY")
 }
 
-func sharedKey(file string) (string, error) {
+func (a *app) sharedKey(file string) (string, error) {
 	if file != "" {
-		return readSecret("--key-file", file)
+		return a.readSecret("--key-file", file)
 	}
 	if key := os.Getenv("HEADS_SHARED_KEY"); key != "" {
 		return key, nil
@@ -55,7 +55,7 @@ func (a *app) eventsVerifyCommand() *cobra.Command {
 			if body == "" || !cmd.Flags().Changed("signature") {
 				return usage("%s wants --body and --signature", cmd.CommandPath())
 			}
-			key, err := sharedKey(keyFile)
+			key, err := a.sharedKey(keyFile)
 			if err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func (a *app) eventsSendCommand() *cobra.Command {
 			if err := checkID(head); err != nil {
 				return err
 			}
-			key, err := sharedKey(keyFile)
+			key, err := a.sharedKey(keyFile)
 			if err != nil {
 				return err
 			}

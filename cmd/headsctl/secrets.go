@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -15,21 +14,14 @@ func showSecretsFlag(cmd *cobra.Command, show *bool) {
 	cmd.Flags().BoolVar(show, "show-secrets", false, "show keys and tokens instead of [redacted]")
 }
 
-// maskBody masks a body of the service as Head.Redacted masks a head.
+// maskBody masks a body of the service as Head.Redacted masks a head. In one that is
+// no JSON, such as the page of a proxy, it masks the URLs.
 func maskBody(body []byte) []byte {
 	body = bytes.TrimSpace(body)
 	if !json.Valid(body) {
-		return maskText(body)
+		return []byte(mask.Text(string(body)))
 	}
-	return maskCallbacks(mask.JSON(body))
-}
-
-var urls = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
-
-// maskText masks the URLs in a text that is no JSON, such as the page of a
-// proxy.
-func maskText(text []byte) []byte {
-	return urls.ReplaceAllFunc(text, func(found []byte) []byte { return []byte(mask.URL(string(found))) })
+	return maskCallbacks(mask.JSON(body, mask.SecretsOf(body)...))
 }
 
 // maskCallbacks takes the path tokens out of the URLs of tools and webhooks, at

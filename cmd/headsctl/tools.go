@@ -12,7 +12,7 @@ import (
 
 func (a *app) toolsCommand() *cobra.Command {
 	cmd := group(&cobra.Command{Use: "tools", Short: "List, change and check the tools of a head"})
-	cmd.AddCommand(a.toolsListCommand(), a.toolsPutCommand(), a.toolsRemoveCommand(), a.toolsCheckCommand())
+	cmd.AddCommand(a.toolsListCommand(), a.toolsPutCommand(), a.toolsRemoveCommand(), a.toolsCheckCommand(), a.toolsCallCommand())
 	return cmd
 }
 

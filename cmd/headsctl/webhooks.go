@@ -26,6 +26,7 @@ func (a *app) webhooksListCommand() *cobra.Command {
 	var secrets bool
 	cmd := &cobra.Command{
 		Use: "list ID", Short: "List the webhooks of a head", Args: want(1, 1, "the id of a head"),
+		Long: "List prints the webhooks of a head. If delivery is off, so that none of them receives\nan event, stderr says so.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.clientFor(args[0])
 			if err != nil {
@@ -36,7 +37,14 @@ func (a *app) webhooksListCommand() *cobra.Command {
 				return err
 			}
 			shown := shownWebhooks(list, secrets)
-			return a.print(format, shown, func() { a.printWebhooks(shown, secrets) })
+			if err := a.print(format, shown, func() { a.printWebhooks(shown, secrets) }); err != nil {
+				return err
+			}
+			h, err := c.Heads.Get(cmd.Context(), args[0])
+			if err == nil && !h.EnableEvents {
+				a.note("delivery is off, so no webhook receives an event; turn it on with: headsctl delivery on %s", args[0])
+			}
+			return err
 		},
 	}
 	outputFlag(cmd, &format)

@@ -14,10 +14,11 @@ var inCommands = strings.NewReplacer(
 	// Findings.
 	"Heads.SetVideoStreaming", "headsctl call PUT /head/ID/video-streaming --query videoStreaming=true",
 	"use Client.AccessURL", "put its path below the base URL of its mode",
-	"with Webhooks.Ensure", "with headsctl webhooks ensure",
-	"Webhooks.SetDelivery", "headsctl delivery on",
+	"with Webhooks.Ensure", "with headsctl webhooks ensure ID --url URL --event EVENT",
+	"Webhooks.SetDelivery", "headsctl delivery on ID",
 	", or call Webhooks.Ensure with RemoveDuplicates", " with headsctl webhooks delete",
-	"ConversationSettings.PutTool, or remove it", "headsctl tools put, or remove it with headsctl tools remove",
+	"ConversationSettings.PutTool, or remove it", "headsctl tools put ID -f TOOL.yaml, or remove it with headsctl tools remove ID NAME",
+	"Set operationMode to oc, or remove the tools", "Set the mode with headsctl set ID operationMode=oc, or remove the tools",
 	"Convert with AllowUnknownMode, which lets the service decide", "Look at the head where it was created",
 
 	// Errors of heads.
@@ -47,6 +48,9 @@ func plainError(err error) string {
 	return inCommands.Replace(text[len(method.FindString(text)):])
 }
 
+// placeID matches where the id of the head belongs in a command.
+var placeID = regexp.MustCompile(`(headsctl [a-zA-Z/ ]*\b)ID\b`)
+
 // examine returns what Heads.Examine finds, with remedies to type.
 func examine(ctx context.Context, c *heads.Client, id string) (*heads.Examination, error) {
 	e, err := c.Heads.Examine(ctx, id)
@@ -54,7 +58,7 @@ func examine(ctx context.Context, c *heads.Client, id string) (*heads.Examinatio
 		return nil, err
 	}
 	for i := range e.Findings {
-		e.Findings[i].Remedy = inCommands.Replace(e.Findings[i].Remedy)
+		e.Findings[i].Remedy = placeID.ReplaceAllString(inCommands.Replace(e.Findings[i].Remedy), "${1}"+id)
 	}
 	return e, nil
 }

@@ -32,11 +32,11 @@ func TestRemediesAreCommands(t *testing.T) {
 	all := []string{id("00000001"), id("00000002"), id("00000003"), id("00000004")}
 	doctor := c.run(append([]string{"doctor"}, all...)...).stdout
 	for _, remedy := range []string{
-		"Register one with headsctl webhooks ensure.",
-		"Turn delivery on with headsctl delivery on.",
+		"Register one with headsctl webhooks ensure " + id("00000001") + " --url URL --event EVENT.",
+		"Turn delivery on with headsctl delivery on " + id("00000002") + ".",
 		"Delete webhook 2 with headsctl webhooks delete.",
-		"Switch streaming on again with headsctl call PUT /head/ID/video-streaming --query videoStreaming=true, which turns the splitter off.",
-		"Correct it with headsctl tools put, or remove it with headsctl tools remove.",
+		"Switch streaming on again with headsctl call PUT /head/" + id("00000003") + "/video-streaming --query videoStreaming=true, which turns the splitter off.",
+		"Correct it with headsctl tools put " + id("00000003") + " -f TOOL.yaml, or remove it with headsctl tools remove " + id("00000003") + " NAME.",
 		"if it stays so, put its path below the base URL of its mode.",
 	} {
 		assert.Contains(t, doctor, "→ ")
