@@ -162,7 +162,7 @@ func TestAJournalOfFormat1IsReadAndRewritten(t *testing.T) {
 
 	report := apply(t, e, fleet.Options{Journal: j}, specs...)
 	assert.Equal(t, planned.Moves(), report.Moves())
-	assert.Equal(t, "li-11111", report.Moves()[0].Old.HeadPublicID)
+	assert.Equal(t, "li-11111", report.Moves()[0].Old.PublicHeadID)
 	assert.Equal(t, readFile(t, "testdata/format2.jsonl"), readFile(t, path))
 	assert.NoFileExists(t, path+".new")
 	_, err = fleet.OpenJournal(path)

@@ -24,7 +24,7 @@ func init() { children["full"] = applyUntilFull }
 type ending struct {
 	TooLarge bool // the error is that of the system
 	Outcomes []fleet.Outcome
-	Reason   heads.ConversionReason
+	Reason   heads.Reason
 }
 
 // applyUntilFull is a process whose journal has no room for more than a part of

@@ -126,7 +126,7 @@ func (j *Journal) Close() error {
 
 func (j *Journal) open() error {
 	if info, err := j.file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return j.invalid("is not a regular file; give another path")
+		return j.invalid("is not a regular file", "give another path")
 	}
 	if err := lockFile(j.file); err != nil {
 		return fmt.Errorf("fleet: open journal %s: %w", j.path, err)
@@ -144,7 +144,7 @@ func (j *Journal) open() error {
 	case !whole && isCutHeader(string(content)):
 		return j.restart(len(content))
 	default:
-		return j.invalid("is not a journal of this version of the library, or its first line is damaged; give another path, or move the file away")
+		return j.invalid("is not a journal of this version of the library, or its first line is damaged", "give another path, or move the file away")
 	}
 	rest, err := io.ReadAll(j.file)
 	if err != nil {
@@ -187,13 +187,14 @@ func (j *Journal) restart(cut int) error {
 // load reads the records, which begin at an offset, and removes what follows the
 // last whole line.
 func (j *Journal) load(content []byte, start int) error {
+	const restore = "restore the file from a backup, or give another path"
 	end := bytes.LastIndexByte(content, '\n') + 1
 	number := 1
 	for line := range bytes.Lines(content[start:end]) {
 		number++
 		r, ok := decodeRecord(bytes.TrimSuffix(line, []byte{'\n'}), j.format)
 		if !ok {
-			return j.invalid(fmt.Sprintf("has a line %d that is no record, or is damaged; restore the file from a backup, or give another path", number))
+			return j.invalid(fmt.Sprintf("has a line %d that is no record, or is damaged", number), restore)
 		}
 		j.keep(r)
 	}
@@ -203,7 +204,7 @@ func (j *Journal) load(content []byte, start int) error {
 	}
 	if len(tail) > 0 {
 		if _, ok := decodeRecord(tail[:len(tail)-1], j.format); ok {
-			return j.invalid(fmt.Sprintf("has a line %d whose end is damaged; restore the file from a backup, or give another path", number+1))
+			return j.invalid(fmt.Sprintf("has a line %d whose end is damaged", number+1), restore)
 		}
 	}
 	j.dropped = len(tail)
@@ -246,8 +247,8 @@ func (j *Journal) serve(operation, baseURL string, writes bool) error {
 	case j.format == currentFormat && serviceName(j.service) == baseURL:
 		return nil
 	case j.format == currentFormat:
-		return &heads.InvalidError{Operation: operation, Field: "journal " + j.path, Reason: fmt.Sprintf(
-			"belongs to the service at %s, not to %s; give another journal, or, if the service has moved, change base_url in its first line", j.service, baseURL)}
+		return invalid(operation, "journal "+j.path, fmt.Sprintf("belongs to the service at %s, not to %s", j.service, baseURL),
+			"give another journal, or, if the service has moved, change base_url in its first line")
 	}
 	begin := j.begin
 	if j.format == 1 {
@@ -311,8 +312,8 @@ func (j *Journal) rewrite(baseURL string) error {
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-func (j *Journal) invalid(reason string) error {
-	return &heads.InvalidError{Operation: "fleet.OpenJournal", Field: "journal " + j.path, Reason: reason}
+func (j *Journal) invalid(problem, remedy string) error {
+	return invalid("fleet.OpenJournal", "journal "+j.path, problem, remedy)
 }
 
 func (j *Journal) seek(offset int64) error {
@@ -408,10 +409,10 @@ func (j *Journal) broken() error {
 func (r journalRecord) key() journalKey { return journalKey{strings.ToLower(r.HeadID), r.Streaming} }
 
 func keyless(a heads.AccessURL) oldAddress {
-	return oldAddress{Base: a.Base, OrgPublicID: a.OrgPublicID, HeadPublicID: a.HeadPublicID}
+	return oldAddress{Base: a.Base, OrgPublicID: a.PublicOrgID, HeadPublicID: a.PublicHeadID}
 }
 
 // withKey returns the old access URL with the head's key, which has not changed.
 func (a oldAddress) withKey(key heads.Secret) heads.AccessURL {
-	return heads.AccessURL{Base: a.Base, OrgPublicID: a.OrgPublicID, HeadPublicID: a.HeadPublicID, APIKey: key}
+	return heads.AccessURL{Base: a.Base, PublicOrgID: a.OrgPublicID, PublicHeadID: a.HeadPublicID, APIKey: key}
 }

@@ -45,18 +45,18 @@ func TestTheOldAccessURLIsOnDiskBeforeTheSwitchIsSent(t *testing.T) {
 			address, err := heads.ParseAccessURL(before.PublicURL.Reveal())
 			require.NoError(t, err)
 			seen := ""
-			client := e.Client(heads.WithObserver(func(_ context.Context, a heads.Attempt) {
+			client := e.Client(heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) {
 				if a.Operation == "Heads.SetVideoStreaming" {
 					seen = readFile(t, path)
 				}
-			}))
+			}}))
 			j := openJournal(t, path)
 			e.Inject(headstest.Fault{Method: "PUT", Route: "/head/{id}/video-streaming", Status: 400})
 			report, err := fleet.Apply(context.Background(), client, []fleet.Spec{{ID: id, Streaming: streaming}}, fleet.Options{Journal: j})
 			require.NoError(t, err)
 			assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
 			assert.Contains(t, seen, id)
-			assert.Contains(t, seen, address.HeadPublicID)
+			assert.Contains(t, seen, address.PublicHeadID)
 			assert.Contains(t, seen, address.Base)
 			assert.NotContains(t, seen, address.APIKey.Reveal(), "a journal holds no key")
 		})
@@ -142,7 +142,7 @@ func TestAnAccessURLThatStaysIsNoMove(t *testing.T) {
 	assert.Equal(t, heads.ReasonAddress, report.Results[0].Reason)
 	assert.Empty(t, report.Moves())
 
-	client := e.Client(heads.WithAccessURLs("https://chat.example.test", "https://stream.example.test"))
+	client := e.Client(heads.WithAccessBases("https://chat.example.test", "https://stream.example.test"))
 	report, err := fleet.Apply(context.Background(), client, []fleet.Spec{spec}, fleet.Options{Journal: j})
 	require.NoError(t, err)
 	assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome)

@@ -93,10 +93,21 @@ func JSON(doc json.RawMessage, secrets ...string) json.RawMessage {
 	if doc == nil {
 		return nil
 	}
-	return appendMasked(nil, doc, false, secrets)
+	return appendMasked(nil, doc, place{}, secrets)
 }
 
-func appendMasked(out, value []byte, secret bool, secrets []string) []byte {
+// place is where a value of a document is.
+type place struct {
+	secret bool // under the name of a secret, at any depth
+	words  bool // in customWords, whose names are words of speech
+}
+
+// under returns the place of a member of an object at p.
+func (p place) under(name string) place {
+	return place{p.secret || !p.words && namesASecret(name), name == "customWords"}
+}
+
+func appendMasked(out, value []byte, at place, secrets []string) []byte {
 	switch rawjson.Kind(value) {
 	case "object":
 		out = append(out, '{')
@@ -107,7 +118,7 @@ func appendMasked(out, value []byte, secret bool, secrets []string) []byte {
 			}
 			first = false
 			out = append(rawjson.AppendString(out, Text(string(m.Key), secrets...)), ':')
-			out = appendMasked(out, m.Value, secret || namesASecret(string(m.Key)), secrets)
+			out = appendMasked(out, m.Value, at.under(string(m.Key)), secrets)
 		}
 		return append(out, '}')
 	case "array":
@@ -118,12 +129,12 @@ func appendMasked(out, value []byte, secret bool, secrets []string) []byte {
 				out = append(out, ',')
 			}
 			first = false
-			out = appendMasked(out, element, secret, secrets)
+			out = appendMasked(out, element, at, secrets)
 		}
 		return append(out, ']')
 	case "string":
 		text := rawjson.Unquote(bytes.TrimSpace(value))
-		if secret && text != "" {
+		if at.secret && text != "" {
 			return rawjson.AppendString(out, Redacted)
 		}
 		if shown := Text(URL(text), secrets...); shown != text {

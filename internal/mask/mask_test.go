@@ -65,5 +65,7 @@ func TestSecretsOfADocumentAreThoseOfItsPlaces(t *testing.T) {
 		"sharedKey":"[redacted]","file":"https://u:long-key-4@x.example.com/?sig=long-key-5","tools":[{"name":"a_tool_with_a_long_name","url":"https://x.example.com/0123456789abcdef/a_tool_with_a_long_name"}]}`
 	assert.ElementsMatch(t, []string{"long-key-1", "long-key-2", "long-key-3", "long-key-4", "long-key-5", "0123456789abcdef"}, mask.SecretsOf(json.RawMessage(doc)))
 	assert.Empty(t, mask.SecretsOf(nil))
+	words := `{"customWords":{"token":"toh-ken","key":"a key"}}`
+	assert.Equal(t, words, string(mask.JSON(json.RawMessage(words))))
 	assert.Equal(t, `{"a":"x [redacted]","[redacted]":["[redacted]"]}`, string(mask.JSON(json.RawMessage(`{"a":"x long-key-1","long-key-1":["long-key-1"]}`), "long-key-1")))
 }
