@@ -34,7 +34,7 @@ func validate(operation string, specs []Spec, o Options) error {
 		f.check(spec)
 		id := strings.ToLower(spec.ID)
 		if first, twice := seen[id]; twice && id != "" {
-			f.add("id", fmt.Sprintf("is the id of specs[%d] too", first), "put all that is wanted of one head into one spec")
+			f.add("id", fmt.Sprintf("is the id of entry %d too", first), "put all that is wanted of one head into one entry")
 		} else {
 			seen[id] = i
 		}

@@ -39,9 +39,9 @@ above 299.`,
 			var refused *heads.Error
 			switch {
 			case err == nil:
-				a.printBody(response.Body, secrets)
+				a.printBody(response.Body.Bytes(), secrets)
 			case errors.As(err, &refused):
-				a.printBody(refused.Body, secrets)
+				a.printBody(refused.Body.Bytes(), secrets)
 			}
 			return err
 		},

@@ -16,7 +16,6 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
-	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // patience is how long the service waits for a receiver.
@@ -115,7 +114,7 @@ func (a *app) eventsSendCommand() *cobra.Command {
 func checkReceiver(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
-		return usage("%q is not the URL of a receiver; give an http or https URL", oneLine(mask.URL(text)))
+		return usage("%q is not the URL of a receiver; give an http or https URL", oneLine(maskText(text)))
 	}
 	return nil
 }

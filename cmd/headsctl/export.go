@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 func (a *app) exportCommand() *cobra.Command {

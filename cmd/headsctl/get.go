@@ -26,11 +26,11 @@ func (a *app) getCommand() *cobra.Command {
 			if raw {
 				return a.printRaw(h, secrets)
 			}
-			shown := h.Redacted()
-			if secrets {
-				shown = h
+			shown, doc, err := shownHead(h, secrets)
+			if err != nil {
+				return err
 			}
-			return a.print(format, shown, func() { a.printHead(shown, activeOf(h), secrets) })
+			return a.print(format, doc, func() { a.printHead(shown, activeOf(h), secrets) })
 		},
 	}
 	outputFlag(cmd, &format)
@@ -49,7 +49,7 @@ func (a *app) getHead(cmd *cobra.Command, id string) (*heads.Head, error) {
 }
 
 func (a *app) printRaw(h *heads.Head, secrets bool) error {
-	doc := h.Raw
+	doc := h.Raw.Bytes()
 	if !secrets {
 		doc = maskBody(doc)
 	}

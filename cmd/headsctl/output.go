@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8/cwriter"
 
-	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
 // output is stdout or stderr. It remembers the first failure, so that the

@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-
-	"github.com/headsapi/heads-go/internal/durable"
 )
 
 // leftover matches the names of temporary files, which only remain if the program
@@ -70,7 +68,7 @@ func create(path string, like fs.FileInfo, write func(io.Writer) error) error {
 		_ = os.Remove(file.Name())
 		return err
 	}
-	return durable.SyncDir(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
 }
 
 // backUp copies a file to the first of FILE.bak, FILE.bak.2 and so on that is
@@ -145,4 +143,18 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 		}
 		return r.Read(p)
 	})
+}
+
+// syncDir syncs the directory of a file that was renamed, on systems that can. It is
+// also in the library, whose internal packages this module can't import.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	if err := dir.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
 }

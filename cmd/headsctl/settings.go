@@ -28,7 +28,7 @@ func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
 			return nil, err
 		}
 	}
-	opts = append([]heads.Option{heads.WithApplication("headsctl", heads.Version), heads.WithObserver(a.observe)}, opts...)
+	opts = append([]heads.Option{heads.WithApplication("headsctl", heads.Version), heads.WithObserver(heads.Observer[heads.Attempt]{End: a.observe})}, opts...)
 	c, err := heads.NewFromEnv(opts...)
 	return c, faulty(err)
 }

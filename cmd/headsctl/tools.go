@@ -26,8 +26,8 @@ func (a *app) toolsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !secrets {
-				h = h.Redacted()
+			if h, _, err = shownHead(h, secrets); err != nil {
+				return err
 			}
 			tools := []heads.Tool{}
 			if h.ConversationSettings != nil {
