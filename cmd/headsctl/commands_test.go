@@ -69,6 +69,7 @@ func TestGetPrintsTheHeadByTheServicesNames(t *testing.T) {
 	open := parse[object](t, c.ok("get", c.ids[0], "--raw", "--show-secrets"))
 	assert.Regexp(t, `api_key=[0-9a-f]{32}$`, open["publicUrl"])
 	assert.Regexp(t, `api_key=[0-9a-f]{32}$`, parse[object](t, c.ok("get", c.ids[0], "-o", "json", "--show-secrets"))["publicUrl"])
+	assert.Regexp(t, `^https://chat\.example\.test/MyOrg-\d+/li-\d+\?api_key=\[redacted\]$`, parse[object](t, c.ok("get", c.ids[0], "-o", "json"))["publicUrl"])
 }
 
 func TestSetChangesTheGivenFieldsOnly(t *testing.T) {

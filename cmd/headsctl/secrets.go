@@ -76,9 +76,13 @@ func unmask(masked, document []byte) []byte {
 	switch kind := rawjson.Kind(masked); {
 	case kind != rawjson.Kind(document):
 	case kind == "object":
+		values := map[string][]byte{}
+		for m := range rawjson.Members(document) {
+			values[m.Key] = m.Value
+		}
 		var members [][]byte
 		for m := range rawjson.Members(masked) {
-			if value, ok := rawjson.Value(document, m.Key); ok {
+			if value, ok := values[m.Key]; ok {
 				m.Value = unmask(m.Value, value)
 			}
 			members = append(members, rawjson.AppendMember(nil, m.Key, m.Value))

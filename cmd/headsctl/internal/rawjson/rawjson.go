@@ -41,17 +41,6 @@ func Elements(doc []byte) iter.Seq[json.RawMessage] {
 	return slices.Values(elements)
 }
 
-// Value returns the value of a member of an object. Of several with one name that is
-// the last, as for package json.
-func Value(doc []byte, key string) (value json.RawMessage, ok bool) {
-	for m := range Members(doc) {
-		if m.Key == key {
-			value, ok = m.Value, true
-		}
-	}
-	return value, ok
-}
-
 // Kind returns the JSON type of a value: object, array, string, boolean, null or
 // number.
 func Kind(value []byte) string {
