@@ -55,6 +55,24 @@ func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
 	assert.Equal(t, heads.Version, entries[1])
 }
 
+func TestReadmeSaysHowToGetEveryModule(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	modules := []string{"go.mod"}
+	for _, pattern := range []string{"*/go.mod", "cmd/*/go.mod"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		modules = append(modules, found...)
+	}
+	assert.Greater(t, len(modules), 5)
+	for _, file := range modules {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		module := regexp.MustCompile(`(?m)^module (\S+)`).FindSubmatch(text)[1]
+		assert.Regexp(t, "(?m)^\\|.*`go (get|install) "+regexp.QuoteMeta(string(module))+"(@latest)?`", string(readme))
+	}
+}
+
 func TestArchitectureListsEveryFileOnce(t *testing.T) {
 	page, err := os.ReadFile("docs/architecture.md")
 	require.NoError(t, err)
@@ -89,7 +107,11 @@ func exampleBodies(t *testing.T) []string {
 	require.NoError(t, err)
 	nested, err := filepath.Glob("*/*_test.go") // of the other packages and modules
 	require.NoError(t, err)
-	files = append(files, nested...)
+	deeper, err := filepath.Glob("*/*/*_test.go")
+	require.NoError(t, err)
+	deepest, err := filepath.Glob("*/examples/*/*_test.go")
+	require.NoError(t, err)
+	files = slices.Concat(files, nested, deeper, deepest)
 	var bodies []string
 	for _, name := range files {
 		source, err := os.ReadFile(name)

@@ -39,6 +39,7 @@ type config struct {
 	only     []string // nil for all
 	prefix   string
 	describe func(t *mcp.Tool, parameter string) string
+	connect  func(context.Context) (*mcp.ClientSession, error)
 }
 
 // Only adds the tools of these names alone, which are the server's. A name that
@@ -72,6 +73,34 @@ func Describe(f func(t *mcp.Tool, parameter string) string) Option {
 			return invalid("option Describe", "has no function; give one or leave the option out")
 		}
 		c.describe = f
+		return nil
+	}
+}
+
+// Reconnect has a call connect to the server again, with connect, once the session of
+// AddTools or of an earlier connect has ended: the server's process died, or the
+// connection broke. Without it, every call fails from then on.
+//
+// One attempt is made at a time, and calls that arrive meanwhile wait for it until
+// their time is over. After an attempt that fails, or whose session ends before it has
+// answered a call, calls fail at once for 1 s, doubling up to 30 s. The call in which a
+// connection breaks fails and is not repeated, since the server may have done it.
+//
+// A new session is asked for its tools. A tool that is gone, or whose input schema has
+// changed, is refused until a later session has it as it was; the log of the handler
+// says so at each call. The log shows the kind of a failure alone, so log in connect
+// what else you want to know.
+//
+// The context of connect has the values of AddTools' context. It ends with the session,
+// so a process may depend on it, or after 30 s if there is no session by then. The
+// sessions are yours to close, after the handler has shut down; those that have ended
+// are closed.
+func Reconnect(connect func(context.Context) (*mcp.ClientSession, error)) Option {
+	return func(c *config) error {
+		if connect == nil {
+			return invalid("option Reconnect", "has no function; give one or leave the option out")
+		}
+		c.connect = connect
 		return nil
 	}
 }
@@ -129,10 +158,11 @@ func AddTools(ctx context.Context, h *heads.ToolHandler, session *mcp.ClientSess
 	if err != nil {
 		return nil, err
 	}
-	bridges, err := c.bridges(h, session, chosen)
+	bridges, err := c.bridges(h, chosen)
 	if err != nil {
 		return nil, err
 	}
+	newLink(ctx, session, c.connect, bridges)
 	names := make([]string, 0, len(bridges))
 	for _, b := range bridges {
 		if err := heads.AddToolFunc(h, b.spec, b.call); err != nil {
@@ -201,7 +231,7 @@ func (c config) choose(offered []*mcp.Tool) ([]*mcp.Tool, error) {
 }
 
 // bridges returns one for each tool, or everything that is wrong with them.
-func (c config) bridges(h *heads.ToolHandler, session *mcp.ClientSession, tools []*mcp.Tool) ([]*bridge, error) {
+func (c config) bridges(h *heads.ToolHandler, tools []*mcp.Tool) ([]*bridge, error) {
 	// What a handler refuses shows here before h is changed.
 	trial, err := heads.NewToolHandler("https://tools.example.com")
 	if err != nil {
@@ -211,7 +241,7 @@ func (c config) bridges(h *heads.ToolHandler, session *mcp.ClientSession, tools 
 	var bridges []*bridge
 	var faults []error
 	for _, t := range tools {
-		b, err := c.newBridge(session, t)
+		b, err := c.newBridge(t)
 		faults = append(faults, err, renamed(heads.AddToolFunc(trial, b.spec, b.call)))
 		if slices.ContainsFunc(taken, func(has heads.Tool) bool { return has.Name == c.prefix+t.Name }) {
 			faults = append(faults, invalid(toolField(c.prefix+t.Name), "has the name of a tool of this handler; use Prefix, or Only to leave it out"))

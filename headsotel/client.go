@@ -19,7 +19,7 @@ import (
 // have it: a span named after method and route, such as "GET /head/{id}", and
 // the histogram http.client.request.duration.
 func Client(opts ...Option) heads.Option {
-	t := newTelemetry(opts, "http.client.request.duration", "Duration of HTTP client requests.")
+	t := newTelemetry(opts, "http.client.request.duration", "Duration of HTTP client requests.", buckets...)
 	return heads.WithAttemptHook(t.startAttempt, t.endAttempt)
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -18,11 +17,8 @@ import (
 // heads.delivery.count. The event function runs with the span in its context,
 // also behind a queue, where the span ends when the function has returned.
 func Events(opts ...Option) heads.EventHandlerOption {
-	t := newTelemetry(opts, "heads.delivery.duration", "Duration of deliveries, from their arrival to the answer.")
-	count, err := t.meter.Int64Counter("heads.delivery.count", metric.WithDescription("Deliveries by what became of them."), metric.WithUnit("{delivery}"))
-	if err != nil {
-		otel.Handle(err)
-	}
+	t := newTelemetry(opts, "heads.delivery.duration", "Duration of deliveries, from their arrival to the answer.", buckets...)
+	count := t.counter("heads.delivery.count", "Deliveries by what became of them.", "{delivery}")
 	start := func(ctx context.Context) context.Context {
 		if !t.traces() {
 			return ctx
@@ -70,7 +66,7 @@ func deliveryFailed(d heads.DeliveryInfo) bool {
 // tool's name, and the histogram heads.tool.duration. The tool function runs
 // with the span in its context.
 func Tools(opts ...Option) heads.ToolHandlerOption {
-	t := newTelemetry(opts, "heads.tool.duration", "Duration of tool calls, from their arrival to the answer.")
+	t := newTelemetry(opts, "heads.tool.duration", "Duration of tool calls, from their arrival to the answer.", buckets...)
 	start := func(ctx context.Context, tool string) context.Context {
 		if !t.traces() {
 			return ctx

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
@@ -30,6 +31,7 @@ type Inbox struct {
 	retention time.Duration
 	logger    *slog.Logger
 	observe   func(context.Context, Observation)
+	onAttempt atomic.Pointer[[]func(context.Context, time.Duration, error)]
 	errorText bool
 
 	health health
