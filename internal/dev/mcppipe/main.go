@@ -24,6 +24,7 @@ import (
 	"os/signal"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -34,7 +35,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: mcppipe COMMAND [ARGUMENT ...]")
@@ -162,8 +163,9 @@ func (p *pipe) close() {
 
 // process is an MCP server.
 type process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
+	cmd     *exec.Cmd
+	writing sync.Mutex
+	in      io.WriteCloser
 
 	mu      sync.Mutex
 	waiting map[string]chan []byte // for the replies, by the text of the id
@@ -214,12 +216,14 @@ func (s *process) exchange(ctx context.Context, line, id []byte) ([]byte, error)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	reply := make(chan []byte, 1)
-	s.mu.Lock()
 	if id != nil {
+		s.mu.Lock()
 		s.waiting[string(id)] = reply
+		s.mu.Unlock()
 	}
+	s.writing.Lock()
 	_, err := s.in.Write(append(line, '\n'))
-	s.mu.Unlock()
+	s.writing.Unlock()
 	if err != nil || id == nil {
 		return nil, err
 	}
@@ -233,8 +237,10 @@ func (s *process) exchange(ctx context.Context, line, id []byte) ([]byte, error)
 	}
 }
 
-// close ends stdin of the server, which ends then.
+// close ends stdin of the server, which ends then, or is killed.
 func (s *process) close() {
+	defer time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() }).Stop()
 	_ = s.in.Close()
+	<-s.gone
 	_ = s.cmd.Wait()
 }
