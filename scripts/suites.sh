@@ -149,7 +149,11 @@ mcp() {
 	HEADS_BASE_URL=http://127.0.0.1:1 HEADS_TOKEN=none "$work/mcppipe" "$work/headsctl" mcp --allow-writes >"$work/announced" 2>"$work/server.log" &
 	server=$!
 	local url='' role version name skips
-	read -r url <"$work/announced" || true
+	if ! read -r url <"$work/announced"; then
+		mv "$work/server.log" "$work/log"
+		broken 'the server does not start'
+		return
+	fi
 	while read -r role version name skips; do
 		[ -n "$role" ] || continue
 		if [ "$role" = client ]; then
