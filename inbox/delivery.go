@@ -120,7 +120,7 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 		case engine.KindOf(err) == engine.Stale:
 			return m.settle(ErrFenced)
 		case errors.As(err, &own):
-			if own.Kind != engine.Again && own.Kind != engine.Away {
+			if !own.Kind.Retriable() {
 				return own.Err
 			}
 			err = own.Err

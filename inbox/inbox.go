@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
@@ -32,8 +33,10 @@ type Inbox struct {
 	observe   func(context.Context, Observation)
 	errorText bool
 
-	health health
-	wakes  wakes
+	health       health
+	wakes        wakes
+	acknowledged acknowledged
+	fences       atomic.Int64 // the highest that was handed out to this process
 
 	closed  context.Context //nolint:containedctx // ends when Close begins
 	close   context.CancelFunc
@@ -123,6 +126,10 @@ func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 		return nil, errors.Join(err, backend.Close())
 	}
 	if err := backend.Setup(ctx, in.prefix); err != nil {
+		_ = backend.Close()
+		return nil, fmt.Errorf("inbox: open: %w", in.public(err))
+	}
+	if err := in.checkFences(ctx); err != nil {
 		_ = backend.Close()
 		return nil, fmt.Errorf("inbox: open: %w", in.public(err))
 	}

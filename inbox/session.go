@@ -226,7 +226,7 @@ func (f *finishing) store(ctx context.Context, tx engine.Tx) error {
 	lock := engine.Get(func(scan func(...any) error) error { var fence int64; return scan(&fence) },
 		engine.LockSession, f.claim.session, f.claim.fence)
 	look := engine.Get(func(scan func(...any) error) error { found = true; return engine.ScanRecord(scan, &next) },
-		engine.FirstEvent, f.claim.session)
+		engine.FirstEvent, f.claim.session, f.event.Sequence)
 	calls := []*engine.Call{lock, look}
 	if mark != nil {
 		calls = []*engine.Call{mark, lock, look}

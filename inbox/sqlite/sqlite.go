@@ -246,7 +246,7 @@ func (b *backend) Listen(ctx context.Context, wake func()) {
 func (b *backend) Notify() {}
 
 // Poll implements engine.Backend.
-func (b *backend) Poll() time.Duration { return pollInterval }
+func (b *backend) Poll() (soon, late time.Duration) { return pollInterval, pollInterval }
 
 // Close implements engine.Backend.
 func (b *backend) Close() error {
