@@ -79,6 +79,9 @@ func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) er
 	}
 	err := m.commit(ctx, effect)
 	m.done = err == nil
+	if errors.Is(err, ErrFenced) {
+		m.claim.end(ErrFenced)
+	}
 	return err
 }
 

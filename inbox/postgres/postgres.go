@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
@@ -167,7 +166,7 @@ func newBackend(ctx context.Context, pool *pgxpool.Pool, own *pgxpool.Config) (_
 		b.appends.Close()
 		return nil, err
 	}
-	b.effects = stdlib.OpenDBFromPool(pool)
+	b.effects = openEffects(pool)
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
 }
@@ -218,6 +217,9 @@ func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64,
 	if errors.Is(err, pgx.ErrNoRows) {
 		sequence, err = 0, nil
 	}
+	if err != nil && ctx.Err() != nil && time.Since(begun) < silence {
+		return 0, errBusy // it began late
+	}
 	if err = b.outcome(ctx, begun, err); err != nil {
 		return 0, err
 	}
@@ -243,41 +245,6 @@ func (b *backend) Write(ctx context.Context, f func(context.Context, engine.Tx) 
 // Renew implements engine.Backend.
 func (b *backend) Renew(ctx context.Context, f func(context.Context, engine.Tx) error) error {
 	return b.transact(ctx, b.renewals, f)
-}
-
-// Effect implements engine.Backend. The transaction has the database's default
-// isolation. If it is idle for longer than the lease, for example in a stopped process,
-// the server ends it, so its locks do not outlive the claim.
-func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
-	tx, err := b.effects.BeginTx(ctx, nil)
-	if err != nil {
-		return fault(ctx, err)
-	}
-	defer tx.Rollback()
-	begun := time.Now()
-	if _, err := tx.ExecContext(ctx, `SELECT set_config('idle_in_transaction_session_timeout', $1::text, true)`, milliseconds(lease)); err != nil {
-		return b.outcome(ctx, begun, err)
-	}
-	if err := mark(ctx, &engine.SQLTx{Tx: tx, Texts: b.texts}); err != nil {
-		return b.outcome(ctx, begun, err)
-	}
-	if err := effect(tx); err != nil {
-		return &engine.EffectError{Err: err, Kind: b.effectKind(ctx, tx, err)}
-	}
-	begun = time.Now()
-	return b.outcome(ctx, begun, tx.Commit())
-}
-
-// effectKind checks whether the connection is lost, since a network error of an effect
-// may come from another call of the effect.
-func (b *backend) effectKind(ctx context.Context, tx *sql.Tx, err error) engine.Kind {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		_ = b.outcome(ctx, time.Now(), err) // disconnects from a server that has become read-only
-		return kindOf(err)
-	}
-	_, err = tx.ExecContext(ctx, "SELECT 1")
-	return kindOf(err)
 }
 
 // Read implements engine.Backend.
