@@ -114,7 +114,7 @@ func sequenceOf(text string) (int64, error) {
 // ask shows what would be changed.
 func (p *page) ask(w http.ResponseWriter, name string, c changing, ids []int64) {
 	title := c.verb + " " + events(len(ids))
-	render(w, http.StatusOK, "ask", &view{Title: title + "?", Action: name, Button: title, Sequences: ids})
+	render(w, http.StatusOK, "ask", &view{Name: "ask", Title: title + "?", Action: name, Button: title, Sequences: ids})
 }
 
 // note writes a line of the audit log.

@@ -165,5 +165,5 @@ func (p *page) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, inbox.ErrUnavailable), errors.Is(err, inbox.ErrClosed), r.Context().Err() != nil:
 		f.status = http.StatusServiceUnavailable
 	}
-	render(w, f.status, "error", &view{Title: http.StatusText(f.status), Message: f.text})
+	render(w, f.status, "error", &view{Name: "error", Title: http.StatusText(f.status), Message: f.text})
 }

@@ -292,6 +292,9 @@ func visible(id string) string {
 const maxShown = 60 // characters of an id in a table
 
 func clipped(id string) string {
+	if id == "" {
+		return ""
+	}
 	text := []rune(visible(id))
 	if len(text) <= maxShown {
 		return string(text)
@@ -303,5 +306,5 @@ func timeText(t time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
-	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+	return t.UTC().Format(time.DateTime)
 }
