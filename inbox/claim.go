@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -49,6 +50,15 @@ func (c *claim) deadline() time.Time {
 	return c.until
 }
 
+// expired reports whether the lease has ended, even if the timer has not fired yet, as
+// in a process that was stopped.
+func (c *claim) expired() bool {
+	if !time.Now().Before(c.deadline()) {
+		c.end(ErrFenced)
+	}
+	return errors.Is(context.Cause(c.ctx), ErrFenced)
+}
+
 func (c *claim) stop() {
 	c.timer.Stop()
 	c.end(nil)
@@ -92,7 +102,7 @@ func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err
 	r.due.low = t.low
 	r.mu.Lock()
 	for _, d := range t.claimed {
-		c := newClaim(r.base, d.session, d.fence, t.sent.Add(r.lease))
+		c := newClaim(r.base, d.session, d.fence, r.leaseEnd(t.sent))
 		c.first, c.spent = &d.event, d.spent
 		claims = append(claims, c)
 		r.claims[c] = struct{}{}
@@ -103,6 +113,13 @@ func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err
 	}
 	return claims, t.due == n, nil
 }
+
+// clockGrain is how much a database may round its time down.
+const clockGrain = time.Millisecond
+
+// leaseEnd returns when a lease ends that a statement has written, by the clock of this
+// process. It is never later than in the database.
+func (r *run) leaseEnd(sent time.Time) time.Time { return sent.Add(r.lease - clockGrain) }
 
 // taking is one transaction that claims sessions.
 type taking struct {

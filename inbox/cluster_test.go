@@ -164,6 +164,11 @@ func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 	cluster, err := pgtest.NewCluster()
 	require.NoError(t, err)
 	defer cluster.Close()
+	defer func() {
+		if t.Failed() {
+			t.Log(cluster.Logs())
+		}
+	}()
 	leader := cluster.Leader(nil)
 	store{"postgres", leader.DSN("postgres")}.exec(t, "CREATE DATABASE inbox")
 	s := store{"postgres", cluster.DSN("inbox")}

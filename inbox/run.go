@@ -367,7 +367,7 @@ func (r *run) renew(ctx context.Context, claims []*claim) error {
 				if calls[i].N == 0 {
 					c.end(ErrFenced)
 				} else {
-					c.extend(sent.Add(r.lease))
+					c.extend(r.leaseEnd(sent))
 				}
 			}
 			return nil

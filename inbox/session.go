@@ -52,6 +52,9 @@ func (r *run) forget(c *claim) {
 
 // handle calls the function, unless the event can't be handled.
 func (r *run) handle(c *claim, e *engine.Record, spent bool) outcome {
+	if c.expired() {
+		return outcome{verdict: lost}
+	}
 	if spent {
 		return outcome{verdict: dead, err: errCrashed}
 	}

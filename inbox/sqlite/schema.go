@@ -82,7 +82,7 @@ var (
 // insertion is the statement that this package adds to those of package engine.
 const insertion = engine.Statements
 
-func statements(prefix string) []string {
+func statements(prefix, now string) []string {
 	texts := engine.Texts(prefix, now, overrides, func(text string) string {
 		return rowLock.ReplaceAllString(cast.ReplaceAllString(parameter.ReplaceAllString(story.Replace(text), "?$1"), ""), "")
 	})
@@ -154,7 +154,7 @@ func (b *backend) migrate(prefix string) error {
 			return err
 		}
 		for ; version < len(schema); version++ {
-			if err := b.writer.exec(engine.Expand(schema[version], prefix, now)); err != nil {
+			if err := b.writer.exec(engine.Expand(schema[version], prefix, b.now)); err != nil {
 				return err
 			}
 		}
@@ -169,7 +169,7 @@ func (b *backend) buildIndexes(prefix string) error {
 	if err != nil || n == 2 {
 		return err
 	}
-	return b.writer.alone(func() error { return b.writer.exec(engine.Expand(indexes, prefix, now)) })
+	return b.writer.alone(func() error { return b.writer.exec(engine.Expand(indexes, prefix, b.now)) })
 }
 
 // quickCheck reads the whole structure of the file. Bodies have their own checksums.

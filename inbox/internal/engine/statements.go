@@ -83,7 +83,8 @@ const filter = `e.sequence > $1::bigint AND e.sequence <= $2::bigint AND e.recei
 	AND ($5::bigint = 0 OR e.head_id = $6::bytea) AND ($7::bigint = 0 OR e.session_id = $8::bytea)`
 
 // story is the condition of the index events_story. The planner must not prefer it
-// for claims, so it is on an expression.
+// for claims, so it is on an expression. Statements with it order by an expression, or the
+// planner would read the primary key in its order.
 const story = `(e.session || ''::bytea)`
 
 // waiting finds the first waiting event of a session in events_waiting. A plain
@@ -137,9 +138,9 @@ var texts = [Statements]string{
 	ReplayPage: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.state <> 3 AND ` + filter + `
 		ORDER BY e.sequence LIMIT $9::bigint`,
 	DeadStory: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state + 0 = 2 AND ` + filter + `
-		ORDER BY e.sequence LIMIT $9::bigint`,
+		ORDER BY e.sequence + 0 LIMIT $9::bigint`,
 	ReplayStory: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state <> 3 AND ` + filter + `
-		ORDER BY e.sequence LIMIT $9::bigint`,
+		ORDER BY e.sequence + 0 LIMIT $9::bigint`,
 	RedriveEvent: `UPDATE {p}events SET state = 0, attempts = 0, redriven = 1, finished = NULL, error = NULL
 		WHERE sequence = $1::bigint AND state = 2 RETURNING session`,
 	WakeSession: `INSERT INTO {p}sessions (session, fence, next_at) VALUES ($1::bytea, 0, {now})
@@ -159,7 +160,7 @@ var texts = [Statements]string{
 	ListAll:      list + `true` + listEnd,
 	ListWaiting:  list + `e.state + 0 = 0` + listEnd,
 	ListDead:     list + `e.state = 2` + listEnd,
-	ListStory:    list + story + ` = $4::bytea` + listEnd,
+	ListStory:    list + story + ` = $4::bytea ORDER BY e.sequence + 0 DESC LIMIT $3::bigint`,
 	OneEvent:     `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.sequence = $1::bigint`,
 	FencesHandedOut: `SELECT (SELECT last_value FROM {p}fence),
 		coalesce((SELECT max(q.fence) FROM (SELECT e.fence FROM {p}events e ORDER BY e.sequence DESC LIMIT 1000) q), 0)`,

@@ -1,10 +1,9 @@
 package pgtest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -67,7 +66,7 @@ func NewCluster() (c *Cluster, err error) {
 	c = &Cluster{dir: dir}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, c.logs())
+			err = fmt.Errorf("%w\n%s", err, c.Logs())
 			c.Close()
 		}
 	}()
@@ -206,37 +205,42 @@ func (c *Cluster) await(leaders, standbys int) error {
 	return fmt.Errorf("the cluster is not complete in time")
 }
 
-// synchronous reports whether commits wait for a standby.
+// synchronous reports whether Patroni knows a synchronous standby. Until then, it
+// promotes none.
 func (c *Cluster) synchronous() bool {
 	n := c.Leader(nil)
 	if n == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, n.DSN("postgres"))
+	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/cluster", n.rest))
 	if err != nil {
 		return false
 	}
-	defer conn.Close(ctx)
-	var count int
-	err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'").Scan(&count)
-	return err == nil && count > 0
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return err == nil && strings.Contains(string(text), "sync_standby")
 }
 
-// Switchover asks Patroni for another leader.
+// Switchover asks Patroni for another leader. Patroni refuses while it has not yet seen
+// that a standby is synchronous.
 func (c *Cluster) Switchover(from *Node) error {
-	body, err := json.Marshal(map[string]string{"leader": from.Name})
-	if err != nil {
-		return err
+	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		err := from.switchover()
+		if err == nil || time.Since(begun) > 20*time.Second {
+			return err
+		}
 	}
-	resp, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d/switchover", from.rest), "application/json", bytes.NewReader(body))
+}
+
+func (n *Node) switchover() error {
+	resp, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d/switchover", n.rest), "application/json", strings.NewReader(`{"leader":"`+n.Name+`"}`))
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("switchover: %s", resp.Status)
+		return fmt.Errorf("switchover: %s: %s", resp.Status, text)
 	}
 	return nil
 }
@@ -258,7 +262,8 @@ func (n *Node) Kill() {
 	<-n.patroni.done
 }
 
-func (c *Cluster) logs() string {
+// Logs returns the ends of what the nodes have logged.
+func (c *Cluster) Logs() string {
 	var all strings.Builder
 	for _, n := range c.Nodes {
 		text, _ := os.ReadFile(filepath.Join(n.dir, "log"))
