@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
 // hosts knows which hosts of a DSN did not answer, and to which cluster they belong.
@@ -148,7 +150,7 @@ func (h *hosts) validate(next pgconn.ValidateConnectFunc) pgconn.ValidateConnect
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.cluster = cmp.Or(h.cluster, id); id != "" && id != h.cluster {
-			return refused(errTwoClusters.Error())
+			return &engine.Error{Kind: engine.Away, Text: "postgres: " + errTwoClusters.Error()}
 		}
 		return nil
 	}
