@@ -2,7 +2,7 @@ package inbox_test
 
 import (
 	"context"
-	"errors"
+	"database/sql"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/console"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
@@ -43,8 +44,12 @@ func (s store) bigTable(tb testing.TB, rows int) (waiting, dead, prunable int64)
 	return waiting, dead, prunable
 }
 
-func (s store) indexIsValid(tb testing.TB, name string) bool {
-	return s.int(tb, `SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname = $1 AND i.indisvalid`, name) == 1
+// validIndexes returns how many of the two new indexes can be used.
+func validIndexes(tb testing.TB, db *sql.DB) (n int) {
+	tb.Helper()
+	require.NoError(tb, db.QueryRow(`SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+		WHERE c.relname IN ('heads_inbox_events_oldest', 'heads_inbox_events_story') AND i.indisvalid`).Scan(&n))
+	return n
 }
 
 func (s store) dropNewIndexes(tb testing.TB) {
@@ -78,7 +83,11 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for n := rows; ctx.Err() == nil; n++ {
-			if _, err := receiver.Append(context.Background(), newEvent(t, "another", fmt.Sprint("live", n%20), n)); err != nil {
+			e, err := heads.ParseEvent(eventBody("another", fmt.Sprint("live", n%20), n))
+			if err == nil {
+				_, err = receiver.Append(context.Background(), e)
+			}
+			if err != nil {
 				refused.Add(1)
 			} else {
 				stored.Add(1)
@@ -89,9 +98,8 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	begun := time.Now()
 	in := s.open(t)
 	opened := time.Since(begun)
-	eventuallyIn(t, 3*time.Minute, "the indexes are built", func() bool {
-		return s.indexIsValid(t, "heads_inbox_events_oldest") && s.indexIsValid(t, "heads_inbox_events_story")
-	})
+	db := s.sql(t)
+	eventuallyIn(t, 3*time.Minute, "the indexes are built", func() bool { return validIndexes(t, db) == 2 })
 	built := time.Since(begun)
 	cancel()
 	<-ended
@@ -178,8 +186,11 @@ func TestInvalidIndexIsBuiltAgain(t *testing.T) {
 	require.NoError(t, err)
 	_, err = reader.Exec("SELECT count(*) FROM heads_inbox_events")
 	require.NoError(t, err)
+	db := s.sql(t)
 	exists := func() bool {
-		return s.int(t, "SELECT count(*) FROM pg_class WHERE relname = 'heads_inbox_events_oldest'") == 1
+		var n int
+		require.NoError(t, db.QueryRow("SELECT count(*) FROM pg_class WHERE relname = 'heads_inbox_events_oldest'").Scan(&n))
+		return n == 1
 	}
 	s.use(t, func(in *inbox.Inbox) {
 		appendEvents(t, in, "session", 0, 3) // the work goes on
@@ -187,12 +198,10 @@ func TestInvalidIndexIsBuiltAgain(t *testing.T) {
 		_, err := in.Status(t.Context())
 		require.NoError(t, err)
 	}) // Close ends the wait
-	assert.False(t, s.indexIsValid(t, "heads_inbox_events_oldest"))
+	assert.Zero(t, validIndexes(t, db))
 	require.NoError(t, reader.Rollback())
 	in := s.open(t)
-	eventually(t, "it is built again", func() bool {
-		return s.indexIsValid(t, "heads_inbox_events_oldest") && s.indexIsValid(t, "heads_inbox_events_story")
-	})
+	eventually(t, "it is built again", func() bool { return validIndexes(t, db) == 2 })
 	status, err := in.Status(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, status.Pending)
@@ -208,9 +217,8 @@ func TestManyOpensBuildTheIndexesOnce(t *testing.T) {
 		_, err := in.Status(t.Context())
 		require.NoError(t, err)
 	}
-	eventually(t, "the indexes are built", func() bool {
-		return s.indexIsValid(t, "heads_inbox_events_oldest") && s.indexIsValid(t, "heads_inbox_events_story")
-	})
+	db := s.sql(t)
+	eventually(t, "the indexes are built", func() bool { return validIndexes(t, db) == 2 })
 }
 
 func TestListPagesAndStates(t *testing.T) {
@@ -286,7 +294,7 @@ func TestListPagesAndStates(t *testing.T) {
 		assert.Equal(t, "dead", event.SessionID)
 		_, _, err = in.Entry(t.Context(), 13)
 		assert.ErrorIs(t, err, inbox.ErrNotFound)
-		assert.False(t, errors.Is(err, inbox.ErrUnavailable))
+		assert.NotErrorIs(t, err, inbox.ErrUnavailable)
 	})
 }
 

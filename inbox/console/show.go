@@ -105,7 +105,8 @@ const pageLimit = 50
 func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	v := &view{Name: q.Get("view"), Message: done(q)}
-	template, err := "list", error(nil)
+	template := "list"
+	var err error
 	switch i := slices.IndexFunc(views, func(l listed) bool { return l.Name == v.Name }); {
 	case v.Name == "":
 		template, err = "overview", p.overview(r, v)

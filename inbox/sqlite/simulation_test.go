@@ -299,7 +299,7 @@ func (p *process) handle(ctx context.Context, d *inbox.Delivery) error {
 
 // simulate runs the schedule of a seed and returns what was violated.
 func simulate(t *testing.T, seed uint64, plant func(texts []string)) (violations []string) {
-	dir, err := os.MkdirTemp(memory(), "simulation")
+	dir, err := os.MkdirTemp(memory(), "simulation") //nolint:usetesting // in memory
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "inbox.db")

@@ -78,14 +78,19 @@ func ScanLight(scan func(...any) error, r *Record) error {
 	return scan(&r.Sequence, &r.HeadID, &r.SessionID, &r.Type, &r.Attempts, &r.Redriven, &r.State, &r.Received, &r.Finished, &r.Error)
 }
 
-// filter is the part of a query on events that Query describes.
-const filter = `e.sequence > $1::bigint AND e.sequence <= $2::bigint AND e.received >= $3::bigint AND e.received < $4::bigint
-	AND ($5::bigint = 0 OR e.head_id = $6::bytea) AND ($7::bigint = 0 OR e.session_id = $8::bytea)`
+// filter is the part of a query on events that Query describes, beside the sequences.
+const filter = ` AND e.received >= $3::bigint AND e.received < $4::bigint AND ($5::bigint = 0 OR e.head_id = $6::bytea) AND ($7::bigint = 0 OR e.session_id = $8::bytea)`
+
+// between has the sequences of a page.
+const between = `e.sequence > $1::bigint AND e.sequence <= $2::bigint`
 
 // story is the condition of the index events_story. The planner must not prefer it
-// for claims, so it is on an expression. Statements with it order by an expression, or the
-// planner would read the primary key in its order.
-const story = `(e.session || ''::bytea)`
+// for claims, so it is on an expression. In statements with it, the sequence is one, too,
+// or the planner would read the primary key for their order and their range.
+const (
+	story        = `(e.session || ''::bytea)`
+	storyBetween = `e.sequence + 0 > $1::bigint AND e.sequence + 0 <= $2::bigint`
+)
 
 // waiting finds the first waiting event of a session in events_waiting. A plain
 // "session = $1 ORDER BY sequence LIMIT 1" reads the primary key from its start if the
@@ -133,13 +138,13 @@ var texts = [Statements]string{
 		WHERE session = $1::bytea AND fence = $2::bigint AND owner = $3::bytea`,
 	Uncount: `UPDATE {p}events SET attempts = attempts - 1
 		WHERE sequence = $1::bigint AND fence = $2::bigint AND state = 0 AND attempts > 0`,
-	DeadPage: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.state = 2 AND ` + filter + `
+	DeadPage: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.state = 2 AND ` + between + filter + `
 		ORDER BY e.sequence LIMIT $9::bigint`,
-	ReplayPage: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.state <> 3 AND ` + filter + `
+	ReplayPage: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.state <> 3 AND ` + between + filter + `
 		ORDER BY e.sequence LIMIT $9::bigint`,
-	DeadStory: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state + 0 = 2 AND ` + filter + `
+	DeadStory: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state + 0 = 2 AND ` + storyBetween + filter + `
 		ORDER BY e.sequence + 0 LIMIT $9::bigint`,
-	ReplayStory: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state <> 3 AND ` + filter + `
+	ReplayStory: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state <> 3 AND ` + storyBetween + filter + `
 		ORDER BY e.sequence + 0 LIMIT $9::bigint`,
 	RedriveEvent: `UPDATE {p}events SET state = 0, attempts = 0, redriven = 1, finished = NULL, error = NULL
 		WHERE sequence = $1::bigint AND state = 2 RETURNING session`,
@@ -160,8 +165,9 @@ var texts = [Statements]string{
 	ListAll:      list + `true` + listEnd,
 	ListWaiting:  list + `e.state + 0 = 0` + listEnd,
 	ListDead:     list + `e.state = 2` + listEnd,
-	ListStory:    list + story + ` = $4::bytea ORDER BY e.sequence + 0 DESC LIMIT $3::bigint`,
-	OneEvent:     `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.sequence = $1::bigint`,
+	ListStory: `SELECT ` + lightColumns + ` FROM {p}events e WHERE ` + story + ` = $4::bytea
+		AND e.sequence + 0 < $1::bigint AND e.sequence + 0 >= $2::bigint ORDER BY e.sequence + 0 DESC LIMIT $3::bigint`,
+	OneEvent: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.sequence = $1::bigint`,
 	FencesHandedOut: `SELECT (SELECT last_value FROM {p}fence),
 		coalesce((SELECT max(q.fence) FROM (SELECT e.fence FROM {p}events e ORDER BY e.sequence DESC LIMIT 1000) q), 0)`,
 	PruneBounds: `SELECT coalesce(max(sequence), 0), count(*), coalesce(min(received), 0),
