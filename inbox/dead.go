@@ -22,7 +22,11 @@ const (
 	pruneSize   = 500
 )
 
-// Query selects events. The zero Query selects all events.
+// Query selects events. The zero Query selects all events. With a head and a session, it
+// reads an index, and the times are found by halving; other conditions read what the
+// times leave. Times are found among sequences, so an event whose time is more than 10
+// seconds out of the order of its sequence, since the database's clock was set back, may
+// be missed.
 type Query struct {
 	From, To  time.Time         // stored in [From, To), by the database's clock; a zero time is no limit
 	HeadID    string            // "" for every head

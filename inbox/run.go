@@ -28,6 +28,8 @@ const (
 	storeTimeout = 5 * time.Second // of one try to store the outcome of an event
 	retryPause   = 100 * time.Millisecond
 	pruneEvery   = 10 * time.Minute
+
+	complainEvery = 5 * time.Second
 )
 
 // RunOption configures Run.
@@ -98,13 +100,14 @@ type run struct {
 	lease        time.Duration
 	drainTimeout time.Duration
 
-	owner    []byte
-	ctx      context.Context //nolint:containedctx // ends when nothing new may begin
-	base     context.Context //nolint:containedctx // of functions: without that end
-	slots    chan struct{}
-	wake     chan struct{}
-	sessions sync.WaitGroup
-	due      horizon
+	owner      []byte
+	ctx        context.Context //nolint:containedctx // ends when nothing new may begin
+	base       context.Context //nolint:containedctx // of functions: without that end
+	slots      chan struct{}
+	wake       chan struct{}
+	sessions   sync.WaitGroup
+	due        horizon
+	complained time.Time
 
 	mu     sync.Mutex
 	claims map[*claim]struct{}
@@ -209,7 +212,7 @@ func (r *run) work(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			r.in.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.in.public(err).Error()))
+			r.complain(ctx, err)
 			sleep(ctx, retryPause)
 		case !full:
 			if len(claims) > 0 {
@@ -222,6 +225,15 @@ func (r *run) work(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// complain logs that no work can be claimed, and not with every try.
+func (r *run) complain(ctx context.Context, err error) {
+	if time.Since(r.complained) < complainEvery {
+		return
+	}
+	r.complained = time.Now()
+	r.in.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.in.public(err).Error()))
 }
 
 // freeSlots waits for a free slot and returns how many are free.
