@@ -159,6 +159,13 @@ func eventuallyIn(t *testing.T, d time.Duration, what string, condition func() b
 	require.Eventually(t, condition, d, 20*time.Millisecond, what)
 }
 
+// leaderOf returns the leader. A busy one may not answer at once.
+func leaderOf(t *testing.T, c *pgtest.Cluster) (leader *pgtest.Node) {
+	t.Helper()
+	eventually(t, "a leader", func() bool { leader = c.Leader(nil); return leader != nil })
+	return leader
+}
+
 func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.NewCluster()
@@ -169,7 +176,7 @@ func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 			t.Log(cluster.Logs())
 		}
 	}()
-	leader := cluster.Leader(nil)
+	leader := leaderOf(t, cluster)
 	store{"postgres", leader.DSN("postgres")}.exec(t, "CREATE DATABASE inbox")
 	s := store{"postgres", cluster.DSN("inbox")}
 	c := startCompany(t, s, store{"postgres", leader.DSN("inbox")})
@@ -191,8 +198,7 @@ func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 	}
 	for range scale(t, 1, 4) {
 		for _, change := range changes {
-			old := cluster.Leader(nil)
-			require.NotNil(t, old)
+			old := leaderOf(t, cluster)
 			begun := time.Now()
 			change.change(old)
 			eventuallyIn(t, 90*time.Second, "an election", func() bool { return cluster.Leader(old) != nil })
@@ -210,7 +216,7 @@ func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 			settle()
 		}
 	}
-	leader = cluster.Leader(nil)
+	leader = leaderOf(t, cluster)
 	admin := store{"postgres", leader.DSN("inbox")}
 	t.Run("read-only", func(t *testing.T) {
 		admin.exec(t, "ALTER SYSTEM SET default_transaction_read_only = on")
