@@ -54,6 +54,7 @@ func (s store) use(tb testing.TB, f func(in *inbox.Inbox)) {
 }
 
 func TestFrozenWorkerHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	const publishers, sessions = 64, 20
 	freezes := scale(t, 6, 200)
 	s := newStore(t, "postgres")

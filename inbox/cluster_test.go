@@ -239,6 +239,7 @@ func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 }
 
 func TestPoolerNeedsNoOption(t *testing.T) {
+	t.Parallel()
 	for name, option := range map[string]string{
 		"no option": "", "exec": " default_query_exec_mode=exec", "simple protocol": " default_query_exec_mode=simple_protocol",
 	} {
@@ -255,13 +256,13 @@ func TestPoolerNeedsNoOption(t *testing.T) {
 			enough := func(n int) func() bool {
 				return func() bool { c.load.mu.Lock(); defer c.load.mu.Unlock(); return len(c.load.acknowledged) >= n }
 			}
-			eventually(t, "events", enough(scale(t, 500, 2000)))
+			eventually(t, "events", enough(scale(t, 200, 2000)))
 			pooler.Kill()
 			require.NoError(t, pooler.Start())
 			back := c.load.backAfter(t, time.Now())
 			t.Logf("kill -9 of the pooler: back after %v", back.Round(time.Millisecond))
 			assert.LessOrEqual(t, back, 2*time.Second)
-			eventually(t, "more events", enough(scale(t, 1000, 4000)))
+			eventually(t, "more events", enough(scale(t, 400, 4000)))
 			c.finish(t, admin)
 			// From the 200, which is soon after received, to the function: the start of an attempt
 			// is not stored, so the end is taken.

@@ -105,6 +105,7 @@ func TestFencesThatWentBackAreRefused(t *testing.T) {
 }
 
 func TestHostsOfTwoClustersAreRefused(t *testing.T) {
+	t.Parallel()
 	one, err := pgtest.New()
 	require.NoError(t, err)
 	defer one.Close()
@@ -132,6 +133,7 @@ func TestHostsOfTwoClustersAreRefused(t *testing.T) {
 
 // A host that is stopped accepts connections and does not answer. It is tried last.
 func TestStoppedHostIsTriedLast(t *testing.T) {
+	t.Parallel()
 	primary, standby := newPair(t)
 	primary.Exec(t, "postgres", "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
 	standby.Signal(syscall.SIGSTOP)
