@@ -72,11 +72,12 @@ func best(f func()) (d time.Duration) {
 func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	rows := scale(t, 100_000, 1_000_000)
 	s := newStore(t, "postgres")
-	receiver := s.open(t)
+	s.use(t, func(*inbox.Inbox) {})
 	s.dropNewIndexes(t) // as the tables of an older program
 	waiting, dead, prunable := s.bigTable(t, rows)
 
-	// An old program goes on storing events.
+	// Two programs open the tables, and both build the indexes. The first stores events.
+	receiver := s.open(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var refused, stored atomic.Int64
 	ended := make(chan struct{})

@@ -24,9 +24,7 @@ func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error
 	var e *pgconn.PgError
 	switch {
 	case err == nil:
-		b.answered.Store(time.Now().UnixNano())
 	case errors.As(err, &e):
-		b.answered.Store(time.Now().UnixNano())
 		if e.Code == readOnly || e.Code == "57P01" || e.Code == "57P02" {
 			b.reset()
 		}
@@ -36,10 +34,8 @@ func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error
 	return fault(ctx, err)
 }
 
-// answers reports whether the server answered any statement lately.
-func (b *backend) answers() bool {
-	return time.Since(time.Unix(0, b.answered.Load())) < silence
-}
+// answers reports whether the server answered any append lately.
+func (b *backend) answers() bool { return time.Since(time.Unix(0, b.answered.Load())) < lately }
 
 // reset closes all connections, those in use when they are no longer used.
 func (b *backend) reset() {

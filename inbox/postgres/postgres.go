@@ -38,6 +38,8 @@ const (
 	// connections are closed, at most once every resetInterval.
 	silence       = 300 * time.Millisecond
 	resetInterval = 200 * time.Millisecond
+	// A server that has answered an append lately is there, whatever another waits for.
+	lately = time.Second
 )
 
 // Open returns a DB for the PostgreSQL database of a DSN, in either form. It connects
@@ -143,7 +145,7 @@ type backend struct {
 	mu        sync.Mutex
 	lastReset time.Time
 	hangUp    context.CancelFunc // of the connection that listens
-	answered  atomic.Int64       // when the server last answered, in nanoseconds
+	answered  atomic.Int64       // when the server last answered an append, in nanoseconds
 
 	closing sync.Once
 	signal  chan struct{}
@@ -217,8 +219,12 @@ func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64,
 	if errors.Is(err, pgx.ErrNoRows) {
 		sequence, err = 0, nil
 	}
-	if err != nil && ctx.Err() != nil && time.Since(begun) < silence {
-		return 0, errBusy // it began late
+	var answer *pgconn.PgError
+	switch {
+	case err == nil, errors.As(err, &answer):
+		b.answered.Store(time.Now().UnixNano())
+	case ctx.Err() != nil && (time.Since(begun) < silence || b.answers()):
+		return 0, errBusy // it began late, or others are stored
 	}
 	if err = b.outcome(ctx, begun, err); err != nil {
 		return 0, err
