@@ -13,9 +13,10 @@ const (
 
 // sample is what the page saw at a time.
 type sample struct {
-	at       time.Time
-	sequence int64 // the latest
-	open     int64 // neither handled nor deleted
+	at        time.Time
+	sequence  int64 // the latest
+	open      int64 // neither handled nor deleted
+	estimated bool  // open is
 }
 
 // rates compares what the page sees with what it saw up to a minute ago.
@@ -24,8 +25,9 @@ type rates struct {
 	seen []sample
 }
 
-// add returns events a minute, and whether there is something to compare with.
-func (r *rates) add(now sample) (stored, handled float64, known bool) {
+// add returns events a minute, as texts. An estimate says nothing about what is handled
+// in a minute, since it differs more from the next.
+func (r *rates) add(now sample) (stored, handled string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.seen) > 0 && now.at.Sub(r.seen[0].at) > rateWindow {
@@ -37,15 +39,12 @@ func (r *rates) add(now sample) (stored, handled float64, known bool) {
 	first := r.seen[0]
 	minutes := now.at.Sub(first.at).Minutes()
 	if minutes <= 0 {
-		return 0, 0, false
+		return "not known yet", "not known yet"
 	}
 	growth := float64(now.sequence - first.sequence)
-	return max(growth, 0) / minutes, max(growth-float64(now.open-first.open), 0) / minutes, true
-}
-
-func perMinute(rate float64, known bool) string {
-	if !known {
-		return "not known yet"
+	stored = fmt.Sprintf("%.0f", max(growth, 0)/minutes)
+	if now.estimated || first.estimated {
+		return stored, "not known"
 	}
-	return fmt.Sprintf("%.0f", rate)
+	return stored, fmt.Sprintf("%.0f", max(growth-float64(now.open-first.open), 0)/minutes)
 }

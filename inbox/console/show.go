@@ -155,12 +155,12 @@ func (p *page) overview(r *http.Request, v *view) error {
 	if err != nil {
 		return err
 	}
-	now := sample{at: time.Now(), open: s.Pending + s.Dead}
+	now := sample{at: time.Now(), open: s.Pending + s.Dead, estimated: s.Estimated}
 	if len(latest) > 0 {
 		now.sequence = latest[0].Sequence
 	}
-	stored, handled, known := p.rates.add(now)
-	v.Status, v.Stored, v.Handled = s, perMinute(stored, known), perMinute(handled, known)
+	v.Status = s
+	v.Stored, v.Handled = p.rates.add(now)
 	v.Waiting = strconv.FormatInt(s.Pending, 10)
 	if s.Estimated {
 		v.Waiting = "about " + v.Waiting
