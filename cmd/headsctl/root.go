@@ -19,6 +19,7 @@ Settings come from the environment:
   HEADS_CHAT_URL     base of access URLs of heads in legacy mode
   HEADS_STREAM_URL   base of access URLs of heads in streaming mode
   HEADS_SHARED_KEY   shared key of a webhook, for the commands events, listen and replay
+  HEADS_PATH_TOKEN   what replay puts in the place of [redacted] in the paths of a recording
 
 Exit codes:
   0    done, or nothing to do
@@ -42,7 +43,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.AddCommand(
 		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.convertCommand(), a.doctorCommand(),
 		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(),
-		a.listenCommand(), a.callCommand(),
+		a.listenCommand(), a.replayCommand(), a.callCommand(),
 		a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))

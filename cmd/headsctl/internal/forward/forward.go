@@ -54,6 +54,9 @@ func NewTarget(text string) (*Target, error) {
 	}, nil
 }
 
+// URL returns the URL, without a slash at the end.
+func (t *Target) URL() string { return t.base }
+
 // String returns the URL to be shown.
 func (t *Target) String() string {
 	scheme, rest, _ := strings.Cut(t.base, "://")

@@ -146,7 +146,8 @@ func body(plain *string, encoded []byte) Text {
 func typeFault(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return fmt.Sprintf("%s is a JSON %s", wrong.Field, wrong.Value)
+		field := strings.NewReplacer("plainEntry.", "", "plainAnswer.", "").Replace(wrong.Field) // embedded, so not in the file
+		return fmt.Sprintf("%s is a JSON %s", field, wrong.Value)
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
