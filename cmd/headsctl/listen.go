@@ -148,7 +148,7 @@ func newTarget(what, text string) (*forward.Target, error) {
 // listenKeys returns the source of the keys, or nil if there is none.
 func (a *app) listenKeys(f listenFlags) (heads.KeySource, error) {
 	var sources listen.KeySources
-	keys, err := listedKeys(f.keyFile)
+	keys, err := a.listedKeys(f.keyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -169,11 +169,11 @@ func (a *app) listenKeys(f listenFlags) (heads.KeySource, error) {
 }
 
 // listedKeys returns the keys of a file, one on each line, or that of HEADS_SHARED_KEY.
-func listedKeys(file string) ([]string, error) {
+func (a *app) listedKeys(file string) ([]string, error) {
 	if file == "" && os.Getenv("HEADS_SHARED_KEY") == "" {
 		return nil, nil
 	}
-	text, err := sharedKey(file)
+	text, err := a.sharedKey(file)
 	if err != nil || file == "" {
 		return []string{text}, err
 	}

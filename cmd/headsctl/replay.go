@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,7 +91,7 @@ func (a *app) replay(ctx context.Context, file string, f replayFlags) error {
 	if f.asTest {
 		return a.printScenario(file, target, chosen)
 	}
-	run, err := newRun(file, target, chosen, f)
+	run, err := a.newRun(file, target, chosen, f)
 	if err != nil {
 		return err
 	}
@@ -110,12 +111,11 @@ func are(n int, thing string) string {
 
 // readRecording reads a file. Its faults are lines of their own.
 func (a *app) readRecording(file string) ([]*recording.Entry, error) {
-	opened, err := os.Open(file)
+	text, err := a.readInput("the recording", file)
 	if err != nil {
-		return nil, unreadable("the recording", file, err)
+		return nil, err
 	}
-	defer func() { _ = opened.Close() }()
-	r, err := recording.Read(opened)
+	r, err := recording.Read(bytes.NewReader(text))
 	if err != nil {
 		var faults []error
 		for _, part := range parts(err) {
@@ -123,32 +123,32 @@ func (a *app) readRecording(file string) ([]*recording.Entry, error) {
 			if !errors.As(part, &fault) {
 				return nil, unreadable("the recording", file, part)
 			}
-			faults = append(faults, fmt.Errorf("%s:%d: the line %s", oneLine(file), fault.Line, fault.Problem))
+			faults = append(faults, fmt.Errorf("%s:%d: the line %s", nameOf(file), fault.Line, fault.Problem))
 		}
 		return nil, faulty(errors.Join(faults...))
 	}
 	if r.CutLine > 0 {
-		a.note("%s:%d: the last line was not written to its end and is ignored", oneLine(file), r.CutLine)
+		a.note("%s:%d: the last line was not written to its end and is ignored", nameOf(file), r.CutLine)
 	}
 	return r.Entries, nil
 }
 
 func nothingChosen(file string, only []string) error {
 	if len(only) == 0 {
-		return usage("%s holds no event and no tool call", oneLine(file))
+		return usage("%s holds no event and no tool call", nameOf(file))
 	}
 	return usage("%s has nothing of --only %s; give an event type, a tool, the id of a head or a session, or undelivered",
-		oneLine(file), oneLine(strings.Join(only, " --only ")))
+		nameOf(file), oneLine(strings.Join(only, " --only ")))
 }
 
 // newRun refuses what would fail on the way before anything is sent.
-func newRun(file string, target *forward.Target, chosen []*recording.Entry, f replayFlags) (*replay.Run, error) {
+func (a *app) newRun(file string, target *forward.Target, chosen []*recording.Entry, f replayFlags) (*replay.Run, error) {
 	if !target.IsLoopback() && !f.yes {
 		return nil, usage("--to %s is not on this machine, and what the recording causes happens there again; add --yes if that is what you want", target)
 	}
 	run := &replay.Run{Target: target, Speed: speeds[f.speed], Token: os.Getenv(pathTokenVariable)}
 	if f.resign {
-		key, err := sharedKey(f.keyFile)
+		key, err := a.sharedKey(f.keyFile)
 		if err != nil {
 			return nil, err
 		}
@@ -157,11 +157,11 @@ func newRun(file string, target *forward.Target, chosen []*recording.Entry, f re
 	var faults []error
 	for _, e := range chosen {
 		if recording.HasRedacted(e.Path) && run.Token == "" {
-			faults = append(faults, fmt.Errorf("%s:%d: the path %s is redacted; set %s", oneLine(file), e.Line, oneLine(e.Path), pathTokenVariable))
+			faults = append(faults, fmt.Errorf("%s:%d: the path %s is redacted; set %s", nameOf(file), e.Line, oneLine(e.Path), pathTokenVariable))
 		}
 		if e.Type == recording.KindEvent && run.Signer != nil {
 			if err := run.Signer.Check(e); err != nil {
-				faults = append(faults, fmt.Errorf("%s:%d: %w; leave it out with --only", oneLine(file), e.Line, err))
+				faults = append(faults, fmt.Errorf("%s:%d: %w; leave it out with --only", nameOf(file), e.Line, err))
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func (a *app) printReplayed(r replay.Result, asJSON bool) {
 func (a *app) printScenario(file string, target *forward.Target, chosen []*recording.Entry) error {
 	scenario, left := replay.AsTest(chosen, target.URL(), "as recorded in "+nameOf(file))
 	if len(scenario.Scenarios[0].Steps) == 0 {
-		return usage("%s has nothing that a user of a head can do", oneLine(file))
+		return usage("%s has nothing that a user of a head can do", nameOf(file))
 	}
 	if len(left) > 0 {
 		a.note("%s not in the scenario: events of types that no user causes, and calls of tools whose names are redacted", are(len(left), "request"))

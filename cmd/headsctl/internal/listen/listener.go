@@ -139,16 +139,16 @@ func (l *Listener) refuse(w http.ResponseWriter, q *request, status int, note st
 
 // receive answers an event or a tool call.
 func (l *Listener) receive(w http.ResponseWriter, q *request) {
-	note := ""
 	if q.entry.Type == recording.KindEvent {
-		var status int
-		q.entry.Signature, status, note = l.verify(q)
+		signature, status, why := l.verify(q)
+		q.entry.Signature = signature
 		if status != 0 {
 			q.entry.Answer = refusal(status)
-			l.answer(w, q, note)
+			l.answer(w, q, why)
 			return
 		}
 	}
+	var note string
 	switch {
 	case l.Ack && q.entry.Type == recording.KindEvent:
 		note = l.acknowledge(q)
