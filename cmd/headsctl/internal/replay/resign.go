@@ -85,6 +85,9 @@ func formOf(text string) (form, bool) {
 	digits := 0
 	if strings.HasPrefix(rest, ".") {
 		digits = len(rest[1:]) - len(strings.TrimLeft(rest[1:], "0123456789"))
+		if digits == 0 {
+			return form{}, false
+		}
 		layout += "." + strings.Repeat("0", digits)
 		rest = rest[1+digits:]
 	}
