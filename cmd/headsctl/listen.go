@@ -98,9 +98,20 @@ func (a *app) listen(ctx context.Context, f listenFlags) error {
 		}
 		defer func() { _ = settings.Record.Close() }()
 	}
-	settings.Report = func(line listen.Line) { a.printLine(line, f.json) }
 	a.printListening(socket.Addr(), f, settings.Target)
-	return a.serveListener(ctx, socket, f, listen.New(settings))
+	// A terminal may stand still for a while. No answer waits for it.
+	lines, printed := make(chan listen.Line, 10_000), make(chan struct{})
+	go func() {
+		defer close(printed)
+		for line := range lines {
+			a.printLine(line, f.json)
+		}
+	}()
+	settings.Report = func(line listen.Line) { lines <- line }
+	err = a.serveListener(ctx, socket, f, listen.New(settings))
+	close(lines)
+	<-printed
+	return err
 }
 
 // listenSettings checks everything that needs no file and no port.
@@ -248,8 +259,8 @@ func (a *app) serveListener(ctx context.Context, socket net.Listener, f listenFl
 	select {
 	case failed = <-served:
 	case <-ctx.Done():
-		_ = server.Shutdown(context.Background())
 	}
+	_ = server.Shutdown(context.Background()) // a second Ctrl-C ends the program
 	undelivered := l.Close()
 	if undelivered > 0 {
 		a.note("%s acknowledged and undelivered; send them with headsctl replay %s --to URL --only undelivered",

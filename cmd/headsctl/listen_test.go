@@ -637,3 +637,24 @@ func TestListenRefusesWrongUsage(t *testing.T) {
 	c.fails(1, "address already in use", "listen", "--addr", busy.Addr().String(), "--record", "r.jsonl")
 	assert.NoFileExists(t, filepath.Join(c.dir, "r.jsonl"))
 }
+
+func TestListenAnswersWhileTheTerminalStandsStill(t *testing.T) {
+	t.Parallel()
+	stdout, printed, err := os.Pipe() // which nobody reads behind the first line
+	require.NoError(t, err)
+	defer func() { _ = stdout.Close() }()
+	cmd := newTerminal(t).command(t.Context(), "listen", "--addr", "127.0.0.1:0", "--json")
+	cmd.Stdout = printed
+	require.NoError(t, cmd.Start())
+	require.NoError(t, printed.Close())
+	first := make([]byte, 200)
+	n, err := stdout.Read(first)
+	require.NoError(t, err)
+	l := &listening{t: t, url: parse[object](t, string(first[:n]))["url"].(string)}
+	for range 100 {
+		status, _ := l.post("/", eventOf("end_conversation", "h1", strings.Repeat("s", 10_000)))
+		require.Equal(t, 200, status)
+	}
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+}

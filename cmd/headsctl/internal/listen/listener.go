@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,7 +35,7 @@ type Settings struct {
 	Ack    bool              // answer an event when it is on disk, and pass it on after that; wants Target and Record
 	Retry  []time.Duration   // the waits between the attempts of Ack; the last one is repeated
 	Keys   heads.KeySource   // nil to pass events on unverified
-	Report func(Line)        // may be called by several goroutines at once
+	Report func(Line)        // may be called by several goroutines at once; the answer waits for it
 }
 
 // Line tells what became of a request, or of an attempt to pass on an event that was
@@ -219,12 +218,8 @@ func (l *Listener) answer(w http.ResponseWriter, q *request, note string) {
 	if answer.ContentType != "" {
 		w.Header().Set("Content-Type", answer.ContentType)
 	}
-	if answer.Status != http.StatusNoContent && answer.Status != http.StatusNotModified {
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer.Body)))
-	}
 	w.WriteHeader(answer.Status)
-	_, _ = w.Write(answer.Body)               // no one is left to learn of an error
-	_ = http.NewResponseController(w).Flush() // the report may wait for a terminal that stands still
+	_, _ = w.Write(answer.Body) // no one is left to learn of an error
 	line := lineOf(q.entry)
 	line.Status, line.Note, line.DurationMS = answer.Status, note, time.Since(q.started).Milliseconds()
 	l.Report(line)
