@@ -1,7 +1,6 @@
 package recording_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -122,6 +121,6 @@ func TestRecordingsCanBePutTogether(t *testing.T) {
 	assert.Len(t, r.Entries, 2)
 	_, err = recording.Read(strings.NewReader(strings.Replace(string(all), `"version":1`, `"version":2`, 1)))
 	var fault *recording.Fault
-	require.True(t, errors.As(err, &fault))
+	require.ErrorAs(t, err, &fault)
 	assert.Equal(t, 1, fault.Line)
 }
