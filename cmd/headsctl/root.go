@@ -18,7 +18,8 @@ Settings come from the environment:
   HEADS_TOKEN        access token, unless --token-file is given
   HEADS_CHAT_URL     base of access URLs of heads in legacy mode
   HEADS_STREAM_URL   base of access URLs of heads in streaming mode
-  HEADS_SHARED_KEY   shared key of a webhook, for the command events
+  HEADS_SHARED_KEY   shared key of a webhook, for the commands events, listen and replay
+  HEADS_PATH_TOKEN   what replay puts in the place of [redacted] in the paths of a recording
 
 Exit codes:
   0    done, or nothing to do
@@ -41,7 +42,8 @@ func newRootCommand(a *app) *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "write a line for every request to stderr")
 	root.AddCommand(
 		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.convertCommand(), a.doctorCommand(),
-		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(), a.callCommand(),
+		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(),
+		a.listenCommand(), a.replayCommand(), a.callCommand(),
 		a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
