@@ -141,7 +141,7 @@ func (a *app) errorLine(err error) string {
 	if hint := remedy(err); hint != "" && a.requests.Load() > 0 {
 		text += "; " + hint
 	}
-	return text
+	return a.inWordsOf(a.environment, text)
 }
 
 // remedy says what to do about an answer of the service, or about none.

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -18,8 +21,10 @@ func (a *app) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export ID...|-f IDS", Short: "Write heads as a file that apply would find unchanged",
 		Long: `Export writes heads as a heads.yaml to stdout. It holds the URLs of webhooks and
-tools whole. What the file can't hold is told on stderr.`,
-		Example: "  headsctl export -f ids.csv > heads.yaml",
+tools whole. What the file can't hold is told on stderr. With --env, it is a file for
+that environment: its settings, without values, and the ids under its name.`,
+		Example: `  headsctl export -f ids.csv > heads.yaml
+  headsctl export -f heads.yaml --env staging Lobby > lobby.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			targets, c, err := a.targetsAndClient(cmd, from, p, args)
 			if err != nil {
@@ -35,9 +40,7 @@ tools whole. What the file can't hold is told on stderr.`,
 
 func (a *app) export(ctx context.Context, c *heads.Client, targets []target, jobs int) error {
 	specs, failed := forEach(a, ctx, "reading", targets, jobs, func(t target) (*fleet.Spec, error) { return fleet.SpecOf(ctx, c, t.id) })
-	file := struct {
-		Heads []*fleet.Spec `json:"heads"`
-	}{Heads: []*fleet.Spec{}}
+	exported := []*fleet.Spec{}
 	for i, s := range specs {
 		if s == nil {
 			continue
@@ -48,16 +51,60 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 		for _, omitted := range s.Omitted {
 			a.note("left out of head %s: %s", s.ID, oneLine(omitted))
 		}
-		file.Heads = append(file.Heads, s)
+		exported = append(exported, s)
 	}
-	doc, err := rawjson.Encode(file)
+	doc, err := rawjson.Encode(map[string]any{"heads": exported})
 	if err != nil {
 		return err
 	}
-	if len(file.Heads) > 0 || failed == nil {
+	if a.environment != nil {
+		doc = inFileOf(a.environment, doc)
+	}
+	if len(exported) > 0 || failed == nil {
 		_, _ = a.stdout.Write(toYAML(doc))
 	}
 	return failed
+}
+
+// inFileOf makes a file of heads one for an environment.
+func inFileOf(e *headsfile.Environment, doc []byte) []byte {
+	list, _ := rawjson.Value(doc, "heads")
+	var entries [][]byte
+	for entry := range rawjson.Elements(escapeValues(list)) {
+		id, _ := rawjson.Value(entry, "id")
+		entries = append(entries, rawjson.With(entry, "id", enclose('{', [][]byte{rawjson.AppendMember(nil, e.Name, id)}, '}')))
+	}
+	settings := rawjson.AppendMember(nil, e.Name, e.JSON())
+	return enclose('{', [][]byte{
+		rawjson.AppendMember(nil, "environments", enclose('{', [][]byte{settings}, '}')),
+		rawjson.AppendMember(nil, "heads", enclose('[', entries, ']')),
+	}, '}')
+}
+
+// escapeValues writes ${ as $${ in all texts of a document, but not in its keys.
+func escapeValues(doc []byte) []byte {
+	return mapTexts(doc, func(text string) string { return strings.ReplaceAll(text, "${", "$${") })
+}
+
+// mapTexts returns a document with what f returns in the place of each text.
+func mapTexts(value []byte, f func(string) string) []byte {
+	switch rawjson.Kind(value) {
+	case "object":
+		var members [][]byte
+		for m := range rawjson.Members(value) {
+			members = append(members, rawjson.AppendMember(nil, string(m.Key), mapTexts(m.Value, f)))
+		}
+		return enclose('{', members, '}')
+	case "array":
+		var elements [][]byte
+		for element := range rawjson.Elements(value) {
+			elements = append(elements, mapTexts(element, f))
+		}
+		return enclose('[', elements, ']')
+	case "string":
+		return rawjson.String(f(rawjson.Unquote(bytes.TrimSpace(value))))
+	}
+	return bytes.TrimSpace(value)
 }
 
 // forEach calls f for every head, several at a time, and returns the results in

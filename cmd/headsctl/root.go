@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 )
 
 const intro = `Headsctl looks after heads: it reads and changes them, converts many of them to
@@ -59,7 +61,7 @@ func group(cmd *cobra.Command) *cobra.Command {
 		for _, c := range cmd.Commands() {
 			names = append(names, c.Name())
 		}
-		return usage("%s has no command %q%s; %s -h lists the commands", cmd.CommandPath(), oneLine(args[0]), didYouMean(args[0], names), cmd.CommandPath())
+		return usage("%s has no command %q%s; %s -h lists the commands", cmd.CommandPath(), oneLine(args[0]), similar.Hint(args[0], names), cmd.CommandPath())
 	}
 	cmd.Use = strings.Fields(cmd.Use)[0] + " COMMAND"
 	cmd.DisableFlagsInUseLine = true
@@ -103,7 +105,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	cmd.Flags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
 	hint := ""
-	if near := nearest(name, known); near != "" {
+	if near := similar.Name(name, known); near != "" {
 		hint = " (did you mean --" + near + "?)"
 	}
 	return usage("unknown flag --%s%s; %s -h lists the flags", oneLine(name), hint, cmd.CommandPath())

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// world is a staging and a production with the same heads, and somebody at a terminal
+// with the tokens of both.
+type world struct {
+	*terminal
+
+	staging, production *terminal
+	requests            *atomic.Int64 // of both
+}
+
+func newWorld(t *testing.T, n int) *world {
+	t.Helper()
+	w := &world{terminal: newTerminal(t), requests: &atomic.Int64{}}
+	seed := func(digit string) object {
+		s := legacyHeads(n)
+		for _, h := range s["heads"].([]object) {
+			h["id"] = digit + h["id"].(string)[1:]
+		}
+		return s
+	}
+	w.staging, w.production = w.counted(emulator(t, seed("a"))), w.counted(emulator(t, seed("b")))
+	w.env = append(w.env, "STAGING_TOKEN="+w.staging.token, "PROD_TOKEN="+w.production.token, "PROD_URL="+w.production.url,
+		"HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=of-nobody-here") // no environment names them
+	return w
+}
+
+// counted puts a proxy that counts requests before an emulator.
+func (w *world) counted(c *terminal) *terminal {
+	w.t.Helper()
+	target, err := url.Parse(c.url)
+	require.NoError(w.t, err)
+	forward := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.requests.Add(1)
+		forward.ServeHTTP(rw, r)
+	}))
+	w.t.Cleanup(proxy.Close)
+	ids := c.ids
+	c = c.at(proxy.URL, c.token)
+	c.ids = ids
+	return c
+}
+
+// environments is the part of a file that describes both.
+func (w *world) environments() string {
+	return `environments:
+  staging: {base_url: "` + w.staging.url + `", token: {env: STAGING_TOKEN}, chat_url: "https://chat.example.test", stream_url: "https://stream.staging.example.com", values: {app: "https://staging.example.com", greeting: Hi}}
+  production:
+    base_url: {env: PROD_URL}
+    token: {env: PROD_TOKEN}
+    chat_url: https://chat.example.test
+    stream_url: https://stream.example.com
+    values: {app: "https://app.example.com", greeting: Welcome}
+    protect: true
+`
+}
+
+// file writes a heads.yaml for both.
+func (w *world) file() string {
+	text := w.environments() + "defaults:\n  set: {greetings: \"${greeting} from ${env}, it costs $${5}\"}\nheads:\n"
+	for i := range w.staging.ids {
+		text += fmt.Sprintf(`  - id: {staging: %s, production: %s}
+    label: Head %d
+    set: {promptConfig: {system_prompt: {file: "prompts/${env}.txt"}}}
+    webhooks: [{url: "${app}/heads/events", events: [start_conversation]}]
+`, w.staging.ids[i], w.production.ids[i], i+1)
+	}
+	w.write("prompts/staging.txt", "You are a test of ${app}.\n")
+	w.write("prompts/production.txt", "You are real.\n")
+	w.write("heads.yaml", text)
+	return text
+}
+
+// silent requires that nothing is sent meanwhile.
+func (w *world) silent(f func()) {
+	w.t.Helper()
+	before := w.requests.Load()
+	f()
+	assert.Equal(w.t, before, w.requests.Load(), "nothing is sent")
+}
+
+func (w *world) head(c *terminal, i int) object {
+	w.t.Helper()
+	return parse[object](w.t, c.ok("get", c.ids[i], "-o", "json"))
+}
+
+func (w *world) hooks(c *terminal, i int) string {
+	w.t.Helper()
+	return c.ok("webhooks", "list", c.ids[i], "-o", "json", "--show-secrets")
+}
+
+func TestOneFileIsAppliedToStagingAndThenToProduction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.file()
+	out := w.ok("plan", "-f", "heads.yaml", "--env", "staging")
+	assert.Contains(t, out, "pending "+w.staging.ids[0]+" Head 1\n")
+	assert.Contains(t, out, "+ webhook https://staging.example.com/heads/events: start_conversation")
+	assert.NotContains(t, out, w.production.ids[0])
+	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes", "--report", "s.json", "--report", "s.html", "--report", "s.csv")
+	assert.Equal(t, "Hi from staging, it costs ${5}", w.head(w.staging, 0)["greetings"])
+	assert.Equal(t, "You are a test of ${app}.", w.head(w.staging, 0)["promptConfig"].(object)["system_prompt"], "not into the text of a file")
+	assert.Contains(t, w.hooks(w.staging, 1), `"https://staging.example.com/heads/events"`)
+	assert.NotContains(t, w.head(w.production, 0)["greetings"], "from", "production is as it was")
+	assert.Equal(t, "staging", parse[object](t, w.read("s.json"))["environment"])
+	assert.Contains(t, w.read("s.html"), "<h1>2 heads in staging</h1>")
+	assert.True(t, strings.HasPrefix(w.read("s.csv"), "head_id,label,outcome,reason,old_address,new_address,changes,error,started,duration_ms\n"), "its columns are fixed")
+
+	w.ok("apply", "-f", "heads.yaml", "--env", "production", "--confirm", "production", "--report", "p.json")
+	assert.Equal(t, "Welcome from production, it costs ${5}", w.head(w.production, 1)["greetings"])
+	assert.Contains(t, w.hooks(w.production, 1), `"https://app.example.com/heads/events"`)
+	for _, env := range []string{"staging", "production"} {
+		assert.Contains(t, w.ok("plan", "-f", "heads.yaml", "--env", env, "--exit-code"), "0 pending, 2 unchanged")
+	}
+	only := w.ok("plan", "-f", "heads.yaml", "--env", "production", "--only", "Head 2")
+	assert.Contains(t, only, "unchanged "+w.production.ids[1])
+	assert.Contains(t, only, "1 unchanged")
+	assert.Contains(t, w.ok("plan", "-f", "heads.yaml", "--env", "production", "--only", strings.ToUpper(w.production.ids[1])), "1 unchanged")
+}
+
+func TestEveryMixUpOfEnvironmentsIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.file()
+	w.write("plain.yaml", "heads: [{id: "+w.staging.ids[0]+", set: {greetings: \"${x}\"}}]")
+	w.write("ids.txt", w.staging.ids[0]+"\n")
+	w.write("null.yaml", w.environments()+"heads:\n  - {id: {staging: "+w.staging.ids[0]+", production: null}, label: Lobby}\n  - {id: {staging: null, production: "+w.production.ids[1]+"}, label: Annex}\n")
+	w.write("wrong-token", "of-nobody")
+	report := func(env string) string {
+		return `{"environment":` + string(mustJSON(t, env)) + `,"moves":[{"old":"https://a.example.com/O/h","new":"https://b.example.com/O/h"}]}`
+	}
+	w.write("staging.json", report("staging"))
+	w.write("none.json", report(""))
+	for name, row := range map[string]struct {
+		args []string
+		text string
+	}{
+		"no environment":                {[]string{"plan", "-f", "heads.yaml"}, "heads.yaml has environments; choose one with --env: staging, production"},
+		"apply without one":             {[]string{"apply", "-f", "heads.yaml", "--yes"}, "heads.yaml has environments"},
+		"misspelt":                      {[]string{"apply", "-f", "heads.yaml", "--env", "stagin", "--yes"}, `no environment "stagin" (did you mean staging?)`},
+		"file without environments":     {[]string{"apply", "-f", "plain.yaml", "--env", "staging", "--yes"}, "plain.yaml has no environments; leave out --env staging"},
+		"id of the other, plan":         {[]string{"plan", "-f", "heads.yaml", "--env", "production", "--only", w.staging.ids[0]}, w.staging.ids[0] + ` is the id of "Head 1" in staging; in production it is ` + w.production.ids[0]},
+		"id of the other, doctor":       {[]string{"doctor", "-f", "heads.yaml", "--env", "staging", strings.ToUpper(w.production.ids[1])}, ` is the id of "Head 2" in production; in staging it is ` + w.staging.ids[1]},
+		"id of the other, convert":      {[]string{"convert", "-f", "heads.yaml", "--env", "production", w.staging.ids[1], "--confirm", "production"}, `is the id of "Head 2" in staging; in production it is ` + w.production.ids[1]},
+		"id of the other, export":       {[]string{"export", "-f", "heads.yaml", "--env", "production", w.staging.ids[1]}, "in production it is " + w.production.ids[1]},
+		"id of one that is not there":   {[]string{"doctor", "-f", "null.yaml", "--env", "production", w.staging.ids[0]}, `is the id of "Lobby" in staging; it is not in production`},
+		"label of one not there":        {[]string{"doctor", "-f", "null.yaml", "--env", "production", "Lobby"}, `"Lobby": it is not in production`},
+		"only one that is not there":    {[]string{"apply", "-f", "null.yaml", "--env", "staging", "--only", "Annex", "--yes"}, `"Annex": it is not in staging`},
+		"label misspelt":                {[]string{"export", "-f", "heads.yaml", "--env", "staging", "Haed 1"}, "(did you mean Head 1?)"},
+		"unknown id":                    {[]string{"export", "-f", "heads.yaml", "--env", "staging", someID}, "no head of the file has the id or label"},
+		"environment without a file":    {[]string{"doctor", "--env", "staging", w.staging.ids[0]}, "wants -f with the heads.yaml"},
+		"environment and a list of ids": {[]string{"doctor", "-f", "ids.txt", "--env", "staging"}, "ids.txt"},
+		"list of ids that has some":     {[]string{"doctor", "-f", "heads.yaml"}, "heads.yaml:1: "},
+		"protected and --yes":           {[]string{"apply", "-f", "heads.yaml", "--env", "production", "--yes"}, "production is protected, and there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --confirm production"},
+		"protected, convert":            {[]string{"convert", "-f", "heads.yaml", "--env", "production", "--yes"}, "add --confirm production"},
+		"confirmed another":             {[]string{"apply", "-f", "heads.yaml", "--env", "production", "--confirm", "staging"}, "--confirm staging is not the environment of --env production"},
+		"confirmed with yes":            {[]string{"apply", "-f", "heads.yaml", "--env", "production", "--yes", "--confirm", "prod"}, "--confirm prod is not the environment"},
+		"not protected, no yes":         {[]string{"apply", "-f", "heads.yaml", "--env", "staging"}, "then add --yes"},
+		"confirmed nothing":             {[]string{"apply", "-f", "plain.yaml", "--confirm", "production"}, "--confirm production is for --env production"},
+		"report of another":             {[]string{"addresses", "rewrite", "--moves", "staging.json", "--env", "production", "."}, "staging.json is a report of the environment staging, not of production"},
+		"report of one, no environment": {[]string{"addresses", "rewrite", "--moves", "staging.json", "."}, "add --env staging if you mean that one"},
+		"report of none":                {[]string{"addresses", "scan", "--moves", "none.json", "--env", "staging", "."}, "none.json is a report of no environment"},
+	} {
+		w.silent(func() {
+			r := w.run(row.args...)
+			assert.Equal(t, 2, r.code, "%s\n%s%s", name, r.stdout, r.stderr)
+			assert.Contains(t, r.stderr, row.text, name)
+			assert.Empty(t, r.stdout, name)
+		})
+	}
+	w.silent(func() {
+		r := w.with("PROD_TOKEN=", "PROD_URL=").run("plan", "-f", "heads.yaml", "--env", "production")
+		assert.Equal(t, 2, r.code)
+		assert.Contains(t, r.stderr, "heads.yaml:4:15: the variable PROD_URL is not set")
+		assert.Contains(t, r.stderr, "heads.yaml:5:12: the variable PROD_TOKEN is not set")
+		w.with("PROD_URL=http://example.com").fails(2, "heads.yaml:4:15: the URL in PROD_URL ", "plan", "-f", "heads.yaml", "--env", "production")
+	})
+	w.with("PROD_TOKEN=").ok("plan", "-f", "heads.yaml", "--env", "staging")
+	w.fails(1, "get a new access token and set STAGING_TOKEN or --token-file", "--token-file", "wrong-token", "export", "-f", "heads.yaml", "--env", "staging", "Head 1")
+	w.write("token", w.production.token)
+	w.with("PROD_TOKEN=").ok("--token-file", "token", "plan", "-f", "heads.yaml", "--env", "production")
+	assert.Equal(t, "${x}", parse[object](t, changedBy(t, w.staging, w.read("plain.yaml")))["greetings"], "without environments a text is as it was written")
+}
+
+func mustJSON(t testing.TB, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	return text
+}
+
+// changedBy applies a file and returns the first head.
+func changedBy(t *testing.T, c *terminal, file string) string {
+	t.Helper()
+	c.write("plain.yaml", file)
+	c.ok("apply", "-f", "plain.yaml", "--yes")
+	return c.ok("get", c.ids[0], "-o", "json")
+}
+
+func TestAProtectedEnvironmentWantsItsName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.file()
+	for _, row := range []struct {
+		answer string
+		code   int
+		args   []string
+	}{
+		{"y", 1, nil}, {"yes", 1, []string{"--yes"}}, {"", 1, nil}, {"Production", 1, nil}, {"staging", 1, nil}, {"production please", 1, nil},
+		{"production", 0, []string{"--yes"}},
+	} {
+		s := w.show(200, append([]string{"apply", "-f", "heads.yaml", "--env", "production", "--journal", "none"}, row.args...)...)
+		s.wait("Type production to apply 6 changes to 2 heads: ")
+		before := w.hooks(w.production, 0)
+		s.press(row.answer + "\r")
+		assert.Equal(t, row.code, s.end(), "%q %s", row.answer, s)
+		if row.code == 1 {
+			assert.Equal(t, before, w.hooks(w.production, 0), "nothing changed after %q", row.answer)
+		}
+	}
+	assert.Contains(t, w.hooks(w.production, 0), "https://app.example.com/heads/events")
+	assert.Contains(t, w.ok("apply", "-f", "heads.yaml", "--env", "production", "--confirm", "production"), "0 changed, 2 unchanged")
+
+	s := w.show(200, "convert", "-f", "heads.yaml", "--env", "production", "Head 2", "--journal", "none")
+	s.wait("Type production to apply 1 changes to 1 heads: ")
+	s.press("production\r")
+	assert.Equal(t, 0, s.end(), "%s", s)
+	assert.Contains(t, plain(s), "changed "+w.production.ids[1]+" Head 2 ")
+	s = w.show(200, "convert", "-f", "heads.yaml", "--env", "staging", "Head 1", "--journal", "none")
+	s.wait("Apply 1 changes to 1 heads? [y/N]")
+	s.press("y\r")
+	assert.Equal(t, 0, s.end(), "%s", s)
+	w.ok("convert", "-f", "heads.yaml", "--env", "production", "--dry-run")
+}
+
+func TestWhatIsReadInAnEnvironment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.file()
+	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
+	assert.Contains(t, w.run("doctor", "-f", "heads.yaml", "--env", "staging").stdout, w.staging.ids[1])
+	one := w.run("doctor", "-f", "heads.yaml", "--env", "production", "Head 1", w.production.ids[0]).stdout
+	assert.Contains(t, one, w.production.ids[0])
+	assert.NotContains(t, one, w.production.ids[1])
+
+	w.write("out/export.yaml", w.ok("export", "-f", "heads.yaml", "--env", "staging"))
+	exported := w.read("out/export.yaml")
+	assert.Contains(t, exported, "environments:\n  staging:\n    base_url: "+w.staging.url)
+	assert.Contains(t, exported, "token:\n      env: STAGING_TOKEN")
+	assert.Contains(t, exported, "greetings: \"Hi from staging, it costs $${5}\"")
+	assert.NotContains(t, exported, "production")
+	assert.NotContains(t, exported, w.staging.token)
+	assert.Contains(t, w.ok("plan", "-f", "out/export.yaml", "--env", "staging", "--exit-code"), "0 pending, 2 unchanged")
+	w.fails(2, "has environments", "plan", "-f", "out/export.yaml")
+	production := w.ok("export", "-f", "heads.yaml", "--env", "production", "Head 2")
+	assert.Contains(t, production, "base_url:\n      env: PROD_URL")
+	assert.Contains(t, production, "protect: true")
+	assert.NotContains(t, production, "Head 1")
+
+	assert.Contains(t, w.ok("convert", "-f", "heads.yaml", "--env", "staging", "--dry-run", "Head 1"), " https://stream.staging.example.com/", "its stream_url")
+	w.ok("convert", "-f", "heads.yaml", "--env", "staging", "--yes", "--report", "moves.json", "Head 1")
+	moved := parse[struct{ Moves []struct{ Old, New string } }](t, w.read("moves.json")).Moves
+	require.Len(t, moved, 1)
+	w.write("page.html", moved[0].Old)
+	w.ok("addresses", "rewrite", "--moves", "moves.json", "--env", "staging", "page.html")
+	assert.Equal(t, moved[0].New, w.read("page.html"))
+}
+
+func TestTokensOfEnvironmentsAreNotShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	text := w.file()
+	w.write("heads.yaml", strings.Replace(text, "token: {env: PROD_TOKEN}", "token: s3cret-of-production", 1))
+	r := w.fails(2, "heads.yaml:5:12: a token does not belong in a file; put it into a variable, and write {env: NAME}", "plan", "-f", "heads.yaml", "--env", "staging")
+	assert.NotContains(t, r.stderr, "s3cret")
+	w.write("heads.yaml", strings.Replace(text, "${greeting} from", w.production.token+" and "+w.staging.token+" from", 1))
+	r = w.run("plan", "-f", "heads.yaml", "--env", "staging")
+	assert.Contains(t, r.stdout, "[redacted] and [redacted] from staging")
+	assert.NotContains(t, r.stdout, w.production.token)
+}
+
+func TestMCPHasTheSettingsOfOneEnvironment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	m := w.at(w.staging.url, w.staging.token).mcp()
+	assert.Contains(t, m.fails("heads_plan", object{"spec": strings.ReplaceAll(w.file(), "{file: \"prompts/${env}.txt\"}", "x")}), "spec has environments")
+}
