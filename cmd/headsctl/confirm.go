@@ -69,7 +69,7 @@ func (w *work) confirm(plan *fleet.Report) (bool, error) {
 			continue
 		}
 		changes += len(r.Changes)
-		w.a.note("%s", w.a.cut(resultLine(r, string(r.Outcome))))
+		w.a.note("%s", w.a.cut(inWordsOf(w.a.environment, resultLine(r, string(r.Outcome)))))
 		for _, line := range changeLines(r.Changes) {
 			w.a.note("%s", w.a.cut(line))
 		}

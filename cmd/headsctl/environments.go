@@ -20,6 +20,24 @@ func environmentFlag(cmd *cobra.Command, env *string) {
 // readHeadsFile reads a heads.yaml. Unless the name is "", everything that follows has
 // the settings of that environment.
 func (a *app) readHeadsFile(path, env string) (*headsfile.File, error) {
+	file, err := a.parseHeadsFile(path)
+	if err != nil {
+		return nil, err
+	}
+	a.environment, err = environmentOf(file, path, env)
+	return file, err
+}
+
+func environmentOf(file *headsfile.File, path, env string) (*headsfile.Environment, error) {
+	e, err := file.Environment(env)
+	if err != nil {
+		return nil, usage("%s %w", nameOf(path), err)
+	}
+	return e, nil
+}
+
+// parseHeadsFile reads a heads.yaml without a choice of an environment.
+func (a *app) parseHeadsFile(path string) (*headsfile.File, error) {
 	text, err := a.readYAML("the file of heads", path)
 	if err != nil {
 		return nil, err
@@ -33,10 +51,6 @@ func (a *app) readHeadsFile(path, env string) (*headsfile.File, error) {
 		if token, err := e.Token.Value(); err == nil {
 			a.hideToken(token)
 		}
-	}
-	a.environment, err = file.Environment(env)
-	if err != nil {
-		return nil, usage("%s %w", nameOf(path), err)
 	}
 	return file, nil
 }
@@ -106,7 +120,7 @@ func (a *app) environmentName() string {
 }
 
 // inWordsOf puts the settings of an environment in the place of those of the shell.
-func (a *app) inWordsOf(e *headsfile.Environment, text string) string {
+func inWordsOf(e *headsfile.Environment, text string) string {
 	if e == nil {
 		return text
 	}

@@ -110,25 +110,25 @@ func mapTexts(value []byte, f func(string) string) []byte {
 // forEach calls f for every head, several at a time, and returns the results in
 // the order of the heads. Failures are printed as they come; the error is that
 // of the exit code.
-func forEach[T any](a *app, ctx context.Context, verb string, targets []target, jobs int, f func(target) (T, error)) ([]T, error) {
-	results, errs := make([]T, len(targets)), make([]error, len(targets))
-	bar := a.newProgress(verb, len(targets))
+func forEach[In, Out any](a *app, ctx context.Context, verb string, all []In, jobs int, f func(In) (Out, error)) ([]Out, error) {
+	results, errs := make([]Out, len(all)), make([]error, len(all))
+	bar := a.newProgress(verb, len(all))
 	places := make(chan struct{}, jobs)
-	var all sync.WaitGroup
-	for i, t := range targets {
+	var group sync.WaitGroup
+	for i, one := range all {
 		select {
 		case places <- struct{}{}:
 		case <-ctx.Done():
 			errs[i] = ctx.Err()
 			continue
 		}
-		all.Go(func() {
+		group.Go(func() {
 			defer func() { <-places }()
-			results[i], errs[i] = f(t)
+			results[i], errs[i] = f(one)
 			bar.done(errs[i] != nil)
 		})
 	}
-	all.Wait()
+	group.Wait()
 	bar.stop()
 	if err := ctx.Err(); err != nil {
 		return results, fmt.Errorf("not all heads were read: %w", err)

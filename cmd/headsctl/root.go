@@ -15,7 +15,7 @@ import (
 const intro = `Headsctl looks after heads: it reads and changes them, converts many of them to
 streaming mode, and finds what keeps a head from working.
 
-Settings come from the environment:
+Settings come from variables, or with --env from a heads.yaml:
   HEADS_BASE_URL     base URL of the service
   HEADS_TOKEN        access token, unless --token-file is given
   HEADS_CHAT_URL     base of access URLs of heads in legacy mode
@@ -26,7 +26,7 @@ Exit codes:
   0    done, or nothing to do
   1    something failed or is blocked, the service refused or is not there, or the answer was no
   2    wrong usage, missing settings, a faulty file or id; nothing was sent
-  3    plan --exit-code or addresses scan --exit-code found something
+  3    plan, diff or addresses scan found something, with --exit-code
   130  interrupted`
 
 // newRootCommand returns the program's commands.
@@ -42,7 +42,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.PersistentFlags().StringVar(&a.tokenFile, "token-file", "", "read the access token from `FILE` instead of HEADS_TOKEN")
 	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "write a line for every request to stderr")
 	root.AddCommand(
-		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.convertCommand(), a.doctorCommand(),
+		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.diffCommand(), a.convertCommand(), a.doctorCommand(),
 		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(), a.callCommand(),
 		a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
 	)
