@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -280,6 +281,24 @@ func TestWhatIsReadInAnEnvironment(t *testing.T) {
 	w.write("page.html", moved[0].Old)
 	w.ok("addresses", "rewrite", "--moves", "moves.json", "--env", "staging", "page.html")
 	assert.Equal(t, moved[0].New, w.read("page.html"))
+}
+
+// The variables of the shell name another service, which no environment does.
+func TestOnlyTheVariablesOfTheEntryCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	text := w.file()
+	c := w.with("HEADS_STREAM_URL=https://of-the-shell.example.com", "HEADS_CHAT_URL=https://of-the-shell.example.com")
+	c.write("heads.yaml", strings.Replace(strings.Replace(text, `, chat_url: "https://chat.example.test", stream_url: "https://stream.staging.example.com"`, "", 1), "${greeting}", "Hi", 1))
+	out := c.ok("convert", "-f", "heads.yaml", "--env", "staging", "--dry-run")
+	assert.Contains(t, out, "pending "+w.staging.ids[0])
+	assert.NotContains(t, out, "of-the-shell")
+	c.ok("convert", "-f", "heads.yaml", "--env", "staging", "--yes")
+	c.ok("convert", "-f", "heads.yaml", "--env", "production", "--confirm", "production")
+	journals, err := filepath.Glob(filepath.Join(w.state, "headsctl", "*"))
+	require.NoError(t, err)
+	assert.Len(t, journals, 2, "one for the base URL of each environment")
+	assert.NotContains(t, strings.Join(journals, " "), "127.0.0.1_1-")
 }
 
 func TestTokensOfEnvironmentsAreNotShown(t *testing.T) {
