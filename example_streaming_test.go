@@ -45,13 +45,16 @@ func ExampleHeadsService_PlanStreaming() {
 
 func ExampleHeadsService_Modify() {
 	headID := newHead()
-	_, err := client.Heads.Modify(ctx, headID, func(h *heads.Head) error {
+	head, err := client.Heads.Modify(ctx, headID, func(h *heads.Head) error {
 		h.Greetings = "Welcome back!"
 		h.Phrases = append(h.Phrases, "goodbye")
 		return nil
 	})
-	requests := srv.Requests()
-	fmt.Println(len(requests[len(requests)-1].Body) > 0, err)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(head.Phrases)
 
 	_, err = client.Heads.Modify(ctx, headID, func(h *heads.Head) error {
 		h.VideoStreaming = true
@@ -59,22 +62,22 @@ func ExampleHeadsService_Modify() {
 	})
 	fmt.Println(err)
 	// Output:
-	// true <nil>
-	// heads: Heads.Modify: videoStreaming can't be changed by an update: use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy
+	// [hello goodbye]
+	// heads: Heads.Modify: videoStreaming can't be changed by an update; use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy
 }
 
 func ExampleHeadUpdateFromJSON() {
 	headID := newHead()
 	document := func() []byte {
 		head, _ := client.Heads.Get(ctx, headID)
-		return head.Raw
+		return head.Raw.Bytes()
 	}()
 	update, err := heads.HeadUpdateFromJSON(document)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	_, err = client.Heads.Update(ctx, update.Greetings("Welcome back!"))
+	err = client.Heads.Update(ctx, headID, update.Greetings("Welcome back!"))
 	fmt.Println(err)
 	// Output: <nil>
 }
@@ -85,7 +88,7 @@ func ExampleParseAccessURL() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(address.OrgPublicID, address.HeadPublicID)
+	fmt.Println(address.PublicOrgID, address.PublicHeadID)
 	fmt.Println(address)
 	// Output:
 	// MyOrg-1234 li-28379

@@ -99,8 +99,12 @@ func ExampleToolHandler() {
 			return err
 		}
 		mux.Handle("/tools/", tools)
-		_, err = client.ConversationSettings.SetTools(ctx, headID, tools.Tools()...)
-		return err
+		settings, err := client.ConversationSettings.SetTools(ctx, headID, tools.Tools()...)
+		if err != nil {
+			return err
+		}
+		fmt.Println("tools of the head:", len(settings.Tools))
+		return nil
 	}()
 	if err != nil {
 		fmt.Println(err)
@@ -112,6 +116,7 @@ func ExampleToolHandler() {
 		fmt.Println(call.Message, err)
 	}
 	// Output:
+	// tools of the head: 1
 	// Sunny in Lisbon, 22 degrees <nil>
 	// There is no such city; ask the user for another <nil>
 }
@@ -134,9 +139,9 @@ func ExampleToolHandler_Shutdown() {
 
 func ExampleWithToolObserver() {
 	tools, err := heads.NewToolHandler("https://tools.example.com/heads",
-		heads.WithToolObserver(func(_ context.Context, call heads.ToolCallInfo) {
+		heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, call heads.ToolCallInfo) {
 			fmt.Println(call.Tool, call.Outcome) // count them by these two
-		}))
+		}}))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestDriftIsWhatPlanWouldChange(t *testing.T) {
 	id := e.AddHead(headstest.Head{})
 	ctx := context.Background()
 	for _, url := range []string{"https://a.example.com/x", "https://b.example.com/x"} {
-		_, err := e.Client().Webhooks.Ensure(ctx, heads.WebhookSpec{HeadID: id, URL: url, Events: []heads.EventType{heads.EventEndConversation}, KeepDelivery: true})
+		_, err := e.Client().Webhooks.Ensure(ctx, heads.WebhookSpec{HeadID: id, URL: url, Events: []heads.EventType{heads.EventEndConversation}}, heads.EnsureOptions{KeepDelivery: true})
 		require.NoError(t, err)
 	}
 	spec := fleet.Spec{

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/console"
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
@@ -190,10 +191,11 @@ func fromAnotherSite(r *http.Request) bool {
 // routed refuses paths and methods that no action has, in the form of every other
 // refusal.
 func (c *control) routed(w http.ResponseWriter, r *http.Request) error {
-	if _, pattern := c.mux.Handler(r); pattern != "" {
+	has := func(r *http.Request) bool { _, pattern := c.mux.Handler(r); return pattern != "" }
+	if has(r) {
 		return nil
 	}
-	if allowed := c.methodsOf(r); len(allowed) > 0 {
+	if allowed := methodsWith(r, []string{http.MethodGet, http.MethodPost, http.MethodDelete}, has); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return refuse(http.StatusMethodNotAllowed, "%s is not a method of %s; use %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))
 	}
@@ -202,18 +204,6 @@ func (c *control) routed(w http.ResponseWriter, r *http.Request) error {
 
 func nothingAt(r *http.Request) error {
 	return refuse(http.StatusNotFound, "there is nothing at %s; GET %s lists the control API", r.URL.Path, controlPrefix)
-}
-
-// methodsOf returns the methods that a path has.
-func (c *control) methodsOf(r *http.Request) (methods []string) {
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-		other := r.Clone(r.Context())
-		other.Method = method
-		if _, pattern := c.mux.Handler(other); pattern != "" {
-			methods = append(methods, method)
-		}
-	}
-	return methods
 }
 
 func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
@@ -276,7 +266,8 @@ func decodeBody(r *http.Request, v any) error {
 	return nil
 }
 
-// decodeStrictly reads exactly one JSON value and refuses unknown fields.
+// decodeStrictly reads exactly one JSON value. It refuses unknown fields, which are
+// also those in another letter case, and fields that occur twice.
 func decodeStrictly(text []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -285,6 +276,9 @@ func decodeStrictly(text []byte, v any) error {
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return errors.New("there is something after the JSON value")
+	}
+	if err := exactjson.Known(text, v); err != nil {
+		return errors.New("the JSON can't be used: " + err.Error())
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func rowOfDelivery(d Delivery) deliveryRow {
 
 func (c *control) viewDelivery(d Delivery) deliveryView {
 	v := deliveryView{
-		deliveryRow: rowOfDelivery(d), Headers: map[string]string{}, Body: string(d.Body), Reply: string(d.Reply), Signature: c.judge(d),
+		deliveryRow: rowOfDelivery(d), Headers: map[string]string{}, Body: string(d.Body), Reply: concealReply(string(d.Reply)), Signature: c.judge(d),
 	}
 	for name := range d.Header {
 		v.Headers[name] = d.Header.Get(name)
@@ -275,7 +275,7 @@ func TestDelivery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	event := heads.Event{Raw: []byte(%s)}
+	event := heads.Event{Raw: heads.NewRaw([]byte(%s))}
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, headstest.NewEventRequest("https://app.example.test/events", event, sharedKey))
 	if answer.Code != http.StatusOK {

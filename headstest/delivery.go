@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -46,21 +45,6 @@ type Delivery struct {
 
 	eventID int // the id of the happening that caused it
 }
-
-func (d Delivery) text() string {
-	s := fmt.Sprintf("%s to webhook %d, attempt %d: %d", string(d.Event.Type), d.WebhookID, d.Attempt, d.Status)
-	if d.Err != nil {
-		s += " " + d.Err.Error()
-	}
-	return s
-}
-
-// Format writes event type, webhook, attempt, status and error, whatever the
-// verb.
-func (d Delivery) Format(f fmt.State, _ rune) { writeText(f, d.text()) }
-
-// LogValue returns event type, webhook, attempt, status and error.
-func (d Delivery) LogValue() slog.Value { return slog.StringValue(d.text()) }
 
 // Deliveries returns the attempts made, oldest first.
 func (e *Emulator) Deliveries() []Delivery {
@@ -111,6 +95,7 @@ func (e *Emulator) Redeliver(d Delivery) error {
 	if !ok {
 		return ErrRemoved
 	}
+	e.st.undelivered[d.Event.SessionID]++
 	e.push(w, job{webhookID: w.id, url: d.URL, event: d.Event, body: d.Body, signature: d.Header.Get(signatureHeader), eventID: d.eventID})
 	return nil
 }
@@ -139,20 +124,23 @@ type job struct {
 func (c *core) enqueue(w *webhook, e heads.Event, eventID int) {
 	f := c.st.takeDeliveryFault(w.id, e.Type)
 	c.notify() // a fault may be used up
-	e.Timestamp = e.Timestamp.Add(-f.Age)
-	e.TimestampText = e.Timestamp.Format(c.cfg.timestampLayout)
-	e.Raw = eventBody(e, c.cfg.timestampLayout)
-	j := job{webhookID: w.id, url: w.url, event: e, body: e.Raw, delay: f.Delay, eventID: eventID}
+	e.Timestamp.Time = e.Timestamp.Add(-f.Age)
+	e.Timestamp.Text = e.Timestamp.Format(c.cfg.timestampLayout)
+	body := eventBody(e, c.cfg.timestampLayout)
+	e.Raw = heads.NewRaw(body)
+	j := job{webhookID: w.id, url: w.url, event: e, body: body, delay: f.Delay, eventID: eventID}
 	j.signature = sign(j.body, w.sharedKey, or(f.Encoding, c.cfg.encoding))
 	if f.CorruptSignature {
 		j.signature = corrupt(j.signature)
 	}
+	c.st.undelivered[e.SessionID]++
 	if f.Drop {
 		c.give(c.st, j, 0, ErrDropped)
 		return
 	}
 	jobs := []job{j}
 	if f.Duplicate {
+		c.st.undelivered[e.SessionID]++
 		jobs = append(jobs, j)
 	}
 	if f.Reorder {
@@ -269,13 +257,24 @@ func (c *core) give(st *state, j job, attempts int, why error) {
 	c.note(st, d)
 }
 
-// note adds an attempt to the journal and wakes the waiting callers.
+// note adds an attempt to the journal and wakes the waiting callers. Every delivery
+// that enqueue or Redeliver has begun ends with one final attempt.
 func (c *core) note(st *state, d Delivery) {
 	c.cfg.logger.Info("delivery", "webhook", d.WebhookID, "event", string(d.Event.Type), "session", d.Event.SessionID,
 		"attempt", d.Attempt, "status", d.Status, "took", d.Duration, "retry_in", d.RetryIn, "final", d.Final, "err", d.Err)
+	if d.Final {
+		st.ended(d.Event.SessionID)
+	}
 	d.ID = st.deliveries.total() + 1
 	st.deliveries.add(d, len(d.Body)+len(d.Reply))
 	c.wake()
+}
+
+// ended counts down the deliveries of a session that have not ended.
+func (st *state) ended(sessionID string) {
+	if st.undelivered[sessionID]--; st.undelivered[sessionID] <= 0 {
+		delete(st.undelivered, sessionID)
+	}
 }
 
 func (c *core) registered(st *state, id int64) bool {

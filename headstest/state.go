@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -37,8 +36,9 @@ type state struct {
 	requests       journal[Request]
 	deliveries     journal[Delivery]
 	log            journal[happening]
-	sessions       []*Session // oldest first
-	epoch          string     // differs for each state, so a reader of the stream notices a Reset
+	sessions       []*Session     // oldest first
+	undelivered    map[string]int // by session, the deliveries that have not ended
+	epoch          string         // differs for each state, so a reader of the stream notices a Reset
 	faults         []*fault
 	chance         *rand.Rand // for faults with a share
 	deliveryFaults []*deliveryFault
@@ -46,16 +46,18 @@ type state struct {
 
 func newState(ctx context.Context, cfg *config) *state {
 	st := &state{
-		ids:        newIDs(cfg.seed, idStream),
-		visuals:    map[string]*visual{},
-		heads:      map[string]document{},
-		encoded:    map[string][]byte{},
-		webhooks:   map[int64]*webhook{},
-		requests:   journal[Request]{limit: cfg.journalSize},
-		deliveries: journal[Delivery]{limit: cfg.journalSize},
-		log:        journal[happening]{limit: cfg.journalSize},
-		epoch:      strconv.FormatUint(rand.Uint64(), 36),
-		chance:     rand.New(newSource(cfg.seed, chanceStream)),
+		ids:      newIDs(cfg.seed, idStream),
+		visuals:  map[string]*visual{},
+		heads:    map[string]document{},
+		encoded:  map[string][]byte{},
+		webhooks: map[int64]*webhook{},
+
+		undelivered: map[string]int{},
+		requests:    journal[Request]{limit: cfg.journalSize},
+		deliveries:  journal[Delivery]{limit: cfg.journalSize},
+		log:         journal[happening]{limit: cfg.journalSize},
+		epoch:       strconv.FormatUint(rand.Uint64(), 36),
+		chance:      rand.New(newSource(cfg.seed, chanceStream)),
 	}
 	st.ctx, st.end = context.WithCancel(ctx)
 	st.organisation = newDocument(map[string]any{
@@ -74,14 +76,6 @@ type Visual struct {
 	HideMode bool           // the visual has its mode, but answers do not show it
 	Fields   map[string]any // further JSON fields of answers, which replace generated ones
 }
-
-// Format writes id and mode, whatever the verb.
-func (v Visual) Format(f fmt.State, _ rune) { writeText(f, v.text()) }
-
-// LogValue returns id and mode.
-func (v Visual) LogValue() slog.Value { return slog.StringValue(v.text()) }
-
-func (v Visual) text() string { return fmt.Sprintf("headstest.Visual %q %q", v.ID, string(v.Mode)) }
 
 // Head is a head to add. Empty fields are generated: the id, a visual in default
 // mode, a name, a voice of the provider azure, the mode ttt.
@@ -123,14 +117,6 @@ func (h Head) Validate() error {
 	}
 	return nil
 }
-
-// Format writes id and name, whatever the verb.
-func (h Head) Format(f fmt.State, _ rune) { writeText(f, h.text()) }
-
-// LogValue returns id and name.
-func (h Head) LogValue() slog.Value { return slog.StringValue(h.text()) }
-
-func (h Head) text() string { return fmt.Sprintf("headstest.Head %q %q", h.ID, h.Name) }
 
 // AddVisual adds a visual, or replaces the one with the same id, and returns the
 // id. It panics if a value of Fields can't be encoded as JSON.

@@ -5,11 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"mime"
 	"net/http"
 	"time"
 
@@ -22,8 +19,9 @@ const maxToolReply = 1 << 20
 // metadataKey is the only key of a tool call that is not an argument.
 const metadataKey = "session_metadata"
 
-// ToolCall is one call of a tool. Problem describes what is wrong with the reply;
-// the service would then have no Message. Printing a ToolCall shows only status and
+// ToolCall is one call of a tool. Problem says what the service expected and what came
+// instead, as in `expected {"message": "…"}, the reply has "result"`; the service would
+// then have no Message. Printing a ToolCall shows only status and
 // problem.
 type ToolCall struct {
 	URL     string
@@ -33,16 +31,6 @@ type ToolCall struct {
 	Problem string // "" for a reply in the contract's form
 	Reply   []byte // the first 4 KiB of what the tool sent
 }
-
-func (t ToolCall) text() string {
-	return fmt.Sprintf("headstest.ToolCall: status %d, problem %q", t.Status, t.Problem)
-}
-
-// Format writes status and problem, whatever the verb.
-func (t ToolCall) Format(f fmt.State, _ rune) { writeText(f, t.text()) }
-
-// LogValue returns status and problem.
-func (t ToolCall) LogValue() slog.Value { return slog.StringValue(t.text()) }
 
 // CallTool calls a tool as the service does, in a new session: the arguments are
 // top-level keys, and session_metadata has the shape that was seen in the field.
@@ -79,13 +67,19 @@ func (s *Session) CallTool(ctx context.Context, tool string, args map[string]any
 	return call, nil
 }
 
-// called records a tool call for the console.
+// called logs a tool call and records it for the console.
 func (s *Session) called(tool string, call *ToolCall, at time.Time) {
+	line := s.core.cfg.logger.With("head", s.headID, "session", s.id, "tool", tool, "status", call.Status, "took", time.Since(at))
+	if call.Problem == "" {
+		line.Info("tool call")
+	} else {
+		line.Warn("tool call failed", "problem", call.Problem)
+	}
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	s.happened(happening{
-		Kind: happenedToolCall, At: at, Took: duration(time.Since(at)), Tool: tool, Sent: string(call.Body),
-		toolOutcome: toolOutcome{call.Status, call.Message, call.Problem, string(call.Reply)},
+		Kind: happenedToolCall, At: at, Took: duration(time.Since(at)), Tool: tool, Sent: string(conceal("", call.Body)),
+		toolOutcome: toolOutcome{call.Status, concealText(call.Message), call.Problem, concealReply(string(call.Reply))},
 	})
 }
 
@@ -160,31 +154,4 @@ func (c *core) postTool(ctx context.Context, call *ToolCall) (reply []byte, head
 		call.Status, header = resp.StatusCode, resp.Header
 	}
 	return reply, header, err
-}
-
-// readReply checks a reply against the contract: status 200, JSON, an object with a
-// string message.
-func readReply(status int, header http.Header, reply []byte) (message, problem string) {
-	if status != http.StatusOK {
-		return "", fmt.Sprintf("the status is %d; it must be 200", status)
-	}
-	if mt, _, err := mime.ParseMediaType(header.Get("Content-Type")); err != nil || mt != "application/json" {
-		return "", fmt.Sprintf("the content type is %q; it must be application/json", header.Get("Content-Type"))
-	}
-	if len(reply) > maxToolReply {
-		return "", fmt.Sprintf("the body is larger than %d bytes", maxToolReply)
-	}
-	var d document
-	if err := json.Unmarshal(reply, &d); err != nil || d == nil {
-		return "", "the body is not a JSON object"
-	}
-	raw, ok := d["message"]
-	if !ok {
-		return "", "the body has no message"
-	}
-	message, ok = decode(raw).(string)
-	if !ok {
-		return "", "the message is not a string"
-	}
-	return message, ""
 }

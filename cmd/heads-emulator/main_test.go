@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -34,8 +35,7 @@ func TestStartServesAHeadToTheClient(t *testing.T) {
 	visual, err := client.HeadVisuals.Get(t.Context(), head.HeadVisualID)
 	require.NoError(t, err)
 	assert.Equal(t, heads.VisualModeDefault, visual.Mode)
-	_, err = client.Heads.SetVideoStreaming(t.Context(), head.ID, true)
-	assert.NoError(t, err)
+	assert.NoError(t, client.Heads.SetVideoStreaming(t.Context(), head.ID, true))
 }
 
 func TestAnnouncementSaysHowToReachTheEmulator(t *testing.T) {
@@ -66,6 +66,19 @@ func TestLinesAreForAShell(t *testing.T) {
 	}
 	a.Exposed = true
 	assert.Contains(t, a.lines(), "Other machines")
+}
+
+func TestFiveHeadsAreAnnouncedAndThenANumber(t *testing.T) {
+	a := announcement{}
+	for n := range 20 {
+		a.Heads = append(a.Heads, fmt.Sprintf("head-%02d", n))
+		text := a.lines()
+		assert.Equal(t, min(n+1, 5), strings.Count(text, "head-"), "%d heads", n+1)
+		assert.Equal(t, n >= 5, strings.Contains(text, "more"), "%d heads", n+1)
+	}
+	assert.Contains(t, a.lines(), "export HEADS_HEAD_ID='head-00'\n# another head: head-01\n")
+	assert.Contains(t, a.lines(), "# another head: head-04\n# and 15 more, of 20 heads in all\n")
+	assert.Len(t, start(t, "-seed-file", writeFile(t, `{"heads":[{},{},{},{},{},{},{}]}`)).Heads, 7, "programs read all of them")
 }
 
 func TestListeningBeyondLoopbackNeedsItsFlag(t *testing.T) {
@@ -99,6 +112,12 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("closed pipe") }
 
 func TestOutputThatFailsEndsTheProgram(t *testing.T) {
 	assert.ErrorContains(t, startAndStop(t, broken{}, io.Discard, "-addr", "127.0.0.1:0"), "closed pipe")
+}
+
+func TestVersionIsPrinted(t *testing.T) {
+	var out bytes.Buffer
+	assert.ErrorIs(t, startAndStop(t, &out, io.Discard, "-version"), flag.ErrHelp, "which ends the program with 0")
+	assert.Equal(t, fmt.Sprintf("heads-emulator %s (%s, %s/%s)\n", heads.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH), out.String())
 }
 
 func TestHelpListsTheFlagsAndStartsNothing(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,8 +13,8 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
-	"github.com/headsapi/heads-go/internal/mask"
-	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
 func (a *app) diffCommand() *cobra.Command {
@@ -280,10 +281,10 @@ func differenceIn(field string, sides []side, all []*facts, managed bool) differ
 func nameIn(all []*facts, field string) string {
 	for _, f := range all {
 		if name, ok := f.names[field]; ok {
-			return mask.OneLine(name, maxShown)
+			return yamltext.OneLine(name, maxShown)
 		}
 	}
-	return mask.OneLine(field, maxShown)
+	return yamltext.OneLine(field, maxShown)
 }
 
 // withoutCommon leaves out the members that are the same in all objects.
@@ -293,11 +294,10 @@ func withoutCommon(texts []string) []string {
 		var members [][]byte
 		for m := range rawjson.Members([]byte(text)) {
 			same := !slices.ContainsFunc(texts, func(other string) bool {
-				value, found := rawjson.Value(other, string(m.Key))
-				return other != "" && (!found || value != string(m.Value))
+				return other != "" && !bytes.Equal(member([]byte(other), m.Key), m.Value)
 			})
 			if !same {
-				members = append(members, rawjson.AppendMember(nil, string(m.Key), m.Value))
+				members = append(members, rawjson.AppendMember(nil, m.Key, m.Value))
 			}
 		}
 		switch {
@@ -334,7 +334,7 @@ func clipAll(texts []string) []string {
 		if from > 0 {
 			start = cutMark
 		}
-		short = append(short, mask.Clip(start+string(text[min(from, len(text)):]), maxShown))
+		short = append(short, yamltext.OneLine(start+string(text[min(from, len(text)):]), maxShown))
 	}
 	return short
 }

@@ -3,13 +3,14 @@ package main
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
-	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
 // explainer puts the names of values back into the URLs of a head, so that those of
@@ -45,6 +46,9 @@ func newExplainer(e *headsfile.Environment) *explainer {
 	x.unmixed = strings.NewReplacer(shown...)
 	return x
 }
+
+// urls matches the URLs in a text.
+var urls = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
 
 // put returns a text with stand-ins for the values in its URLs.
 func (x *explainer) put(text string) string {
@@ -93,4 +97,7 @@ func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) 
 func (x *explainer) show(text string) string { return x.unmixed.Replace(text) }
 
 // showURL masks the URL of a webhook.
-func (x *explainer) showURL(url string) string { return x.show(mask.CallbackURL(url, "")) }
+func (x *explainer) showURL(url string) string {
+	document := enclose('{', [][]byte{rawjson.AppendMember(nil, "webhookUrl", rawjson.String(url))}, '}')
+	return x.show(rawjson.Unquote(member(maskBody(document), "webhookUrl")))
+}

@@ -11,8 +11,8 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 func (a *app) exportCommand() *cobra.Command {
@@ -20,9 +20,10 @@ func (a *app) exportCommand() *cobra.Command {
 	var p pace
 	cmd := &cobra.Command{
 		Use: "export ID...|-f IDS", Short: "Write heads as a file that apply would find unchanged",
-		Long: `Export writes heads as a heads.yaml to stdout. It holds the URLs of webhooks and
-tools whole. What the file can't hold is told on stderr. With --env, it is a file for
-that environment: its settings, without values, and the ids under its name.`,
+		Long: `Export writes heads as a heads.yaml to stdout. Nothing in it is masked, since apply
+needs it: it holds URLs and texts whole, and the keys in them. If there are any, and
+if the file can't hold something, stderr says so. With --env, it is a file for that
+environment: its settings, without values, and the ids under its name.`,
 		Example: `  headsctl export -f ids.csv > heads.yaml
   headsctl export -f heads.yaml --env staging Lobby > lobby.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,6 +58,9 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 	if err != nil {
 		return err
 	}
+	if string(maskBody(doc)) != string(doc) {
+		a.note("the file holds keys or tokens as they are, since apply needs them: keep it as you keep a password")
+	}
 	if a.environment != nil {
 		doc = inFileOf(a.environment, doc)
 	}
@@ -68,11 +72,16 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 
 // inFileOf makes a file of heads one for an environment.
 func inFileOf(e *headsfile.Environment, doc []byte) []byte {
-	list, _ := rawjson.Value(doc, "heads")
 	var entries [][]byte
-	for entry := range rawjson.Elements(escapeValues(list)) {
-		id, _ := rawjson.Value(entry, "id")
-		entries = append(entries, rawjson.With(entry, "id", enclose('{', [][]byte{rawjson.AppendMember(nil, e.Name, id)}, '}')))
+	for entry := range rawjson.Elements(escapeValues(member(doc, "heads"))) {
+		var members [][]byte
+		for m := range rawjson.Members(entry) {
+			if m.Key == "id" {
+				m.Value = enclose('{', [][]byte{rawjson.AppendMember(nil, e.Name, m.Value)}, '}')
+			}
+			members = append(members, rawjson.AppendMember(nil, m.Key, m.Value))
+		}
+		entries = append(entries, enclose('{', members, '}'))
 	}
 	settings := rawjson.AppendMember(nil, e.Name, e.JSON())
 	return enclose('{', [][]byte{
@@ -92,7 +101,7 @@ func mapTexts(value []byte, f func(string) string) []byte {
 	case "object":
 		var members [][]byte
 		for m := range rawjson.Members(value) {
-			members = append(members, rawjson.AppendMember(nil, string(m.Key), mapTexts(m.Value, f)))
+			members = append(members, rawjson.AppendMember(nil, m.Key, mapTexts(m.Value, f)))
 		}
 		return enclose('{', members, '}')
 	case "array":

@@ -2,18 +2,18 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/internal/mask"
-	"github.com/headsapi/heads-go/internal/rawjson"
-	"github.com/headsapi/heads-go/internal/registration"
 )
 
 // fact is what a head has, or should have, in one field. Both texts have names of
@@ -70,7 +70,7 @@ func (f *facts) known(field string) string {
 
 // takeFields takes the fields that an update can change.
 func (f *facts) takeFields(head *heads.Head, spec *fleet.Spec) {
-	exact := mapTexts(head.Raw, f.x.put)
+	exact := mapTexts(head.Raw.Bytes(), f.x.put)
 	shown := maskBody(exact)
 	for _, name := range heads.WritableFields() {
 		if slices.Contains(unlike, name) {
@@ -96,9 +96,14 @@ func fieldName(name string) string {
 	return name
 }
 
+// member returns the value of a member of an object, or nil.
 func member(document []byte, name string) []byte {
-	value, _ := rawjson.Value(document, name)
-	return value
+	for m := range rawjson.Members(document) {
+		if m.Key == name {
+			return m.Value
+		}
+	}
+	return nil
 }
 
 func (f *facts) fieldFact(name string, exact, shown []byte) fact {
@@ -163,7 +168,9 @@ func (f *facts) takeWebhooks(hooks []heads.Webhook, spec *fleet.Spec) {
 		f.wants(f.webhook(w.URL), eventList(w.Events))
 	}
 	times := map[string]int{}
-	registration.SortByAge(hooks, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
+	slices.SortFunc(hooks, func(a, b heads.Webhook) int { // the oldest of a URL counts
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.ID, b.ID))
+	})
 	for _, h := range hooks {
 		field := f.webhook(h.URL)
 		if times[field]++; times[field] == 1 {
@@ -183,9 +190,24 @@ func (f *facts) takeWebhooks(hooks []heads.Webhook, spec *fleet.Spec) {
 // webhook returns the field of the registrations of a URL.
 func (f *facts) webhook(url string) string {
 	exact := f.x.put(url)
-	field := "webhook " + registration.URLKey(exact)
+	field := "webhook " + urlKey(exact)
 	f.names[field] = "webhook " + f.x.showURL(exact)
 	return field
+}
+
+// urlKey returns the same text for equivalent URLs, as the library compares those of
+// registrations; it exports no such function.
+func urlKey(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.User != nil {
+		return text
+	}
+	u.Host = strings.ToLower(u.Host)
+	if host, found := strings.CutSuffix(u.Host, map[string]string{"https": ":443", "http": ":80"}[u.Scheme]); found {
+		u.Host = host
+	}
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
+	return u.String()
 }
 
 func eventList(types []heads.EventType) string {
@@ -256,7 +278,7 @@ func (f *facts) findDrift(head *heads.Head, hooks []heads.Webhook, spec *fleet.S
 	tools, err := fleet.Drift(head, nil, fleet.Spec{Tools: spec.Tools})
 	for _, c := range tools {
 		for _, field := range f.order {
-			if mask.OneLine(field, maxShown) == c.Field {
+			if yamltext.OneLine(field, maxShown) == c.Field {
 				f.drift[field] = true
 			}
 		}

@@ -21,8 +21,8 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -234,7 +234,8 @@ func (s *mcpServer) get(ctx context.Context, id string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Redacted(), nil
+	_, doc, err := shownHead(h, false)
+	return doc, err
 }
 
 func (s *mcpServer) examine(ctx context.Context, id string) (any, error) {
@@ -244,7 +245,7 @@ func (s *mcpServer) examine(ctx context.Context, id string) (any, error) {
 
 func (s *mcpServer) webhooks(ctx context.Context, id string) (any, error) {
 	list, err := s.client.Webhooks.List(ctx, id)
-	return itemsReply[heads.Webhook]{shownWebhooks(list, false)}, err
+	return itemsReply[json.RawMessage]{webhookDocuments(list, false)}, err
 }
 
 func (s *mcpServer) checkTools(ctx context.Context, id string) (any, error) {

@@ -10,10 +10,9 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
-	"github.com/headsapi/heads-go/internal/mask"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // Environment is an installation of the service that a file has heads in.
@@ -76,7 +75,7 @@ func (e *Environment) Client(token string, opts ...heads.Option) (*heads.Client,
 		return nil, errors.Join(faults...)
 	}
 	if chatURL != "" || streamURL != "" {
-		opts = append([]heads.Option{heads.WithAccessURLs(chatURL, streamURL)}, opts...)
+		opts = append([]heads.Option{heads.WithAccessBases(chatURL, streamURL)}, opts...)
 	}
 	return heads.New(baseURL, token, opts...)
 }
@@ -191,7 +190,7 @@ func checkBaseURL(text string) error {
 }
 
 func checkAccessURL(text string) error {
-	_, err := heads.New("https://example.com", "token", heads.WithAccessURLs(text, ""))
+	_, err := heads.New("https://example.com", "token", heads.WithAccessBases(text, ""))
 	return reasonOf(err)
 }
 
@@ -199,7 +198,7 @@ func checkAccessURL(text string) error {
 func reasonOf(err error) error {
 	var fault *heads.InvalidError
 	if errors.As(err, &fault) {
-		return errors.New(fault.Reason)
+		return errors.New(fault.Problem + "; " + fault.Remedy)
 	}
 	return err
 }
@@ -303,7 +302,7 @@ func (f *File) checkIDsOf(r *specReader, ids *yamltext.Value, seen map[string]se
 		case id.Kind == yamltext.Null:
 		case !r.want(id, yamltext.Text):
 		case !ID.MatchString(id.Text):
-			r.fault(id.Errorf("%q is not the id of a head; give the UUID in the head's id field, or null if the head is not there", mask.OneLine(id.Text, maxShown)))
+			r.fault(id.Errorf("%q is not the id of a head; give the UUID in the head's id field, or null if the head is not there", yamltext.OneLine(id.Text, maxShown)))
 		case seen[key].at == nil:
 			seen[key] = seenID{m.Key, id}
 		case seen[key].environment == m.Key:

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
 const (
@@ -99,6 +99,8 @@ func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
 		"protect":                   {environment(base + ", protect: perhaps"), "2:72: this is a text; want true or false"},
 		"value of one alone": {"environments:\n  a: {" + base + ", values: {x: y}}\n  b: {" + base + "}\nheads: [{id: {a: null, b: " + stagingID + "}}]\n",
 			"3:6: the value x of a is missing for b"},
+		"value of the second alone": {"environments:\n  a: {" + base + "}\n  b: {" + base + ", values: {x: y}}\nheads: [{id: {a: null, b: " + stagingID + "}}]\n",
+			"2:6: the value x of b is missing for a"},
 		"in JSON": {`{"environments": {"a": {"base_url": "https://a.example.com"}}, "heads": [{"id": "` + stagingID + `"}]}`, `1:81: this id does not say in which environment; write {a: UUID}`},
 	} {
 		t.Run(name, func(t *testing.T) {

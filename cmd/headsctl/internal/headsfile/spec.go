@@ -10,11 +10,10 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/internal/mask"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 const maxShown = 80 // characters of what a fault shows
@@ -71,7 +70,7 @@ func (r *specReader) isObject(v *yamltext.Value, known ...string) bool {
 	}
 	for _, m := range v.Members {
 		if len(known) > 0 && !slices.Contains(known, m.Key) {
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s", mask.OneLine(m.Key, maxShown), similar.Hint(m.Key, allKeys))})
+			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s", yamltext.OneLine(m.Key, maxShown), similar.Hint(m.Key, allKeys))})
 		}
 	}
 	return true
@@ -316,7 +315,7 @@ const (
 // kindOfField asks the library what a field takes.
 func kindOfField(name string) fieldKind {
 	takes := func(document string) bool {
-		return heads.NewHeadUpdate(someUUID).Set(name, json.RawMessage(document)).Validate() == nil
+		return heads.NewHeadUpdate().Set(name, json.RawMessage(document)).Validate() == nil
 	}
 	switch {
 	case !slices.Contains(heads.WritableFields(), name): // refused by fleet
@@ -334,6 +333,3 @@ func kindOfField(name string) fieldKind {
 	}
 	return textField
 }
-
-// someUUID is the id of no head.
-const someUUID = "00000000-0000-0000-0000-000000000000"

@@ -3,8 +3,6 @@ package yamltext
 import (
 	"errors"
 	"strings"
-
-	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // Fill returns a copy of the value whose texts have what fill returns in the place of
@@ -81,7 +79,7 @@ func (v *Value) shownName(name string) string {
 	if v.hidden {
 		return "…"
 	}
-	return mask.OneLine(name, maxShown)
+	return oneLine(name)
 }
 
 // With returns a copy of an Object in which a member has another value.
