@@ -38,3 +38,13 @@ func TestValuesArePutBackIntoURLsAsWholeWords(t *testing.T) {
 	}
 	assert.Equal(t, "${app}/[redacted]/${shard}?key=[redacted]", x.showURL(x.put("https://staging.example.com/0123456789abcdef/eu?key=1")))
 }
+
+func TestEqualValuesOfAFieldReadTheSame(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, `{"a":1.5,"b":[12345678901234567890]}`, plainValue([]byte(`{"b": [12345678901234567890], "a": 1.50}`)))
+	for _, nothing := range []string{"", "null", `""`, "[]", " {} "} {
+		assert.Empty(t, plainValue([]byte(nothing)), nothing)
+	}
+	assert.Equal(t, "https://a.example.com/x", urlKey("https://A.example.com:443/x/"))
+	assert.Equal(t, "https://A@b.example.com/", urlKey("https://A@b.example.com/"), "a URL with a user name is like no other")
+}
