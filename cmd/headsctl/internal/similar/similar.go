@@ -1,22 +1,20 @@
-package main
+// Package similar finds the name that somebody meant.
+package similar
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
-// didYouMean returns a hint at the known name that is nearest to a wrong one,
-// or "" if none is near.
-func didYouMean(wrong string, known []string) string {
-	if near := nearest(wrong, known); near != "" {
+// Hint returns a hint at the known name that is nearest to a wrong one, or "" if none
+// is near.
+func Hint(wrong string, known []string) string {
+	if near := Name(wrong, known); near != "" {
 		return " (did you mean " + near + "?)"
 	}
 	return ""
 }
 
-// nearest returns the known name with the fewest differences, at most a third
-// of its letters and at least two, case aside.
-func nearest(wrong string, known []string) string {
+// Name returns the known name with the fewest differences, at most a third of its
+// letters and at least two, case aside, or "".
+func Name(wrong string, known []string) string {
 	best, fewest := "", 0
 	for _, name := range known {
 		d := distance([]rune(strings.ToLower(wrong)), []rune(strings.ToLower(name)))
@@ -50,12 +48,4 @@ func distance(a, b []rune) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// oneOf refuses a text that is none of the known ones.
-func oneOf(what, text string, known []string) error {
-	if slices.Contains(known, text) {
-		return nil
-	}
-	return usage("%s %q is unknown%s; use one of %s", what, oneLine(text), didYouMean(text, known), strings.Join(known, ", "))
 }
