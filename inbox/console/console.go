@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
-	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 // Option configures New.
@@ -69,6 +69,13 @@ func refuse(bad bool, field, problem, remedy string) error {
 		return &heads.InvalidError{Operation: "console.New", Field: field, Problem: problem, Remedy: remedy}
 	}
 	return nil
+}
+
+// isLoopback reports whether a host is this machine. It is a copy of what module heads
+// has in an internal package, which a newer heads may not have any more.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
 }
 
 // page is the handler.
@@ -131,7 +138,7 @@ func (p *page) knows(host string) bool {
 		host = name
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	return loopback.Is(host) || p.hosts[strings.ToLower(host)]
+	return isLoopback(host) || p.hosts[strings.ToLower(host)]
 }
 
 // read answers a GET.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
-	"github.com/headsapi/heads-go/internal/keyed"
+	"github.com/headsapi/heads-go/inbox/internal/keyed"
 )
 
 const (
