@@ -149,7 +149,7 @@ func TestForeignHostNamesAreRefused(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	in := openInbox(t)
 	for name, opt := range map[string]console.Option{
-		"option": nil, "AllowChanges": console.AllowChanges(nil), "Audit": console.Audit(nil), "there is no name": console.Hosts(),
+		"option": nil, "AllowChanges": console.AllowChanges(nil), "Audit": console.Audit(nil), "has no name": console.Hosts(),
 		`"https://x"`: console.Hosts("https://x"), `"x:80"`: console.Hosts("x:80"), `"x/y"`: console.Hosts("x/y"), `""`: console.Hosts(""), `"x:"`: console.Hosts("x:"),
 	} {
 		_, err := console.New(in, opt)
