@@ -1,0 +1,43 @@
+package inbox
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+	"github.com/headsapi/heads-go/internal/goldens"
+)
+
+func TestGoldenDefaults(t *testing.T) {
+	longest := map[int]time.Duration{}
+	for _, attempt := range []int{1, 2, 10, 11, defaultMaxAttempts} {
+		for range 500 { // half of it is random
+			longest[attempt] = max(longest[attempt], defaultBackoff(attempt).Round(time.Second))
+		}
+	}
+	goldens.Defaults(t, map[string]any{
+		"tables: prefix":                                  engine.DefaultPrefix,
+		"events: kept after they were handled":            defaultRetention,
+		"events: least time that they are kept":           minRetention,
+		"events: time to store one":                       appendTimeout,
+		"events: first wait before storing one again":     pause,
+		"events: how often a store that is full is tried": probeInterval,
+		"events: timeout of such a try":                   probeTimeout,
+		"events: characters of an error":                  maxErrorText,
+		"Run: Concurrency":                                defaultConcurrency,
+		"Run: MaxAttempts":                                defaultMaxAttempts,
+		"Run: Lease":                                      defaultLease,
+		"Run: DrainTimeout":                               defaultDrainTimeout,
+		"Run: Backoff, longest after an attempt":          longest,
+		"Run: events of a session in a row":               maxTurn,
+		"Run: time of a session in a row":                 maxTurnTime,
+		"Run: time for functions to return after a drain": drainGrace,
+		"Run: timeout of storing an outcome":              storeTimeout,
+		"Run: wait before storing an outcome again":       retryPause,
+		"Run: how often handled events are removed":       pruneEvery,
+		"Run: handled events that are removed at once":    pruneSize,
+		"dead letters: in a page":                         pageSize,
+		"dead letters: redriven at once":                  redriveSize,
+	})
+	goldens.Constants(t)
+}
