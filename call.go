@@ -214,7 +214,7 @@ func (c *call) redirectTarget() string {
 	case target.Host == "":
 		return "another path of host " + c.core.base.Host
 	default:
-		return "host " + maskSecrets(target.Host, c.tokens()...)
+		return "host " + mask.Secrets(target.Host, c.tokens()...)
 	}
 }
 
@@ -255,7 +255,7 @@ func (c *call) shownHeader() http.Header {
 	shown := c.header.Clone()
 	for name, values := range shown {
 		for i, value := range values {
-			switch values[i] = maskSecrets(value, c.tokens()...); name {
+			switch values[i] = mask.Secrets(value, c.tokens()...); name {
 			case "Set-Cookie":
 				values[i] = redacted
 			case "Location":
@@ -271,7 +271,7 @@ func (c *call) shownHeader() http.Header {
 func (c *call) shownBody(limit int) Raw {
 	text := bytes.Clone(c.body.Bytes()[:min(c.body.Len(), limit)])
 	raw := rawText{text: text}
-	if tokens := c.tokens(); maskSecrets(string(text), tokens...) != string(text) {
+	if tokens := c.tokens(); mask.Secrets(string(text), tokens...) != string(text) {
 		raw.secrets = tokens
 	}
 	return Raw{text: seal(raw)}

@@ -128,6 +128,15 @@ func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
 	return c
 }
 
+// BaseURL returns the base URL of the service as New has taken it, without a
+// slash at its end. It holds no user name, query or fragment.
+func (c *Client) BaseURL() string {
+	if c == nil || c.core == nil {
+		return ""
+	}
+	return c.core.base.String()
+}
+
 // attemptTimeout is the limit of WithAttemptTimeout or the caller's
 // http.Client, the shorter of the two, or else the default.
 func attemptTimeout(option, client time.Duration) time.Duration {

@@ -219,7 +219,7 @@ func (cs ConversationSettings) MarshalJSON() ([]byte, error) {
 		t.URL = mask.CallbackURL(t.URL, t.Name)
 		return t.document()
 	}))
-	return mask.JSON(masked), nil
+	return mask.JSON(masked, mask.SecretsOf(cs.document())...), nil
 }
 
 func (s *ConversationSettingsService) modify(ctx context.Context, operation, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/diagnose"
 	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
@@ -175,6 +176,10 @@ func (h *EventHandler) report(ctx context.Context, d *delivery) {
 	h.observers.end(d.observed, h.logger, d.DeliveryInfo)
 }
 
+// mismatchHint says what to do about a signature that no key has made.
+const mismatchHint = diagnose.AnotherRegistration + "; record the body and run: " +
+	"headsctl events verify --body FILE --signature TEXT --key-file FILE"
+
 func (h *EventHandler) log(ctx context.Context, d *delivery) {
 	level := d.Outcome.level()
 	if !h.logger.Enabled(ctx, level) {
@@ -184,7 +189,11 @@ func (h *EventHandler) log(ctx context.Context, d *delivery) {
 	if d.KeyPosition == 0 && d.event != nil { // as the sender wrote them
 		shown.HeadID, shown.SessionID, shown.Type = d.event.HeadID, d.event.SessionID, d.event.Type
 	}
-	h.logger.LogAttrs(ctx, level, "webhook delivery", shown.attrs()...)
+	attrs := shown.attrs()
+	if errors.Is(d.Err, ErrSignatureMismatch) {
+		attrs = append(attrs, slog.String("hint", mismatchHint))
+	}
+	h.logger.LogAttrs(ctx, level, "webhook delivery", attrs...)
 }
 
 // complain logs what does not change the outcome of a delivery.

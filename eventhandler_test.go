@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -995,6 +996,11 @@ func TestLogShowsWhatHappenedAndNoSecret(t *testing.T) {
 	assert.Contains(t, lines[1], `"outcome":"duplicate"`)
 	assert.Contains(t, lines[2], `"level":"WARN"`)
 	assert.Contains(t, lines[2], `"key_position":0`)
+	hint := regexp.MustCompile(`"hint":"([^"]*)"`)
+	assert.Equal(t, "the keys may be those of another registration, since every registration has its own; record the body and run: "+
+		"headsctl events verify --body FILE --signature TEXT --key-file FILE", hint.FindStringSubmatch(lines[2])[1])
+	assert.Contains(t, DiagnoseSignature([]byte(body), Sign([]byte(body), "wrong"), testKeyA), "the keys may be those of another registration, since every registration has its own")
+	assert.NotRegexp(t, hint, lines[0]+lines[1]+lines[3], "only after a mismatch")
 	assert.Contains(t, lines[3], `"level":"ERROR"`)
 	assert.Contains(t, lines[3], boom.Error())
 	assert.Less(t, len(lines[4]), 1000, "forged deliveries do not fill the log")

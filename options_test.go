@@ -81,6 +81,7 @@ func TestBaseURL(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
+			assert.Equal(t, row.base, client.BaseURL())
 			require.NoError(t, getHead(t.Context(), client))
 			assert.Equal(t, row.base+"/head/"+testHead, tr.requests[0].URL.String())
 		})

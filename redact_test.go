@@ -17,6 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -74,7 +75,7 @@ func TestMessageMasksTheTokenHoweverItIsEscaped(t *testing.T) {
 
 func TestMaskingKeepsOtherTexts(t *testing.T) {
 	for _, text := range []string{"", "100% of &amp; and &#61; \\u003d", "%", "%4", "%zz", "&", "&;", "&#;", `\`, `\u`, `\u00`, "a%20b", "é%C3%A9 &eacute; \xff"} {
-		assert.Equal(t, text, maskSecrets(text, pathToken, ""))
+		assert.Equal(t, text, mask.Secrets(text, pathToken, ""))
 	}
 }
 

@@ -129,14 +129,16 @@ func (r Raw) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // MarshalJSON writes JSON with its secrets masked: a text under a name with key,
 // token, secret, password, credential or authorization in it becomes
-// "[redacted]", and so do the values in the query of a URL. For any other text
-// it writes what String returns, and null for the zero Raw.
+// "[redacted]", and so do the values in the query of a URL, also inside a text,
+// and the same secrets wherever else they stand. For a text that is not JSON it
+// writes what String returns, and null for the zero Raw.
 func (r Raw) MarshalJSON() ([]byte, error) {
 	switch text := r.bytes(); {
 	case text == nil:
 		return []byte("null"), nil
 	case json.Valid(text):
-		return []byte(maskSecrets(string(mask.JSON(text)), r.text.get().secrets...)), nil
+		secrets := append(mask.SecretsOf(text), r.text.get().secrets...)
+		return mask.JSON(text, secrets...), nil
 	default:
 		return json.Marshal(r.String())
 	}

@@ -3,12 +3,15 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // Change describes one change that was made or would be made. It is for people: it
@@ -26,33 +29,74 @@ const (
 
 // fieldChanges compares the fields of a spec with those of a head. It returns the
 // values to set and their changes.
-func fieldChanges(head *heads.Head, set map[string]any) (map[string]json.RawMessage, []Change, error) {
+func fieldChanges(head *heads.Head, set map[string]any) (fieldWork, error) {
+	work := fieldWork{}
 	if len(set) == 0 {
-		return nil, nil, nil
+		return work, nil
 	}
-	now, err := fieldsOf(head)
+	document := head.Raw.Bytes()
+	now, err := fieldsOf(document)
 	if err != nil {
-		return nil, nil, err
+		return work, err
 	}
-	different := map[string]json.RawMessage{}
 	for name, value := range set {
-		raw, err := json.Marshal(value)
+		raw, err := rawjson.Encode(value)
 		if err != nil {
-			return nil, nil, err
+			return work, err
 		}
-		var wanted any
-		if err := json.Unmarshal(raw, &wanted); err != nil {
-			return nil, nil, err
+		wanted, err := decodeExactly(raw)
+		if err != nil {
+			return work, err
 		}
 		if !sameField(name, now[name], wanted) {
-			different[name] = raw
+			work.put(name, now[name], raw)
 		}
 	}
-	if len(different) == 0 {
-		return nil, nil, nil
+	if len(work.set) == 0 {
+		return work, nil
 	}
-	changes, err := describeFields(head, different)
-	return different, changes, err
+	work.changes, err = describeFields(document, work.set)
+	return work, err
+}
+
+// fieldWork is the work to do on the fields of a head.
+type fieldWork struct {
+	set     map[string]json.RawMessage // what is sent, with its digits and the order of its keys
+	was     map[string]any             // what the head has in these fields, as fieldsOf returns it
+	changes []Change
+}
+
+func (w *fieldWork) put(name string, was any, value json.RawMessage) {
+	if w.set == nil {
+		w.set, w.was = map[string]json.RawMessage{}, map[string]any{}
+	}
+	w.set[name], w.was[name] = value, was
+}
+
+// update returns the update that does the work, in the contract's order.
+func (w *fieldWork) update() *heads.HeadUpdate {
+	u := heads.NewHeadUpdate()
+	for _, name := range heads.WritableFields() {
+		if value, ok := w.set[name]; ok {
+			u.Set(name, value)
+		}
+	}
+	return u
+}
+
+// unseen returns a field that a head still has as it was, or "". It ignores the key of
+// a dialog tool, which a service may never show.
+func (w *fieldWork) unseen(head *heads.Head) (string, error) {
+	now, err := fieldsOf(head.Raw.Bytes())
+	if err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.set)) {
+		if name != "voiceflowApiKey" && sameField(name, now[name], w.was[name]) {
+			return name, nil
+		}
+	}
+	return "", nil
 }
 
 // sameField compares the values of a field as decoded JSON.
@@ -62,13 +106,17 @@ func sameField(name string, now, wanted any) bool {
 		nowPrompt, wantedPrompt := promptOf(now), promptOf(wanted)
 		return nowPrompt != nil && reflect.DeepEqual(nowPrompt, wantedPrompt)
 	case "phrases", "suggestions", "customWords":
-		return reflect.DeepEqual(now, wanted) || isEmpty(now) && isEmpty(wanted)
+		return sameValue(now, wanted) || isEmpty(now) && isEmpty(wanted)
 	}
-	return reflect.DeepEqual(now, wanted)
+	return sameValue(now, wanted)
 }
 
+// promptOf returns the prompt in a promptConfig, which may be the prompt itself.
 func promptOf(config any) any {
-	object, _ := config.(map[string]any)
+	object, ok := config.(map[string]any)
+	if text, isText := config.(string); !ok && isText {
+		return text
+	}
 	return object["system_prompt"]
 }
 
@@ -77,25 +125,19 @@ func isEmpty(v any) bool {
 	return v == nil || reflect.ValueOf(v).Kind() != reflect.String && reflect.ValueOf(v).Len() == 0
 }
 
-// describeFields returns the changes of fields in the contract's order, without
-// secrets.
-func describeFields(head *heads.Head, set map[string]json.RawMessage) ([]Change, error) {
-	copied, err := json.Marshal(head)
+// describeFields returns the changes of fields of a document in the contract's
+// order, without secrets.
+func describeFields(document []byte, set map[string]json.RawMessage) ([]Change, error) {
+	after := document
+	for name, value := range set {
+		after = rawjson.With(after, name, value)
+	}
+	secrets := append(mask.SecretsOf(document), mask.SecretsOf(after)...)
+	from, err := fieldsOf(mask.JSON(document, secrets...))
 	if err != nil {
 		return nil, err
 	}
-	after := new(heads.Head)
-	if err := json.Unmarshal(copied, after); err != nil {
-		return nil, err
-	}
-	if err := setFields(after, set); err != nil {
-		return nil, err
-	}
-	from, err := fieldsOf(head.Redacted())
-	if err != nil {
-		return nil, err
-	}
-	to, err := fieldsOf(after.Redacted())
+	to, err := fieldsOf(mask.JSON(after, secrets...))
 	if err != nil {
 		return nil, err
 	}
@@ -113,26 +155,33 @@ func describeFields(head *heads.Head, set map[string]json.RawMessage) ([]Change,
 	return changes, nil
 }
 
-// setFields sets fields of a head by their JSON names.
-func setFields(h *heads.Head, set map[string]json.RawMessage) error {
-	if _, ok := set["customWords"]; ok {
-		h.CustomWords = nil // encoding/json would add to it
-	}
-	document, err := json.Marshal(set)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(document, h)
-}
-
-// fieldsOf returns the fields of a head as decoded JSON.
-func fieldsOf(h *heads.Head) (map[string]any, error) {
-	document, err := json.Marshal(h)
+// emptyFields are the fields of a head of which the service has sent none.
+var emptyFields = sync.OnceValues(func() (map[string]any, error) {
+	document, err := json.Marshal(heads.Head{})
 	if err != nil {
 		return nil, err
 	}
-	var fields map[string]any
-	return fields, json.Unmarshal(document, &fields)
+	fields, err := decodeExactly(document)
+	return fields.(map[string]any), err
+})
+
+// fieldsOf returns the fields of a document as decoded JSON, with the digits that
+// they have in it. null is the empty value of a field, as in a heads.Head.
+func fieldsOf(document []byte) (map[string]any, error) {
+	empty, err := emptyFields()
+	if err != nil {
+		return nil, err
+	}
+	fields := maps.Clone(empty)
+	for m := range rawjson.Members(document) {
+		if rawjson.IsNull(m.Value) {
+			continue
+		}
+		if fields[string(m.Key)], err = decodeExactly(m.Value); err != nil {
+			return nil, err
+		}
+	}
+	return fields, nil
 }
 
 // textOf returns a text unchanged, "" for null, and JSON for any other value.
@@ -143,7 +192,7 @@ func textOf(v any) string {
 	case string:
 		return v
 	}
-	text, _ := json.Marshal(v) // it was decoded from JSON
+	text, _ := rawjson.Encode(v) // it was decoded from JSON
 	return string(text)
 }
 

@@ -16,6 +16,10 @@ import (
 // was reached.
 var ErrStopped = errors.New("the service failed for too many heads in a row")
 
+// errPlanChanged is in the result of a head that Apply left alone since its changes
+// would not be those of Options.Planned.
+var errPlanChanged = errors.New("fleet: the head is no longer as it was planned for, and was not changed; look at its changes and run it again")
+
 const (
 	defaultConcurrency = 4
 	defaultStopAfter   = 10
@@ -30,13 +34,19 @@ const (
 type Options struct {
 	Concurrency int                  // heads at a time; 0 means 4
 	Journal     *Journal             // nil: nothing is recorded
-	Convert     heads.ConvertOptions // Voice and OnStep are ignored; ConvertToLegacy has the default timeouts
+	Convert     heads.ConvertOptions // of both directions; Voice and OnStep are ignored
 	StopAfter   int                  // how many temporary failures in a row skip the remaining heads; 0 means 10, -1 never
 	OnResult    func(Result)         // called for each head when its work ends
 
+	// Planned is the report of Plan for the same specs, which someone has agreed to.
+	// Apply compares each head with it before its first change. If Apply would
+	// change other values, or other registrations, than the plan, it leaves the
+	// head alone: its result is pending, with the changes that would be made now.
+	// Plan ignores it.
+	Planned *Report
+
 	// OnStep is called for every step of a conversion. Calls of OnResult and
-	// OnStep never overlap. For a conversion back to legacy mode, OnStep is
-	// called after the conversion has ended.
+	// OnStep never overlap.
 	OnStep func(headID string, step heads.ConversionStep)
 }
 
@@ -45,18 +55,21 @@ type Options struct {
 // For each head, it sends GET /head/{id}; before a switch of the mode, GET
 // /head_visual/{headVisualId}; and if the spec has webhooks, GET /head-events.
 //
+// The report depends on the heads and the specs alone: its results have no times.
+//
 // It returns the same errors as Apply.
 func Plan(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Report, error) {
 	return start(ctx, "fleet.Plan", c, specs, o)
 }
 
 // Apply changes every head to the state in its spec, in this order: fields and
-// voice, mode, delivery, webhooks, tools. If a head is converted to streaming, its
-// voice is part of the conversion and is rolled back with it. Apply sends only what
-// differs, so a second run only reads.
+// voice, mode, delivery, webhooks, tools. If a head is converted, its voice is part
+// of the conversion: it is set before a switch to streaming, and rolled back with
+// it, and after a switch to legacy mode. Apply sends only what differs, so a second
+// run only reads.
 //
 // For each head, it sends the requests of Plan, and then, as far as needed, those of
-// Heads.Modify, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery,
+// Heads.Update and Heads.Get, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery,
 // Webhooks.Ensure and Delete, and ConversationSettings.SetTools.
 //
 // If specs or options are invalid, Apply sends nothing. It returns an error that
@@ -87,11 +100,18 @@ type run struct {
 func start(ctx context.Context, operation string, c *heads.Client, specs []Spec, o Options) (*Report, error) {
 	switch {
 	case ctx == nil:
-		return nil, &heads.InvalidError{Operation: operation, Field: "context", Reason: "is nil; use context.Background()"}
+		return nil, invalid(operation, "context", "is nil", "use context.Background()", useBackground)
 	case c == nil || c.Heads == nil:
-		return nil, &heads.InvalidError{Operation: operation, Field: "client", Reason: "was not made by heads.New; use heads.New or heads.NewFromEnv"}
+		return nil, invalid(operation, "client", "was not made by heads.New", "use heads.New or heads.NewFromEnv", useNew)
+	}
+	apply := operation == "fleet.Apply"
+	if !apply {
+		o.Planned = nil
 	}
 	if err := validate(operation, specs, o); err != nil {
+		return nil, err
+	}
+	if err := o.Journal.serve(operation, c.BaseURL(), apply); err != nil {
 		return nil, err
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
@@ -102,13 +122,17 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	o.Convert.SettleTimeout = max(grace, 1)
 	work, cancel := outlive(ctx, grace)
 	defer cancel()
-	r := &run{callerLeft: ctx.Err, client: c, o: o, apply: operation == "fleet.Apply", results: make([]Result, len(specs))}
+	r := &run{callerLeft: ctx.Err, client: c, o: o, apply: apply, results: make([]Result, len(specs))}
 	report := &Report{Started: time.Now()}
 	var group errgroup.Group
 	group.SetLimit(o.Concurrency)
 	for i := range specs {
 		group.Go(func() error {
-			r.one(work, &specs[i], &r.results[i])
+			h := &headRun{run: r, spec: &specs[i], result: &r.results[i]}
+			if o.Planned != nil {
+				h.planned = &o.Planned.Results[i]
+			}
+			h.one(work)
 			return nil
 		})
 	}
@@ -129,18 +153,20 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 
 // one works on one head, unless the run was stopped. ctx ends later than the
 // caller's context, so the work on a started head is finished.
-func (r *run) one(ctx context.Context, spec *Spec, result *Result) {
-	result.HeadID, result.Label, result.Outcome = spec.ID, spec.Label, OutcomeSkipped
-	if r.isStopped() {
+func (h *headRun) one(ctx context.Context) {
+	result := h.result
+	result.HeadID, result.Label, result.Outcome = h.spec.ID, h.spec.Label, OutcomeSkipped
+	if h.isStopped() {
 		return
 	}
-	result.Started = time.Now()
-	h := &headRun{run: r, spec: spec, result: result}
+	started := time.Now()
 	if err := h.do(ctx); err != nil {
 		result.Outcome, result.Err, result.Reason = OutcomeFailed, err, reasonOf(err)
 	}
-	result.Duration = time.Since(result.Started)
-	r.ended(*result)
+	if h.apply { // two plans of one state are equal
+		result.Started, result.Duration = started, time.Since(started)
+	}
+	h.ended(*result)
 }
 
 func (r *run) isStopped() bool {

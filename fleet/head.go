@@ -2,18 +2,21 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // headRun is the work on one head.
 type headRun struct {
 	*run
-	spec   *Spec
-	result *Result
+	spec    *Spec
+	result  *Result
+	planned *Result // what the caller has seen of a plan; nil to compare with nothing
 
 	head      *heads.Head // as it was read
 	steps     []step      // the work to do, in this order
@@ -24,6 +27,7 @@ type headRun struct {
 // step is a part of the work on a head.
 type step struct {
 	changes []Change
+	exact   any // the changes with full values and ids, to be encoded as JSON
 	do      func(context.Context) error
 }
 
@@ -43,13 +47,21 @@ func (h *headRun) do(ctx context.Context) error {
 	if !h.switches() {
 		h.findMove()
 	}
-	switch {
-	case len(h.steps) == 0:
+	if len(h.steps) == 0 {
 		h.result.Outcome = OutcomeUnchanged
 		return h.noAddress
+	}
+	var err error
+	if h.result.digest, err = h.digest(); err != nil {
+		return err
+	}
+	switch {
 	case !h.apply:
-		h.result.Outcome = OutcomePending
 		h.expect()
+		return nil
+	case h.planned != nil && !h.planned.digest.Equal(h.result.digest):
+		h.expect()
+		h.result.Err, h.result.Reason = errPlanChanged, heads.ReasonTemporary
 		return nil
 	}
 	for _, step := range h.steps {
@@ -62,8 +74,20 @@ func (h *headRun) do(ctx context.Context) error {
 	return h.noAddress
 }
 
+// digest identifies the work to do on the head.
+func (h *headRun) digest() (heads.Raw, error) {
+	exact := []any{h.spec.ID}
+	for _, step := range h.steps {
+		exact = append(exact, step.exact)
+	}
+	document, err := rawjson.Encode(exact)
+	sum := sha256.Sum256(document)
+	return heads.NewRaw(sum[:]), err
+}
+
 // expect fills in the result of a plan.
 func (h *headRun) expect() {
+	h.result.Outcome = OutcomePending
 	for _, step := range h.steps {
 		h.result.Changes = append(h.result.Changes, step.changes...)
 	}
@@ -93,34 +117,34 @@ func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
 	if h.head, err = h.client.Heads.Get(ctx, h.spec.ID); err != nil {
 		return err
 	}
-	back := h.switches()
-	if back {
-		if h.blocker, err = h.wayBack(ctx); err != nil || h.blocker != nil {
-			return err
-		}
+	if h.switches() {
+		return h.lookAtLegacy(ctx)
 	}
 	voice := !sameVoice(h.spec.Voice, h.head)
-	canStream := true
 	if voice && h.head.VideoStreaming {
 		// The client knows which providers can stream.
 		plan, err := h.client.Heads.PlanStreaming(ctx, h.spec.ID, h.convertOptions())
 		if err != nil {
 			return err
 		}
-		if canStream = plan.Ready(); !canStream && !back {
+		if !plan.Ready() {
 			h.blocker = errors.Join(plan.Blockers...)
 			return nil
 		}
 	}
-	if err := h.addFields(voice && canStream); err != nil {
+	return h.addFields(voice)
+}
+
+// lookAtLegacy is lookAtModeAndVoice for a streaming head whose spec has no
+// streaming.
+func (h *headRun) lookAtLegacy(ctx context.Context) (err error) {
+	if h.blocker, err = h.legacyBlocker(ctx); err != nil || h.blocker != nil {
 		return err
 	}
-	if back {
-		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.switching(h.toLegacy)})
+	if err := h.addFields(false); err != nil {
+		return err
 	}
-	if voice && !canStream { // the head can have this voice only after its switch to legacy mode
-		h.steps = append(h.steps, h.fieldStep(nil, true, []Change{voiceChange(h.spec.Voice, h.head)}))
-	}
+	h.addSwitch()
 	return nil
 }
 
@@ -139,12 +163,28 @@ func (h *headRun) lookAtStreaming(ctx context.Context) error {
 	if err := h.addFields(voice && plan.AlreadyStreaming); err != nil || plan.AlreadyStreaming {
 		return err
 	}
-	var changes []Change
-	if voice {
+	h.addSwitch()
+	return nil
+}
+
+// addSwitch adds the step for the mode, and the voice that goes with it: before the
+// switch to streaming, and after the switch to legacy mode, when the head can have
+// one that does not stream.
+func (h *headRun) addSwitch() {
+	changes := []Change{switchChange("streaming", *h.spec.Streaming)}
+	if !sameVoice(h.spec.Voice, h.head) {
 		changes = append(changes, voiceChange(h.spec.Voice, h.head))
 	}
-	h.steps = append(h.steps, step{append(changes, switchChange("streaming", true)), h.switching(h.toStreaming)})
-	return nil
+	if *h.spec.Streaming {
+		slices.Reverse(changes)
+	}
+	h.steps = append(h.steps, step{changes, h.exactSwitch(), h.switchMode})
+}
+
+// exactSwitch is the switch of the mode with the voice that goes with it and the
+// access URL that stops working.
+func (h *headRun) exactSwitch() any {
+	return []any{"streaming", h.head.VideoStreaming, *h.spec.Streaming, h.head.PublicURL.Reveal(), h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice}
 }
 
 func (h *headRun) convertOptions() heads.ConvertOptions {
@@ -159,9 +199,9 @@ func (h *headRun) switches() bool {
 	return h.spec.Streaming != nil && *h.spec.Streaming != h.head.VideoStreaming
 }
 
-// wayBack returns why a streaming head can't be switched back to legacy mode, or the
-// error of the read that would show it.
-func (h *headRun) wayBack(ctx context.Context) (blocker, err error) {
+// legacyBlocker returns why ConvertToLegacy would refuse the head, or the error of
+// the read that would show it. A plan has to know, and no field may be changed before.
+func (h *headRun) legacyBlocker(ctx context.Context) (blocker, err error) {
 	if _, err := heads.ParseAccessURL(h.head.PublicURL.Reveal()); err != nil {
 		return err, nil
 	}
@@ -174,52 +214,74 @@ func (h *headRun) wayBack(ctx context.Context) (blocker, err error) {
 		return fmt.Errorf("fleet: visual %s of the head was not found, so its mode is not known: %w: %w", h.head.HeadVisualID, heads.ErrVisualMode, err), nil
 	case err != nil:
 		return nil, err
-	case visual.Mode != heads.VisualModeDefault:
-		return fmt.Errorf("fleet: visual %s is in mode %q, only %q can be converted back: %w", visual.ID, visual.Mode, heads.VisualModeDefault, heads.ErrVisualMode), nil
+	case visual.Mode == heads.VisualModeDefault, visual.Mode == "" && h.o.Convert.AllowUnknownMode:
+		return nil, nil
 	}
-	return nil, nil
+	return fmt.Errorf("fleet: visual %s is in mode %q, only %q can be converted back: %w", visual.ID, visual.Mode, heads.VisualModeDefault, heads.ErrVisualMode), nil
 }
 
 // addFields adds the step for the fields of the spec, and for the voice as one of
 // them.
 func (h *headRun) addFields(voice bool) error {
-	fields, changes, err := fieldChanges(h.head, h.spec.Set)
+	work, err := fieldChanges(h.head, h.spec.Set)
 	if err != nil {
 		return err
 	}
 	if voice {
-		changes = append(changes, voiceChange(h.spec.Voice, h.head))
+		work.changes = append(work.changes, voiceChange(h.spec.Voice, h.head))
 	}
-	if len(changes) > 0 {
-		h.steps = append(h.steps, h.fieldStep(fields, voice, changes))
+	if len(work.changes) > 0 {
+		h.steps = append(h.steps, h.fieldStep(work, voice))
 	}
 	return nil
 }
 
-func (h *headRun) fieldStep(fields map[string]json.RawMessage, voice bool, changes []Change) step {
-	return step{changes, func(ctx context.Context) error {
-		_, err := h.client.Heads.Modify(ctx, h.spec.ID, func(head *heads.Head) error {
-			if voice {
-				head.TTSProvider, head.TTSVoice = h.spec.Voice.Provider, h.spec.Voice.ID
-			}
-			return setFields(head, fields)
-		})
-		return err
+func (h *headRun) fieldStep(work fieldWork, voice bool) step {
+	exact := []any{"fields", work.was, work.set}
+	if voice {
+		exact = append(exact, h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice)
+	}
+	return step{work.changes, exact, func(ctx context.Context) error {
+		update := work.update()
+		if voice {
+			update.Voice(h.spec.Voice.Provider, h.spec.Voice.ID)
+		}
+		if err := h.client.Heads.Update(ctx, h.spec.ID, update); err != nil {
+			return err
+		}
+		return h.confirmFields(ctx, work, voice)
 	}}
+}
+
+// confirmFields reads the head to confirm an update. What the service has made of a
+// value is its own affair; what it has left as it was is not.
+func (h *headRun) confirmFields(ctx context.Context, work fieldWork, voice bool) error {
+	head, err := h.client.Heads.Get(ctx, h.spec.ID)
+	if err != nil {
+		return err
+	}
+	field, err := work.unseen(head)
+	if field == "" && voice && head.TTSProvider == h.head.TTSProvider && head.TTSVoice == h.head.TTSVoice {
+		field = "voice"
+	}
+	if err == nil && field != "" {
+		err = notShown("the field " + field + " was set, but the head does not show it")
+	}
+	return err
 }
 
 func (h *headRun) lookAtDelivery(context.Context) error {
 	if h.spec.Delivery == nil || *h.spec.Delivery == h.head.EnableEvents {
 		return nil
 	}
-	h.steps = append(h.steps, step{[]Change{switchChange("delivery", *h.spec.Delivery)}, h.setDelivery})
+	h.steps = append(h.steps, step{[]Change{switchChange("delivery", *h.spec.Delivery)}, []any{"delivery", *h.spec.Delivery}, h.setDelivery})
 	return nil
 }
 
 // setDelivery turns the delivery of events on or off, and reads the head to confirm
 // it.
 func (h *headRun) setDelivery(ctx context.Context) error {
-	if _, err := h.client.Webhooks.SetDelivery(ctx, h.spec.ID, *h.spec.Delivery); err != nil {
+	if err := h.client.Webhooks.SetDelivery(ctx, h.spec.ID, *h.spec.Delivery); err != nil {
 		return err
 	}
 	head, err := h.client.Heads.Get(ctx, h.spec.ID)
@@ -239,7 +301,7 @@ func (h *headRun) lookAtWebhooks(ctx context.Context) error {
 	}
 	work := webhookChanges(*h.spec, registered)
 	if len(work.changes) > 0 {
-		h.steps = append(h.steps, step{work.changes, func(ctx context.Context) error { return work.do(ctx, h.client, h.spec.ID) }})
+		h.steps = append(h.steps, step{work.changes, []any{"webhooks", work.exact}, func(ctx context.Context) error { return work.do(ctx, h.client, h.spec.ID) }})
 	}
 	return nil
 }
@@ -256,7 +318,7 @@ func (h *headRun) lookAtTools(context.Context) error {
 		h.blocker = fmt.Errorf("fleet: head %s is in operation mode %q, in which it could never call tool %q; set operationMode to oc too", h.spec.ID, clip(string(mode)), work.given)
 		return nil
 	}
-	h.steps = append(h.steps, step{work.changes, func(ctx context.Context) error {
+	h.steps = append(h.steps, step{work.changes, []any{"tools", work.now, work.tools}, func(ctx context.Context) error {
 		_, err := h.client.ConversationSettings.SetTools(ctx, h.spec.ID, work.tools...)
 		return err
 	}})
@@ -275,7 +337,7 @@ func (h *headRun) operationMode() heads.OperationMode {
 }
 
 // reasonOf returns the reason of any failure of a head.
-func reasonOf(err error) heads.ConversionReason {
+func reasonOf(err error) heads.Reason {
 	var conversion *heads.ConversionError
 	switch {
 	case errors.As(err, &conversion):

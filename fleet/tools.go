@@ -1,17 +1,20 @@
 package fleet
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // toolWork is the work to do on the tools of a head.
 type toolWork struct {
+	now     []heads.Tool // as they were read
 	tools   []heads.Tool // all of them
 	given   string       // the first one that is new or changed, or ""
 	changes []Change
@@ -25,6 +28,7 @@ func toolChanges(head *heads.Head, wanted []heads.Tool) (work toolWork, err erro
 	if head.ConversationSettings != nil {
 		now = head.ConversationSettings.Tools
 	}
+	work.now = now
 	used := make([]bool, len(now))
 	for _, tool := range wanted {
 		i := slices.IndexFunc(now, func(t heads.Tool) bool { return t.Name == tool.Name })
@@ -77,57 +81,60 @@ func (w *toolWork) give(old *heads.Tool, wanted heads.Tool) error {
 	return nil
 }
 
-// mergeTools returns the new tool with the keys that only the old one has.
+// mergeTools returns the new tool with the keys that only the old one has at its
+// end.
 func mergeTools(old *heads.Tool, wanted heads.Tool) (heads.Tool, error) {
 	if old == nil {
 		return wanted, nil
 	}
-	was, err := objectOf(*old)
-	if err != nil || was == nil {
+	was, err := old.MarshalJSON()
+	if err != nil || rawjson.Kind(was) != "object" {
 		return wanted, err
 	}
-	is, err := objectOf(wanted)
+	is, err := wanted.MarshalJSON()
 	if err != nil {
 		return wanted, err
 	}
-	if is["parameters"], err = mergeParameters(was["parameters"], wanted.Parameters); err != nil {
+	parameters, _ := rawjson.Value(was, "parameters")
+	if parameters, err = mergeParameters(parameters, wanted.Parameters); err != nil {
 		return wanted, err
 	}
-	maps.Copy(was, is)
-	merged, err := json.Marshal(was)
-	if err != nil {
-		return wanted, err
-	}
+	merged := withKeysOf(rawjson.With(is, "parameters", parameters), was)
 	var tool heads.Tool
 	return tool, json.Unmarshal(merged, &tool)
 }
 
-func mergeParameters(old json.RawMessage, wanted []heads.ToolParameter) (json.RawMessage, error) {
+func mergeParameters(old []byte, wanted []heads.ToolParameter) ([]byte, error) {
 	var was []heads.ToolParameter
 	if json.Unmarshal(old, &was) != nil {
 		was = nil // the old value has another shape and is dropped
 	}
-	merged := make([]map[string]json.RawMessage, len(wanted))
-	for i, parameter := range wanted {
-		is, err := objectOf(parameter)
+	var merged [][]byte
+	for _, parameter := range wanted {
+		document, err := parameter.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
-		merged[i] = is
-		same := slices.IndexFunc(was, func(p heads.ToolParameter) bool { return p.Name == parameter.Name })
-		if same < 0 {
-			continue
+		if same := slices.IndexFunc(was, func(p heads.ToolParameter) bool { return p.Name == parameter.Name }); same >= 0 {
+			kept, err := was[same].MarshalJSON()
+			if err != nil {
+				return nil, err
+			}
+			document = withKeysOf(document, kept)
 		}
-		kept, err := objectOf(was[same])
-		if err != nil {
-			return nil, err
-		}
-		if kept != nil {
-			maps.Copy(kept, is)
-			merged[i] = kept
+		merged = append(merged, document)
+	}
+	return slices.Concat([]byte{'['}, bytes.Join(merged, []byte{','}), []byte{']'}), nil
+}
+
+// withKeysOf returns an object with the members that only the other object has.
+func withKeysOf(object, other []byte) []byte {
+	for m := range rawjson.Members(other) {
+		if _, has := rawjson.Value(object, string(m.Key)); !has {
+			object = rawjson.With(object, string(m.Key), m.Value)
 		}
 	}
-	return json.Marshal(merged)
+	return object
 }
 
 // objectOf returns the members of a value's JSON, or nil if it is not an object.
@@ -143,25 +150,20 @@ func objectOf(v any) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// sameJSON compares the JSON of two values and ignores the order of keys.
-func sameJSON(a, b any) bool {
-	var decoded [2]any
-	for i, v := range []any{a, b} {
-		document, err := json.Marshal(v)
-		if err != nil || json.Unmarshal(document, &decoded[i]) != nil {
-			return false
-		}
-	}
-	return reflect.DeepEqual(decoded[0], decoded[1])
-}
-
 // toolParts returns the members of a tool without its name and without secrets.
 func toolParts(t *heads.Tool) (map[string]string, error) {
 	if t == nil {
 		return nil, nil
 	}
-	safe := (&heads.Head{ConversationSettings: &heads.ConversationSettings{Tools: []heads.Tool{*t}}}).Redacted()
-	members, err := objectOf(safe.ConversationSettings.Tools[0])
+	document, err := t.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	secrets := mask.SecretsOf(document)
+	if rawjson.Kind(document) == "object" {
+		document = rawjson.With(document, "url", rawjson.String(mask.CallbackURL(t.URL, t.Name)))
+	}
+	members, err := objectOf(mask.JSON(document, secrets...))
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +172,8 @@ func toolParts(t *heads.Tool) (map[string]string, error) {
 	}
 	parts := map[string]string{}
 	for name, value := range members {
-		var decoded any
-		if name == "name" || json.Unmarshal(value, &decoded) != nil {
+		decoded, err := decodeExactly(value)
+		if name == "name" || err != nil {
 			continue
 		}
 		parts[name] = textOf(decoded)

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/headsapi/heads-go/internal/panics"
 )
 
 const (
@@ -170,11 +168,7 @@ func (l *link) try(ended chan struct{}) {
 // open connects and compares the tools. It calls end if that takes too long.
 func (l *link) open(ctx context.Context, end func()) (*mcp.ClientSession, map[string]string, error) {
 	limit := time.AfterFunc(connectTimeout, end)
-	var session *mcp.ClientSession
-	err := panics.Try(func() (err error) {
-		session, err = l.connect(ctx)
-		return err
-	})
+	session, err := l.tryConnect(ctx)
 	if err == nil && session == nil {
 		err = errNoSession
 	}
@@ -190,6 +184,16 @@ func (l *link) open(ctx context.Context, end func()) (*mcp.ClientSession, map[st
 		return nil, nil, err
 	}
 	return session, refused, nil
+}
+
+// tryConnect returns a panic of connect as an error.
+func (l *link) tryConnect(ctx context.Context) (session *mcp.ClientSession, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return l.connect(ctx)
 }
 
 // compare returns why tools are not called in a new session: the arguments of a head

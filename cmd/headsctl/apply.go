@@ -12,7 +12,8 @@ func (a *app) applyCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "apply -f FILE", Short: "Bring heads to the state that a file describes", Args: want(0, 0, "no arguments"),
-		Long: "Apply changes the heads of a file to what the file says. It asks before it writes.\n" +
+		Long: "Apply changes the heads of a file to what the file says. It asks before it writes,\n" +
+			"and leaves a head alone that is no longer as it was planned for.\n" +
 			"Run again, it changes nothing; after a failure, it goes on with what is left.\n" + specHelp,
 		Example: "  headsctl apply -f heads.yaml --report report.html",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,9 +39,9 @@ above 299.`,
 			var refused *heads.Error
 			switch {
 			case err == nil:
-				a.printBody(response.Body, secrets)
+				a.printBody(response.Body.Bytes(), secrets)
 			case errors.As(err, &refused):
-				a.printBody(refused.Body, secrets)
+				a.printBody(refused.Body.Bytes(), secrets)
 			}
 			return err
 		},
@@ -85,9 +84,9 @@ func callQuery(pairs []string) (url.Values, error) {
 // printBody writes the body of an answer.
 func (a *app) printBody(body []byte, secrets bool) {
 	if !secrets {
-		body = hide(maskBody(body), os.Getenv("HEADS_TOKEN"))
+		body = maskBody(body)
 	}
 	if len(body) > 0 {
-		a.say("%s", strings.TrimSuffix(string(body), "\n"))
+		a.printDocument(body)
 	}
 }

@@ -38,8 +38,7 @@ Run again, it changes nothing; after a failure, it goes on with what is left.`,
 				return err
 			}
 			if dryRun {
-				_, err := a.planAll(cmd, &f, specs)
-				return err
+				return a.planAll(cmd, &f, specs)
 			}
 			return a.applyAll(cmd, &f, specs, yes)
 		},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/headsapi/heads-go/fleet"
@@ -82,23 +83,40 @@ func changeLines(changes []fleet.Change) []string {
 	return lines
 }
 
+// blockedNote is in the totals of a run with blocked heads.
+const blockedNote = "a blocked head gets nothing of its entry"
+
 // printTotals writes the last line: how many heads had which outcome.
 func (a *app) printTotals(report *fleet.Report, asJSON, isPlan bool) {
 	outcomes := applied
-	if isPlan {
+	switch {
+	case isPlan:
 		outcomes = planned
+	case report.Count(fleet.OutcomePending) > 0: // no longer as they were planned for
+		outcomes = append(slices.Clone(applied), fleet.OutcomePending)
 	}
 	counts := countsOf(report, outcomes)
 	var texts []string
 	for _, outcome := range outcomes {
 		texts = append(texts, fmt.Sprintf("%d %s", counts[outcome], outcome))
 	}
+	note := ""
+	if counts[fleet.OutcomeBlocked] > 0 {
+		note = blockedNote
+	}
 	if asJSON {
-		line, _ := json.Marshal(counts)
-		a.say(`{"type":"summary","counts":%s}`, line)
+		line, _ := json.Marshal(struct {
+			Type   string                `json:"type"`
+			Counts map[fleet.Outcome]int `json:"counts"`
+			Note   string                `json:"note,omitempty"`
+		}{"summary", counts, note})
+		a.say("%s", line)
 		return
 	}
-	a.say("%s", strings.Join(texts, ", "))
+	if note != "" {
+		note = " (" + note + ")"
+	}
+	a.say("%s%s", strings.Join(texts, ", "), note)
 }
 
 func countsOf(report *fleet.Report, outcomes []fleet.Outcome) map[fleet.Outcome]int {

@@ -32,6 +32,7 @@ type app struct {
 	colour         bool
 
 	tokenFile string
+	tokenMask *tokenMask
 	debug     bool
 
 	requests    atomic.Int64 // attempts made
@@ -40,10 +41,12 @@ type app struct {
 }
 
 func newApp(stdin, stdout, stderr *os.File, args []string) *app {
-	return &app{
+	a := &app{
 		args: args, stdin: stdin, stdout: newOutput(stdout), stderr: newOutput(stderr),
 		jsonErrors: wantsJSON(args), colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 	}
+	a.hideToken(os.Getenv("HEADS_TOKEN"))
+	return a
 }
 
 // run executes the command and returns the exit code. An error of writing to

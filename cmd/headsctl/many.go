@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ type manyFlags struct {
 	reports   []string
 	stopAfter int
 	json      bool
+	exitCode  bool // of plan
 }
 
 func (f *manyFlags) add(cmd *cobra.Command, keeps bool) {
@@ -107,7 +109,9 @@ type work struct {
 	flags   *manyFlags
 	client  *heads.Client
 	journal *fleet.Journal
+	path    string // of the journal
 	specs   []fleet.Spec
+	planned *fleet.Report // what somebody has agreed to; nil to apply whatever is wanted
 }
 
 // newWork makes the client and opens the journal.
@@ -133,6 +137,7 @@ func (w *work) openJournal(reads bool) error {
 	if path == "" || err != nil {
 		return err
 	}
+	w.path = path
 	w.journal, err = fleet.OpenJournal(path)
 	switch {
 	case errors.Is(err, heads.ErrInvalid):
@@ -158,7 +163,7 @@ func (w *work) close() {
 }
 
 func (w *work) options() fleet.Options {
-	return fleet.Options{Concurrency: w.flags.jobs, Journal: w.journal, StopAfter: w.flags.stopAfter}
+	return fleet.Options{Concurrency: w.flags.jobs, Journal: w.journal, StopAfter: w.flags.stopAfter, Planned: w.planned}
 }
 
 type runFunc func(context.Context, *heads.Client, []fleet.Spec, fleet.Options) (*fleet.Report, error)
@@ -172,22 +177,47 @@ func (w *work) run(run runFunc, verb string, each func(fleet.Result)) (*fleet.Re
 	})
 	defer stop()
 	o := w.options()
-	printed := map[string]bool{}
+	inOrder := newOrdered(w.specs, each)
 	o.OnResult = func(r fleet.Result) {
-		printed[r.HeadID] = true
 		bar.done(r.Outcome == fleet.OutcomeFailed)
-		each(r)
+		inOrder.ended(r)
 	}
 	report, err := run(w.cmd.Context(), w.client, w.specs, o)
 	if report == nil {
 		return nil, err
 	}
 	for _, r := range report.Results {
-		if !printed[r.HeadID] {
-			each(r)
-		}
+		inOrder.ended(r) // those that were skipped
 	}
 	return report, err
+}
+
+// ordered passes on results in the order of the specs, whichever head ends first.
+type ordered struct {
+	ids     []string
+	results map[string]fleet.Result
+	each    func(fleet.Result)
+}
+
+func newOrdered(specs []fleet.Spec, each func(fleet.Result)) *ordered {
+	o := &ordered{results: map[string]fleet.Result{}, each: each}
+	for _, s := range specs {
+		o.ids = append(o.ids, s.ID)
+	}
+	return o
+}
+
+// ended passes on the result of a head as soon as all heads before it have ended.
+func (o *ordered) ended(r fleet.Result) {
+	o.results[r.HeadID] = r
+	for len(o.ids) > 0 {
+		next, ok := o.results[o.ids[0]]
+		if !ok {
+			return
+		}
+		o.each(next)
+		o.ids = o.ids[1:]
+	}
 }
 
 // finish prints the totals, writes the reports and returns the error that ends
@@ -197,6 +227,7 @@ func (w *work) finish(report *fleet.Report, err error, planned bool) error {
 		return w.a.faultyUnlessSent(err)
 	}
 	w.a.printTotals(report, w.flags.json, planned)
+	w.tellUnrecorded(report)
 	failures := w.writeReports(report)
 	switch {
 	case err == nil:
@@ -211,10 +242,31 @@ func (w *work) finish(report *fleet.Report, err error, planned bool) error {
 	if err := errors.Join(failures...); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	if report.Count(fleet.OutcomeFailed)+report.Count(fleet.OutcomeBlocked)+report.Count(fleet.OutcomeSkipped) > 0 {
-		return exit(exitFailed)
+	return exit(codeOf(report, planned, w.flags.exitCode))
+}
+
+// codeOf returns the exit code of a run that came to its end. With detailed, a plan
+// tells work to do from heads that are blocked, whatever else is blocked.
+func codeOf(report *fleet.Report, planned, detailed bool) int {
+	unread := report.Count(fleet.OutcomeFailed) + report.Count(fleet.OutcomeSkipped)
+	pending, blocked := report.Count(fleet.OutcomePending), report.Count(fleet.OutcomeBlocked)
+	switch {
+	case unread > 0:
+		return exitFailed
+	case planned && detailed && pending > 0:
+		return exitFound
+	case blocked > 0, !planned && pending > 0: // no longer as they were planned for
+		return exitFailed
 	}
-	return nil
+	return exitDone
+}
+
+// tellUnrecorded tells of heads whose switch the journal should have, and does not.
+func (w *work) tellUnrecorded(report *fleet.Report) {
+	if n := len(report.Unrecorded()); n > 0 {
+		w.a.note("the journal %s does not know %s: created or converted without it, or the journal was cut; the report has no old access URL of any",
+			oneLine(w.path), count(n, "streaming head"))
+	}
 }
 
 // faultyUnlessSent makes err exit code 2 if no request was made.
@@ -227,27 +279,32 @@ func (a *app) faultyUnlessSent(err error) error {
 
 func (w *work) writeReports(report *fleet.Report) (failures []error) {
 	for _, path := range w.flags.reports {
-		if err := writeReport(path, report); err != nil {
+		if err := w.a.writeReport(path, report); err != nil {
 			failures = append(failures, fmt.Errorf("the report can't be written: %w", err))
 		}
 	}
 	return failures
 }
 
-func writeReport(path string, report *fleet.Report) (err error) {
+func (a *app) writeReport(path string, report *fleet.Report) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	write := report.WriteHTML
 	switch filepath.Ext(path) {
 	case ".json":
-		return report.WriteJSON(file)
+		write = report.WriteJSON
 	case ".csv":
-		return report.WriteCSV(file)
-	default:
-		return report.WriteHTML(file)
+		write = report.WriteCSV
 	}
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
+		return err
+	}
+	_, err = file.Write(a.tokenMask.hide(text.Bytes()))
+	return err
 }
 
 // resume returns the command that goes on with what is left.
@@ -273,8 +330,11 @@ func (w *work) write(yes bool) error {
 		if confirmed, err := w.confirm(plan); err != nil || !confirmed {
 			return w.decline(plan, err)
 		}
+		w.planned = plan
 	}
-	report, err := w.run(fleet.Apply, "applying", func(r fleet.Result) { w.a.printResult(r, w.flags.json, false) })
+	report, err := w.run(fleet.Apply, "applying", func(r fleet.Result) {
+		w.a.printResult(r, w.flags.json, r.Outcome == fleet.OutcomePending)
+	})
 	return w.finish(report, err, false)
 }
 

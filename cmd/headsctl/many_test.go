@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -24,10 +25,10 @@ func TestConvertPrintsALineAHeadAndTheTotals(t *testing.T) {
 	c := demo(t)
 	r := c.run("convert", "-f", "ids.csv", "--yes", "--report", "r.json", "--report", "r.csv", "--report", "r.html")
 	assert.Equal(t, 1, r.code, "some are blocked")
-	assert.Empty(t, r.stderr)
+	assert.Regexp(t, "^the journal .* does not know 5 streaming heads: .*\n$", r.stderr)
 	out := lines(r.stdout)
 	require.Len(t, out, 26)
-	assert.Equal(t, "15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped", out[25])
+	assert.Equal(t, "15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped (a blocked head gets nothing of its entry)", out[25])
 	assert.Regexp(t, `(?m)^changed `+c.ids[0]+` Lobby https://stream\.example\.test/MyOrg-\d+/li-\d+$`, r.stdout)
 	assert.Regexp(t, `(?m)^unchanged `+c.ids[12]+` Welcome Screen$`, r.stdout)
 	assert.Regexp(t, `(?m)^blocked `+c.ids[17]+` Mascot visual: visual .* must be created$`, r.stdout)
@@ -42,7 +43,7 @@ func TestConvertPrintsALineAHeadAndTheTotals(t *testing.T) {
 	assert.Equal(t, 25, strings.Count(c.read("r.html"), "<tr data-outcome="))
 
 	again := c.run("convert", "-f", "ids.csv", "--yes", "--report", "again.json")
-	assert.Contains(t, again.stdout, "\n0 changed, 20 unchanged, 5 blocked, 0 failed, 0 skipped\n")
+	assert.Contains(t, again.stdout, "\n0 changed, 20 unchanged, 5 blocked, 0 failed, 0 skipped (a blocked head gets nothing of its entry)\n")
 	assert.Len(t, parse[struct{ Moves []object }](t, c.read("again.json")).Moves, 15, "the journal remembers the old ones")
 	journals, err := filepath.Glob(filepath.Join(c.state, "headsctl", "*"))
 	require.NoError(t, err)
@@ -85,7 +86,12 @@ func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
 	assert.Equal(t, 0, c.run("plan", "-f", "heads.yaml", "--exit-code").code)
 	assert.Contains(t, c.ok("apply", "-f", "heads.yaml", "--yes"), "0 changed, 3 unchanged")
 	c.write("blocked.yaml", "heads:\n  - {id: "+c.ids[17]+", streaming: true}\n  - {id: "+c.ids[3]+", streaming: true}\n")
-	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "1 goes before 3")
+	assert.Equal(t, 3, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "there is work to do, whatever is blocked")
+	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml").code)
+	c.write("blocked.yaml", "heads:\n  - {id: "+c.ids[17]+", streaming: true}\n  - {id: "+c.ids[0]+", streaming: true}\n")
+	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "nothing but what is blocked")
+	c.write("unread.yaml", "heads:\n  - {id: "+someID+"}\n  - {id: "+c.ids[3]+", streaming: true}\n")
+	assert.Equal(t, 1, c.run("plan", "-f", "unread.yaml", "--exit-code").code, "nobody knows what apply would do")
 }
 
 func TestManyHeadsAsJSON(t *testing.T) {
@@ -104,7 +110,7 @@ func TestManyHeadsAsJSON(t *testing.T) {
 		delete(result, "type")
 		assert.Equal(t, keys[result["head_id"].(string)], result, "as in the report")
 	}
-	assert.JSONEq(t, `{"type":"summary","counts":{"changed":15,"unchanged":5,"blocked":5,"failed":0,"skipped":0}}`, out[25])
+	assert.JSONEq(t, `{"type":"summary","counts":{"changed":15,"unchanged":5,"blocked":5,"failed":0,"skipped":0},"note":"a blocked head gets nothing of its entry"}`, out[25])
 	r = c.run("plan", "-f", "heads.yaml", "--json")
 	assert.Contains(t, lines(r.stdout)[3], `{"type":"summary","counts":{`)
 }
@@ -281,8 +287,8 @@ func TestOneRunAtATimeHasAJournal(t *testing.T) {
 	convert := []string{"convert", c.ids[0], "--yes", "--journal", path}
 	c.fails(2, "wait for the other run to end", convert...)
 	require.NoError(t, journal.Close())
-	content := c.read("j")
-	c.write("j", content+`{"head_id":`)
+	c.ok(convert...)
+	c.write("j", c.read("j")+`{"head_id":`)
 	r := c.run(convert...)
 	assert.Equal(t, 0, r.code)
 	assert.Contains(t, r.stderr, "the last line of the journal "+path+" was cut off and has been removed (11 bytes)")
@@ -295,6 +301,7 @@ func TestTablesAreCutToTheTerminal(t *testing.T) {
 	c.write("tool.yaml", toolFile)
 	c.write("about.txt", strings.Repeat("Tells where an order is. ", 10))
 	c.ok("tools", "put", c.ids[0], "-f", "tool.yaml")
+	c.ok("delivery", "on", c.ids[23]) // a note on stderr is no table
 	for _, args := range [][]string{
 		{"get", c.ids[0]}, {"webhooks", "list", c.ids[23]}, {"tools", "list", c.ids[0]}, {"tools", "check", c.ids[0]}, {"doctor", "-f", "ids.csv"},
 	} {
@@ -387,7 +394,7 @@ func TestConvertFinishesWhenNobodyReadsItsOutput(t *testing.T) {
 	code := exitCode(t, cmd.Run())
 	require.NoError(t, writer.Close())
 	assert.Equal(t, 1, code)
-	assert.Regexp(t, "^error: .*write .*: .+\n$", stderr.String())
+	assert.Regexp(t, "(?m)^error: .*write .*: .+\n$", stderr.String())
 	assert.Len(t, parse[struct{ Moves []object }](t, c.read("r.json")).Moves, 15, "the report is written whatever happens")
 	assert.Contains(t, c.run("convert", "-f", "ids.csv", "--dry-run").stdout, "0 pending, 20 unchanged, 5 blocked")
 }
@@ -404,7 +411,91 @@ func TestStdoutHoldsDataAlone(t *testing.T) {
 	text, err := os.ReadFile(out)
 	require.NoError(t, err)
 	for _, line := range lines(string(text)) {
-		assert.Regexp(t, `^(changed|unchanged|blocked) [0-9a-f-]{36} |^15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped$`, line)
+		assert.Regexp(t, `^(changed|unchanged|blocked) [0-9a-f-]{36} |^15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped \(a blocked head gets nothing of its entry\)$`, line)
 	}
 	assert.Len(t, lines(string(text)), 26)
+}
+
+func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	bomb := "a0: &a0 [x]\n"
+	for i := range 9 {
+		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 9), ","))
+	}
+	c.write("bomb.yaml", bomb)
+	c.write("deep.yaml", strings.Repeat("[", 100_000))
+	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}, {"tools", "put", c.ids[0]}} {
+		assert.Empty(t, c.fails(2, "bomb.yaml:5:14: aliases stand for more than 1000 values in all", append(args, "--debug", "-f", "bomb.yaml")...).stdout)
+		c.fails(2, "deep.yaml:1:65: values are nested more than 64 levels deep", append(args, "-f", "deep.yaml")...)
+		c.fails(2, "the text has more than 8388608 bytes", append(args, "-f", "/dev/zero")...)
+	}
+	m := c.mcp("--allow-writes")
+	for _, tool := range []string{"heads_plan", "heads_apply"} {
+		assert.Contains(t, m.fails(tool, object{"spec": bomb}), "spec:5:14: aliases stand for more than 1000 values in all")
+		assert.Contains(t, m.fails(tool, object{"spec": strings.Repeat("[", 100_000)}), "spec:1:65: values are nested")
+	}
+}
+
+// The order of keys is that of the document, and so are the digits.
+func TestExportKeepsTheOrderOfKeys(t *testing.T) {
+	t.Parallel()
+	settings := func(more string) json.RawMessage { return json.RawMessage(more) }
+	full := object{
+		"id": someID, "operationMode": "oc", "semanticThreshold": settings("0.10000000000000000001"),
+		"customWords":                 settings(`{"zebra":"z","apple":"a","mango":"m"}`),
+		"pluginOperationalModeConfig": settings(`{"z":12345678901234567890,"a":{"x":1,"b":[{"k":9007199254740993,"c":0.10}]},"m":null}`),
+	}
+	tool := `{"conversationSettings":{"tools":[{"url":"https://a.example.com/t","x_more":{"z":1.10,"a":2},"name":"t","parameters":[{"type":"string","x_z":1,"name":"p","description":"P."}],"description":"D."}]}}`
+	c := emulator(t, object{"heads": []object{full}})
+	c.ok("call", "PUT", "/head/"+someID+"/conversation-settings", "--data", tool)
+	exported := c.ok("export", someID)
+	for _, keys := range [][]string{
+		{"zebra:", "apple:", "mango:"}, {"pluginOperationalModeConfig:", "z: 12345678901234567890", "x: 1", "b:", "k: 9007199254740993", "c: 0.10", "m: null"},
+		{"url: https://a.example.com/t", "x_more:", "z: 1.10", "name: t", "parameters:", "type: string", "x_z: 1", "name: p", "description: D."},
+		{"semanticThreshold: 0.10000000000000000001"},
+	} {
+		at := 0
+		for _, key := range keys {
+			next := strings.Index(exported[at:], key)
+			require.GreaterOrEqual(t, next, 0, "%s after %q\n%s", key, exported[:at], exported)
+			at += next
+		}
+	}
+	fresh := emulator(t, object{"heads": []object{{"id": someID}}})
+	fresh.write("export.yaml", exported)
+	fresh.ok("apply", "-f", "export.yaml", "--yes")
+	assert.Equal(t, exported, fresh.ok("export", someID))
+	assert.Contains(t, fresh.ok("plan", "-f", "export.yaml"), "0 pending, 1 unchanged")
+	fresh.write("near.yaml", strings.Replace(exported, "9007199254740993", "9007199254740992", 1))
+	assert.Contains(t, fresh.ok("plan", "-f", "near.yaml"), "~ pluginOperationalModeConfig: ")
+}
+
+func TestATruncatedJournalIsTold(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(2))
+	convert := append([]string{"convert", "--yes", "--journal", "journal.jsonl"}, c.ids...)
+	require.Equal(t, "", c.run(convert...).stderr)
+	whole := c.read("journal.jsonl")
+	header, _, _ := strings.Cut(whole, "\n")
+	assert.Contains(t, header, `"base_url":"`+c.url+`"`)
+	assert.Empty(t, c.run(convert...).stderr, "all is known")
+	for name, content := range map[string]string{"header": header + "\n", "nothing": ""} {
+		c.write("journal.jsonl", content)
+		r := c.run(convert...)
+		assert.Equal(t, 0, r.code, name)
+		assert.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
+		assert.Contains(t, r.stderr, "the journal journal.jsonl does not know 2 streaming heads: ", name)
+	}
+}
+
+func TestTheJournalOfAnotherServiceIsRefused(t *testing.T) {
+	t.Parallel()
+	one, other := emulator(t, legacyHeads(1)), emulator(t, legacyHeads(1))
+	one.ok("convert", "--yes", "--journal", "journal.jsonl", one.ids[0])
+	path := filepath.Join(one.dir, "journal.jsonl")
+	for _, args := range [][]string{{"--yes"}, {"--dry-run"}} {
+		r := other.fails(2, one.url+", not to "+other.url, append([]string{"convert", "--debug", "--journal", path, other.ids[0]}, args...)...)
+		assert.Empty(t, r.stdout)
+	}
 }

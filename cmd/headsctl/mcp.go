@@ -3,13 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,8 +20,8 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -41,9 +43,10 @@ With --allow-writes there are two more:
   heads_apply {spec, confirm?}            bring heads to the state of the spec
   heads_convert {ids, voice?, confirm?}   convert heads to streaming mode
 
-Without confirm they change nothing and return the changes with a hash of them.
-Called again with this hash as confirm, they make these changes. If others would
-be made by now, they change nothing and return those with their hash.
+Without confirm they change nothing and return the changes with a hash of them,
+which covers full values and ids and ends with the process. Called again with this
+hash as confirm, they make these changes. If others would be made by now, they
+change nothing and return those with their hash.
 
 Replies are those of -o json, with lists under items. Keys and tokens show as
 [redacted], and a spec can't hold {file: PATH}.`,
@@ -53,7 +56,8 @@ Replies are those of -o json, with lists under items. Keys and tokens show as
 			if err != nil {
 				return err
 			}
-			s := &mcpServer{a: a, client: c}
+			s := &mcpServer{a: a, client: c, key: make([]byte, sha256.Size)}
+			_, _ = rand.Read(s.key) // it never fails
 			return s.serve(cmd.Context(), allowWrites)
 		},
 	}
@@ -65,6 +69,7 @@ Replies are those of -o json, with lists under items. Keys and tokens show as
 type mcpServer struct {
 	a       *app
 	client  *heads.Client
+	key     []byte     // of the confirmations; ends with the process
 	writing sync.Mutex // one call that writes at a time
 }
 
@@ -228,7 +233,8 @@ func (s *mcpServer) get(ctx context.Context, id string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Redacted(), nil
+	_, doc, err := shownHead(h, false)
+	return doc, err
 }
 
 func (s *mcpServer) examine(ctx context.Context, id string) (any, error) {
@@ -238,7 +244,7 @@ func (s *mcpServer) examine(ctx context.Context, id string) (any, error) {
 
 func (s *mcpServer) webhooks(ctx context.Context, id string) (any, error) {
 	list, err := s.client.Webhooks.List(ctx, id)
-	return itemsReply[heads.Webhook]{shownWebhooks(list, false)}, err
+	return itemsReply[json.RawMessage]{webhookDocuments(list, false)}, err
 }
 
 func (s *mcpServer) checkTools(ctx context.Context, id string) (any, error) {
@@ -325,10 +331,7 @@ func (s *mcpServer) write(ctx context.Context, specs []fleet.Spec, confirm strin
 	if err != nil {
 		return nil, err
 	}
-	dry, err := dryRun(specs, plan)
-	if err != nil {
-		return nil, err
-	}
+	dry := s.dryRun(plan)
 	switch confirm {
 	case dry.Confirm:
 		return s.confirmed(ctx, specs, plan)
@@ -339,9 +342,10 @@ func (s *mcpServer) write(ctx context.Context, specs []fleet.Spec, confirm strin
 	return asFailed(structured(dry))
 }
 
-// dryRun returns the changes of a plan and their hash.
-func dryRun(specs []fleet.Spec, plan *fleet.Report) (dryRunReply, error) {
-	reply := dryRunReply{Changes: []headChange{}, runReply: runReplyOf(plan, planned)}
+// dryRun returns the changes of a plan and the hash that confirms them. The hash
+// covers full values and ids, of which the changes show a part.
+func (s *mcpServer) dryRun(plan *fleet.Report) dryRunReply {
+	reply := dryRunReply{Changes: []headChange{}, Confirm: hex.EncodeToString(plan.Digest(s.key)), runReply: runReplyOf(plan, planned)}
 	for _, r := range plan.Results {
 		if r.Outcome != fleet.OutcomePending {
 			continue
@@ -350,9 +354,7 @@ func dryRun(specs []fleet.Spec, plan *fleet.Report) (dryRunReply, error) {
 			reply.Changes = append(reply.Changes, headChange{r.HeadID, r.Label, c})
 		}
 	}
-	doc, err := rawjson.Encode([]any{os.Getenv("HEADS_BASE_URL"), specs, reply.Changes})
-	reply.Confirm = fmt.Sprintf("%x", sha256.Sum256(doc))
-	return reply, err
+	return reply
 }
 
 // confirmed changes the heads that the plan would change, and no other: one that
@@ -360,34 +362,40 @@ func dryRun(specs []fleet.Spec, plan *fleet.Report) (dryRunReply, error) {
 func (s *mcpServer) confirmed(ctx context.Context, specs []fleet.Spec, plan *fleet.Report) (*mcp.CallToolResult, error) {
 	var pending []fleet.Spec
 	var places []int
+	confirmed := &fleet.Report{}
 	for i, r := range plan.Results {
 		if r.Outcome == fleet.OutcomePending {
 			pending, places = append(pending, specs[i]), append(places, i)
+			confirmed.Results = append(confirmed.Results, r)
 		}
 	}
 	if len(pending) == 0 {
 		return structured(runReplyOf(plan, applied))
 	}
-	report, err := s.applyWithJournal(ctx, pending)
+	report, err := s.applyWithJournal(ctx, pending, confirmed)
 	if report == nil {
 		return nil, err
 	}
 	for i, r := range report.Results {
 		plan.Results[places[i]] = r
 	}
-	reply := runReplyOf(plan, applied)
+	outcomes := applied
+	if plan.Count(fleet.OutcomePending) > 0 { // no longer as they were confirmed
+		outcomes = append(slices.Clone(applied), fleet.OutcomePending)
+	}
+	reply := runReplyOf(plan, outcomes)
 	if err != nil {
 		reply.Error = s.a.errorText(err)
 	}
-	if err != nil || plan.Count(fleet.OutcomeFailed) > 0 {
+	if err != nil || plan.Count(fleet.OutcomeFailed)+plan.Count(fleet.OutcomePending) > 0 {
 		return asFailed(structured(reply))
 	}
 	return structured(reply)
 }
 
-// applyWithJournal applies, with the journal of headsctl apply.
-func (s *mcpServer) applyWithJournal(ctx context.Context, specs []fleet.Spec) (*fleet.Report, error) {
-	w := &work{a: s.a, flags: &manyFlags{}, client: s.client, specs: specs}
+// applyWithJournal applies what was planned, with the journal of headsctl apply.
+func (s *mcpServer) applyWithJournal(ctx context.Context, specs []fleet.Spec, planned *fleet.Report) (*fleet.Report, error) {
+	w := &work{a: s.a, flags: &manyFlags{}, client: s.client, specs: specs, planned: planned}
 	if err := w.openJournal(false); err != nil {
 		return nil, err
 	}

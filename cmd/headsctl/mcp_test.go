@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -306,23 +307,36 @@ func TestMCPFinishesAHeadThatHasBegunAtEOF(t *testing.T) {
 	at := c.at(proxy.URL, c.token)
 	spec := "heads: [{id: " + c.ids[0] + ", set: {name: Foyer}, streaming: true, delivery: true, " +
 		"webhooks: [{url: 'https://a.example.com/events', events: [end_conversation]}]}]"
-	confirm := at.mcp("--allow-writes").ok("heads_apply", object{"spec": spec})["confirm"]
-
 	cmd := at.command(t.Context(), "mcp", "--allow-writes")
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	var stdout bytes.Buffer
-	cmd.Stdout = &stdout
-	require.NoError(t, cmd.Start())
-	_, err = io.WriteString(stdin, session(t, object{"name": "heads_apply", "arguments": object{"spec": spec, "confirm": confirm}}))
+	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	out := bufio.NewReader(stdout)
+	_, err = io.WriteString(stdin, session(t, object{"name": "heads_apply", "arguments": object{"spec": spec}}))
+	require.NoError(t, err)
+	var dry struct {
+		Result struct{ StructuredContent struct{ Confirm string } }
+	}
+	for dry.Result.StructuredContent.Confirm == "" {
+		line, err := out.ReadBytes('\n')
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(line, &dry))
+	}
+	call := object{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": object{
+		"name": "heads_apply", "arguments": object{"spec": spec, "confirm": dry.Result.StructuredContent.Confirm},
+	}}
+	require.NoError(t, json.NewEncoder(stdin).Encode(call))
 	<-arrived
 	require.NoError(t, stdin.Close())
 	close(release)
+	rest, err := io.ReadAll(out)
+	require.NoError(t, err)
 	assert.Equal(t, 0, exitCode(t, cmd.Wait()))
 	c.write("spec.yaml", spec)
 	assert.Contains(t, c.ok("plan", "-f", "spec.yaml"), "0 pending, 1 unchanged", "all of it is done")
-	assert.Contains(t, stdout.String(), `"changed":1`, "the reply")
+	assert.Contains(t, string(rest), `"changed":1`, "the reply")
 }
 
 // session returns the lines of a client that sends all its calls at once.

@@ -52,12 +52,12 @@ stays as it is:
       prune_webhooks: false
       tools: []
 
-{file: PATH} stands for any text; the path is relative to the file.`
+{file: PATH} stands for any text; the path is relative to the folder of the file
+and stays below it. A number, boolean or date is no text unless it is quoted.`
 
 func (a *app) planCommand() *cobra.Command {
 	var f manyFlags
 	var from specFlags
-	var exitCode bool
 	cmd := &cobra.Command{
 		Use: "plan -f FILE", Short: "Show what apply would change", Args: want(0, 0, "no arguments"),
 		Long:    "Plan reads the heads of a file and prints what apply would change. It changes nothing.\n" + specHelp,
@@ -67,29 +67,22 @@ func (a *app) planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pending, err := a.planAll(cmd, &f, specs)
-			if err == nil && exitCode && pending > 0 {
-				return exit(exitFound)
-			}
-			return err
+			return a.planAll(cmd, &f, specs)
 		},
 	}
 	from.add(cmd)
 	f.add(cmd, false)
-	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "end with 3 if apply would change something")
+	cmd.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 3 if apply would change something, unless a head could not be read (1)")
 	return cmd
 }
 
-// planAll plans, prints, and returns how many heads would change.
-func (a *app) planAll(cmd *cobra.Command, f *manyFlags, specs []fleet.Spec) (pending int, err error) {
+// planAll plans and prints.
+func (a *app) planAll(cmd *cobra.Command, f *manyFlags, specs []fleet.Spec) error {
 	w, err := a.newWork(cmd, f, specs, true)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer w.close()
 	report, err := w.run(fleet.Plan, "planning", func(r fleet.Result) { a.printResult(r, f.json, true) })
-	if report != nil {
-		pending = report.Count(fleet.OutcomePending)
-	}
-	return pending, w.finish(report, err, true)
+	return w.finish(report, err, true)
 }

@@ -1,111 +1,23 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
-
-	"github.com/goccy/go-yaml"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
 )
 
-// headsFile is heads.yaml.
-type headsFile struct {
-	Defaults *Wanted     `yaml:"defaults"`
-	Heads    []headEntry `yaml:"heads"`
-}
-
-type headEntry struct {
-	ID     fileText `yaml:"id"`
-	Label  fileText `yaml:"label"`
-	Wanted `yaml:",inline"`
-}
-
-// Wanted is what an entry and the defaults can both hold. It is exported since
-// the decoder sets no embedded field otherwise.
-type Wanted struct {
-	Set           map[string]any    `yaml:"set"`
-	Voice         *voiceEntry       `yaml:"voice"`
-	Streaming     *bool             `yaml:"streaming"`
-	Delivery      *bool             `yaml:"delivery"`
-	Webhooks      *[]webhookEntry   `yaml:"webhooks"`
-	PruneWebhooks *bool             `yaml:"prune_webhooks"`
-	Tools         *[]map[string]any `yaml:"tools"`
-}
-
-type voiceEntry struct {
-	Provider fileText `yaml:"provider"`
-	ID       fileText `yaml:"id"`
-}
-
-type webhookEntry struct {
-	URL    fileText   `yaml:"url"`
-	Events []fileText `yaml:"events"`
-}
-
-// fileText is a text, or {file: PATH} for the text of a file.
-type fileText string
-
-// folderKey is the key of a context that holds the folder of the YAML file.
-type folderKey struct{}
-
-// UnmarshalYAML implements yaml.InterfaceUnmarshalerContext.
-func (t *fileText) UnmarshalYAML(ctx context.Context, decode func(any) error) error {
-	var plain string
-	if decode(&plain) == nil {
-		*t = fileText(plain)
-		return nil
-	}
-	var reference struct {
-		File string `yaml:"file"`
-	}
-	if err := decode(&reference); err != nil {
-		return err
-	}
-	text, err := readText(ctx.Value(folderKey{}).(string), reference.File)
-	*t = fileText(text)
-	return err
-}
-
-// noFolder is the folder of YAML that came from elsewhere and can't refer to
-// files.
-const noFolder = ""
-
-// readText reads a file whose path is relative to a folder.
-func readText(folder, path string) (string, error) {
-	if folder == noFolder {
-		return "", errors.New("{file: PATH} is refused here, since it would read a file of this machine; give the text itself")
-	}
-	full := path
-	if !filepath.IsAbs(path) {
-		full = filepath.Join(folder, path)
-	}
-	text, err := os.ReadFile(full)
-	if err != nil {
-		return "", errors.Unwrap(unreadable("the file", path, err))
-	}
-	if !utf8.Valid(text) {
-		return "", fmt.Errorf("the file %s is not UTF-8; save it as UTF-8", path)
-	}
-	return withoutNewline(string(text)), nil
-}
-
 // readSpecs reads heads.yaml.
 func (a *app) readSpecs(file string) ([]fleet.Spec, error) {
-	text, err := a.readInput("the file of heads", file)
+	text, err := a.readYAML("the file of heads", file)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +34,7 @@ func inFile(file string, err error) error {
 	var all []error
 	for _, part := range parts(err) {
 		separator := ": "
-		if errors.As(part, new(*positionError)) {
+		if errors.As(part, new(*yamltext.Error)) {
 			separator = ":"
 		}
 		all = append(all, fmt.Errorf("%s%s%w", nameOf(file), separator, part))
@@ -130,121 +42,196 @@ func inFile(file string, err error) error {
 	return faulty(errors.Join(all...))
 }
 
-// positionError is a fault of a YAML file.
-type positionError struct {
-	line, column int
-	text         string
-}
-
-func (e *positionError) Error() string { return fmt.Sprintf("%d:%d: %s", e.line, e.column, e.text) }
-
 func parseSpecs(text []byte, folder string) ([]fleet.Spec, error) {
-	var file headsFile
-	if err := decodeYAML(text, folder, &file); err != nil {
+	file, err := yamltext.Parse(text)
+	if err != nil {
 		return nil, err
 	}
-	if len(file.Heads) == 0 {
+	r := specReader{folder: folder}
+	specs := r.specs(file)
+	if len(r.faults) == 0 && len(specs) == 0 {
 		return nil, errors.New("there are no heads; write a list with the key heads")
 	}
-	var specs []fleet.Spec
-	var faults []error
-	for i, entry := range file.Heads {
-		if file.Defaults != nil {
-			entry.Wanted = entry.under(*file.Defaults)
-		}
-		spec, err := entry.spec(folder)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("heads[%d]: %w", i, err))
-		}
-		specs = append(specs, spec)
-	}
-	return specs, errors.Join(faults...)
+	return specs, errors.Join(r.faults...)
 }
 
-// decodeYAML reads one YAML document, or JSON, and refuses what it doesn't
-// know. Faults have line and column.
-func decodeYAML(text []byte, folder string, into any) error {
-	if !utf8.Valid(text) {
-		return errors.New("the text is not UTF-8; save it as UTF-8")
+// parseTool reads the text of one tool.
+func parseTool(text []byte, folder string) (tool heads.Tool, err error) {
+	definition, err := yamltext.Parse(text)
+	if err != nil {
+		return tool, err
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	asJSON := json.Valid(text)
-	if asJSON {
-		text = bytes.ReplaceAll(text, []byte{'\t'}, []byte{' '}) // never inside a text of JSON
+	r := specReader{folder: folder}
+	if r.isObject(definition) {
+		tool = r.tool(definition)
 	}
-	ctx := context.WithValue(context.Background(), folderKey{}, folder)
-	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
-	if err := decoder.DecodeContext(ctx, into); err != nil && !errors.Is(err, io.EOF) {
-		return yamlFault(err, into)
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return errors.New("there is more than one YAML document; leave out the ---")
-	}
-	if !asJSON {
-		return nil
-	}
-	// Numbers such as 1e3 are no numbers in YAML, so the values come from JSON.
-	reflect.ValueOf(into).Elem().SetZero()
-	return yaml.UnmarshalContext(ctx, toYAML(text), into, yaml.Strict())
+	return tool, errors.Join(r.faults...)
 }
 
+// The keys of a heads.yaml.
 var (
-	unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
-	wrongType    = regexp.MustCompile(`^cannot unmarshal (\S+) into Go .* of type (\S+)$`)
+	fileKeys    = []string{"defaults", "heads"}
+	wantedKeys  = []string{"set", "voice", "streaming", "delivery", "webhooks", "prune_webhooks", "tools"}
+	entryKeys   = append([]string{"id", "label"}, wantedKeys...)
+	voiceKeys   = []string{"provider", "id"}
+	webhookKeys = []string{"url", "events"}
+	allKeys     = slices.Concat(fileKeys, entryKeys, voiceKeys, webhookKeys, []string{"file"})
 )
 
-// yamlFault gives an error of the decoder its line and column.
-func yamlFault(err error, into any) error {
-	var fault yaml.Error
-	if !errors.As(err, &fault) || fault.GetToken() == nil {
-		return err
-	}
-	at, text := fault.GetToken().Position, fault.GetMessage()
-	if found := unknownField.FindStringSubmatch(text); found != nil {
-		text = fmt.Sprintf("unknown key %q%s", oneLine(found[1]), didYouMean(found[1], yamlKeys(reflect.TypeOf(into))))
-	} else if found := wrongType.FindStringSubmatch(text); found != nil {
-		text = fmt.Sprintf("this is a %s; want a %s", found[1], found[2])
-	}
-	return &positionError{at.Line, at.Column, oneLine(strings.ReplaceAll(text, "\t", `\t`))}
+// specReader turns the values of a heads.yaml into specs. It collects faults.
+type specReader struct {
+	folder string // of {file: PATH}
+	faults []error
 }
 
-// yamlKeys returns the keys of a type and of the types in it.
-func yamlKeys(t reflect.Type) []string {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice:
-		return yamlKeys(t.Elem())
-	case reflect.Struct:
-	default:
+func (r *specReader) fault(err error) {
+	if err != nil {
+		r.faults = append(r.faults, err)
+	}
+}
+
+func (r *specReader) want(v *yamltext.Value, kind yamltext.Kind) bool {
+	err := v.Want(kind)
+	r.fault(err)
+	return err == nil
+}
+
+// given reports whether an optional value is there. null is no value.
+func given(v *yamltext.Value) bool { return v != nil && v.Kind != yamltext.Null }
+
+// isObject reports whether the value is an object that has no other keys than the
+// known ones. Without any, all keys are known.
+func (r *specReader) isObject(v *yamltext.Value, known ...string) bool {
+	if !r.want(v, yamltext.Object) {
+		return false
+	}
+	for _, m := range v.Members {
+		if len(known) > 0 && !slices.Contains(known, m.Key) {
+			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s", oneLine(m.Key), didYouMean(m.Key, allKeys))})
+		}
+	}
+	return true
+}
+
+// list returns the items of an optional list.
+func (r *specReader) list(v *yamltext.Value) []*yamltext.Value {
+	if !given(v) || !r.want(v, yamltext.List) {
 		return nil
 	}
-	var keys []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-		if name != "" {
-			keys = append(keys, name)
-		}
-		keys = append(keys, yamlKeys(t.Field(i).Type)...)
-	}
-	return keys
+	return v.Items
 }
 
-// under returns what is wanted with the defaults: fields are merged, everything
-// else replaces the default.
-func (w Wanted) under(defaults Wanted) Wanted {
-	merged := maps.Clone(defaults.Set)
-	if merged == nil {
-		merged = w.Set
-	} else {
-		maps.Copy(merged, w.Set)
+func (r *specReader) bool(v *yamltext.Value) *bool {
+	if !given(v) || !r.want(v, yamltext.Bool) {
+		return nil
 	}
-	w.Set = merged
-	w.Voice = either(w.Voice, defaults.Voice)
-	w.Streaming = either(w.Streaming, defaults.Streaming)
-	w.Delivery = either(w.Delivery, defaults.Delivery)
-	w.Webhooks = either(w.Webhooks, defaults.Webhooks)
-	w.PruneWebhooks = either(w.PruneWebhooks, defaults.PruneWebhooks)
-	w.Tools = either(w.Tools, defaults.Tools)
+	on := strings.EqualFold(v.Text, "true")
+	return &on
+}
+
+// text returns a text, or that of the file for {file: PATH}. null is "".
+func (r *specReader) text(v *yamltext.Value) string {
+	if !given(v) {
+		return ""
+	}
+	if v.Kind == yamltext.Object {
+		return r.fileText(v)
+	}
+	r.want(v, yamltext.Text)
+	return v.Text
+}
+
+func (r *specReader) fileText(v *yamltext.Value) string {
+	if !r.isObject(v, "file") {
+		return ""
+	}
+	path := v.Get("file")
+	switch {
+	case path == nil && len(v.Members) > 0: // that was the fault
+		return ""
+	case path == nil:
+		r.fault(v.Errorf("this is an object; want a text, or {file: PATH}"))
+		return ""
+	case !r.want(path, yamltext.Text):
+		return ""
+	}
+	text, err := readText(r.folder, path.Text)
+	if err != nil {
+		r.fault(v.Errorf("%v", err))
+	}
+	return text
+}
+
+func (r *specReader) specs(file *yamltext.Value) []fleet.Spec {
+	if !given(file) || !r.isObject(file, fileKeys...) {
+		return nil
+	}
+	var defaults wanted
+	if v := file.Get("defaults"); given(v) && r.isObject(v, wantedKeys...) {
+		defaults = r.wanted(v)
+	}
+	var specs []fleet.Spec
+	for _, entry := range r.list(file.Get("heads")) {
+		if !r.isObject(entry, entryKeys...) {
+			continue
+		}
+		spec := r.wanted(entry).under(defaults)
+		spec.ID, spec.Label = r.text(entry.Get("id")), r.text(entry.Get("label"))
+		specs = append(specs, spec)
+	}
+	return specs
+}
+
+// wanted is what an entry and the defaults can both hold.
+type wanted struct {
+	fleet.Spec
+	prune *bool
+}
+
+func (r *specReader) wanted(v *yamltext.Value) (w wanted) {
+	w.Set = r.fields(v.Get("set"))
+	w.Streaming, w.Delivery, w.prune = r.bool(v.Get("streaming")), r.bool(v.Get("delivery")), r.bool(v.Get("prune_webhooks"))
+	if voice := v.Get("voice"); given(voice) && r.isObject(voice, voiceKeys...) {
+		w.Voice = &heads.Voice{Provider: r.text(voice.Get("provider")), ID: r.text(voice.Get("id"))}
+	}
+	if hooks := v.Get("webhooks"); given(hooks) {
+		w.Webhooks = []fleet.WebhookSpec{}
+		for _, hook := range r.list(hooks) {
+			if r.isObject(hook, webhookKeys...) {
+				w.Webhooks = append(w.Webhooks, fleet.WebhookSpec{URL: r.text(hook.Get("url")), Events: r.events(hook.Get("events"))})
+			}
+		}
+	}
+	if definitions := v.Get("tools"); given(definitions) {
+		tools := []heads.Tool{}
+		for _, definition := range r.list(definitions) {
+			if r.isObject(definition) {
+				tools = append(tools, r.tool(definition))
+			}
+		}
+		w.Tools = &tools
+	}
 	return w
+}
+
+// under returns the spec with the defaults: fields are merged, everything else
+// replaces the default.
+func (w wanted) under(defaults wanted) fleet.Spec {
+	s := w.Spec
+	if defaults.Set != nil {
+		s.Set = maps.Clone(defaults.Set)
+		maps.Copy(s.Set, w.Set)
+	}
+	s.Voice = either(w.Voice, defaults.Voice)
+	s.Streaming = either(w.Streaming, defaults.Streaming)
+	s.Delivery = either(w.Delivery, defaults.Delivery)
+	s.Tools = either(w.Tools, defaults.Tools)
+	if w.Webhooks == nil {
+		s.Webhooks = defaults.Webhooks
+	}
+	prune := either(w.prune, defaults.prune)
+	s.PruneWebhooks = prune != nil && *prune
+	return s
 }
 
 func either[T any](value, otherwise *T) *T {
@@ -254,135 +241,147 @@ func either[T any](value, otherwise *T) *T {
 	return otherwise
 }
 
-// spec returns the entry as fleet wants it.
-func (e headEntry) spec(folder string) (fleet.Spec, error) {
-	s := fleet.Spec{ID: string(e.ID), Label: string(e.Label), Streaming: e.Streaming, Delivery: e.Delivery}
-	s.PruneWebhooks = e.PruneWebhooks != nil && *e.PruneWebhooks
-	if e.Voice != nil {
-		s.Voice = &heads.Voice{Provider: string(e.Voice.Provider), ID: string(e.Voice.ID)}
+func (r *specReader) events(v *yamltext.Value) (events []heads.EventType) {
+	for _, event := range r.list(v) {
+		events = append(events, heads.EventType(r.text(event)))
 	}
-	if e.Webhooks != nil {
-		s.Webhooks = []fleet.WebhookSpec{}
-		for _, w := range *e.Webhooks {
-			var events []heads.EventType
-			for _, event := range w.Events {
-				events = append(events, heads.EventType(event))
-			}
-			s.Webhooks = append(s.Webhooks, fleet.WebhookSpec{URL: string(w.URL), Events: events})
-		}
-	}
-	var faults []error
-	var err error
-	if s.Set, err = e.fields(folder); err != nil {
-		faults = append(faults, err)
-	}
-	if e.Tools != nil {
-		tools := []heads.Tool{}
-		for i, definition := range *e.Tools {
-			tool, err := toolOf(definition, folder)
-			if err != nil {
-				faults = append(faults, fmt.Errorf("tools[%d]: %w", i, err))
-			}
-			tools = append(tools, tool)
-		}
-		s.Tools = &tools
-	}
-	return s, errors.Join(faults...)
+	return events
 }
 
-// fields returns the fields with the texts of files in their places.
-func (w Wanted) fields(folder string) (map[string]any, error) {
-	if w.Set == nil {
-		return nil, nil
+// fields returns the fields of an optional object.
+func (r *specReader) fields(v *yamltext.Value) map[string]any {
+	if !given(v) || !r.isObject(v) {
+		return nil
 	}
 	fields := map[string]any{}
-	var faults []error
-	for _, name := range slices.Sorted(maps.Keys(w.Set)) {
-		value, err := fieldValue(name, w.Set[name], folder)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("set.%s: %w", name, err))
+	for _, m := range v.Members {
+		fields[m.Key] = r.field(m.Key, m.Value)
+	}
+	return fields
+}
+
+// field returns the value of a field, with the texts of files wherever the field
+// holds a text. The configuration of a plugin is kept as it is: file is a key like
+// any other there.
+func (r *specReader) field(name string, v *yamltext.Value) any {
+	if v.Kind == yamltext.Null {
+		return nil
+	}
+	switch kindOfField(name) {
+	case textField:
+		return r.text(v)
+	case listField:
+		if v.Kind == yamltext.List {
+			return r.texts(v)
 		}
-		fields[name] = value
-	}
-	return fields, errors.Join(faults...)
-}
-
-// fieldValue puts the texts of files into a value, wherever the field holds a
-// text. The configuration of a plugin is kept as it is: file is a key like any
-// other there.
-func fieldValue(name string, value any, folder string) (any, error) {
-	if name == "pluginOperationalModeConfig" {
-		return value, nil
-	}
-	switch v := value.(type) {
-	case []any:
-		return eachText(v, folder)
-	case map[string]any:
-		if name == "customWords" || name == "promptConfig" {
-			return textMembers(v, folder)
+	case wordsField:
+		if v.Kind == yamltext.Object {
+			return r.textMembers(v, nil)
+		}
+	case promptField:
+		if v.Kind == yamltext.Object {
+			return r.textMembers(v, []string{"system_prompt"})
 		}
 	}
-	return textValue(value, folder)
+	return json.RawMessage(r.json(v))
 }
 
-func eachText(list []any, folder string) (any, error) {
-	texts := make([]any, len(list))
-	var faults []error
-	for i, item := range list {
-		var err error
-		texts[i], err = textValue(item, folder)
-		faults = append(faults, err)
+// json returns a value as JSON, or null after a fault.
+func (r *specReader) json(v *yamltext.Value) []byte {
+	document, err := v.AppendJSON(nil)
+	if err != nil {
+		r.fault(err)
+		return []byte("null")
 	}
-	return texts, errors.Join(faults...)
+	return document
 }
 
-func textMembers(object map[string]any, folder string, names ...string) (map[string]any, error) {
-	texts := maps.Clone(object)
-	var faults []error
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if len(names) > 0 && !slices.Contains(names, name) {
+// texts returns a list of texts.
+func (r *specReader) texts(v *yamltext.Value) []any {
+	texts := []any{}
+	for _, item := range v.Items {
+		if item.Kind == yamltext.Null {
+			texts = append(texts, nil) // refused by fleet
 			continue
 		}
-		var err error
-		texts[name], err = textValue(object[name], folder)
-		faults = append(faults, err)
+		texts = append(texts, r.text(item))
 	}
-	return texts, errors.Join(faults...)
+	return texts
 }
 
-// textValue returns the text of the file for {file: PATH}, and any other value
-// as it is.
-func textValue(value any, folder string) (any, error) {
-	reference, ok := value.(map[string]any)
-	if !ok || len(reference) != 1 {
-		return value, nil
-	}
-	path, ok := reference["file"].(string)
-	if !ok {
-		return value, nil
-	}
-	return readText(folder, path)
-}
-
-// toolOf reads a tool. Keys that the service may know are kept.
-func toolOf(definition map[string]any, folder string) (heads.Tool, error) {
-	var faults []error
-	definition, err := textMembers(definition, folder, "name", "description", "url")
-	faults = append(faults, err)
-	if parameters, ok := definition["parameters"].([]any); ok {
-		parameters = slices.Clone(parameters)
-		for i, p := range parameters {
-			if members, ok := p.(map[string]any); ok {
-				parameters[i], err = textMembers(members, folder, "name", "type", "description")
-				faults = append(faults, err)
-			}
+// textMembers returns an object as JSON whose members of the given names are texts,
+// or all members if names is nil.
+func (r *specReader) textMembers(v *yamltext.Value, names []string) json.RawMessage {
+	return r.members(v, func(m yamltext.Member) []byte {
+		if (names == nil || slices.Contains(names, m.Key)) && m.Value.Kind != yamltext.Null {
+			return rawjson.String(r.text(m.Value))
 		}
-		definition["parameters"] = parameters
+		return r.json(m.Value)
+	})
+}
+
+// members returns an object as JSON, with the values that value returns, in its own
+// order.
+func (r *specReader) members(v *yamltext.Value, value func(yamltext.Member) []byte) json.RawMessage {
+	var members [][]byte
+	for _, m := range v.Members {
+		members = append(members, rawjson.AppendMember(nil, m.Key, value(m)))
 	}
-	var tool heads.Tool
-	doc, err := json.Marshal(definition)
-	if err == nil {
-		err = json.Unmarshal(doc, &tool)
+	return enclose('{', members, '}')
+}
+
+// tool reads a tool. Keys that the service may know are kept, in their order.
+func (r *specReader) tool(v *yamltext.Value) (tool heads.Tool) {
+	document := r.members(v, func(m yamltext.Member) []byte {
+		switch {
+		case slices.Contains([]string{"name", "description", "url"}, m.Key) && m.Value.Kind != yamltext.Null:
+			return rawjson.String(r.text(m.Value))
+		case m.Key == "parameters" && m.Value.Kind == yamltext.List:
+			var parameters [][]byte
+			for _, p := range m.Value.Items {
+				if p.Kind != yamltext.Object {
+					parameters = append(parameters, r.json(p))
+					continue
+				}
+				parameters = append(parameters, r.textMembers(p, []string{"name", "type", "description"}))
+			}
+			return enclose('[', parameters, ']')
+		}
+		return r.json(m.Value)
+	})
+	r.fault(json.Unmarshal(document, &tool))
+	return tool
+}
+
+// fieldKind is what a field of a head holds.
+type fieldKind int
+
+const (
+	textField fieldKind = iota
+	listField
+	wordsField
+	promptField
+	anyField
+)
+
+// kindOfField asks the library what a field takes.
+func kindOfField(name string) fieldKind {
+	takes := func(document string) bool {
+		return heads.NewHeadUpdate().Set(name, json.RawMessage(document)).Validate() == nil
 	}
-	return tool, errors.Join(append(faults, err)...)
+	switch {
+	case !slices.Contains(heads.WritableFields(), name): // refused by fleet
+		return anyField
+	case takes(`{"system_prompt":"s"}`) && !takes(`{}`):
+		return promptField
+	case takes(`{"a":1}`):
+		return anyField
+	case takes(`{}`):
+		return wordsField
+	case takes(`[]`):
+		return listField
+	case takes(`1`), takes(`true`):
+		return anyField
+	}
+	return textField
 }

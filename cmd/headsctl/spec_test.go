@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,12 +40,12 @@ heads:
 	require.Len(t, specs, 2)
 	yes, no := true, false
 	assert.Equal(t, fleet.Spec{
-		ID: "one", Set: map[string]any{"greetings": "Hello", "alias": "a", "customWords": map[string]any{"a": "b"}}, Voice: &heads.Voice{Provider: "azure", ID: "v"},
+		ID: "one", Set: map[string]any{"greetings": "Hello", "alias": "a", "customWords": json.RawMessage(`{"a":"b"}`)}, Voice: &heads.Voice{Provider: "azure", ID: "v"},
 		Streaming: &yes, Webhooks: []fleet.WebhookSpec{{URL: "https://a.example.com", Events: []heads.EventType{"end_conversation"}}}, PruneWebhooks: true, Tools: &[]heads.Tool{},
 	}, specs[0])
 	two := specs[1]
 	assert.Equal(t, "Two", two.Label)
-	assert.Equal(t, map[string]any{"greetings": "Hi", "alias": "a", "customWords": map[string]any{"c": "d"}}, two.Set, "merged by field")
+	assert.Equal(t, map[string]any{"greetings": "Hi", "alias": "a", "customWords": json.RawMessage(`{"c":"d"}`)}, two.Set, "merged by field")
 	assert.Equal(t, "w", two.Voice.ID)
 	assert.Equal(t, &no, two.Streaming)
 	assert.Equal(t, []fleet.WebhookSpec{}, two.Webhooks)
@@ -83,8 +86,8 @@ heads:
 	s := specs[0]
 	assert.Equal(t, []string{someID, "A\n", "C"}, []string{s.ID, s.Label, s.Voice.Provider}, "without one newline at its end")
 	assert.Equal(t, map[string]any{
-		"greetings": "C", "promptConfig": map[string]any{"system_prompt": "A\n"}, "phrases": []any{"x", "A\n"},
-		"customWords": map[string]any{"file": "A", "b": "C"}, "pluginOperationalModeConfig": map[string]any{"file": "p/a.txt"},
+		"greetings": "C", "promptConfig": json.RawMessage(`{"system_prompt":"A\n"}`), "phrases": []any{"x", "A\n"},
+		"customWords": json.RawMessage(`{"file":"A","b":"C"}`), "pluginOperationalModeConfig": json.RawMessage(`{"file":"p/a.txt"}`),
 	}, s.Set)
 	assert.Equal(t, []fleet.WebhookSpec{{URL: "C", Events: []heads.EventType{"C"}}}, s.Webhooks)
 	tool, err := (*s.Tools)[0].MarshalJSON()
@@ -97,7 +100,7 @@ func TestJSONIsRead(t *testing.T) {
 	specs, err := parseSpecs([]byte("\ufeff{\"heads\":\r\n\t[{\"id\": \"a\\/b\\ud83d\\ude00\",\t\"set\": {\"semanticThreshold\": 1e-3, \"x\": [1E5, \"1e3\", null, true]}}]}\n"), ".")
 	require.NoError(t, err)
 	assert.Equal(t, "a/b😀", specs[0].ID)
-	assert.Equal(t, map[string]any{"semanticThreshold": 1e-3, "x": []any{1e5, "1e3", nil, true}}, specs[0].Set)
+	assert.Equal(t, map[string]any{"semanticThreshold": json.RawMessage("1e-3"), "x": json.RawMessage(`[1E5,"1e3",null,true]`)}, specs[0].Set)
 }
 
 func TestFaultsOfYAMLHaveLineAndColumn(t *testing.T) {
@@ -109,21 +112,21 @@ func TestFaultsOfYAMLHaveLineAndColumn(t *testing.T) {
 		"id under defaults":   {"defaults: {label: a}\nheads: []\n", `1:12: unknown key "label"`},
 		"unknown of file":     {"heads:\n  - id: {fil: a}\n", `2:10: unknown key "fil"`},
 		"unknown in JSON":     {"{\"heads\": [\n\t{\"id\": \"a\", \"labl\": 1}]}", `2:14: unknown key "labl" (did you mean label?)`},
-		"key twice":           {"heads:\n  - id: a\n    id: b\n", `3:5: mapping key "id" already defined`},
-		"wrong type":          {"heads:\n  - id: a\n    streaming: maybe\n", `3:16: this is a string; want a bool`},
-		"not a list":          {"heads: a\n", "1:8: string was used where sequence is expected"},
-		"no YAML":             {"heads: [\n", "1:8: "},
-		"no end of a text":    {"heads:\n  - id: \"a\n", "2:9: "},
-		"tab":                 {"heads:\n\t- id: a\n", `2:1: found character '\t'`},
+		"key twice":           {"heads:\n  - id: a\n    id: b\n", `3:5: the key "id" is given twice`},
+		"wrong type":          {"heads:\n  - id: a\n    streaming: maybe\n", `3:16: this is a text; want true or false`},
+		"not a list":          {"heads: a\n", "1:8: this is a text; want a list"},
+		"no YAML":             {"heads: [\n", "1:1: did not find expected node content"},
+		"no end of a text":    {"heads:\n  - id: \"a\n", "2:3: found unexpected end of stream"},
+		"tab":                 {"heads:\n\t- id: a\n", "2:1: found character that cannot start any token"},
 		"not UTF-8":           {"heads: [{id: a, label: Caf\xe9}]\n", "not UTF-8"},
-		"file is not UTF-8":   {"heads:\n  - id: a\n    set: {name: {file: latin1.txt}}\n", "heads[0]: set.name: the file latin1.txt is not UTF-8"},
-		"alias":               {"heads:\n  - id: *a\n", "2:10: "},
+		"file is not UTF-8":   {"heads:\n  - id: a\n    set: {name: {file: latin1.txt}}\n", "3:17: the file latin1.txt is not UTF-8"},
+		"alias":               {"heads:\n  - id: *a\n", "2:9: unknown anchor 'a' referenced"},
 		"two documents":       {"heads: [{id: a}]\n---\nheads: [{id: b}]\n", "more than one YAML document"},
 		"nothing":             {"", "there are no heads"},
 		"no heads":            {"heads: []\n", "there are no heads"},
-		"file that is absent": {"heads:\n  - id: a\n    set: {name: {file: none.txt}}\n", "heads[0]: set.name: the file none.txt can't be read"},
+		"file that is absent": {"heads:\n  - id: a\n    set: {name: {file: none.txt}}\n", "3:17: the file none.txt can't be read"},
 		"label file absent":   {"heads:\n  - id: a\n    label: {file: none.txt}\n", "the file none.txt can't be read"},
-		"tool file absent":    {"heads:\n  - id: a\n    tools: [{name: {file: none.txt}}]\n", "heads[0]: tools[0]: the file none.txt can't be read"},
+		"tool file absent":    {"heads:\n  - id: a\n    tools: [{name: {file: none.txt}}]\n", "3:20: the file none.txt can't be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -133,5 +136,109 @@ func TestFaultsOfYAMLHaveLineAndColumn(t *testing.T) {
 			assert.Contains(t, err.Error(), row.want)
 			assert.NotContains(t, err.Error(), "\n")
 		})
+	}
+}
+
+func TestValuesArriveAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	entry := func(rest string) string { return "heads:\n  - id: " + someID + "\n    " + rest + "\n" }
+	for name, row := range map[string]struct{ text, want string }{
+		"number as a voice":       {entry("voice: {provider: azure, id: 0123456}"), `3:34: 0123456 is a number in YAML; write "0123456" for the text`},
+		"decimal":                 {entry("label: 1.10"), `3:12: 1.10 is a number in YAML; write "1.10" for the text`},
+		"exponent":                {entry("label: 1e3"), `3:12: 1e3 is a number in YAML; write "1e3" for the text`},
+		"hexadecimal":             {entry("set: {name: 0x1F}"), `3:17: 0x1F is a number in YAML; write "0x1F" for the text`},
+		"underscores":             {entry("set: {alias: 1_000}"), `1_000 is a number in YAML; write "1_000" for the text`},
+		"custom word":             {entry("set: {customWords: {bond: 007}}"), `007 is a number in YAML; write "007" for the text`},
+		"name of a custom word":   {entry("set: {customWords: {007: bond}}"), `3:25: 007 is a number in YAML; write "007" for the text`},
+		"phrase":                  {entry("set: {phrases: [a, 12]}"), `12 is a number in YAML; write "12" for the text`},
+		"prompt":                  {entry("set: {promptConfig: {system_prompt: true}}"), `true is a boolean in YAML; write "true" for the text`},
+		"boolean":                 {entry("set: {greetings: False}"), `False is a boolean in YAML; write "False" for the text`},
+		"date":                    {entry("set: {greetings: 2026-08-31}"), `2026-08-31 is a date in YAML; write "2026-08-31" for the text`},
+		"date in a configuration": {entry("set: {pluginOperationalModeConfig: {day: 2026-08-31}}"), `2026-08-31 is a date in YAML; write "2026-08-31" for the text`},
+		"event":                   {entry("webhooks: [{url: https://a.example.com, events: [1]}]"), `1 is a number in YAML; write "1" for the text`},
+		"description of a tool":   {entry("tools: [{name: t, description: 1.0}]"), `1.0 is a number in YAML; write "1.0" for the text`},
+		"type of a parameter":     {entry("tools: [{name: t, parameters: [{name: 7}]}]"), `7 is a number in YAML; write "7" for the text`},
+		"defaults, once":          {"defaults: {set: {name: 7}}\nheads: [{id: a}, {id: b}]\n", `1:24: 7 is a number in YAML; write "7" for the text`},
+		"in JSON":                 {`{"heads": [{"id": 7}]}`, `1:19: 7 is a number in YAML; write "7" for the text`},
+		"number that JSON lacks":  {entry("set: {semanticThreshold: 0x1F}"), `0x1F is a number that JSON can't hold as it is written; write it in decimal, or "0x1F" for the text`},
+		"infinity":                {entry("set: {pluginOperationalModeConfig: {a: .inf}}"), `.inf is a number that JSON can't hold`},
+		"a secret":                {entry("set: {voiceflowApiKey: 0123456}"), "3:28: this is a number in YAML; write it in quotes for the text"},
+		"a tag":                   {entry("set: {name: !!int 7}"), "the tag !!int is not supported; leave it out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseSpecs([]byte(row.text), ".")
+			require.Error(t, err)
+			assert.Contains(t, err.Error(), row.want)
+			assert.NotContains(t, err.Error(), "\n", "one fault")
+		})
+	}
+	specs, err := parseSpecs([]byte(entry(`label: "007"
+    set:
+      name: '1.10'
+      alias: !!str 0x1F
+      greetings: Yes
+      suggestions: [No, on, "2026-08-31"]
+      voiceflowApiKey: null
+      fileUrl: ~
+      semanticThreshold: 0.10
+      customWords: {zebra: "007", "1": a, Ada: b}
+      pluginOperationalModeConfig: {z: 12345678901234567890, a: 1.10, m: [9007199254740993, true, null, yes]}`)), ".")
+	require.NoError(t, err)
+	assert.Equal(t, "007", specs[0].Label)
+	assert.Equal(t, map[string]any{
+		"name": "1.10", "alias": "0x1F", "greetings": "Yes", "suggestions": []any{"No", "on", "2026-08-31"}, "voiceflowApiKey": nil, "fileUrl": nil,
+		"semanticThreshold": json.RawMessage("0.10"), "customWords": json.RawMessage(`{"zebra":"007","1":"a","Ada":"b"}`),
+		"pluginOperationalModeConfig": json.RawMessage(`{"z":12345678901234567890,"a":1.10,"m":[9007199254740993,true,null,"yes"]}`),
+	}, specs[0].Set, "digits and the order of keys are kept")
+}
+
+func TestMergeKeysAndAliasesAreRead(t *testing.T) {
+	t.Parallel()
+	specs, err := parseSpecs([]byte("defaults:\n  set: &s {name: A, alias: B}\nheads:\n  - {id: a, set: {<<: *s, alias: C}}\n  - {id: b, set: *s}\n"), ".")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"name": "A", "alias": "C"}, specs[0].Set)
+	assert.Equal(t, map[string]any{"name": "A", "alias": "B"}, specs[1].Set)
+}
+
+func TestFilesAreReadBelowTheFolderAlone(t *testing.T) {
+	t.Parallel()
+	outside, dir := t.TempDir(), t.TempDir()
+	write := func(path string, size int) {
+		require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600))
+	}
+	write(filepath.Join(outside, "secret"), 3)
+	write(filepath.Join(dir, "a"), 3)
+	write(filepath.Join(dir, "most"), 1<<20)
+	write(filepath.Join(dir, "large"), 1<<20+1)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	for link, target := range map[string]string{
+		"inside": "sub/../a", "absolute": filepath.Join(dir, "a"), "out": filepath.Join(outside, "secret"), "folder-out": outside, "loop": "loop", "sub/up": "../a",
+	} {
+		require.NoError(t, os.Symlink(target, filepath.Join(dir, link)))
+	}
+	for path, want := range map[string]string{
+		"a": "", "./sub/../a": "", "most": "", "inside": "", "absolute": "", "sub/up": "", filepath.Join(dir, "a"): "",
+		"large": "the file large has more than 1048576 bytes",
+		"../" + filepath.Base(outside) + "/secret": "is not below the folder of the file that names it",
+		filepath.Join(outside, "secret"):           "is not below the folder of the file that names it",
+		"out":                                      "the file out is not below the folder of the file that names it",
+		"folder-out/secret":                        "is not below the folder of the file that names it",
+		"/proc/self/environ":                       "is not below the folder of the file that names it",
+		"/dev/zero":                                "is not below the folder of the file that names it",
+		"pipe":                                     "pipe is not a regular file",
+		"sub":                                      "sub is not a regular file",
+		".":                                        ". is not a regular file",
+		"":                                         "is not a regular file",
+		"loop":                                     "the file loop can't be read",
+	} {
+		text, err := readText(dir, path)
+		if want == "" {
+			require.NoError(t, err, path)
+			assert.NotEmpty(t, text, path)
+			continue
+		}
+		require.ErrorContains(t, err, want, path)
+		assert.Empty(t, text, path)
 	}
 }

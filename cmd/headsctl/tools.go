@@ -13,7 +13,7 @@ import (
 
 func (a *app) toolsCommand() *cobra.Command {
 	cmd := group(&cobra.Command{Use: "tools", Short: "List, change and check the tools of a head"})
-	cmd.AddCommand(a.toolsListCommand(), a.toolsPutCommand(), a.toolsRemoveCommand(), a.toolsCheckCommand())
+	cmd.AddCommand(a.toolsListCommand(), a.toolsPutCommand(), a.toolsRemoveCommand(), a.toolsCheckCommand(), a.toolsCallCommand())
 	return cmd
 }
 
@@ -27,8 +27,8 @@ func (a *app) toolsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !secrets {
-				h = h.Redacted()
+			if h, _, err = shownHead(h, secrets); err != nil {
+				return err
 			}
 			tools := []heads.Tool{}
 			if h.ConversationSettings != nil {
@@ -95,15 +95,11 @@ func (a *app) readTool(cmd *cobra.Command, file string) (heads.Tool, error) {
 	if file == "" {
 		return heads.Tool{}, usage("%s wants -f with the file of a tool", cmd.CommandPath())
 	}
-	text, err := a.readInput("the file of the tool", file)
+	text, err := a.readYAML("the file of the tool", file)
 	if err != nil {
 		return heads.Tool{}, err
 	}
-	var definition map[string]any
-	if err := decodeYAML(text, filepath.Dir(file), &definition); err != nil {
-		return heads.Tool{}, inFile(file, err)
-	}
-	tool, err := toolOf(definition, filepath.Dir(file))
+	tool, err := parseTool(text, filepath.Dir(file))
 	if err == nil {
 		err = tool.Validate()
 	}

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
 // toYAML writes a JSON document as YAML that is read back as the same document.
-// The encoder of goccy/go-yaml is not used, since it writes some texts, such as
-// ".inf" or one that begins with a tab, so that they are read as something else.
+// The encoder of the YAML library is not used, since it keeps neither the order of
+// keys nor the digits of numbers.
 func toYAML(doc []byte) []byte {
 	return append(bytes.TrimPrefix(appendYAML(nil, doc, 0), []byte{'\n'}), '\n')
 }

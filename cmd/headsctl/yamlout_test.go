@@ -5,11 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
-	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
 var difficult = []string{
@@ -41,11 +42,18 @@ func TestYAMLIsReadAsTheSameDocument(t *testing.T) {
 		doc, err := rawjson.Encode(want)
 		require.NoError(t, err)
 		written := toYAML(doc)
-		var got any
-		require.NoError(t, yaml.Unmarshal(written, &got), "%q\n%s", text, written)
-		again, err := json.Marshal(got)
+		got, err := yamltext.Parse(written)
+		require.NoError(t, err, "%q\n%s", text, written)
+		again, err := got.AppendJSON(nil)
 		require.NoError(t, err)
 		if !assert.JSONEq(t, string(doc), string(again), "%q\n%s", text, written) {
+			return
+		}
+		var decoded any
+		require.NoError(t, yaml.Unmarshal(written, &decoded), "%q\n%s", text, written)
+		again, err = json.Marshal(decoded)
+		require.NoError(t, err)
+		if !assert.JSONEq(t, string(doc), string(again), "the library decodes it so too: %q\n%s", text, written) {
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package mask
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,4 +46,20 @@ func Clip(text string, limit int) string {
 		}
 	}
 	return text
+}
+
+// urlInText matches a URL in a text, also one without a scheme or with the slashes
+// of JSON.
+var urlInText = regexp.MustCompile(`((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?:\\*/){2})([^\s"'<>]+)`)
+
+// Text masks every URL in a text as URL does, and the given secrets, even escaped ones.
+func Text(text string, secrets ...string) string {
+	text = Secrets(text, secrets...)
+	if !strings.Contains(text, "/") {
+		return text
+	}
+	return urlInText.ReplaceAllStringFunc(text, func(found string) string {
+		parts := urlInText.FindStringSubmatch(found)
+		return parts[1] + strings.TrimPrefix(URL("x://"+parts[2]), "x://")
+	})
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+)
+
+// noFolder is the folder of YAML that came from elsewhere and can't refer to
+// files.
+const noFolder = ""
+
+// maxFileText is the size of a file that stands for a text, in bytes.
+const maxFileText = 1 << 20
+
+// readText reads a regular file below a folder. A path is relative to the folder;
+// symbolic links are followed as long as they stay below it.
+func readText(folder, path string) (string, error) {
+	if folder == noFolder {
+		return "", errors.New("{file: PATH} is refused here, since it would read a file of this machine; give the text itself")
+	}
+	shown := oneLine(path)
+	text, err := readBelow(folder, path)
+	switch {
+	case errors.Is(err, errOutside):
+		return "", fmt.Errorf("the file %s is not below the folder of the file that names it; put it there", shown)
+	case errors.Is(err, errNotRegular):
+		return "", fmt.Errorf("%s is not a regular file; give the path of one", shown)
+	case errors.Is(err, errTooLarge):
+		return "", fmt.Errorf("the file %s has more than %d bytes, which no text of a head needs; check the path", shown, maxFileText)
+	case err != nil:
+		return "", errors.Unwrap(unreadable("the file", path, err))
+	case !utf8.Valid(text):
+		return "", fmt.Errorf("the file %s is not UTF-8; save it as UTF-8", shown)
+	}
+	return withoutNewline(string(text)), nil
+}
+
+var (
+	errOutside    = errors.New("outside of the folder")
+	errNotRegular = errors.New("not a regular file")
+	errTooLarge   = errors.New("too large")
+)
+
+// readBelow reads a regular file of at most maxFileText bytes below a folder.
+// Between its checks and the read, os.Root lets no other program turn the path to
+// somewhere else.
+func readBelow(folder, path string) ([]byte, error) {
+	base, err := filepath.EvalSymlinks(folder)
+	if err == nil {
+		base, err = filepath.Abs(base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(base, path)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return nil, err
+	}
+	relative, err := filepath.Rel(base, path)
+	if err != nil || !filepath.IsLocal(relative) {
+		return nil, errOutside
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	// A named pipe would be waited for.
+	file, err := root.OpenFile(relative, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errNotRegular)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxFileText+1))
+	if len(text) > maxFileText {
+		return nil, errTooLarge
+	}
+	return text, err
+}

@@ -1,0 +1,181 @@
+package yamltext
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// laughs are nine levels of nine aliases.
+func laughs() string {
+	var b strings.Builder
+	b.WriteString("a0: &a0 [x]\n")
+	for i := range 9 {
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 9), ","))
+	}
+	return b.String()
+}
+
+// bombs are texts that would take time or memory out of proportion.
+var bombs = map[string]struct{ text, want string }{
+	"aliases of aliases":       {laughs(), "5:14: aliases stand for more than 1000 values in all; write fewer of them"},
+	"one large anchor":         {"a: &a [" + strings.Repeat("x,", 1_000) + "]\nb: [" + strings.Repeat("*a,", 999) + "]\n", "2:302: there are more than 100000 values; split the text"},
+	"1001 aliases":             {"a: &a x\nb: [" + strings.Repeat("*a,", 1_001) + "]\n", "2:3005: aliases stand for more than 1000 values"},
+	"merged objects":           {"a: &a {" + strings.Repeat("k", 9) + ": 1}\nb: [" + strings.Repeat("{<<: *a},", 1_001) + "]\n", "aliases stand for more than 1000 values"},
+	"an alias of itself":       {"a: &a [*a]\n", "1:8: the alias *a is a part of what it stands for"},
+	"open lists":               {strings.Repeat("[", 100_000), "1:65: values are nested more than 64 levels deep"},
+	"open objects":             {strings.Repeat("{a: ", 100_000), "values are nested more than 64 levels deep"},
+	"lists in lists":           {strings.Repeat("- ", 100_000) + "a\n", "1:129: values are nested more than 64 levels deep"},
+	"complex keys":             {strings.Repeat("? ", 100_000) + "a\n", "values are nested more than 64 levels deep"},
+	"indented keys":            {indented(100), "65:66: values are nested more than 64 levels deep"},
+	"nested through an alias":  {"a: &a " + nested(40) + "\nb: " + strings.Repeat("[", 30) + "*a" + strings.Repeat("]", 30) + "\n", "values are nested more than 64 levels deep"},
+	"a long list":              {strings.Repeat("- a\n", 2_000_000), "100000:1: there are more than 100000 values; split the text"},
+	"a long list of nothing":   {strings.Repeat("-\n", 2_000_000), "there are more than 100000 values"},
+	"a long flow list":         {"[" + strings.Repeat("a,", 2_000_000) + "]", "there are more than 100000 values"},
+	"many keys":                {manyKeys(100_000), "there are more than 100000 values"},
+	"a list after a long text": {"a: '" + strings.Repeat("x", 7<<20) + "'\nb: [" + strings.Repeat("a,", 200_000) + "]", "there are more than 100000 values"},
+	"a list after comments":    {strings.Repeat("# it's\n", 1<<20) + strings.Repeat("- a\n", 100_001), "there are more than 100000 values"},
+	"more than 8 MiB":          {strings.Repeat(" ", MaxBytes+1), "1:1: the text has more than 8388608 bytes; split it"},
+	"aliases in a long list":   {"a: &a x\nb:\n" + strings.Repeat("- y\n", 98_900) + "c: [" + strings.Repeat("*a,", 1_001) + "]\n", "98903:3005: aliases stand for more than 1000 values"},
+	"JSON":                     {strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65), "values are nested more than 64 levels deep"},
+}
+
+func indented(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.Repeat(" ", i) + "a:\n")
+	}
+	return b.String()
+}
+
+func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: v\n", i)
+	}
+	return b.String()
+}
+
+func TestBombsAreRefusedBeforeTheyAreDecoded(t *testing.T) {
+	for name, row := range bombs {
+		t.Run(name, func(t *testing.T) {
+			text := []byte(row.text)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Parse(text)
+			runtime.ReadMemStats(&after)
+			require.ErrorContains(t, err, row.want)
+			var placed *Error
+			require.ErrorAs(t, err, &placed)
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(48<<20), "bytes, beside the text and the program")
+		})
+	}
+}
+
+func TestTextsAtTheLimitsAreRead(t *testing.T) {
+	for name, text := range map[string]string{
+		"64 levels":       nested(64),
+		"64 levels, JSON": strings.Repeat(`{"a":`, 63) + "[]" + strings.Repeat("}", 63),
+		"64 block levels": indented(64),
+		"1000 aliases":    "a: &a x\nb: [" + strings.Repeat("*a,", 1_000) + "]\n",
+		"100000 values":   strings.Repeat("- a\n", MaxNodes-1),
+		"8 MiB":           "a: '" + strings.Repeat("x", MaxBytes-5) + "'",
+		"brackets":        "a: |\n" + strings.Repeat("  [[[[ - {: *a\n", 100_000) + "b: \"" + strings.Repeat("[- ,", 100_000) + "\"\nc: x " + strings.Repeat("[ { - , ", 100_000) + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse([]byte(text))
+			assert.NoError(t, err)
+		})
+	}
+}
+
+// counted returns the nodes that the parser makes of a text.
+func counted(n *yaml.Node) (nodes int) {
+	for _, c := range n.Content {
+		nodes += counted(c)
+	}
+	if n.Kind == yaml.DocumentNode {
+		return nodes
+	}
+	return nodes + 1
+}
+
+// FuzzMeasure holds that no text makes the parser build more nodes than the meter
+// has counted, and that no text makes Parse panic.
+func FuzzMeasure(f *testing.F) {
+	for _, row := range bombs {
+		if len(row.text) < 1<<10 {
+			f.Add(row.text)
+		}
+	}
+	for _, text := range []string{
+		"heads:\n  - id: a\n    set: {greetings: \"a \\\" b\", alias: 'it''s'}\n    label: |\n      x\n\n      - y\n    voice: >-2\n        a\n",
+		"a: x\n  \" y\nb: [1, 2, 3]\n", "a: b: c\n", "? a\n: b\n? c\n", "{a, b: , ? c}", "[a: b, {c: d}]", "- - a\n  - b\n- c: d\n  e:\n  - f\n", "a:\n- b\n- c\nd: e\n",
+		"--- a\n...\n%YAML 1.2\n---\nb: c\n", "&a b: *a\n", "!!str a: !x b\n", "é: - \n", "\"a\\\nb\": c\n", "a: b # c, d\n# e: f\n", "a:  # c\n  |\n   b: c\n d: e\n",
+		"a: |1\n  b\n c\nd: e\n", "- |\n a\n- b\n", "|\n a\n", ">\n\n  a\n b\n", "a\u2028- b\u0085- c\r- d\r\n- e", "{\"a\":1,\"b\":[true,null,{}]}", "-\n-\n- -\n", "[,]", "a: 'x\n---\nb: c\n",
+		"a: [b\n- c, d]\n", "\t- a\n", "a:\tb\n-\tc\n", "? - a\n  - b\n: - c\n", "[? a, ?b]", "[a?b, c]", "{:a, ::}", "a: !<x,y> [b]\n", "*a : b\n", "a: &x\n  b: c\n",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 1<<16 || !isText(text) {
+			return
+		}
+		m := newMeter([]byte(text))
+		if m.measure() != nil {
+			return // refused, whatever it holds
+		}
+		given, _ := m.withStandIn()
+		var document yaml.Node
+		if err := yaml.NewDecoder(bytes.NewReader(given)).Decode(&document); err != nil {
+			return
+		}
+		nodes := counted(&document)
+		if m.nodes < nodes {
+			t.Fatalf("%q: measured %d nodes, the parser makes %d", text, m.nodes, nodes)
+		}
+		v, err := Parse([]byte(text))
+		if err != nil {
+			var placed *Error
+			if errors.As(err, &placed) && (placed.Line < 1 || placed.Column < 1) {
+				t.Fatalf("%q: %v has no place", text, err)
+			}
+			return
+		}
+		_, _ = v.AppendJSON(nil)
+	})
+}
+
+func TestQuestionsInListsAreRead(t *testing.T) {
+	v, err := Parse([]byte("[Where is the lift?, a?b, {c?: d ?}, 'e?', \ue000?]"))
+	require.NoError(t, err)
+	document, err := v.AppendJSON(nil)
+	require.NoError(t, err)
+	assert.Equal(t, "[\"Where is the lift?\",\"a?b\",{\"c?\":\"d ?\"},\"e?\",\"\ue000?\"]", string(bytes.ReplaceAll(document, []byte(`\ue000`), []byte("\ue000"))))
+	assert.Equal(t, 22, v.Items[1].Column)
+}
+
+func isText(text string) bool {
+	return bytes.Equal(bytes.ToValidUTF8([]byte(text), nil), []byte(text)) && !strings.ContainsRune(text, 0)
+}
+
+func BenchmarkBombs(b *testing.B) {
+	for name, row := range bombs {
+		b.Run(name, func(b *testing.B) {
+			text := []byte(row.text)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = Parse(text)
+			}
+		})
+	}
+}
