@@ -115,10 +115,4 @@ func TestGoldenDefaults(t *testing.T) {
 		"tools: calls at once":                               cap(tools.server.running),
 		"tools: least characters of a path token":            minPathToken,
 	})
-	goldens.Constants(t,
-		"defaultDeduplicatorSize", "defaultMaxAge", "defaultFutureSkew", "defaultHandlerTimeout", "eventBodyTimeout",
-		"defaultToolTimeout", "defaultToolReplyLimit", "defaultToolConcurrency", // read above where they apply
-		"maxPooled", "atOnce", "base64Len", // how it is done
-		"maxErrorText", "maxLabel", "maxMessage", "maxMasked", "maxEscaped", "maxEscapes", // texts of errors and logs
-	)
 }

@@ -1,13 +1,22 @@
 package headsmcp
 
 import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
-	"github.com/headsapi/heads-go/internal/goldens"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
+var updateGolden = flag.Bool("update-golden", false, "write the files of testdata/golden instead of comparing with them")
+
 func TestGoldenDefaults(t *testing.T) {
-	goldens.Defaults(t, map[string]any{
+	compareDefaults(t, map[string]any{
 		"tools":                                          maxTools,
 		"connection: timeout":                            connectTimeout,
 		"connection: first wait before the next":         firstWait,
@@ -23,5 +32,23 @@ func TestGoldenDefaults(t *testing.T) {
 		"arguments: depth of a check":                    maxDepth,
 		"arguments: matches of a pattern in a step":      matchPerStep,
 	})
-	goldens.Constants(t)
+}
+
+// compareDefaults is Defaults of internal/goldens in the root, which other modules must
+// not import.
+func compareDefaults(t *testing.T, values map[string]any) {
+	t.Helper()
+	var lines []string
+	for name, value := range values {
+		lines = append(lines, fmt.Sprintf("%s: %v\n", name, value))
+	}
+	slices.Sort(lines)
+	got, path := strings.Join(lines, ""), "testdata/golden/defaults.txt"
+	if *updateGolden {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "-update-golden writes it")
+	assert.Equal(t, string(want), got, "users rely on what is recorded")
 }

@@ -39,8 +39,4 @@ func TestGoldenDefaults(t *testing.T) {
 		"control API: pause of its stream": streamPause,
 		"control API: pause in a flood":    floodPause,
 	})
-	goldens.Constants(t,
-		"idStream", "tokenStream", "chanceStream", // what a seed is divided into
-		"maxCompared", "maxKeys", "maxKey", // texts of refusals
-	)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
-	"github.com/headsapi/heads-go/internal/goldens"
+	"github.com/headsapi/heads-go/inbox/internal/goldens"
 )
 
 func TestGoldenDefaults(t *testing.T) {
@@ -26,7 +26,7 @@ func TestGoldenDefaults(t *testing.T) {
 		"Run: MaxAttempts":                                defaultMaxAttempts,
 		"Run: Lease":                                      defaultLease,
 		"Run: DrainTimeout":                               defaultDrainTimeout,
-		"Run: Backoff, longest after each attempt":          longest,
+		"Run: Backoff, longest after each attempt":        longest,
 		"Run: events of a session in a row":               maxTurn,
 		"Run: time of a session in a row":                 maxTurnTime,
 		"Run: time for functions to return after a drain": drainGrace,
@@ -37,5 +37,4 @@ func TestGoldenDefaults(t *testing.T) {
 		"dead letters: in a page":                         pageSize,
 		"dead letters: redriven at once":                  redriveSize,
 	})
-	goldens.Constants(t)
 }

@@ -8,9 +8,6 @@ package goldens
 import (
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,82 +65,4 @@ func Defaults(t testing.TB, values map[string]any) {
 	}
 	slices.Sort(lines)
 	Compare(t, "defaults.txt", strings.Join(lines, ""))
-}
-
-// Constants asserts that golden_test.go uses every number and every time that is a
-// constant of the package in the current folder, so no new limit is forgotten. besides
-// are the constants that are no limit or default of a caller.
-func Constants(t testing.TB, besides ...string) {
-	t.Helper()
-	used := map[string]bool{}
-	ast.Inspect(parse(t, "golden_test.go"), func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok {
-			used[id.Name] = true
-		}
-		return true
-	})
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		for _, d := range parse(t, file).Decls {
-			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.CONST {
-				found = append(found, numbers(g)...)
-			}
-		}
-	}
-	for _, name := range found {
-		if !used[name] && !slices.Contains(besides, name) {
-			t.Errorf("the constant %s is not among the defaults; add it, or name it as no limit of a caller", name)
-		}
-	}
-	for _, name := range besides {
-		if !slices.Contains(found, name) {
-			t.Errorf("there is no constant %s", name)
-		}
-	}
-}
-
-func parse(t testing.TB, file string) *ast.File {
-	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// numbers returns the names of constants that are neither texts nor numbered by iota.
-// Those that another package defines are its own.
-func numbers(g *ast.GenDecl) []string {
-	var names []string
-	for _, s := range g.Specs {
-		spec := s.(*ast.ValueSpec)
-		number := len(spec.Values) > 0
-		for _, value := range spec.Values {
-			ast.Inspect(value, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.BasicLit:
-					number = number && n.Kind != token.STRING
-				case *ast.Ident:
-					number = number && n.Name != "iota"
-				case *ast.SelectorExpr:
-					number = number && fmt.Sprint(n.X) == "time"
-				}
-				return true
-			})
-		}
-		if !number {
-			continue
-		}
-		for _, name := range spec.Names {
-			names = append(names, name.Name)
-		}
-	}
-	return names
 }

@@ -28,5 +28,4 @@ func TestGoldenDefaults(t *testing.T) {
 		"requests: longest pause of reading at the start": maxPause,
 		"requests: reading at the start ends in":          readingEndsIn,
 	})
-	goldens.Constants(t)
 }
