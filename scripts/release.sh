@@ -22,7 +22,7 @@ root=$PWD
 . scripts/modules.sh
 
 usage() {
-	printf 'release.sh: %s\nusage: scripts/release.sh [-n] [-b] [-c COMMAND] [-o DIR] VERSION\n' "$1" >&2
+	printf 'release.sh: %s (usage: scripts/release.sh [-n] [-b] [-c COMMAND] [-o DIR] VERSION)\n' "$1" >&2
 	exit 2
 }
 
