@@ -107,8 +107,10 @@ change() {
 # and takes the change back.
 breaks() {
 	local got=0
-	! go test -run 'TestGolden' . >/dev/null 2>&1 || [ "$1" != "${1#.: }" ] || fail "no golden file has noticed: $1"
-	go test -run 'TestGolden(Requests|Retries|Defaults)$' . -update-golden >/dev/null || fail "the golden files can't be written"
+	if [ "$1" = "${1#.: }" ]; then # not a break of the API
+		! go test -run TestGolden . >/dev/null 2>&1 || fail "no test has noticed: $1"
+		go test -run 'TestGolden(Requests|Retries|Defaults)$' . -update-golden >/dev/null || fail "the golden files can't be written"
+	fi
 	bash scripts/compat.sh api behaviour >"$work/out" 2>&1 || got=$?
 	grep '^incompatible: ' "$work/out" || true
 	[ "$got" = 1 ] || fail "compat.sh ended with $got, not 1: $(cat "$work/out")"
