@@ -126,8 +126,7 @@ gate() {
 	git "${own[@]}" commit -q --allow-empty -m 'Release v8.0.0'
 	git "${own[@]}" commit -q --allow-empty -m 'After it'
 	printf 'a function is removed\n'
-	change 's/func DefaultRetryPolicy/func defaultPolicyOf/' retry.go
-	sed -i 's/\bDefaultRetryPolicy()/defaultPolicyOf()/' ./*.go
+	git ls-files -z '*.go' | xargs -0 sed -i 's/\bDefaultRetryPolicy\b/RetryPolicyByDefault/'
 	breaks '.: DefaultRetryPolicy: removed'
 	printf 'a default is changed\n'
 	change 's/MinWait: 200 \* time.Millisecond/MinWait: 300 * time.Millisecond/' retry.go
