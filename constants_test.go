@@ -23,9 +23,13 @@ var noDefaults = map[string][]string{
 		"maxPooled", "atOnce", "base64Len", // how it is done
 		"maxErrorText", "maxLabel", "maxMessage", "maxMasked", "maxEscaped", // texts of errors and logs
 	},
-	"fleet":        {"maxChange", "currentFormat"},
-	"headstest":    {"idStream", "tokenStream", "chanceStream", "maxCompared", "maxKeys", "maxKey"},
-	"inbox/sqlite": {"markLength"},
+	"fleet":     {"maxChange", "currentFormat"},
+	"headstest": {"idStream", "tokenStream", "chanceStream", "maxCompared", "maxKeys", "maxKey"},
+	"inbox": {
+		"lookBack", "farLookBack", "farLookEvery", "fullLookEvery", "fullLookShare", "timeSlack", "clockGrain", // how events are found
+	},
+	"inbox/postgres": {"lately"},
+	"inbox/sqlite":   {"markLength"},
 }
 
 // A new limit is recorded, or said to be none.

@@ -34,6 +34,11 @@ func TestGoldenDefaults(t *testing.T) {
 		"Run: wait before storing an outcome again":       retryPause,
 		"Run: how often handled events are removed":       pruneEvery,
 		"Run: handled events that are removed at once":    pruneSize,
+		"Run: how often a trouble is logged":              complainEvery,
+		"status: events that are counted exactly":         maxCount,
+		"status: events of a sample":                      sampleSize,
+		"lists: events":                                   listLimit,
+		"lists: events that are read for them":            listReads,
 		"dead letters: in a page":                         pageSize,
 		"dead letters: redriven at once":                  redriveSize,
 	})
