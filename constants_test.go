@@ -50,7 +50,7 @@ func TestGoldenDefaultsHaveEveryConstant(t *testing.T) {
 		used := identifiers(t, filepath.Join(folder, "golden_test.go"))
 		found := numbers(t, folder)
 		for _, name := range found {
-			assert.True(t, used[name] != slices.Contains(noDefaults[folder], name),
+			assert.NotEqual(t, used[name], slices.Contains(noDefaults[folder], name),
 				"%s: the constant %s is either among the recorded defaults of golden_test.go, or no default", folder, name)
 		}
 		assert.Subset(t, found, noDefaults[folder], folder)

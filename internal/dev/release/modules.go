@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -44,7 +43,11 @@ func thirdParty(info *buildinfo.BuildInfo) ([]byte, error) {
 	add := func(path, version string, text []byte) {
 		fmt.Fprintf(&b, "%s %s\n\n%s\n\n%s\n\n", path, version, bytes.TrimSpace(text), strings.Repeat("-", 80))
 	}
-	text, err := findLicence(goRoot())
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env GOROOT: %w", err)
+	}
+	text, err := findLicence(strings.TrimSpace(string(root)))
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +59,6 @@ func thirdParty(info *buildinfo.BuildInfo) ([]byte, error) {
 		add(m.Path, m.Version, text)
 	}
 	return b.Bytes(), nil
-}
-
-func goRoot() string {
-	out, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return runtime.GOROOT()
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // licenceOf returns the licence of a module in the module cache.
