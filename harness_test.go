@@ -292,6 +292,7 @@ type wireRequest struct {
 	line   string
 	header http.Header
 	body   string
+	bytes  string // all of it
 }
 
 func newWire(t testing.TB, scheme, addr string) *wire {
@@ -312,7 +313,8 @@ func (w *wire) client(t testing.TB) *Client {
 
 // read reads a request from a connection.
 func (w *wire) read(conn net.Conn) error {
-	in := bufio.NewReader(conn)
+	var all strings.Builder
+	in := bufio.NewReader(io.TeeReader(conn, &all))
 	text := textproto.NewReader(in)
 	line, err := text.ReadLine()
 	if err != nil {
@@ -328,7 +330,7 @@ func (w *wire) read(conn net.Conn) error {
 		return err
 	}
 	select {
-	case w.requests <- wireRequest{line, http.Header(header), string(body)}:
+	case w.requests <- wireRequest{line, http.Header(header), string(body), all.String()}:
 	default:
 	}
 	return nil

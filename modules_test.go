@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -67,4 +69,18 @@ func TestNestedModulesImportNoInternalPackage(t *testing.T) {
 	source := "package p\n\nimport _ \"github.com/headsapi/heads-go/internal/mask\"\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "p_test.go"), []byte(source), 0o600))
 	assert.Len(t, internalImports(t, dir), 1, "an import is found")
+}
+
+// Modules are released together with one version, and a tagged one must name a root that
+// exists.
+func TestNestedModulesRequireTheVersionOfTheRoot(t *testing.T) {
+	for _, dir := range []string{"inbox", "headsmcp", "headsotel", "headsredis", filepath.Join("cmd", "headsctl")} {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		require.NoError(t, err)
+		required := regexp.MustCompile(`(?m)^(?:require)?\s*github\.com/headsapi/heads-go (\S+)$`).FindAllStringSubmatch(string(text), -1)
+		if assert.Len(t, required, 1, dir) {
+			assert.Equal(t, "v"+heads.Version, required[0][1], dir)
+		}
+		assert.Regexp(t, `(?m)^replace github\.com/headsapi/heads-go => \.\./(\.\.)?$`, string(text), "%s: the branch builds the root beside it", dir)
+	}
 }

@@ -20,151 +20,154 @@ import (
 // callOf calls one method of the client and returns its error.
 type callOf func(context.Context, *Client) error
 
+const hookJSON = `{"id":7,"headId":"` + testHead + `","sharedKey":"k"}`
+
+// onTheWire has each operation, once with every form of its request.
+var onTheWire = []struct {
+	name   string
+	call   callOf
+	line   string
+	body   string
+	length string // Content-Length; "" for none
+	answer string
+}{
+	{
+		name: "Heads.Get",
+		call: func(ctx context.Context, c *Client) error {
+			_, err := c.Heads.Get(ctx, testHead)
+			return err
+		},
+		line:   "GET /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
+		answer: `{"id":"3fa85f64-5717-4562-b3fc-2c963f66afa6"}`,
+	},
+	{
+		name: "Heads.Update",
+		call: func(ctx context.Context, c *Client) error {
+			err := c.Heads.Update(ctx, testHead, NewHeadUpdate().Voice("elevenlabs", "rachel_eleven_turbo_v2_5"))
+			return err
+		},
+		line:   "PUT /api/v3/head/update HTTP/1.1",
+		body:   `{"id":"3fa85f64-5717-4562-b3fc-2c963f66afa6","ttsProvider":"elevenlabs","ttsVoice":"rachel_eleven_turbo_v2_5"}`,
+		length: "110",
+	},
+	{
+		name: "HeadVisuals.Get",
+		call: func(ctx context.Context, c *Client) error {
+			_, err := c.HeadVisuals.Get(ctx, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f")
+			return err
+		},
+		line:   "GET /api/v3/head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f HTTP/1.1",
+		answer: `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"default"}`,
+	},
+	{
+		name: "HeadVisuals.Get with an id that has to be escaped",
+		call: func(ctx context.Context, c *Client) error {
+			_, err := c.HeadVisuals.Get(ctx, "a/b c?d#e%2F..é")
+			return err
+		},
+		line:   "GET /api/v3/head_visual/a%2Fb%20c%3Fd%23e%252F..%C3%A9 HTTP/1.1",
+		answer: `{"id":"a/b c?d#e%2F..é","mode":"default"}`,
+	},
+	{
+		name: "Heads.SetVideoStreaming on",
+		call: func(ctx context.Context, c *Client) error {
+			err := c.Heads.SetVideoStreaming(ctx, testHead, true)
+			return err
+		},
+		line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=true HTTP/1.1",
+		length: "0",
+	},
+	{
+		name: "Heads.SetVideoStreaming off",
+		call: func(ctx context.Context, c *Client) error {
+			err := c.Heads.SetVideoStreaming(ctx, testHead, false)
+			return err
+		},
+		line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=false HTTP/1.1",
+		length: "0",
+	},
+	{
+		name: "ConversationSettings.Replace",
+		call: func(ctx context.Context, c *Client) error {
+			err := c.ConversationSettings.Replace(ctx, testHead, &ConversationSettings{Tools: []Tool{{
+				Name: "weather", Description: "Tells the weather", URL: "https://tools.example.com/weather",
+				Parameters: []ToolParameter{{Name: "city", Type: "string", Description: "Where"}},
+			}}})
+			return err
+		},
+		line: "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/conversation-settings HTTP/1.1",
+		body: `{"conversationSettings":{"tools":[{"name":"weather","description":"Tells the weather",` +
+			`"parameters":[{"name":"city","type":"string","description":"Where"}],"url":"https://tools.example.com/weather"}]}}`,
+		length: "200",
+	},
+	{
+		name: "Webhooks.Create",
+		call: func(ctx context.Context, c *Client) error {
+			_, err := c.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: "https://hooks.example.com/heads", Events: []EventType{EventEndConversation}})
+			return err
+		},
+		line: "POST /api/v3/head-events HTTP/1.1",
+		body: `{"headId":"3fa85f64-5717-4562-b3fc-2c963f66afa6","webhookUrl":"https://hooks.example.com/heads",` +
+			`"startConversation":false,"endConversation":true,"timeoutConversation":false,"inactivityWarning":false}`,
+		length: "199",
+		answer: `{"sharedKey":"k"}`,
+	},
+	{
+		name: "Webhooks.List",
+		call: func(ctx context.Context, c *Client) error {
+			_, err := c.Webhooks.List(ctx, testHead)
+			return err
+		},
+		line:   "GET /api/v3/head-events?headId=3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
+		answer: `[` + hookJSON + `]`,
+	},
+	{
+		name: "Webhooks.Get",
+		call: func(ctx context.Context, c *Client) error {
+			_, err := c.Webhooks.Get(ctx, 9007199254740993) // no float64 holds this
+			return err
+		},
+		line:   "GET /api/v3/head-events/9007199254740993 HTTP/1.1",
+		answer: strings.Replace(hookJSON, "7", "9007199254740993", 1),
+	},
+	{
+		name: "Webhooks.Update",
+		call: func(ctx context.Context, c *Client) error {
+			err := c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, false))
+			return err
+		},
+		line:   "PATCH /api/v3/head-events/7 HTTP/1.1",
+		body:   `{"endConversation":false}`,
+		length: "25",
+	},
+	{
+		name: "Webhooks.Delete",
+		call: func(ctx context.Context, c *Client) error { return c.Webhooks.Delete(ctx, 7) },
+		line: "DELETE /api/v3/head-events/7 HTTP/1.1",
+	},
+	{
+		name: "Webhooks.SetDelivery on",
+		call: func(ctx context.Context, c *Client) error {
+			err := c.Webhooks.SetDelivery(ctx, testHead, true)
+			return err
+		},
+		line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=true HTTP/1.1",
+		length: "0",
+	},
+	{
+		name: "Webhooks.SetDelivery off",
+		call: func(ctx context.Context, c *Client) error {
+			err := c.Webhooks.SetDelivery(ctx, testHead, false)
+			return err
+		},
+		line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=false HTTP/1.1",
+		length: "0",
+	},
+}
+
 func TestOperationsOnTheWire(t *testing.T) {
-	const hook = `{"id":7,"headId":"` + testHead + `","sharedKey":"k"}`
-	tests := []struct {
-		name   string
-		call   callOf
-		line   string
-		body   string
-		length string // Content-Length; "" for none
-		answer string
-	}{
-		{
-			name: "Heads.Get",
-			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Heads.Get(ctx, testHead)
-				return err
-			},
-			line:   "GET /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
-			answer: `{"id":"3fa85f64-5717-4562-b3fc-2c963f66afa6"}`,
-		},
-		{
-			name: "Heads.Update",
-			call: func(ctx context.Context, c *Client) error {
-				err := c.Heads.Update(ctx, testHead, NewHeadUpdate().Voice("elevenlabs", "rachel_eleven_turbo_v2_5"))
-				return err
-			},
-			line:   "PUT /api/v3/head/update HTTP/1.1",
-			body:   `{"id":"3fa85f64-5717-4562-b3fc-2c963f66afa6","ttsProvider":"elevenlabs","ttsVoice":"rachel_eleven_turbo_v2_5"}`,
-			length: "110",
-		},
-		{
-			name: "HeadVisuals.Get",
-			call: func(ctx context.Context, c *Client) error {
-				_, err := c.HeadVisuals.Get(ctx, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f")
-				return err
-			},
-			line:   "GET /api/v3/head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f HTTP/1.1",
-			answer: `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"default"}`,
-		},
-		{
-			name: "HeadVisuals.Get with an id that has to be escaped",
-			call: func(ctx context.Context, c *Client) error {
-				_, err := c.HeadVisuals.Get(ctx, "a/b c?d#e%2F..é")
-				return err
-			},
-			line:   "GET /api/v3/head_visual/a%2Fb%20c%3Fd%23e%252F..%C3%A9 HTTP/1.1",
-			answer: `{"id":"a/b c?d#e%2F..é","mode":"default"}`,
-		},
-		{
-			name: "Heads.SetVideoStreaming on",
-			call: func(ctx context.Context, c *Client) error {
-				err := c.Heads.SetVideoStreaming(ctx, testHead, true)
-				return err
-			},
-			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=true HTTP/1.1",
-			length: "0",
-		},
-		{
-			name: "Heads.SetVideoStreaming off",
-			call: func(ctx context.Context, c *Client) error {
-				err := c.Heads.SetVideoStreaming(ctx, testHead, false)
-				return err
-			},
-			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/video-streaming?videoStreaming=false HTTP/1.1",
-			length: "0",
-		},
-		{
-			name: "ConversationSettings.Replace",
-			call: func(ctx context.Context, c *Client) error {
-				err := c.ConversationSettings.Replace(ctx, testHead, &ConversationSettings{Tools: []Tool{{
-					Name: "weather", Description: "Tells the weather", URL: "https://tools.example.com/weather",
-					Parameters: []ToolParameter{{Name: "city", Type: "string", Description: "Where"}},
-				}}})
-				return err
-			},
-			line: "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/conversation-settings HTTP/1.1",
-			body: `{"conversationSettings":{"tools":[{"name":"weather","description":"Tells the weather",` +
-				`"parameters":[{"name":"city","type":"string","description":"Where"}],"url":"https://tools.example.com/weather"}]}}`,
-			length: "200",
-		},
-		{
-			name: "Webhooks.Create",
-			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: "https://hooks.example.com/heads", Events: []EventType{EventEndConversation}})
-				return err
-			},
-			line: "POST /api/v3/head-events HTTP/1.1",
-			body: `{"headId":"3fa85f64-5717-4562-b3fc-2c963f66afa6","webhookUrl":"https://hooks.example.com/heads",` +
-				`"startConversation":false,"endConversation":true,"timeoutConversation":false,"inactivityWarning":false}`,
-			length: "199",
-			answer: `{"sharedKey":"k"}`,
-		},
-		{
-			name: "Webhooks.List",
-			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Webhooks.List(ctx, testHead)
-				return err
-			},
-			line:   "GET /api/v3/head-events?headId=3fa85f64-5717-4562-b3fc-2c963f66afa6 HTTP/1.1",
-			answer: `[` + hook + `]`,
-		},
-		{
-			name: "Webhooks.Get",
-			call: func(ctx context.Context, c *Client) error {
-				_, err := c.Webhooks.Get(ctx, 9007199254740993) // no float64 holds this
-				return err
-			},
-			line:   "GET /api/v3/head-events/9007199254740993 HTTP/1.1",
-			answer: strings.Replace(hook, "7", "9007199254740993", 1),
-		},
-		{
-			name: "Webhooks.Update",
-			call: func(ctx context.Context, c *Client) error {
-				err := c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, false))
-				return err
-			},
-			line:   "PATCH /api/v3/head-events/7 HTTP/1.1",
-			body:   `{"endConversation":false}`,
-			length: "25",
-		},
-		{
-			name: "Webhooks.Delete",
-			call: func(ctx context.Context, c *Client) error { return c.Webhooks.Delete(ctx, 7) },
-			line: "DELETE /api/v3/head-events/7 HTTP/1.1",
-		},
-		{
-			name: "Webhooks.SetDelivery on",
-			call: func(ctx context.Context, c *Client) error {
-				err := c.Webhooks.SetDelivery(ctx, testHead, true)
-				return err
-			},
-			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=true HTTP/1.1",
-			length: "0",
-		},
-		{
-			name: "Webhooks.SetDelivery off",
-			call: func(ctx context.Context, c *Client) error {
-				err := c.Webhooks.SetDelivery(ctx, testHead, false)
-				return err
-			},
-			line:   "PUT /api/v3/head/3fa85f64-5717-4562-b3fc-2c963f66afa6/enable-events?enableEvents=false HTTP/1.1",
-			length: "0",
-		},
-	}
 	var named []string
-	for _, tt := range tests {
+	for _, tt := range onTheWire {
 		name, _, _ := strings.Cut(tt.name, " ")
 		named = append(named, name)
 		t.Run(tt.name, func(t *testing.T) {

@@ -162,11 +162,15 @@ func (c *call) mayBeWritten() bool {
 // backoff returns the wait before a retry, counted from 0, with full jitter:
 // random between 0 and the doubled MinWait, at most MaxWait.
 func (p RetryPolicy) backoff(retry int) time.Duration {
-	limit := p.MaxWait
+	return rand.N(max(p.longest(retry), 1)) // it panics on 0
+}
+
+// longest returns what the wait before a retry is below.
+func (p RetryPolicy) longest(retry int) time.Duration {
 	if p.MinWait <= p.MaxWait>>retry {
-		limit = p.MinWait << retry
+		return p.MinWait << retry
 	}
-	return rand.N(max(limit, 1)) // it panics on 0
+	return p.MaxWait
 }
 
 // retryAfter returns the wait that the last answer asks for.

@@ -146,7 +146,7 @@ func TestAJournalOfAnotherServiceIsRefusedWithBothAddresses(t *testing.T) {
 // The files of testdata were written by the version that introduced their format.
 func TestAJournalOfFormat1IsReadAndRewritten(t *testing.T) {
 	e, path := newEmulator(t), journalPath(t)
-	require.NoError(t, os.WriteFile(path, []byte(readFile(t, "testdata/format1.jsonl")), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(readFile(t, "testdata/formats/1.jsonl")), 0o600))
 	require.NoError(t, os.WriteFile(path+".new", []byte("left by a process that was killed"), 0o600))
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(path, link))
@@ -158,12 +158,12 @@ func TestAJournalOfFormat1IsReadAndRewritten(t *testing.T) {
 	planned, err := fleet.Plan(t.Context(), e.Client(), specs, fleet.Options{Journal: j})
 	require.NoError(t, err)
 	assert.Len(t, planned.Moves(), 2)
-	assert.Equal(t, readFile(t, "testdata/format1.jsonl"), readFile(t, path), "a plan writes nothing")
+	assert.Equal(t, readFile(t, "testdata/formats/1.jsonl"), readFile(t, path), "a plan writes nothing")
 
 	report := apply(t, e, fleet.Options{Journal: j}, specs...)
 	assert.Equal(t, planned.Moves(), report.Moves())
 	assert.Equal(t, "li-11111", report.Moves()[0].Old.PublicHeadID)
-	assert.Equal(t, readFile(t, "testdata/format2.jsonl"), readFile(t, path))
+	assert.Equal(t, readFile(t, "testdata/formats/2.jsonl"), readFile(t, path))
 	assert.NoFileExists(t, path+".new")
 	_, err = fleet.OpenJournal(path)
 	require.ErrorIs(t, err, fleet.ErrJournalInUse, "the new file is locked as the old one was")
@@ -202,4 +202,21 @@ func TestAFileThatAnotherProcessHasReplacedIsNotTheJournal(t *testing.T) {
 	require.NoError(t, os.Rename(path, path+".old"))
 	require.NoError(t, os.WriteFile(path, []byte(fleet.JournalHeader), 0o600))
 	assert.ErrorIs(t, fleet.OpenFile(path, file), fleet.ErrJournalInUse)
+}
+
+func TestJournalsOfEveryFormatAreContinued(t *testing.T) {
+	files, err := os.ReadDir("testdata/formats")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		e, path := newEmulator(t), journalPath(t)
+		require.NoError(t, os.WriteFile(path, []byte(readFile(t, "testdata/formats/"+file.Name())), 0o600))
+		first := fleet.Spec{ID: e.AddHead(headstest.Head{ID: "11111111-0000-4000-8000-000000000000", VideoStreaming: true}), Streaming: on()}
+		j := openJournal(t, path)
+		assert.Len(t, apply(t, e, fleet.Options{Journal: j}, first).Moves(), 1, file.Name())
+		second := fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()}
+		apply(t, e, fleet.Options{Journal: j}, second)
+		require.NoError(t, j.Close())
+		assert.Len(t, apply(t, e, fleet.Options{Journal: openJournal(t, path)}, first, second).Moves(), 2, file.Name())
+	}
 }

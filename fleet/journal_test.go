@@ -150,7 +150,7 @@ func TestAnAccessURLThatStaysIsNoMove(t *testing.T) {
 }
 
 func TestOpenJournalRemovesACutLastLine(t *testing.T) {
-	record := readFile(t, "testdata/format2.jsonl")
+	record := readFile(t, "testdata/formats/2.jsonl")
 	record = record[strings.Index(record, "\n")+1:]
 	record = record[:strings.Index(record, "\n")+1]
 	for name, tt := range map[string]struct {

@@ -83,11 +83,16 @@ func DrainTimeout(d time.Duration) RunOption {
 }
 
 func defaultBackoff(attempt int) time.Duration {
+	d := longestBackoff(attempt)
+	return d/2 + mathrand.N(d/2)
+}
+
+func longestBackoff(attempt int) time.Duration {
 	d := 10 * time.Minute
 	if attempt < 11 {
 		d = min(d, time.Second<<max(attempt-1, 0))
 	}
-	return d/2 + mathrand.N(d/2)
+	return d
 }
 
 // run is one call of Run.

@@ -424,22 +424,27 @@ func TestCloseEndsInTimeWhateverAFunctionDoes(t *testing.T) {
 
 func TestSchemaOfEveryEarlierVersion(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
-		// Version 0 is a database without tables, which every other test migrates. A
-		// file in testdata holds the tables of each released version, with an event.
-		dumps, err := os.ReadDir("testdata/schema/" + s.kind)
+		// Version 0 is a database without tables, which every other test migrates. An
+		// SQLite file or a dump in testdata holds the tables of each released version, with
+		// an event.
+		files, err := os.ReadDir("testdata/formats/" + s.kind)
 		require.NoError(t, err)
-		require.NotEmpty(t, dumps)
-		for _, dump := range dumps {
-			t.Run(dump.Name(), func(t *testing.T) {
-				text, err := os.ReadFile("testdata/schema/" + s.kind + "/" + dump.Name())
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			t.Run(file.Name(), func(t *testing.T) {
+				recorded, err := os.ReadFile("testdata/formats/" + s.kind + "/" + file.Name())
 				require.NoError(t, err)
 				s := newStore(t, s.kind)
-				s.exec(t, string(text))
+				if s.kind == "sqlite" {
+					require.NoError(t, os.WriteFile(s.name, recorded, 0o600))
+				} else {
+					s.exec(t, string(recorded))
+				}
 				in := s.open(t)
 				appendEvents(t, in, "session", 1, 2)
 				handled := make(chan int, 10)
 				stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
-				assert.Equal(t, 0, await(t, handled, "the event of the dump"))
+				assert.Equal(t, 0, await(t, handled, "the event of the file"))
 				assert.Equal(t, 1, await(t, handled, "the new event"))
 				eventually(t, "handled", pendingIsZero(in))
 				stop()

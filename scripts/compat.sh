@@ -46,7 +46,7 @@ last_release() {
 		printf '%s %s\n' "$(git rev-parse "$tag^{commit}")" "$tag"
 		return
 	fi
-	git log --format='%H %s' -E --grep='^Release v[0-9]' HEAD | sed -n "/^$(git rev-parse HEAD) /d; s/^\([0-9a-f]*\) Release \(v[^ ]*\)$/\1 \2/p" | head -n 1
+	git log --format='%H %s' -E --grep='^Release v[0-9]' HEAD | sed -n "/^$(git rev-parse HEAD) /d; s/^\([0-9a-f]*\) Release \(v[^ ]*\)$/\1 \2/p" | sed -n 1p
 }
 
 # allowed prints the items under Breaking of the release that the tree prepares.
@@ -85,12 +85,16 @@ api() {
 }
 
 # behaviour finds the recorded answers, defaults and formats of the last release that
-# differ. New ones are no break.
+# differ. New files are no break, nor are lines that are added, such as a new flag or
+# key, except in requests and formats.
 behaviour() {
-	local path
-	while read -r path; do
-		found "$path"
-	done < <(git diff --no-renames --name-only --diff-filter=DMT "$released" -- ':(glob)**/testdata/golden/**' ':(glob)**/testdata/formats/**')
+	local deleted path
+	while read -r _ deleted path; do
+		case $path in
+		*testdata/golden/requests/* | *testdata/formats/*) found "$path" ;;
+		*) [ "$deleted" = 0 ] || found "$path" ;;
+		esac
+	done < <(git diff --no-renames --numstat --diff-filter=DMT "$released" -- ':(glob)**/testdata/golden/**' ':(glob)**/testdata/formats/**')
 }
 
 # consumers builds the nested modules and examples of the last release with the tree.

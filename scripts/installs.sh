@@ -155,6 +155,12 @@ done
 "$work/bin/headsctl" version
 "$work/bin/heads-emulator" -version
 
+# commands prints the lines with go get and go install of a page: those that stand
+# alone, and those in backticks, each once.
+commands() {
+	{ grep -oE '^ *go (get|install) [^`]+|`go (get|install) [^`]+`' || true; } | sed 's/^[ `]*//; s/`$//' | awk '!seen[$0]++'
+}
+
 step 'the lines of README.md'
 lines=0
 while read -r line <&3; do
@@ -162,7 +168,7 @@ while read -r line <&3; do
 	printf '$ %s\n' "$line"
 	new "line-$lines"
 	stranger bash -euc "$line"
-done 3< <(git -C "$repo" show "$version:README.md" | sed -n 's/^ *\(go \(get\|install\) .*\)$/\1/p')
+done 3< <(git -C "$repo" show "$version:README.md" | commands)
 [ "$lines" -ge 1 ] || fail 'README.md of the tag has no line with go get or go install'
 
 newer=$(next_patch "$version")

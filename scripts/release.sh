@@ -22,7 +22,7 @@ root=$PWD
 . scripts/modules.sh
 
 usage() {
-	printf 'release.sh: %s\nusage: scripts/release.sh [-n] [-b] [-c COMMAND] [-o DIR] VERSION\n' "$1" >&2
+	printf 'release.sh: %s (usage: scripts/release.sh [-n] [-b] [-c COMMAND] [-o DIR] VERSION)\n' "$1" >&2
 	exit 2
 }
 
@@ -57,15 +57,16 @@ for platform in $platforms; do
 done
 case $out in /*) ;; *) out=$root/$out ;; esac
 
-# first_heading and the others read a changelog.
-first_heading() { sed -n 's/^## //p' "$1" | head -n 1; }
+# first_heading and the others read a changelog. Nothing in a pipe ends before it has read
+# all of its input: what writes to it would fail.
+first_heading() { sed -n '/^## /{s///p;q}' "$1"; }
 first_section() { awk '/^## / { if (++n > 1) exit; next } n' "$1"; }
 above() { [ "$1" != "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sorted | tail -n 1)" = "$1" ]; }
 
 # check_tree refuses a tree that can't be released.
 check_tree() {
 	local changed last heading
-	changed=$(git status --porcelain | head -n 1)
+	changed=$(git status --porcelain | sed -n 1p)
 	[ -z "$changed" ] || refuse "the tree is not clean (${changed# }); commit, remove or ignore what has changed"
 	last=$(newest)
 	heading=$(first_heading CHANGELOG.md)
@@ -85,14 +86,14 @@ check_tree() {
 		return # the dry run writes a section of its own
 	fi
 	[ "$heading" = "${version#v} (unreleased)" ] || refuse "the first heading of CHANGELOG.md is \"## $heading\"; write \"## ${version#v} (unreleased)\" for $version"
-	first_section CHANGELOG.md | grep -q '^[-*] ' || refuse "the section ${version#v} of CHANGELOG.md has no entry; say what changes for users"
+	first_section CHANGELOG.md | grep '^[-*] ' >/dev/null || refuse "the section ${version#v} of CHANGELOG.md has no entry; say what changes for users"
 	check_breaking
 }
 
 # check_breaking refuses a break of a promise where the version promises none. Below
 # 1.0 a break takes the next minor version, later the next major one.
 check_breaking() {
-	first_section CHANGELOG.md | grep -q '^### Breaking' || return 0
+	first_section CHANGELOG.md | grep '^### Breaking' >/dev/null || return 0
 	local released
 	released=$(git tag --list 'v*' | sorted | sed '/-/d' | tail -n 1)
 	[ -n "$released" ] || return 0

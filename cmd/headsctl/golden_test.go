@@ -1,0 +1,221 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What scripts rely on is recorded in testdata/golden. A changed file is a break.
+var updateGolden = flag.Bool("update-golden", false, "write the files of testdata/golden instead of comparing with them")
+
+// compareGolden is Compare of internal/goldens in the root, which other modules must not
+// import.
+func compareGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", filepath.FromSlash(name))
+	if *updateGolden {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "-update-golden writes it")
+	assert.Equal(t, string(want), got, "%s: users rely on what is recorded", path)
+}
+
+// commandsBelow returns every command that does something, by its name with dashes.
+func commandsBelow(cmd *cobra.Command) map[string]*cobra.Command {
+	all := map[string]*cobra.Command{}
+	for _, c := range cmd.Commands() {
+		if c.HasSubCommands() {
+			maps.Copy(all, commandsBelow(c))
+			continue
+		}
+		_, path, _ := strings.Cut(c.CommandPath(), " ")
+		all[strings.ReplaceAll(path, " ", "-")] = c
+	}
+	return all
+}
+
+func allCommands() map[string]*cobra.Command {
+	return commandsBelow(newRootCommand(newApp(os.Stdin, os.Stdout, os.Stderr, nil)))
+}
+
+// assertOnly asserts that a folder of testdata/golden has a file for each name alone.
+func assertOnly(t *testing.T, folder string, names []string) {
+	files, err := os.ReadDir(filepath.Join("testdata", "golden", folder))
+	require.NoError(t, err)
+	for _, file := range files {
+		assert.Contains(t, names, strings.TrimSuffix(file.Name(), ".txt"), "%s/%s is no longer made", folder, file.Name())
+	}
+}
+
+// The arguments and flags, without the texts that explain them.
+func TestGoldenHelp(t *testing.T) {
+	commands := allCommands()
+	for name, c := range commands {
+		lines := []string{c.UseLine()}
+		c.InitDefaultHelpFlag()
+		show := func(f *pflag.Flag) {
+			line := fmt.Sprintf("--%s %s, default %q", f.Name, f.Value.Type(), f.DefValue)
+			if f.Shorthand != "" {
+				line = "-" + f.Shorthand + " " + line
+			}
+			lines = append(lines, line)
+		}
+		c.NonInheritedFlags().VisitAll(show)
+		c.InheritedFlags().VisitAll(show)
+		compareGolden(t, "help/"+name+".txt", strings.Join(lines, "\n")+"\n")
+	}
+	assertOnly(t, "help", slices.Collect(maps.Keys(commands)))
+}
+
+// The keys of what is printed as JSON, with their types.
+func TestGoldenJSON(t *testing.T) {
+	t.Parallel()
+	receiver := httptest.NewServer(http.NotFoundHandler())
+	defer receiver.Close()
+	newCalls := func(c *terminal) map[string][][]string {
+		return map[string][][]string{
+			"get":           {{"get", c.ids[0], "-o", "json"}},
+			"plan":          {{"plan", "-f", "demo/heads.yaml", "--json"}},
+			"apply":         {{"apply", "-f", "demo/heads.yaml", "--yes", "--json"}},
+			"convert":       {{"convert", "-f", "demo/ids.csv", "--yes", "--json"}},
+			"doctor":        {{"doctor", "-f", "demo/ids.csv", "-o", "json"}},
+			"webhooks-list": {{"webhooks", "list", c.ids[0], "-o", "json"}},
+			"tools-list":    {{"tools", "list", c.ids[0], "-o", "json"}},
+			"tools-check":   {{"tools", "check", c.ids[0], "-o", "json"}},
+			"addresses-scan": {
+				{"convert", "-f", "demo/ids.csv", "--yes", "--report", "report.json", "--json"},
+				{"addresses", "scan", "--moves", "report.json", "demo/site", "-o", "json"},
+			},
+		}
+	}
+	c := demoIn(t, "demo")
+	c.write("tool.yaml", "name: hours\ndescription: Tells the hours.\nurl: https://example.com/hours\nparameters:\n  - {name: day, type: string, description: Day.}\n")
+	c.ok("tools", "put", c.ids[0], "-f", "tool.yaml")
+	c.ok("webhooks", "ensure", c.ids[0], "--url", receiver.URL, "--event", "end_conversation")
+	recorded := []string{"demo", "error"}
+	for _, name := range []string{"get", "doctor", "webhooks-list", "tools-list", "tools-check", "plan", "apply", "convert", "addresses-scan"} {
+		shape := jsonShape{}
+		calls := newCalls(c)[name]
+		for i, args := range calls {
+			r := c.run(args...)
+			require.NotEqual(t, exitUsage, r.code, "%v\n%s", args, r.stderr)
+			if name != "addresses-scan" || i == len(calls)-1 {
+				shape.add(t, r.stdout)
+			}
+		}
+		compareGolden(t, "json/"+name+".txt", shape.String())
+		recorded = append(recorded, name)
+	}
+	demo := jsonShape{}
+	var announced json.RawMessage
+	serve(t, &announced, nil, headsctl, "demo", "--dir", filepath.Join(c.dir, "another"), "-o", "json")
+	demo.add(t, string(announced))
+	compareGolden(t, "json/demo.txt", demo.String())
+	failed := jsonShape{}
+	failed.add(t, c.run("get", "li-28379", "-o", "json").stderr)
+	compareGolden(t, "json/error.txt", failed.String())
+
+	for name, command := range allCommands() {
+		if command.Flags().Lookup("json") != nil || command.Flags().Lookup("output") != nil {
+			assert.Contains(t, recorded, name, "a command prints JSON")
+		}
+	}
+	assertOnly(t, "json", recorded)
+}
+
+// jsonShape is the types that were seen, by path. Elements of lists are one path.
+type jsonShape map[string]map[string]bool
+
+// add adds each of the values in text.
+func (s jsonShape) add(t *testing.T, text string) {
+	t.Helper()
+	in := json.NewDecoder(strings.NewReader(text))
+	n := 0
+	for ; in.More(); n++ {
+		var value any
+		require.NoError(t, in.Decode(&value), text)
+		s.walk("", value)
+	}
+	require.NotZero(t, n, "nothing was printed")
+}
+
+func (s jsonShape) walk(path string, value any) {
+	kind := "null"
+	switch v := value.(type) {
+	case map[string]any:
+		kind = "object"
+		for key, part := range v {
+			s.walk(path+"."+key, part)
+		}
+	case []any:
+		kind = "list"
+		for _, part := range v {
+			s.walk(path+"[]", part)
+		}
+	case string:
+		kind = "text"
+	case float64:
+		kind = "number"
+	case bool:
+		kind = "true or false"
+	}
+	if s[path] == nil {
+		s[path] = map[string]bool{}
+	}
+	s[path][kind] = true
+}
+
+func (s jsonShape) String() string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(s)) {
+		fmt.Fprintf(&b, "%s: %s\n", strings.TrimPrefix(path, "."), strings.Join(slices.Sorted(maps.Keys(s[path])), ", "))
+	}
+	return b.String()
+}
+
+func TestGoldenExits(t *testing.T) {
+	t.Parallel()
+	c := demoIn(t, "demo")
+	nobody := newTerminal(t).at("http://127.0.0.1:1", "token")
+	c.ok("convert", c.ids[0], "--yes", "--report", "report.json")
+	var b strings.Builder
+	for _, row := range []struct {
+		what string
+		c    *terminal
+		args []string
+	}{
+		{"done", c, []string{"get", c.ids[0]}},
+		{"help", c, []string{"get", "-h"}},
+		{"nothing to do", c, []string{"convert", c.ids[0], "--yes"}},
+		{"some heads are blocked", c, []string{"convert", "-f", "demo/ids.csv", "--dry-run"}},
+		{"a fault was found", c, []string{"doctor", "-f", "demo/ids.csv"}},
+		{"the service is not there", nobody, []string{"get", someID}},
+		{"the service refuses", c.with("HEADS_TOKEN=wrong"), []string{"get", c.ids[0]}},
+		{"wrong usage", c, []string{"get", "--rwa"}},
+		{"no settings", newTerminal(t), []string{"get", someID}},
+		{"an id that is none", c, []string{"get", "li-28379"}},
+		{"a faulty file", c, []string{"plan", "-f", "nowhere.yaml"}},
+		{"plan --exit-code finds changes", c, []string{"plan", "-f", "demo/heads.yaml", "--exit-code"}},
+		{"addresses scan --exit-code finds addresses", c, []string{"addresses", "scan", "--moves", "report.json", "demo/site", "--exit-code"}},
+	} {
+		fmt.Fprintf(&b, "%s: %d\n", row.what, row.c.run(row.args...).code)
+	}
+	fmt.Fprintf(&b, "interrupted: %d\n", exitInterrupted)
+	compareGolden(t, "exits.txt", b.String())
+}

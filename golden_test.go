@@ -1,0 +1,118 @@
+package heads
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/headsapi/heads-go/internal/goldens"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The requests as they are on the socket. HOST and VERSION stand for what differs
+// from run to run and from release to release.
+func TestGoldenRequests(t *testing.T) {
+	sent := map[string]string{}
+	for _, tt := range onTheWire {
+		server := serveWire(t, http.StatusOK, tt.answer)
+		client, err := New(server.url+prefix, pathToken, WithHTTPClient(&http.Client{Transport: server.transport}))
+		require.NoError(t, err)
+		require.NoError(t, tt.call(t.Context(), client), tt.name)
+		request := strings.NewReplacer(server.addr, "HOST", "heads-go/"+Version, "heads-go/VERSION").Replace((<-server.requests).bytes)
+		name, _, _ := strings.Cut(tt.name, " ")
+		if sent[name] != "" {
+			request = "\n\n" + request // the next form of the same operation
+		}
+		sent[name] += request
+	}
+	require.ElementsMatch(t, declaredOperations(t), slices.Collect(maps.Keys(sent)))
+	var files []string
+	for name, text := range sent {
+		goldens.Compare(t, "requests/"+name+".txt", text+"\n")
+		files = append(files, name+".txt")
+	}
+	goldens.Only(t, "requests", files...)
+}
+
+// How often a request is sent, and how long its retries wait at most.
+func TestGoldenRetries(t *testing.T) {
+	policy := DefaultRetryPolicy()
+	var text strings.Builder
+	for _, row := range retryTable {
+		fmt.Fprintf(&text, "%s:", row.fault)
+		for _, call := range calls {
+			server := row.server(t)
+			attempts := 0
+			client := newTestClient(t, server.url+prefix, server.transport, WithRetryPolicy(RetryPolicy{MaxRetries: policy.MaxRetries}),
+				WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { attempts++ }}))
+			require.Error(t, call.run(t.Context(), client))
+			fmt.Fprintf(&text, " %s %d", call.method, attempts)
+		}
+		text.WriteByte('\n')
+	}
+	text.WriteString("longest waits:")
+	for retry := range policy.MaxRetries {
+		fmt.Fprintf(&text, " %v", policy.longest(retry))
+	}
+	goldens.Compare(t, "retries.txt", text.String()+"\n")
+}
+
+func TestGoldenDefaults(t *testing.T) {
+	client, err := New("https://api.example.com", pathToken)
+	require.NoError(t, err)
+	cfg, err := newConfig(nil)
+	require.NoError(t, err)
+	events, err := NewEventHandler(SharedKeys("k"), func(context.Context, *Event) error { return nil })
+	require.NoError(t, err)
+	tools, err := NewToolHandler("https://tools.example.com")
+	require.NoError(t, err)
+	assert.Equal(t, cfg.retry, client.core.retry)
+
+	goldens.Defaults(t, map[string]any{
+		"client: retries": client.core.retry.MaxRetries,
+		"client: longest wait before the first retry":        client.core.retry.MinWait,
+		"client: longest wait before any retry":              client.core.retry.MaxWait,
+		"client: timeout of an attempt":                      defaultAttemptTimeout,
+		"client: attempts a second (0: no limit)":            cfg.rateLimit,
+		"client: bytes of an answer":                         maxAnswer,
+		"client: bytes of Error.Body":                        maxErrorBody,
+		"client: bytes of DecodeError.Body":                  maxDecodeBody,
+		"client: bytes of a token":                           maxToken,
+		"client: providers that stream":                      slices.Sorted(maps.Keys(cfg.streamingProvider)),
+		"client: plain http to other machines":               cfg.insecureHTTP,
+		"conversion: ConfirmTimeout":                         defaultConfirmTimeout,
+		"conversion: SettleTimeout":                          defaultSettleTimeout,
+		"conversion: first wait before reading again":        firstReadWait,
+		"conversion: longest wait before reading again":      maxReadWait,
+		"conversion: timeout of a read":                      maxReadTime,
+		"conversion: least time of the last read":            lastReadTime,
+		"conversion: lost reads in a row":                    lostReads,
+		"events: bytes of a body":                            maxEventBody,
+		"events: time for a body":                            events.bodyTimeout,
+		"events: oldest":                                     events.maxAge,
+		"events: furthest in the future":                     events.futureSkew,
+		"events: timeout of the function":                    events.timeout,
+		"events: lease of a claim":                           events.lease(),
+		"events: margin of a lease":                          leaseMargin,
+		"events: margin of the memory":                       memoryMargin,
+		"events: time for a claim":                           claimTime,
+		"events: time for the answer":                        answerTime,
+		"events: timeout of a call of the deduplicator":      storeTimeout,
+		"events: grace of a call of the deduplicator":        storeGrace,
+		"events: first wait before the deduplicator again":   minStoreWait,
+		"events: longest wait before the deduplicator again": maxStoreWait,
+		"events: keys that the deduplicator remembers":       events.dedup.(*MemoryDeduplicator).size,
+		"events: keys of NewMemoryDeduplicator(0)":           NewMemoryDeduplicator(0).size,
+		"tools: bytes of a call":                             maxToolBody,
+		"tools: time for a body":                             toolBodyTimeout,
+		"tools: timeout of the function":                     tools.server.timeout,
+		"tools: characters of a reply":                       tools.server.replyLimit,
+		"tools: calls at once":                               cap(tools.server.running),
+		"tools: least characters of a path token":            minPathToken,
+	})
+}
