@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/nearest"
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
@@ -134,7 +135,7 @@ func (f *specFaults) checkField(field string, value any) {
 	}
 	if !slices.Contains(heads.WritableFields(), field) {
 		reason := "is not a field of a head that can be set"
-		if meant := nearest(field, heads.WritableFields()); meant != "" {
+		if meant := nearest.Name(field, heads.WritableFields()); meant != "" {
 			reason += "; did you mean " + meant + "?"
 		}
 		f.add(name, reason)
@@ -170,36 +171,4 @@ func (f *specFaults) checkTools(tools []heads.Tool) {
 		}
 		seen[tool.Name] = true
 	}
-}
-
-// nearest returns the name that is most similar to a given one, or "".
-func nearest(given string, names []string) string {
-	best, distance := "", max(2, len(given)/3)+1
-	for _, name := range names {
-		if d := editDistance(strings.ToLower(given), strings.ToLower(name)); d < distance {
-			best, distance = name, d
-		}
-	}
-	return best
-}
-
-// editDistance returns the number of letters to insert, delete or replace.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/headstest/deduptest"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,7 +36,7 @@ func mustClaim(t testing.TB, d *Deduplicator, key, owner string) heads.Claim {
 }
 
 func TestDeduplicatorInRedis(t *testing.T) {
-	assert.NoError(t, headstest.TestDeduplicator(t.Context(), newStore(t, startRedis(t).client())))
+	assert.NoError(t, deduptest.Test(t.Context(), newStore(t, startRedis(t).client())))
 }
 
 // A second receiver has its own client.
@@ -59,7 +59,7 @@ func (d twoReceivers) Release(ctx context.Context, key, owner string) error {
 func TestReceiversShareTheirClaims(t *testing.T) {
 	server := startRedis(t)
 	both := twoReceivers{newStore(t, server.client()), newStore(t, server.client())}
-	assert.NoError(t, headstest.TestDeduplicator(t.Context(), both))
+	assert.NoError(t, deduptest.Test(t.Context(), both))
 }
 
 func TestPrefixesKeepKeysApart(t *testing.T) {

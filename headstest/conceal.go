@@ -2,20 +2,27 @@ package headstest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // concealed replaces a secret in what is shown.
 const concealed = "[hidden]"
 
-var secretName = regexp.MustCompile(`(?i)(api|shared|access|private|provider)[_-]?key$|token|secret|password|authorization|credential`)
+var secretName = regexp.MustCompile(`(?i)(^|api|shared|access|private|provider)[_-]?keys?$|token|secret|password|authorization|credential`)
 
-// conceal returns the value of a field without secrets: it hides texts under the
-// name of a secret, and the queries and user infos of URLs.
+// conceal returns the value of a field without secrets. It hides texts under the name of
+// a secret, what texts hold of secrets, and the paths of callback URLs. A value without a
+// secret keeps its bytes.
 func conceal(name string, raw json.RawMessage) json.RawMessage {
-	shown, _ := encodeJSON(concealValue(name, decode(raw))) // it was JSON before
+	before, _ := encodeJSON(decode(raw)) // it was JSON before
+	shown, _ := encodeJSON(concealValue(name, decode(raw)))
+	if string(shown) == string(before) {
+		return raw
+	}
 	return shown
 }
 
@@ -25,7 +32,10 @@ func concealValue(name string, v any) any {
 	}
 	switch v := v.(type) {
 	case string:
-		return concealURL(v)
+		if isCallback(name) {
+			return concealCallback(v)
+		}
+		return concealText(v)
 	case []any:
 		for i, item := range v {
 			v[i] = concealValue("", item)
@@ -42,23 +52,119 @@ func concealValue(name string, v any) any {
 	return v
 }
 
-// concealURL returns a text that is not a URL unchanged.
-func concealURL(text string) string {
-	if !strings.Contains(text, "://") {
-		return text
+// isCallback reports whether a field has the URL of a tool or a registration.
+func isCallback(name string) bool {
+	return strings.EqualFold(name, "url") || strings.EqualFold(name, "webhookUrl")
+}
+
+// concealCallback shows the scheme and host of a URL. Its path may hold a token.
+func concealCallback(address string) string {
+	u, err := url.Parse(address)
+	switch {
+	case address == "":
+		return ""
+	case err != nil || u.Host == "":
+		return concealed
+	case u.User == nil && strings.Trim(u.EscapedPath(), "/") == "" && u.RawQuery == "" && u.Fragment == "":
+		return address
+	default:
+		return origin(address) + "/" + concealed
 	}
+}
+
+// What may be a secret in a text: the URLs in it, values after the name of a secret, and
+// credentials of a header.
+var (
+	urlInText        = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
+	pairInText       = regexp.MustCompile(`(?i)([\w-]*(?:key|token|secret|password|authorization|credential)[\w-]*=)[^\s&"'<>,;]+`)
+	memberInText     = regexp.MustCompile(`(?i)(["'][\w-]*(?:key|token|secret|password|authorization|credential)[\w-]*["']\s*:\s*)(?:"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[^\s,}]+)`)
+	credentialInText = regexp.MustCompile(`((?i:authorization)\s*:\s*\w+|\bBearer)\s+\S+`)
+)
+
+// concealText hides the secrets in a text of any form.
+func concealText(text string) string {
+	if strings.Contains(text, "://") {
+		text = urlInText.ReplaceAllStringFunc(text, concealURL)
+	}
+	if strings.ContainsAny(text, "=:") {
+		text = pairInText.ReplaceAllString(text, "${1}"+concealed)
+		text = memberInText.ReplaceAllString(text, `${1}"`+concealed+`"`)
+	}
+	if strings.Contains(text, " ") {
+		text = credentialInText.ReplaceAllString(text, "${1} "+concealed)
+	}
+	return text
+}
+
+// concealURL hides the user info, the query and the fragment of a URL, and what looks
+// like a token in its path.
+func concealURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
+		scheme, _, _ := strings.Cut(text, "://")
+		return scheme + "://" + concealed
+	}
+	path := concealPath(u.EscapedPath())
+	if u.User == nil && u.RawQuery == "" && u.Fragment == "" && path == u.EscapedPath() {
 		return text
 	}
-	if u.User == nil && u.RawQuery == "" && u.Fragment == "" {
-		return text
-	}
-	shown := u.Scheme + "://" + u.Host + u.EscapedPath()
+	shown := u.Scheme + "://" + u.Host + path
 	if u.RawQuery != "" {
 		shown += "?" + concealed
 	}
 	return shown
+}
+
+// plainWords matches a segment of a path that is no token however long it is: words, as
+// in conversation-settings or enableEvents, and short numbers between them, as in a
+// public id.
+var plainWords = regexp.MustCompile(`^[A-Z]?[a-z]{0,15}([A-Z][a-z]{2,14})*([-_.]([A-Z]?[a-z]{1,15}([A-Z][a-z]{2,14})*|\d{1,6}))*$`)
+
+// minToken is the length from which a segment of a path may be a token. The path token
+// of a tool handler has at least as many characters.
+const minToken = 16
+
+// looksLikeToken reports whether a segment of a path may be a secret.
+func looksLikeToken(segment string) bool {
+	return len(segment) >= minToken && !uuid.MatchString(segment) && !plainWords.MatchString(segment)
+}
+
+// concealPath hides the segments of a path that look like tokens.
+func concealPath(path string) string {
+	if len(path) < minToken {
+		return path
+	}
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		if looksLikeToken(segment) {
+			segments[i] = concealed
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// shownParameters are the parameters of a query whose values are shown.
+var shownParameters = []string{"headId", "videoStreaming", "enableEvents", "splitter"}
+
+var parameterName = regexp.MustCompile(`^[A-Za-z][\w.-]{0,39}$`)
+
+// concealQuery hides the values of parameters that no operation has, and what can't be
+// read.
+func concealQuery(query string) string {
+	if query == "" {
+		return ""
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		name, value, named := strings.Cut(pair, "=")
+		switch {
+		case !named || !parameterName.MatchString(name) || looksLikeToken(name):
+			pairs[i] = concealed
+		case !slices.Contains(shownParameters, name) || looksLikeToken(value):
+			pairs[i] = name + "=" + concealed
+		}
+	}
+	return strings.Join(pairs, "&")
 }
 
 // concealDocument conceals every field of a record.
@@ -70,13 +176,26 @@ func concealDocument(d document) document {
 	return shown
 }
 
-// concealText conceals a body that may be JSON.
-func concealText(body []byte) string {
+// concealBody shows the body of a request to an operation if it is a JSON object, and
+// nothing of any other, in which a secret can't be told from the rest.
+func concealBody(body []byte) string {
 	var d document
-	if json.Unmarshal(body, &d) == nil && d != nil {
+	switch {
+	case len(body) == 0:
+		return ""
+	case json.Unmarshal(body, &d) == nil && d != nil:
 		return string(concealDocument(d).encode())
+	default:
+		return fmt.Sprintf("%s: %d bytes that are not a JSON object", concealed, len(body))
 	}
-	return concealURL(string(body))
+}
+
+// concealReply shows a text that may be JSON, or the beginning of JSON.
+func concealReply(text string) string {
+	if json.Valid([]byte(text)) {
+		return string(conceal("", json.RawMessage(text)))
+	}
+	return concealText(text)
 }
 
 // withoutKeys returns a seed that can be shared and imported. It has no keys, so
@@ -99,7 +218,10 @@ func keyless(list []json.RawMessage) []json.RawMessage {
 func dropKeys(v any) {
 	switch v := v.(type) {
 	case []any:
-		for _, item := range v {
+		for i, item := range v {
+			if text, isText := item.(string); isText {
+				v[i] = withoutSecrets(text)
+			}
 			dropKeys(item)
 		}
 	case map[string]any:
@@ -109,11 +231,35 @@ func dropKeys(v any) {
 			case name == "customWords":
 			case item != nil && secretName.MatchString(name), name == "publicUrl":
 				delete(v, name)
+			case isText && isCallback(name):
+				v[name] = withoutPathTokens(withoutSecrets(text), v["name"])
 			case isText:
-				v[name] = strings.TrimSuffix(concealURL(text), "?"+concealed)
+				v[name] = withoutSecrets(text)
 			default:
 				dropKeys(item)
 			}
 		}
 	}
+}
+
+// withoutSecrets returns a text that an import accepts in the place of the text, such as
+// a URL without its query.
+func withoutSecrets(text string) string {
+	shown := concealText(text)
+	if shown == text {
+		return text
+	}
+	return strings.NewReplacer("?"+concealed, "", concealed, "hidden").Replace(shown)
+}
+
+// withoutPathTokens returns a callback URL without the segments of its path that are long
+// enough to be a token. The name of the tool is none.
+func withoutPathTokens(address string, tool any) string {
+	segments := strings.Split(address, "/")
+	for i, segment := range segments {
+		if i > 2 && len(segment) >= minToken && segment != tool {
+			segments[i] = "hidden"
+		}
+	}
+	return strings.Join(segments, "/")
 }

@@ -56,7 +56,7 @@ func (a *api) controlled(method, path, body string, v any) {
 }
 
 func TestConsoleIsServedOnlyWithItsOption(t *testing.T) {
-	newAPI(t).do("GET", "/_emulator/", "").refused(t, 404, "no operation")
+	newAPI(t).do("GET", "/_emulator/", "").refused(t, 404, "not an operation")
 	a := withConsole(t)
 	browser := a.request("GET", "/_emulator/", "")
 	browser.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
@@ -70,9 +70,9 @@ func TestBrowserIsRedirectedToTheConsole(t *testing.T) {
 	a := withConsole(t)
 	a.hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	req := a.request("GET", "/", "")
-	a.send(req).refused(t, 404, "no operation")
+	a.send(req).refused(t, 404, "not an operation")
 	req.Header.Del("Authorization")
-	a.send(req).refused(t, 401, "Bearer")
+	a.send(req).refused(t, 404, "not an operation")
 	req.Header.Set("Accept", "text/html")
 	ans := a.send(req)
 	assert.Equal(t, []any{303, "/_emulator/"}, []any{ans.status, ans.header.Get("Location")})
@@ -411,4 +411,32 @@ func TestCloseEndsTheStream(t *testing.T) {
 	began := time.Now()
 	a.Close()
 	assert.Less(t, time.Since(began), 5*time.Second)
+}
+
+func TestEventWithoutARegistrationSaysWhy(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{})
+	why := func() string {
+		s := a.StartSession(id)
+		require.NoError(t, s.Close())
+		var session struct {
+			Log []struct {
+				Why       string
+				Receivers int
+			}
+		}
+		a.controlled("GET", "sessions/"+s.ID(), "", &session)
+		last := session.Log[len(session.Log)-1]
+		assert.Equal(t, last.Why == "", last.Receivers > 0)
+		return last.Why
+	}
+	assert.Equal(t, "delivery is off", why())
+	a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", "")
+	assert.Equal(t, "the head has none", why())
+	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"http://127.0.0.1:1","startConversation":true}`)
+	assert.Equal(t, "none asks for this event", why())
+	a.ok("PATCH", fmt.Sprint("/head-events/", hook), `{"endConversation":true}`)
+	assert.Empty(t, why())
+	a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=false", "")
+	assert.Equal(t, "delivery is off", why())
 }

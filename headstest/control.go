@@ -190,10 +190,11 @@ func fromAnotherSite(r *http.Request) bool {
 // routed refuses paths and methods that no action has, in the form of every other
 // refusal.
 func (c *control) routed(w http.ResponseWriter, r *http.Request) error {
-	if _, pattern := c.mux.Handler(r); pattern != "" {
+	has := func(r *http.Request) bool { _, pattern := c.mux.Handler(r); return pattern != "" }
+	if has(r) {
 		return nil
 	}
-	if allowed := c.methodsOf(r); len(allowed) > 0 {
+	if allowed := methodsWith(r, []string{http.MethodGet, http.MethodPost, http.MethodDelete}, has); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return refuse(http.StatusMethodNotAllowed, "%s is not a method of %s; use %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))
 	}
@@ -202,18 +203,6 @@ func (c *control) routed(w http.ResponseWriter, r *http.Request) error {
 
 func nothingAt(r *http.Request) error {
 	return refuse(http.StatusNotFound, "there is nothing at %s; GET %s lists the control API", r.URL.Path, controlPrefix)
-}
-
-// methodsOf returns the methods that a path has.
-func (c *control) methodsOf(r *http.Request) (methods []string) {
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-		other := r.Clone(r.Context())
-		other.Method = method
-		if _, pattern := c.mux.Handler(other); pattern != "" {
-			methods = append(methods, method)
-		}
-	}
-	return methods
 }
 
 func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }

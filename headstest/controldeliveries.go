@@ -58,7 +58,7 @@ func rowOfDelivery(d Delivery) deliveryRow {
 
 func (c *control) viewDelivery(d Delivery) deliveryView {
 	v := deliveryView{
-		deliveryRow: rowOfDelivery(d), Headers: map[string]string{}, Body: string(d.Body), Reply: string(d.Reply), Signature: c.judge(d),
+		deliveryRow: rowOfDelivery(d), Headers: map[string]string{}, Body: string(d.Body), Reply: concealReply(string(d.Reply)), Signature: c.judge(d),
 	}
 	for name := range d.Header {
 		v.Headers[name] = d.Header.Get(name)

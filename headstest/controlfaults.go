@@ -62,7 +62,7 @@ func viewFaults(s Snapshot) faultsView {
 	v := faultsView{Requests: []faultOfRequests{}, Deliveries: []faultOfDeliveries{}}
 	for _, f := range s.Faults {
 		v.Requests = append(v.Requests, faultOfRequests{
-			Method: f.Method, Route: f.Route, Times: f.Times, Status: f.Status, Body: f.Body,
+			Method: f.Method, Route: f.Route, Times: f.Times, Status: f.Status, Body: concealReply(f.Body),
 			RetryAfter: duration(f.RetryAfter), Latency: duration(f.Latency), Cut: cuts.of(f.Cut), CutBody: f.CutBody, AfterEffect: f.After,
 			Share: f.Share,
 		})

@@ -41,11 +41,11 @@ type fieldView struct {
 }
 
 func rowOfRequest(r Request) requestRow {
-	return requestRow{ID: r.ID, Method: r.Method, Path: r.Path, Status: r.Status, At: r.At.UTC(), Took: duration(r.Duration)}
+	return requestRow{ID: r.ID, Method: r.Method, Path: concealPath(r.Path), Status: r.Status, At: r.At.UTC(), Took: duration(r.Duration)}
 }
 
 func viewRequest(r Request) requestView {
-	v := requestView{requestRow: rowOfRequest(r), Query: r.Query, Body: concealText(r.Body), Changes: []changeView{}, Ignored: []fieldView{}}
+	v := requestView{requestRow: rowOfRequest(r), Query: concealQuery(r.Query), Body: concealBody(r.Body), Changes: []changeView{}, Ignored: []fieldView{}}
 	if r.effect == nil {
 		return v
 	}

@@ -76,6 +76,7 @@ type registrationView struct {
 	HeadID   string   `json:"headId"`
 	Receiver string   `json:"receiver"` // scheme and host only
 	Events   []string `json:"events"`
+	Note     string   `json:"note,omitempty"` // what the real service may do otherwise
 }
 
 func (c *control) state(*http.Request) (any, error) { return c.viewState(), nil }
@@ -84,10 +85,16 @@ func (c *control) viewState() stateView {
 	s := c.emulator.Snapshot()
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
+	registrations := views(s.Webhooks, viewRegistration)
+	for i, r := range registrations {
+		if w, ok := c.emulator.st.webhooks[r.ID]; ok && w.early {
+			registrations[i].Note = madeEarly
+		}
+	}
 	return stateView{
 		Heads:         views(s.Heads, viewHead),
 		Visuals:       views(s.Visuals, viewVisual),
-		Registrations: views(s.Webhooks, viewRegistration),
+		Registrations: registrations,
 		Sessions:      c.emulator.st.sessionViews(),
 		Faults:        viewFaults(s),
 	}

@@ -58,5 +58,8 @@ func (t toolCall) call(ctx context.Context, s *Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return toolReply{Tool: t.Tool, Sent: called.Body, Status: called.Status, Message: called.Message, Problem: called.Problem, Reply: string(called.Reply)}, nil
+	return toolReply{
+		Tool: t.Tool, Sent: conceal("", called.Body), Status: called.Status,
+		Message: concealText(called.Message), Problem: called.Problem, Reply: concealReply(string(called.Reply)),
+	}, nil
 }

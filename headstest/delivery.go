@@ -111,6 +111,7 @@ func (e *Emulator) Redeliver(d Delivery) error {
 	if !ok {
 		return ErrRemoved
 	}
+	e.st.undelivered[d.Event.SessionID]++
 	e.push(w, job{webhookID: w.id, url: d.URL, event: d.Event, body: d.Body, signature: d.Header.Get(signatureHeader), eventID: d.eventID})
 	return nil
 }
@@ -147,12 +148,14 @@ func (c *core) enqueue(w *webhook, e heads.Event, eventID int) {
 	if f.CorruptSignature {
 		j.signature = corrupt(j.signature)
 	}
+	c.st.undelivered[e.SessionID]++
 	if f.Drop {
 		c.give(c.st, j, 0, ErrDropped)
 		return
 	}
 	jobs := []job{j}
 	if f.Duplicate {
+		c.st.undelivered[e.SessionID]++
 		jobs = append(jobs, j)
 	}
 	if f.Reorder {
@@ -269,13 +272,24 @@ func (c *core) give(st *state, j job, attempts int, why error) {
 	c.note(st, d)
 }
 
-// note adds an attempt to the journal and wakes the waiting callers.
+// note adds an attempt to the journal and wakes the waiting callers. Every delivery
+// that enqueue or Redeliver has begun ends with one final attempt.
 func (c *core) note(st *state, d Delivery) {
 	c.cfg.logger.Info("delivery", "webhook", d.WebhookID, "event", string(d.Event.Type), "session", d.Event.SessionID,
 		"attempt", d.Attempt, "status", d.Status, "took", d.Duration, "retry_in", d.RetryIn, "final", d.Final, "err", d.Err)
+	if d.Final {
+		st.ended(d.Event.SessionID)
+	}
 	d.ID = st.deliveries.total() + 1
 	st.deliveries.add(d, len(d.Body)+len(d.Reply))
 	c.wake()
+}
+
+// ended counts down the deliveries of a session that have not ended.
+func (st *state) ended(sessionID string) {
+	if st.undelivered[sessionID]--; st.undelivered[sessionID] <= 0 {
+		delete(st.undelivered, sessionID)
+	}
 }
 
 func (c *core) registered(st *state, id int64) bool {

@@ -39,7 +39,13 @@
 // /head/{headId}/conversation-settings and PUT /head/{headId}/splitter. Two rules
 // for tools were seen in the field as well: a parameter without a type is
 // accepted; parameters as an object are stored, but the head can't be loaded and
-// its sessions fail.
+// its sessions fail. A third one has an option: a registration that is made before
+// delivery is enabled never delivers (WithStrictOrder).
+//
+// The service may have operations that neither has. The emulator refuses them, also
+// without a token, and says so: "POST /head/create is not an operation of this
+// emulator; the nearest one is PUT /head/update". A last segment of letters, such as
+// all, is taken for the name of an operation unless a record has it as its id.
 //
 // # Refusals
 //
@@ -48,8 +54,9 @@
 //
 //	400  a body, a query or a value that breaks the contract
 //	401  no bearer credential, or the wrong one
-//	404  an unknown path, head, visual or registration
-//	405  a path that exists, with another method
+//	404  an unknown head, visual or registration; a method and path that are no
+//	     operation of the emulator, with the operation that is nearest
+//	405  the path of an operation, with another method
 //	409  a mode switch that the mode of the head's visual does not allow
 //	413  a body above 1 MiB
 //	415  a body that isn't application/json

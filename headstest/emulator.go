@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"path"
 	"strings"
 	"sync"
 	"time"
@@ -64,28 +63,6 @@ func NewEmulator(opts ...Option) *Emulator {
 		c.control = newControl(c)
 	}
 	return &Emulator{c}
-}
-
-// operations returns the eleven operations of the contract, and three others that
-// were seen in the field.
-func (c *core) operations() map[string]operation {
-	return map[string]operation{
-		"PUT /head/update":                         c.updateHead,
-		"GET /head/{id}":                           c.getHead,
-		"GET /head_visual/{headVisualId}":          c.getVisual,
-		"PUT /head/{headId}/video-streaming":       c.putVideoStreaming,
-		"PUT /head/{headId}/conversation-settings": c.putSettings,
-		"PUT /head/{headId}/enable-events":         c.putEnableEvents,
-		"POST /head-events":                        c.createWebhook,
-		"GET /head-events":                         c.listWebhooks,
-		"GET /head-events/{webhookId}":             c.getWebhook,
-		"PATCH /head-events/{webhookId}":           c.patchWebhook,
-		"DELETE /head-events/{webhookId}":          c.deleteWebhook,
-
-		"GET /head/{headId}/enable-events":         c.getEnableEvents, // not in the contract
-		"GET /head/{headId}/conversation-settings": c.getSettings,     // not in the contract
-		"PUT /head/{headId}/splitter":              c.putSplitter,     // not in the contract
-	}
 }
 
 // BearerToken returns the token that requests must carry.
@@ -159,35 +136,31 @@ func (c *core) hold(r *http.Request) (*http.Request, *effect) {
 	return withEffect(r)
 }
 
-// answer performs the operation of a request.
+// answer performs the operation of a request. A request without a token is told, too,
+// that there is no such operation.
 func (c *core) answer(r *http.Request, readErr error) reply {
-	if !c.authorized(r) {
+	known := c.hasOperation(r)
+	var allowed []string
+	if !known {
+		if allowed = methodsWith(r, operationMethods, c.hasOperation); len(allowed) == 0 {
+			return c.notAnOperation(r).reply()
+		}
+	}
+	switch {
+	case !c.authorized(r):
 		rep := refuse(http.StatusUnauthorized, "the header Authorization must be Bearer followed by the access token").reply()
 		rep.header.Set("WWW-Authenticate", "Bearer")
 		return rep
-	}
-	if readErr != nil {
+	case readErr != nil:
 		return unreadable(readErr).reply()
-	}
-	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect
-		return unknownPath(r).reply()
+	case !known:
+		rep := refuse(http.StatusMethodNotAllowed, "%s is not a method of %s", r.Method, r.URL.Path).reply()
+		rep.header.Set("Allow", strings.Join(allowed, ", "))
+		return rep
 	}
 	rec := &recorder{}
 	c.mux.ServeHTTP(rec, r)
-	switch {
-	case r.Pattern != "":
-		return rec.reply
-	case rec.status == http.StatusMethodNotAllowed:
-		rep := refuse(rec.status, "%s is not a method of %s", r.Method, r.URL.Path).reply()
-		rep.header.Set("Allow", rec.Header().Get("Allow"))
-		return rep
-	default:
-		return unknownPath(r).reply()
-	}
-}
-
-func unknownPath(r *http.Request) *refusal {
-	return refuse(http.StatusNotFound, "there is no operation at %s", r.URL.Path)
+	return rec.reply
 }
 
 func unreadable(err error) *refusal {
@@ -210,7 +183,7 @@ func (c *core) authorized(r *http.Request) bool {
 
 func (c *core) record(r Request) {
 	r.Duration = time.Since(r.At)
-	c.cfg.logger.Info("request", "method", r.Method, "path", r.Path, "status", r.Status, "took", r.Duration)
+	c.cfg.logger.Info("request", "method", r.Method, "path", concealPath(r.Path), "status", r.Status, "took", r.Duration)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.ID = c.st.requests.total() + 1

@@ -48,29 +48,87 @@ func TestGeneratedTokenIsAccepted(t *testing.T) {
 	a.head(a.AddHead(headstest.Head{}))
 }
 
-func TestUnknownPathsAreNotFound(t *testing.T) {
+// What the emulator lacks the service may have, so the answer says whose fault it is,
+// whatever the path, and also to a caller who asks for a token.
+func TestWhatIsNotAnOperationIsSaidToBeNone(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
-	for _, path := range []string{"/", "/head", "/head/", "/head/" + id + "/", "//head/" + id, "/head/" + id + "/x",
-		"/head/./" + id, "/head/" + id + "/../" + id, "/head-events/", "/head_visual", "/heads/" + id, "/Head/" + id} {
-		t.Run(path, func(t *testing.T) { a.do("GET", path, "").refused(t, 404, "no operation") })
+	rows := []struct{ request, nearest string }{
+		{"POST /head/create", "PUT /head/update"},
+		{"GET /head/all", "GET /head/{id}"},
+		{"GET /head/list", "GET /head/{id}"},
+		{"POST /head/list", "GET /head/{id}"},
+		{"PUT /head/assign-visual", "GET /head/{id}"},
+		{"PUT /head/" + id + "/assign-visual", "GET /head/{id}"},
+		{"PUT /head/" + id + "/streaming", "PUT /head/{headId}/video-streaming"},
+		{"PUT /head/" + id + "/conversationSettings", "PUT /head/{headId}/conversation-settings"},
+		{"GET /head/" + id + "/conversation_settings", "GET /head/{headId}/conversation-settings"},
+		{"GET /heads/" + id, "GET /head/{id}"},
+		{"GET /Head/" + id, "GET /head/{id}"},
+		{"POST /auth/token", ""},
+		{"GET /head-visual/" + id, "GET /head_visual/{headVisualId}"},
+		{"POST /head_visual/create", "GET /head_visual/{headVisualId}"},
+		{"GET /head_visual", "GET /head_visual/{headVisualId}"},
+		{"GET /head-events/all", "GET /head-events"},
+		{"POST /head-events/create", ""},
+		{"GET /", ""}, {"GET /head", "GET /head/{id}"}, {"GET /head/", ""}, {"GET /head/" + id + "/", ""}, {"GET //head/" + id, ""},
+		{"GET /head/" + id + "/x", "GET /head/{id}"}, {"GET /head/./" + id, ""}, {"GET /head/" + id + "/../" + id, ""}, {"GET /head-events/", ""},
 	}
+	for _, row := range rows {
+		for _, token := range []string{"Bearer " + a.Token, "Bearer wrong", ""} {
+			t.Run(row.request+" "+token, func(t *testing.T) {
+				method, path, _ := strings.Cut(row.request, " ")
+				req := a.request(method, path, "")
+				req.Header.Set("Authorization", token)
+				a.send(req).refused(t, 404, row.request+" is not an operation of this emulator; the nearest one is "+row.nearest)
+			})
+		}
+	}
+	a.do("GET", "/head/all", "").refused(t, 404, `there is no head "all"`)
+	a.do("GET", "/head-events/all", "").refused(t, 404, `there is no webhook "all"`)
+	a.do("GET", "/head_visual/all", "").refused(t, 404, `there is no head visual "all"`)
+	assert.NotContains(t, a.do("POST", "/head/create", "").body, "there is no")
+	a.do("GET", "/heads"+strings.Repeat("x", 100_000), "").refused(t, 404, "the nearest one is")
+}
+
+// An id that no record has is no fault of the path.
+func TestUnknownIDsAreNotFound(t *testing.T) {
+	a := newAPI(t)
+	for path, says := range map[string]string{
+		"/head/" + seedHead: "there is no head", "/head/li-28379": "there is no head", "/head/x": "there is no head",
+		"/head_visual/" + seedHead: "there is no head visual", "/head-events/7": "there is no webhook",
+	} {
+		ans := a.do("GET", path, "")
+		ans.refused(t, 404, says)
+		assert.NotContains(t, ans.body, "operation", path)
+	}
+	for _, path := range []string{"/head/" + seedHead + "/enable-events?enableEvents=true", "/head/all/enable-events?enableEvents=true"} {
+		a.do("PUT", path, "").refused(t, 404, "there is no head")
+	}
+	id := a.AddHead(headstest.Head{ID: "lobby", HeadVisualID: "lobby-visual"})
+	a.ok("GET", "/head/"+id, "")
+	a.ok("GET", "/head_visual/lobby-visual", "")
+	a.do("DELETE", "/head/"+id, "").refused(t, 405, "DELETE")
 }
 
 func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
 	rows := []struct{ method, path, allow string }{
-		{"POST", "/head/update", "PUT"}, {"DELETE", "/head/" + id, "GET"}, {"PUT", "/head/" + id, "GET"},
-		{"PUT", "/head_visual/x", "GET"}, {"POST", "/head/" + id + "/video-streaming", "PUT"},
-		{"DELETE", "/head/" + id + "/enable-events", "PUT"}, {"POST", "/head/" + id + "/splitter", "PUT"}, {"PATCH", "/head/" + id + "/conversation-settings", "PUT"},
-		{"DELETE", "/head-events", "GET"}, {"PUT", "/head-events/1", "PATCH"},
+		{"POST", "/head/update", "PUT"}, {"GET", "/head/update", "PUT"}, {"DELETE", "/head/" + id, "GET, HEAD"}, {"PUT", "/head/" + seedHead, "GET, HEAD"},
+		{"PUT", "/head_visual/x", "GET, HEAD"}, {"POST", "/head/" + id + "/video-streaming", "PUT"},
+		{"DELETE", "/head/" + id + "/enable-events", "GET, HEAD, PUT"}, {"POST", "/head/" + id + "/splitter", "PUT"},
+		{"PATCH", "/head/" + id + "/conversation-settings", "GET, HEAD, PUT"},
+		{"DELETE", "/head-events", "GET, HEAD, POST"}, {"PUT", "/head-events/1", "DELETE, GET, HEAD, PATCH"},
 	}
 	for _, row := range rows {
 		t.Run(row.method+" "+row.path, func(t *testing.T) {
 			ans := a.do(row.method, row.path, "")
-			ans.refused(t, 405, row.method)
-			assert.Contains(t, ans.header.Get("Allow"), row.allow)
+			ans.refused(t, 405, row.method+" is not a method of "+strings.SplitN(row.path, "?", 2)[0])
+			assert.Equal(t, row.allow, ans.header.Get("Allow"))
+			req := a.request(row.method, row.path, "")
+			req.Header.Del("Authorization")
+			a.send(req).refused(t, 401, "Bearer")
 		})
 	}
 }

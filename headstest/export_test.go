@@ -1,9 +1,4 @@
 package headstest
 
-import (
-	"maps"
-	"slices"
-)
-
 // Routes returns the operations of the emulator.
-func Routes() []string { return slices.Sorted(maps.Keys((&core{}).operations())) }
+func Routes() []string { return patterns() }

@@ -25,6 +25,7 @@ type happening struct {
 	Text      string `json:"text,omitempty"`      // of a message
 	Event     string `json:"event,omitempty"`     // its type
 	Receivers int    `json:"receivers,omitempty"` // the registrations that an event is delivered to
+	Why       string `json:"why,omitempty"`       // there is none
 
 	Tool string `json:"tool,omitempty"`
 	Sent string `json:"sent,omitempty"`

@@ -19,6 +19,7 @@ type config struct {
 	seed            *uint64
 	responses       Responses
 	loopbackHTTP    bool
+	strictOrder     bool
 	staleAddresses  bool
 	chatURL         string
 	streamURL       string
@@ -94,6 +95,14 @@ func WithResponses(r Responses) Option {
 // is a loopback address or localhost. The service refuses such URLs.
 func WithLoopbackHTTP() Option {
 	return func(c *config) { c.loopbackHTTP = true }
+}
+
+// WithStrictOrder makes the emulator never deliver to a registration that was made while
+// the head's delivery was off, also after delivery is enabled. The service is said to
+// behave so; the contract is silent, and by default the emulator delivers. A
+// registration of a seed is made when it is added, after its head.
+func WithStrictOrder() Option {
+	return func(c *config) { c.strictOrder = true }
 }
 
 // WithAccessURLs sets the bases of the legacy and the streaming access URLs. The
@@ -213,9 +222,11 @@ func WithConsole() Option {
 	return func(c *config) { c.console = true }
 }
 
-// WithLogger logs one line for every request and every delivery attempt,
-// without headers, queries and bodies. The default, and nil, is silent. The
-// handler must not call the emulator.
+// WithLogger logs one line for every request, every delivery attempt and every tool
+// call, without headers, queries and bodies. The line of a failed tool call is a
+// warning that says what was wrong with the reply, and a registration that is made
+// before delivery is enabled has a warning, too. The default, and nil, is silent.
+// The handler must not call the emulator.
 func WithLogger(l *slog.Logger) Option {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)

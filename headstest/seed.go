@@ -16,7 +16,7 @@ import (
 // file for the flag -seed-file of heads-emulator. [ParseSeed] reads one and refuses
 // unknown fields. Printing a Seed shows only how many records it has.
 type Seed struct {
-	Visuals       []json.RawMessage `json:"visuals"`       // as GET /head_visual/{headVisualId} answers them
+	Visuals       []json.RawMessage `json:"visuals"`       // as GET /head_visual/{headVisualId} answers them; further fields may be in an object "extra", too
 	Heads         []json.RawMessage `json:"heads"`         // as GET /head/{id} answers them; fields that a head does not have in the contract are in an object "extra"
 	Tools         []json.RawMessage `json:"tools"`         // items of conversationSettings.tools with a headId
 	Registrations []json.RawMessage `json:"registrations"` // bodies of POST /head-events; one may have its sharedKey
@@ -66,6 +66,7 @@ func (e *Emulator) Import(s Seed) (Added, error) {
 		e.st.restore(before)
 		return Added{}, err
 	}
+	e.warnOf(added)
 	e.notify()
 	return added, nil
 }
@@ -90,6 +91,7 @@ func (e *Emulator) Restart(s Seed) (Added, error) {
 	}
 	before.end()
 	e.start = s
+	e.warnOf(added)
 	e.notify()
 	return added, nil
 }
@@ -185,7 +187,20 @@ func (d document) visual() (Visual, error) {
 		return Visual{}, err
 	}
 	mode, err := d.take("mode")
-	return Visual{ID: id, Mode: heads.VisualMode(mode), Fields: d.values()}, err
+	if err != nil {
+		return Visual{}, err
+	}
+	extra, err := d.takeExtra()
+	if err != nil {
+		return Visual{}, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		if _, given := d[name]; given || name == "id" || name == "mode" {
+			return Visual{}, fmt.Errorf("a visual has the field %q already, which does not belong in extra", name)
+		}
+	}
+	maps.Copy(d, extra)
+	return Visual{ID: id, Mode: heads.VisualMode(mode), Fields: d.values()}, nil
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
@@ -202,11 +217,10 @@ func (d document) head() (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	var extra document
-	if raw, ok := d["extra"]; ok && json.Unmarshal(raw, &extra) != nil {
-		return Head{}, errors.New("extra must be an object")
+	extra, err := d.takeExtra()
+	if err != nil {
+		return Head{}, err
 	}
-	delete(d, "extra")
 	h := Head{ID: id, HeadVisualID: visual, Fields: d.values(), Extra: extra.values()}
 	return h, h.Validate()
 }
@@ -243,6 +257,16 @@ func (d document) take(name string) (string, error) {
 	return s, nil
 }
 
+// takeExtra removes the object with the fields that the service has added since, and
+// returns it.
+func (d document) takeExtra() (extra document, err error) {
+	if raw, ok := d["extra"]; ok && json.Unmarshal(raw, &extra) != nil {
+		return nil, errors.New("extra must be an object")
+	}
+	delete(d, "extra")
+	return extra, nil
+}
+
 func (d document) values() map[string]any {
 	values := map[string]any{}
 	for name, raw := range d {
@@ -275,6 +299,13 @@ func (c *core) add(r records) (Added, error) {
 		added.Registrations = append(added.Registrations, w.id)
 	}
 	return added, nil
+}
+
+// warnOf logs a line for each early registration of a seed. It is called under the lock.
+func (c *core) warnOf(added Added) {
+	for _, id := range added.Registrations {
+		c.warnIfEarly(c.st.webhooks[id])
+	}
 }
 
 // savedRecords are the records of a state at one moment.

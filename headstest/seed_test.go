@@ -43,6 +43,36 @@ func TestExportImportedIsTheSame(t *testing.T) {
 	assert.JSONEq(t, string(file), string(again))
 }
 
+func TestVisualsInSeedsTakeExtraFieldsAsHeadsDo(t *testing.T) {
+	a := newAPI(t)
+	_, err := a.Import(seedOf(t, `{"visuals":[{"id":"v","mode":"two_loops","status":"ready","gender":"f","extra":{"addedSince":[1.50],"nested":{"a":null}}},
+		{"id":"w","extra":null}]}`))
+	require.NoError(t, err)
+	body := a.ok("GET", "/head_visual/v", "").body
+	visual := object(t, body)
+	assert.Equal(t, []any{"v", "two_loops", "ready", "f"}, []any{visual["id"], visual["mode"], visual["status"], visual["gender"]})
+	assert.Contains(t, body, `"addedSince":[1.50]`, "byte for byte")
+	assert.Contains(t, body, `"nested":{"a":null}`)
+	assert.NotContains(t, visual, "extra")
+	assert.NotContains(t, a.ok("GET", "/head_visual/w", "").body, "extra")
+
+	exported, err := json.Marshal(a.Export())
+	require.NoError(t, err)
+	b := newAPI(t)
+	_, err = b.Import(seedOf(t, string(exported)))
+	require.NoError(t, err)
+	assert.Equal(t, body, b.ok("GET", "/head_visual/v", "").body, "an export keeps them")
+
+	for text, says := range map[string]string{
+		`{"extra":[]}`: "extra must be an object", `{"extra":"x"}`: "extra must be an object", `{"extra":{"id":"x"}}`: `"id"`,
+		`{"extra":{"mode":"default"}}`: `"mode"`, `{"status":"a","extra":{"status":"b"}}`: `"status"`,
+	} {
+		_, err := headstest.ParseSeed([]byte(`{"visuals":[` + text + `]}`))
+		assert.ErrorContains(t, err, "visuals[0]: ", text)
+		assert.ErrorContains(t, err, says, text)
+	}
+}
+
 func TestRefusedSeedAddsNothing(t *testing.T) {
 	e := headstest.NewEmulator(headstest.WithSeed(1))
 	defer e.Close()

@@ -44,6 +44,19 @@ func (e *Emulator) StartSession(headID string) *Session {
 	return s
 }
 
+// Undelivered returns how many deliveries of the session's events have not ended: those
+// that wait, for their turn, their next attempt or a fault, and those under way. A
+// duplicate and a redelivery count as deliveries of their own. When Undelivered returns
+// 0, the journal has the last attempt of each.
+func (s *Session) Undelivered() int {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	if s.st.ctx.Err() != nil { // Reset and Close end every delivery
+		return 0
+	}
+	return s.st.undelivered[s.id]
+}
+
 // addSession keeps the newest sessions for the control API.
 func (st *state) addSession(s *Session) {
 	st.sessions = append(st.sessions, s)
@@ -63,7 +76,7 @@ func (s *Session) ID() string { return s.id }
 // was opened, since the old access URL is then no longer accessible.
 func (s *Session) UserMessage(text string) error {
 	return s.act(func(h document) {
-		s.happened(happening{Kind: happenedMessage, Text: text})
+		s.happened(happening{Kind: happenedMessage, Text: concealText(text)})
 		if !s.started {
 			s.started = true
 			s.emit(h, heads.EventStartConversation)
@@ -152,8 +165,8 @@ func (s *Session) open() (document, error) {
 
 // emit queues an event for every registration that receives it.
 func (s *Session) emit(h document, t heads.EventType) {
-	wanted := s.wanted(h, t)
-	id := s.happened(happening{Kind: happenedEvent, Event: string(t), Receivers: len(wanted)})
+	wanted, why := s.wanted(h, t)
+	id := s.happened(happening{Kind: happenedEvent, Event: string(t), Receivers: len(wanted), Why: why})
 	e := heads.Event{
 		Type: t, Timestamp: time.Now().UTC(), HeadID: s.headID, SessionID: s.id,
 		PublicHeadID: h.str("publicId"), PublicOrgID: h.str("orgPublicId"),
@@ -163,12 +176,25 @@ func (s *Session) emit(h document, t heads.EventType) {
 	}
 }
 
-// wanted returns the registrations that an event is delivered to.
-func (s *Session) wanted(h document, t heads.EventType) []*webhook {
+// wanted returns the registrations that an event is delivered to, or why there is none.
+func (s *Session) wanted(h document, t heads.EventType) (list []*webhook, why string) {
+	list = s.st.webhooksOf(s.headID)
 	if !h.is("enableEvents") {
-		return nil
+		return nil, "delivery is off"
 	}
-	return slices.DeleteFunc(s.st.webhooksOf(s.headID), func(w *webhook) bool { return !w.events[t] })
+	if len(list) == 0 {
+		return nil, "the head has none"
+	}
+	if list = slices.DeleteFunc(list, func(w *webhook) bool { return !w.events[t] }); len(list) == 0 {
+		return nil, "none asks for this event"
+	}
+	if !s.core.cfg.strictOrder {
+		return list, ""
+	}
+	if list = slices.DeleteFunc(list, func(w *webhook) bool { return w.early }); len(list) == 0 {
+		return nil, "made before delivery was enabled"
+	}
+	return list, ""
 }
 
 func (s Session) text() string { return "headstest.Session " + s.id }

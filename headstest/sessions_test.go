@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
@@ -194,4 +197,107 @@ func TestEventHoldsTheContractsFields(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestUndeliveredCountsTheDeliveriesThatHaveNotEnded(t *testing.T) {
+	answers := []int{500, 500, 200}
+	rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
+		return status(answers[min(n, len(answers))-1]), nil
+	}}
+	play(t, rc, nil, func(s *scene) {
+		one, other := s.StartSession(s.head), s.StartSession(s.head)
+		assert.Zero(t, one.Undelivered(), "nothing has happened")
+		require.NoError(t, one.UserMessage("x"))
+		require.NoError(t, one.Inactive())
+		require.NoError(t, other.UserMessage("x"))
+		assert.Equal(t, []int{2, 1}, []int{one.Undelivered(), other.Undelivered()})
+		<-time.After(2 * time.Second) // the second of three attempts was refused
+		synctest.Wait()
+		assert.Equal(t, []int{2, 1}, []int{one.Undelivered(), other.Undelivered()})
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, []int{0, 0}, []int{one.Undelivered(), other.Undelivered()})
+		assert.Len(t, s.Deliveries(), 5)
+		require.NoError(t, s.Redeliver(s.Deliveries()[0]))
+		assert.Equal(t, 1, one.Undelivered(), "a redelivery is a delivery of its own")
+		s.settle()
+		assert.Zero(t, one.Undelivered())
+	})
+}
+
+func TestUndeliveredEndsWhateverHappensToAnEvent(t *testing.T) {
+	play(t, &receiver{answer: always(500)}, nil, func(s *scene) {
+		session := s.StartSession(s.head)
+		s.InjectDelivery(headstest.DeliveryFault{Times: 1, Drop: true})
+		require.NoError(t, session.Inactive())
+		assert.Zero(t, session.Undelivered(), "dropped")
+		s.InjectDelivery(headstest.DeliveryFault{Times: 1, Duplicate: true})
+		require.NoError(t, session.Inactive())
+		assert.Equal(t, 2, session.Undelivered(), "sent twice")
+		s.settle()
+		assert.Zero(t, session.Undelivered(), "given up")
+		s.InjectDelivery(headstest.DeliveryFault{Times: 1, Reorder: true})
+		require.NoError(t, session.Inactive())
+		s.settle()
+		assert.Equal(t, 1, session.Undelivered(), "held until the next event")
+		require.NoError(t, s.Client().Webhooks.Delete(s.t.Context(), s.hook))
+		assert.Zero(t, session.Undelivered(), "its registration was removed")
+		last := s.Deliveries()[len(s.Deliveries())-1]
+		assert.ErrorIs(t, last.Err, headstest.ErrRemoved)
+		assert.True(t, last.Final)
+
+		_, _, err := s.AddWebhook(s.head, "https://other.example.test", allEvents...)
+		require.NoError(t, err)
+		require.NoError(t, session.Inactive())
+		assert.Equal(t, 1, session.Undelivered())
+		s.Reset()
+		assert.Zero(t, session.Undelivered(), "reset")
+	})
+	play(t, &receiver{answer: always(500)}, []headstest.Option{headstest.WithBacklog(1)}, func(s *scene) {
+		session := s.StartSession(s.head)
+		for range 5 {
+			require.NoError(t, session.Inactive())
+		}
+		assert.LessOrEqual(t, session.Undelivered(), 2, "what exceeds the backlog has ended")
+		s.Close()
+		assert.Zero(t, session.Undelivered(), "closed")
+	})
+}
+
+// 20,000 sessions at once, each with three events: every event is delivered once and
+// in its order, and what is kept of them has a bound.
+func TestTwentyThousandSessions(t *testing.T) {
+	const sessions, kept = 20_000, 4096
+	play(t, &receiver{}, []headstest.Option{headstest.WithConsole()}, func(s *scene) {
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				for range sessions / 20 {
+					assert.NoError(t, perform(s.StartSession(s.head), "message inactive close"))
+				}
+			})
+		}
+		wg.Wait()
+		s.settle()
+		next := map[string]int{}
+		want := []string{"start_conversation", "inactivity_warning", "end_conversation"}
+		for _, r := range s.all() {
+			var event struct {
+				ID string `json:"session_id"`
+			}
+			mustUnmarshal(r.body, &event)
+			require.Equal(t, want[next[event.ID]], r.eventType)
+			next[event.ID]++
+		}
+		assert.Len(t, next, sessions)
+		assert.Len(t, s.all(), 3*sessions)
+		assert.Len(t, s.Deliveries(), kept)
+		req := httptest.NewRequest("GET", "/_emulator/sessions", nil)
+		req.RemoteAddr, req.Host = "127.0.0.1:1", "127.0.0.1"
+		rec := httptest.NewRecorder()
+		s.ServeHTTP(rec, req)
+		var list []struct{ ID string }
+		mustUnmarshal(rec.Body.Bytes(), &list)
+		assert.Len(t, list, kept, "the control API lists the newest")
+	})
 }

@@ -37,8 +37,9 @@ type state struct {
 	requests       journal[Request]
 	deliveries     journal[Delivery]
 	log            journal[happening]
-	sessions       []*Session // oldest first
-	epoch          string     // differs for each state, so a reader of the stream notices a Reset
+	sessions       []*Session     // oldest first
+	undelivered    map[string]int // by session, the deliveries that have not ended
+	epoch          string         // differs for each state, so a reader of the stream notices a Reset
 	faults         []*fault
 	chance         *rand.Rand // for faults with a share
 	deliveryFaults []*deliveryFault
@@ -46,16 +47,18 @@ type state struct {
 
 func newState(ctx context.Context, cfg *config) *state {
 	st := &state{
-		ids:        newIDs(cfg.seed, idStream),
-		visuals:    map[string]*visual{},
-		heads:      map[string]document{},
-		encoded:    map[string][]byte{},
-		webhooks:   map[int64]*webhook{},
-		requests:   journal[Request]{limit: cfg.journalSize},
-		deliveries: journal[Delivery]{limit: cfg.journalSize},
-		log:        journal[happening]{limit: cfg.journalSize},
-		epoch:      strconv.FormatUint(rand.Uint64(), 36),
-		chance:     rand.New(newSource(cfg.seed, chanceStream)),
+		ids:      newIDs(cfg.seed, idStream),
+		visuals:  map[string]*visual{},
+		heads:    map[string]document{},
+		encoded:  map[string][]byte{},
+		webhooks: map[int64]*webhook{},
+
+		undelivered: map[string]int{},
+		requests:    journal[Request]{limit: cfg.journalSize},
+		deliveries:  journal[Delivery]{limit: cfg.journalSize},
+		log:         journal[happening]{limit: cfg.journalSize},
+		epoch:       strconv.FormatUint(rand.Uint64(), 36),
+		chance:      rand.New(newSource(cfg.seed, chanceStream)),
 	}
 	st.ctx, st.end = context.WithCancel(ctx)
 	st.organisation = newDocument(map[string]any{

@@ -5,11 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"mime"
 	"net/http"
 	"time"
 
@@ -22,8 +20,9 @@ const maxToolReply = 1 << 20
 // metadataKey is the only key of a tool call that is not an argument.
 const metadataKey = "session_metadata"
 
-// ToolCall is one call of a tool. Problem describes what is wrong with the reply;
-// the service would then have no Message. Printing a ToolCall shows only status and
+// ToolCall is one call of a tool. Problem says what the service expected and what came
+// instead, as in `expected {"message": "…"}, the reply has "result"`; the service would
+// then have no Message. Printing a ToolCall shows only status and
 // problem.
 type ToolCall struct {
 	URL     string
@@ -79,13 +78,19 @@ func (s *Session) CallTool(ctx context.Context, tool string, args map[string]any
 	return call, nil
 }
 
-// called records a tool call for the console.
+// called logs a tool call and records it for the console.
 func (s *Session) called(tool string, call *ToolCall, at time.Time) {
+	line := s.core.cfg.logger.With("head", s.headID, "session", s.id, "tool", tool, "status", call.Status, "took", time.Since(at))
+	if call.Problem == "" {
+		line.Info("tool call")
+	} else {
+		line.Warn("tool call failed", "problem", call.Problem)
+	}
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	s.happened(happening{
-		Kind: happenedToolCall, At: at, Took: duration(time.Since(at)), Tool: tool, Sent: string(call.Body),
-		toolOutcome: toolOutcome{call.Status, call.Message, call.Problem, string(call.Reply)},
+		Kind: happenedToolCall, At: at, Took: duration(time.Since(at)), Tool: tool, Sent: string(conceal("", call.Body)),
+		toolOutcome: toolOutcome{call.Status, concealText(call.Message), call.Problem, concealReply(string(call.Reply))},
 	})
 }
 
@@ -160,31 +165,4 @@ func (c *core) postTool(ctx context.Context, call *ToolCall) (reply []byte, head
 		call.Status, header = resp.StatusCode, resp.Header
 	}
 	return reply, header, err
-}
-
-// readReply checks a reply against the contract: status 200, JSON, an object with a
-// string message.
-func readReply(status int, header http.Header, reply []byte) (message, problem string) {
-	if status != http.StatusOK {
-		return "", fmt.Sprintf("the status is %d; it must be 200", status)
-	}
-	if mt, _, err := mime.ParseMediaType(header.Get("Content-Type")); err != nil || mt != "application/json" {
-		return "", fmt.Sprintf("the content type is %q; it must be application/json", header.Get("Content-Type"))
-	}
-	if len(reply) > maxToolReply {
-		return "", fmt.Sprintf("the body is larger than %d bytes", maxToolReply)
-	}
-	var d document
-	if err := json.Unmarshal(reply, &d); err != nil || d == nil {
-		return "", "the body is not a JSON object"
-	}
-	raw, ok := d["message"]
-	if !ok {
-		return "", "the body has no message"
-	}
-	message, ok = decode(raw).(string)
-	if !ok {
-		return "", "the message is not a string"
-	}
-	return message, ""
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -86,20 +87,29 @@ func TestReplyOfAToolIsChecked(t *testing.T) {
 	}{
 		{"good", "application/json", `{"message":"Hi"}`, 200, "Hi", ""},
 		{"empty message", "application/json", `{"message":""}`, 200, "", ""},
-		{"created", "application/json", `{"message":"Hi"}`, 201, "", "status is 201"},
-		{"error", "application/json", `{"message":"Hi"}`, 500, "", "status is 500"},
-		{"redirect", "application/json", `{"message":"Hi"}`, 302, "", "status is 302"},
-		{"text", "text/plain", `{"message":"Hi"}`, 200, "", `"text/plain"`},
-		{"no type", "", `{"message":"Hi"}`, 200, "", "content type"},
-		{"not JSON", "application/json", `Hi`, 200, "", "not a JSON object"},
-		{"empty", "application/json", ``, 200, "", "not a JSON object"},
-		{"list", "application/json", `[{"message":"Hi"}]`, 200, "", "not a JSON object"},
-		{"null", "application/json", `null`, 200, "", "not a JSON object"},
-		{"result instead", "application/json", `{"result":"Hi"}`, 200, "", "no message"},
-		{"other case", "application/json", `{"Message":"Hi"}`, 200, "", "no message"},
-		{"number", "application/json", `{"message":5}`, 200, "", "not a string"},
-		{"null message", "application/json", `{"message":null}`, 200, "", "not a string"},
-		{"too large", "application/json", `{"message":"` + strings.Repeat("x", 1<<20) + `"}`, 200, "", "larger"},
+		{"created", "application/json", `{"message":"Hi"}`, 201, "", "expected status 200, the reply has status 201"},
+		{"error", "application/json", `{"message":"Hi"}`, 500, "", "expected status 200, the reply has status 500"},
+		{"redirect", "application/json", `{"message":"Hi"}`, 302, "", "expected status 200, the reply has status 302"},
+		{"text", "text/plain", `{"message":"Hi"}`, 200, "", `expected the content type application/json, the reply has "text/plain"`},
+		{"no type", "", `{"message":"Hi"}`, 200, "", "expected the content type application/json, the reply has none"},
+		{"not JSON", "application/json", `Hi`, 200, "", `expected {"message": "…"}, the reply is not JSON`},
+		{"two values", "application/json", `{"message":"Hi"} {}`, 200, "", `expected {"message": "…"}, the reply is not JSON`},
+		{"empty", "application/json", ``, 200, "", `expected {"message": "…"}, the reply is empty`},
+		{"list", "application/json", `[{"message":"Hi"}]`, 200, "", `expected {"message": "…"}, the reply is a list`},
+		{"text alone", "application/json", `"Hi"`, 200, "", `expected {"message": "…"}, the reply is a string`},
+		{"null", "application/json", `null`, 200, "", `expected {"message": "…"}, the reply is null`},
+		{"result instead", "application/json", `{"result":"Hi"}`, 200, "", `expected {"message": "…"}, the reply has "result"`},
+		{"two keys", "application/json", `{"ok":true,"data":{"message":"Hi"}}`, 200, "", `expected {"message": "…"}, the reply has "data" and "ok"`},
+		{"many keys", "application/json", `{"a":1,"b":2,"c":3,"d":4,"e":5}`, 200, "", `expected {"message": "…"}, the reply has "a", "b", "c" and 2 more`},
+		{"hostile key", "application/json", `{"\u202e\u001b` + strings.Repeat("x", 99) + `":1}`, 200, "", `the reply has "\u202e\x1b` + strings.Repeat("x", 37) + `…"`},
+		{"empty key", "application/json", `{"":1}`, 200, "", `the reply has ""`},
+		{"no key", "application/json", `{}`, 200, "", `expected {"message": "…"}, the reply has no key`},
+		{"other case", "application/json", `{"Message":"Hi"}`, 200, "", `expected {"message": "…"}, the reply has "Message"`},
+		{"number", "application/json", `{"message":5}`, 200, "", `expected {"message": "…"}, the message is a number`},
+		{"boolean", "application/json", `{"message":false}`, 200, "", `expected {"message": "…"}, the message is a boolean`},
+		{"object", "application/json", `{"message":{}}`, 200, "", `expected {"message": "…"}, the message is an object`},
+		{"null message", "application/json", `{"message":null}`, 200, "", `expected {"message": "…"}, the message is null`},
+		{"too large", "application/json", `{"message":"` + strings.Repeat("x", 1<<20) + `"}`, 200, "", "the reply is larger than 1048576 bytes"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -112,16 +122,23 @@ func TestReplyOfAToolIsChecked(t *testing.T) {
 				_, _ = w.Write([]byte(row.body))
 			}))
 			defer srv.Close()
-			a := newAPI(t, headstest.WithLoopbackHTTP())
-			call, err := a.CallTool(t.Context(), withTool(a.Emulator, srv.URL), "weather", nil)
+			var log lockedBuilder
+			a := newAPI(t, headstest.WithLoopbackHTTP(), headstest.WithLogger(slog.New(slog.NewJSONHandler(&log, nil))))
+			call, err := a.CallTool(t.Context(), withTool(a.Emulator, srv.URL+"/canary"), "weather", map[string]any{"day": "canary"})
 			require.NoError(t, err)
 			assert.Equal(t, row.status, call.Status)
 			assert.Equal(t, row.message, call.Message)
+			var line struct{ Level, Msg, Tool, Problem string }
+			require.NoError(t, json.Unmarshal([]byte(log.String()), &line), "one line")
+			assert.Equal(t, []string{"weather", call.Problem}, []string{line.Tool, line.Problem}, "the log has the same words")
 			if row.problem == "" {
 				assert.Empty(t, call.Problem)
+				assert.Equal(t, []string{"INFO", "tool call"}, []string{line.Level, line.Msg})
 			} else {
 				assert.Contains(t, call.Problem, row.problem)
+				assert.Equal(t, []string{"WARN", "tool call failed"}, []string{line.Level, line.Msg})
 			}
+			assert.NotContains(t, log.String(), "canary")
 			assert.Equal(t, 1, calls)
 		})
 	}

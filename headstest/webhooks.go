@@ -33,6 +33,18 @@ type webhook struct {
 	orgID, headID, url, sharedKey string
 	events                        map[heads.EventType]bool
 	queue                         *queue
+	early                         bool // made, or moved to its head, while delivery was off
+}
+
+// madeEarly says in the log, the console and the control API what a field note says of
+// an early registration. The contract is silent about the order.
+const madeEarly = "made before delivery was enabled; the real service may not deliver to it"
+
+// warnIfEarly logs a line for an early registration.
+func (c *core) warnIfEarly(w *webhook) {
+	if w.early {
+		c.cfg.logger.Warn(madeEarly, "webhook", w.id, "head", w.headID, "strict_order", c.cfg.strictOrder)
+	}
 }
 
 func (w *webhook) document() document {
@@ -76,6 +88,9 @@ func (c *core) apply(w *webhook, sent document) error {
 		if err != nil {
 			return err
 		}
+		if id != w.headID {
+			next.early = !h.is("enableEvents")
+		}
 		next.headID, next.orgID = id, h.str("orgId")
 	}
 	next.updatedAt = now()
@@ -115,6 +130,7 @@ func (c *core) createWebhook(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	c.warnIfEarly(w)
 	if c.cfg.responses == ResponsesRecord {
 		return jsonReply(http.StatusCreated, w.document().encode()), nil
 	}
@@ -149,6 +165,7 @@ func (e *Emulator) AddWebhook(headID, url string, events ...heads.EventType) (id
 	if err != nil {
 		return 0, "", fmt.Errorf("headstest: %w", err)
 	}
+	e.warnIfEarly(w)
 	return w.id, w.sharedKey, nil
 }
 
@@ -198,8 +215,12 @@ func (c *core) patchWebhook(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	before := w.headID
 	if err := c.apply(w, sent); err != nil {
 		return reply{}, err
+	}
+	if w.headID != before {
+		c.warnIfEarly(w)
 	}
 	return c.undocumented(w.document()), nil
 }
@@ -212,6 +233,10 @@ func (c *core) deleteWebhook(r *http.Request) (reply, error) {
 		return reply{}, err
 	}
 	delete(c.st.webhooks, w.id)
+	for _, j := range w.queue.held {
+		c.give(c.st, j, 0, ErrRemoved)
+	}
+	w.queue.held = nil
 	return c.undocumented(w.document()), nil
 }
 

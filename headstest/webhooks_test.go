@@ -3,6 +3,11 @@ package headstest_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/headsapi/heads-go/headstest"
@@ -166,4 +171,116 @@ func TestDeliverySwitchKeepsTheRegistrations(t *testing.T) {
 		assert.Equal(t, on, a.head(id)["enableEvents"])
 		assert.Len(t, a.list(id), 1)
 	}
+}
+
+const early = "made before delivery was enabled; the real service may not deliver to it"
+
+// The contract is silent about the order. A field note says that a registration made
+// first never delivers.
+func TestRegistrationMadeBeforeDeliveryIsEnabled(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		t.Run(fmt.Sprintf("strict %t", strict), func(t *testing.T) {
+			var log lockedBuilder
+			opts := []headstest.Option{headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), headstest.WithRetrySchedule()}
+			if strict {
+				opts = append(opts, headstest.WithStrictOrder())
+			}
+			a := withConsole(t, opts...)
+			srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+			defer srv.Close()
+			id, other := a.AddHead(headstest.Head{}), a.AddHead(headstest.Head{})
+			body := func(head string) string {
+				return `{"headId":"` + head + `","webhookUrl":"` + srv.URL + `","endConversation":true}`
+			}
+			before, _ := a.register(body(id))
+			assert.Contains(t, log.String(), fmt.Sprintf(`level=WARN msg=%q webhook=%d head=%s strict_order=%t`, early, before, id, strict))
+			a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", "")
+			after, _ := a.register(body(id))
+			a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"startConversation":true}`)
+
+			notes := map[int64]string{}
+			read := func() {
+				clear(notes)
+				var state struct {
+					Registrations []struct {
+						ID   int64
+						Note string
+					}
+				}
+				a.controlled("GET", "state", "", &state)
+				for _, r := range state.Registrations {
+					notes[r.ID] = r.Note
+				}
+			}
+			read()
+			assert.Equal(t, map[int64]string{before: early, after: ""}, notes)
+			assert.Equal(t, 1, strings.Count(log.String(), early), "one line")
+
+			delivered := func() (ids []int64) {
+				s := a.StartSession(id)
+				require.NoError(t, s.Close())
+				for _, d := range a.endedOf(s) {
+					ids = append(ids, d.WebhookID)
+				}
+				slices.Sort(ids)
+				return ids
+			}
+			if strict {
+				assert.Equal(t, []int64{after}, delivered())
+				a.ok("DELETE", fmt.Sprint("/head-events/", after), "")
+				assert.Empty(t, delivered())
+				var session struct{ Log []struct{ Kind, Why string } }
+				s := a.StartSession(id)
+				require.NoError(t, s.Close())
+				a.controlled("GET", "sessions/"+s.ID(), "", &session)
+				assert.Equal(t, "made before delivery was enabled", session.Log[len(session.Log)-1].Why)
+			} else {
+				assert.Equal(t, []int64{before, after}, delivered())
+			}
+
+			// The switch does not make a registration late again, and a registration
+			// that is moved to another head is made for that head.
+			a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=false", "")
+			a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", "")
+			a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"headId":"`+id+`"}`)
+			read()
+			assert.Equal(t, early, notes[before])
+			a.ok("PUT", "/head/"+other+"/enable-events?enableEvents=true", "")
+			a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"headId":"`+other+`"}`)
+			read()
+			assert.Empty(t, notes[before])
+			a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"headId":"`+a.AddHead(headstest.Head{})+`"}`)
+			read()
+			assert.Equal(t, early, notes[before])
+			assert.Equal(t, 2, strings.Count(log.String(), early))
+		})
+	}
+}
+
+// endedOf returns the deliveries of a session after each has ended.
+func (a *api) endedOf(s *headstest.Session) (list []headstest.Delivery) {
+	a.t.Helper()
+	of := func(d headstest.Delivery) bool { return d.Event.SessionID == s.ID() }
+	for seen := 0; s.Undelivered() > 0; {
+		d, err := a.WaitDelivery(a.t.Context(), func(d headstest.Delivery) bool { return of(d) && d.ID > seen })
+		require.NoError(a.t, err)
+		seen = d.ID
+	}
+	return slices.DeleteFunc(a.Deliveries(), func(d headstest.Delivery) bool { return !of(d) })
+}
+
+func TestRegistrationsOfASeedAreMadeAfterTheirHeads(t *testing.T) {
+	var log lockedBuilder
+	e := headstest.NewEmulator(headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	defer e.Close()
+	const seed = `{"heads":[{"id":"` + seedHead + `","enableEvents":%t}],"registrations":[{"headId":"` + seedHead + `","webhookUrl":"https://a.example.test"}]}`
+	_, err := e.Restart(seedOf(t, fmt.Sprintf(seed, true)))
+	require.NoError(t, err)
+	assert.NotContains(t, log.String(), early)
+	_, err = e.Restart(seedOf(t, fmt.Sprintf(seed, false)))
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(log.String(), early))
+	_, err = e.Import(seedOf(t, `{"registrations":[{"headId":"`+seedHead+`","webhookUrl":"https://a.example.test"},{"headId":"nobody","webhookUrl":"https://a.example.test"}]}`))
+	require.Error(t, err)
+	assert.Equal(t, 1, strings.Count(log.String(), early), "a refused seed makes none")
 }

@@ -13,6 +13,10 @@ import (
 // controlPrefix is where the console and the control API are.
 const controlPrefix = "/_emulator/"
 
+// maxAnnounced is how many heads are announced by their ids. The announcement of -json
+// has all of them.
+const maxAnnounced = 5
+
 // announcement is what a client needs. Programs read the keys of -json, so the keys
 // must not change.
 type announcement struct {
@@ -59,12 +63,15 @@ func (a announcement) lines() string {
 	fmt.Fprintln(&b, "# The emulator is listening. In another terminal:")
 	fmt.Fprintln(&b, "export HEADS_BASE_URL="+shellQuote(a.BaseURL))
 	fmt.Fprintln(&b, "export HEADS_TOKEN="+shellQuote(a.Token))
-	for i, id := range a.Heads {
+	for i, id := range a.Heads[:min(len(a.Heads), maxAnnounced)] {
 		if i == 0 {
 			fmt.Fprintln(&b, "export HEADS_HEAD_ID="+shellQuote(id))
 		} else {
 			fmt.Fprintln(&b, "# another head:", id)
 		}
+	}
+	if more := len(a.Heads) - maxAnnounced; more > 0 {
+		fmt.Fprintf(&b, "# and %d more, of %d heads in all\n", more, len(a.Heads))
 	}
 	fmt.Fprintln(&b, "# Its control API, for this machine only:", a.ControlURL)
 	fmt.Fprintln(&b, "# Here, webhook and tool URLs on loopback may use plain http. The service accepts only HTTPS.")

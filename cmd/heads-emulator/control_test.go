@@ -118,7 +118,7 @@ func TestControlRefusesWhatItDoesNotKnow(t *testing.T) {
 		}
 	}
 	p.control("GET", "reset", "").refused(t, 405, "use POST")
-	p.api("GET", "/_emulatorx", "").refused(t, 404, "no operation")
+	p.api("GET", "/_emulatorx", "").refused(t, 404, "not an operation")
 }
 
 func TestControlListsItself(t *testing.T) {
@@ -150,7 +150,8 @@ func TestStateShowsTheRecordsAndNoSecret(t *testing.T) {
 			"ttsProvider": "azure", "ttsVoice": "rachel", "videoStreaming": false, "splitter": true, "enableEvents": false, "isActive": true,
 			"address": "https://chat.example.test/MyOrg-1/li-1", "tools": ["weather"]}],
 		"visuals": [{"id": "loops", "mode": "two_loops"}],
-		"registrations": [{"id": 1, "headId": "`+headA+`", "receiver": "http://127.0.0.1:1", "events": ["end_conversation"]}],
+		"registrations": [{"id": 1, "headId": "`+headA+`", "receiver": "http://127.0.0.1:1", "events": ["end_conversation"],
+			"note": "made before delivery was enabled; the real service may not deliver to it"}],
 		"sessions": [{"id": "`+session.ID+`", "headId": "`+headA+`", "closed": false}],
 		"faults": {"requests": [{"method": "GET", "route": "/head/never", "times": 2, "status": 503, "retryAfter": "1m30s"}],
 			"deliveries": [{"event": "end_conversation", "webhookId": 9, "encoding": "base64"}]}}`, ans.body)
@@ -242,13 +243,17 @@ func TestToolIsCalledAndItsReplyJudged(t *testing.T) {
 	reply = `{"result":"From nine to five."}`
 	ans := p.control("POST", "sessions/"+session+"/tool-calls", `{"tool":"hours"}`)
 	ans.ok(t, &called)
-	assert.Equal(t, []any{"", "the body has no message"}, []any{called.Message, called.Problem})
+	assert.Equal(t, []any{"", `expected {"message": "…"}, the reply has "result"`}, []any{called.Message, called.Problem})
 	assert.Contains(t, string(called.Sent), session)
 	assert.NotContains(t, ans.body, "canary", "the address is not shown")
 
 	p.control("POST", "tool-calls", `{"headId":"`+p.Heads[0]+`","tool":"other"}`).refused(t, 409, `no tool "other"`)
 	p.control("POST", "tool-calls", `{"headId":"nobody","tool":"hours"}`).refused(t, 404, "no head")
 	p.control("POST", "sessions/nobody/tool-calls", `{"tool":"hours"}`).refused(t, 404, "no session")
+
+	require.NoError(t, p.stop())
+	assert.Contains(t, p.log.String(), `msg="tool call failed"`)
+	assert.Contains(t, p.log.String(), `problem="expected {\"message\": \"…\"}, the reply has \"result\""`)
 }
 
 func TestDeliveriesAreShownWaitedForAndResent(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -66,6 +67,19 @@ func TestLinesAreForAShell(t *testing.T) {
 	}
 	a.Exposed = true
 	assert.Contains(t, a.lines(), "Other machines")
+}
+
+func TestFiveHeadsAreAnnouncedAndThenANumber(t *testing.T) {
+	a := announcement{}
+	for n := range 20 {
+		a.Heads = append(a.Heads, fmt.Sprintf("head-%02d", n))
+		text := a.lines()
+		assert.Equal(t, min(n+1, 5), strings.Count(text, "head-"), "%d heads", n+1)
+		assert.Equal(t, n >= 5, strings.Contains(text, "more"), "%d heads", n+1)
+	}
+	assert.Contains(t, a.lines(), "export HEADS_HEAD_ID='head-00'\n# another head: head-01\n")
+	assert.Contains(t, a.lines(), "# another head: head-04\n# and 15 more, of 20 heads in all\n")
+	assert.Len(t, start(t, "-seed-file", writeFile(t, `{"heads":[{},{},{},{},{},{},{}]}`)).Heads, 7, "programs read all of them")
 }
 
 func TestListeningBeyondLoopbackNeedsItsFlag(t *testing.T) {

@@ -45,6 +45,24 @@ func TestPagesOfAnAllowedOriginCallTheOperations(t *testing.T) {
 	}
 }
 
+// A browser sends null as the origin of a page opened from a file.
+func TestPagesOpenedFromAFileAreAdmittedWithNull(t *testing.T) {
+	p := start(t, "-allow-origin", "null")
+	preflight := p.request("OPTIONS", "/head/update", "")
+	preflight.Header = http.Header{"Origin": {"null"}, "Access-Control-Request-Method": {"PUT"}, "Access-Control-Request-Headers": {"authorization"}}
+	ans := p.send(preflight)
+	assert.Equal(t, []any{204, "null"}, []any{ans.status, ans.header.Get("Access-Control-Allow-Origin")})
+	for origin, allowed := range map[string]string{"null": "null", "http://localhost:3000": "", "": ""} {
+		req := p.request("GET", "/head/"+p.Heads[0], "")
+		req.Header.Set("Origin", origin)
+		req.Header.Set("Authorization", "Bearer "+p.Token)
+		assert.Equal(t, allowed, p.send(req).header.Get("Access-Control-Allow-Origin"), origin)
+	}
+	req := p.request("POST", controlPrefix+"reset", "")
+	req.Header.Set("Origin", "null")
+	p.send(req).refused(t, 403, "other sites")
+}
+
 func TestAllowedOriginsStayOutOfTheControlAPI(t *testing.T) {
 	const page = "http://localhost:3000"
 	p := start(t, "-allow-origin", page)

@@ -50,7 +50,7 @@ func TestSeedFileFillsTheEmulator(t *testing.T) {
 	assert.Equal(t, []any{"Cleo", true, false}, []any{cleo["name"], cleo["videoStreaming"], cleo["splitter"]})
 	visual := p.api("GET", "/head_visual/loops", "")
 	visual.ok(t, nil)
-	assert.Contains(t, visual.body, `"extra":{"a" : 1.0}`)
+	assert.Contains(t, visual.body, `"a":1.0`)
 	assert.Contains(t, visual.body, `"mode":"two_loops"`)
 	var hook map[string]any
 	p.api("GET", "/head-events/1", "").ok(t, &hook)

@@ -30,6 +30,7 @@ type settings struct {
 	burst     int
 	latency   time.Duration
 	journal   int
+	strict    bool // order of enabling and registering
 	origins   []string
 }
 
@@ -50,7 +51,8 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 	flags.IntVar(&s.burst, "burst", 1, "how many `requests` the rate limit allows at once")
 	flags.DurationVar(&s.latency, "latency", 0, "how `long` every request waits, such as 50ms (default 0)")
 	flags.IntVar(&s.journal, "journal", 16384, "how many `entries` of each kind are kept: requests, deliveries, steps of sessions")
-	flags.Func("allow-origin", "`origin` of a web page that may call the operations, such as http://localhost:3000; may be repeated", s.addOrigin)
+	flags.Func("allow-origin", "`origin` of a web page that may call the operations, such as http://localhost:3000, or null for pages opened from a file; may be repeated", s.addOrigin)
+	flags.BoolVar(&s.strict, "strict-order", false, "never deliver to a webhook that was registered before delivery was enabled")
 	flags.BoolVar(&s.json, "json", false, "print addresses, token and ids as one JSON object")
 	flags.BoolVar(&s.expose, "expose-to-network", false, "allow an address that other machines can reach; whoever has the token can then\n"+
 		"make this machine send requests, to its own loopback addresses too")
@@ -95,10 +97,13 @@ func (s *settings) setTimestamps(text string) error {
 	return nil
 }
 
+// nullOrigin is the origin that a browser sends for a page opened from a file.
+const nullOrigin = "null"
+
 func (s *settings) addOrigin(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || text != u.Scheme+"://"+u.Host {
-		return errors.New("must be a scheme and a host, as a browser sends them, such as http://localhost:3000")
+	if text != nullOrigin && (err != nil || u.Host == "" || text != u.Scheme+"://"+u.Host) {
+		return errors.New("must be a scheme and a host, as a browser sends them, such as http://localhost:3000, or null for pages opened from a file")
 	}
 	s.origins = append(s.origins, text)
 	return nil
@@ -165,6 +170,9 @@ func (s *settings) options() []headstest.Option {
 	}
 	if s.iso {
 		opts = append(opts, headstest.WithTimestampLayout("2006-01-02T15:04:05.000Z"))
+	}
+	if s.strict {
+		opts = append(opts, headstest.WithStrictOrder())
 	}
 	if s.rateLimit > 0 {
 		opts = append(opts, headstest.WithRateLimit(s.rateLimit, s.burst))

@@ -88,6 +88,28 @@ func TestResponsesFlagSetsTheStyle(t *testing.T) {
 	}
 }
 
+func TestStrictOrderFlagStopsDeliveryToEarlyRegistrations(t *testing.T) {
+	for _, args := range [][]string{nil, {"-strict-order"}} {
+		p := start(t, args...)
+		hook := `{"headId":"` + p.Heads[0] + `","webhookUrl":"` + receiver(t, accept) + `","endConversation":true}`
+		p.api("POST", "/head-events", hook).ok(t, nil)
+		p.api("PUT", "/head/"+p.Heads[0]+"/enable-events?enableEvents=true", "").ok(t, nil)
+		p.api("POST", "/head-events", hook).ok(t, nil)
+		session := p.session()
+		p.control("POST", "sessions/"+session+"/close", "").ok(t, nil)
+		p.deliveries("webhookId=2")
+		if args == nil {
+			assert.Len(t, p.deliveries("webhookId=1"), 1)
+		} else {
+			var list []deliveryView
+			p.control("GET", "deliveries?webhookId=1", "").ok(t, &list)
+			assert.Empty(t, list)
+		}
+		require.NoError(t, p.stop())
+		assert.Contains(t, p.log.String(), "made before delivery was enabled; the real service may not deliver to it")
+	}
+}
+
 func TestTokenFlagIsTheOneToken(t *testing.T) {
 	p := start(t, "-token", "given")
 	p.api("GET", "/head/"+p.Heads[0], "").ok(t, nil)

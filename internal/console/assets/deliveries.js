@@ -1,17 +1,23 @@
 // The region Deliveries.
 import { $, el, set, sync, terms, pretty, time, span, millis, copyButton, attempt } from "./dom.js";
-import { get, post, state, chosen, choose } from "./api.js";
+import { get, post, state, chosen, choose, currentHead } from "./api.js";
 import { journal } from "./journal.js";
 
 const region = $("#deliveries");
 const events = ["start_conversation", "end_conversation", "inactivity_warning", "timeout_conversation"];
 const answered = (d) => !d.error && d.status >= 200 && d.status < 300;
 
-const filters = () => Object.fromEntries(["headId", "event", "outcome"].filter((k) => chosen[k]).map((k) => [k, chosen[k]]));
+// filters returns the query of the list. Unless another choice is made, it follows the
+// chosen head.
+function filters() {
+  const headId = chosen.headId === "any" ? "" : chosen.headId || currentHead()?.id;
+  const all = { headId, event: chosen.event, outcome: chosen.outcome };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value));
+}
 
 function matches(d) {
-  return (!chosen.headId || d.headId === chosen.headId) && (!chosen.event || d.event === chosen.event) &&
-    (!chosen.outcome || (chosen.outcome === "delivered") === answered(d));
+  const { headId, event, outcome } = filters();
+  return (!headId || d.headId === headId) && (!event || d.event === event) && (!outcome || (outcome === "delivered") === answered(d));
 }
 
 function outcome(d) {
@@ -34,9 +40,10 @@ function fill(tr, d) {
 }
 
 function empty() {
+  if (chosen.headId || chosen.event || chosen.outcome) return ["filtered", el("p", {}, "No delivery matches the filters.")];
   const line = `curl -sS -H "Authorization: Bearer $HEADS_TOKEN" -H 'Content-Type: application/json' ${location.origin}/head-events ` +
     `-d '{"headId":"'"$HEADS_HEAD_ID"'","webhookUrl":"'"$RECEIVER_URL"'","startConversation":true,"endConversation":true}'`;
-  return [el("p", {}, "No event has been delivered yet. Register a receiver, turn delivery on, start a session and send a message:"),
+  return ["none", el("p", {}, "No event has been delivered yet. Register a receiver, turn delivery on, start a session and send a message:"),
     el("pre", {}, line), copyButton("Copy line", async () => line)];
 }
 
@@ -52,13 +59,13 @@ export const restart = list.restart;
 
 export function render() {
   const heads = $("[data-filter=headId]", region);
-  sync(heads, [{ id: "", name: "any" }, ...state.heads], (h) => h.id, (h) => el("option", { value: h.id }), (o, h) => set(o, h.name || h.id));
+  sync(heads, [{ id: "", name: "this head" }, { id: "any", name: "any" }, ...state.heads], (h) => h.id, (h) => el("option", { value: h.id }), (o, h) => set(o, h.name || h.id));
   const names = $("[data-filter=event]", region);
   sync(names, ["", ...events], (e) => e, (e) => el("option", { value: e }, e || "any"));
   for (const select of region.querySelectorAll("[data-filter]")) {
     if (select.value !== chosen[select.dataset.filter]) select.value = chosen[select.dataset.filter];
   }
-  list.render();
+  if (!follow()) list.render();
 }
 
 for (const select of region.querySelectorAll("[data-filter]")) {
@@ -66,11 +73,15 @@ for (const select of region.querySelectorAll("[data-filter]")) {
 }
 
 let filtered = "";
-addEventListener("chosen", () => {
+
+// follow reads the list again if the filters, or the head that they follow, have changed.
+function follow() {
   const now = JSON.stringify(filters());
-  if (now !== filtered) restart();
+  if (now === filtered) return false;
   filtered = now;
-});
+  restart();
+  return true;
+}
 
 async function show(id) {
   const d = await get("deliveries/" + id);

@@ -48,7 +48,7 @@ export function sync(parent, items, keyOf, create, update) {
   for (const node of old.values()) node.remove();
 }
 
-// link returns an anchor for the URL of a web page, and plain text for anything else.
+// link returns an anchor for the whole URL of a web page, and plain text for anything else.
 export function link(text) {
   let url;
   try {
@@ -56,7 +56,8 @@ export function link(text) {
   } catch {
     return document.createTextNode(text);
   }
-  if (url.protocol !== "https:" && url.protocol !== "http:") return document.createTextNode(text);
+  const whole = !text.includes("[hidden]");
+  if (!whole || (url.protocol !== "https:" && url.protocol !== "http:")) return document.createTextNode(text);
   return el("a", { href: url.href, rel: "noreferrer noopener", target: "_blank" }, text);
 }
 
@@ -64,6 +65,9 @@ export function link(text) {
 export function terms(pairs) {
   return el("dl", {}, ...pairs.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
+
+// count returns a number with its noun, as in "1 message".
+export const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 // pretty returns a JSON text with line breaks, and any other text as it is.
 export function pretty(text) {
@@ -77,6 +81,9 @@ export function pretty(text) {
 export const time = (at) => new Date(at).toLocaleTimeString("en-GB", {
   hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3,
 });
+
+// instant returns a time in milliseconds, with what Date leaves out of its fraction.
+export const instant = (at) => Date.parse(at) + Number("0." + (/\.\d{3}(\d+)/.exec(at)?.[1] ?? "0"));
 
 const units = { h: 3600000, m: 60000, s: 1000, ms: 1, "µs": 1e-3, ns: 1e-6 };
 

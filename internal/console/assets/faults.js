@@ -1,5 +1,5 @@
 // The regions Faults and Seed.
-import { $, el, sync, attempt } from "./dom.js";
+import { $, el, sync, attempt, count } from "./dom.js";
 import { get, post, remove, state } from "./api.js";
 
 const region = $("#faults");
@@ -96,7 +96,7 @@ $(".import", seed).addEventListener("change", (e) => attempt(e.target, async () 
   if (!file) return;
   try {
     const added = await post("seed", await file.text());
-    note.textContent = `Imported ${added.heads.length} heads, ${added.visuals.length} visuals, ${added.registrations.length} registrations.`;
+    note.textContent = `Imported ${count(added.heads.length, "head")}, ${count(added.visuals.length, "visual")}, ${count(added.registrations.length, "registration")}.`;
   } finally {
     e.target.value = "";
   }

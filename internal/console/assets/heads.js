@@ -34,6 +34,24 @@ function fill(tr, head) {
   cells.forEach((cell, i) => set(cell, texts[i]));
 }
 
+// renderSwitches shows the state of a switch on its two halves. Each half keeps its name,
+// so either state can be set whatever the state is, and the one in force is pressed.
+function renderSwitches(head) {
+  const on = { "video-streaming": head.videoStreaming, splitter: head.splitter, "enable-events": head.enableEvents };
+  for (const button of region.querySelectorAll("[data-change]")) {
+    button.setAttribute("aria-pressed", String(on[button.dataset.change] === (button.dataset.on === "true")));
+  }
+}
+
+function renderWebhooks(head) {
+  sync($(".webhooks", region), state.registrations.filter((r) => r.headId === head.id), (r) => r.id,
+    () => el("li", {}, el("span"), el("strong", { class: "warn" })),
+    (li, r) => {
+      set(li.firstChild, `Webhook ${r.id}, ${r.receiver}: ${r.events.join(", ") || "no event"}`);
+      set(li.lastChild, r.note ? `; ${r.note}` : "");
+    });
+}
+
 function renderEmpty() {
   const place = $("#heads .empty");
   place.hidden = state.heads.length > 0;
@@ -77,6 +95,8 @@ export function render() {
   set($(".name", region), head.name || head.id);
   set($(".id", region), head.id);
   badge($(".line .badge", region), head);
+  renderSwitches(head);
+  renderWebhooks(head);
   if (revealed !== head.id + head.address) {
     revealed = "";
     if ($(".address", region).dataset.url !== head.address) {

@@ -6,7 +6,8 @@ const size = 50;
 
 // journal shows the entries of a path as rows, newest first. It keeps one page of
 // them, however long the journal is. The query filters them; matches applies the same
-// filter to a row from the stream.
+// filter to a row from the stream. empty returns a key and what is shown without rows; it
+// is shown anew if the key differs.
 export function journal(region, { path, query, matches, row, fill, empty }) {
   let rows = []; // newest first
   let before = []; // the ids at which older pages end; none on the newest page
@@ -68,7 +69,9 @@ export function journal(region, { path, query, matches, row, fill, empty }) {
     const none = rows.length === 0 && !full && before.length === 0;
     $(".empty", region).hidden = !none;
     $(".scroll", region).hidden = none;
-    if (none && !$(".empty", region).firstChild) $(".empty", region).append(...empty());
+    const [key, ...nodes] = none ? empty() : [""];
+    if (none && $(".empty", region).dataset.key !== key) $(".empty", region).replaceChildren(...nodes);
+    $(".empty", region).dataset.key = key;
     newer.hidden = before.length === 0;
     older.hidden = !more;
   }

@@ -13,7 +13,7 @@ function row(r) {
 }
 
 function empty() {
-  return [el("p", {}, "No operation has been called yet. Point your program at this emulator, with the variables that it has printed:"),
+  return ["none", el("p", {}, "No operation has been called yet. Point your program at this emulator, with the variables that it has printed:"),
     el("pre", {}, "client, err := heads.NewFromEnv()")];
 }
 

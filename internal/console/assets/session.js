@@ -1,5 +1,5 @@
 // The region Session: what the user does, what was said, and the tools.
-import { $, el, set, sync, pretty, time, span, attempt } from "./dom.js";
+import { $, el, set, sync, pretty, time, span, attempt, count } from "./dom.js";
 import { get, post, chosen, choose, currentHead, currentSession, sessionsOf, coalesce } from "./api.js";
 import { forms } from "./heads.js";
 
@@ -41,13 +41,15 @@ export function add(log) {
   dispatchEvent(new Event("story"));
 }
 
+const receivers = (h) => (h.receivers ? count(h.receivers, "registration") : `no registration: ${h.why}`);
+
 const said = {
   start: () => "The user opened the session.",
   message: (h) => `User: ${h.text}`,
   inactive: () => "The user was inactive until the warning was shown.",
   timeout: () => "The session timed out.",
   close: () => "The user closed the session.",
-  event: (h) => `Event ${h.event}, ${h.receivers ? `for ${h.receivers} registration${h.receivers > 1 ? "s" : ""}` : "for no registration"}.`,
+  event: (h) => `Event ${h.event}, for ${receivers(h)}.`,
   "tool call": (h) => `Tool ${h.tool}: ${h.problem || h.message}`,
 };
 
@@ -138,7 +140,7 @@ addEventListener("forms", renderForms);
 export function detailOf(h) {
   const pairs = [["Time", time(h.at)]];
   if (h.text) pairs.push(["Text", h.text]);
-  if (h.kind === "event") pairs.push(["Event", h.event], ["Registrations", String(h.receivers ?? 0)]);
+  if (h.kind === "event") pairs.push(["Event", h.event], ["Registrations", receivers(h)]);
   if (h.kind === "tool call") {
     pairs.push(["Tool", h.tool], ["Status", String(h.status ?? 0)], ["Duration", span(h.took ?? "0s")], ["Problem", h.problem || "none"],
       ["Request", el("pre", {}, pretty(h.sent))], ["Reply", el("pre", {}, pretty(h.reply ?? "") || "none")]);

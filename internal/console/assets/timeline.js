@@ -1,5 +1,5 @@
 // The region Timeline: what happened in the session, on one time axis.
-import { $, el, svg, set, terms, time, millis, span } from "./dom.js";
+import { $, el, svg, set, terms, time, instant, millis, span, count } from "./dom.js";
 import { get, coalesce } from "./api.js";
 import { story, detailOf } from "./session.js";
 
@@ -38,7 +38,7 @@ const answered = (d) => !d.error && d.status >= 200 && d.status < 300;
 function marks() {
   const list = [];
   for (const h of story.log) {
-    const at = new Date(h.at).getTime();
+    const at = instant(h.at);
     if (h.kind === "message") list.push({ key: "h" + h.id, lane: 0, at, name: `message ${h.text}`, sign: "…", of: h });
     if (h.kind === "event") list.push({ key: "h" + h.id, lane: 1, at, name: `event ${h.event}`, sign: "!", of: h });
     if (h.kind === "tool call") {
@@ -49,17 +49,17 @@ function marks() {
   for (const d of deliveries) {
     const good = answered(d);
     const outcome = good ? "delivered" : "failed";
-    list.push({ key: "d" + d.id, lane: 2, at: new Date(d.at).getTime(), name: `attempt ${d.attempt} of ${d.event}, webhook ${d.webhookId}: ${outcome}`,
+    list.push({ key: "d" + d.id, lane: 2, at: instant(d.at), name: `attempt ${d.attempt} of ${d.event}, webhook ${d.webhookId}: ${outcome}`,
       sign: good ? "✓" : "✕", bad: !good, good, delivery: d });
   }
   return list.sort((a, b) => a.at - b.at).slice(-maxMarks);
 }
 
-// place sets the x of every mark by its time, and a row of its lane in which it hides
-// no other mark.
+// place sets the x of every mark by its time, so that the marks fill the width however
+// short the session is, and a row of its lane in which it hides no other mark.
 function place(list, width) {
   const from = list[0].at;
-  const length = Math.max(list.at(-1).at - from, 100);
+  const length = Math.max(list.at(-1).at - from, 0.1);
   const scale = (width - left - size * 2) / length;
   const rows = lanes.map(() => []);
   for (const m of list) {
@@ -115,11 +115,11 @@ function axis(p, width) {
   const nodes = [];
   lanes.forEach((lane, i) => nodes.push(svg("text", { x: 0, y: p.tops[i] + step / 2 + 4 }, titles[lane]),
     svg("path", { class: "axis", d: `M0 ${p.tops[i] - 4}H${width}` })));
-  const wanted = Math.max(p.length / 6, 1);
-  const unit = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000, 300000, 1800000].find((u) => u >= wanted) ?? wanted;
+  const wanted = p.length / 6;
+  const unit = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000, 300000, 1800000].find((u) => u >= wanted) ?? wanted;
   for (let t = 0; t <= p.length; t += unit) {
     const x = left + size + t * p.scale;
-    nodes.push(svg("text", { x, y: p.height + 10, "text-anchor": "middle" }, t < 1000 ? `${t} ms` : `${+(t / 1000).toFixed(1)} s`),
+    nodes.push(svg("text", { x, y: p.height + 10, "text-anchor": "middle" }, t < 1000 ? `${+t.toFixed(2)} ms` : `${+(t / 1000).toFixed(1)} s`),
       svg("path", { class: "axis", d: `M${x} 4V${p.height - 4}` }));
   }
   return nodes;
@@ -139,10 +139,10 @@ const picture = (() => {
 export function render() {
   const list = story.id ? marks() : [];
   const failed = deliveries.filter((d) => !answered(d)).length;
-  const count = (lane) => list.filter((m) => m.lane === lane).length;
+  const marked = (lane, noun) => count(list.filter((m) => m.lane === lane).length, noun);
   const text = list.length === 0
     ? "Nothing has happened yet. Start a session and send a message."
-    : `${count(0)} messages, ${count(1)} events, ${count(2)} delivery attempts (${failed} failed), ${count(3)} tool calls.`;
+    : `${marked(0, "message")}, ${marked(1, "event")}, ${marked(2, "delivery attempt")} (${failed} failed), ${marked(3, "tool call")}.`;
   set($("#timeline-text"), text);
   set(picture.desc, text);
   picture.root.setAttribute("visibility", list.length ? "visible" : "hidden");
@@ -191,4 +191,5 @@ function attemptDetail(d) {
     ["Next attempt in", d.final || millis(d.retryIn) === 0 ? "none follows" : span(d.retryIn)]];
 }
 
-addEventListener("resize", coalesce(async () => render(), 100));
+// The heading is as wide as the picture, and rendering does not change it.
+new ResizeObserver(() => render()).observe($("h2", region));

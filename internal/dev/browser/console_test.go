@@ -97,7 +97,7 @@ func TestWalkByRoleAndName(t *testing.T) {
 
 	// The timeline.
 	timeline := b.region("Timeline")
-	timeline.shows("1 messages, 1 events, 3 delivery attempts (2 failed), 1 tool calls.")
+	timeline.shows("1 message, 1 event, 3 delivery attempts (2 failed), 1 tool call.")
 	for with, detail := range map[string]string{"message": "When are you open?", "event": "Registrations", "attempt 3": "none follows", "tool call": "opening_hours"} {
 		timeline.beginning("button", with).click()
 		timeline.shows(detail)
@@ -187,6 +187,133 @@ func TestWalkByRoleAndName(t *testing.T) {
 	b.until("the start", func() bool {
 		return !strings.Contains(heads.text(), "Cleo") && !strings.Contains(deliveries.text(), "✓")
 	})
+}
+
+// Each switch is a group of buttons that keep their names. The pressed one is the state.
+func TestSwitchesShowTheState(t *testing.T) {
+	p := start(t, "-seed-file", scene(t, receiver(t)))
+	b := open(t, p.ConsoleURL)
+	head := b.region("Head").shows(ada)
+	rows := []struct {
+		group, on, off string
+		change         func(on bool)
+	}{
+		{"Streaming mode", "Enable streaming", "Disable streaming", func(on bool) {
+			p.call("PUT", fmt.Sprintf("/head/%s/video-streaming?videoStreaming=%t", ada, on), "")
+		}},
+		{"Text splitting", "Enable splitter", "", func(on bool) { p.call("PUT", fmt.Sprintf("/head/%s/splitter?splitter=%t", ada, on), "") }},
+		{"Delivery of events", "Turn delivery on", "Turn delivery off", func(on bool) {
+			p.call("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", ada, on), "")
+		}},
+	}
+	for _, row := range rows {
+		group := head.get("group", row.group)
+		shows := func(on bool) {
+			t.Helper()
+			b.until(fmt.Sprintf("%s %t", row.group, on), func() bool { return group.get("button", row.on).pressed() == on })
+			if row.off != "" {
+				assert.Equal(t, !on, group.get("button", row.off).pressed(), "%s: one of two", row.group)
+			}
+		}
+		row.change(false)
+		shows(false)
+		group.get("button", row.on).click()
+		shows(true)
+		row.change(false)
+		shows(false)
+		row.change(true)
+		shows(true)
+		if row.off != "" {
+			group.get("button", row.off).click()
+			shows(false)
+		}
+	}
+}
+
+// pressed reports whether a button is pressed, as a screen reader says it.
+func (e element) pressed() bool {
+	e.p.t.Helper()
+	return e.on("function() { return this.getAttribute('aria-pressed') }") == "true"
+}
+
+func TestDeliveriesFollowTheChosenHead(t *testing.T) {
+	hook := receiver(t)
+	p := start(t, "-seed-file", scene(t, hook))
+	p.call("POST", "/head-events", `{"headId":"`+bea+`","webhookUrl":"`+hook+`","endConversation":true}`)
+	b := open(t, p.ConsoleURL)
+	deliveries, heads := b.region("Deliveries"), b.region("Heads")
+	rows := func(n int) {
+		t.Helper()
+		b.until(fmt.Sprint(n, " deliveries"), func() bool { return eval[int](b, `document.querySelectorAll("#deliveries tbody tr").length`) == n })
+	}
+	deliveries.shows("No event has been delivered yet")
+	assert.Equal(t, "this head", eval[string](b, `document.querySelector("[data-filter=headId]").selectedOptions[0].text`))
+	end := func(head string, times int) {
+		p.call("PUT", "/head/"+head+"/enable-events?enableEvents=true", "")
+		for range times {
+			var session struct{ ID string }
+			require.NoError(t, json.Unmarshal([]byte(p.control("POST", "sessions", `{"headId":"`+head+`"}`)), &session))
+			p.control("POST", "sessions/"+session.ID+"/close", "")
+			p.control("GET", "deliveries?wait=30s&final=true&sessionId="+session.ID, "")
+		}
+	}
+	end(ada, 2)
+	rows(2)
+	end(bea, 1)
+	heads.get("link", "Bea").click()
+	rows(1)
+	end(ada, 1)
+	end(bea, 1)
+	rows(2)
+	deliveries.get("combobox", "Filter by head").choose("any")
+	rows(5)
+	heads.get("link", "Ada").click()
+	assert.Contains(t, eval[string](b, "location.search"), "headId=any", "a choice is kept")
+	rows(5)
+	deliveries.get("combobox", "Filter by head").choose(bea)
+	rows(2)
+	deliveries.get("combobox", "Filter by head").choose("")
+	rows(3)
+	deliveries.get("combobox", "Filter by outcome").choose("failed")
+	deliveries.shows("No delivery matches the filters.")
+}
+
+func TestEventWithoutAReceiverSaysWhy(t *testing.T) {
+	p := start(t, "-strict-order", "-seed-file", scene(t, receiver(t)))
+	b := open(t, p.ConsoleURL)
+	head, session := b.region("Head"), b.region("Session")
+	head.shows("made before delivery was enabled; the real service may not deliver to it")
+	session.get("button", "Start session").click()
+	session.shows("The user opened the session.")
+	session.get("textbox", "Message").fill("Hello")
+	session.get("button", "Send").click()
+	session.shows("Event start_conversation, for no registration: delivery is off.")
+	b.region("Timeline").shows("1 message, 1 event, 0 delivery attempts (0 failed), 0 tool calls.")
+	b.region("Timeline").beginning("button", "event").click()
+	b.region("Timeline").shows("no registration: delivery is off")
+	head.get("button", "Turn delivery on").click()
+	b.region("Heads").shows("on")
+	session.get("button", "Inactive").click()
+	session.shows("Event inactivity_warning, for no registration: made before delivery was enabled.")
+	p.call("DELETE", "/head-events/1", "")
+	b.until("no registration", func() bool { return !strings.Contains(head.text(), "made before") })
+}
+
+// The marks of a short session lie as far apart as those of a long one.
+func TestTimelineFillsItsWidth(t *testing.T) {
+	p := start(t, "-seed-file", scene(t, receiver(t)))
+	b := open(t, p.ConsoleURL)
+	var session struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(p.control("POST", "sessions", `{"headId":"`+ada+`"}`)), &session))
+	p.control("POST", "sessions/"+session.ID+"/message", `{"text":"one"}`)
+	p.control("POST", "sessions/"+session.ID+"/tool-calls", `{"tool":"opening_hours"}`)
+	b.region("Timeline").shows("1 message, 1 event, 0 delivery attempts (0 failed), 1 tool call.")
+	for _, width := range []int64{1280, 1900, 700, 400} {
+		b.view(width, "light")
+		b.until(fmt.Sprint("marks over the whole width of ", width), func() bool {
+			return eval[bool](b, timelineFills)
+		})
+	}
 }
 
 func (p *tab) upload(name string) {

@@ -31,6 +31,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// reboundName is a name that resolves to this machine in the browser.
+const reboundName = "rebound.example.test"
+
 // patience is how long a test waits for what it expects to see.
 const patience = 30 * time.Second
 
@@ -60,7 +63,7 @@ func run(m *testing.M) int {
 		chromedp.UserDataDir(filepath.Join(dir, "profile")), chromedp.WindowSize(1280, 900),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("host-resolver-rules", "MAP "+reboundName+" 127.0.0.1"),
 	}
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	defer cancel()

@@ -25,8 +25,10 @@ var picture = flag.String("picture", "", "file to write the picture of docs/emul
 const maxPicture = 200_000
 
 // busy plays a session with redeliveries and opens everything that can be opened.
-func busy(t testing.TB, b *tab, p *program) {
+func busy(t testing.TB, b *tab, p *program, hook string) {
 	p.call("PUT", "/head/"+ada+"/enable-events?enableEvents=true", "")
+	p.call("DELETE", "/head-events/1", "") // made before delivery was enabled
+	p.call("POST", "/head-events", `{"headId":"`+ada+`","webhookUrl":"`+hook+`","startConversation":true,"endConversation":true}`)
 	p.call("PUT", "/head/"+ada+"/video-streaming?videoStreaming=true", "")
 	p.call("PUT", "/head/update", `{"id":"`+ada+`","greetings":"Welcome to the museum!","publicId":"li-1"}`)
 	p.control("POST", "faults/requests", `{"method":"GET","route":"/head/{id}","status":503,"times":2,"retryAfter":"2s"}`)
@@ -38,7 +40,7 @@ func busy(t testing.TB, b *tab, p *program) {
 	p.control("POST", "sessions/"+session.ID+"/message", `{"text":"Thank you."}`)
 	p.control("POST", "sessions/"+session.ID+"/close", "")
 	p.control("GET", "deliveries?wait=30s&event=end_conversation", "")
-	b.region("Timeline").shows("2 messages, 2 events, 4 delivery attempts (2 failed), 1 tool calls.")
+	b.region("Timeline").shows("2 messages, 2 events, 4 delivery attempts (2 failed), 1 tool call.")
 	b.region("Deliveries").shows("end_conversation")
 	b.do(chromedp.Evaluate(`document.querySelector("#deliveries tbody button").click()`, nil))
 	b.region("Delivery").shows("signature right")
@@ -72,14 +74,25 @@ const contrasts = `(() => {
   return count < 60 ? ["only " + count + " texts"] : low;
 })()`
 
+// timelineFills reports whether the marks of the timeline reach from its titles to its
+// right edge. On a narrow page it is wider than its box.
+const timelineFills = `(() => {
+	const box = document.querySelector("#timeline .scroll");
+	const [edge, width] = [box.getBoundingClientRect(), Math.max(box.clientWidth, 480)];
+	const marks = [...box.querySelectorAll(".mark")].map((m) => m.getBoundingClientRect());
+	const ends = Math.max(...marks.map((m) => m.right)) - edge.left, starts = Math.min(...marks.map((m) => m.left)) - edge.left;
+	return marks.length > 0 && ends > width - 40 && ends <= width && starts < 120;
+})()`
+
 func TestConsoleLooksRightInBothSchemesAndEveryWidth(t *testing.T) {
-	p := start(t, "-retry", "300ms,600ms", "-seed-file", scene(t, receiver(t, 500, 503)))
+	hook := receiver(t, 500, 503)
+	p := start(t, "-retry", "300ms,600ms", "-seed-file", scene(t, hook))
 	b := open(t, p.ConsoleURL)
-	busy(t, b, p)
+	busy(t, b, p, hook)
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 480, 400} {
 			b.view(width, scheme)
-			b.until("the width", func() bool { return eval[int64](b, "innerWidth") == width })
+			b.until("the width", func() bool { return eval[int64](b, "innerWidth") == width && eval[bool](b, timelineFills) })
 			assert.Empty(t, eval[[]string](b, contrasts), "%s, %d", scheme, width)
 			assert.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), width, "%s: the page does not scroll sideways", scheme)
 			assert.NotEmpty(t, b.shot(fmt.Sprintf("%s-%d", scheme, width)))
@@ -102,9 +115,10 @@ func TestPictureOfTheDocsIsSmall(t *testing.T) {
 }
 
 func TestEveryControlHasAName(t *testing.T) {
-	p := start(t, "-retry", "1ms,1ms", "-seed-file", scene(t, receiver(t, 500, 503)))
+	hook := receiver(t, 500, 503)
+	p := start(t, "-retry", "1ms,1ms", "-seed-file", scene(t, hook))
 	b := open(t, p.ConsoleURL)
-	busy(t, b, p)
+	busy(t, b, p, hook)
 	controls := 0
 	for _, role := range []string{"button", "link", "textbox", "checkbox", "combobox", "form", "region", "dialog"} {
 		nodes, err := b.query(0, role, "")

@@ -1,4 +1,4 @@
-package headstest_test
+package deduptest_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/headstest/deduptest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -323,11 +323,11 @@ func (s *mapStore) Release(ctx context.Context, key, owner string) error {
 	return nil
 }
 
-// testStore runs TestDeduplicator in a bubble, so its waits take no time.
+// testStore runs deduptest.Test in a bubble, so its waits take no time.
 func testStore(t *testing.T, d heads.Deduplicator) (err error) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		err = headstest.TestDeduplicator(t.Context(), d)
+		err = deduptest.Test(t.Context(), d)
 		if err == nil {
 			assert.LessOrEqual(t, time.Since(begun), 2*time.Second, "a store in order takes no longer")
 		}
@@ -351,7 +351,7 @@ func TestCorrectDeduplicatorsHaveNoFault(t *testing.T) {
 
 func TestDeduplicatorIsTestedInRealTime(t *testing.T) {
 	t.Parallel()
-	assert.NoError(t, headstest.TestDeduplicator(t.Context(), heads.NewMemoryDeduplicator(1000)))
+	assert.NoError(t, deduptest.Test(t.Context(), heads.NewMemoryDeduplicator(1000)))
 }
 
 func TestDeduplicatorCanBeTestedTwice(t *testing.T) {
@@ -428,7 +428,7 @@ func TestEveryFlawOfADeduplicatorIsFound(t *testing.T) {
 		t.Run(flaw, func(t *testing.T) {
 			err := testStore(t, newMapStore(flaw))
 			require.Error(t, err)
-			assert.ErrorContains(t, err, "TestDeduplicator found errors:\n")
+			assert.ErrorContains(t, err, "deduptest: found errors:\n")
 			assert.ErrorContains(t, err, rule)
 		})
 	}
@@ -450,11 +450,11 @@ func TestAllFaultsOfADeduplicatorAreInOneError(t *testing.T) {
 func TestDeduplicatorIsNotTestedAfterItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := headstest.TestDeduplicator(ctx, newMapStore("an ended context is refused"))
+	err := deduptest.Test(ctx, newMapStore("an ended context is refused"))
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.NotContains(t, err.Error(), "found errors")
 }
 
 func TestNilDeduplicatorIsAnError(t *testing.T) {
-	assert.ErrorContains(t, headstest.TestDeduplicator(t.Context(), nil), "is nil")
+	assert.ErrorContains(t, deduptest.Test(t.Context(), nil), "is nil")
 }

@@ -1,4 +1,6 @@
-package headstest
+// Package deduptest tests implementations of heads.Deduplicator. Only authors of a store
+// need it.
+package deduptest
 
 import (
 	"context"
@@ -15,7 +17,7 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// TestDeduplicator tests an implementation of heads.Deduplicator: that claims
+// Test tests an implementation of heads.Deduplicator: that claims
 // are atomic, belong to their owner and end with their lease, that settled keys
 // stay settled, and that keys don't affect each other. It returns nil or one
 // error that reports all faults it found.
@@ -23,34 +25,34 @@ import (
 // It uses the real clock, with leases of half a second, and takes about 2 seconds.
 // A lease or a memory may end up to a second late, but never early. Every run
 // uses new keys that begin with random text, so d may be a store in use. It must
-// have room for 1,000 keys, which TestDeduplicator does not remove. Keys are valid
+// have room for 1,000 keys, which Test does not remove. Keys are valid
 // UTF-8 without NUL, of up to 1,000 bytes.
 //
 // Typical use inside a test is:
 //
-//	if err := headstest.TestDeduplicator(t.Context(), store); err != nil {
+//	if err := deduptest.Test(t.Context(), store); err != nil {
 //		t.Fatal(err)
 //	}
-func TestDeduplicator(ctx context.Context, d heads.Deduplicator) error {
+func Test(ctx context.Context, d heads.Deduplicator) error {
 	if d == nil {
-		return errors.New("headstest: TestDeduplicator: the deduplicator is nil")
+		return errors.New("deduptest: the deduplicator is nil")
 	}
 	run := rand.Text()
-	faults := make([]error, len(deduplicatorRules))
+	faults := make([]error, len(rules))
 	var wg sync.WaitGroup
-	for i, rule := range deduplicatorRules {
+	for i, rule := range rules {
 		wg.Go(func() {
-			c := &deduplicatorCheck{ctx: ctx, d: d, rule: rule.name, key: run + "-" + strconv.Itoa(i)}
+			c := &check{ctx: ctx, d: d, rule: rule.name, key: run + "-" + strconv.Itoa(i)}
 			rule.check(c)
 			faults[i] = errors.Join(c.faults...)
 		})
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("headstest: TestDeduplicator did not finish: %w", err)
+		return fmt.Errorf("deduptest: the test did not finish: %w", err)
 	}
 	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("headstest: TestDeduplicator found errors:\n%w", err)
+		return fmt.Errorf("deduptest: found errors:\n%w", err)
 	}
 	return nil
 }
@@ -73,46 +75,46 @@ const (
 // The owners of most checks. owner holds the key; other and third claim it.
 const owner, other, third = "OWNER", "OTHER", "THIRD"
 
-var deduplicatorRules = []struct {
+var rules = []struct {
 	name  string
-	check func(*deduplicatorCheck)
+	check func(*check)
 }{
-	{"a claimed key is busy for others", (*deduplicatorCheck).busyForOthers},
-	{"a refused claim changes nothing", (*deduplicatorCheck).refusedClaimChangesNothing},
-	{"a released key is free", (*deduplicatorCheck).releasedIsFree},
-	{"only the owner releases", (*deduplicatorCheck).onlyTheOwnerReleases},
-	{"releasing what is not held is no error", (*deduplicatorCheck).releaseOfNothing},
-	{"a lease ends", (*deduplicatorCheck).leaseEnds},
-	{"an old owner has no claim", (*deduplicatorCheck).oldOwnerHasNoClaim},
-	{"the owner takes its key again after its lease", (*deduplicatorCheck).takenAgain},
-	{"the owner extends its lease", (*deduplicatorCheck).ownerExtends},
-	{"an extended lease ends", (*deduplicatorCheck).extendedLeaseEnds},
-	{"a settled key is done for all", (*deduplicatorCheck).settledForAll},
-	{"a settled key can't be released", (*deduplicatorCheck).settledStaysSettled},
-	{"Done settles what another owner holds", (*deduplicatorCheck).doneByAnother},
-	{"Done settles what nobody holds", (*deduplicatorCheck).doneByNobody},
-	{"Done settles after the lease", (*deduplicatorCheck).doneAfterTheLease},
-	{"a settled key outlives its lease", (*deduplicatorCheck).memoryIsNotTheLease},
-	{"Done again extends the memory", (*deduplicatorCheck).doneAgain},
-	{"a memory ends", (*deduplicatorCheck).memoryEnds},
-	{"long durations", (*deduplicatorCheck).longDurations},
-	{"keys are independent", (*deduplicatorCheck).keysAreIndependent},
-	{"owners are compared exactly", (*deduplicatorCheck).ownersAreExact},
-	{"one of many claims wins", (*deduplicatorCheck).oneWins},
-	{"one of many claims wins a released key", (*deduplicatorCheck).oneWinsWhatWasReleased},
-	{"one of many claims wins a key whose lease ended", (*deduplicatorCheck).oneWinsWhatLapsed},
-	{"Done wins against claims at the same time", (*deduplicatorCheck).doneWins},
-	{"a release frees nothing but its own claim", (*deduplicatorCheck).releaseIsAtomic},
-	{"an ended context", (*deduplicatorCheck).endedContext},
+	{"a claimed key is busy for others", (*check).busyForOthers},
+	{"a refused claim changes nothing", (*check).refusedClaimChangesNothing},
+	{"a released key is free", (*check).releasedIsFree},
+	{"only the owner releases", (*check).onlyTheOwnerReleases},
+	{"releasing what is not held is no error", (*check).releaseOfNothing},
+	{"a lease ends", (*check).leaseEnds},
+	{"an old owner has no claim", (*check).oldOwnerHasNoClaim},
+	{"the owner takes its key again after its lease", (*check).takenAgain},
+	{"the owner extends its lease", (*check).ownerExtends},
+	{"an extended lease ends", (*check).extendedLeaseEnds},
+	{"a settled key is done for all", (*check).settledForAll},
+	{"a settled key can't be released", (*check).settledStaysSettled},
+	{"Done settles what another owner holds", (*check).doneByAnother},
+	{"Done settles what nobody holds", (*check).doneByNobody},
+	{"Done settles after the lease", (*check).doneAfterTheLease},
+	{"a settled key outlives its lease", (*check).memoryIsNotTheLease},
+	{"Done again extends the memory", (*check).doneAgain},
+	{"a memory ends", (*check).memoryEnds},
+	{"long durations", (*check).longDurations},
+	{"keys are independent", (*check).keysAreIndependent},
+	{"owners are compared exactly", (*check).ownersAreExact},
+	{"one of many claims wins", (*check).oneWins},
+	{"one of many claims wins a released key", (*check).oneWinsWhatWasReleased},
+	{"one of many claims wins a key whose lease ended", (*check).oneWinsWhatLapsed},
+	{"Done wins against claims at the same time", (*check).doneWins},
+	{"a release frees nothing but its own claim", (*check).releaseIsAtomic},
+	{"an ended context", (*check).endedContext},
 }
 
-func (c *deduplicatorCheck) busyForOthers() {
+func (c *check) busyForOthers() {
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a free key")
 	c.claim(c.key, other, longLease, heads.ClaimBusy, "of a key that another owner holds")
 	c.claim(c.key, third, longLease, heads.ClaimBusy, "of a key that another owner holds")
 }
 
-func (c *deduplicatorCheck) refusedClaimChangesNothing() {
+func (c *check) refusedClaimChangesNothing() {
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a free key")
 	c.claim(c.key, other, longLease, heads.ClaimBusy, "of a key that another owner holds")
 	c.release(c.key, other)
@@ -120,7 +122,7 @@ func (c *deduplicatorCheck) refusedClaimChangesNothing() {
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "by the owner, after another owner's claim was refused")
 }
 
-func (c *deduplicatorCheck) releasedIsFree() {
+func (c *check) releasedIsFree() {
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a free key")
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a key by its owner")
 	c.release(c.key, owner)
@@ -128,13 +130,13 @@ func (c *deduplicatorCheck) releasedIsFree() {
 	c.claim(c.key, owner, longLease, heads.ClaimBusy, "of a key that was released and claimed by another owner")
 }
 
-func (c *deduplicatorCheck) onlyTheOwnerReleases() {
+func (c *check) onlyTheOwnerReleases() {
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a free key")
 	c.release(c.key, other)
 	c.claim(c.key, third, longLease, heads.ClaimBusy, "of a key that someone other than its owner released")
 }
 
-func (c *deduplicatorCheck) releaseOfNothing() {
+func (c *check) releaseOfNothing() {
 	c.release(c.key, owner)
 	c.claim(c.key, other, longLease, heads.ClaimNew, "of a key that was released before any claim")
 	c.release(c.key, other)
@@ -142,12 +144,12 @@ func (c *deduplicatorCheck) releaseOfNothing() {
 	c.claim(c.key, third, longLease, heads.ClaimNew, "of a key that was released twice")
 }
 
-func (c *deduplicatorCheck) leaseEnds() {
+func (c *check) leaseEnds() {
 	lease := c.begin(func() { c.claim(c.key, owner, shortLease, heads.ClaimNew, "of a free key") })
 	c.ends(lease, heads.ClaimBusy)
 }
 
-func (c *deduplicatorCheck) oldOwnerHasNoClaim() {
+func (c *check) oldOwnerHasNoClaim() {
 	lease := c.begin(func() { c.claim(c.key, owner, shortLease, heads.ClaimNew, "of a free key") })
 	c.ends(lease, heads.ClaimBusy)
 	c.release(c.key, owner)
@@ -155,27 +157,27 @@ func (c *deduplicatorCheck) oldOwnerHasNoClaim() {
 	c.claim(c.key, owner, longLease, heads.ClaimBusy, "by the owner before the present one")
 }
 
-func (c *deduplicatorCheck) takenAgain() {
+func (c *check) takenAgain() {
 	c.claim(c.key, owner, shortLease, heads.ClaimNew, "of a free key")
 	c.wait(surelyOver)
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "by an owner whose lease has ended")
 	c.claim(c.key, other, longLease, heads.ClaimBusy, "of a key that its owner took again")
 }
 
-func (c *deduplicatorCheck) ownerExtends() {
+func (c *check) ownerExtends() {
 	c.claim(c.key, owner, shortLease, heads.ClaimNew, "of a free key")
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a key by its owner")
 	c.wait(whileHeld)
 	c.claim(c.key, other, longLease, heads.ClaimBusy, "of a key whose owner extended the lease")
 }
 
-func (c *deduplicatorCheck) extendedLeaseEnds() {
+func (c *check) extendedLeaseEnds() {
 	c.claim(c.key, owner, shortLease/2, heads.ClaimNew, "of a free key")
 	lease := c.begin(func() { c.claim(c.key, owner, shortLease, heads.ClaimNew, "of a key by its owner") })
 	c.ends(lease, heads.ClaimBusy)
 }
 
-func (c *deduplicatorCheck) settledForAll() {
+func (c *check) settledForAll() {
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a free key")
 	c.done(c.key, owner, longLease)
 	c.claim(c.key, other, longLease, heads.ClaimDone, "of a settled key")
@@ -183,7 +185,7 @@ func (c *deduplicatorCheck) settledForAll() {
 	c.claim(c.key, third, longLease, heads.ClaimDone, "of a settled key, the third time")
 }
 
-func (c *deduplicatorCheck) settledStaysSettled() {
+func (c *check) settledStaysSettled() {
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a free key")
 	c.done(c.key, owner, longLease)
 	c.release(c.key, owner)
@@ -192,7 +194,7 @@ func (c *deduplicatorCheck) settledStaysSettled() {
 	c.claim(c.key, third, longLease, heads.ClaimDone, "of a settled key that another owner released")
 }
 
-func (c *deduplicatorCheck) doneByAnother() {
+func (c *check) doneByAnother() {
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a free key")
 	c.done(c.key, other, longLease)
 	c.claim(c.key, third, longLease, heads.ClaimDone, "of a key that one owner held and another one settled")
@@ -200,19 +202,19 @@ func (c *deduplicatorCheck) doneByAnother() {
 	c.claim(c.key, owner, longLease, heads.ClaimDone, "by the owner of a key that another one settled")
 }
 
-func (c *deduplicatorCheck) doneByNobody() {
+func (c *check) doneByNobody() {
 	c.done(c.key, owner, longLease)
 	c.claim(c.key, other, longLease, heads.ClaimDone, "of a key that was settled without a claim")
 }
 
-func (c *deduplicatorCheck) doneAfterTheLease() {
+func (c *check) doneAfterTheLease() {
 	c.claim(c.key, owner, shortLease, heads.ClaimNew, "of a free key")
 	c.wait(surelyOver)
 	c.done(c.key, owner, longLease)
 	c.claim(c.key, other, longLease, heads.ClaimDone, "of a key that was settled after the lease had ended")
 }
 
-func (c *deduplicatorCheck) memoryIsNotTheLease() {
+func (c *check) memoryIsNotTheLease() {
 	c.claim(c.key, owner, shortLease, heads.ClaimNew, "of a free key")
 	c.done(c.key, owner, longLease)
 	c.claim(c.key, owner, shortLease, heads.ClaimDone, "of a settled key by the owner that settled it")
@@ -220,20 +222,20 @@ func (c *deduplicatorCheck) memoryIsNotTheLease() {
 	c.claim(c.key, other, longLease, heads.ClaimDone, "of a settled key after the lease")
 }
 
-func (c *deduplicatorCheck) doneAgain() {
+func (c *check) doneAgain() {
 	c.done(c.key, owner, shortLease)
 	c.done(c.key, owner, longLease)
 	c.wait(whileHeld)
 	c.claim(c.key, other, longLease, heads.ClaimDone, "of a key that was settled again, for longer")
 }
 
-func (c *deduplicatorCheck) memoryEnds() {
+func (c *check) memoryEnds() {
 	c.claim(c.key, owner, longLease, heads.ClaimNew, "of a free key")
 	memory := c.begin(func() { c.done(c.key, owner, shortLease) })
 	c.ends(memory, heads.ClaimDone)
 }
 
-func (c *deduplicatorCheck) longDurations() {
+func (c *check) longDurations() {
 	for i, long := range []time.Duration{90 * 24 * time.Hour, math.MaxInt64} {
 		held, settled := fmt.Sprint(c.key, "-held-", i), fmt.Sprint(c.key, "-settled-", i)
 		c.claim(held, owner, long, heads.ClaimNew, fmt.Sprintf("with a lease of %v", long))
@@ -257,7 +259,7 @@ func oddKeys(base string) []string {
 	return append(keys, long, long+"1", long+"2")
 }
 
-func (c *deduplicatorCheck) keysAreIndependent() {
+func (c *check) keysAreIndependent() {
 	for half := range 2 {
 		keys := oddKeys(fmt.Sprint(c.key, "-", half))
 		for _, key := range keys {
@@ -284,7 +286,7 @@ func (c *deduplicatorCheck) keysAreIndependent() {
 	}
 }
 
-func (c *deduplicatorCheck) ownersAreExact() {
+func (c *check) ownersAreExact() {
 	long := strings.Repeat("o", 200)
 	owners := []string{
 		"a", "A", "a ", " a", "ab", "a*", "a%", "a:b", "0", "1", "true", "nil", "new", "busy", "done", "held", "released",
@@ -306,13 +308,13 @@ func (c *deduplicatorCheck) ownersAreExact() {
 	}
 }
 
-func (c *deduplicatorCheck) oneWins() {
+func (c *check) oneWins() {
 	for i := range contestRounds {
 		c.contest(fmt.Sprint(c.key, "-", i))
 	}
 }
 
-func (c *deduplicatorCheck) oneWinsWhatWasReleased() {
+func (c *check) oneWinsWhatWasReleased() {
 	for i := range contestRounds {
 		key := fmt.Sprint(c.key, "-", i)
 		c.claim(key, owner, longLease, heads.ClaimNew, "of a free key")
@@ -321,7 +323,7 @@ func (c *deduplicatorCheck) oneWinsWhatWasReleased() {
 	}
 }
 
-func (c *deduplicatorCheck) oneWinsWhatLapsed() {
+func (c *check) oneWinsWhatLapsed() {
 	for i := range contestRounds {
 		c.claim(fmt.Sprint(c.key, "-", i), owner, shortLease, heads.ClaimNew, "of a free key")
 	}
@@ -332,11 +334,11 @@ func (c *deduplicatorCheck) oneWinsWhatLapsed() {
 }
 
 // contest lets several owners claim a free key at once.
-func (c *deduplicatorCheck) contest(key string) {
+func (c *check) contest(key string) {
 	claims := make([]heads.Claim, contestants)
-	calls := make([]func(*deduplicatorCheck), contestants)
+	calls := make([]func(*check), contestants)
 	for i := range calls {
-		calls[i] = func(c *deduplicatorCheck) { claims[i] = c.tryClaim(key, fmt.Sprint(owner, "-", i), longLease) }
+		calls[i] = func(c *check) { claims[i] = c.tryClaim(key, fmt.Sprint(owner, "-", i), longLease) }
 	}
 	c.together(calls...)
 	winners := 0
@@ -355,18 +357,18 @@ func (c *deduplicatorCheck) contest(key string) {
 }
 
 // If another call overwrites a Done, the event is handled twice.
-func (c *deduplicatorCheck) doneWins() {
+func (c *check) doneWins() {
 	for i := range contestRounds {
 		free, held, released := fmt.Sprint(c.key, "-free-", i), fmt.Sprint(c.key, "-held-", i), fmt.Sprint(c.key, "-released-", i)
 		c.claim(held, owner, longLease, heads.ClaimNew, "of a free key")
 		c.claim(released, owner, longLease, heads.ClaimNew, "of a free key")
 		c.together(
-			func(c *deduplicatorCheck) { c.tryClaim(free, other, longLease) },
-			func(c *deduplicatorCheck) { c.done(free, owner, longLease) },
-			func(c *deduplicatorCheck) { c.tryClaim(held, owner, longLease) },
-			func(c *deduplicatorCheck) { c.done(held, other, longLease) },
-			func(c *deduplicatorCheck) { c.release(released, owner) },
-			func(c *deduplicatorCheck) { c.done(released, other, longLease) },
+			func(c *check) { c.tryClaim(free, other, longLease) },
+			func(c *check) { c.done(free, owner, longLease) },
+			func(c *check) { c.tryClaim(held, owner, longLease) },
+			func(c *check) { c.done(held, other, longLease) },
+			func(c *check) { c.release(released, owner) },
+			func(c *check) { c.done(released, other, longLease) },
 		)
 		c.claim(free, third, longLease, heads.ClaimDone, "of a key that was settled at the same time as it was claimed")
 		c.claim(held, third, longLease, heads.ClaimDone, "of a key that was settled at the same time as its owner extended the lease")
@@ -374,18 +376,18 @@ func (c *deduplicatorCheck) doneWins() {
 	}
 }
 
-func (c *deduplicatorCheck) releaseIsAtomic() {
+func (c *check) releaseIsAtomic() {
 	for i := range contestRounds {
 		key := fmt.Sprint(c.key, "-", i)
 		c.claim(key, owner, longLease, heads.ClaimNew, "of a free key")
-		release := func(c *deduplicatorCheck) { c.release(key, owner) }
-		c.together(release, release, release, func(c *deduplicatorCheck) { c.takeOver(key) })
+		release := func(c *check) { c.release(key, owner) }
+		c.together(release, release, release, func(c *check) { c.takeOver(key) })
 		c.claim(key, third, longLease, heads.ClaimBusy, "of a key that was taken while its owner before released it")
 	}
 }
 
 // takeOver claims a key that is being released.
-func (c *deduplicatorCheck) takeOver(key string) {
+func (c *check) takeOver(key string) {
 	for try := 0; !c.over && c.tryClaim(key, other, longLease) != heads.ClaimNew; try++ {
 		switch {
 		case try == 1000:
@@ -399,7 +401,7 @@ func (c *deduplicatorCheck) takeOver(key string) {
 
 // With an ended context, a call may take effect or return an error. It must not
 // hang, and must not report success without an effect.
-func (c *deduplicatorCheck) endedContext() {
+func (c *check) endedContext() {
 	ended, cancel := context.WithCancel(c.ctx)
 	cancel()
 	claimed, settled, released := c.key+"-claimed", c.key+"-settled", c.key+"-released"
@@ -430,9 +432,9 @@ func (c *deduplicatorCheck) endedContext() {
 	}
 }
 
-// deduplicatorCheck is the check of one rule. It ends at the first call that
+// check is the check of one rule. It ends at the first call that
 // returns an error, since later calls would report the same fault again.
-type deduplicatorCheck struct {
+type check struct {
 	ctx  context.Context //nolint:containedctx // of the test
 	d    heads.Deduplicator
 	rule string
@@ -444,7 +446,7 @@ type deduplicatorCheck struct {
 
 var errNotReturned = errors.New("did not return after its context ended")
 
-func (c *deduplicatorCheck) fault(format string, args ...any) {
+func (c *check) fault(format string, args ...any) {
 	err := fmt.Errorf(c.rule+": "+format, args...)
 	said := func(e error) bool { return e.Error() == err.Error() }
 	if !slices.ContainsFunc(c.faults, said) {
@@ -482,7 +484,7 @@ func guard(ctx context.Context, f func(context.Context) (heads.Claim, error)) (h
 }
 
 // call makes a call that must succeed.
-func (c *deduplicatorCheck) call(what string, f func(context.Context) (heads.Claim, error)) heads.Claim {
+func (c *check) call(what string, f func(context.Context) (heads.Claim, error)) heads.Claim {
 	if c.over {
 		return 0
 	}
@@ -498,7 +500,7 @@ func (c *deduplicatorCheck) call(what string, f func(context.Context) (heads.Cla
 
 // returned reports whether a call with an ended context succeeded. A failure is
 // not a fault, unless the call did not return.
-func (c *deduplicatorCheck) returned(what string, err error) bool {
+func (c *check) returned(what string, err error) bool {
 	if errors.Is(err, errNotReturned) {
 		c.over = true
 		c.fault("%s %w", what, err)
@@ -506,39 +508,39 @@ func (c *deduplicatorCheck) returned(what string, err error) bool {
 	return err == nil
 }
 
-func (c *deduplicatorCheck) want(what string, got, want heads.Claim) {
+func (c *check) want(what string, got, want heads.Claim) {
 	if !c.over && got != want {
 		c.fault("%s returned %v, want %v", what, got, want)
 	}
 }
 
 // claim makes a call of Claim that must return want; when describes the situation.
-func (c *deduplicatorCheck) claim(key, by string, lease time.Duration, want heads.Claim, when string) {
+func (c *check) claim(key, by string, lease time.Duration, want heads.Claim, when string) {
 	c.want("Claim "+when, c.tryClaim(key, by, lease), want)
 }
 
-func (c *deduplicatorCheck) tryClaim(key, by string, lease time.Duration) heads.Claim {
+func (c *check) tryClaim(key, by string, lease time.Duration) heads.Claim {
 	return c.call("Claim", func(ctx context.Context) (heads.Claim, error) { return c.d.Claim(ctx, key, by, lease) })
 }
 
-func (c *deduplicatorCheck) done(key, by string, memory time.Duration) {
+func (c *check) done(key, by string, memory time.Duration) {
 	c.call("Done", func(ctx context.Context) (heads.Claim, error) { return 0, c.d.Done(ctx, key, by, memory) })
 }
 
-func (c *deduplicatorCheck) release(key, by string) {
+func (c *check) release(key, by string) {
 	c.call("Release", func(ctx context.Context) (heads.Claim, error) { return 0, c.d.Release(ctx, key, by) })
 }
 
 // together makes calls at the same time, each with its own check.
-func (c *deduplicatorCheck) together(calls ...func(*deduplicatorCheck)) {
+func (c *check) together(calls ...func(*check)) {
 	if c.over {
 		return
 	}
-	checks := make([]*deduplicatorCheck, len(calls))
+	checks := make([]*check, len(calls))
 	start := make(chan struct{})
 	var wg sync.WaitGroup
 	for i, call := range calls {
-		checks[i] = &deduplicatorCheck{ctx: c.ctx, d: c.d, rule: c.rule}
+		checks[i] = &check{ctx: c.ctx, d: c.d, rule: c.rule}
 		wg.Go(func() {
 			<-start
 			call(checks[i])
@@ -552,7 +554,7 @@ func (c *deduplicatorCheck) together(calls ...func(*deduplicatorCheck)) {
 	}
 }
 
-func (c *deduplicatorCheck) wait(d time.Duration) {
+func (c *check) wait(d time.Duration) {
 	if c.over {
 		return
 	}
@@ -567,7 +569,7 @@ func (c *deduplicatorCheck) wait(d time.Duration) {
 type span struct{ earliest, latest time.Time }
 
 // begin makes the call that starts a short lease or memory.
-func (c *deduplicatorCheck) begin(call func()) span {
+func (c *check) begin(call func()) span {
 	earliest := time.Now().Add(shortLease)
 	call()
 	return span{earliest, time.Now().Add(shortLease)}
@@ -575,7 +577,7 @@ func (c *deduplicatorCheck) begin(call func()) span {
 
 // ends claims the key for another owner until that succeeds. Every answer before
 // that must be the given one.
-func (c *deduplicatorCheck) ends(s span, before heads.Claim) {
+func (c *check) ends(s span, before heads.Claim) {
 	for !c.over && c.ctx.Err() == nil {
 		asked := time.Now()
 		got := c.tryClaim(c.key, other, longLease)

@@ -1,0 +1,138 @@
+package headstest_test
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// pathToken is as long as the shortest path token of a tool handler.
+const pathToken = "canary0123456789"
+
+// shown returns everything that the control API shows without a Reveal, streamed rows
+// included.
+func (a *api) shown() string {
+	a.t.Helper()
+	paths := []string{"state", "sessions", "deliveries", "requests", "faults", "export"}
+	for _, id := range a.Heads() {
+		paths = append(paths, "heads/"+id)
+	}
+	for n := range a.Requests() {
+		paths = append(paths, fmt.Sprint("requests/", n+1))
+	}
+	for n := range a.Deliveries() {
+		paths = append(paths, fmt.Sprint("deliveries/", n+1))
+	}
+	var state struct{ Sessions []struct{ ID string } }
+	a.controlled("GET", "state", "", &state)
+	for _, s := range state.Sessions {
+		paths = append(paths, "sessions/"+s.ID)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		ans := a.control("GET", path, "")
+		require.Equal(a.t, 200, ans.status, path)
+		assert.NotContains(a.t, ans.body, "canary", path)
+		all.WriteString(ans.body)
+	}
+	return all.String()
+}
+
+func TestRequestsAreShownWithoutTheirSecrets(t *testing.T) {
+	var log lockedBuilder
+	a := withConsole(t, headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	id := a.AddHead(headstest.Head{OperationMode: "oc"})
+	rows := []struct{ method, path, body, shows string }{
+		{"GET", "/head/" + id + "?api_key=canary&access_token=canary&canary&=canary&headId=" + id, "", `"query":"api_key=[hidden]&access_token=[hidden]&[hidden]&[hidden]&headId=` + id + `"`},
+		{"GET", "/head/" + id + "?" + pathToken + "=1&headId=" + pathToken + "&%zz=canary&x=%63anary", "", `"query":"[hidden]&headId=[hidden]&[hidden]&x=[hidden]"`},
+		{"PUT", "/head/" + id + "/video-streaming?videoStreaming=true", "", `"query":"videoStreaming=true"`},
+		{"GET", "/hooks/" + pathToken + "/events", "", `"path":"/hooks/[hidden]/events"`},
+		{"GET", "/head/" + id + "/conversation-settings", "", `"path":"/head/` + id + `/conversation-settings"`},
+		{"PUT", "/head/update", `api_key=canary`, `"body":"[hidden]: 14 bytes that are not a JSON object"`},
+		{"PUT", "/head/update", `{"voiceflowApiKey":"canary"`, `[hidden]: 27 bytes`},
+		{"PUT", "/head/update", `["canary"]`, `[hidden]: 10 bytes`},
+		{"PUT", "/head/update", `"canary"`, `[hidden]: 8 bytes`},
+		{"PUT", "/head/update", `{"id":"` + id + `","greetings":"Ask https://u:canary@chat.example.test/a?api_key=canary#canary or \"access_token\": \"canary\" or x_key=canary","suggestions":["Authorization: Basic canary"]}`,
+			`Ask https://chat.example.test/a?[hidden] or \\\"access_token\\\": \\\"[hidden]\\\" or x_key=[hidden]`},
+		{"PUT", "/head/update", `{"id":"` + id + `","fileUrl":"https://f.example.test/` + pathToken + `/a-long-name-of-a-file.pdf?sig=canary"}`, `https://f.example.test/[hidden]/a-long-name-of-a-file.pdf?[hidden]`},
+		{"PUT", "/head/update", `{"id":"` + id + `","phrases":["the basic idea","Bearer canary"],"customWords":{"token":"toe-ken"}}`, `"after":["the basic idea","Bearer [hidden]"]`},
+		{"PUT", "/head/" + id + "/conversation-settings", `{"conversationSettings":{"key":"canary","tools":[{"name":"hours","url":"https://tools.example.test/canary/hours"},{"name":"now","url":"https://tools.example.test"}]}}`,
+			`"url":"https://tools.example.test/[hidden]"`},
+		{"POST", "/head-events", `{"headId":"` + id + `","webhookUrl":"https://hook.example.test/canary","endConversation":true}`, `\"webhookUrl\":\"https://hook.example.test/[hidden]\"`},
+		{"POST", "/head-events", `{"headId":"` + id + `","webhookUrl":"canary"}`, `\"webhookUrl\":\"[hidden]\"`},
+	}
+	for n, row := range rows {
+		a.do(row.method, row.path, row.body)
+		body := a.control("GET", fmt.Sprint("requests/", n+1), "").body
+		assert.Contains(t, body, row.shows, "%s %s", row.method, row.path)
+		assert.NotContains(t, body, "canary", "%s %s", row.method, row.path)
+	}
+	assert.Contains(t, a.control("GET", "heads/"+id, "").body, `"token":"toe-ken"`, "a word is no secret")
+	a.ok("DELETE", "/head-events/1", "") // an export keeps the short path of a URL
+	a.ok("PUT", "/head/"+id+"/conversation-settings", `{"conversationSettings":{"tools":[
+		{"name":"get_opening_hours","url":"https://tools.example.test/`+pathToken+`/get_opening_hours?x=canary"},
+		{"name":"now","url":"https://tools.example.test/a/canary-canary-canary/now"}]}}`)
+	a.shown()
+	events := a.readStream("x 0 0 0 0")
+	assert.True(t, (<-events).Fresh)
+	assert.NotContains(t, log.String(), "canary")
+	assert.Contains(t, log.String(), "path=/hooks/[hidden]/events")
+
+	var export headstest.Seed
+	a.controlled("GET", "export", "", &export)
+	assert.Contains(t, string(export.Heads[0]), `"url":"https://tools.example.test/hidden/get_opening_hours"`)
+	assert.Contains(t, string(export.Heads[0]), `"url":"https://tools.example.test/a/hidden/now"`)
+	other := headstest.NewEmulator()
+	defer other.Close()
+	_, err := other.Import(export)
+	assert.NoError(t, err, "an export without keys can be imported")
+}
+
+// Answers are foreign text. What is no secret in them is shown byte for byte.
+func TestAnswersAreShownWithoutTheirSecrets(t *testing.T) {
+	a := withConsole(t, headstest.WithRetrySchedule())
+	reply := ""
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, reply)
+	}))
+	defer srv.Close()
+	id := a.AddHead(headstest.Head{OperationMode: "oc", EnableEvents: true})
+	require.NoError(t, a.AddTool(id, []byte(`{"name":"hours","url":"`+srv.URL+`/`+pathToken+`/hours"}`)))
+	_, _, err := a.AddWebhook(id, srv.URL+"/"+pathToken, allEvents...)
+	require.NoError(t, err)
+	for given, shows := range map[string]string{
+		`{ "message" : "at nine", "n":1.0 }`:                                        `{ "message" : "at nine", "n":1.0 }`,
+		`{"message":"see https://x.example.test/?api_key=canary"}`:                  `{"message":"see https://x.example.test/?[hidden]"}`,
+		`{"message":"yes","session":{"access_token":"canary"}}`:                     `{"message":"yes","session":{"access_token":"[hidden]"}}`,
+		`api_key=canary&x=1`:                                                        `api_key=[hidden]&x=1`,
+		`{"token":"canary","cut":"` + strings.Repeat("x", 5000):                     `{"token":"[hidden]","cut":"xxx`,
+		`{"a":"` + strings.Repeat("x", 4<<10-20) + `","token":"canary-` + pathToken: `"token":"[hidden]`,
+	} {
+		reply = given
+		s := a.StartSession(id)
+		var called struct{ Reply, Message, Problem string }
+		a.controlled("POST", "sessions/"+s.ID()+"/tool-calls", `{"tool":"hours","arguments":{"password":"canary","day":"Monday"}}`, &called)
+		assert.Contains(t, called.Reply, shows)
+		assert.NotContains(t, called.Reply+called.Message+called.Problem, "canary")
+		require.NoError(t, s.UserMessage("my api_key=canary, and https://x.example.test/?k=canary"))
+		list := a.endedOf(s)
+		var d struct{ Reply string }
+		a.controlled("GET", fmt.Sprint("deliveries/", list[0].ID), "", &d)
+		assert.Contains(t, d.Reply, shows)
+		log := a.control("GET", "sessions/"+s.ID(), "").body
+		assert.Contains(t, log, `"day\":\"Monday\",\"password\":\"[hidden]\"`)
+		assert.Contains(t, log, "my api_key=[hidden], and https://x.example.test/?[hidden]")
+		assert.NotContains(t, log, "canary")
+	}
+	a.Inject(headstest.Fault{Route: "/head/update", Status: 500, Body: `{"token":"canary"}`})
+	a.shown()
+}
