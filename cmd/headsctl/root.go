@@ -42,7 +42,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.AddCommand(
 		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.convertCommand(), a.doctorCommand(),
 		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(), a.callCommand(),
-		a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
+		a.testCommand(), a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	return root
