@@ -363,7 +363,7 @@ func (w *world) program(ctx context.Context, st *step) error {
 			started.kill() // what it has left behind
 		case <-ctx.Done():
 			started.kill()
-			return verdict{&problem{text: "the program has not ended"}, true}
+			return verdict{problem: &problem{text: "the program has not ended"}}
 		}
 		return verdict{problem: compareRun(st.Get("expect"), started.cmd.ProcessState.ExitCode(), stdout.String(), stderr.String())}
 	})

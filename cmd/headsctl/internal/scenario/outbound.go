@@ -46,7 +46,7 @@ func (o *outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, late)
 	response, err := o.transport.RoundTrip(r.WithContext(ctx))
 	if err != nil {
-		cancel()
+		defer cancel()
 		return nil, orCause(ctx, err)
 	}
 	response.Body = &limitedBody{response.Body, ctx, cancel}

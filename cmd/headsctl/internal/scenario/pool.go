@@ -112,15 +112,15 @@ func (p *pool) begin(ctx context.Context, stays *listener, t turn) (free func())
 	case <-ctx.Done():
 		return nil
 	}
-	free = func() {
+	leave := func() {
 		stays.serve(nil)
 		stays.turn <- struct{}{}
 	}
 	select {
 	case p.slots <- struct{}{}:
-		return func() { free(); <-p.slots }
+		return func() { leave(); <-p.slots }
 	case <-ctx.Done():
-		free()
+		leave()
 		return nil
 	}
 }

@@ -21,7 +21,7 @@ const (
 	outputWithin = 2 * time.Second        // for a program that has left its group with the output
 	probeWithin  = time.Second            // of one look whether a back end is ready
 	firstPause   = 2 * time.Millisecond   // between looks
-	longestPause = 100 * time.Millisecond // likewise
+	longestPause = 250 * time.Millisecond // likewise
 )
 
 // command is a program with its folder and environment.
@@ -47,13 +47,25 @@ type Processes struct {
 	closed  bool
 }
 
-// KillAll kills all programs with what they have started, and lets no other begin.
+// KillAll kills all programs with what they have started, and lets no other begin. It
+// returns when none of them runs.
 func (p *Processes) KillAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 	for _, leader := range p.leaders {
 		killGroup(leader)
+	}
+	for _, leader := range p.leaders {
+		waitForGroup(leader)
+	}
+}
+
+// waitForGroup returns when no process of a killed group runs.
+func waitForGroup(leader int) {
+	for deadline, pause := time.Now().Add(endWithin), firstPause; groupIsAlive(leader) && time.Now().Before(deadline); pause = longer(pause) {
+		killGroup(leader) // also what it had begun to start
+		time.Sleep(pause)
 	}
 }
 
@@ -123,10 +135,7 @@ func (p *process) kill() {
 	}
 	killGroup(p.leader)
 	<-p.ended
-	for deadline, pause := time.Now().Add(endWithin), firstPause; groupIsAlive(p.leader) && time.Now().Before(deadline); pause = longer(pause) {
-		killGroup(p.leader) // also what it had begun to start
-		time.Sleep(pause)
-	}
+	waitForGroup(p.leader)
 }
 
 // stop asks the group to end, and kills it after a while.

@@ -35,7 +35,19 @@ func Load(reader Reader, paths []string) ([]*Scenario, error) {
 		all = append(all, r.read()...)
 		faults = append(faults, r.faults...)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(once(faults)...)
+}
+
+// once leaves out faults that several scenarios have in common.
+func once(faults []error) (kept []error) {
+	seen := map[string]bool{}
+	for _, fault := range faults {
+		if text := fault.Error(); !seen[text] {
+			seen[text] = true
+			kept = append(kept, fault)
+		}
+	}
+	return kept
 }
 
 // find returns the files that the paths stand for, each once.
@@ -102,6 +114,7 @@ type fileReader struct {
 	faults []error
 
 	backend *backendSpec
+	broken  bool // what all scenarios have in common has faults
 }
 
 // fault adds faults with the name of the file.
@@ -453,6 +466,7 @@ func (r *fileReader) scenarios(file *yamltext.Value) (all []*Scenario) {
 	base.heads = r.readHeads(file.Get("heads"))
 	base.seed = file.Get("seed")
 	base.service = r.readService(file.Get("service"))
+	r.broken = len(r.faults) > 0
 	list := file.Get("scenarios")
 	if !given(list) {
 		r.faultf(file, "there are no scenarios; write a list with the key scenarios")
@@ -483,6 +497,7 @@ func (r *fileReader) scenario(v *yamltext.Value, base *Scenario) *Scenario {
 	if !r.object(v, scenarioKeys...) {
 		return nil
 	}
+	before := len(r.faults)
 	s := *base
 	s.Line = v.Line
 	name := v.Get("name")
@@ -512,9 +527,8 @@ func (r *fileReader) scenario(v *yamltext.Value, base *Scenario) *Scenario {
 	}
 	s.timeout = r.duration(v.Get("timeout"), defaultTimeout)
 	r.readSeed(&s)
-	before := len(r.faults)
 	s.steps = r.readSteps(&s, v)
-	if len(r.faults) == before {
+	if !r.broken && len(r.faults) == before {
 		r.check(&s)
 	}
 	return &s
