@@ -2,60 +2,67 @@ package heads
 
 import (
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
 )
 
 // AccessURL is an access URL in its parts: {base}/{public org id}/{public head
-// id}?api_key={key}. People and integrations reach a head there. Printing it
-// shows everything but the key. JSON keeps the fields, key included, but no
-// further query parameters.
+// id}?api_key={key}. People and integrations reach a head there. Nothing shows its
+// key, and JSON neither the key nor further query parameters; Reveal returns the
+// whole URL.
 type AccessURL struct {
 	Base         string // "https://chat.example.com", without a slash at the end
-	OrgPublicID  string // "MyOrg-1234"
-	HeadPublicID string // "li-28379"
+	PublicOrgID  string // "MyOrg-1234"
+	PublicHeadID string // "li-28379"
 	APIKey       Secret
 
-	others string // further query parameters, encoded
+	others Secret // further query parameters, encoded
 }
 
 // ParseAccessURL parses an access URL. It accepts the legacy form and the
-// streaming form on any host. It returns an InvalidError if a part is missing;
-// the error does not show the key.
+// streaming form on any host. It returns an InvalidError if a part is missing or a
+// placeholder such as YOUR_ORG; the error does not show the key.
 func ParseAccessURL(raw string) (AccessURL, error) {
 	return parseAccessURL("ParseAccessURL", "access URL", raw)
 }
 
 func parseAccessURL(operation, field, raw string) (AccessURL, error) {
-	if err := checkText(operation, field, raw, "give the publicUrl of a head as Heads.Get reads it"); err != nil {
+	if err := checkText(operation, field, raw, "give the publicUrl of a head as Heads.Get reads it", useHeadsGet); err != nil {
 		return AccessURL{}, err
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil ||
 		strings.Contains(raw, " ") || strings.Contains(u.Host, "%") { // a zone, which is of one machine
-		return AccessURL{}, invalid(operation, field, "is not an absolute https URL; give the publicUrl of a head as Heads.Get reads it")
+		return AccessURL{}, invalid(operation, field, "is not an absolute https URL", "give the publicUrl of a head as Heads.Get reads it", useHeadsGet)
 	}
 	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if len(segments) < 2 || segments[len(segments)-2] == "" {
-		return AccessURL{}, invalid(operation, field, "on host %s lacks a public id; want /{public_org_id}/{public_head_id}", u.Host)
+		return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s lacks a public id", u.Host), "want /{public_org_id}/{public_head_id}")
 	}
 	query := u.Query()
 	key := query.Get("api_key")
 	if key == "" {
-		return AccessURL{}, invalid(operation, field, "on host %s lacks the query parameter api_key; give the whole URL", u.Host)
+		return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s lacks the query parameter api_key", u.Host), "give the whole URL")
 	}
-	if isPlaceholder(key) {
-		return AccessURL{}, invalid(operation, field, "on host %s holds a placeholder for its api_key; give the real key", u.Host)
+	for _, id := range segments[len(segments)-2:] {
+		if isSample(id) {
+			return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s holds the placeholder %s", u.Host, quote(id)), "give the real URL")
+		}
+	}
+	if found := sampleInURL(&url.URL{Host: u.Host, Path: u.Path}); found != "" {
+		return AccessURL{}, invalid(operation, field, "holds the placeholder "+quote(found), "give the real URL")
+	}
+	if isSample(key) {
+		return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s holds a placeholder for its api_key", u.Host), "give the real key")
 	}
 	query.Del("api_key")
 	base := url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(strings.Join(segments[:len(segments)-2], "/"), "/")}
 	return AccessURL{
 		Base:         base.String(),
-		OrgPublicID:  segments[len(segments)-2],
-		HeadPublicID: segments[len(segments)-1],
-		APIKey:       Secret(key),
-		others:       query.Encode(),
+		PublicOrgID:  segments[len(segments)-2],
+		PublicHeadID: segments[len(segments)-1],
+		APIKey:       NewSecret(key),
+		others:       NewSecret(query.Encode()),
 	}, nil
 }
 
@@ -84,23 +91,17 @@ func (a AccessURL) String() string {
 	return a.address() + "?api_key=" + redacted
 }
 
-// Format prints the same as String for every verb.
-func (a AccessURL) Format(f fmt.State, _ rune) { writeText(f, a.String()) }
-
-// LogValue returns the same text as String.
-func (a AccessURL) LogValue() slog.Value { return slog.StringValue(a.String()) }
-
 // AccessURL returns the access URL at which a head is reached now: the legacy
 // form or the streaming form, depending on the head's mode. It is the head's
-// PublicURL, moved to the base of WithAccessURLs for that mode if there is one.
+// PublicURL, moved to the base of WithAccessBases for that mode if there is one.
 //
 // AccessURL returns an InvalidError for a head whose PublicURL lacks a part.
 func (c *Client) AccessURL(h *Head) (AccessURL, error) {
 	switch {
 	case c == nil || c.core == nil:
-		return AccessURL{}, invalid("AccessURL", "client", "was not made by New; make one with New or NewFromEnv")
+		return AccessURL{}, invalid("AccessURL", "client", "was not made by New", "make one with New or NewFromEnv", useNew)
 	case h == nil:
-		return AccessURL{}, invalid("AccessURL", "head", "is nil; give one that Heads.Get returned")
+		return AccessURL{}, invalid("AccessURL", "head", "is nil", "give one that Heads.Get returned", useHeadsGet)
 	}
 	address, err := currentAddress("AccessURL", h)
 	if err != nil {
@@ -128,12 +129,12 @@ func (c *Client) accessBase(streaming bool, otherwise string) string {
 }
 
 func (a AccessURL) address() string {
-	return a.Base + "/" + url.PathEscape(a.OrgPublicID) + "/" + url.PathEscape(a.HeadPublicID)
+	return a.Base + "/" + url.PathEscape(a.PublicOrgID) + "/" + url.PathEscape(a.PublicHeadID)
 }
 
 func (a AccessURL) query(key string) string {
-	if a.others == "" {
+	if a.others.IsZero() {
 		return "api_key=" + key
 	}
-	return "api_key=" + key + "&" + a.others
+	return "api_key=" + key + "&" + a.others.Reveal()
 }

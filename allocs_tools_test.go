@@ -23,8 +23,11 @@ func TestAddToolFuncAllocatesNoMoreThanAddTool(t *testing.T) {
 	assert.LessOrEqual(t, testing.AllocsPerRun(200, oneToolFuncCall(t, body)), testing.AllocsPerRun(200, oneToolCall(t, body)))
 }
 
-func TestToolHookAllocatesTwice(t *testing.T) {
+func TestToolObserverAllocatesTwice(t *testing.T) {
 	body := []byte(toolDocument(t, "call_flat.json"))
-	hook := heads.WithToolHook(func(ctx context.Context, _ string) context.Context { return ctx }, func(context.Context, heads.ToolCallInfo) {})
-	assert.LessOrEqual(t, testing.AllocsPerRun(200, oneToolCall(t, body, hook)), testing.AllocsPerRun(200, oneToolCall(t, body))+2)
+	observe := heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{
+		Start: func(ctx context.Context, _ heads.ToolCallInfo) context.Context { return ctx },
+		End:   func(context.Context, heads.ToolCallInfo) {},
+	})
+	assert.LessOrEqual(t, testing.AllocsPerRun(200, oneToolCall(t, body, observe)), testing.AllocsPerRun(200, oneToolCall(t, body))+2)
 }

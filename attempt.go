@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -17,8 +18,8 @@ var errNoResponse = errors.New("the transport returned neither a response nor an
 // maxAnswer is how much of an answer is read: 8 MiB.
 const maxAnswer = 8 << 20
 
-// Attempt describes one attempt to observers and hooks. No field contains a
-// secret, a query string or a body.
+// Attempt describes one attempt to an Observer. No field contains a secret, a
+// query string or a body. What is known only after it is zero at its start.
 type Attempt struct {
 	Operation  string // "Heads.Get"
 	Method     string // "GET"
@@ -29,8 +30,13 @@ type Attempt struct {
 	Duration   time.Duration
 	RequestID  string
 	Err        error         // redacted; nil for a status from 200 to 299
-	RetryIn    time.Duration // 0 when this attempt is the last; 1 ns for a retry without a wait
+	Final      bool          // no further attempt follows
+	RetryIn    time.Duration // the wait before the next attempt, 0 for none
 	Waited     time.Duration // for WithRateLimit and for a Retry-After that holds the client back, before Duration began
+
+	// Header is empty at the start. Its entries are sent with this one attempt,
+	// unless the client sets the key itself. It is nil at the end.
+	Header http.Header
 }
 
 // connTrace records whether a request can have reached a connection.
@@ -60,8 +66,8 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 		header["Cookie"] = cookies
 		delete(req.Header, "Cookie") // http.Client adds them again before a retry
 	}
-	if len(c.core.hooks) > 0 {
-		ctx = c.startHooks(ctx, header)
+	if len(c.core.observers) > 0 {
+		ctx = c.startObservers(ctx, header)
 	}
 	c.err = c.attempt(ctx, req, header)
 	c.duration = time.Since(start)
@@ -137,13 +143,53 @@ func (c *call) newAttempt() Attempt {
 	}
 }
 
-// report tells hooks, observer and logger of the attempt that just ended.
-func (c *call) report(ctx context.Context) {
-	if c.core.observer == nil && c.core.logger == nil && len(c.core.hooks) == 0 {
+// startObservers tells the observers that an attempt begins, and adds their
+// entries to its header. It returns the context for the attempt.
+func (c *call) startObservers(ctx context.Context, header http.Header) context.Context {
+	var last, own http.Header // of the last Start; of the client alone
+	add := func() {
+		if len(last) > 0 && own == nil {
+			own = maps.Clone(header)
+		}
+		for name, values := range last {
+			name = http.CanonicalHeaderKey(name)
+			if _, taken := own[name]; !taken && !ownHeader(name) {
+				header[name] = values
+			}
+		}
+	}
+	ctx, c.observed = c.core.observers.start(ctx, c.core.logger, c.observed[:0], func() Attempt {
+		if last == nil || len(last) > 0 {
+			add()
+			last = http.Header{}
+		}
+		a := c.newAttempt()
+		a.Header = last
+		return a
+	})
+	add()
+	return ctx
+}
+
+// ownHeader reports whether the client alone sets a header.
+func ownHeader(canonical string) bool {
+	switch canonical {
+	case "Authorization", "Host", "Content-Length", "Transfer-Encoding", "Cookie":
+		return true
+	}
+	return false
+}
+
+// report tells observers and logger of the attempt that just ended.
+func (c *call) report(ctx context.Context, final bool) {
+	if c.core.logger == nil && len(c.core.observers) == 0 {
 		return
 	}
 	a := c.newAttempt()
-	a.Duration, a.RetryIn = c.duration, c.wait
+	a.Duration, a.Final = c.duration, final
+	if c.wait > atOnce {
+		a.RetryIn = c.wait
+	}
 	if c.err == nil {
 		a.StatusCode, a.RequestID = c.status, c.requestID()
 	}
@@ -153,10 +199,7 @@ func (c *call) report(ctx context.Context) {
 	case !isSuccess(c.status):
 		a.Err = c.newError()
 	}
-	c.core.hooks.end(c.hooked, a, c.complainOfHook)
-	if c.core.observer != nil {
-		c.core.observer(ctx, a)
-	}
+	c.core.observers.end(c.observed, c.core.logger, a)
 	if c.core.logger != nil {
 		logAttempt(ctx, c.core.logger, a)
 	}
@@ -173,10 +216,6 @@ func logAttempt(ctx context.Context, logger *slog.Logger, a Attempt) {
 // LogValue returns the fields of a log line of WithLogger: waited and request_id
 // if they are set, error and retry_in if the attempt failed.
 func (a Attempt) LogValue() slog.Value { return slog.GroupValue(a.attrs()...) }
-
-// MarshalJSON writes the fields of LogValue, durations in nanoseconds. Err is
-// written as its text.
-func (a Attempt) MarshalJSON() ([]byte, error) { return marshalGroup(a.LogValue()) }
 
 func (a Attempt) attrs() []slog.Attr {
 	attrs := []slog.Attr{

@@ -41,10 +41,10 @@ func TestObserverSeesEveryAttempt(t *testing.T) {
 		tr := newScript(answer(503, `{"message":"busy"}`, "Retry-After: 2", "X-Request-Id: r-1"),
 			fail(&url.Error{Op: "Get", URL: "https://api.example.com/x?key=hush-hush", Err: errors.New("with " + pathToken)}), slow)
 		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: time.Second, MaxWait: 5 * time.Second}),
-			WithObserver(func(ctx context.Context, a Attempt) {
+			WithObserver(Observer[Attempt]{End: func(ctx context.Context, a Attempt) {
 				assert.Equal(t, mine, ctx, "the context of the call")
 				attempts = append(attempts, a)
-			}))
+			}}))
 		require.NoError(t, getHead(mine, client))
 		require.Len(t, attempts, 3)
 		for i, a := range attempts {
@@ -75,7 +75,7 @@ func TestObserverSeesEveryAttempt(t *testing.T) {
 }
 
 func TestObserverDoesNotSeeWhatWasNotSent(t *testing.T) {
-	client := newTestClient(t, memoryURL, newScript(answer(200, "")), WithObserver(func(context.Context, Attempt) { panic("told") }))
+	client := newTestClient(t, memoryURL, newScript(answer(200, "")), WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { panic("told") }}))
 	_, err := client.Heads.Get(t.Context(), "li-28379")
 	require.ErrorIs(t, err, ErrInvalid)
 }
@@ -83,12 +83,12 @@ func TestObserverDoesNotSeeWhatWasNotSent(t *testing.T) {
 func TestErrorOfAnAttemptHasNeitherBodyNorHeader(t *testing.T) {
 	var got Attempt
 	client := newTestClient(t, memoryURL, newScript(answer(400, `{"message":"no","extra":"x"}`, "Set-Cookie: a=b")),
-		WithObserver(func(_ context.Context, a Attempt) { got = a }))
+		WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { got = a }}))
 	require.Error(t, getHead(t.Context(), client))
 	var failure *Error
 	require.ErrorAs(t, got.Err, &failure)
 	assert.Equal(t, "no", failure.Message)
-	assert.Nil(t, failure.Body)
+	assert.Zero(t, failure.Body.Len())
 	assert.Nil(t, failure.Header)
 }
 
@@ -108,7 +108,7 @@ func TestLogLines(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, strings.Join([]string{
 			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=1 status=503 duration=0s request_id=r-1 error="heads: Webhooks.List: GET /head-events: 503 Service Unavailable: busy (retry after 2s) [request r-1]" retry_in=2s`,
-			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=2 status=0 duration=0s error="lost with [redacted]" retry_in=1ns`,
+			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=2 status=0 duration=0s error="lost with [redacted]" retry_in=0s`,
 			`level=DEBUG msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=3 status=200 duration=0s request_id=r-3`,
 			``,
 		}, "\n"), out.String())
@@ -137,7 +137,7 @@ func TestAnswersAreReadUpTo8MiB(t *testing.T) {
 				}
 				var decode *DecodeError
 				require.ErrorAs(t, err, &decode)
-				assert.Len(t, decode.Body, 4<<10)
+				assert.Equal(t, 4<<10, decode.Body.Len())
 				assert.ErrorContains(t, err, "the answer is longer than 8388608 bytes")
 			})
 		}
@@ -164,7 +164,7 @@ func TestLongErrorIsStillAFullError(t *testing.T) {
 	var failure *Error
 	require.ErrorAs(t, getHead(t.Context(), client), &failure)
 	assert.Equal(t, 400, failure.StatusCode)
-	assert.Equal(t, strings.Repeat("0", 64<<10), string(failure.Body))
+	assert.Equal(t, strings.Repeat("0", 64<<10), string(failure.Body.Bytes()))
 	assert.Len(t, []rune(failure.Message), 200)
 }
 
@@ -186,7 +186,7 @@ func TestCutOffAnswerIsNoAnswer(t *testing.T) {
 	for _, code := range []int{200, 404, 500} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			var got Attempt
-			client := newTestClient(t, memoryURL, newScript(cutOff(code)), WithObserver(func(_ context.Context, a Attempt) { got = a }))
+			client := newTestClient(t, memoryURL, newScript(cutOff(code)), WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { got = a }}))
 			err := getHead(t.Context(), client)
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			require.ErrorContains(t, err, "no answer")
@@ -207,10 +207,10 @@ func TestCutOffAnswerIsNoAnswer(t *testing.T) {
 func TestIncompleteResponsesOfATransport(t *testing.T) {
 	bare := func(r *http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }
 	client := newTestClient(t, memoryURL, newScript(bare))
-	resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
 	require.NoError(t, err)
 	assert.Equal(t, 204, resp.StatusCode)
-	assert.Empty(t, resp.Body)
+	assert.Zero(t, resp.Body.Len())
 
 	client = newTestClient(t, memoryURL, newScript(func(*http.Request) (*http.Response, error) { return nil, nil }))
 	require.ErrorContains(t, getHead(t.Context(), client), "neither a response nor an error")
@@ -348,7 +348,7 @@ func TestCallWithinACall(t *testing.T) {
 			assert.Equal(t, "inner", head.Name)
 		}
 		return answer(200, headJSON)(r)
-	}), WithObserver(func(_ context.Context, a Attempt) { attempts = append(attempts, fmt.Sprint(a.Number, a.StatusCode)) }))
+	}), WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { attempts = append(attempts, fmt.Sprint(a.Number, a.StatusCode)) }}))
 	head, err := outer.Heads.Get(t.Context(), testHead)
 	require.NoError(t, err)
 	assert.Equal(t, "Ada", head.Name)

@@ -95,12 +95,12 @@ func rawGet(client *http.Client) (*rawHead, error) {
 }
 
 func benchUpdate() *HeadUpdate {
-	return NewHeadUpdate(benchID).Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5").Greetings("Welcome! Ask me about opening hours, tickets or the way.")
+	return NewHeadUpdate().Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5").Greetings("Welcome! Ask me about opening hours, tickets or the way.")
 }
 
 func BenchmarkUpdate(b *testing.B) {
 	u := benchUpdate()
-	body := u.document()
+	body := u.document(benchID)
 	b.Logf("body of %d bytes", len(body))
 	b.Run("heads", func(b *testing.B) {
 		client, err := New("https://api.example.com/v1", "token", WithHTTPClient(inMemory(nil)))
@@ -109,7 +109,7 @@ func BenchmarkUpdate(b *testing.B) {
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := client.Heads.Update(context.Background(), u); err != nil {
+			if err := client.Heads.Update(context.Background(), benchID, u); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -121,7 +121,7 @@ func BenchmarkUpdate(b *testing.B) {
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := client.Heads.Update(context.Background(), benchUpdate()); err != nil {
+			if err := client.Heads.Update(context.Background(), benchID, benchUpdate()); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-querystring/query"
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -52,8 +52,8 @@ type call struct {
 	inDoubt           bool          // an attempt may have been carried out without saying so
 
 	// the last attempt
-	hooked   hookedContexts
-	err      error // why no whole answer came
+	observed []context.Context // one for each observer
+	err      error             // why no whole answer came
 	duration time.Duration
 	trace    connTrace
 
@@ -148,8 +148,8 @@ var noHeader = http.Header{}
 func (c *call) response() *Response {
 	return &Response{
 		StatusCode: c.status,
-		Header:     c.header,
-		Body:       bytes.Clone(c.body.Bytes()),
+		Header:     c.shownHeader(),
+		Body:       c.shownBody(maxAnswer),
 		Attempts:   c.attempts,
 		RequestID:  c.requestID(),
 		operation:  c.op.name,
@@ -178,8 +178,8 @@ func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 // answerError makes an *Error of the last answer.
 func (c *call) answerError(ctx context.Context) *Error {
 	e := c.newError()
-	e.Header = c.header
-	e.Body = bytes.Clone(c.body.Bytes()[:min(c.body.Len(), maxErrorBody)])
+	e.Header = c.shownHeader()
+	e.Body = c.shownBody(maxErrorBody)
 	e.cause = c.tokenErr
 	if c.wait > 0 || c.retries < c.maxRetries && c.repeatable() {
 		e.cause = ctx.Err() // the call would have gone on
@@ -197,7 +197,7 @@ func (c *call) newError() *Error {
 		RequestID: c.requestID(), RetryAfter: wait, Attempts: c.attempts,
 	}
 	if target := c.redirectTarget(); target != "" {
-		e.Message = mask.OneLine("redirected to "+target+", which is not followed; give New the URL at which the service itself answers", maxMessage)
+		e.Message = mask.OneLine("redirected to "+target+", which is not followed; give the URL at which the service itself answers", maxMessage)
 	}
 	return e
 }
@@ -214,7 +214,7 @@ func (c *call) redirectTarget() string {
 	case target.Host == "":
 		return "another path of host " + c.core.base.Host
 	default:
-		return "host " + maskSecrets(target.Host, c.tokens()...)
+		return "host " + mask.Secrets(target.Host, c.tokens()...)
 	}
 }
 
@@ -234,11 +234,11 @@ func (c *call) heldBackError(ctx context.Context) error {
 
 // transportError is the outcome of a call whose last attempt got no whole answer.
 func (c *call) transportError(ctx context.Context) error {
-	e := &transportError{where: c.where(), attempts: c.attempts, err: redactURLError(c.err)}
-	if ended := ctx.Err(); ended != nil && !errors.Is(e.err, ended) {
-		e.err = fmt.Errorf("%w: %w", ended, e.err)
+	err := redactURLError(c.err)
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	e.text = errorTextOf(e.err, c.tokens()...)
+	e := &transportError{where: c.where(), text: errorTextOf(err, c.tokens()...), attempts: c.attempts, err: seal(err)}
 	if !c.op.repeatable && c.mayBeWritten() {
 		e.text += "; the request was not retried and may have been carried out"
 	}
@@ -248,8 +248,39 @@ func (c *call) transportError(ctx context.Context) error {
 	return e
 }
 
+// shownHeader returns the header of the last answer. What can be a credential in
+// it is [redacted]: cookies of the service, parts of a redirect's address, and a
+// token that the answer repeats.
+func (c *call) shownHeader() http.Header {
+	shown := c.header.Clone()
+	for name, values := range shown {
+		for i, value := range values {
+			switch values[i] = mask.Secrets(value, c.tokens()...); name {
+			case "Set-Cookie":
+				values[i] = redacted
+			case "Location":
+				values[i] = mask.URL(values[i])
+			}
+		}
+	}
+	return shown
+}
+
+// shownBody returns the body of the last answer, at most limit bytes. JSON does not
+// show a token that it repeats.
+func (c *call) shownBody(limit int) Raw {
+	text := bytes.Clone(c.body.Bytes()[:min(c.body.Len(), limit)])
+	raw := rawText{text: text}
+	if tokens := c.tokens(); mask.Secrets(string(text), tokens...) != string(text) {
+		raw.secrets = tokens
+	}
+	return Raw{text: seal(raw)}
+}
+
 func (c *call) decodeError(err error) error {
-	return newDecodeError(c.op.name, c.body.Bytes(), err)
+	failure := newDecodeError(c.op.name, nil, err)
+	failure.Body = c.shownBody(maxDecodeBody)
+	return failure
 }
 
 func (c *call) where() string { return c.op.name + ": " + c.op.method + " " + c.path }
@@ -275,13 +306,12 @@ func (c *call) requestID() string {
 	return answerText(id, maxLabel, c.tokens()...)
 }
 
-// Response is the answer to an operation for which the contract doesn't describe
-// one: any status from 200 to 299, with a body that may be empty and need not be
-// JSON.
+// Response is the answer to Client.Do: any status from 200 to 299, with a body
+// that may be empty and need not be JSON.
 type Response struct {
 	StatusCode int
-	Header     http.Header
-	Body       []byte
+	Header     http.Header // Set-Cookie and the query of Location are [redacted]
+	Body       Raw
 	Attempts   int
 	RequestID  string
 
@@ -290,9 +320,12 @@ type Response struct {
 
 // Decode reads a JSON body into v. It returns a DecodeError for a body that is
 // empty or of another shape.
-func (r *Response) Decode(v any) error {
-	if err := json.Unmarshal(r.Body, v); err != nil {
-		failure := newDecodeError(r.operation, r.Body, err)
+func (r *Response) Decode(v any) error { return decodeInto(r.operation, r.Body.bytes(), v) }
+
+// decodeInto reads JSON into a value of the caller's.
+func decodeInto(operation string, text []byte, v any) error {
+	if err := json.Unmarshal(text, v); err != nil {
+		failure := newDecodeError(operation, text, err)
 		failure.foreign = true
 		return failure
 	}
@@ -300,18 +333,20 @@ func (r *Response) Decode(v any) error {
 }
 
 // proves reports whether the answer to a change can only be the service's own:
-// it is empty, true, or the record with that id.
+// it is empty, true, or the record with that id, given once.
 func (r *Response) proves(id string) bool {
-	body := bytes.TrimSpace(r.Body)
+	body := bytes.TrimSpace(r.Body.bytes())
 	if len(body) == 0 || string(body) == "true" {
 		return true
 	}
 	found, _ := rawjson.Value(body, "id")
-	return json.Valid(body) && strings.EqualFold(strings.Trim(string(found), `"`), id)
+	return json.Valid(body) && exactjson.Once(body, "id") == nil && strings.EqualFold(strings.Trim(string(found), `"`), id)
 }
 
 // isPage reports whether the answer is HTML, which the service never sends.
-func (r *Response) isPage() bool { return bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("<")) }
+func (r *Response) isPage() bool {
+	return bytes.HasPrefix(bytes.TrimSpace(r.Body.bytes()), []byte("<"))
+}
 
 // confirm reads back what a change has made, unless its answer proves that the
 // service has seen it. A status of 200 alone does not: a proxy that is under
@@ -328,25 +363,4 @@ func confirm[T any](operation string, answer *Response, id string, read func() (
 		return fmt.Errorf("heads: %s: the answer to the change may not be the service's, and a follow-up read does not show the change; try again", operation)
 	}
 	return nil
-}
-
-// Format shows status, attempts, request id and the length of the body.
-func (r Response) Format(f fmt.State, _ rune) { writeText(f, r.describe()) }
-
-// LogValue shows status, attempts, request id and the length of the body.
-func (r Response) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.Int("status", r.StatusCode),
-		slog.Int("attempts", r.Attempts),
-		slog.String("request_id", r.RequestID),
-		slog.Int("bytes", len(r.Body)),
-	)
-}
-
-// MarshalJSON writes the fields of LogValue. Header and body are left out, so
-// the result can't be read back; Body holds what was received.
-func (r Response) MarshalJSON() ([]byte, error) { return marshalGroup(r.LogValue()) }
-
-func (r Response) describe() string {
-	return fmt.Sprintf("heads.Response{%d, attempts: %d, request: %q, body: %d bytes}", r.StatusCode, r.Attempts, r.RequestID, len(r.Body))
 }

@@ -17,8 +17,8 @@ func TestPlainHTTPIsForLoopbackAlone(t *testing.T) {
 			_, err := New(base, pathToken)
 			return err
 		},
-		"WithAccessURLs": func(base string) error {
-			_, err := New(memoryURL, pathToken, WithAccessURLs(base, ""))
+		"WithAccessBases": func(base string) error {
+			_, err := New(memoryURL, pathToken, WithAccessBases(base, ""))
 			return err
 		},
 		"AccessURL.WithBase": func(base string) error {
@@ -61,6 +61,17 @@ func TestPlaceholders(t *testing.T) {
 		"See https://www.example.com and the section <OPENING_HOURS> below.",
 	} {
 		assert.False(t, isPlaceholder(text), "%q", text)
+	}
+}
+
+func TestSamplesAreNoValues(t *testing.T) {
+	for _, text := range []string{"YOUR_ORG", "YOUR_KEY", "YOUR-API-KEY", "your_api_key", "Your key", "voiceID", "voiceId", "voice_id", "VOICE_ID", "voiceID_eleven_turbo_v2_5", "apiKey", "API_KEY",
+		"headId", "a voice of your choice", "Provider of your choice", "of-your-choice", " voiceID ", "string", "<KEY>"} {
+		assert.True(t, isSample(text), "%q", text)
+	}
+	for _, text := range []string{"", "azure", "rachel", "en-GB-SoniaNeural", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", "0123456789abcdef", "MyOrg-1234", "your-org-1234", "Yours", "yourvoice",
+		"VF.DM.0123", "voice-1", "keyId", "li-28379", "of your own choice"} {
+		assert.False(t, isSample(text), "%q", text)
 	}
 }
 

@@ -17,14 +17,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/keycache"
 	"github.com/headsapi/heads-go/internal/keyed"
-	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"golang.org/x/time/rate"
 )
 
 // Version is the version of this library, as it stands in the User-Agent.
-const Version = "0.1.0"
+const Version = "1.0.0-rc.1"
 
 const userAgent = "heads-go/" + Version
 
@@ -47,8 +47,7 @@ type core struct {
 	jar         http.CookieJar
 	retry       RetryPolicy
 	pace        pace
-	observer    func(context.Context, Attempt)
-	hooks       hooks[attemptStart, Attempt]
+	observers   observers[Attempt]
 	logger      *slog.Logger
 	userAgent   []string
 
@@ -60,6 +59,8 @@ type core struct {
 
 	locks            keyed.Locks[lockKey] // of what is read, changed and written back whole
 	webhooksModified atomic.Int64         // writes of Webhooks.Modify
+
+	keys *keycache.Cache // the shared keys of heads, for Webhooks.KeySource
 
 	oldAddresses sync.Map // of heads that were switched and still show it: headMode to AccessURL
 }
@@ -79,11 +80,11 @@ func New(baseURL, token string, opts ...Option) (*Client, error) {
 	faults.add(err)
 	switch {
 	case cfg.tokenSource == nil:
-		if fault := checkToken(token); fault != "" {
-			faults.add(invalid("New", "token", "%s", fault))
+		if fault := checkToken(token); fault.problem != "" {
+			faults.add(fault.of("New", "token"))
 		}
 	case token != "":
-		faults.add(invalid("New", "token", "is given beside a token source; give one of the two"))
+		faults.add(invalid("New", "token", "is given beside a token source", "give one of the two"))
 	}
 	faults.add(cleanAccessBase("chat URL", &cfg.chatURL, cfg.insecureHTTP))
 	faults.add(cleanAccessBase("stream URL", &cfg.streamURL, cfg.insecureHTTP))
@@ -108,8 +109,7 @@ func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
 		jar:               given.Jar,
 		attemptTimeout:    attemptTimeout(cfg.attemptTimeout, given.Timeout),
 		retry:             cfg.retry,
-		observer:          cfg.observer,
-		hooks:             cfg.hooks,
+		observers:         cfg.observers,
 		logger:            cfg.logger,
 		userAgent:         []string{cfg.userAgent},
 		chatBase:          cfg.chatURL,
@@ -124,7 +124,17 @@ func newClient(base *url.URL, creds *credentials, cfg *config) *Client {
 	c.HeadVisuals = &HeadVisualsService{service{c}}
 	c.Webhooks = &WebhooksService{service{c}}
 	c.ConversationSettings = &ConversationSettingsService{service{c}}
+	c.core.keys = newKeyCache(c.Webhooks.sharedKeys)
 	return c
+}
+
+// BaseURL returns the base URL of the service as New has taken it, without a
+// slash at its end. It holds no user name, query or fragment.
+func (c *Client) BaseURL() string {
+	if c == nil || c.core == nil {
+		return ""
+	}
+	return c.core.base.String()
 }
 
 // attemptTimeout is the limit of WithAttemptTimeout or the caller's
@@ -144,55 +154,29 @@ func attemptTimeout(option, client time.Duration) time.Duration {
 
 // NewFromEnv is New with base URL and token from HEADS_BASE_URL and
 // HEADS_TOKEN. HEADS_CHAT_URL and HEADS_STREAM_URL, where set, stand for
-// WithAccessURLs; opts are applied after it.
+// WithAccessBases; opts are applied after it.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	baseURL, token := os.Getenv("HEADS_BASE_URL"), os.Getenv("HEADS_TOKEN")
 	var faults faultList
 	if baseURL == "" {
-		faults.add(invalid("NewFromEnv", "HEADS_BASE_URL", "is not set; set it to the address of the service"))
+		faults.add(invalid("NewFromEnv", "HEADS_BASE_URL", "is not set", "set it to the address of the service"))
 	}
 	cfg, err := newConfig(opts)
 	faults.add(err)
 	if token == "" && cfg.tokenSource == nil {
-		faults.add(invalid("NewFromEnv", "HEADS_TOKEN", "is not set; set it to the access token, without \"Bearer \""))
+		faults.add(invalid("NewFromEnv", "HEADS_TOKEN", "is not set", "set it to the access token, without \"Bearer \""))
 	}
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
 	if chat, stream := os.Getenv("HEADS_CHAT_URL"), os.Getenv("HEADS_STREAM_URL"); chat != "" || stream != "" {
-		opts = append([]Option{WithAccessURLs(chat, stream)}, opts...)
+		opts = append([]Option{WithAccessBases(chat, stream)}, opts...)
 	}
 	return New(baseURL, token, opts...)
 }
 
-// Format shows the base URL and nothing else.
-func (c Client) Format(f fmt.State, _ rune) { writeText(f, c.describe()) }
-
-// LogValue shows the base URL and nothing else.
-func (c Client) LogValue() slog.Value { return slog.StringValue(c.describe()) }
-
-func (c Client) describe() string {
-	if c.core == nil {
-		return "heads.Client{}"
-	}
-	return "heads.Client{" + c.core.base.String() + "}"
-}
-
-// service is the part that all services share: the client, printed safely.
+// service is the part that all services share.
 type service struct{ c *Client }
-
-// Format shows the client's base URL and nothing else.
-func (s service) Format(f fmt.State, _ rune) { writeText(f, s.describe()) }
-
-// LogValue shows the client's base URL and nothing else.
-func (s service) LogValue() slog.Value { return slog.StringValue(s.describe()) }
-
-func (s service) describe() string {
-	if s.c == nil {
-		return "heads.Client{}"
-	}
-	return s.c.describe()
-}
 
 // operation is one endpoint of the service.
 type operation struct {
@@ -232,6 +216,8 @@ var jsonHeader = []string{"application/json"}
 // proven is a document that can prove to be the one that was asked for.
 type proven[T any] interface {
 	*T
+	// decode reads a document, which it keeps no part of.
+	decode(document []byte) error
 	// prove returns an error unless the document is that of id. The error
 	// holds nothing of the document.
 	prove(id string) error
@@ -247,7 +233,7 @@ func do[T any, P proven[T]](ctx context.Context, c *Client, op *operation, p pay
 	}
 	defer call.release()
 	v := new(T)
-	if err := decodeAnswer(call.body.Bytes(), v); err != nil {
+	if err := decodeAnswer(call.body.Bytes(), P(v)); err != nil {
 		return nil, call.decodeError(err)
 	}
 	if err := P(v).prove(cmp.Or(p.of, p.param)); err != nil {
@@ -264,6 +250,15 @@ func doPlain(ctx context.Context, c *Client, op *operation, p payload) (*Respons
 	}
 	defer call.release()
 	return call.response(), nil
+}
+
+// doQuiet makes one request whose answer no one reads.
+func doQuiet(ctx context.Context, c *Client, op *operation, p payload) error {
+	call, err := c.exchange(ctx, op, p)
+	if err == nil {
+		call.release()
+	}
+	return err
 }
 
 // exchange is the one place where a request is made. The call that it returns
@@ -301,10 +296,10 @@ func (c *Client) exchange(ctx context.Context, op *operation, p payload) (*call,
 // check refuses a client and a context that nothing can be sent with.
 func (c *Client) check(ctx context.Context, operation string) error {
 	if c == nil || c.core == nil {
-		return invalid(operation, "client", "was not made by New; make one with New or NewFromEnv")
+		return invalid(operation, "client", "was not made by New", "make one with New or NewFromEnv", useNew)
 	}
 	if ctx == nil {
-		return invalid(operation, "context", "is nil; give context.Background()")
+		return invalid(operation, "context", "is nil", "give context.Background()", useBackground)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("heads: %s: nothing was sent: %w", operation, err)
@@ -338,19 +333,9 @@ type Request struct {
 	Path       string      // below the base URL, escaped, beginning with one "/"
 	Route      string      // label for observers and logs, such as "/voice/{id}"; "" means "other"
 	Query      url.Values  // added to the path
-	Body       any         // nil; []byte and json.RawMessage as they are; anything else through encoding/json. Not with GET
+	Body       any         // nil; []byte, json.RawMessage and Raw as they are; anything else through encoding/json. Not with GET
 	Header     http.Header // added, and instead of the client's own Accept, Content-Type and User-Agent
 	Repeatable bool        // a POST that may be retried as a PUT is
-}
-
-// Format shows method and route: path, query, header and body may hold secrets.
-func (r Request) Format(f fmt.State, _ rune) { writeText(f, r.describe()) }
-
-// LogValue shows method and route.
-func (r Request) LogValue() slog.Value { return slog.StringValue(r.describe()) }
-
-func (r Request) describe() string {
-	return "heads.Request{" + mask.OneLine(r.Method, maxLabel) + " " + mask.OneLine(r.route(), maxLabel) + "}"
 }
 
 func (r Request) route() string { return cmp.Or(r.Route, "other") }
@@ -388,36 +373,38 @@ func checkMethod(method string) error {
 	case http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodPost, http.MethodDelete:
 		return nil
 	}
-	return invalid(opDo, "method", "%s is not supported; use GET, PUT, PATCH, POST or DELETE", quote(method))
+	return invalid(opDo, "method", fmt.Sprintf("%s is not supported", quote(method)), "use GET, PUT, PATCH, POST or DELETE")
 }
 
 // checkPath returns the path unescaped. Its errors don't show the path, which
 // may hold a secret.
 func checkPath(escaped string) (string, error) {
-	refuse := func(reason string) (string, error) { return "", invalid(opDo, "path", "%s", reason) }
+	refuse := func(problem, remedy string, use ...string) (string, error) {
+		return "", invalid(opDo, "path", problem, remedy, use...)
+	}
 	switch {
 	case !strings.HasPrefix(escaped, "/"):
-		return refuse(`does not begin with "/"; give the path below the base URL, such as "/voice"`)
+		return refuse(`does not begin with "/"`, `give the path below the base URL, such as "/voice"`)
 	case strings.HasPrefix(escaped, "//"):
-		return refuse(`begins with "//", which names a host; give the path below the base URL`)
+		return refuse(`begins with "//", which names a host`, `give the path below the base URL`)
 	case strings.ContainsAny(escaped, "?#"):
-		return refuse("has a query or a fragment; use Query, or escape the character")
+		return refuse("has a query or a fragment", "use Request.Query, or escape the character", useQuery)
 	case strings.Contains(escaped, `\`):
-		return refuse("has a backslash; leave it out")
+		return refuse("has a backslash", "leave it out")
 	case strings.IndexFunc(escaped, func(r rune) bool { return r <= ' ' || r >= 0x7f }) >= 0:
-		return refuse("has a space or another character that must be escaped; use url.PathEscape on each segment")
+		return refuse("has a space or another character that must be escaped", "use url.PathEscape on each segment", usePathEscape)
 	}
 	path, err := url.PathUnescape(escaped)
 	if err != nil {
-		return refuse("has a broken escape; use url.PathEscape on each segment")
+		return refuse("has a broken escape", "use url.PathEscape on each segment", usePathEscape)
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {
-			return refuse("has a dot segment, which would lead to another operation; leave it out")
+			return refuse("has a dot segment, which would lead to another operation", "leave it out")
 		}
 	}
 	if strings.Contains(path, `\`) {
-		return refuse("has an escaped backslash, which a server may take for a slash; leave it out")
+		return refuse("has an escaped backslash, which a server may take for a slash", "leave it out")
 	}
 	return path, nil
 }
@@ -430,14 +417,14 @@ func checkHeader(given http.Header) (http.Header, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		canonical := http.CanonicalHeaderKey(name)
 		if ownHeader(canonical) {
-			faults.add(invalid(opDo, "header", "%s is set by the client itself; leave it out", canonical))
+			faults.add(invalid(opDo, "header", fmt.Sprintf("%s is set by the client itself", canonical), "leave it out"))
 			continue
 		}
 		if !isToken(name) {
-			faults.add(invalid(opDo, "header", "%s is not a header name; want letters, digits and dashes", quote(name)))
+			faults.add(invalid(opDo, "header", fmt.Sprintf("%s is not a header name", quote(name)), "want letters, digits and dashes"))
 		}
 		if slices.ContainsFunc(given[name], unsafeInHeader) {
-			faults.add(invalid(opDo, "header", "the value of %s has a line break or another control character; take it out", quote(canonical)))
+			faults.add(invalid(opDo, "header", fmt.Sprintf("the value of %s has a line break or another control character", quote(canonical)), "take it out"))
 		}
 		header[canonical] = slices.Concat(header[canonical], given[name])
 	}
@@ -457,10 +444,15 @@ func (r Request) encodeBody() ([]byte, error) {
 		body = bytes.Clone(given)
 	case json.RawMessage:
 		body = bytes.Clone(given)
+	case Raw:
+		body = given.Bytes()
 	default:
 		encoded, err := rawjson.Encode(r.Body)
 		if err != nil {
-			return nil, invalid(opDo, "body", "can't be written as JSON; give a value that encoding/json takes")
+			return nil, invalid(opDo, "body", "can't be written as JSON", "give a value that JSON can hold")
+		}
+		if found := findMasked(encoded); found != "" {
+			return nil, invalid(opDo, "body", fmt.Sprintf("holds %q, which a Secret or a Raw shows of itself", found), "give what it holds, with Secret.Reveal or Raw.Bytes", useReveal)
 		}
 		body = encoded
 	}
@@ -468,7 +460,7 @@ func (r Request) encodeBody() ([]byte, error) {
 	case len(body) == 0:
 		return nil, nil
 	case r.Method == http.MethodGet:
-		return nil, invalid(opDo, "body", "can't be sent with GET; use Query")
+		return nil, invalid(opDo, "body", "can't be sent with GET", "use Request.Query", useQuery)
 	}
 	return body, nil
 }

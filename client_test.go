@@ -144,23 +144,23 @@ func TestBadIDsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	ctx := t.Context()
 	headMethods := map[string]func(id string) error{
 		"Heads.Get":    func(id string) error { _, err := client.Heads.Get(ctx, id); return err },
-		"Heads.Update": func(id string) error { _, err := client.Heads.Update(ctx, NewHeadUpdate(id).Name("Ada")); return err },
+		"Heads.Update": func(id string) error { err := client.Heads.Update(ctx, id, NewHeadUpdate().Name("Ada")); return err },
 		"Heads.SetVideoStreaming": func(id string) error {
-			_, err := client.Heads.SetVideoStreaming(ctx, id, true)
+			err := client.Heads.SetVideoStreaming(ctx, id, true)
 			return err
 		},
-		"Webhooks.SetDelivery": func(id string) error { _, err := client.Webhooks.SetDelivery(ctx, id, true); return err },
+		"Webhooks.SetDelivery": func(id string) error { err := client.Webhooks.SetDelivery(ctx, id, true); return err },
 		"Webhooks.List":        func(id string) error { _, err := client.Webhooks.List(ctx, id); return err },
 		"Webhooks.Create": func(id string) error {
 			_, err := client.Webhooks.Create(ctx, WebhookSpec{HeadID: id, URL: "https://hooks.example.com", Events: []EventType{EventStartConversation}})
 			return err
 		},
 		"Webhooks.Update": func(id string) error {
-			_, err := client.Webhooks.Update(ctx, 7, NewWebhookUpdate().HeadID(id))
+			err := client.Webhooks.Update(ctx, 7, NewWebhookUpdate().HeadID(id))
 			return err
 		},
 		"ConversationSettings.Replace": func(id string) error {
-			_, err := client.ConversationSettings.Replace(ctx, id, &ConversationSettings{})
+			err := client.ConversationSettings.Replace(ctx, id, &ConversationSettings{})
 			return err
 		},
 	}
@@ -183,7 +183,7 @@ func TestBadIDsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 				require.ErrorAs(t, err, &invalid)
 				assert.Equal(t, operation, invalid.Operation)
 				assert.Equal(t, "head id", invalid.Field)
-				assert.Contains(t, invalid.Reason, says)
+				assert.Contains(t, invalid.Problem+"; "+invalid.Remedy, says)
 				assert.Contains(t, err.Error()+"use the UUID in the head's id field", "use the UUID in the head's id field")
 				assert.NotContains(t, err.Error(), "hush-hush")
 			})
@@ -200,7 +200,7 @@ func TestBadIDsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			_, err := client.Webhooks.Get(ctx, id)
 			require.ErrorIs(t, err, ErrInvalid)
 			require.ErrorIs(t, client.Webhooks.Delete(ctx, id), ErrInvalid)
-			_, err = client.Webhooks.Update(ctx, id, NewWebhookUpdate().Event(EventEndConversation, true))
+			err = client.Webhooks.Update(ctx, id, NewWebhookUpdate().Event(EventEndConversation, true))
 			require.ErrorIs(t, err, ErrInvalid)
 		})
 	}
@@ -225,10 +225,10 @@ func TestUndocumentedAnswersNeedNoShape(t *testing.T) {
 				}
 				deleted := newScript(answer(status, row.body), answer(404, ""))
 				require.NoError(t, newTestClient(t, memoryURL, deleted).Webhooks.Delete(t.Context(), 7))
-				resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+				resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
 				require.NoError(t, err)
 				assert.Equal(t, status, resp.StatusCode)
-				assert.Equal(t, row.body, string(resp.Body))
+				assert.Equal(t, row.body, string(resp.Body.Bytes()))
 				assert.Equal(t, "yes", resp.Header.Get("X-Other"))
 				assert.Equal(t, "r-1", resp.RequestID)
 				assert.Equal(t, 1, resp.Attempts)
@@ -258,7 +258,7 @@ func TestDocumentedAnswersNeedTheirShape(t *testing.T) {
 				var decode *DecodeError
 				require.ErrorAs(t, err, &decode)
 				assert.Equal(t, operation, decode.Operation)
-				assert.Equal(t, row.body[:min(len(row.body), 4<<10)], string(decode.Body))
+				assert.Equal(t, row.body[:min(len(row.body), 4<<10)], string(decode.Body.Bytes()))
 				assert.Error(t, decode.Err)
 				assert.NotContains(t, err.Error(), "hush-hush", "the answer is not shown")
 			})
@@ -290,11 +290,12 @@ var answersOfAnyShape = map[string]struct {
 
 func TestWrongTypeInADocumentedFieldIsADecodeError(t *testing.T) {
 	for body, says := range map[string]string{
-		`{"name":5}`:                 `field "name" holds a JSON number, which is no string`,
-		`{"phrases":"hush-hush"}`:    `field "phrases" holds a JSON string`,
-		`{"videoStreaming":"true"}`:  `field "videoStreaming" holds a JSON string, which is no bool`,
-		`{"semanticThreshold":"x"}`:  `field "semanticThreshold" holds a JSON string`,
-		`{"customWords":{"a":true}}`: `field "customWords" holds a JSON bool`,
+		`{"name":5}`:                  `field "name" holds a JSON number; want a JSON string`,
+		`{"phrases":"hush-hush"}`:     `field "phrases" holds a JSON string; want a JSON array of strings`,
+		`{"videoStreaming":"true"}`:   `field "videoStreaming" holds a JSON string; want a JSON boolean`,
+		`{"semanticThreshold":"x"}`:   `field "semanticThreshold" holds a JSON string; want a JSON number`,
+		`{"customWords":{"a":true}}`:  `field "customWords" holds a JSON object with a boolean in it; want a JSON object of strings`,
+		`{"semanticThreshold":1e999}`: `field "semanticThreshold" holds a JSON number that is out of range`,
 	} {
 		t.Run(body, func(t *testing.T) {
 			client := newTestClient(t, memoryURL, newScript(answer(200, body)))
@@ -315,20 +316,20 @@ func TestDecodeErrorKeepsTheFirst4KiB(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(200, long)))
 	var decode *DecodeError
 	require.ErrorAs(t, getHead(t.Context(), client), &decode)
-	assert.Equal(t, long[:4096], string(decode.Body))
+	assert.Equal(t, long[:4096], string(decode.Body.Bytes()))
 
-	resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
 	require.NoError(t, err)
-	assert.Equal(t, long, string(resp.Body))
+	assert.Equal(t, long, string(resp.Body.Bytes()))
 	var v any
 	require.ErrorAs(t, resp.Decode(&v), &decode)
 	assert.Equal(t, "Heads.SetVideoStreaming", decode.Operation)
-	assert.Equal(t, long[:4096], string(decode.Body))
+	assert.Equal(t, long[:4096], string(decode.Body.Bytes()))
 }
 
 func TestResponseDecodes(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(200, `{"publicUrl":"https://x.example.com"}`), answer(200, "")))
-	resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
 	require.NoError(t, err)
 	var v struct {
 		PublicURL string `json:"publicUrl"`
@@ -336,7 +337,7 @@ func TestResponseDecodes(t *testing.T) {
 	require.NoError(t, resp.Decode(&v))
 	assert.Equal(t, "https://x.example.com", v.PublicURL)
 
-	resp, err = client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+	resp, err = client.Heads.setVideoStreaming(t.Context(), testHead, true)
 	require.NoError(t, err)
 	var decode *DecodeError
 	require.ErrorAs(t, resp.Decode(&v), &decode)
@@ -348,7 +349,7 @@ func TestResultsOutliveTheNextCall(t *testing.T) {
 	tr := newScript(answer(200, first), answer(400, first), answer(200, first),
 		answer(200, second), answer(200, second), answer(200, second))
 	client := newTestClient(t, memoryURL, tr)
-	resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
 	require.NoError(t, err)
 	var failure *Error
 	require.ErrorAs(t, getHead(t.Context(), client), &failure)
@@ -357,9 +358,9 @@ func TestResultsOutliveTheNextCall(t *testing.T) {
 	for range 3 {
 		require.Error(t, getHead(t.Context(), client))
 	}
-	assert.Equal(t, first, string(resp.Body))
-	assert.Equal(t, first, string(failure.Body))
-	assert.Equal(t, first, string(decode.Body))
+	assert.Equal(t, first, string(resp.Body.Bytes()))
+	assert.Equal(t, first, string(failure.Body.Bytes()))
+	assert.Equal(t, first, string(decode.Body.Bytes()))
 }
 
 func TestRequestID(t *testing.T) {
@@ -377,8 +378,8 @@ func TestRequestID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var seen []string
 			client := newTestClient(t, memoryURL, newScript(answer(200, "", row.headers...), answer(400, "", row.headers...)),
-				WithObserver(func(_ context.Context, a Attempt) { seen = append(seen, a.RequestID) }))
-			resp, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+				WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { seen = append(seen, a.RequestID) }}))
+			resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
 			require.NoError(t, err)
 			assert.Equal(t, row.want, resp.RequestID)
 			var failure *Error
@@ -398,7 +399,7 @@ func TestErrorPathHasNeitherPrefixNorQuery(t *testing.T) {
 		"Heads.Get":     {func() error { return getHead(t.Context(), client) }, "/head/" + testHead},
 		"Webhooks.List": {func() error { _, err := client.Webhooks.List(t.Context(), testHead); return err }, "/head-events"},
 		"Heads.SetVideoStreaming": {func() error {
-			_, err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
+			err := client.Heads.SetVideoStreaming(t.Context(), testHead, true)
 			return err
 		}, "/head/" + testHead + "/video-streaming"},
 	} {
@@ -449,7 +450,7 @@ func TestClientIsSafeForConcurrentUse(t *testing.T) {
 			return
 		}
 		fmt.Fprintf(w, `{"id":%q}`, strings.TrimPrefix(r.URL.Path, "/head/"))
-	}, WithObserver(func(context.Context, Attempt) {}))
+	}, WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) {}}))
 	inParallel(20, func(int) {
 		for _, call := range calls {
 			assert.NoError(t, call.run(t.Context(), client))

@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -26,12 +26,12 @@ type ConversationSettingsService struct{ service }
 
 // ConversationSettings are the settings of a head's conversations. Keys other
 // than tools, such as a provider's API key, are kept byte for byte and never
-// printed. Extra and SetExtra read and write them.
+// shown. Extra and SetExtra read and write them.
 type ConversationSettings struct {
 	Tools []Tool
 
-	raw     string // the document, with tools as they were read
-	missing bool   // the head that was read does not show its settings
+	raw     sealed[string] // the document, with tools as they were read
+	missing bool           // the head that was read does not show its settings
 }
 
 // errNoSettings prevents that settings which the head does not show are written
@@ -60,23 +60,26 @@ func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*
 // cs does not hold is lost. To change something, use Modify.
 //
 // PUT /head/{headId}/conversation-settings. Replace refuses tools that
-// Tool.Validate refuses, two tools of one name, and settings from a head that
-// did not show them. It returns all faults together.
-func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
+// Tool.Validate refuses, two tools of one name, settings from a head that did not
+// show them, and "[redacted]" or the length of a Raw in place of a value. It
+// returns all faults together.
+func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) error {
 	faults := faultList{}
 	faults.add(checkHeadID(opSettingsReplace.name, headID))
 	if cs == nil {
-		faults.add(invalid(opSettingsReplace.name, "settings", "are nil; give empty ones to remove all tools and settings"))
+		faults.add(invalid(opSettingsReplace.name, "settings", "are nil", "give empty ones to remove all tools and settings"))
 	} else {
 		if cs.missing {
-			faults.add(invalid(opSettingsReplace.name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has; start from new ConversationSettings to do so"))
+			faults.add(invalid(opSettingsReplace.name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has", "start from new ConversationSettings to do so"))
 		}
 		faults.add(validateTools(opSettingsReplace.name, cs.Tools, cs.Tools))
+		faults.add(cs.checkExtras(opSettingsReplace.name, nil))
 	}
 	if err := faults.join(); err != nil {
-		return nil, err
+		return err
 	}
-	return s.put(ctx, headID, cs)
+	_, err := s.put(ctx, headID, cs)
+	return err
 }
 
 // Modify reads the conversation settings of a head, calls change with them and
@@ -100,7 +103,7 @@ func (s *ConversationSettingsService) Modify(ctx context.Context, headID string,
 	faults := faultList{}
 	faults.add(checkHeadID(operation, headID))
 	if change == nil {
-		faults.add(invalid(operation, "change", "is nil; give a function that changes the settings"))
+		faults.add(invalid(operation, "change", "is nil", "give a function that changes the settings"))
 	}
 	if err := faults.join(); err != nil {
 		return nil, err
@@ -175,51 +178,48 @@ func (s *ConversationSettingsService) RemoveTool(ctx context.Context, headID, na
 	})
 }
 
-// Extra returns a copy of the value of a key other than tools.
-func (cs *ConversationSettings) Extra(key string) (json.RawMessage, bool) {
-	value, ok := rawjson.Value(cs.raw, key)
+// Extra returns the value of a key other than tools.
+func (cs *ConversationSettings) Extra(key string) (Raw, bool) {
+	value, ok := rawjson.Value(cs.raw.get(), key)
 	if key == "tools" || !ok {
-		return nil, false
+		return Raw{}, false
 	}
-	return json.RawMessage(value), true
+	return rawOf([]byte(value)), true
 }
 
 // SetExtra sets a key other than tools. A nil value removes it. SetExtra returns
-// an InvalidError for a value that is not JSON, an empty key, and the key tools.
+// an InvalidError for a value that is not JSON or holds "[redacted]", for an empty
+// key, and for the key tools.
 func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) error {
 	const operation = "ConversationSettings.SetExtra"
 	switch {
 	case strings.TrimSpace(key) == "":
 		return checkText(operation, "key", key, "give the name of a setting")
 	case key == "tools":
-		return invalid(operation, "key", "\"tools\" has a field of its own; use ConversationSettings.Tools")
+		return invalid(operation, "key", "\"tools\" has a field of its own", "use ConversationSettings.Tools", useSettingsTools)
 	case value != nil && !json.Valid(value):
-		return invalid(operation, mask.OneLine(key, maxLabel), "has a value that is not JSON; give a JSON value, or nil to remove the key")
+		return invalid(operation, mask.OneLine(key, maxLabel), "has a value that is not JSON", "give a JSON value, or nil to remove the key")
 	}
-	cs.raw = string(rawjson.With(cs.raw, key, bytes.TrimSpace(value)))
+	if err := checkExtra(operation, key, value); err != nil {
+		return err
+	}
+	cs.raw = seal(string(rawjson.With(cs.raw.get(), key, bytes.TrimSpace(value))))
 	return nil
 }
 
-// UnmarshalJSON reads the tools and keeps the whole document.
+// UnmarshalJSON reads the tools and keeps the whole document. A name of the
+// contract that occurs twice in the settings, a tool or a parameter is an error.
 func (cs *ConversationSettings) UnmarshalJSON(data []byte) error { return cs.decode(string(data)) }
 
-// MarshalJSON writes the document with the tools as they are now.
-func (cs ConversationSettings) MarshalJSON() ([]byte, error) { return cs.document(), nil }
-
-// Format shows how many tools and other keys there are.
-func (cs ConversationSettings) Format(f fmt.State, _ rune) { writeText(f, cs.describe()) }
-
-// LogValue shows how many tools and other keys there are.
-func (cs ConversationSettings) LogValue() slog.Value { return slog.StringValue(cs.describe()) }
-
-func (cs ConversationSettings) describe() string {
-	others := 0
-	for m := range rawjson.Members(cs.raw) {
-		if m.Key != "tools" {
-			others++
-		}
-	}
-	return fmt.Sprintf("heads.ConversationSettings{tools: %d, other keys: %d}", len(cs.Tools), others)
+// MarshalJSON writes the document with the tools as they are now, and masks it as
+// Raw does. URLs of tools also lose path segments of 16 characters or more, apart
+// from the tool's name. Settings with something masked can't be sent.
+func (cs ConversationSettings) MarshalJSON() ([]byte, error) {
+	masked := rawjson.With(cs.raw.get(), "tools", documents(cs.Tools, func(t Tool) json.RawMessage {
+		t.URL = mask.CallbackURL(t.URL, t.Name)
+		return t.document()
+	}))
+	return mask.JSON(masked, mask.SecretsOf(cs.document())...), nil
 }
 
 func (s *ConversationSettingsService) modify(ctx context.Context, operation, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
@@ -233,7 +233,7 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 		return nil, err
 	}
 	if !head.Has("conversationSettings") {
-		return nil, newDecodeError(operation, head.Raw, errNoSettings)
+		return nil, newDecodeError(operation, head.Raw.bytes(), errNoSettings)
 	}
 	before, after := head.settings(), head.settings().clone()
 	if err := change(after); err != nil {
@@ -244,10 +244,13 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 	}
 	changed := before.changedTools(after)
 	if head.OperationMode != OperationModeOC && len(changed) > 0 {
-		return nil, invalid(operation, "tools", "hold %q, which head %s can't call in operation mode %q; set operationMode oc first (HeadUpdate.OperationMode)",
-			changed[0].Name, headID, head.OperationMode)
+		return nil, invalid(operation, "tools", fmt.Sprintf("hold %q, which head %s can't call in operation mode %q", changed[0].Name, headID, head.OperationMode),
+			"set operationMode oc first (HeadUpdate.OperationMode)", useOperationMode)
 	}
 	if err := validateTools(operation, after.Tools, changed); err != nil {
+		return nil, err
+	}
+	if err := after.checkExtras(operation, before); err != nil {
 		return nil, err
 	}
 	answer, err := s.put(ctx, headID, after)
@@ -268,6 +271,31 @@ func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs
 	return doPlain(ctx, s.c, opSettingsReplace, payload{param: headID, body: append(body, '}')})
 }
 
+// checkExtras refuses a key other than tools whose value holds what a Secret or a
+// Raw shows of itself, unless before, which may be nil, has the same value.
+func (cs *ConversationSettings) checkExtras(operation string, before *ConversationSettings) error {
+	var faults faultList
+	for m := range rawjson.Members(cs.raw.get()) {
+		if m.Key == "tools" {
+			continue
+		}
+		if before != nil {
+			if was, _ := rawjson.Value(before.raw.get(), m.Key); was == m.Value {
+				continue
+			}
+		}
+		faults.add(checkExtra(operation, m.Key, []byte(m.Value)))
+	}
+	return faults.join()
+}
+
+func checkExtra(operation, key string, value []byte) error {
+	if found := findMasked(value); found != "" {
+		return invalid(operation, mask.OneLine(key, maxLabel), fmt.Sprintf("holds %q, which stands for what is not shown", found), "give the value itself")
+	}
+	return nil
+}
+
 // decode reads the settings from a document, which it keeps.
 func (cs *ConversationSettings) decode(doc string) error {
 	*cs = ConversationSettings{}
@@ -275,20 +303,28 @@ func (cs *ConversationSettings) decode(doc string) error {
 		return nil
 	}
 	if rawjson.Kind(doc) != "object" {
-		return mismatch("", doc, reflect.TypeFor[map[string]any]())
+		return exactjson.Mismatch("", doc, reflect.TypeFor[map[string]any]())
+	}
+	if err := exactjson.Once(doc, "tools"); err != nil {
+		return err
 	}
 	tools, _ := rawjson.Value(doc, "tools")
 	if oddList(tools) {
-		return mismatch("tools", tools, reflect.TypeFor[[]Tool]())
+		return exactjson.Mismatch("tools", tools, reflect.TypeFor[[]Tool]())
 	}
-	cs.raw, cs.Tools = doc, decodeList(tools, (*Tool).decode)
+	for tool := range rawjson.Elements(tools) {
+		if err := checkToolNames(tool); err != nil {
+			return exactjson.Under("tools", err)
+		}
+	}
+	cs.raw, cs.Tools = seal(doc), decodeList(tools, (*Tool).decode)
 	return nil
 }
 
 // document returns the settings as JSON: the document that was read, with the
 // tools as they are now.
 func (cs *ConversationSettings) document() json.RawMessage {
-	return rawjson.With(cs.raw, "tools", documents(cs.Tools, Tool.document))
+	return rawjson.With(cs.raw.get(), "tools", documents(cs.Tools, Tool.document))
 }
 
 // settings returns the head's settings, or empty ones.
@@ -314,7 +350,7 @@ func (cs *ConversationSettings) changedTools(after *ConversationSettings) []Tool
 	var changed []Tool
 	kept := slices.Clone(cs.Tools)
 	for _, t := range after.Tools {
-		i := slices.IndexFunc(kept, func(old Tool) bool { return encodeField(old).equal(encodeField(t)) })
+		i := slices.IndexFunc(kept, func(old Tool) bool { return sameDocument(old, t) })
 		if i < 0 {
 			changed = append(changed, t)
 		} else {
@@ -322,6 +358,10 @@ func (cs *ConversationSettings) changedTools(after *ConversationSettings) []Tool
 		}
 	}
 	return changed
+}
+
+func sameDocument(a, b Tool) bool {
+	return fieldValue{raw: a.document()}.equal(fieldValue{raw: b.document()})
 }
 
 func (cs *ConversationSettings) clone() *ConversationSettings {

@@ -30,7 +30,7 @@ const (
 	defaultSettleTimeout  = 10 * time.Second
 )
 
-var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new access URL; give WithAccessURLs its base (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
+var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new access URL; give the base of the access URLs in that mode (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again")
 
 // errNoProof is in the place of an answer that may be a proxy's own.
 var errNoProof error = unknownOutcome{errors.New("the answer to the update of the voice may not be the service's")}
@@ -132,6 +132,9 @@ func (c *conversion) toLegacy(head *Head) (*Conversion, error) {
 	if !head.VideoStreaming {
 		c.step(ConversionStep{Name: StepCheck, Detail: "the head is in legacy mode already"})
 		c.step(ConversionStep{Name: StepDisable, Skipped: true, Detail: "nothing to do"})
+		if err := c.setLegacyVoice(head); err != nil {
+			return nil, c.fail(StepVoice, err)
+		}
 		return c.stays(head, ConversionStep{Name: StepAddress, Skipped: true, Detail: "stays " + c.done.Before.String()})
 	}
 	c.step(ConversionStep{Name: StepCheck, Detail: "the head streams, and its visual allows the way back"})
@@ -140,7 +143,31 @@ func (c *conversion) toLegacy(head *Head) (*Conversion, error) {
 		return nil, c.fail(StepDisable, err)
 	}
 	c.step(ConversionStep{Name: StepDisable, Detail: "switched to legacy mode"})
+	if err := c.setLegacyVoice(after); err != nil {
+		return nil, c.fail(StepVoice, err)
+	}
 	return c.finish(answer, after)
+}
+
+// setLegacyVoice sets the voice that was asked for, if a head in legacy mode does
+// not have it yet.
+func (c *conversion) setLegacyVoice(head *Head) error {
+	switch voice := c.o.Voice; {
+	case voice == nil:
+		return nil
+	case !c.wrongVoice(head):
+		c.step(ConversionStep{Name: StepVoice, Skipped: true, Detail: fmt.Sprintf("stays %s of %s", voice.ID, voice.Provider)})
+		return nil
+	default:
+		err := c.sendVoice(c.ctx, *voice)
+		if err != nil && unsettled(err) {
+			err = c.settleVoice(err, *voice)
+		}
+		if err == nil {
+			c.step(ConversionStep{Name: StepVoice, Detail: fmt.Sprintf("%s of %s becomes %s of %s", head.TTSVoice, head.TTSProvider, voice.ID, voice.Provider)})
+		}
+		return err
+	}
 }
 
 // step records a step as done and calls OnStep.
@@ -178,7 +205,7 @@ func (c *conversion) setVoice(plan *ConversionPlan) error {
 // sendVoice sends the update of the voice. A success whose answer doesn't prove
 // that the service has seen the update is errNoProof.
 func (c *conversion) sendVoice(ctx context.Context, v Voice) error {
-	answer, err := c.heads.Update(ctx, NewHeadUpdate(c.done.HeadID).Voice(v.Provider, v.ID))
+	answer, err := c.heads.update(ctx, c.done.HeadID, NewHeadUpdate().Voice(v.Provider, v.ID))
 	if err == nil && !answer.proves(c.done.HeadID) {
 		return errNoProof
 	}
@@ -203,7 +230,7 @@ func (c *conversion) settleVoice(lost error, voice Voice) error {
 // switchMode switches the mode and reads the head until it shows the change. It
 // returns the head, and the answer to the switch if there was one.
 func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head, error) {
-	answer, err := c.heads.SetVideoStreaming(c.ctx, c.done.HeadID, streaming)
+	answer, err := c.heads.setVideoStreaming(c.ctx, c.done.HeadID, streaming)
 	if err != nil && !unsettled(err) {
 		return nil, nil, err
 	}
@@ -226,7 +253,7 @@ func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head
 // provesSwitch reports whether the answer to a switch can only be the service's
 // own.
 func (c *conversion) provesSwitch(answer *Response) bool {
-	_, found := c.findAddress(answer.Body)
+	_, found := c.findAddress(answer.Body.bytes())
 	return found || answer.proves(c.done.HeadID)
 }
 
@@ -369,7 +396,7 @@ func (c *conversion) finish(answer *Response, head *Head) (*Conversion, error) {
 
 func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error) {
 	if answer != nil {
-		if found, ok := c.findAddress(answer.Body); ok {
+		if found, ok := c.findAddress(answer.Body.bytes()); ok {
 			return found, nil
 		}
 	}
@@ -438,7 +465,7 @@ func (c *conversion) findAddress(body []byte) (AccessURL, bool) {
 func (c *conversion) accept(text string) (AccessURL, bool) {
 	found, err := ParseAccessURL(text)
 	old := c.done.Before
-	return found, err == nil && found.OrgPublicID == old.OrgPublicID && found.HeadPublicID == old.HeadPublicID && found.Base != old.Base
+	return found, err == nil && found.PublicOrgID == old.PublicOrgID && found.PublicHeadID == old.PublicHeadID && found.Base != old.Base
 }
 
 // fail returns the error of a step after which there is nothing to roll back.
@@ -480,7 +507,7 @@ func (c *conversion) takeRevert() *Voice {
 }
 
 // reasonOf classifies the error of a step.
-func reasonOf(step StepName, err error) ConversionReason {
+func reasonOf(step StepName, err error) Reason {
 	switch {
 	case step == StepAddress:
 		return ReasonAddress

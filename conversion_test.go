@@ -154,7 +154,7 @@ type state struct {
 // setVoice changes the voice as another program would.
 func (w *conversionWorld) setVoice(t *testing.T, v heads.Voice) {
 	t.Helper()
-	_, err := w.world.client().Heads.Update(context.Background(), heads.NewHeadUpdate(convertID).Voice(v.Provider, v.ID))
+	err := w.world.client().Heads.Update(context.Background(), convertID, heads.NewHeadUpdate().Voice(v.Provider, v.ID))
 	require.NoError(t, err)
 }
 
@@ -309,7 +309,7 @@ func outcomeOf(request string, f fault, always bool, old heads.Voice, noRollback
 }
 
 // reason returns the reason of a conversion that failed under a fault.
-func (o outcome) reason(f fault) heads.ConversionReason {
+func (o outcome) reason(f fault) heads.Reason {
 	switch {
 	case o.step == heads.StepEnable && o.streaming:
 		return heads.ReasonUnknownOutcome
@@ -593,6 +593,42 @@ func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
 	}
 }
 
+// A conversion may be cancelled at any point of its time, not only between requests.
+// The head is then as it was, or converted, never in between; the error says which, and
+// a second run ends the work.
+func TestConversionCancelledAtAnyPointLeavesNothingHalfDone(t *testing.T) {
+	const points, whole = 60, 500 * time.Millisecond // five requests
+	convert := func(t *testing.T, late bool, after time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(muteVoice))
+			w.Inject(headstest.Fault{Latency: whole / 5, After: late})
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			defer cancel()
+			_, err := w.client().Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
+			now := w.state(t)
+			switch {
+			case err == nil || after > whole:
+				require.NoError(t, err)
+				assert.Equal(t, state{true, newVoice}, now)
+				return
+			case now == state{true, newVoice}:
+				assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
+			default:
+				assert.Equal(t, state{false, muteVoice}, now)
+			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			convertAgain(t, w)
+		})
+	}
+	for _, late := range []bool{false, true} {
+		convert(t, late, whole+1)
+		for i := range points {
+			at := whole * time.Duration(2*i+1) / (2 * points)
+			t.Run(fmt.Sprintf("after %v, effects late %t", at, !late), func(t *testing.T) { convert(t, late, at) })
+		}
+	}
+}
+
 func TestCancelledConversionReturnsWithinSettleTimeout(t *testing.T) {
 	leaves := cancelling(before("", leave))
 	tests := []struct {
@@ -634,7 +670,7 @@ func TestCancelledConversionToLegacyReturnsWithinTheDefaultSettleTimeout(t *test
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := w.client().Heads.ConvertToLegacy(ctx, convertID)
+		_, err := w.client().Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
 		assert.LessOrEqual(t, time.Since(start), 11*time.Second)
@@ -877,7 +913,7 @@ func TestGoexitInOnStepRestoresTheOldVoice(t *testing.T) {
 }
 
 // reasonOf returns the reason of a ConversionError.
-func reasonOf(t *testing.T, err error) heads.ConversionReason {
+func reasonOf(t *testing.T, err error) heads.Reason {
 	t.Helper()
 	var failure *heads.ConversionError
 	require.ErrorAs(t, err, &failure)
@@ -987,7 +1023,7 @@ func TestConversionWaitsForItsTurnNoLongerThanItsContext(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := client.Heads.ConvertToLegacy(ctx, convertID)
+			_, err := client.Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
 			var failure *heads.ConversionError
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, heads.StepCheck, failure.Step)
@@ -1005,7 +1041,7 @@ func TestNewAccessURLOfAConversion(t *testing.T) {
 		name   string
 		answer string // to the switch
 		stale  bool   // publicUrl stays as it was
-		base   string // of WithAccessURLs
+		base   string // of WithAccessBases
 		want   string // "" for none
 	}{
 		{"of the answer, a record", quoted(`{"id":"x","videoStreaming":true,"publicUrl":%q}`, found), false, "", found},
@@ -1042,7 +1078,7 @@ func TestNewAccessURLOfAConversion(t *testing.T) {
 				w.answers[putSwitch] = tt.answer
 				client := w.client()
 				if tt.base != "" {
-					client = w.client(heads.WithAccessURLs("", tt.base), heads.WithInsecureHTTP())
+					client = w.client(heads.WithAccessBases("", tt.base), heads.WithInsecureHTTP())
 				}
 				conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 				require.NotNil(t, conversion, err)
@@ -1071,7 +1107,7 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 	assert.Zero(t, conversion.After)
 	assert.True(t, failure.Accepted, "the head shows it")
 	assert.False(t, failure.RolledBack)
-	for _, text := range []string{"the mode was switched", "WithAccessURLs", "HEADS_STREAM_URL"} {
+	for _, text := range []string{"the mode was switched", "the base of the access URLs", "HEADS_STREAM_URL"} {
 		assert.ErrorContains(t, err, text)
 	}
 }
@@ -1113,7 +1149,7 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 			var failure *heads.ConversionError
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, heads.StepAddress, failure.Step)
-			assert.ErrorContains(t, err, "WithAccessURLs")
+			assert.ErrorContains(t, err, "HEADS_STREAM_URL")
 			assert.Zero(t, conversion.After)
 		}
 		w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, streamURL)
@@ -1130,11 +1166,11 @@ func TestOldAccessURLIsRightAfterTheWayBack(t *testing.T) {
 		"by this client": func(t *testing.T, _ *conversionWorld, client *heads.HeadsService) {
 			_, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 			require.NoError(t, err, "the head shows the new one by now")
-			_, err = client.ConvertToLegacy(t.Context(), convertID)
+			_, err = client.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 			require.NoError(t, err)
 		},
 		"by another program": func(t *testing.T, w *conversionWorld, _ *heads.HeadsService) {
-			_, err := w.world.client().Heads.SetVideoStreaming(t.Context(), convertID, false)
+			err := w.world.client().Heads.SetVideoStreaming(t.Context(), convertID, false)
 			require.NoError(t, err)
 		},
 	} {
@@ -1147,7 +1183,7 @@ func TestOldAccessURLIsRightAfterTheWayBack(t *testing.T) {
 				require.ErrorContains(t, err, "neither the answer nor the head shows the new access URL")
 				delete(w.answers, readBack)
 				back(t, w, client)
-				conversion, err := client.ConvertToLegacy(t.Context(), convertID)
+				conversion, err := client.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{})
 				require.NoError(t, err)
 				assert.Equal(t, legacyURL, conversion.After.Reveal())
 			})
@@ -1162,10 +1198,53 @@ func TestSecondRunFindsTheMissingAccessURL(t *testing.T) {
 		w := newConversionWorld(t, headWith(muteVoice), headstest.WithStaleAddresses())
 		first, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 		assertAddressMissing(t, first, err)
-		client := w.client(heads.WithAccessURLs("", streamBase))
+		client := w.client(heads.WithAccessBases("", streamBase))
 		second, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
 		require.NoError(t, err)
 		assert.True(t, second.AlreadyStreaming)
 		assert.Equal(t, streamURL, second.After.Reveal())
+	})
+}
+
+// Clients exist that send a field under another spelling as well. The service keeps
+// what it does not know, so the head has both from then on.
+func TestHeadWithFieldsInOtherSpellingsIsReadChangedAndConverted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newConversionWorld(t, headWith(muteVoice))
+		body := `{"id":"` + convertID + `","ttsVoice":"` + muteVoice.ID + `","ttsProvider":"` + muteVoice.Provider + `",` +
+			`"ttsvoice":"left-over","TTSPROVIDER":"left-over","videostreaming":"yes","Name":7,"promptconfig":null}`
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://api.example.com"+worldPrefix+"/head/update", strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+w.BearerToken())
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := w.send(r)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		client := w.client()
+
+		head, err := client.Heads.Get(t.Context(), convertID)
+		require.NoError(t, err)
+		assert.Contains(t, string(head.Raw.Bytes()), `"ttsvoice":"left-over"`, "the emulator keeps what it does not know")
+		assert.Equal(t, muteVoice, heads.Voice{Provider: head.TTSProvider, ID: head.TTSVoice})
+		assert.False(t, head.VideoStreaming)
+
+		setVoice := func(h *heads.Head) error {
+			h.TTSProvider, h.TTSVoice = capableVoice.Provider, capableVoice.ID
+			return nil
+		}
+		_, err = client.Heads.Modify(t.Context(), convertID, setVoice)
+		require.NoError(t, err)
+		assert.Equal(t, capableVoice, w.state(t).voice)
+		sent := len(w.sent)
+		_, err = client.Heads.Modify(t.Context(), convertID, setVoice)
+		require.NoError(t, err)
+		assert.Len(t, w.sent, sent+1, "the second time it is read and nothing is sent")
+
+		begun := time.Now()
+		conversion, err := client.Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
+		require.NoError(t, err)
+		assert.Zero(t, time.Since(begun), "nothing is waited for")
+		assert.Equal(t, streamURL, conversion.After.Reveal())
+		assert.Equal(t, state{true, newVoice}, w.state(t))
 	})
 }

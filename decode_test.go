@@ -29,14 +29,14 @@ func fullHead() *Head {
 		OCProvider:                  "playground",
 		PromptConfig:                &PromptConfig{ID: "0c8f1a52-9f1e-4a7e-8a53-1d2f7a9b6c11", SystemPrompt: "You are the guide of a small museum. Use opening_hours with day."},
 		Greetings:                   "Welcome! What would you like to see today?",
-		VoiceflowAPIKey:             pointer(Secret("VF.DM.canary-voiceflow")),
+		VoiceflowAPIKey:             pointer(NewSecret("VF.DM.canary-voiceflow")),
 		IsRandomSuggestions:         true,
 		Phrases:                     []string{"hello", "goodbye"},
 		Suggestions:                 []string{"Opening hours", "Tickets & tours"},
 		CustomWords:                 map[string]string{"MoMA": "mo-ma", "4th": "fourth"},
-		PublicURL:                   "https://chat.example.com/MyOrg-1234/li-28379?api_key=0123456789abcdef0123456789abcdef",
+		PublicURL:                   NewSecret("https://chat.example.com/MyOrg-1234/li-28379?api_key=0123456789abcdef0123456789abcdef"),
 		FileURL:                     pointer("https://files.example.com/guide.pdf"),
-		PluginOperationalModeConfig: json.RawMessage(`{"plugin": "tickets", "limit": 1.0}`),
+		PluginOperationalModeConfig: NewRaw([]byte(`{"plugin": "tickets", "limit": 1.0}`)),
 		SemanticThreshold:           0.75,
 		VideoStreaming:              false,
 		Splitter:                    true,
@@ -57,13 +57,13 @@ func fullHead() *Head {
 		ExpirationSeconds:           3600.5,
 		AllowedOrigins:              []string{"https://www.example.com", "https://shop.example.com"},
 		AllowedIframeOrigins:        []string{"https://embed.example.com"},
-		DocumentJSONDTO:             json.RawMessage(`{"pages": 12}`),
-		IconConfig:                  json.RawMessage(`{"color": "#336699"}`),
-		VideoCache:                  json.RawMessage(`{"entries": 3}`),
+		DocumentJSONDTO:             NewRaw([]byte(`{"pages": 12}`)),
+		IconConfig:                  NewRaw([]byte(`{"color": "#336699"}`)),
+		VideoCache:                  NewRaw([]byte(`{"entries": 3}`)),
 		Organisation: &Organisation{
 			ID:               "5b1f0c7a-6a3d-4c58-9a8e-2f4d6b8c0e12",
 			CreatedAt:        Time{time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC), "2025-01-02T03:04:05Z"},
-			APIKey:           "canary-organisation-key",
+			APIKey:           NewSecret("canary-organisation-key"),
 			Name:             "My Org",
 			PublicID:         "MyOrg-1234",
 			Alias:            "my-org",
@@ -94,7 +94,7 @@ func TestEveryDocumentedFieldOfAHeadIsRead(t *testing.T) {
 	assert.True(t, changed.Equal(time.Date(2025, 2, 3, 2, 5, 6, 0, time.UTC)))
 	assert.Equal(t, "2025-02-03T04:05:06+02:00", changed.Text)
 
-	head.ConversationSettings, head.Organisation.UpdatedAt, head.Raw = nil, Time{}, nil
+	head.ConversationSettings, head.Organisation.UpdatedAt, head.Raw = nil, Time{}, Raw{}
 	assert.Equal(t, fullHead(), head)
 }
 
@@ -157,7 +157,7 @@ func TestDocumentedFieldOfTheWrongTypeIsADecodeError(t *testing.T) {
 				var wrong *DecodeError
 				require.ErrorAs(t, err, &wrong)
 				assert.Equal(t, "Heads.Get", wrong.Operation)
-				assert.Equal(t, document, string(wrong.Body))
+				assert.Equal(t, document, string(wrong.Body.Bytes()))
 				assert.Contains(t, err.Error(), inSettings(field), "names the field")
 				assertHides(t, err, "canary", "0123456789abcdef")
 			})
@@ -179,7 +179,7 @@ func inSettings(field string) string {
 func TestPluginConfigurationOfAnyTypeIsRead(t *testing.T) {
 	for kind, value := range ofEachType {
 		head := readHead(t, `{"pluginOperationalModeConfig":`+value+`}`)
-		assert.Equal(t, value, string(head.PluginOperationalModeConfig), kind)
+		assert.Equal(t, value, string(head.PluginOperationalModeConfig.Bytes()), kind)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 				document := full.with(t, field, value).String()
 				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
 				require.NoError(t, err)
-				assert.Equal(t, document, string(head.Raw))
+				assert.Equal(t, document, string(head.Raw.Bytes()))
 
 				found := fieldOf(reflect.ValueOf(head).Elem(), field)
 				if kind == "time" {
@@ -238,7 +238,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 				}
 				want := readHead(t, absent.String())
 				found.SetZero()
-				head.Raw, want.Raw = nil, nil
+				head.Raw, want.Raw = Raw{}, Raw{}
 				assert.Equal(t, want, head)
 			})
 		}
@@ -266,8 +266,8 @@ func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
 	}
 	assert.Equal(t, "Museum guide", head.Name)
 	assert.Equal(t, fullHead().PromptConfig.SystemPrompt, head.PromptConfig.SystemPrompt)
-	assert.Equal(t, `{"color":"#336699"}`, string(head.IconConfig))
-	assert.Equal(t, document.String(), string(head.Raw))
+	assert.Equal(t, `{"color":"#336699"}`, string(head.IconConfig.Bytes()))
+	assert.Equal(t, document.String(), string(head.Raw.Bytes()))
 }
 
 func TestUntypedFieldHidesNoFaultInADocumentedOne(t *testing.T) {
@@ -275,13 +275,6 @@ func TestUntypedFieldHidesNoFaultInADocumentedOne(t *testing.T) {
 		err := decodeAnswer([]byte(document), new(Head))
 		assert.Error(t, err, document)
 	}
-}
-
-func TestUntypedFieldIsCaseInsensitive(t *testing.T) {
-	head := readHead(t, `{"ISACTIVE":"yes","isActive":"no","name":"n","Organisation":{"SLOTS":"many","name":"o"}}`)
-	assert.Equal(t, "n", head.Name)
-	assert.False(t, head.IsActive)
-	assert.Equal(t, "o", head.Organisation.Name)
 }
 
 func TestOneBadElementOfAnUntypedListLeavesItEmpty(t *testing.T) {
@@ -296,9 +289,9 @@ func TestUntypedFieldOfAnotherTypeLeavesOtherBytesAlone(t *testing.T) {
 	const settings = `{ "tools" : [ ], "model": {"html": "<b>&", "n": 1.0, "e": "\u00e9"} }`
 	const plugin = `{ "z": 1e3, "a": "<&>" }`
 	head := readHead(t, `{"isActive":"yes","pluginOperationalModeConfig":`+plugin+`,"conversationSettings":`+settings+`,"organisation":{"slots":"x"}}`)
-	assert.Equal(t, plugin, string(head.PluginOperationalModeConfig))
+	assert.Equal(t, plugin, string(head.PluginOperationalModeConfig.Bytes()))
 	model, _ := head.ConversationSettings.Extra("model")
-	assert.Equal(t, `{"html": "<b>&", "n": 1.0, "e": "\u00e9"}`, string(model))
+	assert.Equal(t, `{"html": "<b>&", "n": 1.0, "e": "\u00e9"}`, string(model.Bytes()))
 	assert.Equal(t, strings.Replace(settings, "[ ]", "[]", 1), string(head.ConversationSettings.document()))
 }
 
@@ -374,4 +367,238 @@ func TestTimeForms(t *testing.T) {
 		assert.Empty(t, Time{}.String())
 		assert.Equal(t, "2026-08-31T06:56:30.001Z", fmt.Sprint(Time{Time: at.Add(time.Millisecond)}))
 	})
+}
+
+// variants are other spellings of a name, which package json takes for it.
+func variants(name string) []string {
+	all := []string{strings.ToUpper(name), strings.ToLower(name), strings.ToUpper(name[:1]) + name[1:], strings.ReplaceAll(name, "s", "\u017f")}
+	return slices.DeleteFunc(all, func(s string) bool { return s == name })
+}
+
+// besideVariants returns a document with variants of every name in it before and
+// after the name, at every depth, each with a value of another type.
+func besideVariants(t *testing.T, document string) string {
+	t.Helper()
+	var before, after []string
+	for name, value := range parseObject(t, document) {
+		odd := `"odd"`
+		switch text := string(value); text[0] {
+		case '"':
+			odd = `17`
+		case '{':
+			if slices.Contains([]string{"promptConfig", "conversationSettings", "organisation"}, name) { // other objects are kept as they are
+				value = json.RawMessage(besideVariants(t, text))
+			}
+		case '[':
+			value = besideVariantsInList(t, value)
+		}
+		for _, variant := range variants(name) {
+			before = append(before, fmt.Sprintf("%q:%s", variant, odd))
+			after = append(after, fmt.Sprintf("%q:%s", variant, odd))
+		}
+		before = append(before, fmt.Sprintf("%q:%s", name, value))
+	}
+	return "{" + strings.Join(append(before, after...), ",") + "}"
+}
+
+func besideVariantsInList(t *testing.T, list json.RawMessage) json.RawMessage {
+	t.Helper()
+	var items []json.RawMessage
+	require.NoError(t, json.Unmarshal(list, &items))
+	for i, item := range items {
+		if item[0] == '{' {
+			items[i] = json.RawMessage(besideVariants(t, string(item)))
+		}
+	}
+	raw, err := json.Marshal(items)
+	require.NoError(t, err)
+	return raw
+}
+
+func TestNamesAreExact(t *testing.T) {
+	full := parseObject(t, readFile(t, "head_full.json")).String()
+	document := besideVariants(t, full)
+	require.Greater(t, len(document), 3*len(full), "the variants are there")
+	want := readHead(t, full)
+	for name, head := range map[string]*Head{"Get": readHead(t, document), "encoding/json": new(Head)} {
+		if name == "encoding/json" {
+			require.NoError(t, json.Unmarshal([]byte(document), head))
+		}
+		assert.JSONEq(t, document, string(head.Raw.Bytes()), name)
+		settings, wanted := head.ConversationSettings, want.ConversationSettings
+		require.Len(t, settings.Tools, 1, name)
+		assert.Equal(t, wanted.Tools[0].Name, settings.Tools[0].Name, name)
+		assert.Equal(t, wanted.Tools[0].URL, settings.Tools[0].URL, name)
+		assert.Equal(t, wanted.Tools[0].Parameters[0].Type, settings.Tools[0].Parameters[0].Type, name)
+		head.Raw, head.ConversationSettings = want.Raw, wanted
+		assert.Equal(t, want, head, name)
+	}
+
+	service := newFakeAPI(t, map[string]string{
+		"GET /head_visual/v-1": `{"ID":"v-2","Mode":"two_loops","id":"v-1","MODE":5}`,
+		"GET /head-events/7":   besideVariants(t, canaryHookOf(7)),
+		"GET /head-events":     `[` + besideVariants(t, canaryHookOf(7)) + `]`,
+		"POST /head-events":    besideVariants(t, canaryHookOf(7)),
+	})
+	visual, err := service.HeadVisuals.Get(t.Context(), "v-1")
+	require.NoError(t, err)
+	assert.Equal(t, "v-1", visual.ID)
+	assert.Empty(t, visual.Mode)
+
+	var hook Webhook
+	require.NoError(t, json.Unmarshal([]byte(canaryHookOf(7)), &hook))
+	got, err := service.Webhooks.Get(t.Context(), 7)
+	require.NoError(t, err)
+	assert.Equal(t, &hook, got)
+	list, err := service.Webhooks.List(t.Context(), testHead)
+	require.NoError(t, err)
+	assert.Equal(t, []Webhook{hook}, list)
+	created, err := service.Webhooks.Create(t.Context(), hookSpec())
+	require.NoError(t, err)
+	assert.Equal(t, &hook, created)
+}
+
+func canaryHookOf(id int) string {
+	return fmt.Sprintf(`{"id":%d,"createdAt":"2026-08-31T06:56:30Z","updatedAt":"2026-08-31T06:56:31Z","orgId":"o","headId":%q,`+
+		`"webhookUrl":"https://hooks.example.com/h","sharedKey":"k","startConversation":true,"endConversation":false,"timeoutConversation":true,"inactivityWarning":false}`, id, testHead)
+}
+
+func TestVariantOfANameAloneIsNotTheField(t *testing.T) {
+	head := readHead(t, `{"ttsvoice":"v","TTSProvider":"p","videostreaming":"yes","Organisation":5,"promptconfig":"x","conversationsettings":{"tools":5}}`)
+	raw := head.Raw
+	head.Raw = Raw{}
+	assert.Equal(t, &Head{}, head)
+	assert.Contains(t, string(raw.Bytes()), `"ttsvoice":"v"`)
+	_, err := newFakeAPI(t, answering(`{"ID":"`+testHead+`"}`)).Heads.Get(t.Context(), testHead)
+	assert.ErrorContains(t, err, "it holds no id")
+	_, err = newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedkey":"k"}`}).Webhooks.Create(t.Context(), hookSpec())
+	assert.ErrorContains(t, err, "no sharedKey")
+}
+
+// twice returns a document in which one member occurs twice, with the same value.
+func twice(t *testing.T, document, field string) string {
+	t.Helper()
+	outer, inner, nested := strings.Cut(field, ".")
+	o := parseObject(t, document)
+	if nested {
+		return o.with(t, outer, twice(t, string(o[outer]), inner)).String()
+	}
+	return strings.TrimSuffix(o.String(), "}") + fmt.Sprintf(",%q:%s}", field, o[field])
+}
+
+func TestNameThatOccursTwiceIsADecodeError(t *testing.T) {
+	full := parseObject(t, readFile(t, "head_full.json")).String()
+	var fields []string
+	for name := range parseObject(t, full) {
+		fields = append(fields, name)
+	}
+	for outer, inner := range map[string][]string{"promptConfig": {"id", "system_prompt"}, "conversationSettings": {"tools"}, "organisation": nil} {
+		if inner == nil {
+			for name := range parseObject(t, string(parseObject(t, full)[outer])) {
+				inner = append(inner, name)
+			}
+		}
+		for _, name := range inner {
+			fields = append(fields, outer+"."+name)
+		}
+	}
+	require.Len(t, fields, len(headFields)-1+2+1+11)
+	for _, field := range fields {
+		t.Run(field, func(t *testing.T) {
+			document := twice(t, full, field)
+			head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
+			assert.Nil(t, head)
+			assertTwice(t, err, "Heads.Get", field)
+			assertHides(t, err, "canary", "0123456789abcdef")
+			assert.ErrorContains(t, json.Unmarshal([]byte(document), new(Head)), "occurs twice")
+		})
+	}
+	tool := `{"name":"n","description":"d","url":"https://a.example","parameters":[{"name":"p","type":"string","description":"d"}]}`
+	for _, name := range []string{"name", "description", "url", "parameters"} {
+		document := `{"id":"` + testHead + `","conversationSettings":{"tools":[` + tool + `,` + twice(t, tool, name) + `]}}`
+		_, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
+		assertTwice(t, err, "Heads.Get", "conversationSettings.tools."+name)
+		assert.ErrorContains(t, json.Unmarshal([]byte(twice(t, tool, name)), new(Tool)), "occurs twice")
+	}
+	parameter := `{"name":"p","type":"string","description":"d"}`
+	for _, name := range []string{"name", "type", "description"} {
+		document := `{"id":"` + testHead + `","conversationSettings":{"tools":[{"parameters":[` + twice(t, parameter, name) + `]}]}}`
+		_, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
+		assertTwice(t, err, "Heads.Get", "conversationSettings.tools.parameters."+name)
+		assert.ErrorContains(t, json.Unmarshal([]byte(twice(t, parameter, name)), new(ToolParameter)), "occurs twice")
+	}
+	for _, name := range []string{"id", "mode"} {
+		_, err := newFakeAPI(t, map[string]string{"GET /head_visual/v-1": twice(t, `{"id":"v-1","mode":"default"}`, name)}).HeadVisuals.Get(t.Context(), "v-1")
+		assertTwice(t, err, "HeadVisuals.Get", name)
+	}
+	for name := range parseObject(t, canaryHookOf(7)) {
+		document := twice(t, canaryHookOf(7), name)
+		service := newFakeAPI(t, map[string]string{"GET /head-events/7": document, "GET /head-events": "[" + document + "]", "POST /head-events": document})
+		_, err := service.Webhooks.Get(t.Context(), 7)
+		assertTwice(t, err, "Webhooks.Get", name)
+		_, err = service.Webhooks.List(t.Context(), testHead)
+		assertTwice(t, err, "Webhooks.List", name)
+		_, err = service.Webhooks.Create(t.Context(), hookSpec())
+		assertTwice(t, err, "Webhooks.Create", name)
+	}
+}
+
+func assertTwice(t *testing.T, err error, operation, field string) {
+	t.Helper()
+	var wrong *DecodeError
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, operation, wrong.Operation)
+	assert.ErrorContains(t, err, fmt.Sprintf("field %q occurs twice", field))
+}
+
+// Names that the contract does not have, and the words of customWords, may occur
+// twice: nothing reads them, or the last one counts.
+func TestOtherNamesMayOccurTwice(t *testing.T) {
+	head := readHead(t, `{"new":1,"new":2,"ttsvoice":"a","ttsvoice":"b","customWords":{"a":"1","a":"2"},"iconConfig":{"x":1,"x":2},"conversationSettings":{"model":1,"model":2}}`)
+	assert.Equal(t, map[string]string{"a": "2"}, head.CustomWords)
+	model, _ := head.ConversationSettings.Extra("model")
+	assert.Equal(t, "2", string(model.Bytes()))
+}
+
+func TestDecodedVisualHasItsRaw(t *testing.T) {
+	const document = ` {"id":5,"mode":["x"],"gender":"f"} `
+	response := &Response{Body: NewRaw([]byte(document))}
+	for name, decode := range map[string]func(v any) error{
+		"encoding/json": func(v any) error { return json.Unmarshal([]byte(document), v) }, "Response": response.Decode,
+	} {
+		var visual HeadVisual
+		require.NoError(t, decode(&visual), name)
+		assert.Equal(t, strings.TrimSpace(document), string(visual.Raw.Bytes()), name)
+		assert.Equal(t, "5", visual.ID, name)
+	}
+	var head Head
+	require.NoError(t, (&Response{Body: NewRaw([]byte(`{"id":"x","alias":null,"isActive":"yes"}`))}).Decode(&head))
+	assert.Equal(t, `{"id":"x","alias":null,"isActive":"yes"}`, string(head.Raw.Bytes()))
+	assert.True(t, head.Has("alias"))
+	assert.False(t, head.Has("name"))
+	require.NoError(t, json.Unmarshal([]byte(`null`), &head))
+	assert.True(t, head.Has("alias"), "null changes nothing, as in package json")
+	var heads []*Head
+	require.NoError(t, json.Unmarshal([]byte(`[{"id":"a"},null,{"id":"b","name":"n"}]`), &heads))
+	require.Len(t, heads, 3)
+	assert.True(t, heads[2].Has("name"))
+	assert.False(t, heads[0].Has("name"))
+}
+
+// A field that the document does not have keeps its value, as in package json.
+func TestDecodingIntoAHeadKeepsOtherFields(t *testing.T) {
+	head := &Head{Name: "n", Alias: "a", PromptConfig: &PromptConfig{ID: "i", SystemPrompt: "p"}, Phrases: []string{"x"}, FileURL: pointer("u")}
+	require.NoError(t, json.Unmarshal([]byte(`{"name":"m","alias":null,"promptConfig":{"system_prompt":"q"},"phrases":null,"fileUrl":null}`), head))
+	head.Raw = Raw{}
+	assert.Equal(t, &Head{Name: "m", Alias: "a", PromptConfig: &PromptConfig{ID: "i", SystemPrompt: "q"}}, head)
+}
+
+func TestVariantsAllocateNothing(t *testing.T) {
+	full := []byte(parseObject(t, readFile(t, "head_full.json")).String())
+	beside := []byte(strings.TrimSuffix(string(full), "}") + `,"ttsvoice":"v","TTSVOICE":5,"videostreaming":"yes","ID":"x"}`)
+	decoding := func(document []byte) func() {
+		return func() { _ = decodeAnswer(document, new(Head)) }
+	}
+	assert.Equal(t, testing.AllocsPerRun(100, decoding(full)), testing.AllocsPerRun(100, decoding(beside)))
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, decoding(full)), 43.0, "strings share one copy of the document")
 }

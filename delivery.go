@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/diagnose"
 	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
@@ -72,7 +73,7 @@ func (o DeliveryOutcome) level() slog.Level {
 	return slog.LevelWarn
 }
 
-// DeliveryInfo describes a delivery to WithDeliveryObserver and WithDeliveryHook.
+// DeliveryInfo describes a delivery to an Observer.
 type DeliveryInfo struct {
 	Outcome        DeliveryOutcome
 	StatusCode     int       // of the answer
@@ -86,30 +87,34 @@ type DeliveryInfo struct {
 	Err            error         // what was wrong; nil for an event handled, now or before
 }
 
-// Format shows outcome, event type, ids and the text of the error.
-func (d DeliveryInfo) Format(f fmt.State, _ rune) { writeText(f, d.describe()) }
+// LogValue returns the fields of a log line of WithEventLogger, error if there is
+// one.
+func (d DeliveryInfo) LogValue() slog.Value { return slog.GroupValue(d.attrs()...) }
 
-// LogValue shows outcome, event type, ids and the text of the error.
-func (d DeliveryInfo) LogValue() slog.Value { return slog.StringValue(d.describe()) }
-
-func (d DeliveryInfo) describe() string {
-	text := fmt.Sprintf("heads.DeliveryInfo{%s %d, %s, head: %s, session: %s", d.Outcome, d.StatusCode, d.Type, d.HeadID, d.SessionID)
-	if d.Err != nil {
-		text += ", error: " + d.Err.Error()
-	}
-	return text + "}"
+func (d DeliveryInfo) attrs() []slog.Attr {
+	return append([]slog.Attr{
+		slog.String("outcome", string(d.Outcome)),
+		slog.Int("status", d.StatusCode),
+		slog.String("head_id", mask.Clip(d.HeadID, 64)),
+		slog.String("session_id", mask.Clip(d.SessionID, 64)),
+		slog.String("event_type", mask.Clip(string(d.Type), 64)),
+		slog.Int("key_position", d.KeyPosition),
+		slog.Duration("duration", d.Duration),
+		slog.Duration("queue_duration", d.QueueDuration),
+		slog.Duration("handle_duration", d.HandleDuration),
+	}, errorAttrs(d.Err)...)
 }
 
 // delivery is one delivery on its way through the handler. Type, HeadID and
 // SessionID of its info are set once the event is verified.
 type delivery struct {
 	DeliveryInfo
-	arrived time.Time
-	body    httpbody.Reader
-	event   *Event
-	claim   *eventClaim     // nil until the event is to be claimed
-	ctx     context.Context //nolint:containedctx // of the request, without its end, for the queue
-	hooked  hookedContexts
+	arrived  time.Time
+	body     httpbody.Reader
+	event    *Event
+	claim    *eventClaim       // nil until the event is to be claimed
+	ctx      context.Context   //nolint:containedctx // of the request, without its end, for the queue
+	observed []context.Context // one for each observer
 }
 
 // deliveryError ends a delivery with an outcome. Its err is what was wrong, and
@@ -165,47 +170,30 @@ func isPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// report logs the delivery and calls the observer and the hooks.
+// report logs the delivery and tells the observers.
 func (h *EventHandler) report(ctx context.Context, d *delivery) {
 	h.log(ctx, d)
-	if len(h.hooks) > 0 {
-		defer h.hooks.end(d.hooked, d.DeliveryInfo, h.complainOfHook)
-	}
-	if h.observe == nil {
-		return
-	}
-	survive(ctx, h.complainOfObserver, func() { h.observe(ctx, d.DeliveryInfo) })
+	h.observers.end(d.observed, h.logger, d.DeliveryInfo)
 }
 
-func (h *EventHandler) complainOfObserver(ctx context.Context, err error) {
-	h.complain(ctx, "the delivery observer panicked", err)
-}
-
-func (h *EventHandler) complainOfHook(ctx context.Context, err error) {
-	h.complain(ctx, "a delivery hook panicked", err)
-}
+// mismatchHint says what to do about a signature that no key has made.
+const mismatchHint = diagnose.AnotherRegistration + "; record the body and run: " +
+	"headsctl events verify --body FILE --signature TEXT --key-file FILE"
 
 func (h *EventHandler) log(ctx context.Context, d *delivery) {
 	level := d.Outcome.level()
 	if !h.logger.Enabled(ctx, level) {
 		return
 	}
-	headID, sessionID, eventType := d.HeadID, d.SessionID, d.Type
-	if d.KeyPosition == 0 && d.event != nil {
-		headID, sessionID, eventType = d.event.HeadID, d.event.SessionID, d.event.Type
+	shown := d.DeliveryInfo
+	if d.KeyPosition == 0 && d.event != nil { // as the sender wrote them
+		shown.HeadID, shown.SessionID, shown.Type = d.event.HeadID, d.event.SessionID, d.event.Type
 	}
-	attrs := []slog.Attr{
-		slog.String("outcome", string(d.Outcome)),
-		slog.Int("status", d.StatusCode),
-		slog.String("head_id", mask.Clip(headID, 64)),
-		slog.String("session_id", mask.Clip(sessionID, 64)),
-		slog.String("event_type", mask.Clip(string(eventType), 64)),
-		slog.Int("key_position", d.KeyPosition),
-		slog.Duration("duration", d.Duration),
-		slog.Duration("queue_duration", d.QueueDuration),
-		slog.Duration("handle_duration", d.HandleDuration),
+	attrs := shown.attrs()
+	if errors.Is(d.Err, ErrSignatureMismatch) {
+		attrs = append(attrs, slog.String("hint", mismatchHint))
 	}
-	h.logger.LogAttrs(ctx, level, "webhook delivery", append(attrs, errorAttrs(d.Err)...)...)
+	h.logger.LogAttrs(ctx, level, "webhook delivery", attrs...)
 }
 
 // complain logs what does not change the outcome of a delivery.
@@ -217,7 +205,7 @@ func errorAttrs(err error) []slog.Attr {
 	if err == nil {
 		return nil
 	}
-	attrs := []slog.Attr{slog.String("error", mask.Clip(fmt.Sprint(err), 1024))} // Sprint survives an Error method that panics
+	attrs := []slog.Attr{slog.String("error", shownError(err))}
 	var p *panics.Error
 	if errors.As(err, &p) {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))

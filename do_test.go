@@ -21,7 +21,7 @@ func TestDoSendsWhatItIsGiven(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 201, response.StatusCode)
-	assert.JSONEq(t, `{"id":7}`, string(response.Body))
+	assert.JSONEq(t, `{"id":7}`, string(response.Body.Bytes()))
 	assert.Equal(t, "r-1", response.RequestID)
 
 	sent := tr.requests[0]
@@ -96,7 +96,7 @@ func TestDoRetriesByMethod(t *testing.T) {
 func TestDoLabelsItsAttempts(t *testing.T) {
 	for given, want := range map[string]string{"": "other", "/voice/{id}": "/voice/{id}"} {
 		var seen Attempt
-		client := newTestClient(t, memoryURL, newScript(answer(404, "")), WithObserver(func(_ context.Context, a Attempt) { seen = a }))
+		client := newTestClient(t, memoryURL, newScript(answer(404, "")), WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { seen = a }}))
 		_, err := client.Do(t.Context(), Request{Method: "GET", Path: "/voice/7", Route: given})
 		var refusal *Error
 		require.ErrorAs(t, err, &refusal)

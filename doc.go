@@ -7,10 +7,8 @@
 //	if err != nil {
 //		return err
 //	}
-//	update := heads.NewHeadUpdate(headID).Greetings("Welcome back!")
-//	if _, err := client.Heads.Update(ctx, update); err != nil {
-//		return err
-//	}
+//	update := heads.NewHeadUpdate().Greetings("Welcome back!")
+//	return client.Heads.Update(ctx, headID, update)
 //
 // Package headstest emulates the whole service, for tests and for work without
 // an account.
@@ -53,9 +51,10 @@
 //
 // # Safety
 //
-// No log line, error, observer value or printed value shows a token, a shared
-// key, an API key, a query string or a body. Types that hold one print without
-// it, with every verb that go vet accepts; Secret.Reveal returns the value.
+// A secret is held in a Secret and a body in a Raw. Package fmt, log/slog and the
+// encoders show neither, wherever the two stand; Secret.Reveal and Raw.Bytes
+// return the values. No log line, error or observer value shows a token, a shared
+// key, an API key, a query string or a body.
 //
 // Two texts come from outside. Error.Message is one line of at most 200
 // characters from the answer. The text of a transport or proxy error is one line

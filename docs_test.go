@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	gotoken "go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,6 +33,9 @@ func TestSnippetsArePartsOfExamples(t *testing.T) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, block := range goBlock.FindAllSubmatch(text, -1) {
+			if bytes.HasPrefix(block[1], []byte("package main")) {
+				continue // TestReadmeProgramPrintsWhatThePageSays
+			}
 			found++
 			assert.True(t, contains(bodies, normalize(string(block[1]))), "%s: no example holds\n%s", page, block[1])
 		}
@@ -53,6 +57,44 @@ func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
 	entries := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(string(text))
 	require.NotNil(t, entries)
 	assert.Equal(t, heads.Version, entries[1])
+}
+
+// The front door is one that is read to its end.
+func TestReadmeIsShort(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(bytes.Fields(readme)), 700, "words")
+}
+
+func TestReadmeProgramPrintsWhatThePageSays(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```go\n(package main\n.*?)```\n\n```text\n(.*?)```").FindSubmatch(readme)
+	require.NotNil(t, block)
+	assert.LessOrEqual(t, bytes.Count(block[1], []byte("\n")), 30, "lines")
+	program := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(program, block[1], 0o600))
+	out, err := exec.Command("go", "run", program).CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, string(block[2]), string(out))
+}
+
+func TestReadmeSaysHowToGetEveryModule(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	modules := []string{"go.mod"}
+	for _, pattern := range []string{"*/go.mod", "cmd/*/go.mod"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		modules = append(modules, found...)
+	}
+	assert.Greater(t, len(modules), 5)
+	for _, file := range modules {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		module := regexp.MustCompile(`(?m)^module (\S+)`).FindSubmatch(text)[1]
+		assert.Regexp(t, "(?m)^\\|.*`go (get|install) "+regexp.QuoteMeta(string(module))+"(@latest)?`", string(readme))
+	}
 }
 
 func TestArchitectureListsEveryFileOnce(t *testing.T) {
@@ -89,7 +131,11 @@ func exampleBodies(t *testing.T) []string {
 	require.NoError(t, err)
 	nested, err := filepath.Glob("*/*_test.go") // of the other packages and modules
 	require.NoError(t, err)
-	files = append(files, nested...)
+	deeper, err := filepath.Glob("*/*/*_test.go")
+	require.NoError(t, err)
+	deepest, err := filepath.Glob("*/examples/*/*_test.go")
+	require.NoError(t, err)
+	files = slices.Concat(files, nested, deeper, deepest)
 	var bodies []string
 	for _, name := range files {
 		source, err := os.ReadFile(name)

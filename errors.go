@@ -8,13 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/exactjson"
 )
 
 // These errors match an *Error by its status with errors.Is. ErrServer matches
@@ -65,8 +66,8 @@ type Error struct {
 	RequestID  string
 	RetryAfter time.Duration // 0 when the service did not ask for a wait
 	Attempts   int
-	Header     http.Header
-	Body       []byte // at most 64 KiB
+	Header     http.Header // Set-Cookie and the query of Location are [redacted]
+	Body       Raw         // at most 64 KiB
 
 	cause error
 }
@@ -124,9 +125,6 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns what ended the call after this answer, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Format prints the same as Error for every verb.
-func (e Error) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
-
 // LogValue returns the fields that are safe to log: all but Header and Body.
 func (e Error) LogValue() slog.Value {
 	return slog.GroupValue(
@@ -142,45 +140,75 @@ func (e Error) LogValue() slog.Value {
 	)
 }
 
-// MarshalJSON writes the fields of LogValue, retry_after in nanoseconds. The
-// answer's header and body are not written, so the result can't be read back.
-func (e Error) MarshalJSON() ([]byte, error) { return marshalGroup(e.LogValue()) }
-
-// marshalGroup writes a slog group as a JSON object.
-func marshalGroup(group slog.Value) ([]byte, error) {
-	document := []byte{'{'}
-	for i, attr := range group.Group() {
-		value, err := rawjson.Encode(attr.Value.Any())
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			document = append(document, ',')
-		}
-		document = rawjson.AppendMember(document, attr.Key, value)
-	}
-	return append(document, '}'), nil
-}
-
 // InvalidError reports that a request was refused before anything was sent.
 type InvalidError struct {
 	Operation string // "Heads.Get"
 	Field     string // "head id"
-	Reason    string // the given value, what is wrong with it, what to do; it continues the sentence after Field
+	Problem   string // what is wrong, with the given value where it may be shown; it continues the sentence after Field
+	Remedy    string // what to do, in Go's terms
+	Use       string // the method, option or setter that Remedy names, such as "Webhooks.Ensure"; "" if none
 }
 
-// Error returns the operation, then field and reason as one sentence.
-func (e *InvalidError) Error() string {
-	return "heads: " + e.Operation + ": " + e.Field + " " + e.Reason
+// Error returns one sentence: operation, field, problem and remedy.
+func (e *InvalidError) Error() string { return "heads: " + e.Operation + ": " + e.reason() }
+
+// reason is the sentence without the operation.
+func (e *InvalidError) reason() string {
+	text := e.Field + " " + e.Problem
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
 }
 
 // Is reports whether target is ErrInvalid.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// invalid returns an InvalidError. The reason continues the sentence that field
-// begins, with the given value or a verb.
-func invalid(operation, field, format string, args ...any) error {
-	return &InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)}
+// invalid returns an InvalidError. The problem continues the sentence that field
+// begins, with the given value or a verb. If the remedy names a method, an option
+// or a setter, use is its name.
+func invalid(operation, field, problem, remedy string, use ...string) error {
+	return fault{problem, remedy, strings.Join(use, "")}.of(operation, field)
+}
+
+// The values of InvalidError.Use and Finding.Use. A program that is not written in
+// Go, or whose users are not, has remedies of its own for them.
+const (
+	useAccessURL         = "Client.AccessURL"
+	useAllowUnknownMode  = "ConvertOptions.AllowUnknownMode"
+	useBackground        = "context.Background"
+	useConvertVoice      = "ConvertOptions.Voice"
+	useEnsure            = "Webhooks.Ensure"
+	useHeadsGet          = "Heads.Get"
+	useHeadsUpdate       = "Heads.Update"
+	useInsecureHTTP      = "WithInsecureHTTP"
+	useKeySource         = "Webhooks.KeySource"
+	useNew               = "New"
+	useNewHeadUpdate     = "NewHeadUpdate"
+	useNewWebhookUpdate  = "NewWebhookUpdate"
+	useOperationMode     = "HeadUpdate.OperationMode"
+	usePathEscape        = "url.PathEscape"
+	usePathToken         = "WithPathToken"
+	usePutTool           = "ConversationSettings.PutTool"
+	useQuery             = "Request.Query"
+	useRemoveDuplicates  = "EnsureOptions.RemoveDuplicates"
+	useReveal            = "Secret.Reveal"
+	useSetDelivery       = "Webhooks.SetDelivery"
+	useSetVideoStreaming = "Heads.SetVideoStreaming"
+	useSettingsModify    = "ConversationSettings.Modify"
+	useSettingsTools     = "ConversationSettings.Tools"
+	useSystemPrompt      = "HeadUpdate.SystemPrompt"
+	useTokenSource       = "WithTokenSource"
+	useVoice             = "HeadUpdate.Voice"
+)
+
+// fault is what is wrong with a field, for an InvalidError. The zero fault is
+// none.
+type fault struct{ problem, remedy, use string }
+
+// of returns the InvalidError about a field.
+func (f fault) of(operation, field string) error {
+	return &InvalidError{Operation: operation, Field: field, Problem: f.problem, Remedy: f.remedy, Use: f.use}
 }
 
 // because returns an error with a text of its own that errors.Is matches with
@@ -220,7 +248,7 @@ func (l faultList) join() error {
 // be read. Body holds at most the first 4 KiB of the answer.
 type DecodeError struct {
 	Operation string
-	Body      []byte
+	Body      Raw
 	Err       error
 
 	foreign bool // it was read into a type of the caller's, so names of fields may come from the answer
@@ -228,45 +256,40 @@ type DecodeError struct {
 
 // Error returns what is wrong with the answer. It shows nothing of the answer.
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("heads: %s: the request succeeded, but its answer can't be read: %s", e.Operation, e.reason())
+	what := "the request succeeded, but its answer"
+	if e.Operation == opRawDecode {
+		what = "the text"
+	}
+	return fmt.Sprintf("heads: %s: %s can't be read: %s", e.Operation, what, e.reason())
 }
 
 // Unwrap returns the reason.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Format prints the same as Error for every verb.
-func (e DecodeError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
-
-// LogValue returns the same text as Error.
-func (e DecodeError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
-
-// MarshalJSON writes the operation and the text of the error, without the body.
-func (e DecodeError) MarshalJSON() ([]byte, error) {
-	return marshalGroup(slog.GroupValue(slog.String("operation", e.Operation), slog.String("error", e.Error())))
-}
-
 // reason describes Err without the value that caused it, since the text of Err
 // may hold that value.
 func (e *DecodeError) reason() string {
 	var mismatch *json.UnmarshalTypeError
+	var twice *exactjson.DuplicateError
 	var syntax *json.SyntaxError
 	var fault answerFault
 	switch {
 	case e.Err == nil:
 		return "no reason is known"
 	case errors.As(e.Err, &mismatch):
-		kind, _, _ := strings.Cut(mismatch.Value, " ")
-		field := mismatch.Field
-		if strings.HasPrefix(field, "customWords.") {
-			field = "customWords" // the rest of the path is a word of the head's
-		}
-		switch {
+		what := "it is"
+		switch field := mismatch.Field; {
 		case field == "":
-			return fmt.Sprintf("it is a JSON %s, which is no %s", kind, mismatch.Type)
 		case e.foreign:
-			return fmt.Sprintf("a field in it holds a JSON %s, which is no %s", kind, mismatch.Type)
+			what = "a field in it holds"
+		case strings.HasPrefix(field, "customWords."):
+			what = `field "customWords" holds` // the rest of the path is a word of the head's
+		default:
+			what = fmt.Sprintf("field %q holds", field)
 		}
-		return fmt.Sprintf("field %q holds a JSON %s, which is no %s", field, kind, mismatch.Type)
+		return what + " " + describeMismatch(mismatch)
+	case errors.As(e.Err, &twice):
+		return twice.Error()
 	case errors.As(e.Err, &syntax):
 		return "it is not JSON"
 	case errors.As(e.Err, &fault):
@@ -276,6 +299,57 @@ func (e *DecodeError) reason() string {
 	}
 }
 
+// describeMismatch says what was found and what was expected, in JSON's words.
+func describeMismatch(mismatch *json.UnmarshalTypeError) string {
+	found, want := mismatch.Value, jsonType(mismatch.Type)
+	switch {
+	case strings.HasPrefix(found, "number"):
+		found = "number" // without its digits
+	case found == "bool":
+		found = "boolean"
+	}
+	if found = "a JSON " + found; found == want {
+		return found + " that is out of range"
+	}
+	return found + "; want " + want
+}
+
+// jsonType names the JSON value from which a Go type is read.
+func jsonType(t reflect.Type) string {
+	if t == nil {
+		return "another value"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.String:
+		return "a JSON string"
+	case reflect.Bool:
+		return "a JSON boolean"
+	case reflect.Float32, reflect.Float64:
+		return "a JSON number"
+	case reflect.Slice, reflect.Array:
+		switch t.Elem().Kind() {
+		case reflect.String:
+			return "a JSON array of strings"
+		case reflect.Uint8:
+			return "a JSON string" // in base64
+		}
+		return "a JSON array"
+	case reflect.Map:
+		if t.Elem().Kind() == reflect.String {
+			return "a JSON object of strings"
+		}
+		return "a JSON object"
+	case reflect.Struct:
+		return "a JSON object"
+	}
+	if t.Kind() >= reflect.Int && t.Kind() <= reflect.Uintptr {
+		return "a JSON number without a fraction"
+	}
+	return "another value"
+}
+
 // transportError is the failure of a call whose last attempt got no whole
 // answer. It unwraps to the error of the transport, and to the last answer if
 // there was one.
@@ -283,7 +357,7 @@ type transportError struct {
 	where    string // "Heads.Get: GET /head/3fa8…"
 	text     string // of err, with URLs and token redacted
 	attempts int
-	err      error
+	err      sealed[error] // its own text may hold a secret
 	last     *Error
 }
 
@@ -301,14 +375,10 @@ func (e *transportError) Error() string {
 
 func (e *transportError) Unwrap() []error {
 	if e.last != nil {
-		return []error{e.err, e.last}
+		return []error{e.err.get(), e.last}
 	}
-	return []error{e.err}
+	return []error{e.err.get()}
 }
-
-func (e *transportError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
-
-func (e *transportError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
 // errorText is the text in the body of an error answer, in the forms of field
 // note 20.

@@ -50,7 +50,7 @@ func TestDrippingBodyIsRefusedAfterThreeSeconds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var c eventCounter
 				var seen deliveryObserver
-				h := newTestHandler(t, c.handle, WithDeliveryObserver(seen.observe))
+				h := newTestHandler(t, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 				body := &drippingBody{text: text, closed: make(chan struct{})}
 				r := signedEvent("{}", testKeyA)
 				r.Body = io.NopCloser(body)
@@ -295,7 +295,7 @@ func TestLimitOfAHandlerInFrontIsTooLarge(t *testing.T) {
 				t.Parallel()
 				var c eventCounter
 				var seen deliveryObserver
-				h := newTestHandler(t, c.handle, WithDeliveryObserver(seen.observe))
+				h := newTestHandler(t, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 				server := httptest.NewServer(http.MaxBytesHandler(wrap(h), 1000))
 				defer server.Close()
 				body := paddedBody(recentEventBody(testHeadA, "s"), 1001)

@@ -51,7 +51,10 @@ func (h *EventHandler) newClaim(ctx context.Context, key string) *eventClaim {
 // for a key that another receiver holds: if that receiver crashed, the service
 // could otherwise send the event for the last time before the lease ends.
 func (c *eventClaim) take(limit time.Time) (Claim, error) {
-	if c.h.local {
+	switch {
+	case c.h.dedup == nil:
+		return ClaimNew, nil
+	case c.h.local:
 		return c.takeNow(c.ctx)
 	}
 	type answer struct {
@@ -127,7 +130,10 @@ func (c *eventClaim) renew() {
 // settle stores that the event is done, or else releases the key. It returns at
 // the limit; the calls of the store then go on without the delivery.
 func (c *eventClaim) settle(done bool, limit time.Time) {
-	if c.h.local {
+	switch {
+	case c.h.dedup == nil:
+		return
+	case c.h.local:
 		c.settleNow(c.ctx, done, nil)
 		return
 	}

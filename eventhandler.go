@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -47,10 +46,10 @@ type EventHandler struct {
 	keys         KeySource
 	handle       func(context.Context, *Event) error
 	logger       *slog.Logger
-	observe      func(context.Context, DeliveryInfo)
-	hooks        hooks[struct{}, DeliveryInfo]
-	dedup        Deduplicator
-	local        bool // dedup is a MemoryDeduplicator
+	observers    observers[DeliveryInfo]
+	dedup        Deduplicator // nil with passAll
+	passAll      bool         // WithoutDeduplicator
+	local        bool         // dedup is a MemoryDeduplicator
 	maxAge       time.Duration
 	futureSkew   time.Duration
 	timeout      time.Duration
@@ -87,7 +86,6 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	h := &EventHandler{
 		keys:        keys,
 		handle:      handle,
-		dedup:       NewMemoryDeduplicator(defaultDeduplicatorSize),
 		maxAge:      defaultMaxAge,
 		futureSkew:  defaultFutureSkew,
 		timeout:     defaultHandlerTimeout,
@@ -99,21 +97,27 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	var faults faultList
 	switch s := keys.(type) {
 	case nil:
-		faults.add(invalid(newEventHandler, "keys", "are nil; see SharedKeys, HeadKeys and WebhooksService.KeySource"))
+		faults.add(invalid(newEventHandler, "keys", "are nil", "give those of SharedKeys, HeadKeys or Webhooks.KeySource", useKeySource))
 	case cachedKeys:
 		faults.add(s.err)
 	case staticKeys:
 		faults.add(s.err)
 	}
 	if handle == nil {
-		faults.add(invalid(newEventHandler, "handle", "is nil; give the function that handles an event"))
+		faults.add(invalid(newEventHandler, "handle", "is nil", "give the function that handles an event"))
 	}
 	for _, opt := range opts {
 		if opt == nil {
-			faults.add(invalid(newEventHandler, "option", "is nil; leave it out"))
+			faults.add(invalid(newEventHandler, "option", "is nil", "leave it out"))
 			continue
 		}
 		faults.add(opt(h))
+	}
+	switch {
+	case h.passAll && (h.dedup != nil || h.queue != nil):
+		faults.add(invalid(newEventHandler, "WithoutDeduplicator", "is given beside WithDeduplicator or WithQueue", "leave one of them out"))
+	case !h.passAll && h.dedup == nil:
+		h.dedup = NewMemoryDeduplicator(defaultDeduplicatorSize)
 	}
 	if err := faults.join(); err != nil {
 		return nil, err
@@ -121,13 +125,6 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	_, h.local = h.dedup.(*MemoryDeduplicator)
 	return h, nil
 }
-
-// Queued reports whether the handler was made with WithQueue.
-func (h *EventHandler) Queued() bool { return h.queue != nil }
-
-// Deduplicator returns the deduplicator in use: that of WithDeduplicator, or else
-// the handler's own.
-func (h *EventHandler) Deduplicator() Deduplicator { return h.dedup }
 
 // Memory returns how long the handler remembers an event that was handled: a
 // minute longer than WithMaxAge accepts a delivery of it.
@@ -138,21 +135,12 @@ func (h *EventHandler) Memory() time.Duration {
 // lease returns how long a claim lasts unless it is extended.
 func (h *EventHandler) lease() time.Duration { return addDurations(h.timeout, leaseMargin) }
 
-// String returns the name of the type alone, since a handler holds keys.
-func (h EventHandler) String() string { return "heads.EventHandler" }
-
-// Format writes the same as String for every verb.
-func (h EventHandler) Format(f fmt.State, _ rune) { writeText(f, h.String()) }
-
-// LogValue returns the same as String.
-func (h EventHandler) LogValue() slog.Value { return slog.StringValue(h.String()) }
-
 // ServeHTTP receives one delivery.
 func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := &delivery{arrived: time.Now(), body: httpbody.Start(w, h.bodyTimeout)}
-	if len(h.hooks) > 0 {
-		ctx, hooked := h.hooks.start(r.Context(), struct{}{}, nil, h.complainOfHook)
-		r, d.hooked = r.WithContext(ctx), hooked
+	if len(h.observers) > 0 {
+		ctx, observed := h.observers.start(r.Context(), h.logger, nil, func() (begins DeliveryInfo) { return begins })
+		r, d.observed = r.WithContext(ctx), observed
 	}
 	err := errShutDown
 	if h.gate.Enter() {
@@ -213,8 +201,8 @@ func (h *EventHandler) receive(r *http.Request, d *delivery) error {
 	if err := h.verify(ctx, r, d, body.Bytes()); err != nil {
 		return err
 	}
-	d.event.Raw = bytes.Clone(body.Bytes())
-	if err := h.checkAge(d.event.Timestamp); err != nil {
+	d.event.Raw = NewRaw(body.Bytes())
+	if err := h.checkAge(d.event.Timestamp.Time); err != nil {
 		return err
 	}
 	return h.dispatch(ctx, d)
@@ -357,13 +345,14 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) error {
 // queue.
 func (h *EventHandler) enqueue(ctx context.Context, d *delivery) error {
 	d.ctx = context.WithoutCancel(ctx)
-	for i := range d.hooked {
-		d.hooked[i] = context.WithoutCancel(d.hooked[i])
+	for i := range d.observed {
+		d.observed[i] = context.WithoutCancel(d.observed[i])
 	}
 	d.StatusCode = http.StatusOK
 	d.Duration = time.Since(d.arrived)
 	h.gate.Stay()
-	if h.queue.Push(eventSession{d.event.HeadID, d.event.SessionID}, d.claim.key, d) {
+	headID, sessionID, _ := d.event.exactIDs()
+	if h.queue.Push(eventSession{headID, sessionID}, d.claim.key, d) {
 		return errQueued
 	}
 	h.gate.Leave()

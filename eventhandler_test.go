@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -131,7 +132,7 @@ func TestHandlerPassesAVerifiedEvent(t *testing.T) {
 		got = e
 		assert.Equal(t, "of the request", ctx.Value(contextKey{}))
 		return nil
-	}, WithDeliveryObserver(seen.observe))
+	}, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 
 	r := signedEvent(body, testKeyA)
 	w := serveEvent(h, r.WithContext(context.WithValue(r.Context(), contextKey{}, "of the request")))
@@ -175,7 +176,7 @@ func TestEventKeepsItsBody(t *testing.T) {
 	}
 	require.Len(t, events, len(bodies))
 	for i, e := range events {
-		assert.Equal(t, bodies[i], string(e.Raw))
+		assert.Equal(t, bodies[i], string(e.Raw.Bytes()))
 	}
 }
 
@@ -233,7 +234,7 @@ func TestHandlerRefuses(t *testing.T) {
 			var c eventCounter
 			var seen deliveryObserver
 			var log bytes.Buffer
-			h := newTestHandler(t, c.handle, WithDeliveryObserver(seen.observe),
+			h := newTestHandler(t, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}),
 				WithEventLogger(slog.New(slog.NewJSONHandler(&log, nil))))
 
 			w := serveEvent(h, row.request)
@@ -413,9 +414,9 @@ func TestKeysNeverCrossHeads(t *testing.T) {
 		`"\u0033` + testHeadA[1:] + `"`, `{"head_id":"` + testHeadA + `"}`}
 	for name, keys := range map[string]KeySource{
 		"HeadKeys": HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}),
-		"Webhooks.KeySource": newCachedKeys(func(_ context.Context, headID string, _ bool) ([]string, error) {
+		"Webhooks.KeySource": newCachedKeys(newKeyCache(func(_ context.Context, headID string, _ bool) ([]string, error) {
 			return map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}[headID], nil
-		}),
+		})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			delivered := 0
@@ -461,7 +462,7 @@ func TestHandlerAsksForNewerKeysOnce(t *testing.T) {
 	})
 	var c eventCounter
 	var seen deliveryObserver
-	h, err := NewEventHandler(source, c.handle, WithDeliveryObserver(seen.observe))
+	h, err := NewEventHandler(source, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 	require.NoError(t, err)
 
 	r := signedEvent(recentEventBody(testHeadA, "1"), testKeyA)
@@ -499,7 +500,7 @@ func TestFailingKeySourceAnswers503(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var c eventCounter
 			var seen deliveryObserver
-			h, err := NewEventHandler(source, c.handle, WithDeliveryObserver(seen.observe))
+			h, err := NewEventHandler(source, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 			require.NoError(t, err)
 			assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
 			assert.Zero(t, c.calls.Load())
@@ -544,7 +545,7 @@ func TestNothingIsTrustedBeforeTheSignature(t *testing.T) {
 func TestDuplicateIsAnsweredWithoutRunning(t *testing.T) {
 	var c eventCounter
 	var seen deliveryObserver
-	h := newTestHandler(t, c.handle, WithDeliveryObserver(seen.observe))
+	h := newTestHandler(t, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 	body := recentEventBody(testHeadA, "s")
 	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
 	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
@@ -654,7 +655,7 @@ func TestCrashTable(t *testing.T) {
 						return nil
 					}
 					return row.first(ctx)
-				}, WithDeliveryObserver(seen.observe))
+				}, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 				body := recentEventBody(testHeadA, "s")
 
 				begun := time.Now()
@@ -760,7 +761,7 @@ func TestFunctionDoesNotBeginAfterTheDeadline(t *testing.T) {
 		})
 		var c eventCounter
 		var seen deliveryObserver
-		h, err := NewEventHandler(slow, c.handle, WithDeliveryObserver(seen.observe))
+		h, err := NewEventHandler(slow, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 		require.NoError(t, err)
 		assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
 		assert.Zero(t, c.calls.Load())
@@ -808,7 +809,7 @@ func TestFailingDeduplicator(t *testing.T) {
 				c := eventCounter{err: row.handle}
 				var seen deliveryObserver
 				var log bytes.Buffer
-				h := newTestHandler(t, c.handle, WithDeduplicator(row.dedup), WithDeliveryObserver(seen.observe),
+				h := newTestHandler(t, c.handle, WithDeduplicator(row.dedup), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}),
 					WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				assert.Equal(t, row.status, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
 				require.NoError(t, h.Shutdown(t.Context()))
@@ -853,7 +854,7 @@ func TestEveryPanicIsCaught(t *testing.T) {
 	var log bytes.Buffer
 	h, err := NewEventHandler(panicking, func(context.Context, *Event) error { return nil },
 		WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))),
-		WithDeliveryObserver(func(context.Context, DeliveryInfo) { panic("observer is broken") }))
+		WithDeliveryObserver(Observer[DeliveryInfo]{End: func(context.Context, DeliveryInfo) { panic("observer is broken") }}))
 	require.NoError(t, err)
 	w := serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA))
 	assert.Equal(t, 500, w.Code)
@@ -874,7 +875,7 @@ func TestErrorWithoutATextIsAFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			var seen deliveryObserver
-			opts = append(opts, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))), WithDeliveryObserver(seen.observe))
+			opts = append(opts, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 			h := newTestHandler(t, func(context.Context, *Event) error {
 				var none *brokenError
 				return none
@@ -904,7 +905,7 @@ func TestLogLinesHaveALimit(t *testing.T) {
 // A recorder has no deadlines, so the body is read on another goroutine.
 func TestPanicOfABodyIsCaught(t *testing.T) {
 	var seen deliveryObserver
-	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithDeliveryObserver(seen.observe))
+	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 	r := signedEvent("{}", testKeyA)
 	r.Body = io.NopCloser(readerFunc(func([]byte) (int, error) { panic("the body is broken") }))
 	assert.Equal(t, 500, serveEvent(h, r).Code)
@@ -914,7 +915,7 @@ func TestPanicOfABodyIsCaught(t *testing.T) {
 func TestSharedKeysRotation(t *testing.T) {
 	var seen deliveryObserver
 	h, err := NewEventHandler(SharedKeys("new key", "", "old key"), func(context.Context, *Event) error { return nil },
-		WithDeliveryObserver(seen.observe))
+		WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 	require.NoError(t, err)
 	assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), "new key")).Code)
 	assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadB, "2"), "old key")).Code)
@@ -995,6 +996,11 @@ func TestLogShowsWhatHappenedAndNoSecret(t *testing.T) {
 	assert.Contains(t, lines[1], `"outcome":"duplicate"`)
 	assert.Contains(t, lines[2], `"level":"WARN"`)
 	assert.Contains(t, lines[2], `"key_position":0`)
+	hint := regexp.MustCompile(`"hint":"([^"]*)"`)
+	assert.Equal(t, "the keys may be those of another registration, since every registration has its own; record the body and run: "+
+		"headsctl events verify --body FILE --signature TEXT --key-file FILE", hint.FindStringSubmatch(lines[2])[1])
+	assert.Contains(t, DiagnoseSignature([]byte(body), Sign([]byte(body), "wrong"), testKeyA), "the keys may be those of another registration, since every registration has its own")
+	assert.NotRegexp(t, hint, lines[0]+lines[1]+lines[3], "only after a mismatch")
 	assert.Contains(t, lines[3], `"level":"ERROR"`)
 	assert.Contains(t, lines[3], boom.Error())
 	assert.Less(t, len(lines[4]), 1000, "forged deliveries do not fill the log")
@@ -1030,7 +1036,7 @@ func TestHandlerOptionsRefuseBadValues(t *testing.T) {
 		opt   EventHandlerOption
 	}{
 		{"nil logger", "WithEventLogger", WithEventLogger(nil)},
-		{"nil observer", "WithDeliveryObserver", WithDeliveryObserver(nil)},
+		{"nil observer", "WithDeliveryObserver", WithDeliveryObserver(Observer[DeliveryInfo]{})},
 		{"nil deduplicator", "WithDeduplicator", WithDeduplicator(nil)},
 		{"no age", "WithMaxAge", WithMaxAge(0, time.Minute)},
 		{"negative age", "WithMaxAge", WithMaxAge(-time.Hour, time.Minute)},
@@ -1074,7 +1080,7 @@ func TestMemoryOfEventsDoesNotOverflow(t *testing.T) {
 func TestPrintedHandlerAndSourcesShowNoKeys(t *testing.T) {
 	shared := SharedKeys(testKeyA)
 	byHead := HeadKeys(map[string][]string{testHeadA: {testKeyA}})
-	asking := newCachedKeys(func(context.Context, string, bool) ([]string, error) { return []string{testKeyA}, nil })
+	asking := newCachedKeys(newKeyCache(func(context.Context, string, bool) ([]string, error) { return []string{testKeyA}, nil }))
 	_, err := asking.Keys(t.Context(), KeyHint{HeadID: testHeadA})
 	require.NoError(t, err)
 	h, err := NewEventHandler(shared, func(context.Context, *Event) error { return nil })
@@ -1090,10 +1096,6 @@ func TestPrintedHandlerAndSourcesShowNoKeys(t *testing.T) {
 		logger.Info("x", "v", v)
 	}
 	assert.NotContains(t, log.String(), testKeyA)
-	assert.Equal(t, "SharedKeys([redacted])", fmt.Sprint(shared))
-	assert.Equal(t, "HeadKeys([redacted])", fmt.Sprint(byHead))
-	assert.Equal(t, "Webhooks.KeySource([redacted])", fmt.Sprint(asking))
-	assert.Equal(t, "heads.EventHandler", fmt.Sprintf("%+v", h))
 }
 
 func TestOutcomesAreAnsweredAsDocumented(t *testing.T) {

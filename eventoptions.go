@@ -1,7 +1,7 @@
 package heads
 
 import (
-	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"time"
@@ -19,45 +19,33 @@ type EventHandlerOption func(*EventHandler) error
 func WithEventLogger(l *slog.Logger) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if l == nil {
-			return invalid(newEventHandler, "WithEventLogger", "has a nil logger; leave the option out to log nothing")
+			return invalid(newEventHandler, "WithEventLogger", "has a nil logger", "leave the option out to log nothing")
 		}
 		h.logger = l
 		return nil
 	}
 }
 
-// WithDeliveryObserver calls f once for every delivery, with any outcome, for
-// metrics and tracing. It is called after the answer was decided, on the
-// goroutine of the request, or with WithQueue after the function ran. The answer
-// may wait for it.
-func WithDeliveryObserver(f func(context.Context, DeliveryInfo)) EventHandlerOption {
+// WithDeliveryObserver tells o of every delivery, with any outcome, for metrics and
+// tracing. Start is called when it arrives, with nothing in its DeliveryInfo. The
+// key source and the event function, also behind a queue, run with the context
+// that Start returns. End is called after the answer was decided, on the goroutine
+// of the request, or with WithQueue after the function ran. The answer may wait
+// for it.
+func WithDeliveryObserver(o Observer[DeliveryInfo]) EventHandlerOption {
 	return func(h *EventHandler) error {
-		if f == nil {
-			return invalid(newEventHandler, "WithDeliveryObserver", "has a nil function; leave the option out")
-		}
-		h.observe = f
-		return nil
+		h.observers = append(h.observers, o)
+		return o.check(newEventHandler, "WithDeliveryObserver")
 	}
 }
 
-// WithDeliveryHook calls start when a delivery arrives and end after the
-// observer, for tracing. The key source and the event function, also behind a
-// queue, run with the context that start returns, which must be derived from the
-// one it receives; end receives the same one.
-//
-// Either function may be nil. Several hooks are called in the order of the
-// options, by many goroutines at once. A panic in one of them is logged and
-// doesn't change the answer.
-func WithDeliveryHook(start func(context.Context) context.Context, end func(context.Context, DeliveryInfo)) EventHandlerOption {
+// WithoutDeduplicator passes every event on, also one that was handled before or
+// is being handled. It is for a function that remembers events itself, and returns
+// ErrDuplicate for one that it knows. It is refused beside WithDeduplicator, and
+// beside WithQueue, with which the service has its 200 before the function runs.
+func WithoutDeduplicator() EventHandlerOption {
 	return func(h *EventHandler) error {
-		if start == nil && end == nil {
-			return invalid(newEventHandler, "WithDeliveryHook", "has no function; give start, end or both, or leave the option out")
-		}
-		added := hook[struct{}, DeliveryInfo]{end: end}
-		if start != nil {
-			added.start = func(ctx context.Context, _ struct{}) context.Context { return start(ctx) }
-		}
-		h.hooks = append(h.hooks, added)
+		h.passAll = true
 		return nil
 	}
 }
@@ -72,7 +60,7 @@ func WithDeliveryHook(start func(context.Context) context.Context, end func(cont
 func WithDeduplicator(d Deduplicator) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if d == nil {
-			return invalid(newEventHandler, "WithDeduplicator", "has a nil deduplicator; leave the option out for the default")
+			return invalid(newEventHandler, "WithDeduplicator", "has a nil deduplicator", "leave the option out for the default")
 		}
 		h.dedup = d
 		return nil
@@ -86,7 +74,7 @@ func WithDeduplicator(d Deduplicator) EventHandlerOption {
 func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if age <= 0 || futureSkew < 0 {
-			return invalid(newEventHandler, "WithMaxAge", "has age %v and skew %v; give an age above 0 and a skew of 0 or more", age, futureSkew)
+			return invalid(newEventHandler, "WithMaxAge", fmt.Sprintf("has age %v and skew %v", age, futureSkew), "give an age above 0 and a skew of 0 or more")
 		}
 		h.maxAge, h.futureSkew = age, futureSkew
 		return nil
@@ -103,7 +91,7 @@ func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if d <= 0 {
-			return invalid(newEventHandler, "WithHandlerTimeout", "is %v; give a duration above 0", d)
+			return invalid(newEventHandler, "WithHandlerTimeout", fmt.Sprintf("is %v", d), "give a duration above 0")
 		}
 		h.timeout, h.queueTimeout = d, d
 		return nil
@@ -125,7 +113,7 @@ func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 func WithQueue(workers, size int) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if workers < 1 || size < 1 {
-			return invalid(newEventHandler, "WithQueue", "has %d workers and %d places; give at least 1 of both", workers, size)
+			return invalid(newEventHandler, "WithQueue", fmt.Sprintf("has %d workers and %d places", workers, size), "give at least 1 of both")
 		}
 		h.queue = lanes.New[eventSession](workers, size, h.work)
 		return nil

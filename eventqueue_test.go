@@ -38,7 +38,7 @@ func TestQueueAnswersFirstAndWorksLater(t *testing.T) {
 			assert.False(t, limited)
 			assert.Equal(t, e.SessionID, ctx.Value(contextKey{}), "the values of the request are")
 			return c.handle(ctx, e)
-		}, WithQueue(1, 10), WithDeliveryObserver(seen.observe))
+		}, WithQueue(1, 10), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 
 		begun := time.Now()
 		for _, session := range []string{"s1", "s2"} {
@@ -71,7 +71,7 @@ func TestQueuedDeliveryReportsItsThreeDurations(t *testing.T) {
 		h, err := NewEventHandler(slowKeys, func(context.Context, *Event) error {
 			<-time.After(time.Minute)
 			return nil
-		}, WithQueue(1, 10), WithDeliveryObserver(seen.observe))
+		}, WithQueue(1, 10), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 		require.NoError(t, err)
 		assert.Equal(t, 200, postNthEvent(h, "s1", 1))
 		assert.Equal(t, 200, postNthEvent(h, "s1", 2))
@@ -122,10 +122,10 @@ func TestQueueGoesOnAfterAPanic(t *testing.T) {
 				runtime.Goexit()
 			}
 			return c.handle(ctx, e)
-		}, WithQueue(1, 10), WithDeliveryObserver(func(ctx context.Context, info DeliveryInfo) {
+		}, WithQueue(1, 10), WithDeliveryObserver(Observer[DeliveryInfo]{End: func(ctx context.Context, info DeliveryInfo) {
 			seen.observe(ctx, info)
 			panic("the observer is broken too")
-		}))
+		}}))
 		for _, session := range []string{"panics", "exits", "good"} {
 			assert.Equal(t, 200, postEvent(h, session))
 		}
@@ -203,7 +203,7 @@ func TestFullQueueAnswers503(t *testing.T) {
 		h := newTestHandler(t, func(ctx context.Context, e *Event) error {
 			<-time.After(time.Second)
 			return c.handle(ctx, e)
-		}, WithQueue(2, 3), WithDeliveryObserver(seen.observe))
+		}, WithQueue(2, 3), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 		for n := range 5 { // two at work, three waiting
 			require.Equal(t, 200, postEvent(h, fmt.Sprint(n)))
 		}
@@ -223,7 +223,7 @@ func TestQueuedFunctionHasTheTimeoutOfTheOption(t *testing.T) {
 		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, WithQueue(1, 10), WithHandlerTimeout(time.Minute), WithDeliveryObserver(seen.observe))
+		}, WithQueue(1, 10), WithHandlerTimeout(time.Minute), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 		require.Equal(t, 200, postEvent(h, "1"))
 		require.Equal(t, 200, postEvent(h, "2"))
 		require.NoError(t, h.Shutdown(t.Context()))
@@ -270,7 +270,7 @@ func TestShutdownRefusesFurtherDeliveries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var c eventCounter
 			var seen deliveryObserver
-			h := newTestHandler(t, c.handle, append(opts, WithDeliveryObserver(seen.observe))...)
+			h := newTestHandler(t, c.handle, append(opts, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))...)
 			require.NoError(t, h.Shutdown(t.Context()))
 			assert.Equal(t, 503, postEvent(h, "s"))
 			assert.Zero(t, c.calls.Load())
@@ -328,7 +328,7 @@ func TestShutdownGivesUpWithItsContext(t *testing.T) {
 			<-ctx.Done()
 			ended.Add(1)
 			return ctx.Err()
-		}, WithQueue(2, 10), WithDeliveryObserver(seen.observe))
+		}, WithQueue(2, 10), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 		for session := range 3 {
 			for n := range 3 {
 				require.Equal(t, 200, postNthEvent(h, fmt.Sprint(session), n))
@@ -359,7 +359,7 @@ func TestShutdownThatGivesUpStartsNoWaitingEvent(t *testing.T) {
 		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, WithQueue(1, 10), WithDeliveryObserver(seen.observe))
+		}, WithQueue(1, 10), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 		stop := h.stop
 		h.stop = func() {
 			stop()
@@ -383,7 +383,7 @@ func TestNothingIsQueuedAfterShutdownGaveUp(t *testing.T) {
 			<-time.After(2 * time.Second)
 			return []string{testKeyA}, nil
 		})
-		h, err := NewEventHandler(keys, c.handle, WithQueue(1, 10), WithDeliveryObserver(seen.observe))
+		h, err := NewEventHandler(keys, c.handle, WithQueue(1, 10), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
 		require.NoError(t, err)
 		status := make(chan int, 1)
 		go func() { status <- postEvent(h, "s") }()
@@ -403,4 +403,33 @@ func TestShutdownWithAnEndedContextReturnsNilWhenNothingRuns(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	assert.NoError(t, h.Shutdown(ended), "there was nothing to wait for")
+}
+
+// One session whose id is not UTF-8 neither hides another nor waits for it.
+func TestSessionsWhoseIDsAreNotUTF8AreKeptApart(t *testing.T) {
+	for name, opts := range map[string][]EventHandlerOption{
+		"at once": nil,
+		"a queue": {WithQueue(2, 10)},
+		"a store": {WithDeduplicator(struct{ Deduplicator }{NewMemoryDeduplicator(10)})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var running atomic.Int32
+				h := newTestHandler(t, func(context.Context, *Event) error {
+					running.Add(1)
+					<-time.After(time.Second)
+					assert.EqualValues(t, 2, running.Load(), "both run at the same time")
+					return nil
+				}, opts...)
+				var answers sync.WaitGroup
+				for _, id := range []string{"\xff\xfe", "\xfe\xff"} {
+					body := `{"timestamp":"` + time.Now().UTC().Format(time.DateTime) + `","head_id":"` + testHeadA + `","session_id":"` + id + `","event_type":"x"}`
+					answers.Go(func() { assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code) })
+				}
+				answers.Wait()
+				require.NoError(t, h.Shutdown(t.Context()))
+				assert.EqualValues(t, 2, running.Load())
+			})
+		})
+	}
 }

@@ -8,11 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // EventType names what happened in a session, in lower case. The service can add
@@ -27,17 +28,16 @@ const (
 	EventTimeoutConversation EventType = "timeout_conversation" // inactive for too long; an end follows
 )
 
-// Event is what the service sends to a webhook about a session of a head. In
-// prints and logs it shows type, time and ids, never Raw.
+// Event is what the service sends to a webhook about a session of a head. Printing
+// it shows type, time and ids.
 type Event struct {
-	Type          EventType       // in lower case, also if it was sent otherwise
-	Timestamp     time.Time       // zero when TimestampText can't be read
-	TimestampText string          // as it was sent
-	HeadID        string          // the UUID of the head
-	SessionID     string          // one conversation
-	PublicHeadID  string          // the head's id in access URLs
-	PublicOrgID   string          // the organisation's id in access URLs
-	Raw           json.RawMessage // the whole body, with fields that this package does not know
+	Type         EventType // in lower case, also if it was sent otherwise
+	Timestamp    Time      // its Text is what was sent, also if it can't be read
+	HeadID       string    // the UUID of the head
+	SessionID    string    // one conversation
+	PublicHeadID string    // the head's id in access URLs
+	PublicOrgID  string    // the organisation's id in access URLs
+	Raw          Raw       // the whole body, with fields that this package does not know
 }
 
 // ParseEvent reads the body of a webhook delivery.
@@ -45,8 +45,8 @@ type Event struct {
 // ParseEvent does not verify anything: anyone who can reach the URL can send an
 // event. Call VerifySignature with the same bytes first, or use an EventHandler.
 //
-// Unknown fields are ignored. A timestamp that can't be read stays in
-// TimestampText. ParseEvent refuses a body that is not one JSON object, an object
+// Unknown fields are ignored. A timestamp that can't be read stays in the Text of
+// Timestamp. ParseEvent refuses a body that is not one JSON object, an object
 // without event_type, a known field of another type, and a known field that
 // occurs twice. Names are case-insensitive here: two readers of such a body could
 // see two different heads.
@@ -55,7 +55,7 @@ func ParseEvent(body []byte) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Raw = bytes.Clone(body)
+	e.Raw = NewRaw(body)
 	return e, nil
 }
 
@@ -63,7 +63,8 @@ func ParseEvent(body []byte) (*Event, error) {
 // differs between events. It is the SHA-256, in hex, of head id, session id, type
 // and the timestamp as it was sent, each with its length before it. If there is
 // no timestamp or it can't be read, the SHA-256 of Raw follows, which is the same
-// in every redelivery.
+// in every redelivery. An id with bytes that are not UTF-8 enters the key as the
+// bytes in Raw; the fields have U+FFFD in their place.
 //
 // Two events of one type in one session have the same key if their timestamps
 // are the same text. The service may send whole seconds, so a second warning
@@ -73,12 +74,13 @@ func ParseEvent(body []byte) (*Event, error) {
 func (e *Event) Key() string {
 	var buf [256]byte
 	b := buf[:0]
-	for _, field := range [...]string{e.HeadID, e.SessionID, strings.ToLower(string(e.Type)), e.TimestampText} {
+	headID, sessionID, eventType := e.exactIDs()
+	for _, field := range [...]string{headID, sessionID, eventType, e.Timestamp.Text} {
 		b = binary.AppendUvarint(b, uint64(len(field)))
 		b = append(b, field...)
 	}
 	if !e.isTimed() {
-		body := sha256.Sum256(e.Raw)
+		body := sha256.Sum256(e.Raw.bytes())
 		b = binary.AppendUvarint(b, uint64(len(body)))
 		b = append(b, body[:]...)
 	}
@@ -88,35 +90,37 @@ func (e *Event) Key() string {
 	return string(text[:])
 }
 
-// isTimed reports whether TimestampText can be read. An event that was not
-// parsed from a body may have no Timestamp.
+// exactIDs returns head id, session id and type as they were sent. The fields have
+// U+FFFD for all that is not UTF-8, so two sessions may have the same text there.
+func (e *Event) exactIDs() (headID, sessionID, eventType string) {
+	headID, sessionID, eventType = e.HeadID, e.SessionID, strings.ToLower(string(e.Type))
+	replaced := func(text string) bool { return strings.Contains(text, string(utf8.RuneError)) }
+	if !replaced(headID) && !replaced(sessionID) && !replaced(eventType) {
+		return headID, sessionID, eventType
+	}
+	var wire wireEvent
+	if json.Unmarshal(e.Raw.bytes(), &wire) != nil { // the event was not parsed
+		return headID, sessionID, eventType
+	}
+	return wire.HeadID.exactly(headID), wire.SessionID.exactly(sessionID), wire.Type.exactly(eventType)
+}
+
+// isTimed reports whether the timestamp can be read. That of an event that was not
+// parsed from a body may have its Text alone.
 func (e *Event) isTimed() bool {
 	if !e.Timestamp.IsZero() {
 		return true
 	}
-	_, ok := parseTime(e.TimestampText)
+	_, ok := parseTime(e.Timestamp.Text)
 	return ok
 }
 
 // String returns type, time and ids of the event, without Raw.
 func (e Event) String() string {
-	return fmt.Sprintf("%s at %s, head %s, session %s", e.Type, e.timeText(), e.HeadID, e.SessionID)
+	return fmt.Sprintf("%s at %s, head %s, session %s", label(string(e.Type)), e.timeText(), label(e.HeadID), label(e.SessionID))
 }
 
-// Format writes the same as String for every verb.
-func (e Event) Format(f fmt.State, _ rune) { writeText(f, e.String()) }
-
-// LogValue returns type, time and ids of the event, without Raw.
-func (e Event) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.String("event_type", string(e.Type)),
-		slog.String("timestamp", e.timeText()),
-		slog.String("head_id", e.HeadID),
-		slog.String("session_id", e.SessionID),
-	)
-}
-
-func (e Event) timeText() string { return Time{Time: e.Timestamp, Text: e.TimestampText}.String() }
+func (e Event) timeText() string { return mask.OneLine(e.Timestamp.String(), maxLabel) }
 
 var (
 	errEventShape  = errors.New("heads: the body is not an event: it has no event_type")
@@ -140,14 +144,14 @@ func decodeEvent(body []byte) (*Event, error) {
 		return nil, errEventShape
 	}
 	e := &Event{
-		Type:          EventType(strings.ToLower(wire.Type.text)),
-		TimestampText: wire.Timestamp.text,
-		HeadID:        wire.HeadID.text,
-		SessionID:     wire.SessionID.text,
-		PublicHeadID:  wire.PublicHeadID.text,
-		PublicOrgID:   wire.PublicOrgID.text,
+		Type:         EventType(strings.ToLower(wire.Type.text)),
+		Timestamp:    Time{Text: wire.Timestamp.text},
+		HeadID:       wire.HeadID.text,
+		SessionID:    wire.SessionID.text,
+		PublicHeadID: wire.PublicHeadID.text,
+		PublicOrgID:  wire.PublicOrgID.text,
 	}
-	e.Timestamp, _ = parseTime(e.TimestampText)
+	e.Timestamp.Time, _ = parseTime(e.Timestamp.Text)
 	return e, nil
 }
 
@@ -166,8 +170,18 @@ var wireEvents = sync.Pool{New: func() any { return new(wireEvent) }}
 // for every name that it matches with the field, and matches are
 // case-insensitive, so that a second spelling is noticed as well.
 type eventField struct {
-	text string
-	seen bool
+	text  string
+	exact string // text with the bytes for which it may have U+FFFD; "" if it has none
+	seen  bool
+}
+
+// exactly returns the bytes that were sent for text, which is that of the field in
+// any letter case.
+func (f *eventField) exactly(text string) string {
+	if utf8.ValidString(f.exact) || !strings.EqualFold(f.text, text) {
+		return text
+	}
+	return f.exact
 }
 
 func (f *eventField) UnmarshalJSON(data []byte) error {
@@ -184,7 +198,11 @@ func (f *eventField) UnmarshalJSON(data []byte) error {
 		return nil
 	default:
 		f.seen = true
-		return json.Unmarshal(data, &f.text)
+		err := json.Unmarshal(data, &f.text)
+		if strings.Contains(f.text, string(utf8.RuneError)) {
+			f.exact = rawjson.UnquoteExact(data)
+		}
+		return err
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,14 +25,13 @@ func TestParseEventReadsEveryField(t *testing.T) {
 	e, err := ParseEvent(body)
 	require.NoError(t, err)
 	assert.Equal(t, &Event{
-		Type:          EventStartConversation,
-		Timestamp:     time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC),
-		TimestampText: "2026-08-31 06:56:30",
-		HeadID:        testHeadA,
-		SessionID:     "session-1",
-		PublicHeadID:  "li-28379",
-		PublicOrgID:   "MyOrg-1234",
-		Raw:           body,
+		Type:         EventStartConversation,
+		Timestamp:    Time{Time: time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC), Text: "2026-08-31 06:56:30"},
+		HeadID:       testHeadA,
+		SessionID:    "session-1",
+		PublicHeadID: "li-28379",
+		PublicOrgID:  "MyOrg-1234",
+		Raw:          NewRaw(body),
 	}, e)
 }
 
@@ -41,7 +41,7 @@ func TestParseEventKeepsACopyOfTheBody(t *testing.T) {
 	e, err := ParseEvent(body)
 	require.NoError(t, err)
 	clear(body)
-	assert.Equal(t, want, string(e.Raw))
+	assert.Equal(t, want, string(e.Raw.Bytes()))
 	assert.Equal(t, testHeadA, e.HeadID)
 }
 
@@ -66,8 +66,8 @@ var eventForms = []struct {
 	{"NUL", `{"event_type":"x","session_id":"a\u0000b"}`, &Event{Type: "x", SessionID: "a\x00b"}},
 	{"upper-case name", `{"EVENT_TYPE":"x","HEAD_ID":"a"}`, &Event{Type: "x", HeadID: "a"}},
 	{"upper-case type", `{"event_type":"START_CONVERSATION"}`, &Event{Type: EventStartConversation}},
-	{"time as a number", `{"event_type":"x","timestamp":1788159390}`, &Event{Type: "x", TimestampText: "1788159390"}},
-	{"time as an object", `{"event_type":"x","timestamp":{"at":1}}`, &Event{Type: "x", TimestampText: `{"at":1}`}},
+	{"time as a number", `{"event_type":"x","timestamp":1788159390}`, &Event{Type: "x", Timestamp: Time{Text: "1788159390"}}},
+	{"time as an object", `{"event_type":"x","timestamp":{"at":1}}`, &Event{Type: "x", Timestamp: Time{Text: `{"at":1}`}}},
 	{"deep nesting", `{"event_type":"x","deep":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, &Event{Type: "x"}},
 
 	{"nothing", ``, nil},
@@ -122,7 +122,7 @@ func TestParseEventAcceptsWhatItUnderstands(t *testing.T) {
 			}
 			require.NoError(t, err)
 			want := *form.want
-			want.Raw = json.RawMessage(form.body)
+			want.Raw = NewRaw([]byte(form.body))
 			assert.Equal(t, &want, e)
 		})
 	}
@@ -175,8 +175,8 @@ func TestEventTimeForms(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			e, err := ParseEvent([]byte(eventBody(testHeadA, "s", "start_conversation", row.text)))
 			require.NoError(t, err)
-			assert.True(t, row.want.Equal(e.Timestamp), "got %v, want %v", e.Timestamp, row.want)
-			assert.Equal(t, row.text, e.TimestampText)
+			assert.True(t, row.want.Equal(e.Timestamp.Time), "got %v, want %v", e.Timestamp, row.want)
+			assert.Equal(t, row.text, e.Timestamp.Text)
 		})
 	}
 }
@@ -202,21 +202,21 @@ func TestEventKeyIsTheSameForEveryDelivery(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, one.Key(), other.Key())
 	assert.Regexp(t, "^[0-9a-f]{64}$", one.Key())
-	assert.Equal(t, one.Key(), (&Event{Type: "START_CONVERSATION", HeadID: testHeadA, SessionID: "s", TimestampText: "2026-08-31 06:56:30"}).Key())
+	assert.Equal(t, one.Key(), (&Event{Type: "START_CONVERSATION", HeadID: testHeadA, SessionID: "s", Timestamp: Time{Text: "2026-08-31 06:56:30"}}).Key())
 }
 
 func TestEventKeyDiffersBetweenEvents(t *testing.T) {
 	events := []Event{
-		{HeadID: "head", SessionID: "session", Type: "type", TimestampText: "time"},
-		{HeadID: "head2", SessionID: "session", Type: "type", TimestampText: "time"},
-		{HeadID: "head", SessionID: "session2", Type: "type", TimestampText: "time"},
-		{HeadID: "head", SessionID: "session", Type: "type2", TimestampText: "time"},
-		{HeadID: "head", SessionID: "session", Type: "type", TimestampText: "time2"},
-		{HeadID: "heads", SessionID: "ession", Type: "type", TimestampText: "time"},
-		{HeadID: "head\x07session", SessionID: "", Type: "type", TimestampText: "time"},
-		{HeadID: "", SessionID: "headsession", Type: "type", TimestampText: "time"},
-		{HeadID: "head", SessionID: "session", Type: "", TimestampText: "typetime"},
-		{HeadID: strings.Repeat("h", 300), SessionID: "session", Type: "type", TimestampText: "time"},
+		{HeadID: "head", SessionID: "session", Type: "type", Timestamp: Time{Text: "time"}},
+		{HeadID: "head2", SessionID: "session", Type: "type", Timestamp: Time{Text: "time"}},
+		{HeadID: "head", SessionID: "session2", Type: "type", Timestamp: Time{Text: "time"}},
+		{HeadID: "head", SessionID: "session", Type: "type2", Timestamp: Time{Text: "time"}},
+		{HeadID: "head", SessionID: "session", Type: "type", Timestamp: Time{Text: "time2"}},
+		{HeadID: "heads", SessionID: "ession", Type: "type", Timestamp: Time{Text: "time"}},
+		{HeadID: "head\x07session", SessionID: "", Type: "type", Timestamp: Time{Text: "time"}},
+		{HeadID: "", SessionID: "headsession", Type: "type", Timestamp: Time{Text: "time"}},
+		{HeadID: "head", SessionID: "session", Type: "", Timestamp: Time{Text: "typetime"}},
+		{HeadID: strings.Repeat("h", 300), SessionID: "session", Type: "type", Timestamp: Time{Text: "time"}},
 	}
 	seen := map[string]int{}
 	for i, e := range events {
@@ -224,6 +224,52 @@ func TestEventKeyDiffersBetweenEvents(t *testing.T) {
 			t.Errorf("events %d and %d have one key", other, i)
 		}
 		seen[e.Key()] = i
+	}
+}
+
+// inexactIDs are texts in JSON that package json reads as U+FFFD, each another text.
+var inexactIDs = []string{
+	"\xff\xfe", "\xfe\xff", "\xff\\n\xfe", "\xff\xfe\ufffd", "\ufffd\xff\xfe", "\ufffd\ufffd",
+	`\ud800`, `\ud801`, `\udc00`, `\udc00\ud800`, `\ud800\ud800`, `\ud800x`, "\xed\xa0\x80\xff", "\xc3", "\xc3\x28",
+}
+
+// Package json reads all that is not UTF-8 as U+FFFD. Events of two sessions would
+// have one key, and the second would never be handled.
+func TestIDsThatAreNotUTF8EnterTheKeyAsBytes(t *testing.T) {
+	for _, field := range []string{"session_id", "head_id", "event_type"} {
+		seen := map[string]string{}
+		for _, id := range inexactIDs {
+			other := map[string]string{"session_id": "s", "head_id": testHeadA, "event_type": "x"}
+			other[field] = id
+			body := fmt.Sprintf(`{"timestamp":"2026-08-31 06:56:30","session_id":"%s","head_id":"%s","event_type":"%s"}`,
+				other["session_id"], other["head_id"], other["event_type"])
+			e, err := ParseEvent([]byte(body))
+			require.NoError(t, err, "%q", id)
+			if before, ok := seen[e.Key()]; ok {
+				t.Errorf("%s: %q and %q have one key", field, before, id)
+			}
+			seen[e.Key()] = id
+			again, err := ParseEvent([]byte(strings.Replace(body, "{", `{ "attempt":2,`, 1)))
+			require.NoError(t, err)
+			assert.Equal(t, e.Key(), again.Key(), "the key is that of every delivery")
+			assert.True(t, utf8.ValidString(e.SessionID+e.HeadID+string(e.Type)), "the fields are texts")
+		}
+	}
+}
+
+// U+FFFD itself is UTF-8. However it is written, such an event keeps its key.
+func TestReplacementCharacterKeepsItsKey(t *testing.T) {
+	want := (&Event{Type: "é\ufffd", HeadID: "h\ufffd", SessionID: "a\ufffd\n🙂", Timestamp: Time{Text: "2026-08-31 06:56:30"}}).Key()
+	assert.Equal(t, "8225633f70aae3bed59be71891c979b00c26b1803a8927e7df0d113e24c47696", want, "stores keep keys across releases")
+	for _, body := range []string{
+		"{\"event_type\":\"\u00c9\ufffd\",\"head_id\":\"h\ufffd\",\"session_id\":\"a\ufffd\\n\U0001f642\",\"timestamp\":\"2026-08-31 06:56:30\"}",
+		`{"event_type":"\u00e9\uFFFD","head_id":"h\ufffd","session_id":"a\ufffd\n\ud83d\ude42","timestamp":"2026-08-31 06:56:30"}`,
+	} {
+		e, err := ParseEvent([]byte(body))
+		require.NoError(t, err)
+		assert.Equal(t, want, e.Key(), body)
+		e.SessionID = "another"
+		assert.NotEqual(t, want, e.Key(), "a field that the program has changed is taken as it is")
 	}
 }
 
@@ -250,9 +296,9 @@ func TestKeyOfAnEventWithoutAReadableTimeIncludesItsBody(t *testing.T) {
 
 // Stores keep keys across releases.
 func TestEventKeyNeverChanges(t *testing.T) {
-	e := Event{HeadID: testHeadA, SessionID: "session", Type: EventEndConversation, TimestampText: "2026-08-31 06:56:30"}
+	e := Event{HeadID: testHeadA, SessionID: "session", Type: EventEndConversation, Timestamp: Time{Text: "2026-08-31 06:56:30"}}
 	assert.Equal(t, "3c74710be56221af3cd215aa98e9b329900f36abc89a51d2f55663266f8be461", e.Key())
-	e.TimestampText, e.Raw = "yesterday", []byte(`{"event_type":"end_conversation"}`)
+	e.Timestamp.Text, e.Raw = "yesterday", NewRaw([]byte(`{"event_type":"end_conversation"}`))
 	assert.Equal(t, "59ab186e8bf596abb8fb3553649e4363deeb02cf40fd2af1156e801e71c975a0", e.Key(), "with its body")
 }
 
@@ -266,11 +312,11 @@ func TestPrintedEventShowsNoBody(t *testing.T) {
 			assert.NotContains(t, text, "77686174", verb)
 			assert.NotContains(t, text, "119 104 97 116", verb)
 		}
-		assert.Equal(t, "x at 2026-08-31 06:56:30, head "+testHeadA+", session s", fmt.Sprintf(verb, e))
 	}
+	assert.Equal(t, "x at 2026-08-31 06:56:30, head "+testHeadA+", session s", fmt.Sprint(e))
 	var out bytes.Buffer
-	log := slog.New(slog.NewJSONHandler(&out, nil))
+	log := slog.New(slog.NewTextHandler(&out, nil))
 	log.Info("event", "pointer", e, "value", *e)
 	assert.NotContains(t, out.String(), "what the user said")
-	assert.Contains(t, out.String(), `"session_id":"s"`)
+	assert.Contains(t, out.String(), "session s")
 }

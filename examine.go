@@ -2,15 +2,12 @@ package heads
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/loopback"
-	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/registration"
 )
@@ -18,46 +15,33 @@ import (
 // Examination is what Heads.Examine found out about a head. It holds no
 // secrets.
 type Examination struct {
-	HeadID   string
-	Name     string
-	Mode     string // "legacy" or "streaming"
-	Findings []Finding
+	HeadID   string    `json:"head_id"`
+	Name     string    `json:"name"`
+	Mode     string    `json:"mode"`     // "legacy" or "streaming"
+	Findings []Finding `json:"findings"` // empty, but not nil, if there are none
 }
 
 // Finding is one thing about a head that is wrong, or that someone should know.
 type Finding struct {
 	Code     string   `json:"code"` // such as "webhook_duplicate"; see Heads.Examine
 	Severity Severity `json:"severity"`
-	Subject  string   `json:"subject"` // a field's JSON name, "tool NAME", "tool NAME.PARAMETER" or "webhook ID"
-	Problem  string   `json:"problem"` // a sentence
-	Remedy   string   `json:"remedy"`  // what to do about it, a sentence
+	Subject  string   `json:"subject"`       // a field's JSON name, "tool NAME", "tool NAME.PARAMETER" or "webhook ID"
+	Problem  string   `json:"problem"`       // a sentence
+	Remedy   string   `json:"remedy"`        // what to do about it, a sentence, in Go's terms
+	Use      string   `json:"use,omitempty"` // the method, option or field that Remedy names, such as "Webhooks.Ensure"; "" if none
 }
 
 // Severity grades a finding.
 type Severity string
 
 // The severities of findings. An error keeps the head, or a part of it, from
-// working. A warning is likely a mistake. A note only matters for someone who
-// wants to convert the head.
+// working. A warning is likely a mistake. A note only matters to someone who wants
+// to convert the head or to change its tools.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
 	SeverityNote    Severity = "note"
 )
-
-// MarshalJSON writes head_id, name, mode and findings; the list is never null.
-func (x Examination) MarshalJSON() ([]byte, error) {
-	findings := x.Findings
-	if findings == nil {
-		findings = []Finding{}
-	}
-	return json.Marshal(struct {
-		HeadID   string    `json:"head_id"`
-		Name     string    `json:"name"`
-		Mode     string    `json:"mode"`
-		Findings []Finding `json:"findings"`
-	}{x.HeadID, x.Name, x.Mode, findings})
-}
 
 // Examine looks for faults in the configuration of a head. It only reads.
 //
@@ -70,9 +54,10 @@ func (x Examination) MarshalJSON() ([]byte, error) {
 //   - warning: delivery_without_webhook, webhook_without_delivery,
 //     webhook_without_event, webhook_duplicate, tools_without_oc,
 //     tool_not_in_prompt, parameter_not_in_prompt, access_url_mode (the base of
-//     WithAccessURLs for the other mode), language
+//     WithAccessBases for the other mode), language
 //   - note: visual_mode, provider (can't stream; an error if the head streams),
-//     visual_unknown, voice_model (not one that is recommended for streaming)
+//     visual_unknown, voice_model (not one that is recommended for streaming),
+//     parameter_untyped
 //
 // An error means that the head, its visual or its registrations could not be
 // read. A visual that does not exist is a finding.
@@ -85,7 +70,7 @@ func (s *HeadsService) Examine(ctx context.Context, headID string) (*Examination
 	if err != nil {
 		return nil, err
 	}
-	x := &examiner{core: s.c.core, head: head, hooks: hooks}
+	x := &examiner{core: s.c.core, head: head, hooks: hooks, findings: []Finding{}}
 	x.examineHead()
 	x.examineAddress()
 	x.examineWebhooks()
@@ -113,8 +98,10 @@ type examiner struct {
 	findings []Finding
 }
 
-func (x *examiner) find(severity Severity, code, subject, problem, remedy string) {
-	x.findings = append(x.findings, Finding{code, severity, subject, problem, remedy})
+// find adds a finding. If the remedy names a method, an option or a field, use is
+// its name.
+func (x *examiner) find(severity Severity, code, subject, problem, remedy string, use ...string) {
+	x.findings = append(x.findings, Finding{code, severity, subject, problem, remedy, strings.Join(use, "")})
 }
 
 // streamingSeverity is that of what keeps a head from streaming.
@@ -127,18 +114,18 @@ func (x *examiner) streamingSeverity() Severity {
 
 func (x *examiner) examineHead() {
 	h := x.head
-	if active, _ := rawjson.Value(h.Raw, "isActive"); string(active) == "false" { // the contract leaves its type open
+	if active, _ := rawjson.Value(h.Raw.bytes(), "isActive"); string(active) == "false" { // the contract leaves its type open
 		x.find(SeverityError, "inactive", "isActive", "The head is not active.", "Activate it where it was created; an update can't.")
 	}
 	if h.VideoStreaming && h.Splitter {
 		x.find(SeverityError, "splitter", "splitter", "The splitter is on, which forces a streaming head back to legacy mode.",
-			"Switch streaming on again with Heads.SetVideoStreaming, which turns the splitter off.")
+			"Switch streaming on again with Heads.SetVideoStreaming, which turns the splitter off.", useSetVideoStreaming)
 	}
 	for _, field := range writableFields {
 		if field.name == "publicUrl" { // examined as an access URL
 			continue
 		}
-		if found := findPlaceholder(encodeField(field.value(h)).raw); found != "" {
+		if found := field.placeholder(encodeField(field.value(h)).raw); found != "" {
 			x.find(SeverityError, "placeholder", field.name, fmt.Sprintf("It holds the placeholder %q.", found), "Set a real value.")
 		}
 	}
@@ -165,16 +152,16 @@ func (x *examiner) examineAddress() {
 	}
 	if access.Base == other && other != own {
 		x.find(SeverityWarning, "access_url_mode", "publicUrl", fmt.Sprintf("The head is in %s mode, and its access URL is below the base URL of the other mode.", x.head.mode()),
-			"Read the head again later; if it stays so, use Client.AccessURL.")
+			"Read the head again later; if it stays so, use Client.AccessURL.", useAccessURL)
 	}
 }
 
 func (x *examiner) examineWebhooks() {
 	switch {
 	case x.head.EnableEvents && len(x.hooks) == 0:
-		x.find(SeverityWarning, "delivery_without_webhook", "enableEvents", "Delivery is on, but no webhook is registered.", "Register one with Webhooks.Ensure.")
+		x.find(SeverityWarning, "delivery_without_webhook", "enableEvents", "Delivery is on, but no webhook is registered.", "Register one with Webhooks.Ensure.", useEnsure)
 	case !x.head.EnableEvents && len(x.hooks) > 0:
-		x.find(SeverityWarning, "webhook_without_delivery", "enableEvents", "Delivery is off, so no registered webhook receives an event.", "Turn delivery on with Webhooks.SetDelivery.")
+		x.find(SeverityWarning, "webhook_without_delivery", "enableEvents", "Delivery is off, so no registered webhook receives an event.", "Turn delivery on with Webhooks.SetDelivery.", useSetDelivery)
 	}
 	registration.SortByAge(x.hooks, Webhook.age)
 	var urls []string
@@ -195,8 +182,8 @@ func (x *examiner) examineWebhooks() {
 	}
 	for _, target := range urls {
 		if ids := registered[target]; len(ids) > 1 {
-			x.find(SeverityWarning, "webhook_duplicate", ids[0], fmt.Sprintf("Its URL is registered %d times, so every event arrives more than once.", len(ids)),
-				"Delete "+strings.Join(ids[1:], ", ")+", or call Webhooks.Ensure with RemoveDuplicates.")
+			x.find(SeverityWarning, "webhook_duplicate", ids[0], fmt.Sprintf("Its URL is registered %d times, also by %s, so every event arrives more than once.", len(ids), strings.Join(ids[1:], ", ")),
+				"Delete the others, or call Webhooks.Ensure with EnsureOptions.RemoveDuplicates.", useRemoveDuplicates)
 		}
 	}
 }
@@ -205,10 +192,16 @@ func (x *examiner) examineTools() {
 	tools := x.head.settings().Tools
 	seen := map[string]int{}
 	for _, tool := range tools {
-		subject := "tool " + mask.OneLine(tool.Name, maxLabel)
+		subject := "tool " + label(tool.Name)
 		if err := tool.Validate(); err != nil {
 			x.find(SeverityError, "tool_invalid", subject, "It is malformed, which can keep the head from loading: "+reasons(err)+".",
-				"Correct it with ConversationSettings.PutTool, or remove it.")
+				"Correct it with ConversationSettings.PutTool, or remove it.", usePutTool)
+		}
+		for _, p := range tool.Parameters {
+			if p.isUntyped() {
+				x.find(SeverityNote, "parameter_untyped", subject+"."+label(p.Name), "It has no type, which the service accepts.",
+					"Give it a type with ConversationSettings.PutTool when you change the tool.")
+			}
 		}
 		if seen[tool.Name]++; seen[tool.Name] == 2 {
 			x.find(SeverityError, "tool_duplicate", subject, "Two tools have this name.", "Remove one of them.")
@@ -235,10 +228,10 @@ func (x *examiner) examinePrompt(tools []Tool) {
 	for _, tool := range tools {
 		for _, problem := range CheckPrompt(prompt, tool) {
 			if problem.Parameter == "" {
-				x.find(SeverityWarning, "tool_not_in_prompt", "tool "+tool.Name, "The prompt never names it.", "Say in the prompt when the head should call it.")
+				x.find(SeverityWarning, "tool_not_in_prompt", "tool "+label(tool.Name), "The prompt never names it.", "Say in the prompt when the head should call it.")
 				break
 			}
-			x.find(SeverityWarning, "parameter_not_in_prompt", "tool "+tool.Name+"."+problem.Parameter, "The prompt never names it.", "Say in the prompt where its value comes from.")
+			x.find(SeverityWarning, "parameter_not_in_prompt", "tool "+label(tool.Name)+"."+label(problem.Parameter), "The prompt never names it.", "Say in the prompt where its value comes from.")
 		}
 	}
 }
@@ -256,7 +249,7 @@ func (x *examiner) examineVisual(ctx context.Context, visuals *HeadVisualsServic
 	case err != nil:
 		return err
 	case visual.Mode == "":
-		x.find(SeverityNote, "visual_unknown", "headVisualId", "The answer for the head's visual shows no mode.", "Convert with AllowUnknownMode, which lets the service decide.")
+		x.find(SeverityNote, "visual_unknown", "headVisualId", "The answer for the head's visual shows no mode.", "Convert with ConvertOptions.AllowUnknownMode, which lets the service decide.", useAllowUnknownMode)
 	case visual.Mode != VisualModeDefault:
 		x.find(x.streamingSeverity(), "visual_mode", "headVisualId", fmt.Sprintf("The head's visual is in mode %s, which can't stream.", quote(string(visual.Mode))),
 			"Create a new head with a visual in mode default.")
@@ -285,17 +278,7 @@ func reasons(err error) string {
 	}
 	var fault *InvalidError
 	if errors.As(err, &fault) {
-		return fault.Field + " " + fault.Reason
+		return fault.reason()
 	}
 	return err.Error()
-}
-
-// Format shows head, mode and the number of findings.
-func (x Examination) Format(f fmt.State, _ rune) { writeText(f, x.describe()) }
-
-// LogValue shows head, mode and the number of findings.
-func (x Examination) LogValue() slog.Value { return slog.StringValue(x.describe()) }
-
-func (x Examination) describe() string {
-	return fmt.Sprintf("heads.Examination{%s %s, findings: %d}", x.HeadID, x.Mode, len(x.Findings))
 }

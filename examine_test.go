@@ -114,6 +114,9 @@ func TestExamineFindsEachFaultAndNoOther(t *testing.T) {
 		"malformed tool":        {tool(func(tool map[string]any) { tool["description"] = "" }), map[string]string{"tool_invalid": "error tool get_weather"}},
 		"tool of an odd shape": {tool(func(tool map[string]any) { tool["parameters"] = map[string]any{"city": "string"} }),
 			map[string]string{"tool_invalid": "error tool get_weather"}},
+		"parameters without a type": {tool(func(tool map[string]any) {
+			tool["parameters"] = []any{map[string]any{"name": "city", "description": "City."}}
+		}), map[string]string{"parameter_untyped": "note tool get_weather.city"}},
 		"two tools of a name": {field("conversationSettings", map[string]any{"tools": []any{weatherTool(), weatherTool()}}),
 			map[string]string{"tool_duplicate": "error tool get_weather"}},
 		"tools without oc": {func(x *examined) { x.head.OperationMode = heads.OperationModeTTT }, map[string]string{"tools_without_oc": "warning operationMode"}},
@@ -176,12 +179,12 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 		hook      = `{"id":7,"headId":"` + examinedID + `","webhookUrl":"https://a.example.com/","startConversation":true}`
 		visual    = `{"id":"v","mode":"default"}`
 	)
-	bases := heads.WithAccessURLs("https://chat.example.com", "https://stream.example.com")
+	bases := heads.WithAccessBases("https://chat.example.com", "https://stream.example.com")
 	for name, row := range map[string]struct {
 		head, hooks, visual string
-		found               []heads.Finding // without Problem and Remedy
+		found               []heads.Finding // without Problem, Remedy and Use
 	}{
-		"healthy":                   {legacy, "[" + hook + "]", visual, nil},
+		"healthy":                   {legacy + `,"isActive":true`, "[" + hook + "]", visual, nil},
 		"streaming":                 {streaming, "[" + hook + "]", visual, nil},
 		"splitter":                  {streaming + `,"splitter":true`, "[" + hook + "]", visual, []heads.Finding{{Code: "splitter", Severity: "error", Subject: "splitter"}}},
 		"splitter of a legacy head": {legacy + `,"splitter":true`, "[" + hook + "]", visual, nil},
@@ -196,14 +199,14 @@ func TestExamineFindsFaultsOfRegistrationsAndModes(t *testing.T) {
 		"no mode":                {legacy, "[" + hook + "]", `{"id":"v"}`, []heads.Finding{{Code: "visual_unknown", Severity: "note", Subject: "headVisualId"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			document := `{"id":"` + examinedID + `","name":"Ada","isActive":true,"enableEvents":true,"headVisualId":"v","ttsProvider":"azure","ttsVoice":"a",` + row.head + `}`
+			document := `{"id":"` + examinedID + `","name":"Ada","enableEvents":true,"headVisualId":"v","ttsProvider":"azure","ttsVoice":"a",` + row.head + `}`
 			examination, err := examineDocuments(t, document, row.hooks, row.visual, bases)
 			require.NoError(t, err)
 			found := examination.Findings
 			for i := range found {
-				found[i].Problem, found[i].Remedy = "", ""
+				found[i].Problem, found[i].Remedy, found[i].Use = "", "", ""
 			}
-			assert.Equal(t, row.found, found)
+			assert.Equal(t, append([]heads.Finding{}, row.found...), found)
 		})
 	}
 }
@@ -222,7 +225,11 @@ func TestExamineFailsIfItCannotRead(t *testing.T) {
 }
 
 func TestExaminationAsJSONHasNoNull(t *testing.T) {
-	raw, err := json.Marshal(heads.Examination{HeadID: examinedID, Name: "Ada", Mode: "legacy"})
+	const visual = `{"id":"v","mode":"default"}`
+	document := `{"id":"` + examinedID + `","name":"Ada","isActive":true,"headVisualId":"v","publicUrl":"https://chat.example.com/MyOrg-1/li-1?api_key=k","ttsProvider":"azure"}`
+	examination, err := examineDocuments(t, document, "[]", visual)
+	require.NoError(t, err)
+	raw, err := json.Marshal(examination)
 	require.NoError(t, err)
 	assert.Equal(t, `{"head_id":"`+examinedID+`","name":"Ada","mode":"legacy","findings":[]}`, string(raw))
 	raw, err = json.Marshal(&heads.Examination{Findings: []heads.Finding{{Code: "inactive", Severity: heads.SeverityError, Subject: "isActive", Problem: "p", Remedy: "r"}}})

@@ -55,13 +55,12 @@ func ExampleNewEventHandler() {
 }
 
 func ExampleHeadKeys() {
-	keys := heads.HeadKeys(map[string][]string{
+	handler, err := heads.NewEventHandler(heads.HeadKeys(map[string][]string{
 		"3f2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b": {"key of this head"},
 		"8d0e6c52-1f3b-4a7c-8e9d-2b4c6d8e0f1a": {"new key of that head", "its key until yesterday"},
-	})
-	fmt.Println(keys)
-	// Output:
-	// HeadKeys([redacted])
+	}), func(context.Context, *heads.Event) error { return nil })
+	fmt.Println(handler != nil, err)
+	// Output: true <nil>
 }
 
 // Work that takes longer than the service waits goes into a queue.

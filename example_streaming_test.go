@@ -60,21 +60,21 @@ func ExampleHeadsService_Modify() {
 	fmt.Println(err)
 	// Output:
 	// true <nil>
-	// heads: Heads.Modify: videoStreaming can't be changed by an update: use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy
+	// heads: Heads.Modify: videoStreaming can't be changed by an update; use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy
 }
 
 func ExampleHeadUpdateFromJSON() {
 	headID := newHead()
 	document := func() []byte {
 		head, _ := client.Heads.Get(ctx, headID)
-		return head.Raw
+		return head.Raw.Bytes()
 	}()
 	update, err := heads.HeadUpdateFromJSON(document)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	_, err = client.Heads.Update(ctx, update.Greetings("Welcome back!"))
+	err = client.Heads.Update(ctx, headID, update.Greetings("Welcome back!"))
 	fmt.Println(err)
 	// Output: <nil>
 }
@@ -85,7 +85,7 @@ func ExampleParseAccessURL() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(address.OrgPublicID, address.HeadPublicID)
+	fmt.Println(address.PublicOrgID, address.PublicHeadID)
 	fmt.Println(address)
 	// Output:
 	// MyOrg-1234 li-28379

@@ -36,11 +36,8 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		update := heads.NewHeadUpdate(headID).Greetings("Welcome back!")
-		if _, err := client.Heads.Update(ctx, update); err != nil {
-			return err
-		}
-		return nil
+		update := heads.NewHeadUpdate().Greetings("Welcome back!")
+		return client.Heads.Update(ctx, headID, update)
 	}()
 	head, _ := client.Heads.Get(ctx, headID)
 	fmt.Println(head.Greetings, err)
@@ -56,8 +53,8 @@ func Example_quickStart() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	update := heads.NewHeadUpdate(headID).Greetings("Welcome back!")
-	if _, err := client.Heads.Update(ctx, update); err != nil {
+	update := heads.NewHeadUpdate().Greetings("Welcome back!")
+	if err := client.Heads.Update(ctx, headID, update); err != nil {
 		log.Fatal(err)
 	}
 	head, err := client.Heads.Get(ctx, headID)
@@ -81,30 +78,30 @@ func ExampleHeadsService_Get() {
 
 func ExampleHeadsService_Update() {
 	headID := newHead()
-	update := heads.NewHeadUpdate(headID).
+	update := heads.NewHeadUpdate().
 		Greetings("").          // sends ""
 		ClearVoiceflowAPIKey(). // sends null
 		Phrases()               // sends []
-	_, err := client.Heads.Update(ctx, update)
+	err := client.Heads.Update(ctx, headID, update)
 	fmt.Println(update.Fields(), err)
 	// Output: [greetings voiceflowApiKey phrases] <nil>
 }
 
 func ExampleHeadUpdate_Validate() {
 	headID := newHead()
-	update := heads.NewHeadUpdate(headID).Name("string").Voice("", "rachel")
-	_, err := client.Heads.Update(ctx, update)
+	update := heads.NewHeadUpdate().Name("string").Voice("", "rachel")
+	err := client.Heads.Update(ctx, headID, update)
 	fmt.Println(errors.Is(err, heads.ErrInvalid))
 	fmt.Println(err)
 	// Output:
 	// true
 	// heads: Heads.Update: name holds the placeholder "string"; give a real value or don't set the field
-	// heads: Heads.Update: ttsVoice "rachel" and ttsProvider "" must be set together, but the provider is blank; give both, use Voice(provider, voice)
+	// heads: Heads.Update: ttsVoice "rachel" and ttsProvider "" must be set together, but the provider is blank; give both with HeadUpdate.Voice
 }
 
 func ExampleHeadsService_SetVideoStreaming() {
 	headID := newHead()
-	if _, err := client.Heads.SetVideoStreaming(ctx, headID, true); err != nil {
+	if err := client.Heads.SetVideoStreaming(ctx, headID, true); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -113,9 +110,14 @@ func ExampleHeadsService_SetVideoStreaming() {
 	// Output: true false
 }
 
-func ExampleHeadVisualsService_ForHead() {
+func ExampleHeadVisualsService_Get() {
 	headID := newHead()
-	visual, err := client.HeadVisuals.ForHead(ctx, headID)
+	head, err := client.Heads.Get(ctx, headID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	visual, err := client.HeadVisuals.Get(ctx, head.HeadVisualID)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -194,9 +196,9 @@ func ExampleNew_options() {
 		heads.WithRetryPolicy(heads.RetryPolicy{MaxRetries: 5, MinWait: time.Second, MaxWait: time.Minute}),
 		heads.WithAttemptTimeout(10*time.Second),
 		heads.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
-		heads.WithObserver(func(_ context.Context, a heads.Attempt) {
+		heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) {
 			fmt.Println(a.Operation, a.Route, a.StatusCode, a.Number)
-		}),
+		}}),
 	)
 	if err != nil {
 		fmt.Println(err)

@@ -2,9 +2,13 @@ package heads_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
@@ -13,8 +17,7 @@ import (
 
 // greet is the code under test. It takes a client.
 func greet(client *heads.Client, headID, text string) error {
-	_, err := client.Heads.Update(ctx, heads.NewHeadUpdate(headID).Greetings(text))
-	return err
+	return client.Heads.Update(ctx, headID, heads.NewHeadUpdate().Greetings(text))
 }
 
 // The emulator keeps state, so a test can read the head after the call.
@@ -86,4 +89,83 @@ func Example_testWithHTTPMock() {
 
 	fmt.Println(transport.GetTotalCallCount(), "request,", err)
 	// Output: 1 request, <nil>
+}
+
+// The emulator calls a registered tool as the service does.
+func Example_testATool() {
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	tools, err := heads.NewToolHandler(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	type weatherArguments struct {
+		City string `json:"city" jsonschema:"City to report on"`
+	}
+	err = heads.AddTool(tools, "get_weather", "Weather in a city.", func(_ context.Context, in weatherArguments) (string, error) {
+		return "Sunny in " + in.City, nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux.Handle("/", tools)
+
+	srv := headstest.NewServer(headstest.WithLoopbackHTTP()) // your handler is on this machine
+	defer srv.Close()
+	headID := srv.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	if _, err := srv.Client().ConversationSettings.SetTools(ctx, headID, tools.Tools()...); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	called, err := srv.CallTool(ctx, headID, "get_weather", map[string]any{"city": "Lisbon"})
+	fmt.Println(called.Message, err)
+	called, err = srv.CallTool(ctx, headID, "get_weather", nil)
+	fmt.Println(called.Message, err)
+	// Output:
+	// Sunny in Lisbon <nil>
+	// city is missing; ask the user for it <nil>
+}
+
+// The first event has a wrong signature, and all others come twice. Two minutes pass in
+// no time.
+func TestEventsAreHandledOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mux := http.NewServeMux()
+		emulator := headstest.NewEmulator(headstest.WithDeliveryHandler(mux))
+		defer emulator.Close()
+		client := emulator.Client()
+		handled := make(chan heads.EventType, 100)
+		events, err := heads.NewEventHandler(client.Webhooks.KeySource(), func(_ context.Context, e *heads.Event) error {
+			handled <- e.Type
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mux.Handle("/events", events)
+		headID := emulator.AddHead(headstest.Head{Name: "Ada"})
+		_, err = client.Webhooks.Ensure(ctx, heads.WebhookSpec{HeadID: headID, URL: "https://app.example.com/events",
+			Events: []heads.EventType{heads.EventStartConversation, heads.EventEndConversation}}, heads.EnsureOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		emulator.InjectDelivery(headstest.DeliveryFault{CorruptSignature: true, Times: 1})
+		emulator.InjectDelivery(headstest.DeliveryFault{Duplicate: true})
+
+		for range 2 {
+			session := emulator.StartSession(headID)
+			if err := errors.Join(session.UserMessage("Hello"), session.Close()); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Minute)
+		}
+
+		if n := len(handled); n != 3 {
+			t.Error(n, "events were handled")
+		}
+	})
 }

@@ -134,9 +134,9 @@ func ExampleToolHandler_Shutdown() {
 
 func ExampleWithToolObserver() {
 	tools, err := heads.NewToolHandler("https://tools.example.com/heads",
-		heads.WithToolObserver(func(_ context.Context, call heads.ToolCallInfo) {
+		heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, call heads.ToolCallInfo) {
 			fmt.Println(call.Tool, call.Outcome) // count them by these two
-		}))
+		}}))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func ExampleEventHandler() {
 		handler, err := heads.NewEventHandler(
 			heads.SharedKeys(sharedKey),
 			func(ctx context.Context, e *heads.Event) error {
-				return save(ctx, e.SessionID, e.Type, e.Timestamp)
+				return save(ctx, e.SessionID, e.Type, e.Timestamp.Time)
 			},
 			heads.WithEventLogger(slog.Default()),
 		)
@@ -40,7 +40,7 @@ func ExampleEventHandler() {
 		return
 	}
 	request := headstest.NewEventRequest(server.URL+"/webhooks/heads", heads.Event{
-		Type: heads.EventStartConversation, SessionID: "session-1", Timestamp: time.Now(),
+		Type: heads.EventStartConversation, SessionID: "session-1", Timestamp: heads.Time{Time: time.Now()},
 		HeadID: "3f2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
 	}, sharedKey)
 	response, err := server.Client().Do(request)
@@ -62,7 +62,7 @@ func ExampleWebhooksService_Ensure() {
 			HeadID: headID,
 			URL:    "https://app.example.com/webhooks/heads",
 			Events: []heads.EventType{heads.EventStartConversation, heads.EventEndConversation},
-		})
+		}, heads.EnsureOptions{})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -81,9 +81,9 @@ func ExampleWebhooksService_Ensure() {
 func ExampleWebhooksService_KeySource() {
 	handle := func(context.Context, *heads.Event) error { return nil }
 	handler, err := heads.NewEventHandler(client.Webhooks.KeySource(), handle,
-		heads.WithDeliveryObserver(func(ctx context.Context, d heads.DeliveryInfo) {
+		heads.WithDeliveryObserver(heads.Observer[heads.DeliveryInfo]{End: func(ctx context.Context, d heads.DeliveryInfo) {
 			fmt.Println(d.Outcome, d.Type)
-		}))
+		}}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -94,7 +94,7 @@ func ExampleWebhooksService_KeySource() {
 	defer server.Close()
 	if _, err := client.Webhooks.Ensure(ctx, heads.WebhookSpec{
 		HeadID: headID, URL: server.URL, Events: []heads.EventType{heads.EventStartConversation},
-	}); err != nil {
+	}, heads.EnsureOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -107,6 +107,15 @@ func ExampleWebhooksService_KeySource() {
 	// Output:
 	// handled start_conversation
 	// 200 <nil>
+}
+
+// The heads of an organisation are known before their first event arrives.
+func ExampleWithHeads() {
+	headIDs := []string{newHead(), newHead()}
+	keys := client.Webhooks.KeySource(heads.WithHeads(headIDs...))
+	handler, err := heads.NewEventHandler(keys, func(context.Context, *heads.Event) error { return nil })
+	fmt.Println(handler != nil, err)
+	// Output: true <nil>
 }
 
 func ExampleEventHandler_Shutdown() {

@@ -92,11 +92,11 @@ func FuzzParseEvent(f *testing.F) {
 		if loose.Type == nil || string(e.Type) != strings.ToLower(*loose.Type) {
 			t.Errorf("event_type: got %q", e.Type)
 		}
-		again, err := ParseEvent(e.Raw)
+		again, err := ParseEvent(e.Raw.Bytes())
 		if err != nil || again.Key() != e.Key() {
 			t.Errorf("the event's own body gives another key: %v", err)
 		}
-		if string(e.Raw) != string(body) {
+		if string(e.Raw.Bytes()) != string(body) {
 			t.Error("Raw is not the body")
 		}
 		_ = e.String()
@@ -119,18 +119,18 @@ func FuzzEventTimestamp(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if utf8.ValidString(text) && e.TimestampText != text {
-			t.Errorf("got %q, want %q", e.TimestampText, text)
+		if utf8.ValidString(text) && e.Timestamp.Text != text {
+			t.Errorf("got %q, want %q", e.Timestamp.Text, text)
 		}
 		if e.Timestamp.IsZero() {
 			return
 		}
-		iso := strings.Replace(e.TimestampText, " ", "T", 1)
+		iso := strings.Replace(e.Timestamp.Text, " ", "T", 1)
 		parsed, err := time.Parse(time.RFC3339, iso)
 		if err != nil {
 			parsed, err = time.Parse("2006-01-02T15:04:05", iso)
 		}
-		if err != nil || !parsed.Equal(e.Timestamp) {
+		if err != nil || !parsed.Equal(e.Timestamp.Time) {
 			t.Errorf("%q was read as %v, want %v (%v)", text, e.Timestamp, parsed, err)
 		}
 	})

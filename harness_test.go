@@ -551,11 +551,11 @@ var calls = []struct {
 		return err
 	}},
 	{"PUT", func(ctx context.Context, c *Client) error {
-		_, err := c.Heads.Update(ctx, NewHeadUpdate(testHead).Name("Ada"))
+		err := c.Heads.Update(ctx, testHead, NewHeadUpdate().Name("Ada"))
 		return err
 	}},
 	{"PATCH", func(ctx context.Context, c *Client) error {
-		_, err := c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, true))
+		err := c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, true))
 		return err
 	}},
 	{"DELETE", func(ctx context.Context, c *Client) error {

@@ -5,23 +5,13 @@ import (
 	"reflect"
 )
 
-// DiffHeads returns the update that turns before into after. It holds exactly
+// diffHeads returns the update that turns before into after. It holds exactly
 // the fields that differ; a changed voice or provider brings its partner. Lists
 // and maps are compared by content. If the heads are the same, the update has no
-// fields.
-//
-// A difference in a field that an update can't change is an InvalidError that
-// names the method which does change it.
-func DiffHeads(before, after *Head) (*HeadUpdate, error) {
-	return diffHeads("DiffHeads", before, after)
-}
-
+// fields. A difference in a field that an update can't change is an InvalidError.
 func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
-	if before == nil || after == nil {
-		return nil, invalid(operation, "head", "is nil; give two heads that Heads.Get returned")
-	}
 	faults := readOnlyChanges(operation, before, after)
-	u := NewHeadUpdate(before.ID)
+	u := NewHeadUpdate()
 	for _, field := range writableFields {
 		was, is := encodeField(field.value(before)), encodeField(field.value(after))
 		switch {
@@ -29,7 +19,7 @@ func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
 		case !is.isNull():
 			u.put(field.name, is)
 		case !field.canEmpty():
-			faults.add(invalid(operation, field.name, "was removed, which the service has no way to do; set SystemPrompt to \"\" to empty it"))
+			faults.add(invalid(operation, field.name, "was removed, which the service has no way to do", "set SystemPrompt to \"\" to empty it", useSystemPrompt))
 		case field.access == nullable || !was.isEmpty():
 			u.put(field.name, field.emptied())
 		}
@@ -47,7 +37,7 @@ func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
 func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 	for _, field := range headFields {
 		if !field.isWritable() && field.changed(before, after) {
-			faults.add(invalid(operation, field.name, "%s", field.unchangeable()))
+			faults.add(field.unchangeable().of(operation, field.name))
 		}
 	}
 	return faults
@@ -55,7 +45,7 @@ func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 
 // shownBy reports whether a head has all values of the update.
 func (u *HeadUpdate) shownBy(h *Head) bool {
-	for _, f := range u.fields {
+	for _, f := range u.list() {
 		has := encodeField(findField(f.name).value(h))
 		bothEmpty := has.isEmpty() && f.isEmpty()
 		if !bothEmpty && !sameJSON(has.raw, f.raw) {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -28,19 +29,22 @@ const (
 type headField struct {
 	name   string // in JSON
 	access fieldAccess
-	reason string // why an update can't change it; "" means readOnly
+	fixed  fault // why an update can't change it, and what can; the zero fault means readOnly
 
 	index []int     // of the field in Head
 	kind  fieldKind // of a writable field
 }
 
-const readOnly = "it is read-only, and the service would ignore it"
+// readOnly is the fault of a field that no one can change.
+var readOnly = fault{problem: unchangeable + ": it is read-only, and the service would ignore it", remedy: "leave it as it is"}
+
+const unchangeable = "can't be changed by an update"
 
 // headFields is the one table of the fields of a head. Fields that an update
 // can change are in the contract's order. A new field of the service is one line
 // here, a field in Head, and a setter.
 var headFields = bindFields([]headField{
-	{name: "id", access: fixed, reason: "it identifies the head and never changes; HeadUpdate.For names another head"},
+	{name: "id", access: fixed, fixed: fault{unchangeable + ": it identifies the head and never changes", "give the id of another head to Heads.Update", useHeadsUpdate}},
 	{name: "name", access: writable},
 	{name: "alias", access: writable},
 	{name: "language", access: writable},
@@ -61,16 +65,16 @@ var headFields = bindFields([]headField{
 	{name: "fileUrl", access: nullable},
 	{name: "pluginOperationalModeConfig", access: nullable},
 	{name: "semanticThreshold", access: writable},
-	{name: "videoStreaming", access: fixed, reason: "use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy"},
-	{name: "splitter", access: fixed, reason: "it is read-only; the service turns it off when streaming is enabled (Heads.SetVideoStreaming)"},
-	{name: "enableEvents", access: fixed, reason: "use Webhooks.SetDelivery"},
-	{name: "conversationSettings", access: fixed, reason: "use ConversationSettings.Modify or ConversationSettings.SetTools"},
+	{name: "videoStreaming", access: fixed, fixed: fault{unchangeable, "use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy", useSetVideoStreaming}},
+	{name: "splitter", access: fixed, fixed: fault{unchangeable + ": it is read-only", "the service turns it off when Heads.SetVideoStreaming turns streaming on", useSetVideoStreaming}},
+	{name: "enableEvents", access: fixed, fixed: fault{unchangeable, "use Webhooks.SetDelivery", useSetDelivery}},
+	{name: "conversationSettings", access: fixed, fixed: fault{unchangeable, "use ConversationSettings.Modify or ConversationSettings.SetTools", useSettingsModify}},
 	{name: "createdAt", access: open},
 	{name: "updatedAt", access: open},
 	{name: "publicId", access: open},
 	{name: "orgId", access: open},
 	{name: "orgPublicId", access: open},
-	{name: "headVisualId", access: open, reason: "it is read-only; create a new head for another visual"},
+	{name: "headVisualId", access: open, fixed: fault{problem: unchangeable + ": it is read-only", remedy: "create a new head for another visual"}},
 	{name: "documentUrl", access: open},
 	{name: "encodedPath", access: open},
 	{name: "headVisualVideoUrl", access: open},
@@ -113,7 +117,7 @@ func bindFields(fields []headField) []headField {
 		if f.isWritable() {
 			f.kind = kindOf(t)
 		}
-		f.reason = cmp.Or(f.reason, readOnly)
+		f.fixed = cmp.Or(f.fixed, readOnly)
 	}
 	return fields
 }
@@ -154,7 +158,7 @@ func firstField(match func(headField) bool) *headField {
 func (f *headField) isWritable() bool { return f.access <= assigned }
 
 // unchangeable is the fault of a field that an update can't change.
-func (f *headField) unchangeable() string { return "can't be changed by an update: " + f.reason }
+func (f *headField) unchangeable() fault { return f.fixed }
 
 // canEmpty reports whether the service has a value for a field without a value.
 func (f *headField) canEmpty() bool {
@@ -192,7 +196,7 @@ func (f *headField) value(h *Head) any {
 func (f *headField) changed(before, after *Head) bool {
 	was, is := f.value(before), f.value(after)
 	switch was.(type) {
-	case json.RawMessage, *ConversationSettings:
+	case Raw, *ConversationSettings:
 		// A head that was stored and read back has other white space and escapes.
 		return !encodeField(was).equal(encodeField(is))
 	}
@@ -202,16 +206,39 @@ func (f *headField) changed(before, after *Head) bool {
 	return !reflect.DeepEqual(was, is)
 }
 
-// fault returns why the field can't have a JSON value, or "".
-func (f *headField) fault(value json.RawMessage) string {
+// fault returns why the field can't have a JSON value, or no fault.
+func (f *headField) fault(value json.RawMessage) fault {
 	if rawjson.IsNull(value) {
 		if f.access == nullable {
-			return ""
+			return fault{}
 		}
-		return fmt.Sprintf("is null, which the service does not allow here; want a JSON %s", f.kind)
+		return fault{problem: "is null, which the service does not allow here", remedy: fmt.Sprintf("want a JSON %s", f.kind)}
 	}
 	if !f.kind.fits(value) {
-		return fmt.Sprintf("is a JSON %s; want a JSON %s", rawjson.Kind(value), f.kind)
+		return fault{problem: "is a JSON " + rawjson.Kind(value), remedy: fmt.Sprintf("want a JSON %s", f.kind)}
+	}
+	return fault{}
+}
+
+// placeholder returns the placeholder in a value of the field, or "". A field that is not
+// known has a nil f.
+func (f *headField) placeholder(value json.RawMessage) string {
+	if found := findPlaceholder(value); found != "" || f == nil {
+		return found
+	}
+	switch f.name {
+	case "ttsProvider", "ttsVoice", "ocProvider", "voiceflowApiKey":
+		if text := textOf(value); isSample(text) {
+			return strings.TrimSpace(text)
+		}
+	case "publicUrl", "fileUrl":
+		text := textOf(value)
+		if u, err := url.Parse(text); err == nil && u.Host != "" {
+			return sampleInURL(u)
+		}
+		if isSample(text) {
+			return strings.TrimSpace(text)
+		}
 	}
 	return ""
 }
@@ -234,8 +261,10 @@ func kindOf(t reflect.Type) fieldKind {
 	switch t = indirect(t); {
 	case t == reflect.TypeFor[PromptConfig]():
 		return kindPrompt
-	case t == reflect.TypeFor[json.RawMessage]():
+	case t == reflect.TypeFor[Raw]():
 		return kindObject
+	case t == reflect.TypeFor[Secret]():
+		return kindString
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -307,21 +336,35 @@ func promptObject(prompt []byte) json.RawMessage {
 	return append(rawjson.AppendMember([]byte{'{'}, "system_prompt", prompt), '}')
 }
 
-func hasPrompt(promptConfig json.RawMessage) bool {
-	_, ok := promptOnly(promptConfig)
-	return ok
-}
-
 // fieldValue is the value of a field in JSON.
 type fieldValue struct {
 	raw   json.RawMessage
-	fault string // why it can't be sent
+	fault fault // why it can't be sent
 }
 
+// encodeField writes a value as it is sent. A Secret, a Raw and settings are
+// written whole, which encoding/json would not do.
 func encodeField(v any) fieldValue {
+	switch v := v.(type) {
+	case Secret:
+		return fieldValue{raw: rawjson.String(v.Reveal())}
+	case *Secret:
+		if v != nil {
+			return fieldValue{raw: rawjson.String(v.Reveal())}
+		}
+	case Raw:
+		if v.Len() == 0 {
+			return fieldValue{raw: json.RawMessage("null")}
+		}
+		return encodeField(json.RawMessage(v.bytes()))
+	case *ConversationSettings:
+		if v != nil {
+			return fieldValue{raw: v.document()}
+		}
+	}
 	raw, err := rawjson.Encode(v)
 	if err != nil {
-		return fieldValue{raw: json.RawMessage("null"), fault: "can't be written as JSON; give a value that encoding/json takes"}
+		return fieldValue{raw: json.RawMessage("null"), fault: fault{problem: "can't be written as JSON", remedy: "give a value that JSON can hold"}}
 	}
 	return fieldValue{raw: raw}
 }
@@ -338,16 +381,7 @@ func (v fieldValue) isBlank() bool {
 	return rawjson.Kind(v.raw) != "string" || len(bytes.TrimSpace(bytes.Trim(v.raw, `"`))) == 0
 }
 
-func (v fieldValue) isNull() bool { return v.fault == "" && rawjson.IsNull(v.raw) }
-
-// isZero reports whether the value is that of a field that was never set.
-func (v fieldValue) isZero() bool {
-	switch string(v.raw) {
-	case `""`, "false", "0", "null":
-		return v.fault == ""
-	}
-	return false
-}
+func (v fieldValue) isNull() bool { return v.fault == fault{} && rawjson.IsNull(v.raw) }
 
 // isEmpty reports whether the value is null, an empty list or an empty object.
 func (v fieldValue) isEmpty() bool {

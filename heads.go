@@ -1,14 +1,14 @@
 package heads
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -29,9 +29,11 @@ const (
 // Head is the complete configuration of a head.
 //
 // Fields are plain values. A nil pointer, slice or map means that the service
-// sent null or nothing; Has distinguishes the two. Printing a Head shows its id
-// and name only. JSON keeps every field, secrets included, so a head can be
-// stored and read back. Raw is not part of it.
+// sent null or nothing; Has distinguishes the two.
+//
+// Nothing shows the secrets of a Head: it is safe to print, to log and to encode
+// as JSON. To store a head, store Raw.Bytes(). Decoding that gives a Head with
+// all its secrets.
 type Head struct {
 	ID                          string                `json:"id"` // UUID
 	Name                        string                `json:"name"`
@@ -48,10 +50,10 @@ type Head struct {
 	IsRandomSuggestions         bool                  `json:"isRandomSuggestions"`
 	Phrases                     []string              `json:"phrases"`
 	Suggestions                 []string              `json:"suggestions"`
-	CustomWords                 map[string]string     `json:"customWords"`                           // word to spoken form
-	PublicURL                   Secret                `json:"publicUrl"`                             // an access URL with its key; see Client.AccessURL
-	FileURL                     *string               `json:"fileUrl"`                               // null allowed
-	PluginOperationalModeConfig json.RawMessage       `json:"pluginOperationalModeConfig,omitempty"` // object or null
+	CustomWords                 map[string]string     `json:"customWords"`                          // word to spoken form
+	PublicURL                   Secret                `json:"publicUrl"`                            // an access URL with its key; see Client.AccessURL
+	FileURL                     *string               `json:"fileUrl"`                              // null allowed
+	PluginOperationalModeConfig Raw                   `json:"pluginOperationalModeConfig,omitzero"` // object or null
 	SemanticThreshold           float64               `json:"semanticThreshold"`
 	VideoStreaming              bool                  `json:"videoStreaming"` // see SetVideoStreaming
 	Splitter                    bool                  `json:"splitter"`       // read-only; never together with VideoStreaming
@@ -60,29 +62,29 @@ type Head struct {
 
 	// The fields below are read-only: the service ignores them in an update.
 
-	CreatedAt            Time            `json:"createdAt"`
-	UpdatedAt            Time            `json:"updatedAt"`
-	PublicID             string          `json:"publicId"`
-	OrgID                string          `json:"orgId"`
-	OrgPublicID          string          `json:"orgPublicId"`
-	HeadVisualID         string          `json:"headVisualId"`
-	DocumentURL          string          `json:"documentUrl"`
-	EncodedPath          string          `json:"encodedPath"`
-	HeadVisualVideoURL   string          `json:"headVisualVideoUrl"`
-	PosterVideoImage     string          `json:"posterVideoImage"`
-	TTSDisplayName       string          `json:"ttsDisplayName"`
-	IsActive             bool            `json:"isActive"`
-	TTSStream            bool            `json:"ttsStream"`
-	ExpirationSeconds    float64         `json:"expirationSeconds"`
-	AllowedOrigins       []string        `json:"allowedOrigins"`
-	AllowedIframeOrigins []string        `json:"allowedIframeOrigins"`
-	DocumentJSONDTO      json.RawMessage `json:"documentJsonDto,omitempty"`
-	IconConfig           json.RawMessage `json:"iconConfig,omitempty"`
-	VideoCache           json.RawMessage `json:"videoCache,omitempty"`
-	Organisation         *Organisation   `json:"organisation"`
+	CreatedAt            Time          `json:"createdAt"`
+	UpdatedAt            Time          `json:"updatedAt"`
+	PublicID             string        `json:"publicId"`
+	OrgID                string        `json:"orgId"`
+	OrgPublicID          string        `json:"orgPublicId"`
+	HeadVisualID         string        `json:"headVisualId"`
+	DocumentURL          string        `json:"documentUrl"`
+	EncodedPath          string        `json:"encodedPath"`
+	HeadVisualVideoURL   string        `json:"headVisualVideoUrl"`
+	PosterVideoImage     string        `json:"posterVideoImage"`
+	TTSDisplayName       string        `json:"ttsDisplayName"`
+	IsActive             bool          `json:"isActive"`
+	TTSStream            bool          `json:"ttsStream"`
+	ExpirationSeconds    float64       `json:"expirationSeconds"`
+	AllowedOrigins       []string      `json:"allowedOrigins"`
+	AllowedIframeOrigins []string      `json:"allowedIframeOrigins"`
+	DocumentJSONDTO      Raw           `json:"documentJsonDto,omitzero"`
+	IconConfig           Raw           `json:"iconConfig,omitzero"`
+	VideoCache           Raw           `json:"videoCache,omitzero"`
+	Organisation         *Organisation `json:"organisation"`
 
 	// Raw is the document as received, including fields that Head doesn't have.
-	Raw json.RawMessage `json:"-"`
+	Raw Raw `json:"-"`
 }
 
 // PromptConfig holds the prompt of a head. Its ID is read-only. If the service
@@ -131,14 +133,31 @@ func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
 
 // Update changes the fields that u sets, and nothing else.
 //
-// PUT /head/update. Update returns the error of Validate and sends nothing if
-// there is one. The contract does not describe the answer; any status from 200
-// to 299 is success.
-func (s *HeadsService) Update(ctx context.Context, u *HeadUpdate) (*Response, error) {
-	if err := u.Validate(); err != nil {
+// PUT /head/update. Update returns an InvalidError for an id that is not a UUID,
+// and the error of Validate, and sends nothing if there is one. The contract does
+// not describe the answer; any status from 200 to 299 is success.
+func (s *HeadsService) Update(ctx context.Context, headID string, u *HeadUpdate) error {
+	p, err := updatePayload(headID, u)
+	if err != nil {
+		return err
+	}
+	return doQuiet(ctx, s.c, opHeadsUpdate, p)
+}
+
+// update is Update for a caller that reads the answer.
+func (s *HeadsService) update(ctx context.Context, headID string, u *HeadUpdate) (*Response, error) {
+	p, err := updatePayload(headID, u)
+	if err != nil {
 		return nil, err
 	}
-	return doPlain(ctx, s.c, opHeadsUpdate, payload{body: u.document()})
+	return doPlain(ctx, s.c, opHeadsUpdate, p)
+}
+
+func updatePayload(headID string, u *HeadUpdate) (payload, error) {
+	var faults faultList
+	faults.add(checkHeadID(opHeadsUpdate.name, headID))
+	faults.add(u.Validate())
+	return payload{body: u.document(headID)}, faults.join()
 }
 
 // Modify reads a head, calls change with it and sends only the fields that
@@ -164,7 +183,7 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	faults := faultList{}
 	faults.add(checkHeadID(operation, headID))
 	if change == nil {
-		faults.add(invalid(operation, "change", "is nil; give a function that changes the head"))
+		faults.add(invalid(operation, "change", "is nil", "give a function that changes the head"))
 	}
 	if err := faults.join(); err != nil {
 		return nil, err
@@ -179,8 +198,8 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 		return nil, err
 	}
 	after := new(Head)
-	if err := decodeAnswer(before.Raw, after); err != nil {
-		return nil, newDecodeError(operation, before.Raw, err)
+	if err := decodeAnswer(before.Raw.bytes(), after); err != nil {
+		return nil, newDecodeError(operation, before.Raw.bytes(), err)
 	}
 	if err := change(after); err != nil {
 		return nil, err
@@ -189,10 +208,10 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	if err != nil {
 		return nil, err
 	}
-	if len(u.fields) == 0 {
+	if len(u.list()) == 0 {
 		return after, nil
 	}
-	answer, err := s.Update(ctx, u.For(headID))
+	answer, err := s.update(ctx, headID, u)
 	if err != nil {
 		return nil, err
 	}
@@ -206,55 +225,48 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 // Has reports whether the document that the head was read from holds a field,
 // even one that is null. The name is the one in JSON.
 func (h *Head) Has(field string) bool {
-	_, ok := rawjson.Value(h.Raw, field)
+	_, ok := rawjson.Value(h.Raw.bytes(), field)
 	return ok
 }
 
-// Format shows id and name.
-func (h Head) Format(f fmt.State, _ rune) { writeText(f, h.describe()) }
-
 // LogValue shows id and name.
 func (h Head) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("id", h.ID), slog.String("name", h.Name))
+	return slog.GroupValue(slog.String("id", label(h.ID)), slog.String("name", label(h.Name)))
 }
 
-func (h Head) describe() string { return fmt.Sprintf("heads.Head{%s %q}", h.ID, h.Name) }
+// UnmarshalJSON reads the document of a head, as the service sends it or as it was
+// stored, and keeps it in Raw. Names are exact: a field in another letter case is
+// in Raw only. A field that occurs twice is an error.
+func (h *Head) UnmarshalJSON(document []byte) error { return unmarshal(document, h.decode) }
 
-// Format shows id and name.
-func (o Organisation) Format(f fmt.State, _ rune) { writeText(f, o.describe()) }
-
-// LogValue shows id and name.
-func (o Organisation) LogValue() slog.Value { return slog.StringValue(o.describe()) }
-
-func (o Organisation) describe() string {
-	return fmt.Sprintf("heads.Organisation{%s %q}", o.ID, o.Name)
-}
-
-func (h *Head) keepRaw(document []byte) {
-	h.Raw = document
+func (h *Head) decode(document []byte) error {
+	if err := decodeObject(document, h, exactjson.Rules{Open: isOpenField, Mend: promptOfString}); err != nil {
+		return err
+	}
+	h.Raw = rawOf(bytes.Clone(document))
 	if h.ConversationSettings == nil {
-		return
+		return nil
 	}
 	for i := range h.ConversationSettings.Tools {
 		h.ConversationSettings.Tools[i].served = true
 	}
+	return nil
 }
 
 func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
 
-// mend reads a promptConfig that is a string as the prompt.
-func (h *Head) mend(document []byte) []byte {
-	prompt, _ := rawjson.Value(document, "promptConfig")
-	if rawjson.Kind(prompt) != "string" {
+// promptOfString reads a promptConfig that is a string as the prompt.
+func promptOfString(path string, value []byte) []byte {
+	if path != "promptConfig" || rawjson.Kind(value) != "string" {
 		return nil
 	}
-	return rawjson.With(document, "promptConfig", promptObject(prompt))
+	return promptObject(value)
 }
 
-// untyped finds a field in any letter case, as encoding/json does.
-func (h *Head) untyped(path string) bool {
+// isOpenField reports whether the contract leaves the type of a field of a head open.
+func isOpenField(path string) bool {
 	name, _, _ := strings.Cut(path, ".")
 	return slices.ContainsFunc(headFields, func(f headField) bool {
-		return f.access == open && (strings.EqualFold(f.name, path) || strings.EqualFold(f.name, name))
+		return f.access == open && (f.name == path || f.name == name)
 	})
 }

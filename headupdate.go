@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -20,8 +21,7 @@ import (
 //
 // A HeadUpdate is safe for concurrent use as long as no setter is called.
 type HeadUpdate struct {
-	id     string
-	fields []updateField
+	fields sealed[[]updateField]
 }
 
 // updateField is one member of the body.
@@ -30,60 +30,32 @@ type updateField struct {
 	fieldValue
 }
 
-// NewHeadUpdate returns an empty update of the head with that id, a UUID.
-func NewHeadUpdate(headID string) *HeadUpdate {
-	return &HeadUpdate{id: headID, fields: make([]updateField, 0, 4)} // room for what most updates set
-}
-
-// HeadUpdateFrom returns an update with every writable field that h has: those
-// in the document that h was read from, and those that are not zero. It skips
-// publicUrl, which the service assigns, the fields that have an operation of
-// their own (videoStreaming, enableEvents, conversationSettings), and an empty
-// voice.
-func HeadUpdateFrom(h *Head) *HeadUpdate {
-	if h == nil {
-		return NewHeadUpdate("") // refused by Validate
-	}
-	u := NewHeadUpdate(h.ID)
-	for _, field := range writableFields {
-		value := encodeField(field.value(h))
-		raw, has := rawjson.Value(h.Raw, field.name)
-		stated := has && (field.access == nullable || !rawjson.IsNull(raw))
-		switch {
-		case field.access == assigned:
-		case field.name == "promptConfig" && h.PromptConfig != nil && h.PromptConfig.SystemPrompt == "" && has && !hasPrompt(raw):
-		case value.isNull():
-			if stated && field.canEmpty() {
-				u.put(field.name, field.emptied())
-			}
-		case stated || !value.isZero():
-			u.put(field.name, value)
-		}
-	}
-	u.dropEmptyVoice()
-	return u
+// NewHeadUpdate returns an empty update. It is of no head: Heads.Update takes the
+// id.
+func NewHeadUpdate() *HeadUpdate {
+	return &HeadUpdate{seal(make([]updateField, 0, 4))} // room for what most updates set
 }
 
 // HeadUpdateFromJSON returns an update with every writable field of a document
-// as GET /head/{id} sends it. Values are kept byte for byte. It skips the fields
-// that the service would ignore, publicUrl, the fields that have an operation of
-// their own, fields that the contract does not name, null where the contract
-// does not allow it, and an empty voice.
+// as GET /head/{id} sends it. Values are kept byte for byte. It skips the id and
+// all other fields that the service would ignore, publicUrl, the fields that have
+// an operation of their own, fields that the contract does not name, null where
+// the contract does not allow it, and an empty voice.
 //
-// It returns an InvalidError if the document is not a JSON object, has no id, or
-// holds a value of the wrong type.
-func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
+// It returns an InvalidError if the document is not a JSON object, holds a value of
+// the wrong type, or holds a field of a head twice. Names are exact.
+func HeadUpdateFromJSON(document []byte) (*HeadUpdate, error) {
 	const operation = "HeadUpdateFromJSON"
-	if !json.Valid(getResponse) || rawjson.Kind(getResponse) != "object" {
-		return nil, invalid(operation, "document", "is not a JSON object; give the body of a GET /head/{id} answer")
+	if !json.Valid(document) || rawjson.Kind(document) != "object" {
+		return nil, invalid(operation, "document", "is not a JSON object", "give the body of a GET /head/{id} answer")
 	}
-	document := bytes.Clone(getResponse)
-	id, _ := rawjson.Value(document, "id")
-	if !isUUID(textOf(id)) {
-		return nil, invalid(operation, "id", "is missing or not a UUID; give the body of a GET /head/{id} answer")
-	}
-	u := NewHeadUpdate(textOf(id))
+	document = bytes.Clone(document)
+	u := NewHeadUpdate()
 	var faults faultList
+	var twice *exactjson.DuplicateError
+	if errors.As(exactjson.Decode(document, new(Head), exactjson.Rules{Open: anyField}), &twice) {
+		faults.add(invalid(operation, twice.Field, "occurs twice", "give the document as the service sends it"))
+	}
 	for _, field := range writableFields {
 		value, ok := rawjson.Value(document, field.name)
 		if !ok || field.access == assigned || rawjson.IsNull(value) && field.access != nullable {
@@ -94,8 +66,8 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 				continue
 			}
 		}
-		if fault := field.fault(value); fault != "" {
-			faults.add(invalid(operation, field.name, "%s", fault))
+		if fault := field.fault(value); fault.problem != "" {
+			faults.add(fault.of(operation, field.name))
 			continue
 		}
 		u.put(field.name, fieldValue{raw: value})
@@ -107,16 +79,12 @@ func HeadUpdateFromJSON(getResponse []byte) (*HeadUpdate, error) {
 	return u, nil
 }
 
-// For returns an update that makes the same changes to another head.
-func (u *HeadUpdate) For(headID string) *HeadUpdate {
-	return &HeadUpdate{id: headID, fields: slices.Clone(u.fields)}
-}
-
 // Fields returns the JSON names of the fields in the body, without the id, in
 // the order in which they are sent.
 func (u *HeadUpdate) Fields() []string {
-	names := make([]string, len(u.fields))
-	for i, f := range u.fields {
+	fields := u.list()
+	names := make([]string, len(fields))
+	for i, f := range fields {
 		names[i] = f.name
 	}
 	return names
@@ -196,7 +164,7 @@ func (u *HeadUpdate) FileURL(v string) *HeadUpdate { return u.setText("fileUrl",
 func (u *HeadUpdate) ClearFileURL() *HeadUpdate { return u.set("fileUrl", nil) }
 
 // PluginOperationalModeConfig sets the configuration of the plugin mode: a
-// value that encodes as a JSON object.
+// value that encodes as a JSON object, or a Raw that holds one.
 func (u *HeadUpdate) PluginOperationalModeConfig(v any) *HeadUpdate {
 	return u.set("pluginOperationalModeConfig", v)
 }
@@ -212,28 +180,30 @@ func (u *HeadUpdate) ClearPluginOperationalModeConfig() *HeadUpdate {
 func (u *HeadUpdate) SemanticThreshold(v float64) *HeadUpdate { return u.set("semanticThreshold", v) }
 
 // Set sets any field by its JSON name. It is meant for fields that the service
-// has added since. Validate refuses read-only names and names that have an
-// operation of their own.
+// has added since. A Secret and a Raw are sent as what they hold, unless they are
+// nested in another value. Validate refuses read-only names and names that have
+// an operation of their own.
 func (u *HeadUpdate) Set(field string, value any) *HeadUpdate { return u.set(field, value) }
 
 // Validate returns why the update can't be sent, all faults together, each an
-// InvalidError: no fields, an id that is not a UUID, a placeholder such as
-// "string" or "<API_KEY>" at any depth, a voice without its provider or a
-// provider without its voice, a language that is not a BCP 47 tag, a read-only
-// name, a value of the wrong type.
+// InvalidError: no fields, a placeholder such as "string", "<API_KEY>" or
+// "[redacted]" at any depth, one such as YOUR_KEY, voiceID or "of your choice" as a
+// provider, a voice, a key or in a URL, a voice without its provider or a provider
+// without its voice, a language that is not a BCP 47 tag, a read-only name, a value
+// of the wrong type.
 func (u *HeadUpdate) Validate() error {
 	operation := opHeadsUpdate.name
 	if u == nil {
-		return invalid(operation, "update", "is nil; make one with NewHeadUpdate")
+		return invalid(operation, "update", "is nil", "make one with NewHeadUpdate", useNewHeadUpdate)
 	}
 	var faults faultList
-	faults.add(checkHeadID(operation, u.id))
-	if len(u.fields) == 0 {
-		faults.add(invalid(operation, "update", "sets no field, and an empty update can have unexpected effects; call a setter"))
+	fields := u.list()
+	if len(fields) == 0 {
+		faults.add(invalid(operation, "update", "sets no field, and an empty update can have unexpected effects", "call a setter"))
 	}
-	for _, f := range u.fields {
-		if fault := f.refusal(); fault != "" {
-			faults.add(invalid(operation, cmp.Or(mask.OneLine(f.name, maxLabel), "field name"), "%s", fault))
+	for _, f := range fields {
+		if fault := f.refusal(); fault.problem != "" {
+			faults.add(fault.of(operation, cmp.Or(mask.OneLine(f.name, maxLabel), "field name")))
 		}
 	}
 	faults.add(u.checkVoice(operation))
@@ -257,45 +227,31 @@ func (u *HeadUpdate) checkVoice(operation string) error {
 	default:
 		return nil
 	}
-	return invalid(operation, "ttsVoice", "%s and ttsProvider %s must be set together, but %s; give both, use Voice(provider, voice)",
-		quote(u.get("ttsVoice").text()), quote(u.get("ttsProvider").text()), blank)
+	return invalid(operation, "ttsVoice", fmt.Sprintf("%s and ttsProvider %s must be set together, but %s", quote(u.get("ttsVoice").text()), quote(u.get("ttsProvider").text()), blank), "give both with HeadUpdate.Voice", useVoice)
 }
 
-// MarshalJSON returns the body that Update sends.
-func (u HeadUpdate) MarshalJSON() ([]byte, error) { return u.document(), nil }
-
-// Format shows the id and the names of the fields, but no value.
-func (u HeadUpdate) Format(f fmt.State, _ rune) { writeText(f, u.describe()) }
-
-// LogValue shows the id and the names of the fields, but no value.
-func (u HeadUpdate) LogValue() slog.Value { return slog.StringValue(u.describe()) }
-
-func (u HeadUpdate) describe() string {
-	return fmt.Sprintf("heads.HeadUpdate{%s: %s}", mask.OneLine(u.id, maxLabel), strings.Join(u.Fields(), " "))
-}
-
-// refusal returns why the field can't be sent, or "".
-func (f *updateField) refusal() string {
-	if f.fault != "" {
+// refusal returns why the field can't be sent, or no fault.
+func (f *updateField) refusal() fault {
+	if f.fault.problem != "" {
 		return f.fault
 	}
 	if strings.TrimSpace(f.name) == "" {
-		return "is blank; give the name that the field has in JSON"
+		return fault{problem: "is blank", remedy: "give the name that the field has in JSON"}
 	}
 	if known := findField(f.name); known != nil && known.isWritable() {
-		if fault := known.fault(f.raw); fault != "" {
+		if fault := known.fault(f.raw); fault.problem != "" {
 			return fault
 		}
 	} else if known := findFieldLike(f.name); known != nil {
 		if known.isWritable() {
-			return "is not a field of the service; the name is " + known.name
+			return fault{problem: "is not a field of the service", remedy: "the name is " + known.name}
 		}
 		return known.unchangeable()
 	}
-	if found := findPlaceholder(f.raw); found != "" {
-		return fmt.Sprintf("holds the placeholder %q; give a real value or don't set the field", found)
+	if found := findField(f.name).placeholder(f.raw); found != "" {
+		return fault{problem: fmt.Sprintf("holds the placeholder %q", found), remedy: "give a real value or don't set the field"}
 	}
-	return ""
+	return fault{}
 }
 
 func (u *HeadUpdate) set(name string, v any) *HeadUpdate {
@@ -313,24 +269,26 @@ func (u *HeadUpdate) setText(name, v string) *HeadUpdate {
 func (u *HeadUpdate) setLanguage(name, v string) *HeadUpdate {
 	value := fieldValue{raw: rawjson.String(v)}
 	if v != "" && !isPlaceholder(v) && !languageTag.MatchString(v) {
-		value.fault = quote(v) + " is not a language tag; give a BCP 47 tag such as en-US"
+		value.fault = fault{problem: quote(v) + " is not a language tag", remedy: "give a BCP 47 tag such as en-US"}
 	}
 	u.put(name, value)
 	return u
 }
 
 func (u *HeadUpdate) put(name string, value fieldValue) {
-	field := updateField{name, value}
+	fields, field := u.list(), updateField{name, value}
 	if i := u.index(name); i >= 0 {
-		u.fields[i] = field
+		fields[i] = field
 		return
 	}
-	u.fields = append(u.fields, field)
+	u.fields.set(append(fields, field))
 }
 
 func (u *HeadUpdate) index(name string) int {
-	return slices.IndexFunc(u.fields, func(f updateField) bool { return f.name == name })
+	return slices.IndexFunc(u.list(), func(f updateField) bool { return f.name == name })
 }
+
+func (u *HeadUpdate) list() []updateField { return u.fields.get() }
 
 func (u *HeadUpdate) has(name string) bool { return u.index(name) >= 0 }
 
@@ -338,28 +296,42 @@ func (u *HeadUpdate) has(name string) bool { return u.index(name) >= 0 }
 // Half a voice stays, and Validate refuses it.
 func (u *HeadUpdate) dropEmptyVoice() {
 	if u.get("ttsProvider").text() == "" && u.get("ttsVoice").text() == "" {
-		u.fields = slices.DeleteFunc(u.fields, func(f updateField) bool { return f.name == "ttsProvider" || f.name == "ttsVoice" })
+		u.fields.set(slices.DeleteFunc(u.list(), func(f updateField) bool { return f.name == "ttsProvider" || f.name == "ttsVoice" }))
 	}
 }
 
 // get returns the value of a field, or the zero fieldValue.
 func (u *HeadUpdate) get(name string) fieldValue {
 	if i := u.index(name); i >= 0 {
-		return u.fields[i].fieldValue
+		return u.list()[i].fieldValue
 	}
 	return fieldValue{}
 }
 
-// document returns the id and the fields as one JSON object.
-func (u *HeadUpdate) document() json.RawMessage {
-	size := len(`{"id":""}`) + len(u.id)
-	for _, f := range u.fields {
+// Document returns the fields as one JSON object, as Heads.Update sends them
+// behind the id.
+func (u *HeadUpdate) Document() Raw { return rawOf(u.document("")) }
+
+// document returns the id, unless it is "", and the fields as one JSON object. A
+// nil update has none.
+func (u *HeadUpdate) document(id string) []byte {
+	if u == nil {
+		return nil
+	}
+	fields := u.list()
+	size := len(`{"id":""}`) + len(id)
+	for _, f := range fields {
 		size += len(f.name) + len(f.raw) + len(`,"":`)
 	}
 	b := append(make([]byte, 0, size), '{')
-	b = rawjson.AppendString(append(b, `"id":`...), u.id)
-	for _, f := range u.fields {
-		b = rawjson.AppendMember(append(b, ','), f.name, f.raw)
+	if id != "" {
+		b = rawjson.AppendString(append(b, `"id":`...), id)
+	}
+	for _, f := range fields {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = rawjson.AppendMember(b, f.name, f.raw)
 	}
 	return append(b, '}')
 }

@@ -40,9 +40,9 @@ var switchedNames = map[string]string{
 // updateBody returns the body that Update sends.
 func updateBody(t testing.TB, u *HeadUpdate) string {
 	t.Helper()
-	raw, err := u.MarshalJSON()
-	require.NoError(t, err)
-	return string(raw)
+	body := u.document(testHead)
+	assert.Equal(t, strings.Replace(string(body), `"id":"`+testHead+`"`, "", 1), strings.Replace(string(u.Document().Bytes()), "{", "{,", min(1, len(u.Fields()))), "Document is the body without the id")
+	return string(body)
 }
 
 // setterNames returns the methods that return the update for chaining.
@@ -50,7 +50,7 @@ func setterNames() (names []string) {
 	update := reflect.TypeFor[*HeadUpdate]()
 	for i := range update.NumMethod() {
 		m := update.Method(i)
-		if m.Type.NumOut() == 1 && m.Type.Out(0) == update && m.Name != "For" {
+		if m.Type.NumOut() == 1 && m.Type.Out(0) == update {
 			names = append(names, m.Name)
 		}
 	}
@@ -123,7 +123,7 @@ func TestEverySetterSendsItsJSON(t *testing.T) {
 	for _, row := range setterRows {
 		covered[row.setter] = true
 		t.Run(row.setter+" "+row.how, func(t *testing.T) {
-			u := NewHeadUpdate(testHead)
+			u := NewHeadUpdate()
 			assert.Same(t, u, row.set(u), "setters can be chained")
 			assert.Equal(t, `{"id":"3fa85f64-5717-4562-b3fc-2c963f66afa6",`+row.members+`}`, updateBody(t, u))
 			assert.NoError(t, u.Validate())
@@ -158,7 +158,7 @@ func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 		name, golden string
 		update       *HeadUpdate
 	}{
-		{"every setter", "update_every_setter.json", NewHeadUpdate(testHead).
+		{"every setter", "update_every_setter.json", NewHeadUpdate().
 			Name("Museum guide").Alias("guide").Language("en-GB").LanguageSpeechRecognition("en-IE").
 			Voice("elevenlabs", "rachel_eleven_turbo_v2_5").OperationMode(OperationModeOC).OCProvider("playground").
 			SystemPrompt("Greet \"politely\" & <briefly>.\nUse opening_hours.").Greetings("Grüße aus dem Museum").
@@ -166,15 +166,15 @@ func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 			CustomWords(map[string]string{"MoMA": "mo-ma", "4th": "fourth"}).
 			PublicURL("https://chat.example.com/MyOrg-1234/li-28379?api_key=0123&lang=en").FileURL("https://files.example.com/guide.pdf").
 			PluginOperationalModeConfig(pluginConfig{"tickets", "1.0"}).SemanticThreshold(0.75).Set("addedSince", []any{1, nil})},
-		{"empty values", "update_empty_values.json", NewHeadUpdate(testHead).
+		{"empty values", "update_empty_values.json", NewHeadUpdate().
 			Name("").SystemPrompt("").Greetings("").ClearVoiceflowAPIKey().IsRandomSuggestions(false).Phrases().Suggestions().
 			CustomWords(nil).ClearFileURL().ClearPluginOperationalModeConfig().SemanticThreshold(0)},
-		{"the voice alone", "update_voice.json", NewHeadUpdate(testHead).Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5")},
+		{"the voice alone", "update_voice.json", NewHeadUpdate().Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(""))
-			_, err := service.Heads.Update(t.Context(), tt.update)
+			err := service.Heads.Update(t.Context(), testHead, tt.update)
 			require.NoError(t, err)
 			assert.Equal(t, golden(t, tt.golden), service.bodyOf(t, "PUT /head/update"))
 		})
@@ -182,36 +182,28 @@ func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 }
 
 func TestFieldsAreInTheOrderOfTheCalls(t *testing.T) {
-	u := NewHeadUpdate(testHead)
+	u := NewHeadUpdate()
 	assert.Empty(t, u.Fields())
 	u.Greetings("a").Voice("azure", "v").Set("zeta", 1).Name("n").Greetings("b")
 	assert.Equal(t, []string{"greetings", "ttsProvider", "ttsVoice", "zeta", "name"}, u.Fields())
 }
 
 func TestLastCallOfASetterWins(t *testing.T) {
-	u := NewHeadUpdate(testHead).FileURL("https://a.example.com").Name("a").ClearFileURL().Set("name", "b")
+	u := NewHeadUpdate().FileURL("https://a.example.com").Name("a").ClearFileURL().Set("name", "b")
 	assert.Equal(t, `{"id":"`+testHead+`","fileUrl":null,"name":"b"}`, updateBody(t, u))
 }
 
 func TestSettersCopyWhatTheyAreGiven(t *testing.T) {
 	phrases, words, config := []string{"a"}, map[string]string{"a": "b"}, json.RawMessage(`{"a":1}`)
-	u := NewHeadUpdate(testHead).Phrases(phrases...).CustomWords(words).PluginOperationalModeConfig(config)
+	u := NewHeadUpdate().Phrases(phrases...).CustomWords(words).PluginOperationalModeConfig(config)
 	before := updateBody(t, u)
 	phrases[0], words["a"] = "changed", "changed"
 	copy(config, `{"b":2}`)
 	assert.Equal(t, before, updateBody(t, u))
 }
 
-func TestForMakesTheSameChangesToAnotherHead(t *testing.T) {
-	u := NewHeadUpdate(testHead).Name("n").ClearFileURL()
-	other := u.For(otherID)
-	assert.Equal(t, `{"id":"`+otherID+`","name":"n","fileUrl":null}`, updateBody(t, other))
-	other.Name("changed").Alias("added")
-	assert.Equal(t, `{"id":"`+testHead+`","name":"n","fileUrl":null}`, updateBody(t, u), "the first is left alone")
-}
-
 func TestSetRefusesWhatAnUpdateCannotChange(t *testing.T) {
-	names := map[string]string{"id": "HeadUpdate.For"}
+	names := map[string]string{"id": "Heads.Update"}
 	for _, name := range readOnlyNames {
 		names[name] = "it is read-only"
 	}
@@ -222,11 +214,11 @@ func TestSetRefusesWhatAnUpdateCannotChange(t *testing.T) {
 	for name, says := range names {
 		for _, spelling := range []string{name, strings.ToUpper(name), strings.ToLower(name), strings.ToUpper(name[:1]) + name[1:]} {
 			t.Run(spelling, func(t *testing.T) {
-				_, err := service.Heads.Update(t.Context(), NewHeadUpdate(testHead).Name("n").Set(spelling, "x"))
+				err := service.Heads.Update(t.Context(), testHead, NewHeadUpdate().Name("n").Set(spelling, "x"))
 				faults := invalidErrors(t, err)
 				require.Len(t, faults, 1)
 				assert.Equal(t, spelling, faults[0].Field)
-				assert.Contains(t, faults[0].Reason, says)
+				assert.Contains(t, faults[0].Problem+"; "+faults[0].Remedy, says)
 				assert.Empty(t, service.since())
 			})
 		}
@@ -266,7 +258,7 @@ func TestSetChecksTheTypeOfKnownFields(t *testing.T) {
 		for kind, values := range ofType {
 			for _, value := range values {
 				t.Run(name+" "+kind, func(t *testing.T) {
-					u := NewHeadUpdate(testHead).Voice("azure", "v").Set(name, value)
+					u := NewHeadUpdate().Voice("azure", "v").Set(name, value)
 					err := u.Validate()
 					if slices.Contains(good, kind) {
 						assert.NoError(t, err)
@@ -284,32 +276,49 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 		name, field, shows string
 		update             *HeadUpdate
 	}{
-		{"a text", "name", `"string"`, NewHeadUpdate(testHead).Name("string")},
-		{"with white space around it", "name", `"string"`, NewHeadUpdate(testHead).Name(" string\n")},
-		{"a key", "voiceflowApiKey", `"<API_KEY>"`, NewHeadUpdate(testHead).VoiceflowAPIKey("<API_KEY>")},
-		{"in lower case with spaces", "greetings", `"<your greeting>"`, NewHeadUpdate(testHead).Greetings("<your greeting>")},
-		{"the prompt", "promptConfig", `"string"`, NewHeadUpdate(testHead).SystemPrompt("string")},
-		{"in a list", "phrases", `"string"`, NewHeadUpdate(testHead).Phrases("hello", "string")},
-		{"in a map", "customWords", `"<SPOKEN>"`, NewHeadUpdate(testHead).CustomWords(map[string]string{"a": "b", "c": "<SPOKEN>"})},
-		{"the key of an address", "publicUrl", `"<PUBLIC_API_KEY>"`, NewHeadUpdate(testHead).PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
-		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`, NewHeadUpdate(testHead).PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
-		{"a voice", "ttsVoice", `"string"`, NewHeadUpdate(testHead).Voice("azure", "string")},
-		{"a field added since", "addedSince", `"string"`, NewHeadUpdate(testHead).Set("addedSince", [][]string{{"string"}})},
-		{"written with escapes", "addedSince", `"<API_KEY>"`, NewHeadUpdate(testHead).Set("addedSince", json.RawMessage(`{"a":"\u003cAPI_KEY\u003E"}`))},
-		{"a word with escapes", "addedSince", `"string"`, NewHeadUpdate(testHead).Set("addedSince", json.RawMessage(`["\u0073tring"]`))},
+		{"a text", "name", `"string"`, NewHeadUpdate().Name("string")},
+		{"with white space around it", "name", `"string"`, NewHeadUpdate().Name(" string\n")},
+		{"a key", "voiceflowApiKey", `"<API_KEY>"`, NewHeadUpdate().VoiceflowAPIKey("<API_KEY>")},
+		{"in lower case with spaces", "greetings", `"<your greeting>"`, NewHeadUpdate().Greetings("<your greeting>")},
+		{"the prompt", "promptConfig", `"string"`, NewHeadUpdate().SystemPrompt("string")},
+		{"in a list", "phrases", `"string"`, NewHeadUpdate().Phrases("hello", "string")},
+		{"in a map", "customWords", `"<SPOKEN>"`, NewHeadUpdate().CustomWords(map[string]string{"a": "b", "c": "<SPOKEN>"})},
+		{"the key of an address", "publicUrl", `"<PUBLIC_API_KEY>"`, NewHeadUpdate().PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
+		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`, NewHeadUpdate().PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
+		{"a voice", "ttsVoice", `"string"`, NewHeadUpdate().Voice("azure", "string")},
+		{"a provider", "ttsProvider", `"YOUR_PROVIDER"`, NewHeadUpdate().Voice("YOUR_PROVIDER", "rachel")},
+		{"an id for a voice", "ttsVoice", `"voiceID"`, NewHeadUpdate().Voice("azure", "voiceID")},
+		{"a choice", "ttsVoice", `"a voice of your choice"`, NewHeadUpdate().Voice("azure", " a voice of your choice")},
+		{"a provider of mode oc", "ocProvider", `"your_provider"`, NewHeadUpdate().OCProvider("your_provider")},
+		{"another key", "voiceflowApiKey", `"YOUR_KEY"`, NewHeadUpdate().VoiceflowAPIKey("YOUR_KEY")},
+		{"an address of a page", "publicUrl", `"YOUR_ORG"`, NewHeadUpdate().PublicURL("https://c.example.com/YOUR_ORG/h?api_key=canary")},
+		{"its key", "publicUrl", `"YOUR_KEY"`, NewHeadUpdate().PublicURL("https://c.example.com/canary/h?api_key=YOUR_KEY")},
+		{"a file", "fileUrl", `"YOUR_HOST"`, NewHeadUpdate().FileURL("https://YOUR_HOST/canary.pdf")},
+		{"a file by Set", "fileUrl", `"a URL of your choice"`, NewHeadUpdate().Set("fileUrl", "a URL of your choice")},
+		{"a field added since", "addedSince", `"string"`, NewHeadUpdate().Set("addedSince", [][]string{{"string"}})},
+		{"written with escapes", "addedSince", `"<API_KEY>"`, NewHeadUpdate().Set("addedSince", json.RawMessage(`{"a":"\u003cAPI_KEY\u003E"}`))},
+		{"a word with escapes", "addedSince", `"string"`, NewHeadUpdate().Set("addedSince", json.RawMessage(`["\u0073tring"]`))},
 	}
 	service := newFakeAPI(t, answering(""))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := service.Heads.Update(t.Context(), tt.update)
+			err := service.Heads.Update(t.Context(), testHead, tt.update)
 			faults := invalidErrors(t, err)
 			require.Len(t, faults, 1)
 			assert.Equal(t, tt.field, faults[0].Field)
-			assert.Contains(t, faults[0].Reason, "holds the placeholder "+tt.shows)
+			assert.Contains(t, faults[0].Problem+"; "+faults[0].Remedy, "holds the placeholder "+tt.shows)
 			assert.NotContains(t, err.Error(), "canary")
 			assert.Empty(t, service.since())
 		})
 	}
+}
+
+// In a text for people the words of a page can be meant.
+func TestUpdateSendsSamplesInTexts(t *testing.T) {
+	u := NewHeadUpdate().Name("YOUR_ORG").Alias("voiceID").Greetings("Take a tour of your choice.").SystemPrompt("Ask for the voiceID.").
+		Phrases("YOUR_KEY").CustomWords(map[string]string{"YOUR_KEY": "of your choice"}).PluginOperationalModeConfig(map[string]string{"a": "of your choice"}).
+		FileURL("https://files.example.com/your-file/your_organs.pdf?x=of+your+own")
+	assert.NoError(t, u.Validate())
 }
 
 func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
@@ -318,13 +327,13 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 		update *HeadUpdate
 		ok     bool
 	}{
-		{"only the voice", NewHeadUpdate(testHead).Set("ttsVoice", "v"), false},
-		{"only the provider", NewHeadUpdate(testHead).Set("ttsProvider", "p"), false},
-		{"an empty provider", NewHeadUpdate(testHead).Voice("", "v"), false},
-		{"an empty voice", NewHeadUpdate(testHead).Voice("p", ""), false},
-		{"both empty", NewHeadUpdate(testHead).Voice("", ""), false},
-		{"both, one by one", NewHeadUpdate(testHead).Set("ttsVoice", "v").Set("ttsProvider", "p"), true},
-		{"both", NewHeadUpdate(testHead).Voice("p", "v"), true},
+		{"only the voice", NewHeadUpdate().Set("ttsVoice", "v"), false},
+		{"only the provider", NewHeadUpdate().Set("ttsProvider", "p"), false},
+		{"an empty provider", NewHeadUpdate().Voice("", "v"), false},
+		{"an empty voice", NewHeadUpdate().Voice("p", ""), false},
+		{"both empty", NewHeadUpdate().Voice("", ""), false},
+		{"both, one by one", NewHeadUpdate().Set("ttsVoice", "v").Set("ttsProvider", "p"), true},
+		{"both", NewHeadUpdate().Voice("p", "v"), true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -334,7 +343,7 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 				return
 			}
 			assert.Equal(t, []string{"ttsVoice"}, invalidFields(t, err))
-			assert.ErrorContains(t, err, "use Voice(provider, voice)")
+			assert.ErrorContains(t, err, "give both with HeadUpdate.Voice")
 		})
 	}
 }
@@ -344,17 +353,17 @@ func TestUpdateRefusesValuesThatAreNotJSON(t *testing.T) {
 		name, field string
 		update      *HeadUpdate
 	}{
-		{"not a number", "semanticThreshold", NewHeadUpdate(testHead).SemanticThreshold(math.NaN())},
-		{"infinity", "semanticThreshold", NewHeadUpdate(testHead).SemanticThreshold(math.Inf(1))},
-		{"negative infinity", "semanticThreshold", NewHeadUpdate(testHead).SemanticThreshold(math.Inf(-1))},
-		{"a channel", "addedSince", NewHeadUpdate(testHead).Set("addedSince", make(chan int))},
-		{"broken JSON", "pluginOperationalModeConfig", NewHeadUpdate(testHead).PluginOperationalModeConfig(json.RawMessage(`{"a":`))},
-		{"two values", "addedSince", NewHeadUpdate(testHead).Set("addedSince", json.RawMessage(`1,"b":2`))},
+		{"not a number", "semanticThreshold", NewHeadUpdate().SemanticThreshold(math.NaN())},
+		{"infinity", "semanticThreshold", NewHeadUpdate().SemanticThreshold(math.Inf(1))},
+		{"negative infinity", "semanticThreshold", NewHeadUpdate().SemanticThreshold(math.Inf(-1))},
+		{"a channel", "addedSince", NewHeadUpdate().Set("addedSince", make(chan int))},
+		{"broken JSON", "pluginOperationalModeConfig", NewHeadUpdate().PluginOperationalModeConfig(json.RawMessage(`{"a":`))},
+		{"two values", "addedSince", NewHeadUpdate().Set("addedSince", json.RawMessage(`1,"b":2`))},
 	}
 	service := newFakeAPI(t, answering(""))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := service.Heads.Update(t.Context(), tt.update)
+			err := service.Heads.Update(t.Context(), testHead, tt.update)
 			assert.Equal(t, []string{tt.field}, invalidFields(t, err))
 			assert.Empty(t, service.since())
 		})
@@ -363,24 +372,24 @@ func TestUpdateRefusesValuesThatAreNotJSON(t *testing.T) {
 
 func TestUpdateRefusesAnEmptyUpdate(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
-	_, err := service.Heads.Update(t.Context(), NewHeadUpdate(testHead))
+	err := service.Heads.Update(t.Context(), testHead, NewHeadUpdate())
 	assert.Equal(t, []string{"update"}, invalidFields(t, err))
 	assert.ErrorContains(t, err, "sets no field")
-	_, err = service.Heads.Update(t.Context(), nil)
+	err = service.Heads.Update(t.Context(), testHead, nil)
 	assert.Equal(t, []string{"update"}, invalidFields(t, err))
 	assert.ErrorContains(t, err, "NewHeadUpdate")
 	assert.Empty(t, service.since())
 }
 
 func TestUpdateRefusesAFieldWithoutAName(t *testing.T) {
-	err := NewHeadUpdate(testHead).Set("", 1).Validate()
+	err := NewHeadUpdate().Set("", 1).Validate()
 	assert.EqualError(t, err, `heads: Heads.Update: field name is blank; give the name that the field has in JSON`)
 }
 
 func TestValidateReportsAllFaultsTogether(t *testing.T) {
-	err := NewHeadUpdate("li-28379").Name("string").SemanticThreshold(math.NaN()).Set("isActive", true).
+	err := NewHeadUpdate().Name("string").SemanticThreshold(math.NaN()).Set("isActive", true).
 		Set("VideoStreaming", true).Set("phrases", 5).Voice("", "v").Greetings("fine").Validate()
-	assert.Equal(t, []string{"head id", "name", "semanticThreshold", "isActive", "VideoStreaming", "phrases", "ttsVoice"}, invalidFields(t, err))
+	assert.Equal(t, []string{"name", "semanticThreshold", "isActive", "VideoStreaming", "phrases", "ttsVoice"}, invalidFields(t, err))
 	for _, fault := range invalidErrors(t, err) {
 		assert.Equal(t, "Heads.Update", fault.Operation)
 	}
@@ -390,16 +399,15 @@ func TestUpdateIsNotSentAfterItsContextEnded(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := service.Heads.Update(ctx, NewHeadUpdate(testHead).Name("n"))
+	err := service.Heads.Update(ctx, testHead, NewHeadUpdate().Name("n"))
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Empty(t, service.since())
 }
 
 func TestPrintingAnUpdateShowsNoValue(t *testing.T) {
-	u := NewHeadUpdate(testHead).VoiceflowAPIKey("canary-key").Greetings("canary-text").Set("added", "canary-added")
+	u := NewHeadUpdate().VoiceflowAPIKey("canary-key").Greetings("canary-text").Set("added", "canary-added")
 	assertHides(t, *u, "canary")
 	assertHides(t, u, "canary")
-	assert.Contains(t, u.describe(), "voiceflowApiKey")
 }
 
 func readHead(t testing.TB, document string) *Head {
@@ -409,57 +417,13 @@ func readHead(t testing.TB, document string) *Head {
 	return h
 }
 
-func TestHeadUpdateFromHasEveryWritableFieldThatTheHeadHas(t *testing.T) {
-	full := parseObject(t, readFile(t, "head_full.json"))
-	tests := []struct {
-		name    string
-		head    *Head
-		members string
-	}{
-		{"nothing", &Head{ID: testHead}, ""},
-		{"null where it is allowed", readHead(t, `{"id":"`+testHead+`","voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null}`),
-			`,"voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null`},
-		{"null where it is not allowed", readHead(t, `{"id":"`+testHead+`","name":null,"ttsVoice":null,"promptConfig":null,"phrases":null,"customWords":null,"isRandomSuggestions":null,"semanticThreshold":null}`), ""},
-		{"zero values that were read", readHead(t, `{"id":"`+testHead+`","name":"","isRandomSuggestions":false,"phrases":[],"customWords":{},"semanticThreshold":0}`),
-			`,"name":"","isRandomSuggestions":false,"phrases":[],"customWords":{},"semanticThreshold":0`},
-		{"values of a head made by hand", &Head{ID: testHead, Name: "n", Phrases: []string{}, IsRandomSuggestions: true},
-			`,"name":"n","isRandomSuggestions":true,"phrases":[]`},
-		{"only read-only and switched fields", readHead(t, full.without(writableNames...).String()), ""},
-		{"the address", readHead(t, `{"id":"`+testHead+`","publicUrl":"https://c.example.com/o/h?api_key=1"}`), ""},
-		{"a prompt without text", readHead(t, `{"id":"`+testHead+`","promptConfig":{"id":"p"}}`), ""},
-		{"a prompt with a text of null", readHead(t, `{"id":"`+testHead+`","promptConfig":{"id":"p","system_prompt":null}}`), ""},
-		{"an empty prompt that was read", readHead(t, `{"id":"`+testHead+`","promptConfig":{"system_prompt":""}}`), `,"promptConfig":{"system_prompt":""}`},
-		{"an empty prompt of a head made by hand", &Head{ID: testHead, PromptConfig: &PromptConfig{}}, `,"promptConfig":{"system_prompt":""}`},
-		{"an empty voice", readHead(t, `{"id":"`+testHead+`","ttsProvider":"","ttsVoice":""}`), ""},
-		{"the prompt without its id", readHead(t, `{"id":"`+testHead+`","promptConfig":{"id":"p","system_prompt":"Be kind."}}`), `,"promptConfig":{"system_prompt":"Be kind."}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, `{"id":"`+testHead+`"`+tt.members+`}`, updateBody(t, HeadUpdateFrom(tt.head)))
-		})
-	}
-	t.Run("a full head", func(t *testing.T) {
-		sent := parseObject(t, updateBody(t, HeadUpdateFrom(readHead(t, full.String()))))
-		want := parseObject(t, golden(t, "update_from_get.json"))
-		require.Len(t, sent, len(want))
-		for name := range want {
-			assert.JSONEq(t, string(want[name]), string(sent[name]), name)
-		}
-	})
-	t.Run("a change made to the head", func(t *testing.T) {
-		h := readHead(t, `{"id":"`+testHead+`","name":"a","fileUrl":"https://f.example.com","phrases":["x"]}`)
-		h.Name, h.FileURL, h.Phrases = "", nil, nil
-		assert.Equal(t, `{"id":"`+testHead+`","name":"","phrases":[],"fileUrl":null}`, updateBody(t, HeadUpdateFrom(h)))
-	})
-}
-
 func TestHeadUpdateFromJSONLeavesOnlyWritableFields(t *testing.T) {
 	u, err := HeadUpdateFromJSON([]byte(readFile(t, "head_full.json")))
 	require.NoError(t, err)
 	want := slices.DeleteFunc(slices.Clone(writableNames), func(name string) bool { return name == "publicUrl" })
 	assert.Equal(t, want, u.Fields())
 	service := newFakeAPI(t, answering(""))
-	_, err = service.Heads.Update(t.Context(), u)
+	err = service.Heads.Update(t.Context(), testHead, u)
 	require.NoError(t, err)
 	sent := service.bodyOf(t, "PUT /head/update")
 	for name := range parseObject(t, sent) {
@@ -509,9 +473,11 @@ func TestHeadUpdateFromJSONSkips(t *testing.T) {
 		"an empty voice":                  `"ttsProvider":"","ttsVoice":""`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			u, err := HeadUpdateFromJSON([]byte(`{"id":"` + testHead + `","alias":"a",` + member + `}`))
-			require.NoError(t, err)
-			assert.Equal(t, []string{"alias"}, u.Fields())
+			for _, id := range []string{`"` + testHead + `"`, `"` + otherID + `"`, "5", "null"} {
+				u, err := HeadUpdateFromJSON([]byte(`{"id":` + id + `,"alias":"a",` + member + `}`))
+				require.NoError(t, err, id)
+				assert.Equal(t, []string{"alias"}, u.Fields(), id)
+			}
 		})
 	}
 }
@@ -524,7 +490,6 @@ func TestHalfAVoiceOfADocumentIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		assert.ErrorContains(t, u.Validate(), "must be set together")
 		assert.NoError(t, u.Voice("azure", "rachel").Validate())
-		assert.ErrorIs(t, HeadUpdateFrom(readHead(t, document)).Validate(), ErrInvalid)
 	}
 }
 
@@ -538,10 +503,6 @@ func TestHeadUpdateFromJSONRefuses(t *testing.T) {
 		{"half a document", `{"id":"` + testHead, []string{"document"}},
 		{"null", "null", []string{"document"}},
 		{"a list", `[{"id":"` + testHead + `"}]`, []string{"document"}},
-		{"no id", `{"name":"n"}`, []string{"id"}},
-		{"an id of another type", `{"id":5}`, []string{"id"}},
-		{"an id of null", `{"id":null}`, []string{"id"}},
-		{"a public id", `{"id":"li-28379"}`, []string{"id"}},
 		{"values of the wrong type, all of them", `{"id":"` + testHead + `","name":5,"phrases":["a",1],"customWords":{"a":1},"fileUrl":false,"promptConfig":["x"]}`,
 			[]string{"name", "promptConfig", "phrases", "customWords", "fileUrl"}},
 		{"a prompt that is no text", `{"id":"` + testHead + `","promptConfig":{"system_prompt":5}}`, []string{"promptConfig"}},
@@ -573,18 +534,18 @@ func TestDiffHeadsSendsOnlyDifferences(t *testing.T) {
 		{"the prompt", Head{PromptConfig: &PromptConfig{"p", "a"}}, Head{PromptConfig: &PromptConfig{"p", "b"}}, `"promptConfig":{"system_prompt":"b"}`},
 		{"a prompt added", Head{}, Head{PromptConfig: &PromptConfig{SystemPrompt: "b"}}, `"promptConfig":{"system_prompt":"b"}`},
 		{"the same prompt elsewhere in memory", Head{PromptConfig: &PromptConfig{"p", "a"}}, Head{PromptConfig: &PromptConfig{"p", "a"}}, ""},
-		{"a key added", Head{}, Head{VoiceflowAPIKey: secret("k")}, `"voiceflowApiKey":"k"`},
-		{"a key removed", Head{VoiceflowAPIKey: secret("k")}, Head{}, `"voiceflowApiKey":null`},
-		{"a key emptied", Head{VoiceflowAPIKey: secret("k")}, Head{VoiceflowAPIKey: secret("")}, `"voiceflowApiKey":""`},
-		{"null became empty", Head{}, Head{VoiceflowAPIKey: secret("")}, `"voiceflowApiKey":""`},
-		{"the same key elsewhere in memory", Head{VoiceflowAPIKey: secret("k")}, Head{VoiceflowAPIKey: secret("k")}, ""},
+		{"a key added", Head{}, Head{VoiceflowAPIKey: secret(NewSecret("k"))}, `"voiceflowApiKey":"k"`},
+		{"a key removed", Head{VoiceflowAPIKey: secret(NewSecret("k"))}, Head{}, `"voiceflowApiKey":null`},
+		{"a key emptied", Head{VoiceflowAPIKey: secret(NewSecret("k"))}, Head{VoiceflowAPIKey: secret(NewSecret(""))}, `"voiceflowApiKey":""`},
+		{"null became empty", Head{}, Head{VoiceflowAPIKey: secret(NewSecret(""))}, `"voiceflowApiKey":""`},
+		{"the same key elsewhere in memory", Head{VoiceflowAPIKey: secret(NewSecret("k"))}, Head{VoiceflowAPIKey: secret(NewSecret("k"))}, ""},
 		{"a file removed", Head{FileURL: text("u")}, Head{}, `"fileUrl":null`},
 		{"the same file elsewhere in memory", Head{FileURL: text("u")}, Head{FileURL: text("u")}, ""},
-		{"a plugin added", Head{}, Head{PluginOperationalModeConfig: json.RawMessage(`{"a":1.0}`)}, `"pluginOperationalModeConfig":{"a":1.0}`},
-		{"a plugin removed", Head{PluginOperationalModeConfig: json.RawMessage(`{"a":1}`)}, Head{}, `"pluginOperationalModeConfig":null`},
-		{"a plugin set to null", Head{PluginOperationalModeConfig: json.RawMessage(`{"a":1}`)}, Head{PluginOperationalModeConfig: json.RawMessage(`null`)}, `"pluginOperationalModeConfig":null`},
-		{"a plugin absent, then null", Head{}, Head{PluginOperationalModeConfig: json.RawMessage(`null`)}, ""},
-		{"a plugin with other white space", Head{PluginOperationalModeConfig: json.RawMessage(`{"a":1}`)}, Head{PluginOperationalModeConfig: json.RawMessage("{ \"a\": 1\n}")}, ""},
+		{"a plugin added", Head{}, Head{PluginOperationalModeConfig: NewRaw([]byte(`{"a":1.0}`))}, `"pluginOperationalModeConfig":{"a":1.0}`},
+		{"a plugin removed", Head{PluginOperationalModeConfig: NewRaw([]byte(`{"a":1}`))}, Head{}, `"pluginOperationalModeConfig":null`},
+		{"a plugin set to null", Head{PluginOperationalModeConfig: NewRaw([]byte(`{"a":1}`))}, Head{PluginOperationalModeConfig: NewRaw([]byte(`null`))}, `"pluginOperationalModeConfig":null`},
+		{"a plugin absent, then null", Head{}, Head{PluginOperationalModeConfig: NewRaw([]byte(`null`))}, ""},
+		{"a plugin with other white space", Head{PluginOperationalModeConfig: NewRaw([]byte(`{"a":1}`))}, Head{PluginOperationalModeConfig: NewRaw([]byte("{ \"a\": 1\n}"))}, ""},
 		{"phrases of the same content", Head{Phrases: []string{"a", "b"}}, Head{Phrases: []string{"a", "b"}}, ""},
 		{"phrases in another order", Head{Phrases: []string{"a", "b"}}, Head{Phrases: []string{"b", "a"}}, `"phrases":["b","a"]`},
 		{"phrases emptied", Head{Phrases: []string{"a"}}, Head{Phrases: []string{}}, `"phrases":[]`},
@@ -598,13 +559,13 @@ func TestDiffHeadsSendsOnlyDifferences(t *testing.T) {
 		{"words set to nil", Head{CustomWords: map[string]string{"a": "1"}}, Head{}, `"customWords":{}`},
 		{"nil words became empty", Head{}, Head{CustomWords: map[string]string{}}, `"customWords":{}`},
 		{"empty words became nil", Head{CustomWords: map[string]string{}}, Head{}, ""},
-		{"the address", Head{PublicURL: "https://a.example.com"}, Head{PublicURL: "https://b.example.com"}, `"publicUrl":"https://b.example.com"`},
-		{"Raw is no field", Head{Raw: json.RawMessage(`{"a":1}`)}, Head{}, ""},
+		{"the address", Head{PublicURL: NewSecret("https://a.example.com")}, Head{PublicURL: NewSecret("https://b.example.com")}, `"publicUrl":"https://b.example.com"`},
+		{"Raw is no field", Head{Raw: NewRaw([]byte(`{"a":1}`))}, Head{}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.before.ID, tt.after.ID = testHead, testHead
-			u, err := DiffHeads(&tt.before, &tt.after)
+			u, err := diffHeads("DiffHeads", &tt.before, &tt.after)
 			require.NoError(t, err)
 			want := `{"id":"` + testHead + `"}`
 			if tt.members != "" {
@@ -621,7 +582,7 @@ var readOnlyEdits = map[string]struct {
 	edit func(*Head)
 	says string
 }{
-	"id":                   {func(h *Head) { h.ID = otherID }, "HeadUpdate.For"},
+	"id":                   {func(h *Head) { h.ID = otherID }, "Heads.Update"},
 	"videoStreaming":       {func(h *Head) { h.VideoStreaming = !h.VideoStreaming }, "Heads.SetVideoStreaming"},
 	"enableEvents":         {func(h *Head) { h.EnableEvents = !h.EnableEvents }, "Webhooks.SetDelivery"},
 	"conversationSettings": {func(h *Head) { h.ConversationSettings.Tools = nil }, "ConversationSettings.Modify"},
@@ -642,9 +603,9 @@ var readOnlyEdits = map[string]struct {
 	"expirationSeconds":    {func(h *Head) { h.ExpirationSeconds++ }, "read-only"},
 	"allowedOrigins":       {func(h *Head) { h.AllowedOrigins[0] += "x" }, "read-only"},
 	"allowedIframeOrigins": {func(h *Head) { h.AllowedIframeOrigins = nil }, "read-only"},
-	"documentJsonDto":      {func(h *Head) { h.DocumentJSONDTO = json.RawMessage(`{}`) }, "read-only"},
-	"iconConfig":           {func(h *Head) { h.IconConfig = nil }, "read-only"},
-	"videoCache":           {func(h *Head) { h.VideoCache = json.RawMessage(`1`) }, "read-only"},
+	"documentJsonDto":      {func(h *Head) { h.DocumentJSONDTO = NewRaw([]byte(`{}`)) }, "read-only"},
+	"iconConfig":           {func(h *Head) { h.IconConfig = Raw{} }, "read-only"},
+	"videoCache":           {func(h *Head) { h.VideoCache = NewRaw([]byte(`1`)) }, "read-only"},
 	"organisation":         {func(h *Head) { h.Organisation.Slots++ }, "read-only"},
 	"promptConfig.id":      {func(h *Head) { h.PromptConfig.ID += "x" }, "read-only"},
 }
@@ -665,12 +626,12 @@ func TestDiffHeadsRefusesReadOnlyChanges(t *testing.T) {
 			after := readHead(t, document)
 			tt.edit(after)
 			after.Name = "changed as well"
-			u, err := DiffHeads(readHead(t, document), after)
+			u, err := diffHeads("DiffHeads", readHead(t, document), after)
 			assert.Nil(t, u)
 			faults := invalidErrors(t, err)
 			require.Len(t, faults, 1)
 			assert.Equal(t, name, faults[0].Field)
-			assert.Contains(t, faults[0].Reason, tt.says)
+			assert.Contains(t, faults[0].Problem+"; "+faults[0].Remedy, tt.says)
 			assert.NotContains(t, err.Error(), "canary")
 		})
 	}
@@ -679,48 +640,37 @@ func TestDiffHeadsRefusesReadOnlyChanges(t *testing.T) {
 		for _, tt := range readOnlyEdits {
 			tt.edit(after)
 		}
-		_, err := DiffHeads(readHead(t, document), after)
+		_, err := diffHeads("DiffHeads", readHead(t, document), after)
 		assert.Len(t, invalidErrors(t, err), len(readOnlyEdits))
 	})
 	t.Run("the id of a prompt that was added", func(t *testing.T) {
-		_, err := DiffHeads(&Head{ID: testHead}, &Head{ID: testHead, PromptConfig: &PromptConfig{ID: "made up", SystemPrompt: "x"}})
+		_, err := diffHeads("DiffHeads", &Head{ID: testHead}, &Head{ID: testHead, PromptConfig: &PromptConfig{ID: "made up", SystemPrompt: "x"}})
 		assert.Equal(t, []string{"promptConfig.id"}, invalidFields(t, err))
 	})
 	t.Run("a prompt that was removed", func(t *testing.T) {
 		after := readHead(t, document)
 		after.PromptConfig = nil
-		_, err := DiffHeads(readHead(t, document), after)
+		_, err := diffHeads("DiffHeads", readHead(t, document), after)
 		assert.Equal(t, []string{"promptConfig"}, invalidFields(t, err))
 	})
 }
 
 func TestDiffHeadsOfTwoReadingsOfOneDocumentIsEmpty(t *testing.T) {
 	document := readFile(t, "head_full.json")
-	u, err := DiffHeads(readHead(t, document), readHead(t, document))
+	u, err := diffHeads("DiffHeads", readHead(t, document), readHead(t, document))
 	require.NoError(t, err)
 	assert.Empty(t, u.Fields())
 }
 
-func TestDiffHeadsRefusesNil(t *testing.T) {
-	for _, pair := range [][2]*Head{{nil, {}}, {{}, nil}, {nil, nil}} {
-		_, err := DiffHeads(pair[0], pair[1])
-		assert.Equal(t, []string{"head"}, invalidFields(t, err))
-	}
-}
-
 func TestDiffHeadsLeavesWhatNoUpdateMayHoldToValidate(t *testing.T) {
-	u, err := DiffHeads(&Head{ID: testHead, Name: "a"}, &Head{ID: testHead, Name: "string", SemanticThreshold: math.NaN(), TTSVoice: "v"})
+	u, err := diffHeads("DiffHeads", &Head{ID: testHead, Name: "a"}, &Head{ID: testHead, Name: "string", SemanticThreshold: math.NaN(), TTSVoice: "v"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"name", "semanticThreshold", "ttsVoice"}, invalidFields(t, u.Validate()))
 	assert.ErrorIs(t, u.Validate(), ErrInvalid)
 }
 
 func TestSetNamesTheFieldThatWasMeant(t *testing.T) {
-	err := NewHeadUpdate(testHead).Set("TTSvoice", "rachel").Validate()
+	err := NewHeadUpdate().Set("TTSvoice", "rachel").Validate()
 	require.ErrorIs(t, err, ErrInvalid)
 	assert.ErrorContains(t, err, "the name is ttsVoice")
-}
-
-func TestUpdateFromNoHeadIsRefused(t *testing.T) {
-	require.ErrorIs(t, HeadUpdateFrom(nil).Validate(), ErrInvalid)
 }

@@ -1,12 +1,11 @@
 package heads
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"log/slog"
 	"net/http"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -28,9 +27,9 @@ const (
 // name the field. Mode is read from "mode", and is "" if the answer has no such
 // text. All other fields are in Raw.
 type HeadVisual struct {
-	ID   string          `json:"id"`
-	Mode VisualMode      `json:"mode"`
-	Raw  json.RawMessage `json:"-"` // the document as received
+	ID   string     `json:"id"`
+	Mode VisualMode `json:"mode"`
+	Raw  Raw        `json:"-"` // the document as received
 }
 
 var opHeadVisualsGet = newOperation("HeadVisuals.Get", http.MethodGet, "/head_visual/{headVisualId}")
@@ -47,44 +46,27 @@ func (s *HeadVisualsService) Get(ctx context.Context, visualID string) (*HeadVis
 	return do[HeadVisual](ctx, s.c, opHeadVisualsGet, payload{param: visualID})
 }
 
-// ForHead reads a head and then its visual.
-//
-// GET /head/{id}, GET /head_visual/{headVisualId}. ForHead returns an
-// InvalidError for a head without a visual.
-func (s *HeadVisualsService) ForHead(ctx context.Context, headID string) (*HeadVisual, error) {
-	if err := s.c.check(ctx, "HeadVisuals.ForHead"); err != nil {
-		return nil, err
+// UnmarshalJSON reads the document of a visual and keeps it in Raw. The contract
+// has no types for its fields: one that can't be read is empty. Names are exact, and
+// a field that occurs twice is an error.
+func (v *HeadVisual) UnmarshalJSON(document []byte) error { return unmarshal(document, v.decode) }
+
+func (v *HeadVisual) decode(document []byte) error {
+	if err := decodeObject(document, v, exactjson.Rules{Open: anyField, Mend: textOfNumber}); err != nil {
+		return err
 	}
-	head, err := s.c.Heads.Get(ctx, headID)
-	if err != nil {
-		return nil, err
-	}
-	if head.HeadVisualID == "" {
-		return nil, invalid("HeadVisuals.ForHead", "headVisualId", "of head %s is missing, so there is no visual to read; give the head a visual first", headID)
-	}
-	return s.Get(ctx, head.HeadVisualID)
+	v.Raw = rawOf(bytes.Clone(document))
+	return nil
 }
 
-// Format shows id and mode.
-func (v HeadVisual) Format(f fmt.State, _ rune) { writeText(f, v.describe()) }
+func anyField(string) bool { return true }
 
-// LogValue shows id and mode.
-func (v HeadVisual) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("id", v.ID), slog.String("mode", string(v.Mode)))
-}
-
-func (v HeadVisual) describe() string { return fmt.Sprintf("heads.HeadVisual{%s %s}", v.ID, v.Mode) }
-
-func (v *HeadVisual) keepRaw(document []byte) { v.Raw = document }
-
-// prove also accepts an id that is a number.
-func (v *HeadVisual) prove(id string) error {
-	if number, _ := rawjson.Value(v.Raw, "id"); v.ID == "" && rawjson.Kind(number) == "number" {
-		v.ID = string(number)
+// textOfNumber reads an id that is a number as its digits.
+func textOfNumber(path string, value []byte) []byte {
+	if path != "id" || rawjson.Kind(value) != "number" {
+		return nil
 	}
-	return proveID("head visual", v.ID, id)
+	return rawjson.String(string(value))
 }
 
-// untyped reports true for every field, since the contract has no types for
-// them.
-func (v *HeadVisual) untyped(path string) bool { return path != "" }
+func (v *HeadVisual) prove(id string) error { return proveID("head visual", v.ID, id) }

@@ -28,7 +28,7 @@ func TestHeadVisualReadsTheModeWhereItIsText(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, tt.id, visual.ID)
 			assert.Equal(t, tt.mode, visual.Mode)
-			assert.Equal(t, tt.answer, string(visual.Raw))
+			assert.Equal(t, tt.answer, string(visual.Raw.Bytes()))
 		})
 	}
 }
@@ -48,45 +48,6 @@ func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
 		assert.Equal(t, []string{"head visual id"}, invalidFields(t, err), "%q", id)
 	}
 	assert.Empty(t, service.since())
-}
-
-func TestForHeadReadsTheVisualOfTheHead(t *testing.T) {
-	service := newFakeAPI(t, map[string]string{
-		"GET /head/" + testHead:                                 readFile(t, "head_full.json"),
-		"GET /head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f": `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"two_loops"}`,
-	})
-	visual, err := service.HeadVisuals.ForHead(t.Context(), testHead)
-	require.NoError(t, err)
-	assert.Equal(t, VisualModeTwoLoops, visual.Mode)
-	assert.Equal(t, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f", visual.ID)
-	assert.Equal(t, []string{"GET /head/" + testHead, "GET /head_visual/8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f"}, service.routes())
-}
-
-func TestForHeadRefusesAHeadWithoutAVisual(t *testing.T) {
-	for name, document := range map[string]string{
-		"absent":          `{"id":"` + testHead + `"}`,
-		"null":            `{"id":"` + testHead + `","headVisualId":null}`,
-		"of another type": `{"id":"` + testHead + `","headVisualId":{"id":"v"}}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			service := newFakeAPI(t, answering(document))
-			_, err := service.HeadVisuals.ForHead(t.Context(), testHead)
-			assert.Equal(t, []string{"headVisualId"}, invalidFields(t, err))
-			assert.ErrorContains(t, err, testHead)
-			assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
-		})
-	}
-}
-
-func TestForHeadReturnsTheErrorsOfBothReads(t *testing.T) {
-	_, err := newFakeAPI(t, nil).HeadVisuals.ForHead(t.Context(), testHead)
-	var refused *Error
-	require.ErrorAs(t, err, &refused)
-	assert.Equal(t, "Heads.Get", refused.Operation)
-
-	_, err = newFakeAPI(t, answering(readFile(t, "head_full.json"))).HeadVisuals.ForHead(t.Context(), testHead)
-	require.ErrorAs(t, err, &refused)
-	assert.Equal(t, "HeadVisuals.Get", refused.Operation)
 }
 
 func TestPrintingAHeadVisualShowsNoDocument(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -43,7 +43,6 @@ type KeyHint struct {
 func SharedKeys(keys ...string) KeySource {
 	keys = usableKeys(keys)
 	return staticKeys{
-		name: "SharedKeys",
 		find: func(string) []string { return keys },
 		err:  refuseKeys(len(keys) == 0),
 	}
@@ -63,7 +62,6 @@ func HeadKeys(keysByHead map[string][]string) KeySource {
 		}
 	}
 	return staticKeys{
-		name: "HeadKeys",
 		find: func(headID string) []string { return byHead[headID] },
 		err:  refuseKeys(usable == 0),
 	}
@@ -71,7 +69,7 @@ func HeadKeys(keysByHead map[string][]string) KeySource {
 
 func refuseKeys(none bool) error {
 	if none {
-		return invalid(newEventHandler, "keys", "hold no usable shared key; an empty key or head id is none, so every delivery would be refused")
+		return invalid(newEventHandler, "keys", "hold no usable shared key, so every delivery would be refused", "give a key that is not empty, of a head whose id is not empty")
 	}
 	return nil
 }
@@ -84,7 +82,6 @@ func usableKeys(keys []string) []string {
 
 // staticKeys has its keys in a closure, where no verb of package fmt looks.
 type staticKeys struct {
-	name string
 	find func(headID string) []string
 	err  error // for NewEventHandler
 }
@@ -95,10 +92,6 @@ func (s staticKeys) Keys(_ context.Context, hint KeyHint) ([]string, error) {
 	return s.find(hint.HeadID), nil
 }
 
-func (s staticKeys) String() string             { return s.name + "(" + redacted + ")" }
-func (s staticKeys) Format(f fmt.State, _ rune) { writeText(f, s.String()) }
-func (s staticKeys) LogValue() slog.Value       { return slog.StringValue(s.String()) }
-
 // KeySource returns a source for NewEventHandler that asks the service for the
 // shared keys of a head (GET /head-events) and remembers them.
 //
@@ -108,11 +101,18 @@ func (s staticKeys) LogValue() slog.Value       { return slog.StringValue(s.Stri
 // a minute. Its memory is bounded however many head ids strangers send, and an
 // id that is not a UUID never reaches the service.
 //
+// All sources of a client share what they know, and what its Ensure, Create, Get
+// and List have read. Questions about different heads run side by side, at most 16
+// of them. Delete does not take a key away before it expires, since events that were
+// signed with it may be under way.
+//
 // While the service can't be asked, the keys of known heads stay in use after
 // they have expired (WithStaleKeys). Anyone can cause questions about unknown
-// heads, so these are not retried and limited to 5 a second after a burst of 20.
-// A delivery whose keys can't be asked for is answered 503, so that the service
-// redelivers it.
+// heads, so these are not retried, and those that find no keys are limited to 5 a
+// second after a burst of 20. An event of an unknown head waits for its turn. If the
+// turn doesn't come in time, the delivery is answered 503, so that the service
+// redelivers it. Before it has asked, the source can't tell a head that it has not met
+// from one that a stranger has made up: name the heads that you expect with WithHeads.
 //
 // The source accepts the keys of all registrations of a head, also of those with
 // another URL. A receiver at another URL could therefore sign for this handler
@@ -120,7 +120,15 @@ func (s staticKeys) LogValue() slog.Value       { return slog.StringValue(s.Stri
 //
 // NewEventHandler returns the InvalidErrors of the options.
 func (s *WebhooksService) KeySource(opts ...KeySourceOption) KeySource {
-	return newCachedKeys(s.sharedKeys, opts...)
+	return newCachedKeys(s.keyCache(), opts...)
+}
+
+// keyCache returns what the client knows of shared keys.
+func (s *WebhooksService) keyCache() *keycache.Cache {
+	if s.c == nil || s.c.core == nil {
+		return newKeyCache(s.sharedKeys) // its requests return what is wrong with the client
+	}
+	return s.c.core.keys
 }
 
 // KeySourceOption changes how the source of WebhooksService.KeySource works.
@@ -134,9 +142,9 @@ type KeySourceOption func(*cachedKeys) error
 func WithKeyTTL(d time.Duration) KeySourceOption {
 	return func(s *cachedKeys) error {
 		if d <= 0 {
-			return invalid(keySourceOperation, "WithKeyTTL", "is %v; give a duration above 0", d)
+			return invalid(keySourceOperation, "WithKeyTTL", fmt.Sprintf("is %v", d), "give a duration above 0")
 		}
-		s.cache.TTL = d
+		s.source.get().TTL = d
 		return nil
 	}
 }
@@ -151,10 +159,38 @@ func WithKeyTTL(d time.Duration) KeySourceOption {
 func WithStaleKeys(max time.Duration) KeySourceOption {
 	return func(s *cachedKeys) error {
 		if max < 0 {
-			return invalid(keySourceOperation, "WithStaleKeys", "%v is negative; use 0 to refuse expired keys", max)
+			return invalid(keySourceOperation, "WithStaleKeys", fmt.Sprintf("%v is negative", max), "use 0 to refuse expired keys")
 		}
-		s.cache.Stale = max
+		s.source.get().Stale = max
 		return nil
+	}
+}
+
+// WithHeads names heads whose events the receiver expects. The source reads their
+// keys in the background as soon as it is made, with the client's rate limit and
+// retries. After a failure it pauses for 1 s, later for up to a minute, and it ends
+// when nothing was answered for 10 minutes. An event of a named head never waits for the
+// limit of unknown heads, even if its keys were not read yet. A named head without keys
+// is asked about again at most three times a minute.
+//
+// Ids are UUIDs, as in Head.ID; NewEventHandler refuses all others. WithHeads can be
+// given several times.
+func WithHeads(ids ...string) KeySourceOption {
+	return func(s *cachedKeys) error {
+		var faults faultList
+		for _, id := range ids {
+			if !isUUID(id) {
+				f := headIDFault(id)
+				faults.add(invalid(keySourceOperation, "WithHeads", "holds an id that "+f.problem, f.remedy))
+				continue
+			}
+			source := s.source.get()
+			if source.Named == nil {
+				source.Named = make(map[string]struct{})
+			}
+			source.Named[strings.ToLower(id)] = struct{}{}
+		}
+		return faults.join()
 	}
 }
 
@@ -163,29 +199,38 @@ const keySourceOperation = "Webhooks.KeySource"
 // cachedKeys is the source that asks and remembers. An err from its options is
 // found by NewEventHandler, and returned by every call of Keys.
 type cachedKeys struct {
-	cache *keycache.Cache
-	err   error
+	source sealed[*keycache.Source] // of which the cache holds keys
+	err    error
 }
 
-// newCachedKeys returns a source that asks list for the keys of a head.
-func newCachedKeys(list keycache.List, opts ...KeySourceOption) cachedKeys {
-	s := cachedKeys{cache: keycache.New(func(ctx context.Context, headID string, retry bool) (keys []string, err error) {
+// newKeyCache returns a cache that asks list for the keys of a head.
+func newKeyCache(list keycache.List) *keycache.Cache {
+	return keycache.New(func(ctx context.Context, headID string, retry bool) (keys []string, err error) {
 		// The user's token source and transport run here, on a goroutine of the cache.
 		err = panics.Try(func() (err error) {
 			keys, err = list(ctx, headID, retry)
 			return err
 		})
 		return usableKeys(keys), err
-	})}
+	})
+}
+
+// newCachedKeys returns a source of what cache knows, and begins to read the heads of
+// WithHeads.
+func newCachedKeys(cache *keycache.Cache, opts ...KeySourceOption) cachedKeys {
+	source := cache.Source()
+	s := cachedKeys{source: seal(&source)}
 	var faults faultList
 	for _, opt := range opts {
 		if opt == nil {
-			faults.add(invalid(keySourceOperation, "option", "is nil; leave it out"))
+			faults.add(invalid(keySourceOperation, "option", "is nil", "leave it out"))
 			continue
 		}
 		faults.add(opt(&s))
 	}
-	s.err = faults.join()
+	if s.err = faults.join(); s.err == nil {
+		cache.Read(slices.Sorted(maps.Keys(source.Named)))
+	}
 	return s
 }
 
@@ -198,12 +243,8 @@ func (s cachedKeys) Keys(ctx context.Context, hint KeyHint) ([]string, error) {
 	if !isUUID(hint.HeadID) {
 		return nil, nil
 	}
-	return s.cache.Get(ctx, strings.ToLower(hint.HeadID), hint.Mismatch)
+	return s.source.get().Get(ctx, strings.ToLower(hint.HeadID), hint.Mismatch)
 }
-
-func (s cachedKeys) String() string             { return keySourceOperation + "(" + redacted + ")" }
-func (s cachedKeys) Format(f fmt.State, _ rune) { writeText(f, s.String()) }
-func (s cachedKeys) LogValue() slog.Value       { return slog.StringValue(s.String()) }
 
 // sharedKeys returns the keys of the head's registrations. A head that the
 // service does not know has none.
@@ -215,9 +256,33 @@ func (s *WebhooksService) sharedKeys(ctx context.Context, headID string, retry b
 	if err != nil {
 		return nil, err
 	}
-	var keys []string
-	for _, hook := range hooks { // of this head, as List has proven
+	return keysOf(hooks), nil
+}
+
+// keysOf returns the keys of registrations that are all of one head, as List has
+// proven.
+func keysOf(hooks []Webhook) (keys []string) {
+	for _, hook := range hooks {
 		keys = append(keys, hook.SharedKey.Reveal())
 	}
-	return keys, nil
+	return keys
+}
+
+// learn passes the key of a registration to the sources of the client.
+func (s *WebhooksService) learn(hook *Webhook) {
+	if isUUID(hook.HeadID) {
+		s.keyCache().Learn(strings.ToLower(hook.HeadID), hook.SharedKey.Reveal())
+	}
+}
+
+// learnAll passes the keys of all registrations of a head, which were asked for at
+// that time.
+func (s *WebhooksService) learnAll(headID string, hooks []Webhook, asked time.Time) {
+	s.keyCache().LearnAll(strings.ToLower(headID), usableKeys(keysOf(hooks)), asked)
+}
+
+// expect makes the sources ask about a head that had no registration and may have one
+// now.
+func (s *WebhooksService) expect(headID string) {
+	s.keyCache().Forget(strings.ToLower(headID))
 }

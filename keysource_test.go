@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,7 +73,7 @@ func numberedHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%0
 func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		source := newCachedKeys(service.List, WithKeyTTL(10*time.Second))
+		source := newCachedKeys(newKeyCache(service.List), WithKeyTTL(10*time.Second))
 		service.Set(testHeadA, "")
 		assert.Empty(t, askKeys(t, source, testHeadA, false), "a registration without a key has none")
 		service.Set(testHeadA, testKeyA)
@@ -84,7 +86,7 @@ func TestTwoBadSignaturesLeaveARereadForARotatedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(service.List), c.handle)
+		h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
 		require.NoError(t, err)
 		require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
 		for i := range 2 {
@@ -100,7 +102,7 @@ func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(service.List), c.handle)
+		h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
 		require.NoError(t, err)
 		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
 		service.Set(testHeadA, "new key")
@@ -114,13 +116,13 @@ func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
 func TestPanicInARequestForKeysIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		source := newCachedKeys(func(context.Context, string, bool) ([]string, error) {
+		source := newCachedKeys(newKeyCache(func(context.Context, string, bool) ([]string, error) {
 			calls++
 			if calls == 1 {
 				panic("token source is broken")
 			}
 			return []string{testKeyA}, nil
-		})
+		}))
 		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
 		assert.ErrorContains(t, err, "token source is broken")
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
@@ -129,7 +131,7 @@ func TestPanicInARequestForKeysIsAnError(t *testing.T) {
 
 func TestOnlyUUIDsReachTheService(t *testing.T) {
 	service := newFakeKeyService()
-	source := newCachedKeys(service.List)
+	source := newCachedKeys(newKeyCache(service.List))
 	for name, headID := range map[string]string{
 		"empty":                "",
 		"public id":            "li-28379",
@@ -158,7 +160,7 @@ func TestOnlyUUIDsReachTheService(t *testing.T) {
 // requests to the service.
 func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
 	service := newFakeKeyService()
-	source := newCachedKeys(service.List)
+	source := newCachedKeys(newKeyCache(service.List))
 	for _, headID := range []string{strings.ToUpper(testHeadA), testHeadA, strings.ToUpper(testHeadA[:9]) + testHeadA[9:]} {
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, headID, false))
 	}
@@ -166,19 +168,35 @@ func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
 }
 
 // The limit of requests to the service is not the sender's fault: events of a new
-// head during a flood must be redelivered.
-func TestEventsAboveTheLimitOfUnknownHeadsAreAnswered503(t *testing.T) {
+// head during a flood wait for their turn, and must be redelivered if it does not come.
+func TestEventsAboveTheLimitOfUnknownHeadsWaitOrAreAnswered503(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
 		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(service.List), c.handle)
+		h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
 		require.NoError(t, err)
 		for i := range 20 {
 			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(numberedHead(i), "s"), testKeyA)).Code)
 		}
-		assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
-		<-time.After(time.Second)
+		begun := time.Now()
 		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		assert.Equal(t, time.Second/5, time.Since(begun))
+		var unauthorized, unavailable atomic.Int32
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				switch serveEvent(h, signedEvent(recentEventBody(numberedHead(100+i), "s"), testKeyA)).Code {
+				case 401:
+					unauthorized.Add(1)
+				case 503:
+					unavailable.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		assert.Equal(t, 4*time.Second, time.Since(begun)-time.Second/5)
+		assert.InDelta(t, 20, unauthorized.Load(), 2, "5 a second, and what the event of a real head gave back")
+		assert.EqualValues(t, 100, unauthorized.Load()+unavailable.Load())
 	})
 }
 
@@ -227,7 +245,7 @@ func TestKnownHeadsKeepExpiredKeysWhileTheRefreshFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				service := newFakeKeyService()
-				source := newCachedKeys(service.List, row.opts...)
+				source := newCachedKeys(newKeyCache(service.List), row.opts...)
 				askKeys(t, source, testHeadA, false)
 				down := errors.New("down")
 				service.Fail(down)
@@ -256,7 +274,7 @@ func TestEventsAreHandledWithKeysThatCannotBeRefreshed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				service := newFakeKeyService()
 				var c eventCounter
-				h, err := NewEventHandler(newCachedKeys(service.List), c.handle)
+				h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
 				require.NoError(t, err)
 				require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "before"), testKeyA)).Code)
 				<-time.After(keycache.DefaultTTL)
@@ -303,9 +321,10 @@ func TestKeySourceOptionsRefuseBadValues(t *testing.T) {
 	for name, opt := range map[string]KeySourceOption{
 		"WithKeyTTL":    WithKeyTTL(0),
 		"WithStaleKeys": WithStaleKeys(-1),
+		"WithHeads":     WithHeads(testHeadA, "li-28379"),
 		"option":        nil,
 	} {
-		source := newCachedKeys(service.List, opt)
+		source := newCachedKeys(newKeyCache(service.List), WithHeads(testHeadB), opt)
 		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
 		var invalid *InvalidError
 		require.ErrorAs(t, err, &invalid)

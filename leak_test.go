@@ -102,11 +102,11 @@ var failures = map[string]struct {
 		},
 		opts: []Option{
 			WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: time.Hour, MaxWait: time.Hour}),
-			WithObserver(func(ctx context.Context, _ Attempt) {
+			WithObserver(Observer[Attempt]{End: func(ctx context.Context, _ Attempt) {
 				if cancel, ok := ctx.Value(cancelKey{}).(context.CancelFunc); ok {
 					time.AfterFunc(time.Microsecond, cancel)
 				}
-			}),
+			}}),
 		},
 	},
 	"attempt took too long": {

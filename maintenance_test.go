@@ -129,7 +129,7 @@ func TestHeadsHaveExactlyWhatWasReportedAsDone(t *testing.T) {
 					names = append(names, tool.Name)
 				}
 				value, _ := head.ConversationSettings.Extra("model")
-				extra = string(value)
+				extra = string(value.Bytes())
 			}
 			assert.Equal(t, append([]string{}, want.tools...), names)
 			assert.Equal(t, want.extra, extra)

@@ -106,11 +106,11 @@ func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
 			return err
 		}},
 		"Webhooks.Ensure": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 			return err
 		}},
 		"Webhooks.Ensure of other events": {http.MethodPatch, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(heads.EventInactivityWarning))
+			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(heads.EventInactivityWarning), heads.EnsureOptions{})
 			return err
 		}},
 	}
@@ -185,8 +185,7 @@ func TestEnsureReadsBackARemovedDuplicateAfterAPage(t *testing.T) {
 	twin := w.add(t, hookURL, heads.EventStartConversation)
 	w.answering(http.MethodDelete, "<html>we are back soon</html>")
 	spec := w.spec()
-	spec.RemoveDuplicates = true
-	hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+	hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true})
 	require.ErrorContains(t, err, "a follow-up read does not show the change")
 	assert.Equal(t, []int64{twin.ID}, hook.Duplicates)
 }

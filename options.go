@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -26,8 +25,7 @@ type config struct {
 	burst             int
 	attemptTimeout    time.Duration // 0 when not given
 	logger            *slog.Logger
-	observer          func(context.Context, Attempt)
-	hooks             hooks[attemptStart, Attempt]
+	observers         observers[Attempt]
 	userAgent         string
 	chatURL           string
 	streamURL         string
@@ -46,7 +44,7 @@ func newConfig(opts []Option) (*config, error) {
 	var faults faultList
 	for _, opt := range opts {
 		if opt == nil {
-			faults.add(invalid("New", "option", "is nil; leave it out"))
+			faults.add(invalid("New", "option", "is nil", "leave it out"))
 			continue
 		}
 		faults.add(opt(cfg))
@@ -62,7 +60,7 @@ func newConfig(opts []Option) (*config, error) {
 func WithHTTPClient(hc *http.Client) Option {
 	return func(c *config) error {
 		if hc == nil {
-			return invalid("New", "WithHTTPClient", "has a nil client; leave the option out for the default")
+			return invalid("New", "WithHTTPClient", "has a nil client", "leave the option out for the default")
 		}
 		c.httpClient = hc
 		return nil
@@ -74,7 +72,7 @@ func WithHTTPClient(hc *http.Client) Option {
 func WithTokenSource(ts TokenSource) Option {
 	return func(c *config) error {
 		if ts == nil {
-			return invalid("New", "WithTokenSource", "has a nil source; give a function or a fixed token")
+			return invalid("New", "WithTokenSource", "has a nil source", "give a function or a fixed token")
 		}
 		c.tokenSource = ts
 		return nil
@@ -85,8 +83,7 @@ func WithTokenSource(ts TokenSource) Option {
 func WithRetryPolicy(p RetryPolicy) Option {
 	return func(c *config) error {
 		if p.MaxRetries < 0 || p.MinWait < 0 || p.MaxWait < p.MinWait {
-			return invalid("New", "WithRetryPolicy",
-				"has MaxRetries %d, MinWait %v and MaxWait %v; want MaxRetries of 0 or more and 0 <= MinWait <= MaxWait", p.MaxRetries, p.MinWait, p.MaxWait)
+			return invalid("New", "WithRetryPolicy", fmt.Sprintf("has MaxRetries %d, MinWait %v and MaxWait %v", p.MaxRetries, p.MinWait, p.MaxWait), "want MaxRetries of 0 or more and 0 <= MinWait <= MaxWait")
 		}
 		c.retry = p
 		return nil
@@ -98,7 +95,7 @@ func WithRetryPolicy(p RetryPolicy) Option {
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return invalid("New", "WithAttemptTimeout", "is %v, which is no limit; give more than 0", d)
+			return invalid("New", "WithAttemptTimeout", fmt.Sprintf("is %v, which is no limit", d), "give more than 0")
 		}
 		c.attemptTimeout = d
 		return nil
@@ -113,7 +110,7 @@ func WithAttemptTimeout(d time.Duration) Option {
 func WithRateLimit(perSecond float64, burst int) Option {
 	return func(c *config) error {
 		if !(perSecond > 0) || math.IsInf(perSecond, 1) || burst < 1 {
-			return invalid("New", "WithRateLimit", "%v a second, burst %d: want more than 0 a second and a burst of 1 or more", perSecond, burst)
+			return invalid("New", "WithRateLimit", fmt.Sprintf("has %v a second and a burst of %d", perSecond, burst), "want more than 0 a second and a burst of 1 or more")
 		}
 		c.rateLimit, c.burst = rate.Limit(perSecond), burst
 		return nil
@@ -125,46 +122,19 @@ func WithRateLimit(perSecond float64, burst int) Option {
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
-			return invalid("New", "WithLogger", "has a nil logger; leave the option out to log nothing")
+			return invalid("New", "WithLogger", "has a nil logger", "leave the option out to log nothing")
 		}
 		c.logger = l
 		return nil
 	}
 }
 
-// WithObserver calls f after every attempt, in the goroutine of the call, for
-// metrics and tracing. f must be safe for concurrent use.
-func WithObserver(f func(context.Context, Attempt)) Option {
+// WithObserver tells o of every attempt, for metrics and tracing. The attempt runs
+// with the context that Start returns, in the goroutine of the call.
+func WithObserver(o Observer[Attempt]) Option {
 	return func(c *config) error {
-		if f == nil {
-			return invalid("New", "WithObserver", "has a nil function; leave the option out")
-		}
-		c.observer = f
-		return nil
-	}
-}
-
-// WithAttemptHook calls start before every attempt and end after it, in the
-// goroutine of the call, for tracing. The attempt runs with the context that
-// start returns, which must be derived from the one it is given; end gets the
-// same one. Keys that start adds to the header, which it gets empty, are sent
-// with this one attempt, unless the client sets them itself. What start is told
-// of the attempt lacks its outcome.
-//
-// Either function may be nil. Hooks add up, in the order of the options, and
-// are called by many goroutines at once. A panic in one of them is logged and
-// doesn't end the call.
-func WithAttemptHook(start func(context.Context, Attempt, http.Header) context.Context, end func(context.Context, Attempt)) Option {
-	return func(c *config) error {
-		if start == nil && end == nil {
-			return invalid("New", "WithAttemptHook", "has no function; give start, end or both, or leave the option out")
-		}
-		h := hook[attemptStart, Attempt]{end: end}
-		if start != nil {
-			h.start = func(ctx context.Context, s attemptStart) context.Context { return start(ctx, s.attempt, s.header) }
-		}
-		c.hooks = append(c.hooks, h)
-		return nil
+		c.observers = append(c.observers, o)
+		return o.check("New", "WithObserver")
 	}
 }
 
@@ -173,7 +143,7 @@ func WithAttemptHook(start func(context.Context, Attempt, http.Header) context.C
 func WithApplication(name, version string) Option {
 	return func(c *config) error {
 		if !isToken(name) || version != "" && !isToken(version) {
-			return invalid("New", "WithApplication", "has name %q and version %q; give a name, both of letters, digits and -._+!~ without spaces", name, version)
+			return invalid("New", "WithApplication", fmt.Sprintf("has name %q and version %q", name, version), "give a name, both of letters, digits and -._+!~ without spaces")
 		}
 		product := name
 		if version != "" {
@@ -184,12 +154,12 @@ func WithApplication(name, version string) Option {
 	}
 }
 
-// WithAccessURLs sets the base URLs of access URLs: chatURL for heads in legacy
+// WithAccessBases sets the base URLs of access URLs: chatURL for heads in legacy
 // mode, streamURL for heads in streaming mode. One of them may be "".
-func WithAccessURLs(chatURL, streamURL string) Option {
+func WithAccessBases(chatURL, streamURL string) Option {
 	return func(c *config) error {
 		if chatURL == "" && streamURL == "" {
-			return invalid("New", "WithAccessURLs", "has two empty base URLs; leave the option out")
+			return invalid("New", "WithAccessBases", "has two empty base URLs", "leave the option out")
 		}
 		c.chatURL, c.streamURL = chatURL, streamURL
 		return nil
@@ -203,12 +173,12 @@ func WithStreamingProviders(ids ...string) Option {
 		providers := make(map[string]bool, len(ids))
 		for _, id := range ids {
 			if strings.TrimSpace(id) == "" {
-				return invalid("New", "WithStreamingProviders", "has a blank id; give the ids that heads have in ttsProvider")
+				return invalid("New", "WithStreamingProviders", "has a blank id", "give the ids that heads have in ttsProvider")
 			}
 			providers[strings.ToLower(id)] = true
 		}
 		if len(providers) == 0 {
-			return invalid("New", "WithStreamingProviders", "has no id; leave the option out for azure and elevenlabs")
+			return invalid("New", "WithStreamingProviders", "has no id", "leave the option out for azure and elevenlabs")
 		}
 		c.streamingProvider = providers
 		return nil
@@ -248,38 +218,38 @@ func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error)
 	if strings.ContainsAny(shown, "@?#") {
 		shown = redacted
 	}
-	refuse := func(reason string) (*url.URL, error) {
-		return nil, invalid(operation, field, "%q %s", shown, reason)
+	refuse := func(problem, remedy string, use ...string) (*url.URL, error) {
+		return nil, invalid(operation, field, fmt.Sprintf("%q %s", shown, problem), remedy, use...)
 	}
 	if err := checkText(operation, field, raw, "give an address such as https://api.example.com"); err != nil {
 		return nil, err
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, invalid(operation, field, "can't be parsed as a URL; want an address such as https://api.example.com")
+		return nil, invalid(operation, field, "can't be parsed as a URL", "want an address such as https://api.example.com")
 	}
 	switch {
 	case u.Host == "" && u.Scheme != "http" && u.Scheme != "https":
-		return nil, invalid(operation, field, "is not absolute; want https:// and a host")
+		return nil, invalid(operation, field, "is not absolute", "want https:// and a host")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return refuse("is neither http nor https; want https:// and a host")
+		return refuse("is neither http nor https", "want https:// and a host")
 	case u.Hostname() == "":
-		return refuse("has no host; want an address such as https://api.example.com")
+		return refuse("has no host", "want an address such as https://api.example.com")
 	case u.User != nil:
-		return refuse("carries a user name or password; take them out, the token is given on its own")
+		return refuse("carries a user name or password", "take them out, the token is given on its own")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#"):
-		return refuse("carries a query or fragment; end the address after its path")
+		return refuse("carries a query or fragment", "end the address after its path")
 	case strings.Contains(raw, " "):
-		return refuse("holds a space; take it out")
+		return refuse("holds a space", "take it out")
 	case u.Scheme == "http" && !insecure && !loopback.Is(u.Hostname()):
-		return refuse("is plain http, which would show the token to the network; use https, or WithInsecureHTTP")
+		return refuse("is plain http, which would show the token to the network", "use https, or WithInsecureHTTP", useInsecureHTTP)
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = strings.TrimRight(u.RawPath, "/")
 	return u, nil
 }
 
-// cleanAccessBase checks one address of WithAccessURLs, if it was given, and
+// cleanAccessBase checks one address of WithAccessBases, if it was given, and
 // takes the slash off its end.
 func cleanAccessBase(field string, address *string, insecure bool) error {
 	if *address == "" {
@@ -294,21 +264,21 @@ func cleanAccessBase(field string, address *string, insecure bool) error {
 
 const maxToken = 16 << 10
 
-// checkToken says why a token can't be sent as a bearer credential, or "". It
-// never shows the token.
-func checkToken(token string) string {
+// checkToken returns why a token can't be sent as a bearer credential, or no
+// fault. It never shows the token.
+func checkToken(token string) fault {
 	scheme, _, hasScheme := strings.Cut(token, " ")
 	switch {
 	case strings.TrimSpace(token) == "":
-		return "is blank; give the access token, or WithTokenSource"
+		return fault{"is blank", "give the access token, or WithTokenSource", useTokenSource}
 	case hasScheme && strings.EqualFold(scheme, "bearer"):
-		return `starts with "Bearer "; give the token alone`
+		return fault{problem: `starts with "Bearer "`, remedy: "give the token alone"}
 	case len(token) > maxToken:
-		return fmt.Sprintf("is %d bytes long; want at most %d", len(token), maxToken)
+		return fault{problem: fmt.Sprintf("is %d bytes long", len(token)), remedy: fmt.Sprintf("want at most %d", maxToken)}
 	case strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0:
-		return "holds a space, a line break or another character that can't stand in a header; give the token alone"
-	case isPlaceholder(token):
-		return "is a placeholder; give the real access token"
+		return fault{problem: "holds a space, a line break or another character that can't stand in a header", remedy: "give the token alone"}
+	case isSample(token):
+		return fault{problem: "is a placeholder", remedy: "give the real access token"}
 	}
-	return ""
+	return fault{}
 }

@@ -76,11 +76,12 @@ func TestBaseURL(t *testing.T) {
 				assert.Nil(t, client)
 				assert.Equal(t, "New", invalid.Operation)
 				assert.Equal(t, "base URL", invalid.Field)
-				assert.Contains(t, invalid.Reason, row.says)
+				assert.Contains(t, invalid.Problem+"; "+invalid.Remedy, row.says)
 				assert.NotContains(t, err.Error(), "hush-hush")
 				return
 			}
 			require.NoError(t, err)
+			assert.Equal(t, row.base, client.BaseURL())
 			require.NoError(t, getHead(t.Context(), client))
 			assert.Equal(t, row.base+"/head/"+testHead, tr.requests[0].URL.String())
 		})
@@ -113,7 +114,7 @@ func TestToken(t *testing.T) {
 				var invalid *InvalidError
 				require.ErrorAs(t, err, &invalid)
 				assert.Equal(t, "token", invalid.Field)
-				assert.Contains(t, invalid.Reason, row.says)
+				assert.Contains(t, invalid.Problem+"; "+invalid.Remedy, row.says)
 				assert.NotContains(t, err.Error(), "hush-hush")
 				return
 			}
@@ -138,15 +139,15 @@ func TestOptionsAreChecked(t *testing.T) {
 		"time-out of 0":          {WithAttemptTimeout(0), "WithAttemptTimeout"},
 		"time-out below 0":       {WithAttemptTimeout(-1), "WithAttemptTimeout"},
 		"nil logger":             {WithLogger(nil), "WithLogger"},
-		"nil observer":           {WithObserver(nil), "WithObserver"},
+		"nil observer":           {WithObserver(Observer[Attempt]{}), "WithObserver"},
 		"application, no name":   {WithApplication("", "1"), "WithApplication"},
 		"application, space":     {WithApplication("my app", "1"), "WithApplication"},
 		"application, slash":     {WithApplication("my/app", ""), "WithApplication"},
 		"application, injection": {WithApplication("app", "1\r\nX: y"), "WithApplication"},
 		"application, letters":   {WithApplication("äpp", "1"), "WithApplication"},
-		"no access URL":          {WithAccessURLs("", ""), "WithAccessURLs"},
-		"chat URL without host":  {WithAccessURLs("https://", ""), "chat URL"},
-		"stream URL with query":  {WithAccessURLs("", "https://stream.example.com?a=b"), "stream URL"},
+		"no access URL":          {WithAccessBases("", ""), "WithAccessBases"},
+		"chat URL without host":  {WithAccessBases("https://", ""), "chat URL"},
+		"stream URL with query":  {WithAccessBases("", "https://stream.example.com?a=b"), "stream URL"},
 		"no provider":            {WithStreamingProviders(), "WithStreamingProviders"},
 		"blank provider":         {WithStreamingProviders("azure", " "), "WithStreamingProviders"},
 	} {
@@ -157,13 +158,13 @@ func TestOptionsAreChecked(t *testing.T) {
 			require.ErrorAs(t, err, &invalid)
 			assert.Equal(t, "New", invalid.Operation)
 			assert.Equal(t, row.field, invalid.Field)
-			assert.NotEmpty(t, invalid.Reason)
+			assert.NotEmpty(t, invalid.Problem+"; "+invalid.Remedy)
 		})
 	}
 }
 
 func TestNewReportsAllFaultsTogether(t *testing.T) {
-	_, err := New("ftp://api.example.com", "", WithAttemptTimeout(-1), WithLogger(nil), WithAccessURLs("chat", "stream"))
+	_, err := New("ftp://api.example.com", "", WithAttemptTimeout(-1), WithLogger(nil), WithAccessBases("chat", "stream"))
 	require.ErrorIs(t, err, ErrInvalid)
 	for _, field := range []string{"base URL", "token", "WithAttemptTimeout", "WithLogger", "chat URL", "stream URL"} {
 		assert.Contains(t, err.Error(), "heads: New: "+field+" ")
@@ -175,7 +176,7 @@ func TestTokenBesideTokenSourceIsRefused(t *testing.T) {
 	var invalid *InvalidError
 	require.ErrorAs(t, err, &invalid)
 	assert.Equal(t, "token", invalid.Field)
-	assert.Contains(t, invalid.Reason, "beside a token source")
+	assert.Contains(t, invalid.Problem+"; "+invalid.Remedy, "beside a token source")
 	assert.NotContains(t, err.Error(), "hush-hush")
 }
 
@@ -306,7 +307,7 @@ func TestNewFromEnv(t *testing.T) {
 		"both tokens":         {base: memoryURL, token: "abc", opts: []Option{source}, says: []string{"beside a token source"}},
 		"access URLs":         {base: memoryURL, token: "abc", chat: "https://chat.example.com/", stream: "https://stream.example.com", auth: "Bearer abc", wantChat: "https://chat.example.com", wantStream: "https://stream.example.com"},
 		"chat URL alone":      {base: memoryURL, token: "abc", chat: "https://chat.example.com", auth: "Bearer abc", wantChat: "https://chat.example.com"},
-		"option over env":     {base: memoryURL, token: "abc", chat: "https://chat.example.com", opts: []Option{WithAccessURLs("https://mine.example.com", "")}, auth: "Bearer abc", wantChat: "https://mine.example.com"},
+		"option over env":     {base: memoryURL, token: "abc", chat: "https://chat.example.com", opts: []Option{WithAccessBases("https://mine.example.com", "")}, auth: "Bearer abc", wantChat: "https://mine.example.com"},
 		"nothing":             {says: []string{"HEADS_BASE_URL is not set", "HEADS_TOKEN is not set"}},
 		"no base":             {token: "abc", says: []string{"HEADS_BASE_URL is not set"}},
 		"no token":            {base: memoryURL, says: []string{"HEADS_TOKEN is not set"}},
@@ -360,14 +361,13 @@ func TestOptionsCanBeAppliedAgain(t *testing.T) {
 		"WithAttemptTimeout": {WithAttemptTimeout(7 * time.Second), func(c *Client) any { return c.core.attemptTimeout }, 7 * time.Second},
 		"WithRateLimit":      {WithRateLimit(7, 3), func(c *Client) any { return []any{c.core.pace.limiter.Limit(), c.core.pace.limiter.Burst()} }, []any{rate.Limit(7), 3}},
 		"WithLogger":         {WithLogger(logger), func(c *Client) any { return c.core.logger }, logger},
-		"WithObserver": {WithObserver(func(context.Context, Attempt) { observed++ }), func(c *Client) any {
+		"WithObserver": {WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { observed++ }}), func(c *Client) any {
 			before := observed
-			c.core.observer(t.Context(), Attempt{})
+			c.core.observers[0].End(t.Context(), Attempt{})
 			return observed - before
 		}, 1},
-		"WithAttemptHook": {WithAttemptHook(nil, func(context.Context, Attempt) {}), func(c *Client) any { return len(c.core.hooks) }, 1},
 		"WithApplication": {WithApplication("kiosk", "2"), func(c *Client) any { return c.core.userAgent }, []string{"kiosk/2 " + userAgent}},
-		"WithAccessURLs": {WithAccessURLs("https://a.example.com/", "https://b.example.com"), func(c *Client) any {
+		"WithAccessBases": {WithAccessBases("https://a.example.com/", "https://b.example.com"), func(c *Client) any {
 			return []string{c.core.chatBase, c.core.streamBase}
 		}, []string{"https://a.example.com", "https://b.example.com"}},
 		"WithStreamingProviders": {WithStreamingProviders("Acme"), func(c *Client) any { return c.core.streamingProvider }, map[string]bool{"acme": true}},

@@ -19,30 +19,47 @@ type pace struct {
 
 // wait returns when an attempt may begin, and how long it was kept. It fails at
 // once if the context's deadline comes first.
-func (p *pace) wait(ctx context.Context) (time.Duration, error) {
-	held, err := p.waitForHold(ctx)
-	if err != nil || p.limiter == nil {
-		return held, err
+//
+// The slot of the rate limit is taken after a hold. If another hold begins while
+// the attempt waits for its slot, the attempt gives the slot up and takes one after
+// that hold. Otherwise all attempts that waited would leave together when it ends.
+func (p *pace) wait(ctx context.Context) (waited time.Duration, err error) {
+	for {
+		held, err := p.waitForHold(ctx)
+		waited += held
+		if err != nil || p.limiter == nil {
+			return waited, err
+		}
+		slot := p.limiter.Reserve()
+		limited, err := turn(ctx, slot.Delay(), "the rate limit")
+		waited += limited
+		if err != nil {
+			slot.Cancel()
+			return waited, err
+		}
+		if p.held() <= 0 {
+			return waited, nil
+		}
 	}
-	slot := p.limiter.Reserve()
-	limited, err := turn(ctx, slot.Delay(), "the rate limit")
-	if err != nil {
-		slot.Cancel()
-		return held + limited, err
+}
+
+// held returns how long the hold still lasts.
+func (p *pace) held() time.Duration {
+	until := p.hold.Load()
+	if until == nil {
+		return 0
 	}
-	heldAgain, err := p.waitForHold(ctx) // by an answer that came meanwhile
-	return held + limited + heldAgain, err
+	left := time.Until(*until)
+	if left <= 0 {
+		p.hold.CompareAndSwap(until, nil)
+	}
+	return left
 }
 
 func (p *pace) waitForHold(ctx context.Context) (waited time.Duration, err error) {
 	for {
-		until := p.hold.Load()
-		if until == nil {
-			return waited, nil
-		}
-		left := time.Until(*until)
+		left := p.held()
 		if left <= 0 {
-			p.hold.CompareAndSwap(until, nil)
 			return waited, nil
 		}
 		kept, err := turn(ctx, left, "the wait that the service asked for")

@@ -1,50 +1,14 @@
 package heads
 
 import (
-	"bytes"
 	"fmt"
-	"html"
-	"io"
-	"log/slog"
 	"net/url"
 	"regexp"
-	"strconv"
-	"strings"
 
 	"github.com/headsapi/heads-go/internal/mask"
 )
 
-const redacted = mask.Redacted
-
-// Secret is a string that is never printed: every verb of package fmt and every
-// slog handler show [redacted] instead. Reveal returns the value. JSON keeps it,
-// so a resource can be stored and read back.
-//
-// This promise has two exceptions. For the verbs %p and %w, fmt ignores
-// formatters; go vet reports them for this type. And fmt can't call methods of
-// an unexported field of a struct that is printed.
-type Secret string
-
-// Reveal returns the secret itself.
-func (s Secret) Reveal() string { return string(s) }
-
-// String returns [redacted].
-func (s Secret) String() string { return redacted }
-
-// Format writes [redacted] for every verb.
-func (s Secret) Format(f fmt.State, _ rune) { writeText(f, redacted) }
-
-// LogValue returns [redacted].
-func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// writeText is the whole body of a Format method: the same safe text for every
-// verb. A write to a fmt.State does not fail.
-func writeText(f fmt.State, text string) { _, _ = io.WriteString(f, text) }
-
 const (
-	// maxEscapes is how often a secret may be escaped and still be recognized:
-	// %3D, %253D and %25253D for =.
-	maxEscapes = 3
 	// maxEscaped is how many bytes one character of a secret takes at most.
 	maxEscaped = 16
 	// maxMasked is how much of a foreign text is examined, in bytes: masking a
@@ -98,18 +62,16 @@ func redactText(text string) string { return redactURLs(notHTTP.ReplaceAllString
 // redactedError is a foreign error with a text that is safe to show.
 type redactedError struct {
 	text string
-	err  error
+	err  sealed[error] // its own text may hold a secret
 }
 
 // redact returns err with the text of errorTextOf.
 func redact(err error, secrets ...string) error {
-	return &redactedError{text: errorTextOf(err, secrets...), err: err}
+	return &redactedError{text: errorTextOf(err, secrets...), err: seal(err)}
 }
 
-func (e *redactedError) Error() string              { return e.text }
-func (e *redactedError) Unwrap() error              { return e.err }
-func (e *redactedError) Format(f fmt.State, _ rune) { writeText(f, e.text) }
-func (e *redactedError) LogValue() slog.Value       { return slog.StringValue(e.text) }
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err.get() }
 
 // redactURLError returns a *url.Error with its URL redacted. Any other error is
 // returned as it is.
@@ -124,6 +86,13 @@ func redactURLError(err error) error {
 // an error.
 func quote(value string) string { return fmt.Sprintf("%q", mask.OneLine(value, 64)) }
 
+// label returns a label of someone else, such as an id or a name, fit to be shown.
+func label(text string) string { return mask.OneLine(text, maxLabel) }
+
+// shownError returns the text of an error that a function of the user returned, fit for
+// a log line. It survives an Error method that panics.
+func shownError(err error) string { return mask.OneLine(fmt.Sprint(err), 1024) }
+
 // hostOf returns the part of a URL that may be shown: both its path and its
 // query can hold a secret.
 func hostOf(raw string) string {
@@ -131,10 +100,10 @@ func hostOf(raw string) string {
 	if err != nil {
 		return ""
 	}
-	return u.Host
+	return mask.OneLine(u.Host, maxLabel)
 }
 
-// maskForeign is maskSecrets for a text of any length. If the text is cut, its
+// maskForeign is mask.Secrets for a text of any length. If the text is cut, its
 // end is dropped, since that may hold the beginning of a secret.
 func maskForeign(text string, secrets ...string) string {
 	end := 0
@@ -142,115 +111,8 @@ func maskForeign(text string, secrets ...string) string {
 		end = max(end, maxEscaped*len(secret))
 	}
 	if len(text) <= maxMasked+end {
-		return maskSecrets(text, secrets...)
+		return mask.Secrets(text, secrets...)
 	}
-	masked := maskSecrets(text[:maxMasked+end], secrets...)
+	masked := mask.Secrets(text[:maxMasked+end], secrets...)
 	return masked[:max(0, len(masked)-end)]
-}
-
-// maskSecrets replaces secrets in a text, including those whose characters are
-// escaped as in URLs, HTML or JSON. Empty secrets are ignored.
-func maskSecrets(text string, secrets ...string) string {
-	for _, secret := range secrets {
-		if secret == "" {
-			continue
-		}
-		text = strings.ReplaceAll(text, secret, redacted)
-		if strings.ContainsAny(text, `%&\`) {
-			text = maskEscaped(text, secret)
-		}
-	}
-	return text
-}
-
-func maskEscaped(text, secret string) string {
-	hidden := make([]bool, len(text))
-	read := unescaped{text: []byte(text), ends: make([]int, len(text))}
-	for i := range read.ends {
-		read.ends[i] = i + 1
-	}
-	for range maxEscapes {
-		read = read.unescape()
-		for i := bytes.Index(read.text, []byte(secret)); i >= 0; {
-			end := i + len(secret)
-			for j := read.start(i); j < read.ends[end-1]; j++ {
-				hidden[j] = true
-			}
-			next := bytes.Index(read.text[end:], []byte(secret))
-			if next < 0 {
-				break
-			}
-			i = end + next
-		}
-	}
-	var b strings.Builder
-	for i := range len(text) {
-		switch {
-		case !hidden[i]:
-			b.WriteByte(text[i])
-		case i == 0 || !hidden[i-1]:
-			b.WriteString(redacted)
-		}
-	}
-	return b.String()
-}
-
-// unescaped is a text together with the place of each character in the original.
-type unescaped struct {
-	text []byte
-	ends []int
-}
-
-func (u unescaped) start(i int) int {
-	if i == 0 {
-		return 0
-	}
-	return u.ends[i-1]
-}
-
-// unescape replaces each escape sequence with its character.
-func (u unescaped) unescape() unescaped {
-	next := unescaped{text: make([]byte, 0, len(u.text)), ends: make([]int, 0, len(u.text))}
-	for i := 0; i < len(u.text); {
-		c, size := unescapeFirst(u.text[i:])
-		i += size
-		next.text = append(next.text, c)
-		next.ends = append(next.ends, u.ends[i-1])
-	}
-	return next
-}
-
-// unescapeFirst returns the first character of a text and its length there.
-// The sequences are %3D, &#61; &#x3d; &equals;, \u003d and \/.
-func unescapeFirst(text []byte) (c byte, size int) {
-	rest := text[1:]
-	switch text[0] {
-	case '%':
-		if code, ok := hexByte(rest, 2); ok {
-			return code, 3
-		}
-	case '\\':
-		if code, ok := hexByte(bytes.TrimPrefix(rest, []byte("u")), 4); ok && rest[0] == 'u' {
-			return code, 6
-		}
-		if len(rest) > 0 && rest[0] != 'u' {
-			return rest[0], 2
-		}
-	case '&':
-		if end := bytes.IndexByte(rest[:min(len(rest), 12)], ';'); end > 0 {
-			if meant := html.UnescapeString(string(text[:end+2])); len(meant) == 1 {
-				return meant[0], end + 2
-			}
-		}
-	}
-	return text[0], 1
-}
-
-// hexByte reads the given number of hexadecimal digits.
-func hexByte(text []byte, digits int) (c byte, ok bool) {
-	if len(text) < digits {
-		return 0, false
-	}
-	code, err := strconv.ParseUint(string(text[:digits]), 16, 8)
-	return byte(code), err == nil
 }

@@ -14,8 +14,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -73,7 +75,7 @@ func TestMessageMasksTheTokenHoweverItIsEscaped(t *testing.T) {
 
 func TestMaskingKeepsOtherTexts(t *testing.T) {
 	for _, text := range []string{"", "100% of &amp; and &#61; \\u003d", "%", "%4", "%zz", "&", "&;", "&#;", `\`, `\u`, `\u00`, "a%20b", "é%C3%A9 &eacute; \xff"} {
-		assert.Equal(t, text, maskSecrets(text, pathToken, ""))
+		assert.Equal(t, text, mask.Secrets(text, pathToken, ""))
 	}
 }
 
@@ -120,7 +122,7 @@ func shown(t *testing.T, baseURL string, transport http.RoundTripper) string {
 	t.Helper()
 	var out bytes.Buffer
 	client := newTestClient(t, baseURL, transport, WithRetryPolicy(RetryPolicy{}), WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
-		WithObserver(func(_ context.Context, a Attempt) { fmt.Fprintf(&out, "%v\n%+v\n", a.Err, a) }))
+		WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { fmt.Fprintf(&out, "%v\n%+v\n", a.Err, a) }}))
 	err := getHead(t.Context(), client)
 	require.Error(t, err)
 	assert.LessOrEqual(t, utf8.RuneCountInString(err.Error()), 2*maxErrorText)
@@ -207,14 +209,14 @@ func TestErrorsOfATransportAreOneShortLine(t *testing.T) {
 }
 
 func TestSecretPrintsAsRedacted(t *testing.T) {
-	secret := Secret("hush-hush")
+	secret := NewSecret("hush-hush")
 	for _, verb := range verbs {
 		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, secret), verb)
 		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, &secret), verb)
 	}
 	assert.Equal(t, "[redacted]", secret.String())
 	assert.Equal(t, "[redacted]", fmt.Sprint(secret))
-	assert.Equal(t, "[[redacted] [redacted]]", fmt.Sprint([]Secret{secret, ""}), "an empty one looks the same")
+	assert.Equal(t, "[[redacted] ]", fmt.Sprint([]Secret{secret, {}}))
 	assert.Equal(t, "map[k:[redacted]]", fmt.Sprint(map[string]Secret{"k": secret}))
 }
 
@@ -222,7 +224,7 @@ func TestSecretLogsAsRedacted(t *testing.T) {
 	for name, handler := range handlers {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			secret := Secret("hush-hush")
+			secret := NewSecret("hush-hush")
 			slog.New(handler(&out)).Info("m", "value", secret, "pointer", &secret, slog.Group("g", "inner", secret))
 			assert.NotContains(t, out.String(), "hush-hush")
 			assert.Equal(t, 3, bytes.Count(out.Bytes(), []byte("[redacted]")))
@@ -230,12 +232,95 @@ func TestSecretLogsAsRedacted(t *testing.T) {
 	}
 }
 
-func TestSecretIsRevealedAndKeptByJSON(t *testing.T) {
-	secret := Secret(`a"b`)
-	assert.Equal(t, `a"b`, secret.Reveal())
-	raw, err := json.Marshal(map[string]Secret{"k": secret})
+// hostile are bytes that a terminal or a log viewer could obey.
+const hostile = "a\x9bb\xffc\u009bd\u202ee\u2066f\x07g"
+
+// assertClean checks that a text has no bytes and characters of that kind.
+func assertClean(t *testing.T, text string) {
+	t.Helper()
+	assert.True(t, utf8.ValidString(text), "%q", text)
+	for _, r := range text {
+		if r != '\n' && !unicode.IsPrint(r) {
+			assert.Failf(t, "a character that must not be shown", "%U in %q", r, text)
+		}
+	}
+}
+
+// logged returns what a JSON log holds, decoded, since the encoder escapes some
+// control characters and leaves others.
+func logged(t *testing.T, lines string) string {
+	t.Helper()
+	var all strings.Builder
+	for line := range strings.Lines(lines) {
+		var fields map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &fields), line)
+		fmt.Fprintln(&all, fields)
+	}
+	return all.String()
+}
+
+func TestForeignTextsAreCleanWhereverTheyAreShown(t *testing.T) {
+	quoted := `"` + strings.NewReplacer("\x07", `\u0007`).Replace(hostile) + `"`
+	body := func(status, header, text string) string {
+		return fmt.Sprintf("HTTP/1.1 %s\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", status, header, len(text), text)
+	}
+	for name, sent := range map[string]string{
+		"reason phrase":  body("500 "+hostile, "", "{}"),
+		"message":        body("400 Bad", "", `{"message":`+quoted+`,"code":`+quoted+`}`),
+		"list":           body("400 Bad", "", `{"message":[`+quoted+`,`+quoted+`]}`),
+		"text":           body("400 Bad", "", hostile),
+		"request id":     body("400 Bad", "X-Request-Id: "+strings.Trim(hostile, "\x07g")+"\r\n", "{}"),
+		"correlation id": body("400 Bad", "X-Correlation-Id: \x9b\xc2\x9b\xe2\x80\xae\r\n", "{}"),
+		"location":       body("302 Found", "Location: https://\x9b\xc2\x9b\xe2\x80\xae.example.com/\r\n", ""),
+		"retry after":    body("429 No", "Retry-After: \x9b\xc2\x9b\r\n", "{}"),
+		"trailer":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\n{}\r\n0\r\n" + hostile + ": 1\r\n\r\n",
+		"header name":    "HTTP/1.1 200 OK\r\n" + hostile + ": 1\r\n\r\n",
+		"length":         "HTTP/1.1 200 OK\r\nContent-Length: " + hostile + "\r\n\r\n",
+		"encoding":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + hostile + "\r\n\r\n",
+		"no HTTP":        hostile + "\r\n\r\n",
+		"wrong type":     body("200 OK", "", `{"id":5,`+quoted+`:1}`),
+		"another id":     body("200 OK", "", `{"id":`+quoted+`}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for way, server := range map[string]func() (string, http.RoundTripper){
+				"service": func() (string, http.RoundTripper) { return serveBytes(t, sent).url, newTransport(t) },
+				"proxy":   func() (string, http.RoundTripper) { return memoryURL, serveProxy(t, sent) },
+			} {
+				baseURL, transport := server()
+				var log bytes.Buffer
+				var seen strings.Builder
+				client := newTestClient(t, baseURL, transport, WithRetryPolicy(RetryPolicy{}), WithLogger(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { fmt.Fprintf(&seen, "%v\n%v\n%s\n", a.Err, a, a.RequestID) }}))
+				err := getHead(t.Context(), client)
+				require.Error(t, err, way)
+				assertClean(t, err.Error())
+				assertClean(t, seen.String())
+				assertClean(t, logged(t, log.String()))
+				var failure *Error
+				if errors.As(err, &failure) {
+					assertClean(t, failure.Message+failure.Code+failure.RequestID)
+				}
+			}
+		})
+	}
+	lost := newTestClient(t, memoryURL, newScript(fail(errors.New(hostile))), WithRetryPolicy(RetryPolicy{}))
+	assertClean(t, getHead(t.Context(), lost).Error())
+	source, err := New(memoryURL, "", WithTokenSource(func(context.Context, string) (string, error) { return "", errors.New(hostile) }))
 	require.NoError(t, err)
-	var back map[string]Secret
-	require.NoError(t, json.Unmarshal(raw, &back))
-	assert.Equal(t, secret, back["k"])
+	assertClean(t, getHead(t.Context(), source).Error())
+}
+
+func TestLabelsOfRecordsAreCleanWhereTheyAreShown(t *testing.T) {
+	event := &Event{Type: hostile, HeadID: hostile, SessionID: hostile, Timestamp: Time{Text: hostile}}
+	tool := Tool{Name: hostile, URL: "https://" + hostile + "/", Parameters: []ToolParameter{{Name: hostile, Type: hostile}}}
+	webhook := &Webhook{HeadID: hostile, URL: "https://" + hostile + "/"}
+	_, parsed := ParseAccessURL("https://" + hostile + ".example.com/")
+	for _, v := range []any{event, webhook, tool, tool.Validate(), parsed} {
+		assertClean(t, fmt.Sprint(v))
+	}
+	var log bytes.Buffer
+	for _, v := range []slog.LogValuer{&Head{ID: hostile, Name: hostile}, webhook, tool} {
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "v", v)
+	}
+	assertClean(t, logged(t, log.String()))
 }

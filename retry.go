@@ -33,8 +33,8 @@ func DefaultRetryPolicy() RetryPolicy {
 	return RetryPolicy{MaxRetries: 3, MinWait: 200 * time.Millisecond, MaxWait: 10 * time.Second}
 }
 
-// atOnce is the wait before a retry that need not wait. It is not 0, which in
-// Attempt.RetryIn means that there is no retry.
+// atOnce is the wait before a retry that need not wait. It is not 0, which means
+// that there is no retry.
 const atOnce = time.Nanosecond
 
 // The rest of the package knows go-retryablehttp by these names alone.
@@ -82,7 +82,7 @@ func (c *call) next(ctx context.Context) bool {
 	if !again {
 		c.wait = 0
 	}
-	c.report(ctx)
+	c.report(ctx, !again)
 	return again
 }
 

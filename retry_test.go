@@ -68,7 +68,7 @@ func TestRetryTable(t *testing.T) {
 				server := row.server(t)
 				attempts := 0
 				client := newTestClient(t, server.url+prefix, server.transport,
-					WithObserver(func(context.Context, Attempt) { attempts++ }))
+					WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { attempts++ }}))
 				require.Error(t, call.run(t.Context(), client))
 				assert.Equal(t, row.want[i], attempts, "attempts")
 				if server.unreachable {
@@ -148,7 +148,7 @@ func TestPostAfterATimeout(t *testing.T) {
 				}}
 				attempts := 0
 				client := newTestClient(t, "http://localhost"+prefix, transport, WithAttemptTimeout(time.Second),
-					WithObserver(func(context.Context, Attempt) { attempts++ }))
+					WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { attempts++ }}))
 				err := postHook(t.Context(), client)
 				assertTimeout(t, err)
 				assert.Equal(t, row.want, attempts)
@@ -230,7 +230,7 @@ func TestLastAnswerIsAFullErrorWhenAttemptsRunOut(t *testing.T) {
 				assert.Equal(t, "r-9", failure.RequestID)
 				assert.Equal(t, 1+retries, failure.Attempts)
 				assert.Equal(t, "yes", failure.Header.Get("X-Other"))
-				assert.JSONEq(t, body, string(failure.Body))
+				assert.JSONEq(t, body, string(failure.Body.Bytes()))
 				assert.NotContains(t, err.Error(), "giving up")
 			})
 		}
@@ -252,7 +252,7 @@ func TestSuccessAfterRetries(t *testing.T) {
 	assert.Equal(t, "Ada", head.Name)
 
 	tr = newScript(answer(500, ""), answer(204, ""))
-	resp, err := newTestClient(t, memoryURL, tr).Heads.SetVideoStreaming(t.Context(), testHead, true)
+	resp, err := newTestClient(t, memoryURL, tr).Heads.setVideoStreaming(t.Context(), testHead, true)
 	require.NoError(t, err)
 	assert.Equal(t, 2, resp.Attempts)
 }
@@ -332,7 +332,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 					tr := newScript(answer(code, "the body", "Retry-After: "+row.value), answer(200, headJSON))
 					var waits []time.Duration
 					client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: maxWait, MaxWait: maxWait}),
-						WithObserver(func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }))
+						WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }}))
 					require.Equal(t, now, time.Now().UTC())
 					err := getHead(t.Context(), client)
 					elapsed := time.Since(now)
@@ -346,7 +346,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 					var failure *Error
 					require.ErrorAs(t, err, &failure)
 					assert.Equal(t, code, failure.StatusCode)
-					assert.Equal(t, "the body", string(failure.Body))
+					assert.Equal(t, "the body", string(failure.Body.Bytes()))
 					assert.Equal(t, row.asked, failure.RetryAfter)
 					assert.Equal(t, 1, tr.sent())
 					assert.Zero(t, elapsed)
@@ -366,7 +366,7 @@ func TestRetryAfterOfNoTimeWaitsTheBackoff(t *testing.T) {
 					tr := newScript(answer(code, "", "Retry-After: "+value))
 					var waits []time.Duration
 					client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 8, MinWait: time.Hour, MaxWait: time.Hour}),
-						WithObserver(func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }))
+						WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waits = append(waits, a.RetryIn) }}))
 					start := time.Now()
 					require.Error(t, getHead(t.Context(), client))
 					assert.Equal(t, 9, tr.sent())
@@ -403,7 +403,7 @@ func TestHourOfRetryAfterReturnsInMilliseconds(t *testing.T) {
 			assert.Equal(t, 503, failure.StatusCode)
 			assert.Equal(t, time.Hour, failure.RetryAfter)
 			assert.Equal(t, "back in an hour", failure.Message)
-			assert.JSONEq(t, `{"message":"back in an hour"}`, string(failure.Body))
+			assert.JSONEq(t, `{"message":"back in an hour"}`, string(failure.Body.Bytes()))
 			assert.Equal(t, 1, failure.Attempts)
 		})
 	}
@@ -437,7 +437,7 @@ func TestWaitBeyondTheDeadlineReturnsAtOnce(t *testing.T) {
 				}
 				var failure *Error
 				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, "busy", string(failure.Body))
+				assert.Equal(t, "busy", string(failure.Body.Bytes()))
 				assert.NotErrorIs(t, err, context.DeadlineExceeded, "the wait is not over")
 			})
 		})
@@ -473,11 +473,11 @@ func TestCancellingEndsAWaitAtOnce(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				tr := newScript(row.steps...)
 				client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 9, MinWait: time.Hour, MaxWait: time.Hour}),
-					WithObserver(func(_ context.Context, a Attempt) {
+					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) {
 						if a.Number == len(row.steps) {
 							time.AfterFunc(time.Nanosecond, func() { cancel(mine) })
 						}
-					}))
+					}}))
 				done := make(chan error, 1)
 				go func() { done <- getHead(ctx, client) }()
 				<-ctx.Done()
@@ -494,7 +494,7 @@ func TestCancellingEndsAWaitAtOnce(t *testing.T) {
 				}
 				require.ErrorAs(t, err, &failure)
 				assert.Equal(t, row.status, failure.StatusCode)
-				assert.Equal(t, "busy", string(failure.Body))
+				assert.Equal(t, "busy", string(failure.Body.Bytes()))
 				assert.Contains(t, err.Error(), fmt.Sprint(row.status))
 				assert.Contains(t, err.Error(), "context canceled")
 			})
@@ -514,7 +514,7 @@ func TestCancellingDuringAnAttemptKeepsTheStatusBefore(t *testing.T) {
 		var failure *Error
 		require.ErrorAs(t, err, &failure)
 		assert.Equal(t, 503, failure.StatusCode)
-		assert.Equal(t, "busy", string(failure.Body))
+		assert.Equal(t, "busy", string(failure.Body.Bytes()))
 		assert.ErrorContains(t, err, "the last status was 503")
 		assert.Equal(t, 2, tr.sent(), "a cancelled attempt is not retried")
 	})
@@ -527,11 +527,11 @@ func TestCancellingBeforeTheWaitKeepsTheAnswer(t *testing.T) {
 		return answer(503, "busy")(r)
 	})
 	var seen []Attempt
-	err := getHead(ctx, newTestClient(t, memoryURL, tr, WithObserver(func(_ context.Context, a Attempt) { seen = append(seen, a) })))
+	err := getHead(ctx, newTestClient(t, memoryURL, tr, WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { seen = append(seen, a) }})))
 	require.ErrorIs(t, err, context.Canceled)
 	var failure *Error
 	require.ErrorAs(t, err, &failure)
-	assert.Equal(t, "busy", string(failure.Body))
+	assert.Equal(t, "busy", string(failure.Body.Bytes()))
 	assert.Equal(t, 1, tr.sent())
 	require.Len(t, seen, 1)
 	assert.Zero(t, seen[0].RetryIn, "no next attempt is announced")
@@ -565,7 +565,7 @@ func TestCancellingWhileATokenIsFetchedKeepsThe401(t *testing.T) {
 		require.ErrorIs(t, err, ErrUnauthorized)
 		var failure *Error
 		require.ErrorAs(t, err, &failure)
-		assert.Equal(t, "expired", string(failure.Body))
+		assert.Equal(t, "expired", string(failure.Body.Bytes()))
 	}
 }
 
@@ -586,12 +586,12 @@ func TestBackoffHasFullJitter(t *testing.T) {
 		})
 		client := newTestClient(t, memoryURL, tr,
 			WithRetryPolicy(RetryPolicy{MaxRetries: len(limits), MinWait: limits[0], MaxWait: limits[len(limits)-1]}),
-			WithObserver(func(_ context.Context, a Attempt) {
+			WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) {
 				ended, announced = time.Now(), a.RetryIn
 				if a.Number <= len(limits) {
 					waits[a.Number-1] = append(waits[a.Number-1], a.RetryIn)
 				}
-			}))
+			}}))
 		for range calls {
 			require.Error(t, getHead(t.Context(), client))
 		}
@@ -704,7 +704,7 @@ func TestFailuresLeaveTheConnectionsOfOthersAlone(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		tr := newScript(answer(503, "", "Retry-After: 1"))
-		client := newTestClient(t, memoryURL, tr, policy, WithObserver(func(context.Context, Attempt) { time.AfterFunc(1, cancel) }))
+		client := newTestClient(t, memoryURL, tr, policy, WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { time.AfterFunc(1, cancel) }}))
 		require.ErrorIs(t, getHead(ctx, client), context.Canceled)
 		assert.Zero(t, tr.closed.Load(), "cancelled in a wait")
 	})

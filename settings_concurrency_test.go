@@ -88,7 +88,7 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 		settings, err := client.Get(t.Context(), w.head)
 		require.NoError(t, err)
 		model, _ := settings.Extra("model")
-		assert.Equal(t, `"large"`, string(model))
+		assert.Equal(t, `"large"`, string(model.Bytes()))
 	})
 }
 

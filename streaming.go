@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ type ConvertOptions struct {
 type StepName string
 
 // The steps of a conversion, in order. On the way back to legacy mode
-// StepDisable replaces StepEnable.
+// StepDisable replaces StepEnable, and comes before StepVoice.
 const (
 	StepCheck   StepName = "check"   // read head and visual, change nothing
 	StepVoice   StepName = "voice"   // set the voice
@@ -79,18 +78,19 @@ type Conversion struct {
 	Before, After    AccessURL
 }
 
-// ConversionReason classifies why a conversion failed, by what to do about it.
-type ConversionReason string
+// Reason classifies why a conversion failed, by what to do about it. Package fleet
+// uses it for every failure.
+type Reason string
 
 // The reasons of a ConversionError. If several blockers apply, a visual comes
 // before a provider, and both come before anything else.
 const (
-	ReasonVisual         ConversionReason = "visual"          // a new head is needed
-	ReasonProvider       ConversionReason = "provider"        // another voice is needed
-	ReasonRefused        ConversionReason = "refused"         // the service refused
-	ReasonTemporary      ConversionReason = "temporary"       // nothing was switched; run it again
-	ReasonUnknownOutcome ConversionReason = "unknown_outcome" // the head does not show the change; run it again to find out
-	ReasonAddress        ConversionReason = "address"         // converted, but the new access URL is not known
+	ReasonVisual         Reason = "visual"          // a new head is needed
+	ReasonProvider       Reason = "provider"        // another voice is needed
+	ReasonRefused        Reason = "refused"         // the service refused
+	ReasonTemporary      Reason = "temporary"       // nothing was switched; run it again
+	ReasonUnknownOutcome Reason = "unknown_outcome" // the head does not show the change; run it again to find out
+	ReasonAddress        Reason = "address"         // converted, but the new access URL is not known
 )
 
 // ConversionError reports at which step a conversion stopped, and what it has
@@ -98,7 +98,7 @@ const (
 type ConversionError struct {
 	HeadID      string
 	Step        StepName         // the one that failed
-	Reason      ConversionReason // always set
+	Reason      Reason           // always set
 	Accepted    bool             // the service has accepted the switch of the mode
 	Done        []ConversionStep // what was done before
 	RolledBack  bool             // the old voice was restored
@@ -123,7 +123,13 @@ var (
 // returns an *Error. When a head starts to stream, its access URL changes and
 // the old one stops working. ConvertToStreaming handles that, and does all steps
 // in the right order.
-func (s *HeadsService) SetVideoStreaming(ctx context.Context, headID string, enabled bool) (*Response, error) {
+func (s *HeadsService) SetVideoStreaming(ctx context.Context, headID string, enabled bool) error {
+	_, err := s.setVideoStreaming(ctx, headID, enabled)
+	return err
+}
+
+// setVideoStreaming is SetVideoStreaming for a caller that reads the answer.
+func (s *HeadsService) setVideoStreaming(ctx context.Context, headID string, enabled bool) (*Response, error) {
 	if err := checkHeadID(opHeadsSetVideoStreaming.name, headID); err != nil {
 		return nil, err
 	}
@@ -163,7 +169,7 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 		return plan, nil
 	}
 	plan.block(err)
-	mode, err := s.visualMode(ctx, head, o.AllowUnknownMode, "AllowUnknownMode goes on and lets the service decide")
+	mode, err := s.visualMode(ctx, head, o.AllowUnknownMode)
 	if err != nil && !errors.Is(err, ErrVisualMode) {
 		return nil, err
 	}
@@ -226,20 +232,23 @@ func (s *HeadsService) ConvertToStreaming(ctx context.Context, headID string, o 
 
 // ConvertToLegacy moves a head from streaming back to legacy mode. The contract
 // allows this if the visual is in mode default, and names no operation for it;
-// ConvertToLegacy sends the mode switch with videoStreaming=false. The voice
-// stays as it is, and the access URL becomes the legacy one again. If the head
-// is already in legacy mode, ConvertToLegacy changes nothing and succeeds.
+// ConvertToLegacy sends the mode switch with videoStreaming=false. The access URL
+// becomes the legacy one again. A Voice is set after the switch, when the head can
+// have one that does not stream. If the head is already in legacy mode, no switch
+// is sent.
 //
 // GET /head/{id}, GET /head_visual/{headVisualId}, PUT
 // /head/{headId}/video-streaming, then GET /head/{id} until the head shows the
-// change. The timeouts are the defaults of ConvertOptions. After the id was
+// change, and PUT /head/update if the voice changes. AllowAnyProvider and
+// NoRollback are ignored: in legacy mode a head can have any voice, and nothing is
+// rolled back. After any failure, another run resumes. After the arguments were
 // checked, every failure is a *ConversionError.
-func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Conversion, error) {
+func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string, o ConvertOptions) (*Conversion, error) {
 	const operation = "Heads.ConvertToLegacy"
-	if err := checkHeadID(operation, headID); err != nil {
+	if err := o.validate(operation, headID); err != nil {
 		return nil, err
 	}
-	run := newConversion(s, ctx, headID, ConvertOptions{})
+	run := newConversion(s, ctx, headID, o)
 	end, err := run.begin(operation)
 	if err != nil {
 		return nil, run.fail(StepCheck, err)
@@ -253,21 +262,15 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string) (*Con
 		return nil, run.fail(StepCheck, err)
 	}
 	if head.VideoStreaming {
-		if _, err := s.visualMode(ctx, head, false, "SetVideoStreaming lets the service decide"); err != nil {
+		if _, err := s.visualMode(ctx, head, o.AllowUnknownMode); err != nil {
 			return nil, run.fail(StepCheck, err)
 		}
 	}
 	return run.toLegacy(head)
 }
 
-// Format prints the steps and the blockers, one a line. Access URLs are shown
-// without their keys.
-func (p ConversionPlan) Format(f fmt.State, _ rune) { writeText(f, p.describe()) }
-
-// LogValue shows the same lines as Format.
-func (p ConversionPlan) LogValue() slog.Value { return slog.StringValue(p.describe()) }
-
-func (p ConversionPlan) describe() string {
+// String returns the steps and the blockers, one a line.
+func (p ConversionPlan) String() string {
 	state := "ready"
 	switch {
 	case !p.Ready():
@@ -288,16 +291,6 @@ func (p ConversionPlan) describe() string {
 		fmt.Fprintf(&b, "\n  blocked: %v", blocker)
 	}
 	return b.String()
-}
-
-// Format shows the head and its access URLs, without their keys.
-func (c Conversion) Format(f fmt.State, _ rune) { writeText(f, c.describe()) }
-
-// LogValue shows the head and its access URLs, without their keys.
-func (c Conversion) LogValue() slog.Value { return slog.StringValue(c.describe()) }
-
-func (c Conversion) describe() string {
-	return fmt.Sprintf("heads.Conversion{%s, before: %s, after: %s}", c.HeadID, c.Before, c.After)
 }
 
 // Error returns the step that failed, the steps before it, the reason, and
@@ -328,12 +321,6 @@ func (e *ConversionError) Error() string {
 // Unwrap returns why the step failed.
 func (e *ConversionError) Unwrap() error { return e.Err }
 
-// Format prints the same as Error for every verb.
-func (e ConversionError) Format(f fmt.State, _ rune) { writeText(f, e.Error()) }
-
-// LogValue returns the same text as Error.
-func (e ConversionError) LogValue() slog.Value { return slog.StringValue(e.Error()) }
-
 func joinSteps(steps []ConversionStep) string {
 	names := make([]string, len(steps))
 	for i, step := range steps {
@@ -350,17 +337,17 @@ func (o ConvertOptions) validate(operation, headID string) error {
 	faults.add(checkHeadID(operation, headID))
 	if v := o.Voice; v != nil {
 		if strings.TrimSpace(v.Provider) == "" || strings.TrimSpace(v.ID) == "" {
-			faults.add(invalid(operation, "voice", "has provider %s and id %s, but both are needed; leave Voice nil to keep the head's voice", quote(v.Provider), quote(v.ID)))
+			faults.add(invalid(operation, "voice", fmt.Sprintf("has provider %s and id %s, but both are needed", quote(v.Provider), quote(v.ID)), "leave Voice nil to keep the head's voice", useConvertVoice))
 		}
-		if isPlaceholder(v.Provider) || isPlaceholder(v.ID) {
-			faults.add(invalid(operation, "voice", "has provider %s and id %s, one of which is a placeholder; give the real values", quote(v.Provider), quote(v.ID)))
+		if isSample(v.Provider) || isSample(v.ID) {
+			faults.add(invalid(operation, "voice", fmt.Sprintf("has provider %s and id %s, one of which is a placeholder", quote(v.Provider), quote(v.ID)), "give the real values"))
 		}
 	}
 	if o.ConfirmTimeout < 0 {
-		faults.add(invalid(operation, "confirm timeout", "%v is negative; use 0 for the default", o.ConfirmTimeout))
+		faults.add(invalid(operation, "confirm timeout", fmt.Sprintf("%v is negative", o.ConfirmTimeout), "use 0 for the default"))
 	}
 	if o.SettleTimeout < 0 {
-		faults.add(invalid(operation, "settle timeout", "%v is negative; use 0 for the default", o.SettleTimeout))
+		faults.add(invalid(operation, "settle timeout", fmt.Sprintf("%v is negative", o.SettleTimeout), "use 0 for the default"))
 	}
 	return faults.join()
 }
@@ -402,14 +389,14 @@ func (v Voice) is(o Voice) bool { return v.ID == o.ID && strings.EqualFold(v.Pro
 // fillSteps fills in the steps of the plan.
 func (p *ConversionPlan) fillSteps() {
 	streams := p.AlreadyStreaming
-	voice := fmt.Sprintf("%s of %s", p.Voice.ID, p.Voice.Provider)
+	voice := fmt.Sprintf("%s of %s", label(p.Voice.ID), label(p.Voice.Provider))
 	if p.VoiceRecommended {
 		voice += " (recommended for streaming)"
 	}
 	if p.voiceStays() {
 		voice = "stays " + voice
 	} else {
-		voice = fmt.Sprintf("%s of %s becomes %s", p.CurrentVoice.ID, p.CurrentVoice.Provider, voice)
+		voice = fmt.Sprintf("%s of %s becomes %s", label(p.CurrentVoice.ID), label(p.CurrentVoice.Provider), voice)
 	}
 	check := "head reads as legacy, visual mode " + quote(string(p.VisualMode))
 	enable, address := "switch to streaming", "take the streaming access URL in place of "+p.Before.String()
@@ -429,24 +416,23 @@ func (p *ConversionPlan) fillSteps() {
 
 // visualMode returns the mode of the head's visual. The error is an
 // ErrVisualMode if the mode does not allow a switch, or else that of the read.
-// remedy says what to do about an unknown mode.
-func (s *HeadsService) visualMode(ctx context.Context, head *Head, allowUnknown bool, remedy string) (VisualMode, error) {
+func (s *HeadsService) visualMode(ctx context.Context, head *Head, allowUnknown bool) (VisualMode, error) {
 	if head.HeadVisualID == "" {
 		return "", because(ErrVisualMode, "the head has no visual that can be read (headVisualId), so its mode is not known")
 	}
 	visual, err := s.c.HeadVisuals.Get(ctx, head.HeadVisualID)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "", fmt.Errorf("%w: %w", because(ErrVisualMode, "visual %s of the head was not found, so its mode is not known", head.HeadVisualID), err)
+		return "", fmt.Errorf("%w: %w", because(ErrVisualMode, "visual %s of the head was not found, so its mode is not known", label(head.HeadVisualID)), err)
 	case err != nil:
 		return "", err
 	case visual.Mode == VisualModeDefault, visual.Mode == "" && allowUnknown:
 		return visual.Mode, nil
 	case visual.Mode == "":
-		return "", because(ErrVisualMode, "the answer for visual %s holds no mode; %s", visual.ID, remedy)
+		return "", because(ErrVisualMode, "the answer for visual %s holds no mode; look at the head where it was created, or allow an unknown mode", label(visual.ID))
 	default:
 		return visual.Mode, because(ErrVisualMode, "visual %s is in mode %s, only %q can be converted; a new head must be created",
-			visual.ID, quote(string(visual.Mode)), VisualModeDefault)
+			label(visual.ID), quote(string(visual.Mode)), VisualModeDefault)
 	}
 }
 
@@ -456,6 +442,6 @@ func (s *HeadsService) providerFault(provider string, o ConvertOptions) error {
 	if o.AllowAnyProvider || s.c.core.streamingProvider[strings.ToLower(provider)] {
 		return nil
 	}
-	return because(ErrProviderNotStreaming, "provider %s is not known to stream; give a Voice of one that does, or AllowAnyProvider to let the service decide",
+	return because(ErrProviderNotStreaming, "provider %s is not known to stream; give a voice of one that does, or allow any provider",
 		quote(provider))
 }

@@ -56,7 +56,7 @@ func TestTemporaryIsFalseForACallThatWasCanceled(t *testing.T) {
 func TestTemporaryIsFalseForACallThatWasCanceledBeforeItsRetry(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	client := newTestClient(t, memoryURL, answer(503, "", "Retry-After: 5"), WithRetryPolicy(DefaultRetryPolicy()),
-		WithObserver(func(context.Context, Attempt) { cancel() }))
+		WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { cancel() }}))
 	err := getHead(ctx, client)
 	require.ErrorIs(t, err, ErrServer)
 	require.ErrorIs(t, err, context.Canceled)
@@ -71,7 +71,7 @@ func TestTemporaryIsFalseForAnAnswerThatCannotBeRead(t *testing.T) {
 
 func TestTemporaryOfOtherErrors(t *testing.T) {
 	unavailable, missing := &Error{StatusCode: 503}, &Error{StatusCode: 404}
-	conversion := func(r ConversionReason) error {
+	conversion := func(r Reason) error {
 		return &ConversionError{Reason: r, Err: unavailable}
 	}
 	tests := []struct {

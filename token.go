@@ -67,8 +67,8 @@ func (c *credentials) renew(ctx context.Context, refused *credential) (*credenti
 	if err != nil {
 		return nil, redact(fmt.Errorf("token source: %w", err), rejected, token)
 	}
-	if fault := checkToken(token); fault != "" {
-		return nil, fmt.Errorf("token source: the token %s", fault)
+	if fault := checkToken(token); fault.problem != "" {
+		return nil, fmt.Errorf("token source: the token %s; %s", fault.problem, fault.remedy)
 	}
 	if token == rejected {
 		return refused, nil

@@ -66,7 +66,7 @@ func TestTokenSourceIsAskedAgainAfter401(t *testing.T) {
 			tr := newScript(answer(401, ""), answer(200, `{"id":"`+testHead+`","sharedKey":"k"}`))
 			var attempts []Attempt
 			client := sourceClient(t, tr, source.next, WithRetryPolicy(RetryPolicy{}),
-				WithObserver(func(_ context.Context, a Attempt) { attempts = append(attempts, a) }))
+				WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { attempts = append(attempts, a) }}))
 			require.NoError(t, call.run(t.Context(), client), "with MaxRetries 0 too")
 			assert.Equal(t, []string{"", "t1"}, source.asked, "with the token that was refused")
 			require.Equal(t, 2, tr.sent())
@@ -74,8 +74,8 @@ func TestTokenSourceIsAskedAgainAfter401(t *testing.T) {
 			assert.Equal(t, []string{"Bearer t2"}, tr.requests[1].Header["Authorization"])
 			assert.Equal(t, tr.bodies[0], tr.bodies[1], "the body is sent again")
 			require.Len(t, attempts, 2)
-			assert.Positive(t, attempts[0].RetryIn)
-			assert.Zero(t, attempts[1].RetryIn)
+			assert.False(t, attempts[0].Final)
+			assert.True(t, attempts[1].Final)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -198,9 +199,9 @@ func ReadArgument(wireType string, raw json.RawMessage) (json.RawMessage, error)
 	raw = bytes.TrimSpace(raw)
 	switch {
 	case !slices.Contains(toolTypes, wireType):
-		return nil, invalid(operation, "type "+quote(wireType), "is unknown; want one of %s", strings.Join(toolTypes, ", "))
+		return nil, invalid(operation, "type "+quote(wireType), "is unknown", fmt.Sprintf("want one of %s", strings.Join(toolTypes, ", ")))
 	case !json.Valid(raw):
-		return nil, invalid(operation, "value", "is not JSON; give one JSON value")
+		return nil, invalid(operation, "value", "is not JSON", "give one JSON value")
 	case isNull(raw):
 		return nil, missingArgument().under("the value")
 	}

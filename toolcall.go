@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
@@ -55,7 +56,7 @@ const (
 	ToolUnauthorized ToolOutcome = "unauthorized" // the check of WithToolAuth refused: 401
 )
 
-// ToolCallInfo describes a call to WithToolObserver and WithToolHook. It holds
+// ToolCallInfo describes a call to an Observer. It holds
 // nothing of the arguments and the reply. The error of ToolTold is the reply, so
 // its Err is nil.
 type ToolCallInfo struct {
@@ -66,18 +67,14 @@ type ToolCallInfo struct {
 	Err       error         // what was wrong; nil for ToolAnswered and ToolTold
 }
 
-// Format shows tool, outcome, session and the text of the error.
-func (i ToolCallInfo) Format(f fmt.State, _ rune) { writeText(f, i.describe()) }
-
-// LogValue shows tool, outcome, session and the text of the error.
-func (i ToolCallInfo) LogValue() slog.Value { return slog.StringValue(i.describe()) }
-
-func (i ToolCallInfo) describe() string {
-	text := fmt.Sprintf("heads.ToolCallInfo{%s: %s, session: %s", i.Tool, i.Outcome, i.SessionID)
-	if i.Err != nil {
-		text += fmt.Sprintf(", error: %v", i.Err)
-	}
-	return text + "}"
+// LogValue returns the fields, error if there is one.
+func (i ToolCallInfo) LogValue() slog.Value {
+	return slog.GroupValue(append([]slog.Attr{
+		slog.String("tool", i.Tool),
+		slog.String("outcome", string(i.Outcome)),
+		slog.String("session_id", mask.Clip(i.SessionID, 64)),
+		slog.Duration("duration", i.Duration),
+	}, errorAttrs(i.Err)...)...)
 }
 
 // toolResult is how a call ended. Unless status says otherwise, message is what
@@ -99,43 +96,28 @@ var (
 func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool, body httpbody.Reader) {
 	started := time.Now()
 	var few [2]context.Context
-	hooked := hookedContexts(few[:0])
-	if len(s.hooks) > 0 {
-		ctx, contexts := s.hooks.start(r.Context(), t.tool.Name, hooked, t.complainOfHook)
-		r, hooked = r.WithContext(ctx), contexts
+	observed := few[:0]
+	if len(s.observers) > 0 {
+		ctx, contexts := s.observers.start(r.Context(), t.logger, observed, func() ToolCallInfo { return ToolCallInfo{Tool: t.tool.Name} })
+		r, observed = r.WithContext(ctx), contexts
 	}
 	ctx, result := r.Context(), toolResult{ToolBusy, toolBusyReply, errToolsShutDown, 0}
 	if s.gate.Enter() {
 		defer s.gate.Leave()
 		ctx, result = s.receive(w, r, t, body)
 	} else {
-		t.logger.InfoContext(ctx, "tool call refused", slog.String("error", result.err.Error()))
+		t.logger.InfoContext(ctx, "tool call refused", slog.String("error", shownError(result.err)))
 	}
 	if result.status == 0 {
 		s.reply(w, result.message)
 	} else {
 		http.Error(w, result.message, result.status)
 	}
-	if s.observe != nil || len(s.hooks) > 0 {
-		s.report(ctx, hooked, t, ToolCallInfo{Tool: t.tool.Name, Outcome: result.outcome, Duration: time.Since(started), Err: result.err})
+	if len(s.observers) > 0 {
+		s.observers.end(observed, t.logger, ToolCallInfo{
+			Tool: t.tool.Name, Outcome: result.outcome, Duration: time.Since(started), SessionID: sessionIDFrom(ctx), Err: result.err,
+		})
 	}
-}
-
-// report calls the observer and the hooks, and logs their panics.
-func (s *toolServer) report(ctx context.Context, hooked hookedContexts, t *servedTool, info ToolCallInfo) {
-	info.SessionID = sessionIDFrom(ctx)
-	if s.observe != nil {
-		survive(ctx, t.complainOfObserver, func() { s.observe(ctx, info) })
-	}
-	s.hooks.end(hooked, info, t.complainOfHook)
-}
-
-func (t *servedTool) complainOfObserver(ctx context.Context, err error) {
-	t.logger.LogAttrs(ctx, slog.LevelError, "tool observer panicked", errorAttrs(err)...)
-}
-
-func (t *servedTool) complainOfHook(ctx context.Context, err error) {
-	t.logger.LogAttrs(ctx, slog.LevelError, "tool hook panicked", errorAttrs(err)...)
 }
 
 // receive returns the context of the call, with its session if that was read.
@@ -143,7 +125,7 @@ func (s *toolServer) receive(w http.ResponseWriter, r *http.Request, t *servedTo
 	ctx := r.Context()
 	if s.check != nil {
 		if err := s.authorize(w, r); err != nil {
-			t.logger.WarnContext(ctx, "tool call refused", slog.String("error", fmt.Sprint(err)))
+			t.logger.WarnContext(ctx, "tool call refused", slog.String("error", shownError(err)))
 			return ctx, toolResult{ToolUnauthorized, "unauthorized", err, http.StatusUnauthorized}
 		}
 		body = httpbody.Start(w, toolBodyTimeout) // again, since the check may have taken long
@@ -154,7 +136,7 @@ func (s *toolServer) receive(w http.ResponseWriter, r *http.Request, t *servedTo
 		t.logger.WarnContext(ctx, "body of a tool call is too large")
 		return ctx, toolResult{ToolUnreadable, "the body is above 64 KiB", err, http.StatusRequestEntityTooLarge}
 	case err != nil:
-		t.logger.WarnContext(ctx, "tool call could not be read", slog.String("error", err.Error()))
+		t.logger.WarnContext(ctx, "tool call could not be read", slog.String("error", shownError(err)))
 		return ctx, toolResult{ToolUnreadable, toolUnreadableReply, err, 0}
 	}
 	values, session := argumentsOf(doc, t.fields)
@@ -190,7 +172,7 @@ func readObject(r *http.Request, body httpbody.Reader) ([]byte, error) {
 // The arguments are flat in the body, or, when none of the tool's parameters is
 // there, in an object of their own.
 func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, session json.RawMessage) {
-	session, _ = rawjson.Value(body, sessionMetadataName)
+	session = sessionOf(body)
 	values, found := fields.find(body)
 	for _, name := range []string{"parameters", "arguments"} {
 		if found {
@@ -200,6 +182,16 @@ func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, 
 		values, found = fields.find(nested)
 	}
 	return values, slices.Clip(session)
+}
+
+// sessionOf returns the session_metadata of a call. Two of them are none: no one
+// could tell which is true.
+func sessionOf(body []byte) json.RawMessage {
+	if exactjson.Once(body, sessionMetadataName) != nil {
+		return nil
+	}
+	session, _ := rawjson.Value(body, sessionMetadataName)
+	return session
 }
 
 // answer returns what the model is told. It waits for the function no longer
@@ -269,7 +261,7 @@ func resultOf(ctx context.Context, t *servedTool, err error) toolResult {
 	if message := toolErrorMessage(err); message != "" {
 		return toolResult{outcome: ToolTold, message: message}
 	}
-	t.logger.ErrorContext(ctx, "tool failed", slog.String("error", fmt.Sprint(err)))
+	t.logger.ErrorContext(ctx, "tool failed", slog.String("error", shownError(err)))
 	if ctx.Err() != nil {
 		return toolResult{ToolTimedOut, toolFailedReply, err, 0}
 	}
@@ -318,27 +310,20 @@ func breaksLine(r rune) bool {
 // SessionMetadata is the conversation in which a tool was called. The function of
 // a tool reads it with SessionFromContext.
 //
-// The service promises none of the fields. A field that it did not send is empty,
-// and one that has no place here is in Raw. None of it proves who the user is.
+// The service promises none of the fields. A field that it did not send, or sent
+// twice, is empty, and one that has no place here is in Raw. None of it proves who
+// the user is.
 type SessionMetadata struct {
 	SessionID, UserID, Username string
 	HeadID, OrgID               string
 	PublicHeadID, PublicOrgID   string
 	Timestamp                   Time
-	Raw                         json.RawMessage // the whole session_metadata as it was sent
+	Raw                         Raw // the whole session_metadata as it was sent
 }
 
 // String returns the session id alone, since the rest may name a person.
 func (m SessionMetadata) String() string {
 	return "heads.SessionMetadata(session " + strconv.Quote(m.SessionID) + ")"
-}
-
-// Format writes the session id alone for every verb.
-func (m SessionMetadata) Format(f fmt.State, _ rune) { writeText(f, m.String()) }
-
-// LogValue returns the session id alone.
-func (m SessionMetadata) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("session_id", m.SessionID))
 }
 
 type sessionKey struct{}
@@ -356,7 +341,7 @@ func SessionFromContext(ctx context.Context) (SessionMetadata, bool) {
 // sessionIDFrom returns the session's id without reading the rest.
 func sessionIDFrom(ctx context.Context) (id string) {
 	raw, _ := ctx.Value(sessionKey{}).(json.RawMessage)
-	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) {
+	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) && exactjson.Once(raw, "session_id") == nil {
 		id, _ = scalarText(member)
 	}
 	return id
@@ -374,10 +359,13 @@ func withSession(ctx context.Context, raw json.RawMessage) context.Context {
 // parseSession never fails, so that the user gets an answer even if the session
 // can't be read.
 func parseSession(raw json.RawMessage) SessionMetadata {
-	m := SessionMetadata{Raw: raw}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return m
+	m := SessionMetadata{Raw: rawOf(raw)}
+	members := map[string]json.RawMessage{}
+	for member := range rawjson.Members(raw) {
+		if _, twice := members[string(member.Key)]; twice {
+			member.Value = nil
+		}
+		members[string(member.Key)] = member.Value
 	}
 	for name, field := range map[string]*string{
 		"session_id":     &m.SessionID,
@@ -392,7 +380,7 @@ func parseSession(raw json.RawMessage) SessionMetadata {
 			*field, _ = scalarText(member)
 		}
 	}
-	if stamp, ok := members["timestamp"]; ok {
+	if stamp := members["timestamp"]; stamp != nil {
 		_ = m.Timestamp.UnmarshalJSON(stamp)
 	}
 	return m

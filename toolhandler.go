@@ -48,23 +48,21 @@ const newToolHandler = "NewToolHandler"
 // always 200 with {"message": "..."}, since the service ignores other statuses.
 // After Shutdown, every call of a tool is answered 200.
 //
-// A ToolHandler is safe for concurrent use. It prints as the number of its
-// tools.
+// A ToolHandler is safe for concurrent use.
 type ToolHandler struct{ server *toolServer }
 
-// toolServer is behind a pointer, so that a ToolHandler can be printed as a
-// value without showing the path token, or copying the lock.
+// toolServer is behind a pointer, so that a ToolHandler can be copied without the
+// lock.
 type toolServer struct {
 	base       string // without a slash at its end
-	pathToken  string
+	pathToken  Secret
 	tokenSum   [sha256.Size]byte
 	check      func(*http.Request) error
 	timeout    time.Duration
 	location   *time.Location // nil without WithToolLocation
 	replyLimit int
 	logger     *slog.Logger
-	observe    func(context.Context, ToolCallInfo)
-	hooks      hooks[string, ToolCallInfo]
+	observers  observers[ToolCallInfo]
 	running    chan struct{} // holds one value for each function that runs
 	gate       *gate.Gate
 
@@ -91,7 +89,7 @@ type ToolHandlerOption func(*ToolHandler) error
 func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if l == nil {
-			return invalid(newToolHandler, "tool logger", "is nil; leave the option out to log nothing")
+			return invalid(newToolHandler, "tool logger", "is nil", "leave the option out to log nothing")
 		}
 		h.server.logger = l
 		return nil
@@ -105,10 +103,10 @@ func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 // digits, "-", "_", "." or "~".
 func WithPathToken(secret string) ToolHandlerOption {
 	return func(h *ToolHandler) error {
-		if reason := pathTokenFault(secret); reason != "" {
-			return invalid(newToolHandler, "path token", "%s", reason)
+		if fault := pathTokenFault(secret); fault.problem != "" {
+			return fault.of(newToolHandler, "path token")
 		}
-		h.server.pathToken = secret
+		h.server.pathToken = NewSecret(secret)
 		h.server.tokenSum = sha256.Sum256([]byte(secret))
 		return nil
 	}
@@ -120,7 +118,7 @@ func WithPathToken(secret string) ToolHandlerOption {
 func WithToolAuth(check func(*http.Request) error) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if check == nil {
-			return invalid(newToolHandler, "tool auth", "is nil, which would let everyone in; give a function or leave the option out")
+			return invalid(newToolHandler, "tool auth", "is nil, which would let everyone in", "give a function or leave the option out")
 		}
 		h.server.check = check
 		return nil
@@ -132,7 +130,7 @@ func WithToolAuth(check func(*http.Request) error) ToolHandlerOption {
 func WithToolTimeout(d time.Duration) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if d <= 0 {
-			return invalid(newToolHandler, "tool timeout", "is %v; give a duration above 0", d)
+			return invalid(newToolHandler, "tool timeout", fmt.Sprintf("is %v", d), "give a duration above 0")
 		}
 		h.server.timeout = d
 		return nil
@@ -144,7 +142,7 @@ func WithToolTimeout(d time.Duration) ToolHandlerOption {
 func WithToolReplyLimit(characters int) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if characters < 1 {
-			return invalid(newToolHandler, "tool reply limit", "is %d; give a number above 0", characters)
+			return invalid(newToolHandler, "tool reply limit", fmt.Sprintf("is %d", characters), "give a number above 0")
 		}
 		h.server.replyLimit = characters
 		return nil
@@ -157,7 +155,7 @@ func WithToolReplyLimit(characters int) ToolHandlerOption {
 func WithToolConcurrency(n int) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if n < 1 {
-			return invalid(newToolHandler, "tool concurrency", "is %d; give a number above 0", n)
+			return invalid(newToolHandler, "tool concurrency", fmt.Sprintf("is %d", n), "give a number above 0")
 		}
 		h.server.running = make(chan struct{}, n)
 		return nil
@@ -170,41 +168,22 @@ func WithToolConcurrency(n int) ToolHandlerOption {
 func WithToolLocation(l *time.Location) ToolHandlerOption {
 	return func(h *ToolHandler) error {
 		if l == nil {
-			return invalid(newToolHandler, "tool location", "is nil; give a location, or leave the option out to have the model asked")
+			return invalid(newToolHandler, "tool location", "is nil", "give a location, or leave the option out to have the model asked")
 		}
 		h.server.location = l
 		return nil
 	}
 }
 
-// WithToolObserver calls f once for every call that reaches a tool, for metrics and
-// tracing. It runs after the answer was written, on the goroutine of the request.
-// The context has the session, as in a tool. A panic of f is logged.
-func WithToolObserver(f func(context.Context, ToolCallInfo)) ToolHandlerOption {
+// WithToolObserver tells o of every call that reaches a tool, for metrics and
+// tracing. Start is called once the tool is found, with its name alone. The check
+// of WithToolAuth and the function run with the context that Start returns. End is
+// called after the answer was written. Both are called on the goroutine of the
+// request.
+func WithToolObserver(o Observer[ToolCallInfo]) ToolHandlerOption {
 	return func(h *ToolHandler) error {
-		if f == nil {
-			return invalid(newToolHandler, "tool observer", "is nil; give a function or leave the option out")
-		}
-		h.server.observe = f
-		return nil
-	}
-}
-
-// WithToolHook calls start once a tool is found, with the tool's name, and end
-// after the observer, for tracing. The check of WithToolAuth and the tool
-// function run with the context that start returns, which must be derived from
-// the one it receives; end receives the same one.
-//
-// Either function may be nil. Several hooks are called in the order of the
-// options, by many goroutines at once. A panic in one of them is logged and
-// doesn't change the answer.
-func WithToolHook(start func(ctx context.Context, tool string) context.Context, end func(context.Context, ToolCallInfo)) ToolHandlerOption {
-	return func(h *ToolHandler) error {
-		if start == nil && end == nil {
-			return invalid(newToolHandler, "tool hook", "has no function; give start, end or both, or leave the option out")
-		}
-		h.server.hooks = append(h.server.hooks, hook[string, ToolCallInfo]{start, end})
-		return nil
+		h.server.observers = append(h.server.observers, o)
+		return o.check(newToolHandler, "WithToolObserver")
 	}
 }
 
@@ -227,7 +206,7 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 	h.server.base = base
 	for _, opt := range opts {
 		if opt == nil {
-			faults.add(invalid(newToolHandler, "option", "is nil; leave it out"))
+			faults.add(invalid(newToolHandler, "option", "is nil", "leave it out"))
 			continue
 		}
 		faults.add(opt(h))
@@ -241,34 +220,34 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 // toolBase returns baseURL without a slash at its end. Its faults show the
 // scheme and the host alone, as the rest may hold a password.
 func toolBase(baseURL string) (base string, faults faultList) {
-	refuse := func(format string, args ...any) {
-		faults.add(invalid(newToolHandler, "base URL", format, args...))
+	refuse := func(problem, remedy string, use ...string) {
+		faults.add(invalid(newToolHandler, "base URL", problem, remedy, use...))
 	}
 	if err := checkText(newToolHandler, "base URL", baseURL, "give one like https://tools.example.com/heads"); err != nil {
 		return "", faultList{err}
 	}
 	u, err := url.Parse(baseURL)
 	if err != nil || !u.IsAbs() || u.Hostname() == "" {
-		refuse("is not an absolute URL; give one like https://tools.example.com/heads")
+		refuse("is not an absolute URL", "give one like https://tools.example.com/heads")
 		return "", faults
 	}
 	if u.Scheme == "http" && !loopback.Is(u.Hostname()) {
-		refuse("is plain http to %s, which the service does not call; use https", u.Host)
+		refuse(fmt.Sprintf("is plain http to %s, which the service does not call", u.Host), "use https")
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {
-		refuse("has scheme %s; use https", u.Scheme)
+		refuse(fmt.Sprintf("has scheme %s", u.Scheme), "use https")
 	}
 	if u.User != nil {
-		refuse("holds a user name or a password; use WithPathToken or WithToolAuth")
+		refuse("holds a user name or a password", "use WithPathToken or WithToolAuth", usePathToken)
 	}
 	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		refuse("has a query or a fragment; leave it out")
+		refuse("has a query or a fragment", "leave it out")
 	}
 	if strings.Contains(baseURL, " ") {
-		refuse("holds a space; take it out")
+		refuse("holds a space", "take it out")
 	}
 	if slices.ContainsFunc(strings.Split(u.Path, "/"), isDots) {
-		refuse("has a path with . or .. in it; write it out")
+		refuse("has a path with . or .. in it", "write it out")
 	}
 	return u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), faults
 }
@@ -276,19 +255,19 @@ func toolBase(baseURL string) (base string, faults faultList) {
 func isDots(segment string) bool { return segment == "." || segment == ".." }
 
 // pathTokenFault returns why secret can't be a path segment that no proxy
-// rewrites, or "". The reason does not show the secret.
-func pathTokenFault(secret string) string {
+// rewrites, or no fault. It does not show the secret.
+func pathTokenFault(secret string) fault {
 	switch {
 	case secret == "":
-		return "is empty; give 16 random bytes or more in hexadecimal"
+		return fault{problem: "is empty", remedy: "give 16 random bytes or more in hexadecimal"}
 	case isDots(secret):
-		return "is dots alone; give 16 random bytes or more in hexadecimal"
+		return fault{problem: "is dots alone", remedy: "give 16 random bytes or more in hexadecimal"}
 	case strings.ContainsFunc(secret, needsEscape):
-		return "holds a character that has a meaning in a URL; use letters, digits and - _ . ~"
+		return fault{problem: "holds a character that has a meaning in a URL", remedy: "use letters, digits and - _ . ~"}
 	case len(secret) < minPathToken:
-		return "has " + strconv.Itoa(len(secret)) + " characters; give 16 or more, such as 16 random bytes in hexadecimal"
+		return fault{problem: "has " + strconv.Itoa(len(secret)) + " characters", remedy: "give 16 or more, such as 16 random bytes in hexadecimal"}
 	default:
-		return ""
+		return fault{}
 	}
 }
 
@@ -323,12 +302,12 @@ func needsEscape(r rune) bool {
 func AddTool[In any](h *ToolHandler, name, description string, f func(context.Context, In) (string, error)) error {
 	const operation = "AddTool"
 	if h == nil || h.server == nil {
-		return toolFault(operation, name, "handler", "is not one that NewToolHandler returned; make one first")
+		return toolFault(operation, name, "handler", "is not one that NewToolHandler returned", "make one first")
 	}
 	b := schemaBuilder{tool: name, location: h.server.location}
 	fields := newArgumentFields(b.parameters(reflect.TypeFor[In]()))
 	if f == nil {
-		b.faults.add(toolFault(operation, name, "function", "is nil; give the function that answers"))
+		b.faults.add(toolFault(operation, name, "function", "is nil", "give the function that answers"))
 	}
 	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
 		var in In
@@ -353,16 +332,6 @@ type ToolSpec struct {
 	Required          []string // names of parameters
 }
 
-// Format shows name and number of parameters.
-func (t ToolSpec) Format(f fmt.State, _ rune) { writeText(f, t.describe()) }
-
-// LogValue shows name and number of parameters.
-func (t ToolSpec) LogValue() slog.Value { return slog.StringValue(t.describe()) }
-
-func (t ToolSpec) describe() string {
-	return fmt.Sprintf("heads.ToolSpec{%q, parameters: %d}", t.Name, len(t.Parameters))
-}
-
 // AddToolFunc makes f the answer to calls of the tool t.Name. AddTool does the
 // same for parameters that a Go struct can describe.
 //
@@ -383,18 +352,18 @@ func (t ToolSpec) describe() string {
 func AddToolFunc(h *ToolHandler, t ToolSpec, f func(ctx context.Context, arguments json.RawMessage) (string, error)) error {
 	const operation = "AddToolFunc"
 	if h == nil || h.server == nil {
-		return toolFault(operation, t.Name, "handler", "is not one that NewToolHandler returned; make one first")
+		return toolFault(operation, t.Name, "handler", "is not one that NewToolHandler returned", "make one first")
 	}
 	faults := checkRequired(operation, t)
 	if f == nil {
-		faults.add(toolFault(operation, t.Name, "function", "is nil; give the function that answers"))
+		faults.add(toolFault(operation, t.Name, "function", "is nil", "give the function that answers"))
 	}
 	tool := Tool{Name: t.Name, Description: t.Description, Parameters: slices.Clone(t.Parameters)}
 	list := make([]argumentField, len(tool.Parameters))
 	for i := range tool.Parameters {
 		p := &tool.Parameters[i]
 		if p.Name == sessionMetadataName {
-			faults.add(toolFault(operation, t.Name, "parameter "+p.Name, "has the name that carries the session; choose another"))
+			faults.add(toolFault(operation, t.Name, "parameter "+p.Name, "has the name that carries the session", "choose another"))
 		}
 		list[i] = declaredField(p, slices.Contains(t.Required, p.Name))
 	}
@@ -418,9 +387,9 @@ func checkRequired(operation string, t ToolSpec) (faults faultList) {
 	for i, name := range t.Required {
 		switch {
 		case slices.Contains(t.Required[:i], name):
-			faults.add(toolFault(operation, t.Name, "required "+quote(name), "is given twice; leave one out"))
+			faults.add(toolFault(operation, t.Name, "required "+quote(name), "is given twice", "leave one out"))
 		case !slices.ContainsFunc(t.Parameters, func(p ToolParameter) bool { return p.Name == name }):
-			faults.add(toolFault(operation, t.Name, "required "+quote(name), "is not the name of a parameter; declare it or leave it out"))
+			faults.add(toolFault(operation, t.Name, "required "+quote(name), "is not the name of a parameter", "declare it or leave it out"))
 		}
 	}
 	return faults
@@ -455,14 +424,14 @@ func (s *toolServer) add(operation string, t *servedTool, faults faultList) erro
 	// Validated without the path token, which an error could quote.
 	t.tool.URL = s.base + "/" + name
 	faults.add(t.tool.validate(operation))
-	if s.pathToken != "" {
-		t.tool.URL = s.base + "/" + s.pathToken + "/" + name
+	if !s.pathToken.IsZero() {
+		t.tool.URL = s.base + "/" + s.pathToken.Reveal() + "/" + name
 	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tools[t.tool.Name] != nil {
-		faults.add(toolFault(operation, t.tool.Name, "name", "is taken by a tool of this handler; choose another"))
+		faults.add(toolFault(operation, t.tool.Name, "name", "is taken by a tool of this handler", "choose another"))
 	}
 	if err := faults.join(); err != nil {
 		return err
@@ -488,17 +457,6 @@ func (h *ToolHandler) Tools() []Tool {
 	return tools
 }
 
-// String returns the number of tools.
-func (h ToolHandler) String() string {
-	return fmt.Sprintf("heads.ToolHandler(%d tools)", len(h.Tools()))
-}
-
-// Format writes the number of tools for every verb.
-func (h ToolHandler) Format(f fmt.State, _ rune) { writeText(f, h.String()) }
-
-// LogValue returns the number of tools.
-func (h ToolHandler) LogValue() slog.Value { return slog.StringValue(h.String()) }
-
 // Shutdown waits until the calls under way are answered and their functions have
 // returned, including those that go on after their call was answered. If ctx ends
 // before that, Shutdown returns the error of ctx. From its start no further
@@ -521,7 +479,7 @@ func (h *ToolHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost {
-		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", mask.Clip(r.Method, 16)))
+		h.server.logger.DebugContext(r.Context(), "request is not a tool call: wrong method", slog.String("method", mask.OneLine(r.Method, 16)))
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
@@ -540,7 +498,7 @@ func (s *toolServer) route(r *http.Request) *servedTool {
 	rest, name := cutLastSegment(r.URL.Path)
 	_, token := cutLastSegment(rest)
 	sum := sha256.Sum256([]byte(token))
-	wrongToken := s.pathToken != "" && subtle.ConstantTimeCompare(sum[:], s.tokenSum[:]) == 0
+	wrongToken := !s.pathToken.IsZero() && subtle.ConstantTimeCompare(sum[:], s.tokenSum[:]) == 0
 
 	s.mu.RLock()
 	t := s.tools[name]

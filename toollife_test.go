@@ -149,7 +149,7 @@ func TestAfterShutdownNoFunctionIsCalled(t *testing.T) {
 
 // observed returns an option whose observer keeps its arguments.
 func observed(calls *[]heads.ToolCallInfo) heads.ToolHandlerOption {
-	return heads.WithToolObserver(func(_ context.Context, info heads.ToolCallInfo) { *calls = append(*calls, info) })
+	return heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, info heads.ToolCallInfo) { *calls = append(*calls, info) }})
 }
 
 func TestToolObserverSeesEveryOutcome(t *testing.T) {
@@ -247,15 +247,14 @@ func TestToolObserverSeesNoArgumentsAndReplies(t *testing.T) {
 	}
 }
 
-func TestToolObserverSeesTheSession(t *testing.T) {
-	var userID string
-	h := newToolHandler(t, heads.WithToolObserver(func(ctx context.Context, _ heads.ToolCallInfo) {
-		session, _ := heads.SessionFromContext(ctx)
-		userID = session.UserID
-	}))
+func TestToolObserverIsToldTheSession(t *testing.T) {
+	var sessionID string
+	h := newToolHandler(t, heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, call heads.ToolCallInfo) {
+		sessionID = call.SessionID
+	}}))
 	addWeather(t, h)
 	postTool(h, "/get_weather", toolDocument(t, "call_flat.json"))
-	assert.Equal(t, "user-77", userID)
+	assert.Equal(t, "5c0f1f6e-6f53-4a35-9d0c-3a8f2f1f7a10", sessionID)
 }
 
 func TestToolObserverDoesNotSeeRequestsThatMissEveryTool(t *testing.T) {
@@ -270,7 +269,7 @@ func TestToolObserverDoesNotSeeRequestsThatMissEveryTool(t *testing.T) {
 
 func TestToolObserverMayPanic(t *testing.T) {
 	var log toolLog
-	h := newToolHandler(t, loggedTo(&log), heads.WithToolObserver(func(context.Context, heads.ToolCallInfo) { panic("observer broke") }))
+	h := newToolHandler(t, loggedTo(&log), heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(context.Context, heads.ToolCallInfo) { panic("observer broke") }}))
 	addWeather(t, h)
 	assert.Equal(t, "done", toolReply(t, postTool(h, "/get_weather", `{"city":"Oslo"}`)))
 	assert.Contains(t, log.String(), "observer broke")

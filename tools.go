@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -28,7 +29,7 @@ type Tool struct {
 	URL         string // https
 	Parameters  []ToolParameter
 
-	raw    string
+	raw    sealed[string]
 	served bool // read from the service
 }
 
@@ -39,7 +40,7 @@ type ToolParameter struct {
 	Type        string // string, number, integer, boolean, array or object
 	Description string
 
-	raw string
+	raw sealed[string]
 }
 
 // PromptProblem is something about a tool that a prompt does not mention.
@@ -56,47 +57,50 @@ type PromptProblem struct {
 // loopback host). Each parameter needs a unique name without spaces, a
 // description, and one of the types string, number, integer, boolean, array and
 // object. A tool of another shape, such as one whose parameters are an object,
-// is refused too.
+// is refused too. The service accepts parameters without a type, so a tool that
+// was read from it and is unchanged may have them.
 func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
 // UnmarshalJSON accepts any shape and keeps the whole document. Validate reports
-// what is wrong with it.
+// what is wrong with it. Only a name that occurs twice is an error, such as two
+// urls.
 func (t *Tool) UnmarshalJSON(data []byte) error {
-	t.decode(string(data))
+	doc := string(data)
+	if err := checkToolNames(doc); err != nil {
+		return err
+	}
+	t.decode(doc)
 	return nil
 }
 
-// MarshalJSON writes the fields, and the unknown keys that were read.
+// MarshalJSON writes the fields, and the unknown keys that were read. It masks
+// nothing, so that a tool can be stored and read back: its URL may hold a token.
 func (t Tool) MarshalJSON() ([]byte, error) { return t.document(), nil }
 
-// Format shows name and number of parameters; the URL may hold a path token.
-func (t Tool) Format(f fmt.State, _ rune) { writeText(f, t.describe()) }
-
-// LogValue shows name and number of parameters.
-func (t Tool) LogValue() slog.Value { return slog.StringValue(t.describe()) }
-
-func (t Tool) describe() string {
-	return fmt.Sprintf("heads.Tool{%q, parameters: %d}", t.Name, len(t.Parameters))
+// Format shows name, host and number of parameters; the path of the URL may hold a
+// token.
+func (t Tool) Format(f fmt.State, _ rune) {
+	writeText(f, fmt.Sprintf("heads.Tool{%q, host: %s, parameters: %d}", t.Name, hostOf(t.URL), len(t.Parameters)))
 }
 
-// UnmarshalJSON accepts any shape and keeps the whole document.
+// LogValue returns name, host and number of parameters.
+func (t Tool) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", label(t.Name)), slog.String("host", hostOf(t.URL)), slog.Int("parameters", len(t.Parameters)))
+}
+
+// UnmarshalJSON accepts any shape and keeps the whole document. Only a name that
+// occurs twice is an error.
 func (p *ToolParameter) UnmarshalJSON(data []byte) error {
-	p.decode(string(data))
+	doc := string(data)
+	if err := exactjson.Once(doc, parameterNames...); err != nil {
+		return err
+	}
+	p.decode(doc)
 	return nil
 }
 
 // MarshalJSON writes the fields, and the unknown keys that were read.
 func (p ToolParameter) MarshalJSON() ([]byte, error) { return p.document(), nil }
-
-// Format shows name and type.
-func (p ToolParameter) Format(f fmt.State, _ rune) { writeText(f, p.describe()) }
-
-// LogValue shows name and type.
-func (p ToolParameter) LogValue() slog.Value { return slog.StringValue(p.describe()) }
-
-func (p ToolParameter) describe() string {
-	return fmt.Sprintf("heads.ToolParameter{%q %s}", p.Name, p.Type)
-}
 
 // CheckPrompt returns the tools and parameters whose names a system prompt does
 // not use. The model decides by the prompt when to call a tool, so the prompt
@@ -154,48 +158,56 @@ var (
 
 func (t Tool) validate(operation string) error {
 	field := "tool " + quote(t.Name)
-	if t.raw != "" && rawjson.Kind(t.raw) != "object" && t.unchanged() {
-		return invalid(operation, field, "is a JSON %s; want an object with name, description, parameters and url", rawjson.Kind(t.raw))
+	if t.raw.get() != "" && rawjson.Kind(t.raw.get()) != "object" && t.unchanged() {
+		return invalid(operation, field, fmt.Sprintf("is a JSON %s", rawjson.Kind(t.raw.get())), "want an object with name, description, parameters and url")
 	}
 	var faults, nameFault faultList
 	if !toolName.MatchString(t.Name) {
-		nameFault.add(invalid(operation, field, "name can keep the head from loading; use a letter or _, then letters, digits, _ and -, at most 64 in all"))
+		nameFault.add(invalid(operation, field, "name can keep the head from loading", "use a letter or _, then letters, digits, _ and -, at most 64 in all"))
 	}
-	read := unreadText{operation, field, t.raw}
+	read := unreadText{operation, field, t.raw.get()}
 	faults.add(read.or("name", t.Name, nameFault.join()))
 	faults.add(read.or("description", t.Description, checkDescription(operation, field, t.Description)))
 	faults.add(read.or("url", t.URL, checkCallbackURL(operation, field+" url", t.URL)))
-	if given, _ := rawjson.Value(t.raw, "parameters"); t.Parameters == nil && oddList(given) {
-		faults.add(invalid(operation, field, "parameters are a JSON %s; want a list of objects with name, type and description", rawjson.Kind(given)))
+	if given, _ := rawjson.Value(t.raw.get(), "parameters"); t.Parameters == nil && oddList(given) {
+		faults.add(invalid(operation, field, fmt.Sprintf("parameters are a JSON %s", rawjson.Kind(given)), "want a list of objects with name, type and description"))
 	}
 	seen := map[string]bool{"": true}
 	for _, p := range t.Parameters {
-		faults.add(p.validate(operation, field))
+		faults.add(p.validate(operation, field, t.served && t.unchanged()))
 		if p.Name != "" && seen[p.Name] {
-			faults.add(invalid(operation, field, "parameter %s is defined twice; names must differ", quote(p.Name)))
+			faults.add(invalid(operation, field, fmt.Sprintf("parameter %s is defined twice", quote(p.Name)), "names must differ"))
 		}
 		seen[p.Name] = true
 	}
 	return faults.join()
 }
 
-func (p ToolParameter) validate(operation, tool string) error {
+// validate accepts a parameter without a type if the tool is as the service has it.
+func (p ToolParameter) validate(operation, tool string, asServed bool) error {
 	field := tool + " parameter " + quote(p.Name)
-	if p.raw != "" && rawjson.Kind(p.raw) != "object" && p.unchanged() {
-		return invalid(operation, field, "is a JSON %s; want an object with name, type and description", rawjson.Kind(p.raw))
+	if p.raw.get() != "" && rawjson.Kind(p.raw.get()) != "object" && p.unchanged() {
+		return invalid(operation, field, fmt.Sprintf("is a JSON %s", rawjson.Kind(p.raw.get())), "want an object with name, type and description")
 	}
 	var faults, nameFault, typeFault faultList
 	if !parameterName.MatchString(p.Name) {
-		nameFault.add(invalid(operation, field, "name can keep the head from loading; use a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
+		nameFault.add(invalid(operation, field, "name can keep the head from loading", "use a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
 	}
-	if !slices.Contains(toolTypes, p.Type) {
-		typeFault.add(invalid(operation, field, "type %s is unknown; want one of %s", quote(p.Type), strings.Join(toolTypes, ", ")))
+	if !slices.Contains(toolTypes, p.Type) && !(asServed && p.isUntyped()) {
+		typeFault.add(invalid(operation, field, fmt.Sprintf("type %s is unknown", quote(p.Type)), fmt.Sprintf("want one of %s", strings.Join(toolTypes, ", "))))
 	}
-	read := unreadText{operation, field, p.raw}
+	read := unreadText{operation, field, p.raw.get()}
 	faults.add(read.or("name", p.Name, nameFault.join()))
 	faults.add(read.or("type", p.Type, typeFault.join()))
 	faults.add(read.or("description", p.Description, checkDescription(operation, field, p.Description)))
 	return faults.join()
+}
+
+// isUntyped reports whether the parameter has no type, neither as a field nor in the
+// document that it was read from.
+func (p ToolParameter) isUntyped() bool {
+	value, _ := rawjson.Value(p.raw.get(), "type")
+	return p.Type == "" && (value == "" || rawjson.IsNull(value))
 }
 
 // unreadText finds the members of a document that should be strings and are not.
@@ -212,13 +224,13 @@ func (u unreadText) or(key, text string, fault error) error {
 	case text != "", kind == "string", kind == "null", kind == "nothing":
 		return fault
 	default:
-		return invalid(u.operation, u.field, "%s is a JSON %s; want a string", key, kind)
+		return invalid(u.operation, u.field, fmt.Sprintf("%s is a JSON %s", key, kind), "want a string")
 	}
 }
 
 func checkDescription(operation, field, text string) error {
 	if strings.TrimSpace(text) == "" || isPlaceholder(text) {
-		return invalid(operation, field, "description %s says nothing; explain in a sentence what it is for, since the model reads it", quote(text))
+		return invalid(operation, field, fmt.Sprintf("description %s says nothing", quote(text)), "explain in a sentence what it is for, since the model reads it")
 	}
 	return nil
 }
@@ -240,7 +252,7 @@ func validateTools(operation string, all, given []Tool) error {
 			faults.add(t.validate(operation))
 		}
 		if count[t.Name] > 1 {
-			faults.add(invalid(operation, "tool "+quote(t.Name), "is given twice; names must differ"))
+			faults.add(invalid(operation, "tool "+quote(t.Name), "is given twice", "names must differ"))
 			count[t.Name] = 0 // report it once
 		}
 	}
@@ -248,15 +260,15 @@ func validateTools(operation string, all, given []Tool) error {
 }
 
 // unchanged reports whether the tool is as it was read.
-func (t Tool) unchanged() bool { return isAsRead(t, t.raw, (*Tool).decode) }
+func (t Tool) unchanged() bool { return isAsRead(t, t.raw.get(), (*Tool).decode) }
 
 // document returns the tool as JSON: the document that was read, with the fields
 // as they are now.
 func (t Tool) document() json.RawMessage {
 	if t.unchanged() {
-		return json.RawMessage(t.raw)
+		return json.RawMessage(t.raw.get())
 	}
-	doc := objectOf(t.raw)
+	doc := objectOf(t.raw.get())
 	var read Tool
 	read.decode(doc)
 	doc = withText(doc, read.Name, "name", t.Name)
@@ -270,9 +282,30 @@ func (t Tool) document() json.RawMessage {
 	return json.RawMessage(withText(doc, read.URL, "url", t.URL))
 }
 
+// The names that the contract gives to the members of a tool and of a parameter.
+var (
+	toolNames      = []string{"name", "description", "url", "parameters"}
+	parameterNames = []string{"name", "type", "description"}
+)
+
+// checkToolNames returns an error for a tool in which a name of the contract occurs
+// twice.
+func checkToolNames(doc string) error {
+	if err := exactjson.Once(doc, toolNames...); err != nil {
+		return err
+	}
+	parameters, _ := rawjson.Value(doc, "parameters")
+	for parameter := range rawjson.Elements(parameters) {
+		if err := exactjson.Once(parameter, parameterNames...); err != nil {
+			return exactjson.Under("parameters", err)
+		}
+	}
+	return nil
+}
+
 // decode reads a tool from a document, which it keeps.
 func (t *Tool) decode(doc string) {
-	*t = Tool{raw: doc, served: t.served}
+	*t = Tool{raw: seal(doc), served: t.served}
 	for m := range rawjson.Members(doc) {
 		switch m.Key {
 		case "name":
@@ -290,17 +323,17 @@ func (t *Tool) decode(doc string) {
 // inherit copies the unknown keys of an old tool of the same name, and of its
 // parameters, to a tool that was not read from the service.
 func (t Tool) inherit(old *Tool) Tool {
-	if old == nil || t.raw != "" {
+	if old == nil || t.raw.get() != "" {
 		return t
 	}
 	t.raw = old.raw
 	t.Parameters = slices.Clone(t.Parameters)
-	if given, _ := rawjson.Value(old.raw, "parameters"); t.Parameters == nil && oddList(given) {
+	if given, _ := rawjson.Value(old.raw.get(), "parameters"); t.Parameters == nil && oddList(given) {
 		t.Parameters = []ToolParameter{} // replaces what has another shape
 	}
 	for i, p := range t.Parameters {
 		same := slices.IndexFunc(old.Parameters, func(o ToolParameter) bool { return o.Name == p.Name })
-		if same >= 0 && p.raw == "" {
+		if same >= 0 && p.raw.get() == "" {
 			t.Parameters[i].raw = old.Parameters[same].raw
 		}
 	}
@@ -308,15 +341,15 @@ func (t Tool) inherit(old *Tool) Tool {
 }
 
 // unchanged reports whether the parameter is as it was read.
-func (p ToolParameter) unchanged() bool { return isAsRead(p, p.raw, (*ToolParameter).decode) }
+func (p ToolParameter) unchanged() bool { return isAsRead(p, p.raw.get(), (*ToolParameter).decode) }
 
 // document returns the parameter as JSON: the document that was read, with the
 // fields as they are now.
 func (p ToolParameter) document() json.RawMessage {
 	if p.unchanged() {
-		return json.RawMessage(p.raw)
+		return json.RawMessage(p.raw.get())
 	}
-	doc := objectOf(p.raw)
+	doc := objectOf(p.raw.get())
 	var read ToolParameter
 	read.decode(doc)
 	doc = withText(doc, read.Name, "name", p.Name)
@@ -326,7 +359,7 @@ func (p ToolParameter) document() json.RawMessage {
 
 // decode reads a parameter from a document, which it keeps.
 func (p *ToolParameter) decode(doc string) {
-	*p = ToolParameter{raw: doc}
+	*p = ToolParameter{raw: seal(doc)}
 	for m := range rawjson.Members(doc) {
 		switch m.Key {
 		case "name":
@@ -406,9 +439,4 @@ func textOf[T rawjson.Text](value T) string {
 		return ""
 	}
 	return rawjson.Unquote(value)
-}
-
-// mismatch returns the error of encoding/json for a value of the wrong type.
-func mismatch(field, value string, want reflect.Type) error {
-	return &json.UnmarshalTypeError{Field: field, Value: rawjson.Kind(value), Type: want}
 }

@@ -225,7 +225,7 @@ func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
 			assert.Nil(t, settings)
 			var wrong *DecodeError
 			require.ErrorAs(t, err, &wrong)
-			assert.Equal(t, document, string(wrong.Body))
+			assert.Equal(t, document, string(wrong.Body.Bytes()))
 			assert.ErrorContains(t, err, "heads: ConversationSettings.")
 			assert.ErrorContains(t, err, "the head holds no conversationSettings")
 			assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
@@ -237,7 +237,7 @@ func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, settings.Tools)
 		settings.Tools = []Tool{weatherTool()}
-		_, err = service.ConversationSettings.Replace(t.Context(), testHead, settings)
+		err = service.ConversationSettings.Replace(t.Context(), testHead, settings)
 		assert.Equal(t, []string{"settings"}, invalidFields(t, err))
 		assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 	})
@@ -259,7 +259,7 @@ func TestSettingsAreReadFromTheHead(t *testing.T) {
 	} {
 		value, ok := settings.Extra(key)
 		assert.True(t, ok, key)
-		assert.Equal(t, want, string(value), key)
+		assert.Equal(t, want, string(value.Bytes()), key)
 	}
 	_, err = newFakeAPI(t, nil).ConversationSettings.Get(t.Context(), testHead)
 	assert.ErrorIs(t, err, ErrNotFound)
@@ -267,17 +267,17 @@ func TestSettingsAreReadFromTheHead(t *testing.T) {
 
 func TestReplaceSendsWhatItIsGiven(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
-	_, err := service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{Tools: []Tool{hoursTool(), weatherTool()}})
+	err := service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{Tools: []Tool{hoursTool(), weatherTool()}})
 	require.NoError(t, err)
 	assert.Equal(t, golden(t, "settings_replace.json"), service.bodyOf(t, settingsRoute))
 
-	_, err = service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{})
+	err = service.ConversationSettings.Replace(t.Context(), testHead, &ConversationSettings{})
 	require.NoError(t, err)
 	assert.Equal(t, `{"conversationSettings":{"tools":[]}}`, service.bodyOf(t, settingsRoute))
 
 	var read ConversationSettings
 	require.NoError(t, json.Unmarshal([]byte(readFile(t, "settings_odd.json")), &read))
-	_, err = service.ConversationSettings.Replace(t.Context(), otherID, &read)
+	err = service.ConversationSettings.Replace(t.Context(), otherID, &read)
 	assert.ErrorIs(t, err, ErrNotFound)
 	odd := readOddSettings(t)
 	assert.Equal(t, odd.body(odd.hours, odd.weather), service.bodyOf(t, "PUT /head/"+otherID+"/conversation-settings"), "settings of one head, written to another")
@@ -285,11 +285,11 @@ func TestReplaceSendsWhatItIsGiven(t *testing.T) {
 
 func TestReplaceReportsAllFaultsTogether(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
-	_, err := service.ConversationSettings.Replace(t.Context(), "li-28379", nil)
+	err := service.ConversationSettings.Replace(t.Context(), "li-28379", nil)
 	assert.Equal(t, []string{"head id", "settings"}, invalidFields(t, err))
 	bad := weatherTool()
 	bad.URL, bad.Description = "http://tools.example.com", ""
-	_, err = service.ConversationSettings.Replace(t.Context(), "li-28379", &ConversationSettings{Tools: []Tool{bad, weatherTool()}})
+	err = service.ConversationSettings.Replace(t.Context(), "li-28379", &ConversationSettings{Tools: []Tool{bad, weatherTool()}})
 	assert.Equal(t, []string{"head id", `tool "weather"`, `tool "weather" url`, `tool "weather"`}, invalidFields(t, err))
 	assert.Empty(t, service.since())
 }
@@ -448,7 +448,7 @@ func TestSetExtra(t *testing.T) {
 				require.NoError(t, err)
 				value, ok := cs.Extra(tt.key)
 				assert.Equal(t, tt.value != nil, ok)
-				assert.Equal(t, strings.TrimSpace(string(tt.value)), string(value))
+				assert.Equal(t, strings.TrimSpace(string(tt.value)), string(value.Bytes()))
 			} else {
 				assert.Equal(t, []string{tt.field}, invalidFields(t, err))
 			}
@@ -468,8 +468,8 @@ func TestSetExtra(t *testing.T) {
 		require.NoError(t, cs.SetExtra("a", value))
 		copy(value, `"bbbb"`)
 		got, _ := cs.Extra("a")
-		assert.Equal(t, `"aaaa"`, string(got))
-		copy(got, `"cccc"`)
+		assert.Equal(t, `"aaaa"`, string(got.Bytes()))
+		copy(got.Bytes(), `"cccc"`)
 		assert.Equal(t, `{"a":"aaaa","tools":[]}`, string(cs.document()))
 	})
 	t.Run("the error shows no value", func(t *testing.T) {
@@ -489,7 +489,7 @@ func TestExtraDoesNotHoldTools(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestSettingsSurviveAJSONRoundTrip(t *testing.T) {
+func TestSettingsKeepTheirNumbersAsJSON(t *testing.T) {
 	var first, second ConversationSettings
 	require.NoError(t, json.Unmarshal([]byte(readFile(t, "settings_odd.json")), &first))
 	stored, err := json.Marshal(first)
@@ -499,7 +499,7 @@ func TestSettingsSurviveAJSONRoundTrip(t *testing.T) {
 		assert.Equal(t, first.Tools[i].Name, second.Tools[i].Name)
 		assert.Equal(t, first.Tools[i].URL, second.Tools[i].URL)
 	}
-	for _, kept := range []string{`"zeta":1.0`, `"alpha":1e3`, `"big":12345678901234567890`, `"tiny":-0.0E-7`, `"timeout":5.0`, `"required":true`, `"secret":"canary-tool-key"`} {
+	for _, kept := range []string{`"zeta":1.0`, `"alpha":1e3`, `"big":12345678901234567890`, `"tiny":-0.0E-7`, `"timeout":5.0`, `"required":true`} {
 		assert.Contains(t, string(stored), kept)
 	}
 
@@ -531,10 +531,15 @@ func TestPrintingSettingsShowsNoValue(t *testing.T) {
 	var cs ConversationSettings
 	require.NoError(t, json.Unmarshal([]byte(`{"api_key":"canary-a","tools":[{"name":"n","url":"https://t.example.com/canary-b","key":"canary-c","description":"canary-d",
 		"parameters":[{"name":"p","type":"string","description":"canary-e","default":"canary-f"}]}]}`), &cs))
-	for _, v := range []any{cs, &cs, cs.Tools[0], &cs.Tools[0], cs.Tools[0].Parameters[0]} {
-		assertHides(t, v, "canary")
+	assertHides(t, cs.Tools[0], "canary")
+	assertHides(t, &cs.Tools[0], "canary")
+	for _, v := range []any{cs, &cs, cs.Tools[0].Parameters[0]} {
+		for _, verb := range verbs {
+			for _, unknown := range []string{"canary-a", "canary-c", "canary-f"} {
+				assertNoSecret(t, verb, fmt.Sprintf(verb, v), []string{unknown})
+			}
+		}
 	}
-	assert.Equal(t, "heads.ConversationSettings{tools: 1, other keys: 1}", fmt.Sprint(cs))
 }
 
 func TestToolValidate(t *testing.T) {

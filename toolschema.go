@@ -46,7 +46,7 @@ type schemaBuilder struct {
 // need one.
 func (b *schemaBuilder) parameters(in reflect.Type) []argumentField {
 	if in.Kind() != reflect.Struct {
-		b.refuse("", "is of type "+in.String()+"; give a struct whose fields are the parameters")
+		b.refuse("", "is of type "+in.String(), "give a struct whose fields are the parameters")
 		return nil
 	}
 	b.open = append(b.open, in)
@@ -63,11 +63,11 @@ var foreignTag = regexp.MustCompile(`(?i)^\s*([^\s=]+=|required\s*(,|$)|nullable
 func (b *schemaBuilder) accepts(f argumentField) bool {
 	switch {
 	case f.name == sessionMetadataName:
-		b.refuse(f.goName, "is named "+sessionMetadataName+", which carries the session; choose another json name")
+		b.refuse(f.goName, "is named "+sessionMetadataName+", which carries the session", "choose another json name")
 	case strings.TrimSpace(f.description) == "":
-		b.refuse(f.goName, "has no description; write one into its jsonschema tag")
+		b.refuse(f.goName, "has no description", "write one into its jsonschema tag")
 	case foreignTag.MatchString(f.description):
-		b.refuse(f.goName, "has the jsonschema tag "+quote(f.description)+" in the syntax of another library; write the description alone, "+
+		b.refuse(f.goName, "has the jsonschema tag "+quote(f.description)+" in the syntax of another library", "write the description alone, "+
 			"like jsonschema:\"City to report on\"; a field is required unless it is a pointer or its json tag has omitempty")
 	default:
 		return true
@@ -76,16 +76,16 @@ func (b *schemaBuilder) accepts(f argumentField) bool {
 }
 
 // refuse adds a fault of a field, or with "" of the struct itself.
-func (b *schemaBuilder) refuse(goName, reason string) {
+func (b *schemaBuilder) refuse(goName, problem, remedy string) {
 	part := "field " + goName
 	if goName == "" {
 		part = "type In"
 	}
-	b.faults.add(toolFault("AddTool", b.tool, part, reason))
+	b.faults.add(toolFault("AddTool", b.tool, part, problem, remedy))
 }
 
-func toolFault(operation, tool, part, reason string) error {
-	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, "%s", reason)
+func toolFault(operation, tool, part, problem, remedy string, use ...string) error {
+	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, problem, remedy, use...)
 }
 
 // fields returns the usable fields of the struct t, those of embedded structs
@@ -95,7 +95,7 @@ func (b *schemaBuilder) fields(t reflect.Type, goPath string) []argumentField {
 	for _, f := range b.visible(t, goPath, nil) {
 		same := slices.IndexFunc(fields, func(other argumentField) bool { return other.name == f.name })
 		if same >= 0 {
-			b.refuse(f.goName, "has the json name "+f.name+" of field "+fields[same].goName+"; choose another")
+			b.refuse(f.goName, "has the json name "+f.name+" of field "+fields[same].goName, "choose another")
 			continue
 		}
 		fields = append(fields, f)
@@ -118,7 +118,7 @@ func (b *schemaBuilder) visible(t reflect.Type, goPath string, index []int) []ar
 		case sf.Anonymous && name == "":
 			fields = append(fields, b.embedded(sf.Type, goName, at)...)
 		case !sf.IsExported() && tagged:
-			b.refuse(goName, "is unexported, so it can't be set; export it or take its json tag away")
+			b.refuse(goName, "is unexported, so it can't be set", "export it or take its json tag away")
 		case !sf.IsExported():
 			hidden++
 		default:
@@ -129,7 +129,7 @@ func (b *schemaBuilder) visible(t reflect.Type, goPath string, index []int) []ar
 		}
 	}
 	if hidden > 0 && hidden == t.NumField() {
-		b.refuse(strings.TrimSuffix(goPath, "."), "is a struct without an exported field; export those that are arguments")
+		b.refuse(strings.TrimSuffix(goPath, "."), "is a struct without an exported field", "export those that are arguments")
 	}
 	return fields
 }
@@ -159,7 +159,7 @@ func mayBeOmitted(options string) bool {
 func (b *schemaBuilder) embedded(t reflect.Type, goName string, index []int) []argumentField {
 	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(textUnmarshalerType) ||
 		reflect.PointerTo(t).Implements(jsonUnmarshalerType) {
-		b.refuse(goName, "is embedded and not a plain struct; make it a field with a name")
+		b.refuse(goName, "is embedded and not a plain struct", "make it a field with a name")
 		return nil
 	}
 	return b.visible(t, goName+".", index)
@@ -178,7 +178,7 @@ var (
 // false after a fault.
 func (b *schemaBuilder) argument(t reflect.Type, goName string) (argument, bool) {
 	if slices.Contains(b.open, t) {
-		b.refuse(goName, "is of type "+t.String()+", which holds itself; use json.RawMessage")
+		b.refuse(goName, "is of type "+t.String()+", which holds itself", "use json.RawMessage")
 		return argument{}, false
 	}
 	b.open = append(b.open, t)
@@ -250,7 +250,7 @@ func (b *schemaBuilder) composite(t reflect.Type, goName string) (argument, bool
 		return a, ok
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(textUnmarshalerType) {
-			b.refuse(goName, "is a map with keys of type "+t.Key().String()+"; use string keys")
+			b.refuse(goName, "is a map with keys of type "+t.Key().String(), "use string keys")
 			return argument{}, false
 		}
 		elem, ok := b.argument(t.Elem(), goName)
@@ -272,7 +272,7 @@ func (b *schemaBuilder) supported(t reflect.Type, goName string) bool {
 	if wireTypeOf(t.Kind()) != "" {
 		return true
 	}
-	b.refuse(goName, "is of type "+t.String()+", which no argument can fill; use a string, number, bool, slice, "+
+	b.refuse(goName, "is of type "+t.String()+", which no argument can fill", "use a string, number, bool, slice, "+
 		"map, struct or json.RawMessage")
 	return false
 }

@@ -15,7 +15,8 @@ var oddTools = map[string]struct{ document, says string }{
 	"a schema for parameters": {`{"name":"odd", "description":"d","parameters":{"type":"object","properties":{"city":{"type":"string"}}},"url":"https://tools.example.com/odd","x":1.0}`,
 		`parameters are a JSON object; want a list`},
 	"a string for parameters":     {`{"name":"odd","description":"d","parameters":"city","url":"https://tools.example.com/odd"}`, `parameters are a JSON string; want a list`},
-	"a parameter without a type":  {`{"name":"odd","description":"d","parameters":[{"name":"city" ,"description":"d"}],"url":"https://tools.example.com/odd"}`, `type "" is unknown`},
+	"a parameter without a type":  {`{"name":"odd","description":"d","parameters":[{"name":"city" ,"description":"d"}],"url":"https://tools.example.com/odd"}`, ""}, // loads
+	"an empty type":               {`{"name":"odd","description":"d","parameters":[{"name":"city","type":"","description":"d"}],"url":"https://tools.example.com/odd"}`, `type "" is unknown`},
 	"a type that is no text":      {`{"name":"odd","description":"d","parameters":[{"name":"city","type":["string"],"description":"d"}],"url":"https://tools.example.com/odd"}`, `type is a JSON array; want a string`},
 	"a parameter that is a text":  {`{"name":"odd","description":"d","parameters":[ "city" ],"url":"https://tools.example.com/odd"}`, `is a JSON string; want an object with name, type and description`},
 	"a parameter of null":         {`{"name":"odd","description":"d","parameters":[null],"url":"https://tools.example.com/odd"}`, `is a JSON null; want an object`},
@@ -49,13 +50,18 @@ func TestHeadWithAToolOfAnOddShapeIsRead(t *testing.T) {
 			require.Len(t, tools, 2)
 			require.NoError(t, tools[0].Validate())
 			assert.Equal(t, odd.document, string(tools[1].document()), "its bytes")
-			err = tools[1].Validate()
-			require.ErrorIs(t, err, ErrInvalid)
-			assert.ErrorContains(t, err, odd.says)
-			assert.ErrorContains(t, err, "Tool.Validate")
 			stored, err := json.Marshal(head)
 			require.NoError(t, err)
 			assert.Contains(t, string(stored), compacted(t, odd.document), "in a head that is stored")
+			err = tools[1].Validate()
+			if odd.says == "" {
+				require.NoError(t, err)
+				tools[1].Description += "."
+				err, odd.says = tools[1].Validate(), `type "" is unknown`
+			}
+			require.ErrorIs(t, err, ErrInvalid)
+			assert.ErrorContains(t, err, odd.says)
+			assert.ErrorContains(t, err, "Tool.Validate")
 		})
 	}
 }
@@ -116,7 +122,7 @@ func TestUnchangedToolIsNeverRefusedOnItsWayBack(t *testing.T) {
 			}
 
 			read.Tools = append(read.Tools, tickets)
-			_, err = settings.Replace(t.Context(), testHead, read)
+			err = settings.Replace(t.Context(), testHead, read)
 			require.NoError(t, err)
 			assert.Equal(t, bodyWith(goodTool, odd.document, added), service.bodyOf(t, settingsRoute))
 
@@ -174,7 +180,7 @@ func TestOddToolOfTheCallersOwnIsRefused(t *testing.T) {
 			var mine ConversationSettings
 			require.NoError(t, json.Unmarshal([]byte(`{"tools":[`+odd.document+`]}`), &mine))
 			service := newFakeAPI(t, answering(headWith(goodTool)))
-			_, err := service.ConversationSettings.Replace(t.Context(), testHead, &mine)
+			err := service.ConversationSettings.Replace(t.Context(), testHead, &mine)
 			assert.ErrorIs(t, err, ErrInvalid)
 			_, err = service.ConversationSettings.SetTools(t.Context(), testHead, mine.Tools...)
 			assert.ErrorIs(t, err, ErrInvalid)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,32 @@ import (
 )
 
 const opEnsure = "Webhooks.Ensure"
+
+// EnsureOptions change what Ensure does beside the registration.
+type EnsureOptions struct {
+	RemoveDuplicates bool // delete further registrations of the same URL
+	KeepDelivery     bool // leave the delivery of events as it is
+}
+
+// Ensured is a registration that Ensure has found, changed or created.
+type Ensured struct {
+	Webhook      // as it is now
+	Created bool // by this call
+
+	// Duplicates holds the ids of further registrations of the URL that were not
+	// removed. Each of them receives every event too, signed with its own key.
+	Duplicates []int64
+}
+
+// Format shows the webhook, whether it was created, and the duplicates.
+func (e Ensured) Format(f fmt.State, _ rune) {
+	writeText(f, fmt.Sprintf("heads.Ensured{%v, created: %t, duplicates: %v}", e.Webhook, e.Created, e.Duplicates))
+}
+
+// LogValue returns the fields of Webhook.LogValue, created and duplicates.
+func (e Ensured) LogValue() slog.Value {
+	return slog.GroupValue(append(e.attrs(), slog.Bool("created", e.Created), slog.Any("duplicates", e.Duplicates))...)
+}
 
 // Ensure makes sure that the registration that spec describes exists, exactly
 // once. It may be called at any time, at every start of a program, by many at
@@ -26,14 +53,14 @@ const opEnsure = "Webhooks.Ensure"
 //
 // If there are several registrations of the URL, Ensure uses the oldest.
 // Duplicates of the result holds the ids of the others. They are deleted only if
-// RemoveDuplicates is set; if that fails, Ensure returns the registration and an
-// error. If another program creates a registration at the same moment, Ensure
-// deletes its own. If the answer to a create is lost, Ensure looks for the
-// registration, and never creates a second one.
+// RemoveDuplicates is set; if that fails, Ensure returns the result and an error.
+// If another program creates a registration at the same moment, Ensure deletes its
+// own. If the answer to a create is lost, Ensure looks for the registration, and
+// never creates a second one.
 //
 // Calls of Ensure and Modify by one client for one registration take turns.
 // Ensure returns the same InvalidErrors as Create.
-func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhook, error) {
+func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec, o EnsureOptions) (*Ensured, error) {
 	if err := spec.validate(opEnsure); err != nil {
 		return nil, err
 	}
@@ -42,18 +69,18 @@ func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec) (*Webhoo
 		return nil, err
 	}
 	defer unlock()
-	if !spec.KeepDelivery {
+	if !o.KeepDelivery {
 		if err := s.deliver(ctx, spec.HeadID); err != nil {
 			return nil, err
 		}
 	}
-	e := ensuring{s, spec, 0}
+	e := ensuring{WebhooksService: s, spec: spec, o: o}
 	return e.findOrCreate(ctx)
 }
 
 // deliver turns delivery on.
 func (s *WebhooksService) deliver(ctx context.Context, headID string) error {
-	answer, err := s.SetDelivery(ctx, headID, true)
+	answer, err := s.setDelivery(ctx, headID, true)
 	if err != nil {
 		return err
 	}
@@ -65,11 +92,13 @@ func (s *WebhooksService) deliver(ctx context.Context, headID string) error {
 type ensuring struct {
 	*WebhooksService
 	spec     WebhookSpec
+	o        EnsureOptions
+	created  bool
 	modified int64 // how many writes of Modify came before the registrations were listed
 }
 
 // findOrCreate finds, updates or creates the registration.
-func (e *ensuring) findOrCreate(ctx context.Context) (*Webhook, error) {
+func (e *ensuring) findOrCreate(ctx context.Context) (*Ensured, error) {
 	same, err := e.sameURL(ctx)
 	if err != nil {
 		return nil, err
@@ -95,7 +124,7 @@ func (e *ensuring) sameURL(ctx context.Context) ([]Webhook, error) {
 
 // createOnce creates the registration and lists again: the answer may have been
 // lost, and another program may have been faster.
-func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
+func (e *ensuring) createOnce(ctx context.Context) (*Ensured, error) {
 	created, createErr := e.Create(ctx, e.spec)
 	if createErr != nil && !mayHaveHappened(createErr) {
 		return nil, createErr
@@ -103,19 +132,20 @@ func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
 	same, listErr := e.sameURL(ctx)
 	switch {
 	case createErr != nil && listErr != nil:
-		return nil, fmt.Errorf("heads: Webhooks.Ensure: the webhook may have been registered; run Ensure again, which finds it: %w", errors.Join(createErr, listErr))
+		return nil, fmt.Errorf("heads: Webhooks.Ensure: the webhook may have been registered; run it again, which finds it: %w", errors.Join(createErr, listErr))
 	case len(same) == 0 && createErr != nil:
 		return nil, createErr
 	case len(same) == 0: // not listed yet, or not to be listed
-		return created, nil
+		return &Ensured{Webhook: *created, Created: true}, nil
 	}
+	e.created = true // by this call, or by one whose answer was lost
 	if created != nil {
 		mine := func(w Webhook) bool { return w.SharedKey == created.SharedKey }
 		if i := slices.IndexFunc(same, mine); i > 0 {
 			if err := ignoreNotFound(e.Delete(ctx, same[i].ID)); err != nil {
 				return nil, fmt.Errorf("heads: Webhooks.Ensure: webhook %d was created beside %d and could not be deleted again: %w", same[i].ID, same[0].ID, err)
 			}
-			same = slices.Delete(same, i, i+1)
+			same, e.created = slices.Delete(same, i, i+1), false
 		}
 	}
 	return e.adopt(ctx, same)
@@ -123,7 +153,7 @@ func (e *ensuring) createOnce(ctx context.Context) (*Webhook, error) {
 
 // adopt updates the oldest registration to the spec, and removes or reports the
 // others.
-func (e *ensuring) adopt(ctx context.Context, same []Webhook) (*Webhook, error) {
+func (e *ensuring) adopt(ctx context.Context, same []Webhook) (*Ensured, error) {
 	hook := &same[0]
 	if !slices.Equal(hook.Events(), e.spec.webhook().Events()) {
 		adjusted, err := e.adjust(ctx, *hook)
@@ -136,15 +166,16 @@ func (e *ensuring) adopt(ctx context.Context, same []Webhook) (*Webhook, error) 
 		hook = adjusted
 	}
 	var faults faultList
+	ensured := &Ensured{Webhook: *hook, Created: e.created}
 	for _, other := range same[1:] {
-		if !e.spec.RemoveDuplicates {
-			hook.Duplicates = append(hook.Duplicates, other.ID)
+		if !e.o.RemoveDuplicates {
+			ensured.Duplicates = append(ensured.Duplicates, other.ID)
 		} else if err := e.removeDuplicate(ctx, other); err != nil {
-			hook.Duplicates = append(hook.Duplicates, other.ID)
+			ensured.Duplicates = append(ensured.Duplicates, other.ID)
 			faults.add(err)
 		}
 	}
-	return hook, faults.join()
+	return ensured, faults.join()
 }
 
 // adjust updates a registration to the spec. It returns nil if Modify has moved
@@ -159,7 +190,7 @@ func (e *ensuring) adjust(ctx context.Context, listed Webhook) (*Webhook, error)
 		return nil, nil
 	}
 	wanted := e.spec.webhook()
-	answer, err := e.Update(ctx, hook.ID, wanted.writable())
+	answer, err := e.update(ctx, hook.ID, wanted.writable())
 	if err != nil {
 		return nil, err
 	}

@@ -40,9 +40,9 @@ func TestEnsureByOneClientTwentyTimesAtOnceCreatesOnce(t *testing.T) {
 				fault.Method, fault.Times = http.MethodPost, 1
 				w.Inject(fault)
 				client := w.client()
-				var hooks [20]*heads.Webhook
+				var hooks [20]*heads.Ensured
 				heads.InParallel(20, func(i int) {
-					hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+					hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 					if assert.NoError(t, err) {
 						hooks[i] = hook
 					}
@@ -52,7 +52,7 @@ func TestEnsureByOneClientTwentyTimesAtOnceCreatesOnce(t *testing.T) {
 				require.Len(t, left, 1)
 				for _, hook := range hooks {
 					require.NotNil(t, hook)
-					assert.Equal(t, left[0], *hook)
+					assert.Equal(t, left[0], hook.Webhook)
 				}
 			})
 		})
@@ -68,14 +68,14 @@ func TestEnsureTwentyTimesInARowCreatesOnce(t *testing.T) {
 				if !sameClient {
 					client = w.client()
 				}
-				hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+				hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 				require.NoError(t, err)
 				want := []string{deliveryOn, listHooks}
 				if i == 0 {
 					want = []string{deliveryOn, listHooks, createHook, listHooks}
 				}
 				assert.Equal(t, want, w.wire())
-				assert.Equal(t, []heads.Webhook{*hook}, w.registered(t))
+				assert.Equal(t, []heads.Webhook{hook.Webhook}, w.registered(t))
 			}
 		})
 	}
@@ -96,11 +96,10 @@ func TestEnsureByTwentyClientsAtOnceLeavesOne(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, tt.opts...)
 				w.everyReadIsSlow()
-				var hooks [20]*heads.Webhook
+				var hooks [20]*heads.Ensured
 				heads.InParallel(20, func(i int) {
 					spec := w.spec()
-					spec.RemoveDuplicates = tt.removeDuplicates
-					hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+					hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: tt.removeDuplicates})
 					if assert.NoError(t, err) {
 						hooks[i] = hook
 					}
@@ -113,7 +112,7 @@ func TestEnsureByTwentyClientsAtOnceLeavesOne(t *testing.T) {
 					assert.Equal(t, left[0].ID, hook.ID)
 					assert.Equal(t, left[0].SharedKey.Reveal(), hook.SharedKey.Reveal())
 				}
-				again, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+				again, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 				require.NoError(t, err)
 				assert.Empty(t, again.Duplicates)
 			})
@@ -129,7 +128,7 @@ func TestEnsureDoesNotMakeHeadsWaitForEachOther(t *testing.T) {
 		specs[1].HeadID = w.AddHead(headstest.Head{})
 		client, start := w.client(), time.Now()
 		heads.InParallel(2, func(i int) {
-			_, err := client.Webhooks.Ensure(t.Context(), specs[i])
+			_, err := client.Webhooks.Ensure(t.Context(), specs[i], heads.EnsureOptions{})
 			assert.NoError(t, err)
 		})
 		assert.Equal(t, 2*time.Second, time.Since(start), "two lists each")
@@ -143,14 +142,14 @@ func TestEnsureStopsWaitingWhenItsContextEnds(t *testing.T) {
 		client := w.client()
 		first := make(chan error)
 		go func() {
-			_, err := client.Webhooks.Ensure(t.Context(), w.spec())
+			_, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 			first <- err
 		}()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
 		start := time.Now()
-		_, err := client.Webhooks.Ensure(ctx, w.spec())
+		_, err := client.Webhooks.Ensure(ctx, w.spec(), heads.EnsureOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "heads: Webhooks.Ensure: nothing was sent")
 		assert.Equal(t, time.Second/2, time.Since(start))
@@ -183,17 +182,18 @@ func TestEnsureFindsWhatALostCreateHasMade(t *testing.T) {
 				w := newWorld(t)
 				tt.fault.Method, tt.fault.Times = http.MethodPost, 1
 				w.Inject(tt.fault)
-				hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+				hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 				require.NoError(t, err)
 				assert.Equal(t, tt.posts, w.tally()[http.MethodPost])
 				left := w.registered(t)
 				require.Len(t, left, 1)
-				assert.Equal(t, left[0], *hook)
+				assert.Equal(t, left[0], hook.Webhook)
 				assert.NotEmpty(t, hook.SharedKey.Reveal())
 
-				again, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+				again, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 				require.NoError(t, err)
-				assert.Equal(t, hook, again)
+				assert.Equal(t, hook.Webhook, again.Webhook)
+				assert.False(t, again.Created)
 			})
 		})
 	}
@@ -213,7 +213,7 @@ func TestEnsureReturnsTheErrorOfALostCreateThatMadeNothing(t *testing.T) {
 			w := newWorld(t)
 			tt.fault.Method, tt.fault.Times = http.MethodPost, 1
 			w.Inject(tt.fault)
-			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 			require.ErrorIs(t, err, tt.want)
 			require.ErrorContains(t, err, "heads: Webhooks.Create")
 			assert.Nil(t, hook)
@@ -228,7 +228,7 @@ func TestEnsureReturnsARefusalOfTheCreate(t *testing.T) {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			w := newWorld(t)
 			w.Inject(headstest.Fault{Method: http.MethodPost, Status: status, Body: `{"message":"not here"}`})
-			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 			var refused *heads.Error
 			require.ErrorAs(t, err, &refused)
 			assert.Equal(t, status, refused.StatusCode)
@@ -245,16 +245,16 @@ func TestEnsureReportsAnUnknownOutcomeIfTheListFailsToo(t *testing.T) {
 	w.Inject(headstest.Fault{Method: http.MethodPost, Cut: headstest.CutAfter, Times: 1})
 	w.Inject(headstest.Fault{Method: http.MethodGet, Times: 1}) // the first list is answered
 	repair := w.Inject(headstest.Fault{Method: http.MethodGet, Status: 502})
-	hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+	hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 	assert.Nil(t, hook)
-	require.ErrorContains(t, err, "heads: Webhooks.Ensure: the webhook may have been registered; run Ensure again")
+	require.ErrorContains(t, err, "heads: Webhooks.Ensure: the webhook may have been registered; run it again, which finds it")
 	require.ErrorIs(t, err, io.EOF, "of the create")
 	require.ErrorIs(t, err, heads.ErrServer, "of the list")
 
 	repair()
-	hook, err = w.client().Webhooks.Ensure(t.Context(), w.spec())
+	hook, err = w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, []heads.Webhook{*hook}, w.registered(t))
+	assert.Equal(t, []heads.Webhook{hook.Webhook}, w.registered(t))
 }
 
 // The key in the answer is returned even if the second list fails.
@@ -268,7 +268,7 @@ func TestEnsureReturnsWhatItCreatedWhenTheSecondListFails(t *testing.T) {
 			fault.Method = http.MethodGet
 			w.Inject(headstest.Fault{Method: http.MethodGet, Times: 1}) // the first list is answered
 			repair := w.Inject(fault)
-			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 			require.NoError(t, err)
 			repair()
 			left := w.registered(t)
@@ -283,14 +283,14 @@ func TestEnsureReturnsWhatItCreatedWhenTheSecondListFails(t *testing.T) {
 func TestEnsureTurnsDeliveryOnFirst(t *testing.T) {
 	t.Run("nothing registered", func(t *testing.T) {
 		w := newWorld(t)
-		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, []string{deliveryOn, listHooks, createHook, listHooks}, w.wire())
 	})
 	t.Run("registered", func(t *testing.T) {
 		w := newWorld(t)
 		w.add(t, hookURL, heads.EventStartConversation)
-		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, []string{deliveryOn, listHooks}, w.wire())
 		head, err := w.client().Heads.Get(t.Context(), w.head)
@@ -300,21 +300,21 @@ func TestEnsureTurnsDeliveryOnFirst(t *testing.T) {
 	t.Run("registered for other events", func(t *testing.T) {
 		w := newWorld(t)
 		w.add(t, hookURL, heads.EventEndConversation)
-		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, []string{deliveryOn, listHooks, "PATCH /head-events/1"}, w.wire())
 	})
 	t.Run("refused", func(t *testing.T) {
 		w := newWorld(t)
 		w.Inject(headstest.Fault{Method: http.MethodPut, Status: 403})
-		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 		require.ErrorIs(t, err, heads.ErrForbidden)
 		assert.Equal(t, []string{deliveryOn}, w.wire())
 	})
 	t.Run("list refused", func(t *testing.T) {
 		w := newWorld(t)
 		w.Inject(headstest.Fault{Method: http.MethodGet, Status: 403})
-		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+		_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 		require.ErrorIs(t, err, heads.ErrForbidden)
 		assert.Equal(t, []string{deliveryOn, listHooks}, w.wire())
 	})
@@ -361,7 +361,7 @@ func TestEnsureComparesURLs(t *testing.T) {
 			old := w.add(t, tt.registered, heads.EventStartConversation)
 			spec := w.spec()
 			spec.URL = tt.spec
-			hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+			hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{})
 			require.NoError(t, err)
 			assert.Equal(t, tt.same, hook.ID == old.ID)
 			if tt.same {
@@ -393,7 +393,7 @@ func TestEnsurePatchesEveryWritableFieldWhenEventsDiffer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			old := w.add(t, hookURL, tt.registered...)
-			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(tt.spec...))
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(tt.spec...), heads.EnsureOptions{})
 			require.NoError(t, err)
 			sent := w.since()
 			if tt.body == "" {
@@ -418,7 +418,7 @@ func TestEnsurePatchesTheURLOfTheSpec(t *testing.T) {
 	old := w.add(t, "https://Hooks.example.com:443/in/#top", heads.EventEndConversation)
 	spec := w.spec()
 	spec.URL = "https://hooks.example.com/in"
-	hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+	hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, old.ID, hook.ID)
 	assert.Equal(t, spec.URL, hook.URL)
@@ -431,8 +431,7 @@ func TestEnsureReturnsARefusalOfThePatch(t *testing.T) {
 	w.add(t, hookURL, heads.EventEndConversation)
 	w.Inject(headstest.Fault{Method: http.MethodPatch, Status: 422})
 	spec := w.spec()
-	spec.RemoveDuplicates = true
-	hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+	hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true})
 	require.ErrorIs(t, err, heads.ErrUnprocessable)
 	assert.Nil(t, hook)
 	assert.Len(t, w.registered(t), 2, "nothing is removed beside one that is not right yet")
@@ -452,10 +451,9 @@ func TestEnsureLeavesOtherRegistrationsAlone(t *testing.T) {
 	before := append(list(w.head), list(otherHead)...)
 
 	spec := w.spec()
-	spec.RemoveDuplicates = true
 	for _, events := range [][]heads.EventType{{heads.EventStartConversation}, {heads.EventInactivityWarning}} {
 		spec.Events = events
-		hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+		hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true})
 		require.NoError(t, err)
 		assert.Empty(t, hook.Duplicates)
 		assert.Equal(t, before, append(list(w.head)[:1], list(otherHead)...))
@@ -491,7 +489,7 @@ func TestEnsureKeepsTheOldest(t *testing.T) {
 					r.id, r.createdAt, w.head, hookURL))
 			}
 			w.Inject(headstest.Fault{Method: http.MethodGet, Body: "[" + strings.Join(list, ",") + "]"})
-			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+			hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, hook.ID)
 			assert.Equal(t, fmt.Sprintf("key of %d", tt.want), hook.SharedKey.Reveal())
@@ -506,7 +504,7 @@ func TestEnsureReportsDuplicatesAndDeletesNone(t *testing.T) {
 	first := w.add(t, hookURL, heads.EventEndConversation)
 	second := w.add(t, hookURL, heads.EventEndConversation)
 	third := w.add(t, strings.Replace(hookURL, "hooks", "HOOKS", 1), heads.EventStartConversation)
-	hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec())
+	hook, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, first.ID, hook.ID)
 	assert.Equal(t, []int64{second.ID, third.ID}, hook.Duplicates)
@@ -524,12 +522,11 @@ func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
 		w.add(t, "https://hooks.example.com/other", heads.EventStartConversation)
 		w.add(t, hookURL, heads.EventStartConversation)
 		spec := w.spec()
-		spec.RemoveDuplicates = true
 		return w, spec
 	}
 	t.Run("all at once", func(t *testing.T) {
 		w, spec := world(t)
-		hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+		hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true})
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, hook.ID)
 		assert.Empty(t, hook.Duplicates)
@@ -539,14 +536,14 @@ func TestEnsureRemovesDuplicatesWhenAskedTo(t *testing.T) {
 	t.Run("gone already", func(t *testing.T) {
 		w, spec := world(t)
 		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 404, Times: 1})
-		hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+		hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true})
 		require.NoError(t, err)
 		assert.Empty(t, hook.Duplicates)
 	})
 	t.Run("one can't be removed", func(t *testing.T) {
 		w, spec := world(t)
 		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 403, Times: 1})
-		hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+		hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: true})
 		require.ErrorIs(t, err, heads.ErrForbidden)
 		require.ErrorContains(t, err, "/head-events/2")
 		require.NotNil(t, hook, "the registration is returned")
@@ -564,17 +561,17 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 	}
 	t.Run("the other's is used", func(t *testing.T) {
 		w, client, other := overtaken(t, heads.EventStartConversation)
-		hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+		hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, other.ID, hook.ID)
 		assert.Equal(t, other.SharedKey.Reveal(), hook.SharedKey.Reveal())
 		assert.Empty(t, hook.Duplicates)
 		assert.Equal(t, []string{deliveryOn, listHooks, createHook, listHooks, "DELETE /head-events/2"}, w.wire())
-		assert.Equal(t, []heads.Webhook{*hook}, w.registered(t))
+		assert.Equal(t, []heads.Webhook{hook.Webhook}, w.registered(t))
 	})
 	t.Run("and patched", func(t *testing.T) {
 		w, client, other := overtaken(t, heads.EventInactivityWarning)
-		hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+		hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, other.ID, hook.ID)
 		left := w.registered(t)
@@ -584,14 +581,14 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 	t.Run("gone already", func(t *testing.T) {
 		w, client, other := overtaken(t, heads.EventStartConversation)
 		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 404})
-		hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+		hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, other.ID, hook.ID)
 	})
 	t.Run("not to be taken back", func(t *testing.T) {
 		w, client, _ := overtaken(t, heads.EventStartConversation)
 		w.Inject(headstest.Fault{Method: http.MethodDelete, Status: 403})
-		_, err := client.Webhooks.Ensure(t.Context(), w.spec())
+		_, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 		require.ErrorIs(t, err, heads.ErrForbidden)
 		require.ErrorContains(t, err, "heads: Webhooks.Ensure: webhook 2 was created beside 1 and could not be deleted again")
 	})
@@ -602,7 +599,7 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 func TestEnsureLeavesALaterOneOfAnotherProgram(t *testing.T) {
 	w := newWorld(t)
 	client := w.client(w.afterCreate(func() { w.add(t, hookURL, heads.EventStartConversation) }))
-	hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+	hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, hook.ID)
 	assert.Equal(t, []int64{2}, hook.Duplicates)
@@ -631,7 +628,7 @@ func TestEnsureRefusesAnInvalidSpecBeforeAnythingIsSent(t *testing.T) {
 			w := newWorld(t)
 			spec := w.spec()
 			tt.change(&spec)
-			hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+			hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{})
 			assert.Nil(t, hook)
 			assert.Equal(t, tt.fields, refusedFields(t, "Webhooks.Ensure", err))
 			assert.Empty(t, w.wire())
@@ -652,10 +649,10 @@ func refusedFields(t *testing.T, operation string, err error) (fields []string) 
 
 func TestEnsureOfAClientThatWasNotMadeByNewIsRefused(t *testing.T) {
 	w := newWorld(t)
-	_, err := new(heads.WebhooksService).Ensure(t.Context(), w.spec())
+	_, err := new(heads.WebhooksService).Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	var none context.Context
-	_, err = w.client().Webhooks.Ensure(none, w.spec())
+	_, err = w.client().Webhooks.Ensure(none, w.spec(), heads.EnsureOptions{})
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	assert.Empty(t, w.wire())
 }
@@ -685,10 +682,10 @@ func TestEnsureShowsNoSecret(t *testing.T) {
 			}
 			var shown bytes.Buffer
 			logger := slog.New(slog.NewJSONHandler(&shown, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			client := w.client(heads.WithLogger(logger), heads.WithObserver(func(_ context.Context, a heads.Attempt) {
+			client := w.client(heads.WithLogger(logger), heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) {
 				fmt.Fprintf(&shown, "%v %+v %#v\n", a, a, a)
-			}))
-			hook, err := client.Webhooks.Ensure(t.Context(), w.spec())
+			}}))
+			hook, err := client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
 			assert.Equal(t, tt.fails, err != nil)
 			for _, v := range []any{hook, err, errors.Join(err), w.spec()} {
 				fmt.Fprintf(&shown, "%v %+v %#v %s %q %x\n", v, v, v, v, v, v)

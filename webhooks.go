@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -35,11 +36,6 @@ type Webhook struct {
 	EndConversation     bool   `json:"endConversation"`
 	TimeoutConversation bool   `json:"timeoutConversation"`
 	InactivityWarning   bool   `json:"inactivityWarning"`
-
-	// Duplicates holds the ids of further registrations of the same URL that
-	// Ensure found and did not delete. Each of them receives every event too,
-	// signed with its own key.
-	Duplicates []int64 `json:"-"`
 }
 
 // WebhookSpec describes the registration that Create and Ensure make.
@@ -47,12 +43,6 @@ type WebhookSpec struct {
 	HeadID string
 	URL    string      // https; http only to a loopback host
 	Events []EventType // at least one; all others are off
-	// RemoveDuplicates lets Ensure delete further registrations of the same
-	// URL; Create ignores it.
-	RemoveDuplicates bool
-	// KeepDelivery lets Ensure leave the delivery of events as it is; Create
-	// ignores it.
-	KeepDelivery bool
 }
 
 // WebhookUpdate is a partial update of a registration. It sends the fields whose
@@ -93,7 +83,9 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 	if err != nil {
 		return nil, err
 	}
-	return created.complete(spec), nil
+	hook := created.complete(spec)
+	s.learn(hook)
+	return hook, nil
 }
 
 // List returns all registrations of a head, in the service's order.
@@ -101,7 +93,12 @@ func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhoo
 // GET /head-events?headId=…. A list with a record that does not name this head
 // is a DecodeError. A list that is null is empty.
 func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, error) {
-	return s.list(ctx, headID, true)
+	asked := time.Now()
+	hooks, err := s.list(ctx, headID, true)
+	if err == nil {
+		s.learnAll(headID, hooks, asked)
+	}
+	return hooks, err
 }
 
 // list is List; without retry it sends one request at most.
@@ -127,7 +124,11 @@ func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, e
 	if err := checkWebhookID(opWebhooksGet.name, webhookID); err != nil {
 		return nil, err
 	}
-	return do[Webhook](ctx, s.c, opWebhooksGet, webhookPayload(webhookID))
+	hook, err := do[Webhook](ctx, s.c, opWebhooksGet, webhookPayload(webhookID))
+	if err == nil {
+		s.learn(hook)
+	}
+	return hook, err
 }
 
 // Validate returns why the spec can't be sent, all faults together, each an
@@ -140,7 +141,13 @@ func (s WebhookSpec) Validate() error { return s.validate("WebhookSpec.Validate"
 // PATCH /head-events/{webhookId}. Update returns an InvalidError for an update
 // that sets nothing, an unknown event type, or a URL that is not https. The
 // contract does not describe the answer.
-func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *WebhookUpdate) (*Response, error) {
+func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *WebhookUpdate) error {
+	_, err := s.update(ctx, webhookID, u)
+	return err
+}
+
+// update is Update for a caller that reads the answer.
+func (s *WebhooksService) update(ctx context.Context, webhookID int64, u *WebhookUpdate) (*Response, error) {
 	var faults faultList
 	faults.add(checkWebhookID(opWebhooksUpdate.name, webhookID))
 	faults.add(u.validate(opWebhooksUpdate.name))
@@ -149,6 +156,9 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 	}
 	p := webhookPayload(webhookID)
 	p.body = u.document()
+	if u.headID != nil {
+		defer s.expect(*u.headID) // also if the answer is lost
+	}
 	return doPlain(ctx, s.c, opWebhooksUpdate, p)
 }
 
@@ -170,7 +180,7 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change func(*Webhook) error) (*Webhook, error) {
 	const operation = "Webhooks.Modify"
 	if change == nil {
-		return nil, invalid(operation, "change", "is nil; give a function that changes the webhook")
+		return nil, invalid(operation, "change", "is nil", "give a function that changes the webhook")
 	}
 	unlock, err := s.c.lock(ctx, operation, webhookLock(webhookID))
 	if err != nil {
@@ -191,7 +201,7 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 	if after.sameWritable(before) {
 		return &after, nil
 	}
-	answer, err := s.Update(ctx, webhookID, after.writable())
+	answer, err := s.update(ctx, webhookID, after.writable())
 	s.c.core.webhooksModified.Add(1) // not before it: Ensure reads again what it listed earlier
 	if err != nil {
 		return nil, err
@@ -231,7 +241,13 @@ func (s *WebhooksService) Delete(ctx context.Context, webhookID int64) error {
 // are kept.
 //
 // PUT /head/{headId}/enable-events.
-func (s *WebhooksService) SetDelivery(ctx context.Context, headID string, enabled bool) (*Response, error) {
+func (s *WebhooksService) SetDelivery(ctx context.Context, headID string, enabled bool) error {
+	_, err := s.setDelivery(ctx, headID, enabled)
+	return err
+}
+
+// setDelivery is SetDelivery for a caller that reads the answer.
+func (s *WebhooksService) setDelivery(ctx context.Context, headID string, enabled bool) (*Response, error) {
 	if err := checkHeadID(opWebhooksSetDelivery.name, headID); err != nil {
 		return nil, err
 	}
@@ -280,9 +296,6 @@ func (u *WebhookUpdate) Event(t EventType, on bool) *WebhookUpdate {
 	return u
 }
 
-// MarshalJSON returns the body that Update sends.
-func (u WebhookUpdate) MarshalJSON() ([]byte, error) { return u.document(), nil }
-
 // Events returns the event types that the registration receives.
 func (w *Webhook) Events() []EventType {
 	var types []EventType
@@ -297,31 +310,29 @@ func (w *Webhook) Events() []EventType {
 // Format shows id, head, host and events.
 func (w Webhook) Format(f fmt.State, _ rune) { writeText(f, w.describe()) }
 
-// LogValue shows id, head, host and events.
-func (w Webhook) LogValue() slog.Value { return slog.StringValue(w.describe()) }
+// LogValue returns id, head, host and events.
+func (w Webhook) LogValue() slog.Value { return slog.GroupValue(w.attrs()...) }
+
+func (w *Webhook) attrs() []slog.Attr {
+	return append([]slog.Attr{slog.Int64("id", w.ID)}, WebhookSpec{w.HeadID, w.URL, w.Events()}.attrs()...)
+}
 
 func (w Webhook) describe() string {
-	return fmt.Sprintf("heads.Webhook{%d, head: %s, host: %s, events: %s}", w.ID, w.HeadID, hostOf(w.URL), joinEvents(w.Events()))
+	return fmt.Sprintf("heads.Webhook{%d, head: %s, host: %s, events: %s}", w.ID, label(w.HeadID), hostOf(w.URL), joinEvents(w.Events()))
 }
 
 // Format shows head, host and events.
 func (s WebhookSpec) Format(f fmt.State, _ rune) { writeText(f, s.describe()) }
 
-// LogValue shows head, host and events.
-func (s WebhookSpec) LogValue() slog.Value { return slog.StringValue(s.describe()) }
+// LogValue returns head, host and events.
+func (s WebhookSpec) LogValue() slog.Value { return slog.GroupValue(s.attrs()...) }
 
-func (s WebhookSpec) describe() string {
-	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", s.HeadID, hostOf(s.URL), joinEvents(s.Events))
+func (s WebhookSpec) attrs() []slog.Attr {
+	return []slog.Attr{slog.String("head_id", label(s.HeadID)), slog.String("host", hostOf(s.URL)), slog.String("events", joinEvents(s.Events))}
 }
 
-// Format shows which fields are set, no value.
-func (u WebhookUpdate) Format(f fmt.State, _ rune) { writeText(f, u.describe()) }
-
-// LogValue shows which fields are set, no value.
-func (u WebhookUpdate) LogValue() slog.Value { return slog.StringValue(u.describe()) }
-
-func (u WebhookUpdate) describe() string {
-	return fmt.Sprintf("heads.WebhookUpdate{head: %t, url: %t, flags: %d}", u.headID != nil, u.url != nil, len(u.flags))
+func (s WebhookSpec) describe() string {
+	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", label(s.HeadID), hostOf(s.URL), joinEvents(s.Events))
 }
 
 func (w *Webhook) prove(id string) error {
@@ -332,43 +343,41 @@ func (w *Webhook) prove(id string) error {
 	return proveID("webhook", found, id)
 }
 
-// mend turns an id that is a string of digits into a number.
-func (w *Webhook) mend(document []byte) []byte { return withNumericID(document) }
+// UnmarshalJSON reads a registration as the service sends it or as it was stored.
+// Names are exact, and a field that occurs twice is an error.
+func (w *Webhook) UnmarshalJSON(document []byte) error { return unmarshal(document, w.decode) }
 
-// withNumericID returns a record whose id is a string of digits with the id as a
-// number, and nil for any other record.
-func withNumericID(record []byte) []byte {
-	id, _ := rawjson.Value(record, "id")
-	if rawjson.Kind(id) != "string" {
+func (w *Webhook) decode(document []byte) error {
+	return decodeObject(document, w, exactjson.Rules{Mend: numberOfText})
+}
+
+// numberOfText reads an id that is a string of digits as a number.
+func numberOfText(path string, value []byte) []byte {
+	number, err := strconv.ParseInt(textOf(value), 10, 64)
+	if path != "id" || err != nil {
 		return nil
 	}
-	number, err := strconv.ParseInt(rawjson.Unquote(id), 10, 64)
-	if err != nil {
-		return nil
-	}
-	return rawjson.With(record, "id", strconv.AppendInt(nil, number, 10))
+	return strconv.AppendInt(nil, number, 10)
 }
 
 // webhookList is the answer to List.
 type webhookList []Webhook
 
-// mend reads null as an empty list, and ids that are strings of digits as
-// numbers.
-func (l *webhookList) mend(document []byte) []byte {
-	if rawjson.IsNull(document) {
-		return []byte("[]")
+// decode reads null as an empty list.
+func (l *webhookList) decode(document []byte) error {
+	document = bytes.TrimSpace(document)
+	if !rawjson.IsNull(document) && rawjson.Kind(document) != "array" {
+		return exactjson.Mismatch("", document, reflect.TypeFor[webhookList]())
 	}
-	if rawjson.Kind(document) != "array" {
-		return nil
-	}
-	var records [][]byte
+	*l = webhookList{}
 	for record := range rawjson.Elements(document) {
-		if better := withNumericID(record); better != nil {
-			record = better
+		var w Webhook
+		if err := w.UnmarshalJSON(record); err != nil {
+			return err
 		}
-		records = append(records, record)
+		*l = append(*l, w)
 	}
-	return slices.Concat([]byte{'['}, bytes.Join(records, []byte{','}), []byte{']'})
+	return nil
 }
 
 // prove compares the head of every record with the id of a head.
@@ -426,7 +435,7 @@ func (w *Webhook) sameReadOnly(operation string, after *Webhook) error {
 	var faults faultList
 	check := func(field string, same bool) {
 		if !same {
-			faults.add(invalid(operation, field, "can't be changed by an update: %s", readOnly))
+			faults.add(readOnly.of(operation, field))
 		}
 	}
 	check("id", w.ID == after.ID)
@@ -456,7 +465,7 @@ func (s WebhookSpec) validate(operation string) error {
 	faults.add(checkHeadID(operation, s.HeadID))
 	faults.add(checkCallbackURL(operation, "webhookUrl", s.URL))
 	if len(s.Events) == 0 {
-		faults.add(invalid(operation, "events", "are empty, so nothing would ever be delivered; name at least one of %s", joinEvents(eventTypes())))
+		faults.add(invalid(operation, "events", "are empty, so nothing would ever be delivered", fmt.Sprintf("name at least one of %s", joinEvents(eventTypes()))))
 	}
 	for _, t := range s.Events {
 		faults.add(checkEventType(operation, t))
@@ -468,7 +477,7 @@ func checkEventType(operation string, t EventType) error {
 	if knownEvent(t.normal()) {
 		return nil
 	}
-	return invalid(operation, "events", "hold %s, which is unknown; use %s", quote(string(t)), joinEvents(eventTypes()))
+	return invalid(operation, "events", fmt.Sprintf("hold %s, which is unknown", quote(string(t))), fmt.Sprintf("use %s", joinEvents(eventTypes())))
 }
 
 // age is what registration.SortByAge wants to know.
@@ -477,21 +486,21 @@ func (w Webhook) age() (created time.Time, id int64) { return w.CreatedAt.Time, 
 func joinEvents(types []EventType) string {
 	texts := make([]string, len(types))
 	for i, t := range types {
-		texts[i] = mask.OneLine(string(t), maxLabel)
+		texts[i] = label(string(t))
 	}
 	return strings.Join(texts, ", ")
 }
 
 func (u *WebhookUpdate) validate(operation string) error {
 	if u == nil {
-		return invalid(operation, "update", "is nil; make one with NewWebhookUpdate")
+		return invalid(operation, "update", "is nil", "make one with NewWebhookUpdate", useNewWebhookUpdate)
 	}
 	var faults faultList
 	if u.headID == nil && u.url == nil && len(u.flags) == 0 {
-		faults.add(invalid(operation, "update", "sets nothing; set what should change"))
+		faults.add(invalid(operation, "update", "sets nothing", "set what should change"))
 	}
 	if u.none {
-		faults.add(invalid(operation, "events", "are empty, so nothing would ever be delivered; name at least one, or use SetDelivery to turn delivery off"))
+		faults.add(invalid(operation, "events", "are empty, so nothing would ever be delivered", "name at least one, or use Webhooks.SetDelivery to turn delivery off", useSetDelivery))
 	}
 	if u.headID != nil {
 		faults.add(checkHeadID(operation, *u.headID))
@@ -512,17 +521,17 @@ type createdWebhook struct {
 	document []byte
 }
 
-func (w *createdWebhook) keepRaw(document []byte) { w.document = document }
-
-func (w *createdWebhook) untyped(path string) bool {
-	return path != "" && !strings.HasSuffix(path, "sharedKey") // behind the name of the embedded struct
+func (w *createdWebhook) decode(document []byte) error {
+	w.document = bytes.Clone(document)
+	open := func(path string) bool { return path != "sharedKey" }
+	return decodeObject(document, &w.Webhook, exactjson.Rules{Open: open, Mend: numberOfText})
 }
 
 // prove compares the head of the record, if it names one, with the id of a head.
 func (w *createdWebhook) prove(headID string) error {
 	switch {
-	case w.SharedKey == "":
-		return answerFault("the webhook was created, but the answer holds no sharedKey; Webhooks.List has it")
+	case w.SharedKey.IsZero():
+		return answerFault("the webhook was created, but the answer holds no sharedKey; the list of the head's webhooks has it")
 	case w.HeadID != "" && !strings.EqualFold(w.HeadID, headID):
 		return answerFault("it is the registration of another head than the one that was asked for")
 	}

@@ -100,7 +100,7 @@ func TestWebhooksModifyRefusesAChangeOfAReadOnlyField(t *testing.T) {
 		{"creation", func(h *heads.Webhook) { h.CreatedAt = heads.Time{Time: time.Unix(0, 0)} }, []string{"createdAt"}},
 		{"last change", func(h *heads.Webhook) { h.UpdatedAt.Text = "now" }, []string{"updatedAt"}},
 		{"organisation", func(h *heads.Webhook) { h.OrgID = "" }, []string{"orgId"}},
-		{"shared key", func(h *heads.Webhook) { h.SharedKey = "key-canary" }, []string{"sharedKey"}},
+		{"shared key", func(h *heads.Webhook) { h.SharedKey = heads.NewSecret("key-canary") }, []string{"sharedKey"}},
 		{"beside a writable one", func(h *heads.Webhook) { h.EndConversation, h.OrgID = true, "" }, []string{"orgId"}},
 		{"all at once", func(h *heads.Webhook) { *h = heads.Webhook{HeadID: h.HeadID, URL: h.URL} },
 			[]string{"id", "createdAt", "updatedAt", "orgId", "sharedKey"}},
@@ -225,10 +225,10 @@ func TestWebhooksModifyTakesTurns(t *testing.T) {
 
 func TestEventsWithoutTypesCanBeFollowedByOne(t *testing.T) {
 	w := newModifyWorld(t)
-	_, err := w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, true))
+	err := w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, true))
 	require.NoError(t, err)
 	assert.Equal(t, []heads.EventType{heads.EventEndConversation}, w.registered(t)[0].Events())
-	_, err = w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, false))
+	err = w.client().Webhooks.Update(t.Context(), 1, heads.NewWebhookUpdate().Events().Event(heads.EventEndConversation, false))
 	assert.ErrorIs(t, err, heads.ErrInvalid)
 }
 
@@ -250,7 +250,7 @@ func TestEnsureAndModifyOfOneRegistrationTakeTurns(t *testing.T) {
 		}()
 		<-inside
 		go func() {
-			_, err := client.Ensure(t.Context(), w.spec(heads.EventEndConversation))
+			_, err := client.Ensure(t.Context(), w.spec(heads.EventEndConversation), heads.EnsureOptions{})
 			modified <- err
 		}()
 		require.NoError(t, <-modified)
@@ -269,7 +269,6 @@ func TestEnsureLeavesARegistrationThatModifyHasMoved(t *testing.T) {
 				spec := w.spec(heads.EventEndConversation)
 				if duplicates > 0 {
 					moved = w.add(t, hookURL, heads.EventStartConversation).ID
-					spec.RemoveDuplicates = true
 				}
 				client := w.client().Webhooks
 				done := make(chan error)
@@ -285,7 +284,7 @@ func TestEnsureLeavesARegistrationThatModifyHasMoved(t *testing.T) {
 				}()
 				<-inside
 				go func() {
-					_, err := client.Ensure(t.Context(), spec)
+					_, err := client.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: duplicates > 0})
 					done <- err
 				}()
 				require.NoError(t, <-done)

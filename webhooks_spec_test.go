@@ -14,8 +14,7 @@ import (
 func TestEnsureWithKeepDeliveryLeavesDeliveryAsItIs(t *testing.T) {
 	w := newWorld(t)
 	spec := w.spec()
-	spec.KeepDelivery = true
-	hook, err := w.client().Webhooks.Ensure(t.Context(), spec)
+	hook, err := w.client().Webhooks.Ensure(t.Context(), spec, heads.EnsureOptions{KeepDelivery: true})
 	require.NoError(t, err)
 	assert.NotEmpty(t, hook.SharedKey)
 	for _, r := range w.Requests() {
@@ -40,7 +39,7 @@ func TestEveryWritableFieldCanBeSetAndNoOtherIsNamed(t *testing.T) {
 	writable := heads.WritableFields()
 	assert.Len(t, writable, 19)
 	for name := range fields {
-		err := heads.NewHeadUpdate("3fa85f64-5717-4562-b3fc-2c963f66afa6").Set(name, "x").Validate()
+		err := heads.NewHeadUpdate().Set(name, "x").Validate()
 		if err != nil && strings.Contains(err.Error(), "can't be changed by an update") {
 			assert.NotContains(t, writable, name)
 		} else {

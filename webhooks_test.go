@@ -36,7 +36,7 @@ func TestCreateTakesEventTypesInAnyCaseAndOnce(t *testing.T) {
 
 func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 	asked := Webhook{
-		HeadID: testHead, URL: "https://hooks.example.com/heads?a=1&b=2", SharedKey: "canary",
+		HeadID: testHead, URL: "https://hooks.example.com/heads?a=1&b=2", SharedKey: NewSecret("canary"),
 		StartConversation: true, TimeoutConversation: true,
 	}
 	tests := []struct {
@@ -48,7 +48,7 @@ func TestCreateRequiresOnlyTheSharedKey(t *testing.T) {
 			"webhookUrl":"https://hooks.example.com/stored","sharedKey":"canary","startConversation":false,"endConversation":true,"timeoutConversation":true,"inactivityWarning":true}`,
 			func(Webhook) Webhook {
 				return Webhook{
-					ID: 9007199254740993, OrgID: "org", HeadID: strings.ToUpper(testHead), URL: "https://hooks.example.com/stored", SharedKey: "canary",
+					ID: 9007199254740993, OrgID: "org", HeadID: strings.ToUpper(testHead), URL: "https://hooks.example.com/stored", SharedKey: NewSecret("canary"),
 					CreatedAt:       Time{time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC), "2026-08-31T06:56:30Z"},
 					UpdatedAt:       Time{time.Date(2026, 8, 31, 6, 56, 31, 0, time.UTC), "2026-08-31 06:56:31"},
 					EndConversation: true, TimeoutConversation: true, InactivityWarning: true,
@@ -82,7 +82,7 @@ func TestCreateWithoutASharedKeyIsADecodeError(t *testing.T) {
 			assert.Nil(t, hook)
 			var wrong *DecodeError
 			require.ErrorAs(t, err, &wrong)
-			assert.Equal(t, answer, string(wrong.Body))
+			assert.Equal(t, answer, string(wrong.Body.Bytes()))
 			assert.Contains(t, err.Error(), "sharedKey")
 			assert.Len(t, service.since(), 1, "a create is not retried")
 		})
@@ -119,6 +119,8 @@ func TestWebhookSpecIsCheckedBeforeAnythingIsSent(t *testing.T) {
 		{"a fragment", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/#canary" }, []string{"webhookUrl"}},
 		{"a placeholder", func(s *WebhookSpec) { s.URL = "string" }, []string{"webhookUrl"}},
 		{"a placeholder in the path", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/<PATH>" }, []string{"webhookUrl"}},
+		{"YOUR_PATH", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/YOUR_PATH" }, []string{"webhookUrl"}},
+		{"YOUR_TOKEN", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/?t=YOUR_TOKEN" }, []string{"webhookUrl"}},
 		{"an escaped placeholder", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/%3CPATH%3E" }, []string{"webhookUrl"}},
 		{"no events", func(s *WebhookSpec) { s.Events = nil }, []string{"events"}},
 		{"empty events", func(s *WebhookSpec) { s.Events = []EventType{} }, []string{"events"}},
@@ -153,7 +155,7 @@ func TestListReadsRecords(t *testing.T) {
 	const record = `{"id":7,"createdAt":"2026-08-31T06:56:30Z","updatedAt":"2026-08-31 06:56:31","orgId":"org","headId":"` + testHead + `","webhookUrl":"https://hooks.example.com/a",
 		"sharedKey":"key","startConversation":true,"endConversation":false,"timeoutConversation":false,"inactivityWarning":true,"added":1}`
 	hook := Webhook{
-		ID: 7, OrgID: "org", HeadID: testHead, URL: "https://hooks.example.com/a", SharedKey: "key", StartConversation: true, InactivityWarning: true,
+		ID: 7, OrgID: "org", HeadID: testHead, URL: "https://hooks.example.com/a", SharedKey: NewSecret("key"), StartConversation: true, InactivityWarning: true,
 		CreatedAt: Time{time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC), "2026-08-31T06:56:30Z"},
 		UpdatedAt: Time{time.Date(2026, 8, 31, 6, 56, 31, 0, time.UTC), "2026-08-31 06:56:31"},
 	}
@@ -221,7 +223,7 @@ func TestWebhookIDBelowOneIsRefused(t *testing.T) {
 		_, err := service.Webhooks.Get(t.Context(), id)
 		assert.Equal(t, []string{"webhook id"}, invalidFields(t, err))
 		assert.ErrorContains(t, err, fmt.Sprint(id))
-		_, err = service.Webhooks.Update(t.Context(), id, NewWebhookUpdate().Event(EventEndConversation, true))
+		err = service.Webhooks.Update(t.Context(), id, NewWebhookUpdate().Event(EventEndConversation, true))
 		assert.Equal(t, []string{"webhook id"}, invalidFields(t, err))
 		assert.Equal(t, []string{"webhook id"}, invalidFields(t, service.Webhooks.Delete(t.Context(), id)))
 	}
@@ -247,7 +249,7 @@ func TestWebhookUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"PATCH /head-events/7": ""})
-			_, err := service.Webhooks.Update(t.Context(), 7, tt.update)
+			err := service.Webhooks.Update(t.Context(), 7, tt.update)
 			require.NoError(t, err)
 			assert.Equal(t, tt.body, service.bodyOf(t, "PATCH /head-events/7"))
 		})
@@ -272,9 +274,9 @@ func TestWebhookUpdateIsCheckedBeforeAnythingIsSent(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"PATCH /head-events/7": ""})
-			_, err := service.Webhooks.Update(t.Context(), 7, tt.update)
+			err := service.Webhooks.Update(t.Context(), 7, tt.update)
 			assert.Equal(t, tt.fields, invalidFields(t, err))
-			_, err = service.Webhooks.Update(t.Context(), 0, tt.update)
+			err = service.Webhooks.Update(t.Context(), 0, tt.update)
 			assert.Equal(t, append([]string{"webhook id"}, tt.fields...), invalidFields(t, err), "together with the id")
 			assert.Empty(t, service.since())
 		})
@@ -297,19 +299,20 @@ func TestEventsOfAWebhook(t *testing.T) {
 	}
 }
 
-func TestWebhookSurvivesAJSONRoundTrip(t *testing.T) {
-	hook := Webhook{ID: 7, CreatedAt: Time{Text: "2026-08-31 06:56:30"}, HeadID: testHead, URL: "https://hooks.example.com/?a=1&b=2", SharedKey: "key", EndConversation: true}
+func TestWebhookAsJSONHasAllButItsKey(t *testing.T) {
+	hook := Webhook{ID: 7, CreatedAt: Time{Text: "2026-08-31 06:56:30"}, HeadID: testHead, URL: "https://hooks.example.com/?a=1&b=2", SharedKey: NewSecret("key"), EndConversation: true}
 	stored, err := json.Marshal(hook)
 	require.NoError(t, err)
+	assert.Contains(t, string(stored), `"sharedKey":"[redacted]"`)
 	var read Webhook
 	require.NoError(t, json.Unmarshal(stored, &read))
-	assert.Equal(t, "key", read.SharedKey.Reveal())
 	read.CreatedAt.Time = time.Time{}
+	hook.SharedKey = Secret{}
 	assert.Equal(t, hook, read)
 }
 
 func TestPrintingWebhooksShowsNoSecret(t *testing.T) {
-	hook := Webhook{ID: 7, HeadID: testHead, URL: "https://hooks.example.com/canary?k=canary", SharedKey: "canary", EndConversation: true}
+	hook := Webhook{ID: 7, HeadID: testHead, URL: "https://hooks.example.com/canary?k=canary", SharedKey: NewSecret("canary"), EndConversation: true}
 	spec := WebhookSpec{HeadID: testHead, URL: hook.URL, Events: []EventType{EventEndConversation}}
 	update := NewWebhookUpdate().URL(hook.URL)
 	for _, v := range []any{hook, &hook, spec, &spec, *update, update, hook.SharedKey} {

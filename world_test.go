@@ -91,7 +91,7 @@ func (w *world) add(t *testing.T, url string, events ...heads.EventType) heads.W
 	t.Helper()
 	id, key, err := w.AddWebhook(w.head, url, events...)
 	require.NoError(t, err)
-	return heads.Webhook{ID: id, SharedKey: heads.Secret(key)}
+	return heads.Webhook{ID: id, SharedKey: heads.NewSecret(key)}
 }
 
 // registered returns the registrations of the head, oldest first.

@@ -1,13 +1,13 @@
 package fleet
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/internal/mask"
@@ -34,7 +34,8 @@ func fieldChanges(head *heads.Head, set map[string]any) (fieldWork, error) {
 	if len(set) == 0 {
 		return work, nil
 	}
-	now, err := fieldsOf(head)
+	document := head.Raw.Bytes()
+	now, err := fieldsOf(document)
 	if err != nil {
 		return work, err
 	}
@@ -54,7 +55,7 @@ func fieldChanges(head *heads.Head, set map[string]any) (fieldWork, error) {
 	if len(work.set) == 0 {
 		return work, nil
 	}
-	work.changes, err = describeFields(head, work.set)
+	work.changes, err = describeFields(document, work.set)
 	return work, err
 }
 
@@ -73,8 +74,8 @@ func (w *fieldWork) put(name string, was any, value json.RawMessage) {
 }
 
 // update returns the update that does the work, in the contract's order.
-func (w *fieldWork) update(headID string) *heads.HeadUpdate {
-	u := heads.NewHeadUpdate(headID)
+func (w *fieldWork) update() *heads.HeadUpdate {
+	u := heads.NewHeadUpdate()
 	for _, name := range heads.WritableFields() {
 		if value, ok := w.set[name]; ok {
 			u.Set(name, value)
@@ -86,7 +87,7 @@ func (w *fieldWork) update(headID string) *heads.HeadUpdate {
 // unseen returns a field that a head still has as it was, or "". It ignores the key of
 // a dialog tool, which a service may never show.
 func (w *fieldWork) unseen(head *heads.Head) (string, error) {
-	now, err := fieldsOf(head)
+	now, err := fieldsOf(head.Raw.Bytes())
 	if err != nil {
 		return "", err
 	}
@@ -110,8 +111,12 @@ func sameField(name string, now, wanted any) bool {
 	return sameValue(now, wanted)
 }
 
+// promptOf returns the prompt in a promptConfig, which may be the prompt itself.
 func promptOf(config any) any {
-	object, _ := config.(map[string]any)
+	object, ok := config.(map[string]any)
+	if text, isText := config.(string); !ok && isText {
+		return text
+	}
 	return object["system_prompt"]
 }
 
@@ -120,29 +125,19 @@ func isEmpty(v any) bool {
 	return v == nil || reflect.ValueOf(v).Kind() != reflect.String && reflect.ValueOf(v).Len() == 0
 }
 
-// describeFields returns the changes of fields in the contract's order, without
-// secrets.
-func describeFields(head *heads.Head, set map[string]json.RawMessage) ([]Change, error) {
-	copied, err := json.Marshal(head)
+// describeFields returns the changes of fields of a document in the contract's
+// order, without secrets.
+func describeFields(document []byte, set map[string]json.RawMessage) ([]Change, error) {
+	after := document
+	for name, value := range set {
+		after = rawjson.With(after, name, value)
+	}
+	secrets := append(mask.SecretsOf(document), mask.SecretsOf(after)...)
+	from, err := fieldsOf(mask.JSON(document, secrets...))
 	if err != nil {
 		return nil, err
 	}
-	after := new(heads.Head)
-	if err := json.Unmarshal(copied, after); err != nil {
-		return nil, err
-	}
-	if err := setFields(after, set); err != nil {
-		return nil, err
-	}
-	from, err := fieldsOf(head.Redacted())
-	if err != nil {
-		return nil, err
-	}
-	to, err := fieldsOf(after.Redacted())
-	if err != nil {
-		return nil, err
-	}
-	exact, err := fieldsOf(head)
+	to, err := fieldsOf(mask.JSON(after, secrets...))
 	if err != nil {
 		return nil, err
 	}
@@ -152,12 +147,6 @@ func describeFields(head *heads.Head, set map[string]json.RawMessage) ([]Change,
 			continue
 		}
 		field, was, is := name, from[name], to[name]
-		if number, ok := exact[name].(json.Number); ok { // a Head rounds it
-			was = number
-		}
-		if rawjson.Kind(set[name]) == "number" {
-			is = json.Number(bytes.TrimSpace(set[name]))
-		}
 		if name == "promptConfig" {
 			field, was, is = "promptConfig.system_prompt", promptOf(was), promptOf(is)
 		}
@@ -166,50 +155,33 @@ func describeFields(head *heads.Head, set map[string]json.RawMessage) ([]Change,
 	return changes, nil
 }
 
-// setFields sets fields of a head by their JSON names.
-func setFields(h *heads.Head, set map[string]json.RawMessage) error {
-	if _, ok := set["customWords"]; ok {
-		h.CustomWords = nil // encoding/json would add to it
-	}
-	document, err := json.Marshal(set)
+// emptyFields are the fields of a head of which the service has sent none.
+var emptyFields = sync.OnceValues(func() (map[string]any, error) {
+	document, err := json.Marshal(heads.Head{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return json.Unmarshal(document, h)
-}
+	fields, err := decodeExactly(document)
+	return fields.(map[string]any), err
+})
 
-// fieldsOf returns the fields of a head as decoded JSON, with the digits of the
-// document that it was read from.
-func fieldsOf(h *heads.Head) (map[string]any, error) {
-	document, err := rawjson.Encode(h)
+// fieldsOf returns the fields of a document as decoded JSON, with the digits that
+// they have in it. null is the empty value of a field, as in a heads.Head.
+func fieldsOf(document []byte) (map[string]any, error) {
+	empty, err := emptyFields()
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := decodeExactly(document)
-	if err != nil {
-		return nil, err
-	}
-	fields := decoded.(map[string]any)
-	for _, name := range heads.WritableFields() {
-		raw := exactValue(h, name)
-		if raw == nil {
+	fields := maps.Clone(empty)
+	for m := range rawjson.Members(document) {
+		if rawjson.IsNull(m.Value) {
 			continue
 		}
-		if fields[name], err = decodeExactly(raw); err != nil {
+		if fields[string(m.Key)], err = decodeExactly(m.Value); err != nil {
 			return nil, err
 		}
 	}
 	return fields, nil
-}
-
-// exactValue returns a field as the service sent it if a Head does not hold all of
-// it: the digits of a number, or the order of the keys of an object.
-func exactValue(h *heads.Head, name string) json.RawMessage {
-	raw, _ := rawjson.Value(h.Raw, name)
-	if kind := rawjson.Kind(raw); kind == "number" || kind == "object" && name != "promptConfig" {
-		return bytes.TrimSpace(raw)
-	}
-	return nil
 }
 
 // textOf returns a text unchanged, "" for null, and JSON for any other value.

@@ -1,5 +1,7 @@
 package fleet
 
+import "os"
+
 // FailWrites makes every later write of a record fail with err, after a part of the
 // record was written.
 func (j *Journal) FailWrites(err error) {
@@ -11,5 +13,11 @@ func (j *Journal) FailWrites(err error) {
 	}
 }
 
-// JournalHeader is the first line of a journal.
-const JournalHeader = journalHeader
+// OpenFile opens a journal whose file has been opened already.
+func OpenFile(path string, file *os.File) error { return (&Journal{path: path, file: file}).open() }
+
+// The first line of a journal, and of one of format 1.
+var (
+	JournalHeader        = headerLine("https://api.example.com")
+	JournalHeaderFormat1 = headerFormat1 + "\n"
+)

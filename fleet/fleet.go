@@ -34,7 +34,7 @@ const (
 type Options struct {
 	Concurrency int                  // heads at a time; 0 means 4
 	Journal     *Journal             // nil: nothing is recorded
-	Convert     heads.ConvertOptions // Voice and OnStep are ignored; ConvertToLegacy has the default timeouts
+	Convert     heads.ConvertOptions // of both directions; Voice and OnStep are ignored
 	StopAfter   int                  // how many temporary failures in a row skip the remaining heads; 0 means 10, -1 never
 	OnResult    func(Result)         // called for each head when its work ends
 
@@ -46,8 +46,7 @@ type Options struct {
 	Planned *Report
 
 	// OnStep is called for every step of a conversion. Calls of OnResult and
-	// OnStep never overlap. For a conversion back to legacy mode, OnStep is
-	// called after the conversion has ended.
+	// OnStep never overlap.
 	OnStep func(headID string, step heads.ConversionStep)
 }
 
@@ -64,9 +63,10 @@ func Plan(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Repor
 }
 
 // Apply changes every head to the state in its spec, in this order: fields and
-// voice, mode, delivery, webhooks, tools. If a head is converted to streaming, its
-// voice is part of the conversion and is rolled back with it. Apply sends only what
-// differs, so a second run only reads.
+// voice, mode, delivery, webhooks, tools. If a head is converted, its voice is part
+// of the conversion: it is set before a switch to streaming, and rolled back with
+// it, and after a switch to legacy mode. Apply sends only what differs, so a second
+// run only reads.
 //
 // For each head, it sends the requests of Plan, and then, as far as needed, those of
 // Heads.Update and Heads.Get, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery,
@@ -100,15 +100,18 @@ type run struct {
 func start(ctx context.Context, operation string, c *heads.Client, specs []Spec, o Options) (*Report, error) {
 	switch {
 	case ctx == nil:
-		return nil, &heads.InvalidError{Operation: operation, Field: "context", Reason: "is nil; use context.Background()"}
+		return nil, invalid(operation, "context", "is nil", "use context.Background()", useBackground)
 	case c == nil || c.Heads == nil:
-		return nil, &heads.InvalidError{Operation: operation, Field: "client", Reason: "was not made by heads.New; use heads.New or heads.NewFromEnv"}
+		return nil, invalid(operation, "client", "was not made by heads.New", "use heads.New or heads.NewFromEnv", useNew)
 	}
 	apply := operation == "fleet.Apply"
 	if !apply {
 		o.Planned = nil
 	}
 	if err := validate(operation, specs, o); err != nil {
+		return nil, err
+	}
+	if err := o.Journal.serve(operation, c.BaseURL(), apply); err != nil {
 		return nil, err
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)

@@ -96,7 +96,7 @@ func TestPlanReadsEachHeadTwiceAndChangesNothing(t *testing.T) {
 	assert.Zero(t, result.After, "no base is known")
 	assert.Empty(t, report.Moves(), "nothing has moved yet")
 
-	client := e.Client(heads.WithAccessURLs("https://chat.example.test", "https://live.example.test"))
+	client := e.Client(heads.WithAccessBases("https://chat.example.test", "https://live.example.test"))
 	report, err = fleet.Plan(context.Background(), client, []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, "https://live.example.test", report.Results[0].After.Base)
@@ -149,6 +149,17 @@ func oddHead(t *testing.T, e *headstest.Emulator) string {
 	_, _, err := e.AddWebhook(id, "https://hooks.example.com/silent")
 	require.NoError(t, err)
 	return id
+}
+
+func TestSpecOfLeavesOutToolsWithoutAType(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"a","description":"d","url":"https://a.example.com/","parameters":[{"name":"p","description":"d"}]}`)))
+	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
+	require.NoError(t, err)
+	assert.Nil(t, spec.Tools)
+	require.Len(t, spec.Omitted, 1)
+	assert.Contains(t, spec.Omitted[0], `parameter "p" has no type, which Apply requires`)
 }
 
 func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
@@ -268,7 +279,7 @@ func TestToolsKeepKeysThatTheSpecDoesNotMention(t *testing.T) {
 		{Field: "tool find", From: "description: Finds.", To: "description: Finds things."},
 		{Field: "tool other", From: "description: Other.; parameters: []; url: https://t.example.com/other", To: ""},
 	}, report.Results[0].Changes)
-	kept := string(get(t, e, id).Raw)
+	kept := string(get(t, e, id).Raw.Bytes())
 	assert.Contains(t, kept, `"timeout":5`)
 	assert.Contains(t, kept, `"hint":"x"`)
 }
@@ -293,7 +304,7 @@ func TestEveryHeadHasARowWhateverHappensToTheOthers(t *testing.T) {
 		fleet.Spec{ID: fine, Streaming: on()},
 	)
 	assert.Equal(t, []fleet.Outcome{"blocked", "blocked", "blocked", "failed", "failed", "changed"}, outcomesOf(report))
-	for i, reason := range []heads.ConversionReason{heads.ReasonVisual, heads.ReasonProvider, heads.ReasonRefused, heads.ReasonRefused, heads.ReasonRefused, ""} {
+	for i, reason := range []heads.Reason{heads.ReasonVisual, heads.ReasonProvider, heads.ReasonRefused, heads.ReasonRefused, heads.ReasonRefused, ""} {
 		assert.Equal(t, reason, report.Results[i].Reason, i)
 		assert.Equal(t, reason == "", report.Results[i].Err == nil, i)
 	}
@@ -307,22 +318,41 @@ func TestEveryHeadHasARowWhateverHappensToTheOthers(t *testing.T) {
 }
 
 func TestAHeadBackInLegacyModeCanHaveAnyVoice(t *testing.T) {
-	for provider, order := range map[string][]string{"azure": {"update", "video-streaming"}, "polly": {"video-streaming", "update"}} {
+	for _, provider := range []string{"azure", "polly"} {
 		t.Run(provider, func(t *testing.T) {
 			e := newEmulator(t)
 			id := e.AddHead(headstest.Head{VideoStreaming: true})
 			before := len(e.Requests())
-			report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Streaming: off(), Voice: &heads.Voice{Provider: provider, ID: "Vicki"}})
+			var steps []heads.StepName
+			o := fleet.Options{OnStep: func(_ string, step heads.ConversionStep) { steps = append(steps, step.Name) }}
+			report := apply(t, e, o, fleet.Spec{ID: id, Streaming: off(), Voice: &heads.Voice{Provider: provider, ID: "Vicki"}})
 			require.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
-			sent := writes(since(e, before))
-			require.Len(t, sent, 2)
-			for i, want := range order {
-				assert.Contains(t, sent[i], want)
-			}
+			assert.Equal(t, []string{"PUT /head/" + id + "/video-streaming?videoStreaming=false", "PUT /head/update"}, writes(since(e, before)))
+			assert.Equal(t, []heads.StepName{heads.StepCheck, heads.StepDisable, heads.StepVoice, heads.StepAddress}, steps)
 			assert.Equal(t, "Vicki", get(t, e, id).TTSVoice)
 			assert.Equal(t, "https://chat.example.test", report.Results[0].After.Base)
 		})
 	}
+}
+
+// The mode stays switched if the voice is refused after it, and the next run knows.
+func TestAVoiceThatIsRefusedAfterTheSwitchBack(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{VideoStreaming: true})
+	e.Inject(headstest.Fault{Method: http.MethodPut, Route: "/head/update", Status: 400, Times: 1})
+	o := fleet.Options{Journal: openJournal(t, journalPath(t))}
+	spec := fleet.Spec{ID: id, Streaming: off(), Voice: &heads.Voice{Provider: "polly", ID: "Vicki"}}
+	result := apply(t, e, o, spec).Results[0]
+	assert.Equal(t, []any{fleet.OutcomeFailed, heads.ReasonRefused}, []any{result.Outcome, result.Reason}, "%v", result.Err)
+	assert.Equal(t, []fleet.Change{{Field: "streaming", From: "true", To: "false"}}, result.Changes)
+	assert.Equal(t, "https://stream.example.test", result.Before.Base)
+	assert.Zero(t, result.After)
+	before := len(e.Requests())
+	again := apply(t, e, o, spec)
+	assert.Equal(t, fleet.OutcomeChanged, again.Results[0].Outcome, "%v", again.Results[0].Err)
+	assert.Equal(t, []string{"PUT /head/update"}, writes(since(e, before)))
+	require.Len(t, again.Moves(), 1)
+	assert.Equal(t, "https://chat.example.test", again.Moves()[0].New.Base)
 }
 
 func TestAStreamingHeadRefusesAVoiceThatCannotStream(t *testing.T) {

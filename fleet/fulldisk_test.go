@@ -24,7 +24,7 @@ func init() { children["full"] = applyUntilFull }
 type ending struct {
 	TooLarge bool // the error is that of the system
 	Outcomes []fleet.Outcome
-	Reason   heads.ConversionReason
+	Reason   heads.Reason
 }
 
 // applyUntilFull is a process whose journal has no room for more than a part of
@@ -88,7 +88,10 @@ func TestAFullDiskCutsTheRunShortBeforeTheNextSwitch(t *testing.T) {
 
 	j := openJournal(t, path)
 	assert.Zero(t, j.Dropped(), "the part that was written is gone")
-	report := apply(t, e, fleet.Options{Journal: j}, specs...)
+	client, err := heads.New(server.URL, e.BearerToken())
+	require.NoError(t, err)
+	report, err := fleet.Apply(t.Context(), client, specs, fleet.Options{Journal: j})
+	require.NoError(t, err)
 	assert.Equal(t, 3, report.Count(fleet.OutcomeChanged))
 	assert.Len(t, report.Moves(), 5, "nothing is forgotten")
 }

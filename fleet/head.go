@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/internal/rawjson"
@@ -58,7 +59,7 @@ func (h *headRun) do(ctx context.Context) error {
 	case !h.apply:
 		h.expect()
 		return nil
-	case h.planned != nil && h.planned.digest != h.result.digest:
+	case h.planned != nil && !h.planned.digest.Equal(h.result.digest):
 		h.expect()
 		h.result.Err, h.result.Reason = errPlanChanged, heads.ReasonTemporary
 		return nil
@@ -74,14 +75,14 @@ func (h *headRun) do(ctx context.Context) error {
 }
 
 // digest identifies the work to do on the head.
-func (h *headRun) digest() (string, error) {
+func (h *headRun) digest() (heads.Raw, error) {
 	exact := []any{h.spec.ID}
 	for _, step := range h.steps {
 		exact = append(exact, step.exact)
 	}
 	document, err := rawjson.Encode(exact)
 	sum := sha256.Sum256(document)
-	return string(sum[:]), err
+	return heads.NewRaw(sum[:]), err
 }
 
 // expect fills in the result of a plan.
@@ -116,34 +117,34 @@ func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
 	if h.head, err = h.client.Heads.Get(ctx, h.spec.ID); err != nil {
 		return err
 	}
-	back := h.switches()
-	if back {
-		if h.blocker, err = h.wayBack(ctx); err != nil || h.blocker != nil {
-			return err
-		}
+	if h.switches() {
+		return h.lookAtLegacy(ctx)
 	}
 	voice := !sameVoice(h.spec.Voice, h.head)
-	canStream := true
 	if voice && h.head.VideoStreaming {
 		// The client knows which providers can stream.
 		plan, err := h.client.Heads.PlanStreaming(ctx, h.spec.ID, h.convertOptions())
 		if err != nil {
 			return err
 		}
-		if canStream = plan.Ready(); !canStream && !back {
+		if !plan.Ready() {
 			h.blocker = errors.Join(plan.Blockers...)
 			return nil
 		}
 	}
-	if err := h.addFields(voice && canStream); err != nil {
+	return h.addFields(voice)
+}
+
+// lookAtLegacy is lookAtModeAndVoice for a streaming head whose spec has no
+// streaming.
+func (h *headRun) lookAtLegacy(ctx context.Context) (err error) {
+	if h.blocker, err = h.legacyBlocker(ctx); err != nil || h.blocker != nil {
 		return err
 	}
-	if back {
-		h.steps = append(h.steps, step{[]Change{switchChange("streaming", false)}, h.exactSwitch(), h.switching(h.toLegacy)})
+	if err := h.addFields(false); err != nil {
+		return err
 	}
-	if voice && !canStream { // the head can have this voice only after its switch to legacy mode
-		h.steps = append(h.steps, h.fieldStep(fieldWork{changes: []Change{voiceChange(h.spec.Voice, h.head)}}, true))
-	}
+	h.addSwitch()
 	return nil
 }
 
@@ -162,18 +163,28 @@ func (h *headRun) lookAtStreaming(ctx context.Context) error {
 	if err := h.addFields(voice && plan.AlreadyStreaming); err != nil || plan.AlreadyStreaming {
 		return err
 	}
-	var changes []Change
-	if voice {
+	h.addSwitch()
+	return nil
+}
+
+// addSwitch adds the step for the mode, and the voice that goes with it: before the
+// switch to streaming, and after the switch to legacy mode, when the head can have
+// one that does not stream.
+func (h *headRun) addSwitch() {
+	changes := []Change{switchChange("streaming", *h.spec.Streaming)}
+	if !sameVoice(h.spec.Voice, h.head) {
 		changes = append(changes, voiceChange(h.spec.Voice, h.head))
 	}
-	h.steps = append(h.steps, step{append(changes, switchChange("streaming", true)), h.exactSwitch(), h.switching(h.toStreaming)})
-	return nil
+	if *h.spec.Streaming {
+		slices.Reverse(changes)
+	}
+	h.steps = append(h.steps, step{changes, h.exactSwitch(), h.switchMode})
 }
 
 // exactSwitch is the switch of the mode with the voice that goes with it and the
 // access URL that stops working.
 func (h *headRun) exactSwitch() any {
-	return []any{"streaming", h.head.VideoStreaming, *h.spec.Streaming, h.head.PublicURL, h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice}
+	return []any{"streaming", h.head.VideoStreaming, *h.spec.Streaming, h.head.PublicURL.Reveal(), h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice}
 }
 
 func (h *headRun) convertOptions() heads.ConvertOptions {
@@ -188,9 +199,9 @@ func (h *headRun) switches() bool {
 	return h.spec.Streaming != nil && *h.spec.Streaming != h.head.VideoStreaming
 }
 
-// wayBack returns why a streaming head can't be switched back to legacy mode, or the
-// error of the read that would show it.
-func (h *headRun) wayBack(ctx context.Context) (blocker, err error) {
+// legacyBlocker returns why ConvertToLegacy would refuse the head, or the error of
+// the read that would show it. A plan has to know, and no field may be changed before.
+func (h *headRun) legacyBlocker(ctx context.Context) (blocker, err error) {
 	if _, err := heads.ParseAccessURL(h.head.PublicURL.Reveal()); err != nil {
 		return err, nil
 	}
@@ -203,10 +214,10 @@ func (h *headRun) wayBack(ctx context.Context) (blocker, err error) {
 		return fmt.Errorf("fleet: visual %s of the head was not found, so its mode is not known: %w: %w", h.head.HeadVisualID, heads.ErrVisualMode, err), nil
 	case err != nil:
 		return nil, err
-	case visual.Mode != heads.VisualModeDefault:
-		return fmt.Errorf("fleet: visual %s is in mode %q, only %q can be converted back: %w", visual.ID, visual.Mode, heads.VisualModeDefault, heads.ErrVisualMode), nil
+	case visual.Mode == heads.VisualModeDefault, visual.Mode == "" && h.o.Convert.AllowUnknownMode:
+		return nil, nil
 	}
-	return nil, nil
+	return fmt.Errorf("fleet: visual %s is in mode %q, only %q can be converted back: %w", visual.ID, visual.Mode, heads.VisualModeDefault, heads.ErrVisualMode), nil
 }
 
 // addFields adds the step for the fields of the spec, and for the voice as one of
@@ -231,11 +242,11 @@ func (h *headRun) fieldStep(work fieldWork, voice bool) step {
 		exact = append(exact, h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice)
 	}
 	return step{work.changes, exact, func(ctx context.Context) error {
-		update := work.update(h.spec.ID)
+		update := work.update()
 		if voice {
 			update.Voice(h.spec.Voice.Provider, h.spec.Voice.ID)
 		}
-		if _, err := h.client.Heads.Update(ctx, update); err != nil {
+		if err := h.client.Heads.Update(ctx, h.spec.ID, update); err != nil {
 			return err
 		}
 		return h.confirmFields(ctx, work, voice)
@@ -270,7 +281,7 @@ func (h *headRun) lookAtDelivery(context.Context) error {
 // setDelivery turns the delivery of events on or off, and reads the head to confirm
 // it.
 func (h *headRun) setDelivery(ctx context.Context) error {
-	if _, err := h.client.Webhooks.SetDelivery(ctx, h.spec.ID, *h.spec.Delivery); err != nil {
+	if err := h.client.Webhooks.SetDelivery(ctx, h.spec.ID, *h.spec.Delivery); err != nil {
 		return err
 	}
 	head, err := h.client.Heads.Get(ctx, h.spec.ID)
@@ -326,7 +337,7 @@ func (h *headRun) operationMode() heads.OperationMode {
 }
 
 // reasonOf returns the reason of any failure of a head.
-func reasonOf(err error) heads.ConversionReason {
+func reasonOf(err error) heads.Reason {
 	var conversion *heads.ConversionError
 	switch {
 	case errors.As(err, &conversion):

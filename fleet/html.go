@@ -16,7 +16,7 @@ var pageText string
 var page = template.Must(template.New("report").Parse(pageText))
 
 // remedies has what to do next, for each reason.
-var remedies = map[heads.ConversionReason]string{
+var remedies = map[heads.Reason]string{
 	heads.ReasonVisual:         "A new head is needed: only a head whose visual is in mode default can change its mode.",
 	heads.ReasonProvider:       "Another voice is needed: give the spec a voice of a provider that can stream.",
 	heads.ReasonRefused:        "It can't be had as it is: read the error, change the spec or the head, and run it again.",
@@ -49,7 +49,7 @@ type pageRow struct {
 }
 
 type pageRemedy struct {
-	Reason heads.ConversionReason
+	Reason heads.Reason
 	Count  int
 	Remedy string
 }
@@ -69,7 +69,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			data.Outcomes = append(data.Outcomes, pageOutcome{o, n, math.Round(float64(n)/float64(len(r.Results))*10000) / 100})
 		}
 	}
-	reasons := map[heads.ConversionReason]int{}
+	reasons := map[heads.Reason]int{}
 	for i := range r.Results {
 		result := &r.Results[i]
 		row := pageRow{Result: result, Error: result.errorText(), Remedy: remedies[result.Reason], Milliseconds: result.Duration.Milliseconds()}
@@ -77,7 +77,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		data.Rows = append(data.Rows, row)
 		reasons[result.Reason]++
 	}
-	for _, reason := range []heads.ConversionReason{heads.ReasonVisual, heads.ReasonProvider, heads.ReasonRefused, heads.ReasonTemporary, heads.ReasonUnknownOutcome, heads.ReasonAddress} {
+	for _, reason := range []heads.Reason{heads.ReasonVisual, heads.ReasonProvider, heads.ReasonRefused, heads.ReasonTemporary, heads.ReasonUnknownOutcome, heads.ReasonAddress} {
 		if n := reasons[reason]; n > 0 {
 			data.Remedies = append(data.Remedies, pageRemedy{reason, n, remedies[reason]})
 		}

@@ -7,20 +7,21 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/durable"
 )
 
-// journalHeader is the first line of a journal.
-const journalHeader = `{"format":"heads-fleet-journal","version":1}` + "\n"
-
 // maxHeader is how much of a file is read to recognize its format.
-const maxHeader = 4 << 10
+const maxHeader = 16 << 10
 
 // ErrJournalInUse is returned by OpenJournal if the journal is already open, in this
 // process or another one.
@@ -32,12 +33,17 @@ var errJournalClosed = errors.New("the journal is closed")
 // mode is switched, without the key. Later runs can use the same journal. It grows
 // by one line for every switch.
 //
+// A journal belongs to one service. Its first line names the service's base URL, and
+// every line after it has a checksum.
+//
 // A Journal is safe for concurrent use.
 type Journal struct {
 	path    string
 	dropped int
 
 	mu      sync.Mutex
+	format  int    // of the file: 0 if it has no first line yet, 1, or currentFormat
+	service string // base URL; "" if format is below currentFormat
 	file    *os.File
 	write   func([]byte) (int, error) // of file; replaced in tests
 	end     int64                     // of the last whole line
@@ -45,7 +51,7 @@ type Journal struct {
 	err     error // set if a record could not be written, and by Close
 }
 
-// journalRecord is one line after the header: a switch that is about to be sent, or
+// journalRecord is one line after the first: a switch that is about to be sent, or
 // its outcome.
 type journalRecord struct {
 	HeadID    string     `json:"head_id"`
@@ -74,8 +80,13 @@ type journalKey struct {
 
 // OpenJournal opens the journal at path, or creates it with mode 0600. If the
 // journal is already open, here or in another process, OpenJournal returns
-// ErrJournalInUse. If the file has another format, OpenJournal returns an
-// InvalidError and does not change the file.
+// ErrJournalInUse. If the file has another format, or a line that was changed since
+// it was written, OpenJournal returns an InvalidError and does not change the file.
+//
+// The first Apply with a new journal writes its first line. Journals of format 1,
+// which name no service and have no checksums, can be read, and the first Apply
+// rewrites them. Plan and Apply return an InvalidError if the journal belongs to
+// another service.
 //
 // OpenJournal removes an incomplete last line, which remains if the process was
 // killed while it wrote. Dropped returns the size of that line. Its switch was not
@@ -115,10 +126,13 @@ func (j *Journal) Close() error {
 
 func (j *Journal) open() error {
 	if info, err := j.file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return j.invalid("is not a regular file; give another path")
+		return j.invalid("is not a regular file", "give another path")
 	}
 	if err := lockFile(j.file); err != nil {
 		return fmt.Errorf("fleet: open journal %s: %w", j.path, err)
+	}
+	if here, err := os.Stat(j.path); err != nil || !sameFile(here, j.file) {
+		return fmt.Errorf("fleet: open journal %s: %w", j.path, ErrJournalInUse) // another process has just rewritten it
 	}
 	content, err := io.ReadAll(io.LimitReader(j.file, maxHeader))
 	if err != nil {
@@ -126,49 +140,74 @@ func (j *Journal) open() error {
 	}
 	header, _, whole := bytes.Cut(content, []byte{'\n'})
 	switch {
-	case whole && string(header)+"\n" == journalHeader:
-	case !whole && strings.HasPrefix(journalHeader, string(content)):
-		return j.begin(len(content))
+	case whole && j.readHeader(string(header)):
+	case !whole && isCutHeader(string(content)):
+		return j.restart(len(content))
 	default:
-		return j.invalid("is not a journal of this version of the library; give another path, or move the file away")
+		return j.invalid("is not a journal of this version of the library, or its first line is damaged", "give another path, or move the file away")
 	}
 	rest, err := io.ReadAll(j.file)
 	if err != nil {
 		return fmt.Errorf("fleet: open journal: %w", err)
 	}
-	return j.load(append(content, rest...))
+	return j.load(append(content, rest...), len(header)+1)
 }
 
-// begin writes the header of a new journal, or of one with an incomplete header.
-func (j *Journal) begin(cut int) error {
+func sameFile(info fs.FileInfo, file *os.File) bool {
+	opened, err := file.Stat()
+	return err == nil && os.SameFile(info, opened)
+}
+
+// readHeader reports whether the first line is that of a journal.
+func (j *Journal) readHeader(line string) bool {
+	if line == headerFormat1 {
+		j.format = 1
+		return true
+	}
+	var h journalHeader
+	if json.Unmarshal([]byte(line), &h) != nil || h.BaseURL == "" || line+"\n" != headerLine(h.BaseURL) {
+		return false
+	}
+	j.format, j.service = currentFormat, h.BaseURL
+	return true
+}
+
+// restart empties a journal whose first line is incomplete.
+func (j *Journal) restart(cut int) error {
 	j.dropped = cut
-	err := errors.Join(j.file.Truncate(0), j.seek(0))
-	if err == nil {
-		_, err = j.file.WriteString(journalHeader)
+	if cut == 0 {
+		return nil
 	}
-	if err == nil {
-		err = errors.Join(j.file.Sync(), syncDir(filepath.Dir(j.path)))
+	if err := errors.Join(j.file.Truncate(0), j.file.Sync(), j.seek(0)); err != nil {
+		return fmt.Errorf("fleet: open journal: %w", err)
 	}
-	if err != nil {
-		return fmt.Errorf("fleet: begin journal: %w", err)
-	}
-	j.end = int64(len(journalHeader))
 	return nil
 }
 
-// load reads the records and removes what follows the last whole line.
-func (j *Journal) load(content []byte) error {
+// load reads the records, which begin at an offset, and removes what follows the
+// last whole line.
+func (j *Journal) load(content []byte, start int) error {
+	const restore = "restore the file from a backup, or give another path"
 	end := bytes.LastIndexByte(content, '\n') + 1
 	number := 1
-	for line := range bytes.Lines(content[len(journalHeader):end]) {
+	for line := range bytes.Lines(content[start:end]) {
 		number++
-		var r journalRecord
-		if json.Unmarshal(line, &r) != nil || r.HeadID == "" || r.Old.Base == "" {
-			return j.invalid(fmt.Sprintf("has a line %d that is no record; give another path, or repair the line", number))
+		r, ok := decodeRecord(bytes.TrimSuffix(line, []byte{'\n'}), j.format)
+		if !ok {
+			return j.invalid(fmt.Sprintf("has a line %d that is no record, or is damaged", number), restore)
 		}
 		j.keep(r)
 	}
-	j.dropped = len(content) - end
+	tail := content[end:]
+	if r, ok := decodeRecord(tail, j.format); ok {
+		return j.complete(r, int64(len(content)))
+	}
+	if len(tail) > 0 {
+		if _, ok := decodeRecord(tail[:len(tail)-1], j.format); ok {
+			return j.invalid(fmt.Sprintf("has a line %d whose end is damaged", number+1), restore)
+		}
+	}
+	j.dropped = len(tail)
 	j.end = int64(end)
 	if j.dropped > 0 {
 		if err := errors.Join(j.file.Truncate(j.end), j.file.Sync()); err != nil {
@@ -178,8 +217,103 @@ func (j *Journal) load(content []byte) error {
 	return j.seek(j.end)
 }
 
-func (j *Journal) invalid(reason string) error {
-	return &heads.InvalidError{Operation: "fleet.OpenJournal", Field: "journal " + j.path, Reason: reason}
+// complete keeps a last record of which only the end of its line is missing.
+func (j *Journal) complete(r journalRecord, end int64) error {
+	j.keep(r)
+	if err := j.seek(end); err != nil {
+		return err
+	}
+	_, err := j.file.WriteString("\n")
+	if err := errors.Join(err, j.file.Sync()); err != nil {
+		return fmt.Errorf("fleet: open journal: %w", err)
+	}
+	j.end = end + 1
+	return nil
+}
+
+// serve prepares the journal for a run on the service at baseURL. It returns an
+// InvalidError if the journal belongs to another one. If the run writes, the journal
+// has the current format afterwards.
+func (j *Journal) serve(operation, baseURL string, writes bool) error {
+	if j == nil {
+		return nil
+	}
+	baseURL = serviceName(baseURL)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.err != nil || j.format < currentFormat && !writes:
+		return nil // without its record, no switch is sent
+	case j.format == currentFormat && serviceName(j.service) == baseURL:
+		return nil
+	case j.format == currentFormat:
+		return invalid(operation, "journal "+j.path, fmt.Sprintf("belongs to the service at %s, not to %s", j.service, baseURL),
+			"give another journal, or, if the service has moved, change base_url in its first line")
+	}
+	begin := j.begin
+	if j.format == 1 {
+		begin = j.rewrite
+	}
+	if err := begin(baseURL); err != nil {
+		return fmt.Errorf("fleet: write journal %s: %w", j.path, err)
+	}
+	j.format, j.service = currentFormat, baseURL
+	return nil
+}
+
+// serviceName returns a base URL in the form in which two of one service are equal.
+func serviceName(baseURL string) string {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return baseURL
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	u.Host = strings.ToLower(u.Host)
+	if port, ok := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]; ok {
+		u.Host = strings.TrimSuffix(u.Host, port)
+	}
+	return strings.TrimRight(u.String(), "/")
+}
+
+// begin writes the first line of an empty journal.
+func (j *Journal) begin(baseURL string) error {
+	n, err := j.file.WriteString(headerLine(baseURL))
+	j.end = int64(n)
+	return errors.Join(err, j.file.Sync(), durable.SyncDir(filepath.Dir(j.path)))
+}
+
+// rewrite replaces the file with one of the current format that has the same
+// records. The file stays locked, and is the old or the new one at any moment.
+func (j *Journal) rewrite(baseURL string) error {
+	path, err := filepath.EvalSymlinks(j.path)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600) // nobody else writes it: the journal is locked
+	if err != nil {
+		return err
+	}
+	content := []byte(headerLine(baseURL))
+	for _, r := range slices.SortedFunc(maps.Values(j.records), inOrder) {
+		line, err := encodeRecord(r)
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		content = append(content, line...)
+	}
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Sync()); err != nil {
+		return errors.Join(err, file.Close(), os.Remove(path+".new"))
+	}
+	if file, err = replaceLocked(j.file, file, path); err != nil {
+		return err
+	}
+	j.file, j.write, j.end = file, file.Write, int64(len(content))
+	return durable.SyncDir(filepath.Dir(path))
+}
+
+func (j *Journal) invalid(problem, remedy string) error {
+	return invalid("fleet.OpenJournal", "journal "+j.path, problem, remedy)
 }
 
 func (j *Journal) seek(offset int64) error {
@@ -224,9 +358,9 @@ func (j *Journal) add(r journalRecord) error {
 	if known, ok := j.records[r.key()]; ok && known.Old == r.Old && known.Accepted == r.Accepted {
 		return nil // it is on disk
 	}
-	line, err := json.Marshal(r)
+	line, err := encodeRecord(r)
 	if err == nil {
-		err = j.append(append(line, '\n'))
+		err = j.append(line)
 	}
 	if err != nil {
 		j.err = fmt.Errorf("fleet: write journal: %w", err)
@@ -275,23 +409,10 @@ func (j *Journal) broken() error {
 func (r journalRecord) key() journalKey { return journalKey{strings.ToLower(r.HeadID), r.Streaming} }
 
 func keyless(a heads.AccessURL) oldAddress {
-	return oldAddress{Base: a.Base, OrgPublicID: a.OrgPublicID, HeadPublicID: a.HeadPublicID}
+	return oldAddress{Base: a.Base, OrgPublicID: a.PublicOrgID, HeadPublicID: a.PublicHeadID}
 }
 
 // withKey returns the old access URL with the head's key, which has not changed.
 func (a oldAddress) withKey(key heads.Secret) heads.AccessURL {
-	return heads.AccessURL{Base: a.Base, OrgPublicID: a.OrgPublicID, HeadPublicID: a.HeadPublicID, APIKey: key}
-}
-
-// syncDir syncs the directory of a new file, on systems that can.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = dir.Close() }()
-	if err := dir.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	return nil
+	return heads.AccessURL{Base: a.Base, PublicOrgID: a.OrgPublicID, PublicHeadID: a.HeadPublicID, APIKey: key}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -44,18 +45,18 @@ func TestTheOldAccessURLIsOnDiskBeforeTheSwitchIsSent(t *testing.T) {
 			address, err := heads.ParseAccessURL(before.PublicURL.Reveal())
 			require.NoError(t, err)
 			seen := ""
-			client := e.Client(heads.WithObserver(func(_ context.Context, a heads.Attempt) {
+			client := e.Client(heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) {
 				if a.Operation == "Heads.SetVideoStreaming" {
 					seen = readFile(t, path)
 				}
-			}))
+			}}))
 			j := openJournal(t, path)
 			e.Inject(headstest.Fault{Method: "PUT", Route: "/head/{id}/video-streaming", Status: 400})
 			report, err := fleet.Apply(context.Background(), client, []fleet.Spec{{ID: id, Streaming: streaming}}, fleet.Options{Journal: j})
 			require.NoError(t, err)
 			assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
 			assert.Contains(t, seen, id)
-			assert.Contains(t, seen, address.HeadPublicID)
+			assert.Contains(t, seen, address.PublicHeadID)
 			assert.Contains(t, seen, address.Base)
 			assert.NotContains(t, seen, address.APIKey.Reveal(), "a journal holds no key")
 		})
@@ -95,6 +96,9 @@ func TestWithoutItsRecordASwitchIsNotSentAndNoHeadBegins(t *testing.T) {
 	assert.Len(t, report.Moves(), 5, "nothing is forgotten")
 }
 
+// checksum is what a record of format 1 does not have.
+var checksum = regexp.MustCompile(`,"crc32c":"[0-9a-f]{8}"`)
+
 func TestMovesHoldTheSwitchesOfEarlierRuns(t *testing.T) {
 	path := journalPath(t)
 	e := newEmulator(t)
@@ -104,7 +108,8 @@ func TestMovesHoldTheSwitchesOfEarlierRuns(t *testing.T) {
 	require.NoError(t, j.Close())
 	require.Len(t, first, 1)
 
-	content := strings.ReplaceAll(readFile(t, path), spec.ID, strings.ToUpper(spec.ID)) // the case of an id is ignored
+	_, records, _ := strings.Cut(checksum.ReplaceAllString(readFile(t, path), ""), "\n")
+	content := fleet.JournalHeaderFormat1 + strings.ReplaceAll(records, spec.ID, strings.ToUpper(spec.ID)) // the case of an id is ignored
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	j = openJournal(t, path)
 	report := apply(t, e, fleet.Options{Journal: j}, spec)
@@ -137,7 +142,7 @@ func TestAnAccessURLThatStaysIsNoMove(t *testing.T) {
 	assert.Equal(t, heads.ReasonAddress, report.Results[0].Reason)
 	assert.Empty(t, report.Moves())
 
-	client := e.Client(heads.WithAccessURLs("https://chat.example.test", "https://stream.example.test"))
+	client := e.Client(heads.WithAccessBases("https://chat.example.test", "https://stream.example.test"))
 	report, err := fleet.Apply(context.Background(), client, []fleet.Spec{spec}, fleet.Options{Journal: j})
 	require.NoError(t, err)
 	assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome)
@@ -145,19 +150,24 @@ func TestAnAccessURLThatStaysIsNoMove(t *testing.T) {
 }
 
 func TestOpenJournalRemovesACutLastLine(t *testing.T) {
-	record := `{"head_id":"3fa85f64-5717-4562-b3fc-2c963f66afa6","streaming":true,"old":{"base":"https://a","org_public_id":"o","head_public_id":"h"}}` + "\n"
+	record := readFile(t, "testdata/format2.jsonl")
+	record = record[strings.Index(record, "\n")+1:]
+	record = record[:strings.Index(record, "\n")+1]
 	for name, tt := range map[string]struct {
 		content, left string
 		dropped       int
 	}{
-		"new":              {"", fleet.JournalHeader, 0},
-		"a part of header": {fleet.JournalHeader[:20], fleet.JournalHeader, 20},
-		"no record":        {fleet.JournalHeader, fleet.JournalHeader, 0},
-		"whole":            {fleet.JournalHeader + record, fleet.JournalHeader + record, 0},
-		"cut record":       {fleet.JournalHeader + record + record[:50], fleet.JournalHeader + record, 50},
-		"no line end":      {fleet.JournalHeader + record[:len(record)-1], fleet.JournalHeader, len(record) - 1},
-		"zero bytes":       {fleet.JournalHeader + record + "\x00\x00\x00", fleet.JournalHeader + record, 3},
-		"long":             {fleet.JournalHeader + strings.Repeat(record, 200) + "{", fleet.JournalHeader + strings.Repeat(record, 200), 1},
+		"new":                {"", "", 0},
+		"a part of header":   {fleet.JournalHeader[:20], "", 20},
+		"a part of base URL": {fleet.JournalHeader[:70], "", 70},
+		"no header end":      {strings.TrimSuffix(fleet.JournalHeader, "\n"), "", len(fleet.JournalHeader) - 1},
+		"part of format 1":   {fleet.JournalHeaderFormat1[:44], "", 44},
+		"no record":          {fleet.JournalHeader, fleet.JournalHeader, 0},
+		"whole":              {fleet.JournalHeader + record, fleet.JournalHeader + record, 0},
+		"cut record":         {fleet.JournalHeader + record + record[:50], fleet.JournalHeader + record, 50},
+		"no line end":        {fleet.JournalHeader + record[:len(record)-1], fleet.JournalHeader + record, 0},
+		"zero bytes":         {fleet.JournalHeader + record + "\x00\x00\x00", fleet.JournalHeader + record, 3},
+		"long":               {fleet.JournalHeader + strings.Repeat(record, 200) + "{", fleet.JournalHeader + strings.Repeat(record, 200), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := journalPath(t)
@@ -175,7 +185,9 @@ func TestAFileOfAnotherFormatIsRefusedUntouched(t *testing.T) {
 	for name, content := range map[string]string{
 		"text":        "3fa85f64-5717-4562-b3fc-2c963f66afa6,Lobby\n",
 		"no line end": "3fa85f64",
-		"version":     strings.Replace(fleet.JournalHeader, `:1}`, `:2}`, 1),
+		"version":     strings.Replace(fleet.JournalHeader, `:2,`, `:3,`, 1),
+		"no base URL": strings.Replace(fleet.JournalHeader, `https://api.example.com`, ``, 1),
+		"no checksum": fleet.JournalHeader + `{"head_id":"3fa85f64-5717-4562-b3fc-2c963f66afa6","streaming":true,"old":{"base":"https://a"}}` + "\n",
 		"report":      "{\n  \"started\": 1\n}\n",
 		"a bad line":  fleet.JournalHeader + "{}\n",
 		"long line":   strings.Repeat("x", 1<<16),

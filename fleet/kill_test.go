@@ -158,7 +158,7 @@ func TestAProcessThatIsKilledAtAnyMomentResumes(t *testing.T) {
 			id := k.AddHead(headstest.Head{TTSProvider: "polly"})
 			address, err := heads.ParseAccessURL(get(t, k.Emulator, id).PublicURL.Reveal())
 			require.NoError(t, err)
-			old[id] = address.Base + "/" + address.OrgPublicID + "/" + address.HeadPublicID
+			old[id] = address.Base + "/" + address.PublicOrgID + "/" + address.PublicHeadID
 			specs = append(specs, killedSpec(id))
 		}
 		document, err := json.Marshal(specs)

@@ -22,3 +22,12 @@ func lockFile(f *os.File) error {
 		}
 	}
 }
+
+// replaceLocked renames next to path, which is the name of the locked file old. The
+// file that it returns is locked.
+func replaceLocked(old, next *os.File, path string) (*os.File, error) {
+	if err := errors.Join(lockFile(next), os.Rename(next.Name(), path)); err != nil {
+		return nil, errors.Join(err, next.Close())
+	}
+	return next, old.Close()
+}

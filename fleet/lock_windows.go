@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 	"unsafe"
@@ -27,4 +28,24 @@ func lockFile(f *os.File) error {
 		return ErrJournalInUse
 	}
 	return err
+}
+
+// replaceLocked renames next to path, which is the name of the locked file old. The
+// file that it returns is locked. Open files can't be renamed here, so another process
+// can open the journal in between. Then replaceLocked returns an error.
+func replaceLocked(old, next *os.File, path string) (*os.File, error) {
+	if err := errors.Join(next.Close(), old.Close(), os.Rename(next.Name(), path)); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(0, io.SeekEnd); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if err := lockFile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
@@ -13,7 +14,7 @@ import (
 var (
 	// errNoAddress is the failure of a head that an earlier run has switched, if its
 	// access URL is not known.
-	errNoAddress = errors.New("fleet: the head is in the wanted mode, but its new access URL is not known; use WithAccessURLs (or set HEADS_STREAM_URL and HEADS_CHAT_URL) and run it again")
+	errNoAddress = errors.New("fleet: the head is in the wanted mode, but its new access URL is not known; give the bases of the access URLs of both modes (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again")
 
 	// errNotSeen is the failure of a head that does not show a switch accepted in an
 	// earlier run. The switch is not sent again.
@@ -23,19 +24,38 @@ var (
 	errJournal = errors.New("fleet: the mode was not switched, since the switch could not be recorded")
 )
 
-// switching returns the work that switches the head to the other mode: convert, or
-// the wait for a switch that was already accepted. Such a switch is never sent again.
-func (h *headRun) switching(convert func(context.Context) error) func(context.Context) error {
-	if h.isAwaited() {
-		return h.await
+// switchMode switches the head to the other mode, or waits for a switch that was
+// already accepted. Such a switch is never sent again.
+func (h *headRun) switchMode(ctx context.Context) error {
+	if !h.isAwaited() {
+		return h.convert(ctx)
 	}
-	return convert
+	if err := h.await(ctx); err != nil || *h.spec.Streaming || sameVoice(h.spec.Voice, h.head) {
+		return err
+	}
+	_, err := h.client.Heads.ConvertToLegacy(ctx, h.spec.ID, h.convertOptions()) // sets the voice
+	return h.withoutAddress(err)
 }
 
-// toStreaming writes the old access URL to disk and then converts the head.
-func (h *headRun) toStreaming(ctx context.Context) error {
+// withoutAddress returns the error of a conversion. If it is only that the new access
+// URL is not known, that is reported after the other steps, which do not need it.
+func (h *headRun) withoutAddress(err error) error {
+	var failure *heads.ConversionError
+	if errors.As(err, &failure) && failure.Reason == heads.ReasonAddress {
+		h.noAddress = err
+		return nil
+	}
+	return err
+}
+
+// convert writes the old access URL to disk and then converts the head.
+func (h *headRun) convert(ctx context.Context) error {
 	if err := h.record(); err != nil {
 		return err
+	}
+	convert := h.client.Heads.ConvertToLegacy
+	if *h.spec.Streaming {
+		convert = h.client.Heads.ConvertToStreaming
 	}
 	o := h.convertOptions()
 	o.OnStep = func(step heads.ConversionStep) {
@@ -44,27 +64,7 @@ func (h *headRun) toStreaming(ctx context.Context) error {
 		}
 		h.step(h.spec.ID, step)
 	}
-	done, err := h.client.Heads.ConvertToStreaming(ctx, h.spec.ID, o)
-	return h.switched(done, err)
-}
-
-// toLegacy writes the old access URL to disk and then converts the head back.
-func (h *headRun) toLegacy(ctx context.Context) error {
-	if err := h.record(); err != nil {
-		return err
-	}
-	done, err := h.client.Heads.ConvertToLegacy(ctx, h.spec.ID)
-	var failure *heads.ConversionError
-	steps := []heads.ConversionStep{}
-	if done != nil {
-		steps = done.Steps
-	} else if errors.As(err, &failure) {
-		steps = failure.Done
-	}
-	for _, step := range steps {
-		h.step(h.spec.ID, step)
-	}
-	return h.switched(done, err)
+	return h.switched(convert(ctx, h.spec.ID, o))
 }
 
 // record writes the old access URL to disk. After an error, no further head is
@@ -80,31 +80,34 @@ func (h *headRun) record() error {
 	return nil
 }
 
-// switched records the result of a conversion. If the new access URL is not known,
-// that is reported after the other steps, which do not need it.
+// switched records the result of a conversion.
 func (h *headRun) switched(done *heads.Conversion, err error) error {
 	var failure *heads.ConversionError
-	if accepted := errors.As(err, &failure) && failure.Accepted; accepted {
-		h.setAccepted(failure.Reason == heads.ReasonUnknownOutcome)
-	}
-	switch {
-	case err == nil:
+	if err == nil {
 		h.setAccepted(false)
 		h.result.Before, h.result.After = h.before(), done.After
 		return nil
-	case !errors.As(err, &failure):
+	}
+	if !errors.As(err, &failure) {
 		return err
-	case failure.Reason == heads.ReasonAddress:
+	}
+	confirmed := slices.ContainsFunc(failure.Done, func(s heads.ConversionStep) bool { return s.Name == heads.StepDisable || s.Name == heads.StepEnable })
+	unknown := failure.Reason == heads.ReasonUnknownOutcome && !confirmed
+	if failure.Accepted {
+		h.setAccepted(unknown)
+	}
+	if confirmed || unknown {
 		h.result.Before = h.before()
-		h.noAddress = err
+	}
+	if err = h.withoutAddress(err); err == nil {
 		return nil
 	}
-	if failure.Reason == heads.ReasonUnknownOutcome {
-		h.result.Before = h.before()
-	}
 	for _, step := range failure.Done {
-		if step.Name == heads.StepVoice && !step.Skipped && !failure.RolledBack {
+		switch {
+		case step.Name == heads.StepVoice && !step.Skipped && !failure.RolledBack:
 			h.result.Changes = append(h.result.Changes, voiceChange(h.spec.Voice, h.head))
+		case step.Name == heads.StepDisable:
+			h.result.Changes = append(h.result.Changes, switchChange("streaming", false))
 		}
 	}
 	return err
@@ -170,6 +173,7 @@ func (h *headRun) findMove() {
 	}
 	record, ok := h.o.Journal.find(h.spec.ID, *h.spec.Streaming)
 	if !ok {
+		h.result.unrecorded = h.o.Journal != nil && *h.spec.Streaming
 		return
 	}
 	if h.apply {

@@ -25,22 +25,22 @@ func TestApplyChangesOnlyWhatWasPlanned(t *testing.T) {
 		change func(t *testing.T, c *heads.Client, id string)
 	}{
 		"field": {fleet.Spec{Set: map[string]any{"greetings": "Hi"}}, func(t *testing.T, c *heads.Client, id string) {
-			_, err := c.Heads.Update(t.Context(), heads.NewHeadUpdate(id).Greetings("Bonjour"))
+			err := c.Heads.Update(t.Context(), id, heads.NewHeadUpdate().Greetings("Bonjour"))
 			require.NoError(t, err)
 		}},
 		"masked key": {fleet.Spec{Set: map[string]any{"voiceflowApiKey": nil}}, func(t *testing.T, c *heads.Client, id string) {
-			_, err := c.Heads.Update(t.Context(), heads.NewHeadUpdate(id).VoiceflowAPIKey("another"))
+			err := c.Heads.Update(t.Context(), id, heads.NewHeadUpdate().VoiceflowAPIKey("another"))
 			require.NoError(t, err)
 		}},
 		"registration with another token": {fleet.Spec{Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}, func(t *testing.T, c *heads.Client, id string) {
 			hooks, err := c.Webhooks.List(t.Context(), id)
 			require.NoError(t, err)
 			require.NoError(t, c.Webhooks.Delete(t.Context(), hooks[0].ID))
-			_, err = c.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: id, URL: "https://a.example.com/" + token + "2", Events: []heads.EventType{heads.EventEndConversation}, KeepDelivery: true})
+			_, err = c.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: id, URL: "https://a.example.com/" + token + "2", Events: []heads.EventType{heads.EventEndConversation}}, heads.EnsureOptions{KeepDelivery: true})
 			require.NoError(t, err)
 		}},
 		"voice before a switch": {fleet.Spec{Streaming: on()}, func(t *testing.T, c *heads.Client, id string) {
-			_, err := c.Heads.Update(t.Context(), heads.NewHeadUpdate(id).Voice("azure", "en-US-other"))
+			err := c.Heads.Update(t.Context(), id, heads.NewHeadUpdate().Voice("azure", "en-US-other"))
 			require.NoError(t, err)
 		}},
 		"tool that the plan removes": {fleet.Spec{Tools: &[]heads.Tool{}}, func(t *testing.T, c *heads.Client, id string) {
@@ -53,7 +53,7 @@ func TestApplyChangesOnlyWhatWasPlanned(t *testing.T) {
 			id := e.AddHead(headstest.Head{Fields: map[string]any{"operationMode": "oc", "voiceflowApiKey": "first"}})
 			other := e.AddHead(headstest.Head{})
 			c := e.Client()
-			_, err := c.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: id, URL: "https://a.example.com/" + token + "1", Events: []heads.EventType{heads.EventEndConversation}, KeepDelivery: true})
+			_, err := c.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: id, URL: "https://a.example.com/" + token + "1", Events: []heads.EventType{heads.EventEndConversation}}, heads.EnsureOptions{KeepDelivery: true})
 			require.NoError(t, err)
 			_, err = c.ConversationSettings.SetTools(t.Context(), id, heads.Tool{Name: "t", Description: "d", URL: "https://a.example.com/" + token + "1"})
 			require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestNumbersAndKeysAreKeptAsTheyAre(t *testing.T) {
 			assert.Equal(t, []fleet.Change{{Field: "pluginOperationalModeConfig", From: row.was, To: row.wanted}}, report.Results[0].Changes)
 			apply(t, e, fleet.Options{}, set(row.wanted))
 			assert.Equal(t, fleet.OutcomeUnchanged, plan(t, e, set(row.wanted)).Results[0].Outcome)
-			assert.Contains(t, string(get(t, e, id).Raw), `"pluginOperationalModeConfig":`+row.wanted)
+			assert.Contains(t, string(get(t, e, id).Raw.Bytes()), `"pluginOperationalModeConfig":`+row.wanted)
 		})
 	}
 	e := newEmulator(t)
@@ -115,7 +115,7 @@ func TestNumbersAndKeysAreKeptAsTheyAre(t *testing.T) {
 	}
 	words := `{"zebra":"z","apple":"a","mango":"m"}`
 	apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Set: map[string]any{"customWords": jsonText(words)}})
-	assert.Contains(t, string(get(t, e, id).Raw), `"customWords":`+words)
+	assert.Contains(t, string(get(t, e, id).Raw.Bytes()), `"customWords":`+words)
 	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
 	require.NoError(t, err)
 	assert.Equal(t, jsonText(words), spec.Set["customWords"])

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -32,8 +31,7 @@ const (
 // outcomes has all outcomes, in the order of reports.
 var outcomes = []Outcome{OutcomeChanged, OutcomePending, OutcomeUnchanged, OutcomeBlocked, OutcomeFailed, OutcomeSkipped}
 
-// Result is the result for one head. Its JSON has no secrets. Printing it shows id,
-// label and outcome.
+// Result is the result for one head. Its JSON has no secrets.
 type Result struct {
 	HeadID  string
 	Label   string // of the spec, or the name of the head
@@ -46,13 +44,14 @@ type Result struct {
 
 	// Reason and Err are set for every blocked and failed head, whatever the step,
 	// and for a pending one of Apply.
-	Reason   heads.ConversionReason
+	Reason   heads.Reason
 	Err      error
 	Started  time.Time // zero if it was skipped, and for Plan
 	Duration time.Duration
 
-	earlier *Move  // a switch of an earlier run, from the journal
-	digest  string // identifies the changes to be made; "" if there are none
+	earlier    *Move     // a switch of an earlier run, from the journal
+	unrecorded bool      // the head streams already, and the journal has no record of its switch
+	digest     heads.Raw // identifies the changes to be made; empty if there are none
 }
 
 // Report has the results for all heads. Printing it shows how many heads have each
@@ -88,7 +87,7 @@ func (r *Report) Digest(key []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	for i := range r.Results {
 		if result := &r.Results[i]; result.Outcome == OutcomePending {
-			fmt.Fprintf(mac, "%d %q %x\n", i, result.HeadID, result.digest)
+			fmt.Fprintf(mac, "%d %q %x\n", i, result.HeadID, result.digest.Bytes())
 		}
 	}
 	return mac.Sum(nil)
@@ -105,6 +104,20 @@ func (r *Report) Moves() []Move {
 		}
 	}
 	return moves
+}
+
+// Unrecorded returns the ids of the heads that were streaming already, as wanted, and
+// of whose switch the journal has no record. Either they were created or converted
+// without this journal, or the journal was cut. Moves has no old access URLs of them.
+// Without a journal, Unrecorded returns an empty list.
+func (r *Report) Unrecorded() []string {
+	ids := []string{}
+	for i := range r.Results {
+		if r.Results[i].unrecorded {
+			ids = append(ids, r.Results[i].HeadID)
+		}
+	}
+	return ids
 }
 
 func (r *Result) move() *Move {
@@ -149,16 +162,16 @@ func (r *Report) counts() map[Outcome]int {
 
 // resultJSON is the JSON form of a result.
 type resultJSON struct {
-	HeadID     string                 `json:"head_id"`
-	Label      string                 `json:"label,omitempty"`
-	Outcome    Outcome                `json:"outcome"`
-	Changes    []Change               `json:"changes"`
-	Before     string                 `json:"before,omitempty"`
-	After      string                 `json:"after,omitempty"`
-	Reason     heads.ConversionReason `json:"reason,omitempty"`
-	Error      string                 `json:"error,omitempty"`
-	Started    time.Time              `json:"started,omitzero"`
-	DurationMS int64                  `json:"duration_ms"`
+	HeadID     string       `json:"head_id"`
+	Label      string       `json:"label,omitempty"`
+	Outcome    Outcome      `json:"outcome"`
+	Changes    []Change     `json:"changes"`
+	Before     string       `json:"before,omitempty"`
+	After      string       `json:"after,omitempty"`
+	Reason     heads.Reason `json:"reason,omitempty"`
+	Error      string       `json:"error,omitempty"`
+	Started    time.Time    `json:"started,omitzero"`
+	DurationMS int64        `json:"duration_ms"`
 }
 
 // MarshalJSON returns the result without secrets.
@@ -259,23 +272,8 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s → %s", c.Field, c.From, c.To)
 }
 
-// Format shows id, label, outcome and reason.
-func (r Result) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.text()) }
-
-// LogValue shows id, label, outcome and reason.
-func (r Result) LogValue() slog.Value { return slog.StringValue(r.text()) }
-
-func (r *Result) text() string {
-	return strings.TrimSpace(fmt.Sprintf("fleet.Result{%s %q %s %s", r.HeadID, r.Label, r.Outcome, r.Reason)) + "}"
-}
-
-// Format shows how many heads have each outcome.
-func (r Report) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.text()) }
-
-// LogValue shows how many heads have each outcome.
-func (r Report) LogValue() slog.Value { return slog.StringValue(r.text()) }
-
-func (r *Report) text() string {
+// String returns how many heads have each outcome.
+func (r Report) String() string {
 	var counts []string
 	for _, o := range outcomes {
 		if n := r.Count(o); n > 0 {

@@ -97,7 +97,7 @@ func TestHTMLReportLoadsNothingAndEscapesAllText(t *testing.T) {
 }
 
 func TestEveryReasonHasARemedyInTheHTMLReport(t *testing.T) {
-	for _, reason := range []heads.ConversionReason{heads.ReasonVisual, heads.ReasonProvider, heads.ReasonRefused, heads.ReasonTemporary, heads.ReasonUnknownOutcome, heads.ReasonAddress} {
+	for _, reason := range []heads.Reason{heads.ReasonVisual, heads.ReasonProvider, heads.ReasonRefused, heads.ReasonTemporary, heads.ReasonUnknownOutcome, heads.ReasonAddress} {
 		var page bytes.Buffer
 		require.NoError(t, (&fleet.Report{Results: []fleet.Result{{Outcome: fleet.OutcomeFailed, Reason: reason}}}).WriteHTML(&page))
 		assert.Regexp(t, "<li><strong>"+string(reason)+`</strong> \(1\): [A-Z].{20,}</li>`, page.String())

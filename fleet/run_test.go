@@ -188,7 +188,7 @@ func TestTheSecondApplyOfAnySpecChangesNothing(t *testing.T) {
 		sent := since(e, before)
 		text, err := json.Marshal([]fleet.Spec{a, b})
 		require.NoError(t, err)
-		assert.JSONEq(t, string(document.Raw), string(get(t, e, id).Raw), "%s", text)
+		assert.JSONEq(t, string(document.Raw.Bytes()), string(get(t, e, id).Raw.Bytes()), "%s", text)
 		if second.Outcome == fleet.OutcomeBlocked || second.Outcome == fleet.OutcomeFailed {
 			assert.Equal(t, second.Outcome, third.Outcome, "%s: %v", text, third.Err)
 			failed++

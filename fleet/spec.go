@@ -29,30 +29,35 @@ type Spec struct {
 }
 
 // WebhookSpec is the declared state of one registration. If several registrations
-// have its URL, the oldest is used.
+// have its URL, the oldest is used. Printing it shows host and events, since a URL
+// may hold a token.
 type WebhookSpec struct {
 	URL    string            `json:"url" yaml:"url"`       // https; http only to a loopback host
 	Events []heads.EventType `json:"events" yaml:"events"` // at least one; all others are off
 }
 
 // Format shows id and label.
-func (s Spec) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.text()) }
+func (s Spec) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "fleet.Spec{%s %q}", s.ID, s.Label) }
 
 // LogValue shows id and label.
-func (s Spec) LogValue() slog.Value { return slog.StringValue(s.text()) }
-
-func (s Spec) text() string { return fmt.Sprintf("fleet.Spec{%s %q}", s.ID, s.Label) }
+func (s Spec) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", s.ID), slog.String("label", s.Label))
+}
 
 // Format shows host and events.
-func (w WebhookSpec) Format(f fmt.State, _ rune) { fmt.Fprint(f, w.text()) }
+func (w WebhookSpec) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "fleet.WebhookSpec{host: %s, events: %s}", w.host(), joinEvents(w.Events))
+}
 
 // LogValue shows host and events.
-func (w WebhookSpec) LogValue() slog.Value { return slog.StringValue(w.text()) }
+func (w WebhookSpec) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("host", w.host()), slog.String("events", joinEvents(w.Events)))
+}
 
-func (w WebhookSpec) text() string {
-	host := ""
-	if u, err := url.Parse(w.URL); err == nil {
-		host = u.Host
+func (w WebhookSpec) host() string {
+	u, err := url.Parse(w.URL)
+	if err != nil {
+		return ""
 	}
-	return fmt.Sprintf("fleet.WebhookSpec{host: %s, events: %s}", host, joinEvents(w.Events))
+	return u.Host
 }

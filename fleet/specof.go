@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
@@ -15,14 +17,14 @@ import (
 //
 // GET /head/{id}, GET /head-events. The spec has the whole URLs of webhooks and
 // tools, which may hold secrets. Numbers have the digits, and objects the order of
-// keys, that the service sent; they are json.RawMessage in Set. It does not have publicUrl and voiceflowApiKey.
-// Omitted names what a Spec can't hold: registrations without an event, a
+// keys, that the service sent; they are json.RawMessage in Set. It does not have
+// publicUrl and voiceflowApiKey. Omitted names what a Spec can't hold: registrations without an event, a
 // pluginOperationalModeConfig with a secret, values that Apply would refuse, and all
 // tools if one of them is invalid, since Apply removes the tools that are missing in
 // a spec with tools.
 func SpecOf(ctx context.Context, c *heads.Client, headID string) (*Spec, error) {
 	if ctx == nil || c == nil || c.Heads == nil {
-		return nil, &heads.InvalidError{Operation: "fleet.SpecOf", Field: "client and context", Reason: "must not be nil; use heads.New and context.Background()"}
+		return nil, invalid("fleet.SpecOf", "client and context", "must not be nil", "use heads.New and context.Background()", useNew)
 	}
 	head, err := c.Heads.Get(ctx, headID)
 	if err != nil {
@@ -51,39 +53,48 @@ func (s *specReader) omit(what, reason string) {
 
 // takeFields sets the writable fields that the head has.
 func (s *specReader) takeFields(head *heads.Head) error {
-	document, err := json.Marshal(heads.HeadUpdateFrom(head))
-	if err != nil {
-		return err
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(document, &fields); err != nil {
-		return err
-	}
+	document := head.Raw.Bytes()
 	s.Set = map[string]any{}
 	for _, name := range heads.WritableFields() {
-		value, ok := fields[name]
-		if exact := exactValue(head, name); exact != nil {
-			value = exact
-		}
+		value, ok := rawjson.Value(document, name)
 		if !ok || name == "voiceflowApiKey" || keysOfTheirOwn[name] != "" {
 			continue
 		}
-		switch fault := heads.NewHeadUpdate(anyID).Set(name, value).Validate(); {
-		case name == "pluginOperationalModeConfig" && holdsSecret(head):
+		field, err := heads.HeadUpdateFromJSON(rawjson.With([]byte(`{}`), name, value))
+		if err != nil {
+			return err // Heads.Get has read the field
+		}
+		if len(field.Fields()) == 0 {
+			continue // no update can set this
+		}
+		switch fault := field.Validate(); {
+		case name == "pluginOperationalModeConfig" && holdsSecret(document, value):
 			s.omit(name, "it holds a secret")
 		case fault != nil:
 			s.omit(name, faultText(fault))
 		default:
-			s.Set[name] = value
+			if s.Set[name], err = setValue(name, field); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// holdsSecret reports whether the configuration of the plugin mode changes when its
-// secrets are masked.
-func holdsSecret(head *heads.Head) bool {
-	return len(head.PluginOperationalModeConfig) > 0 && !sameJSON(head.PluginOperationalModeConfig, head.Redacted().PluginOperationalModeConfig)
+// setValue returns the value of the only field of an update for Set: with its digits
+// and the order of its keys.
+func setValue(name string, field *heads.HeadUpdate) (v any, err error) {
+	value, _ := rawjson.Value(field.Document().Bytes(), name)
+	if kind := rawjson.Kind(value); kind == "number" || kind == "object" && name != "promptConfig" {
+		return json.RawMessage(value), nil
+	}
+	return v, json.Unmarshal(value, &v)
+}
+
+// holdsSecret reports whether a value of a document changes when its secrets are
+// masked.
+func holdsSecret(document, value json.RawMessage) bool {
+	return !sameJSON(value, mask.JSON(value, mask.SecretsOf(document)...))
 }
 
 func (s *specReader) takeVoice(head *heads.Head) {
@@ -91,7 +102,7 @@ func (s *specReader) takeVoice(head *heads.Head) {
 	if *voice == (heads.Voice{}) {
 		return
 	}
-	if fault := heads.NewHeadUpdate(anyID).Voice(voice.Provider, voice.ID).Validate(); fault != nil {
+	if fault := heads.NewHeadUpdate().Voice(voice.Provider, voice.ID).Validate(); fault != nil {
 		s.omit("voice", faultText(fault))
 		return
 	}
@@ -124,6 +135,13 @@ func (s *specReader) takeTools(head *heads.Head) {
 	tools := head.ConversationSettings.Tools
 	check := specFaults{}
 	check.checkTools(tools)
+	for _, tool := range tools {
+		for _, p := range tool.Parameters {
+			if p.Type == "" { // allowed in what was read, but not in a spec
+				check.add(fmt.Sprintf("tool %q parameter %q", clip(tool.Name), clip(p.Name)), "has no type, which Apply requires", "")
+			}
+		}
+	}
 	if len(check.faults) == 0 {
 		s.Tools = &tools
 		return
@@ -135,7 +153,11 @@ func (s *specReader) takeTools(head *heads.Head) {
 func faultText(err error) string {
 	var texts []string
 	for _, fault := range invalidErrors(err) {
-		texts = append(texts, strings.TrimSpace(fault.Field)+" "+fault.Reason)
+		text := strings.TrimSpace(fault.Field) + " " + fault.Problem
+		if fault.Remedy != "" {
+			text += "; " + fault.Remedy
+		}
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, "; ")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -154,8 +155,15 @@ func toolParts(t *heads.Tool) (map[string]string, error) {
 	if t == nil {
 		return nil, nil
 	}
-	safe := (&heads.Head{ConversationSettings: &heads.ConversationSettings{Tools: []heads.Tool{*t}}}).Redacted()
-	members, err := objectOf(safe.ConversationSettings.Tools[0])
+	document, err := t.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	secrets := mask.SecretsOf(document)
+	if rawjson.Kind(document) == "object" {
+		document = rawjson.With(document, "url", rawjson.String(mask.CallbackURL(t.URL, t.Name)))
+	}
+	members, err := objectOf(mask.JSON(document, secrets...))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,19 @@ import (
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
+// The values of InvalidError.Use that are of this package. The faults of package
+// heads keep theirs.
+const (
+	useBackground = "context.Background"
+	useNew        = "New"
+)
+
+// invalid returns an InvalidError. The problem continues the sentence that field
+// begins. If the remedy names a function, use is its name.
+func invalid(operation, field, problem, remedy string, use ...string) *heads.InvalidError {
+	return &heads.InvalidError{Operation: operation, Field: field, Problem: problem, Remedy: remedy, Use: strings.Join(use, "")}
+}
+
 // validate returns all faults of all specs and of the options, joined, each an
 // InvalidError.
 func validate(operation string, specs []Spec, o Options) error {
@@ -22,7 +35,7 @@ func validate(operation string, specs []Spec, o Options) error {
 		f.check(spec)
 		id := strings.ToLower(spec.ID)
 		if first, twice := seen[id]; twice && id != "" {
-			f.add("id", fmt.Sprintf("is the id of specs[%d] too; put all that is wanted of one head into one spec", first))
+			f.add("id", fmt.Sprintf("is the id of entry %d too", first), "put all that is wanted of one head into one entry")
 		} else {
 			seen[id] = i
 		}
@@ -32,20 +45,18 @@ func validate(operation string, specs []Spec, o Options) error {
 }
 
 func (o Options) faults(operation string) (faults []error) {
-	refuse := func(field, format string, args ...any) {
-		faults = append(faults, &heads.InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)})
-	}
+	const remedy = "use 0 for the default"
 	if o.Concurrency < 0 {
-		refuse("Concurrency", "%d is negative; use 0 for the default", o.Concurrency)
+		faults = append(faults, invalid(operation, "Concurrency", fmt.Sprintf("%d is negative", o.Concurrency), remedy))
 	}
 	if o.StopAfter < -1 {
-		refuse("StopAfter", "%d is below -1; use -1 to never stop, 0 for the default", o.StopAfter)
+		faults = append(faults, invalid(operation, "StopAfter", fmt.Sprintf("%d is below -1", o.StopAfter), "use -1 to never stop, 0 for the default"))
 	}
 	if o.Convert.ConfirmTimeout < 0 {
-		refuse("Convert.ConfirmTimeout", "%v is negative; use 0 for the default", o.Convert.ConfirmTimeout)
+		faults = append(faults, invalid(operation, "Convert.ConfirmTimeout", fmt.Sprintf("%v is negative", o.Convert.ConfirmTimeout), remedy))
 	}
 	if o.Convert.SettleTimeout < 0 {
-		refuse("Convert.SettleTimeout", "%v is negative; use 0 for the default", o.Convert.SettleTimeout)
+		faults = append(faults, invalid(operation, "Convert.SettleTimeout", fmt.Sprintf("%v is negative", o.Convert.SettleTimeout), remedy))
 	}
 	return faults
 }
@@ -60,7 +71,7 @@ func (o Options) plannedFaults(operation string, specs []Spec) (faults []error) 
 		same = same && o.Planned.Results[i].HeadID == specs[i].ID
 	}
 	if !same {
-		faults = append(faults, &heads.InvalidError{Operation: operation, Field: "Planned", Reason: "is the plan of other specs; plan these"})
+		faults = append(faults, invalid(operation, "Planned", "is the plan of other specs", "plan these"))
 	}
 	return faults
 }
@@ -71,8 +82,8 @@ type specFaults struct {
 	faults          []error
 }
 
-func (f *specFaults) add(field, reason string) {
-	f.faults = append(f.faults, &heads.InvalidError{Operation: f.operation, Field: f.spec + " " + field, Reason: reason})
+func (f *specFaults) add(field, problem, remedy string, use ...string) {
+	f.faults = append(f.faults, invalid(f.operation, f.spec+" "+field, problem, remedy, use...))
 }
 
 // addAll adds faults that package heads found. Without a field, each keeps its own.
@@ -82,7 +93,7 @@ func (f *specFaults) addAll(field string, err error) {
 		if name == "" {
 			name = fault.Field
 		}
-		f.add(name, fault.Reason)
+		f.add(name, fault.Problem, fault.Remedy, fault.Use)
 	}
 }
 
@@ -104,13 +115,16 @@ func invalidErrors(err error) []*heads.InvalidError {
 // anyID is used in place of an id whose fault is reported separately.
 const anyID = "00000000-0000-0000-0000-000000000000"
 
+// anyURL is used in place of a URL when only an id is checked.
+const anyURL = "https://example.com"
+
 func (f *specFaults) check(spec Spec) {
-	f.addAll("id", heads.NewHeadUpdate(spec.ID).Greetings("").Validate())
+	f.addAll("id", heads.WebhookSpec{HeadID: spec.ID, URL: anyURL, Events: []heads.EventType{heads.EventEndConversation}}.Validate())
 	for _, field := range slices.Sorted(maps.Keys(spec.Set)) {
 		f.checkField(field, spec.Set[field])
 	}
 	if v := spec.Voice; v != nil {
-		f.addAll("voice", heads.NewHeadUpdate(anyID).Voice(v.Provider, v.ID).Validate())
+		f.addAll("voice", heads.NewHeadUpdate().Voice(v.Provider, v.ID).Validate())
 	}
 	f.checkWebhooks(spec.Webhooks)
 	if spec.Tools != nil {
@@ -126,19 +140,19 @@ var keysOfTheirOwn = map[string]string{
 func (f *specFaults) checkField(field string, value any) {
 	name := "set." + clip(field)
 	if key, ok := keysOfTheirOwn[field]; ok {
-		f.add(name, fmt.Sprintf("can't be set here; use the key %s of the spec", key))
+		f.add(name, "can't be set here", fmt.Sprintf("use the key %s of the spec", key))
 		return
 	}
-	if err := heads.NewHeadUpdate(anyID).Set(field, value).Validate(); err != nil {
+	if err := heads.NewHeadUpdate().Set(field, value).Validate(); err != nil {
 		f.addAll(name, err)
 		return
 	}
 	if !slices.Contains(heads.WritableFields(), field) {
-		reason := "is not a field of a head that can be set"
+		remedy := ""
 		if meant := nearest.Name(field, heads.WritableFields()); meant != "" {
-			reason += "; did you mean " + meant + "?"
+			remedy = "did you mean " + meant + "?"
 		}
-		f.add(name, reason)
+		f.add(name, "is not a field of a head that can be set", remedy)
 	}
 }
 
@@ -151,11 +165,11 @@ func (f *specFaults) checkWebhooks(hooks []WebhookSpec) {
 			if field == "webhookUrl" {
 				field = "url"
 			}
-			f.add(name+"."+field, fault.Reason)
+			f.add(name+"."+field, fault.Problem, fault.Remedy, fault.Use)
 		}
 		key := registration.URLKey(hook.URL)
 		if first, twice := seen[key]; twice && hook.URL != "" {
-			f.add(name, fmt.Sprintf("has the URL of webhooks[%d]; a URL has one registration", first))
+			f.add(name, fmt.Sprintf("has the URL of webhooks[%d]", first), "a URL has one registration")
 			continue
 		}
 		seen[key] = i
@@ -167,7 +181,7 @@ func (f *specFaults) checkTools(tools []heads.Tool) {
 	for _, tool := range tools {
 		f.addAll("", tool.Validate())
 		if seen[tool.Name] {
-			f.add(fmt.Sprintf("tool %q", clip(tool.Name)), "is given twice; names must differ")
+			f.add(fmt.Sprintf("tool %q", clip(tool.Name)), "is given twice", "names must differ")
 		}
 		seen[tool.Name] = true
 	}

@@ -88,7 +88,7 @@ func TestFaultsOfAllSpecsAreJoined(t *testing.T) {
 	for _, fault := range joined.Unwrap() {
 		assert.ErrorAs(t, fault, new(*heads.InvalidError))
 	}
-	for _, want := range []string{"did you mean name?", "read-only", "specs[2]", "specs[0] too", "public id"} {
+	for _, want := range []string{"did you mean name?", "read-only", "specs[2]", "entry 0 too", "public id"} {
 		assert.ErrorContains(t, err, want)
 	}
 }

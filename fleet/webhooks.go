@@ -8,6 +8,7 @@ import (
 	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
@@ -45,7 +46,7 @@ func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
 		}
 		work.exact = append(work.exact, []any{before.ID, before.URL, from, wanted.URL, events})
 		work.changes = append(work.changes, newChange(webhookField(wanted.URL), from, joinEvents(events)))
-		work.ensure = append(work.ensure, heads.WebhookSpec{HeadID: spec.ID, URL: wanted.URL, Events: events, KeepDelivery: true})
+		work.ensure = append(work.ensure, heads.WebhookSpec{HeadID: spec.ID, URL: wanted.URL, Events: events})
 	}
 	if !spec.PruneWebhooks {
 		return work
@@ -67,13 +68,13 @@ func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
 // webhookField returns the name of a registration: its URL without parts that may be
 // secret.
 func webhookField(url string) string {
-	return "webhook " + (&heads.Webhook{URL: url}).Redacted().URL
+	return "webhook " + mask.CallbackURL(url, "")
 }
 
 // do registers and updates before it deletes, so a head always has a receiver.
 func (w webhookWork) do(ctx context.Context, c *heads.Client, headID string) error {
 	for _, spec := range w.ensure {
-		if _, err := c.Webhooks.Ensure(ctx, spec); err != nil {
+		if _, err := c.Webhooks.Ensure(ctx, spec, heads.EnsureOptions{KeepDelivery: true}); err != nil {
 			return err
 		}
 	}

@@ -155,8 +155,8 @@ func TestFaultsOfAllToolsComeTogether(t *testing.T) {
 }
 
 func TestWhatIsNotGivenIsRefused(t *testing.T) {
-	_, err := AddTools(t.Context(), nil, nil, nil, Only(), Describe(nil))
-	for _, want := range []string{"handler", "session", "option is nil", "option Only", "option Describe"} {
+	_, err := AddTools(t.Context(), nil, nil, nil, Only(), Describe(nil), Reconnect(nil))
+	for _, want := range []string{"handler", "session", "option is nil", "option Only", "option Describe", "option Reconnect"} {
 		assert.ErrorContains(t, err, want)
 	}
 	require.ErrorIs(t, err, heads.ErrInvalid)

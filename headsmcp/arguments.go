@@ -2,6 +2,7 @@ package headsmcp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -13,8 +14,9 @@ import (
 const notAsDescribed = " is not as described; correct it or ask the user for it"
 
 // arguments returns what the server is sent: the declared arguments alone, as
-// their schemas want them.
-func (b *bridge) arguments(given json.RawMessage) (json.RawMessage, error) {
+// their schemas want them. Checks that ctx has ended for are not begun, and each takes
+// a short time.
+func (b *bridge) arguments(ctx context.Context, given json.RawMessage) (json.RawMessage, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(bytes.ToValidUTF8(given, []byte("\uFFFD")), &values); err != nil {
 		return nil, err
@@ -22,6 +24,9 @@ func (b *bridge) arguments(given json.RawMessage) (json.RawMessage, error) {
 	object := []byte{'{'}
 	var wrong []string
 	for _, p := range b.parameters {
+		if err := ctx.Err(); err != nil {
+			return nil, failure("check the arguments", err)
+		}
 		raw, ok := values[p.name]
 		switch {
 		case ok:
@@ -47,7 +52,10 @@ func (b *bridge) arguments(given json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(object, &all); err != nil {
 		return nil, err
 	}
-	if b.whole.Validate(all) != nil {
+	if err := ctx.Err(); err != nil {
+		return nil, failure("check the arguments", err)
+	}
+	if !b.document.isFew(all, b.patterns) || b.whole.Validate(all) != nil {
 		return nil, heads.ToolError{Message: "The set of arguments" + notAsDescribed}
 	}
 	return object, nil
@@ -61,7 +69,7 @@ func (b *bridge) alone(p parameter, raw json.RawMessage) (map[string]any, bool) 
 		return nil, false
 	}
 	argument := map[string]any{p.name: value}
-	return argument, b.document.isFew(argument)
+	return argument, b.document.isFew(argument, b.patterns)
 }
 
 // valid reports whether the schema takes raw for p.

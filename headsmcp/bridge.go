@@ -18,10 +18,11 @@ import (
 
 // bridge is a tool of a server as a tool of a head.
 type bridge struct {
-	session    *mcp.ClientSession
+	link       *link
 	name       string // the server's
 	spec       heads.ToolSpec
 	document   document
+	patterns   map[string]int // of the document, with their instructions
 	parameters []parameter
 	whole      *jsonschema.Resolved // for all arguments
 	each       *jsonschema.Resolved // for an object of one of them
@@ -34,32 +35,33 @@ type parameter struct {
 	required bool
 }
 
-func (c config) newBridge(session *mcp.ClientSession, t *mcp.Tool) (*bridge, error) {
-	b := &bridge{session: session, name: t.Name}
-	b.spec = heads.ToolSpec{Name: c.prefix + t.Name, Description: sentence(c.text(t, "", toolText(t)))}
+func (c config) newBridge(t *mcp.Tool) (*bridge, error) {
+	b := &bridge{name: t.Name, patterns: map[string]int{}}
+	b.spec = heads.ToolSpec{Name: c.prefix + t.Name, Description: sentence(c.text(t, "", toolText(t)), maxText)}
 	var faults []error
-	refuse := func(reason string) {
-		faults = append(faults, invalid(toolField(b.spec.Name)+" input schema", "%s", reason))
+	refuse := func(problem string) {
+		faults = append(faults, invalid(toolField(b.spec.Name)+" input schema", problem, "change it in the server, or leave the tool out with Only"))
 	}
 
 	var err error
 	if b.document, err = decodeDocument(t.InputSchema); err != nil {
-		refuse("is no JSON object; the server must describe the arguments by one")
+		refuse("is no JSON object")
 		return b, errors.Join(faults...)
 	}
 	for _, reason := range b.document.check() {
-		refuse(reason + "; change it in the server, or leave the tool out with Only")
+		refuse(reason)
 	}
 	if len(faults) > 0 { // it may not end
 		return b, errors.Join(faults...)
 	}
 	for _, reason := range b.document.checkTop() {
-		refuse(reason + "; change it in the server, or leave the tool out with Only")
+		refuse(reason)
 	}
 	top := b.document.flatten(map[string]any(b.document))
 	if err := b.resolve(top); err != nil {
 		refuse("can't be used: " + clip(oneLine(err.Error()), 200))
 	}
+	addPatterns(b.patterns, map[string]any(b.document))
 	b.addParameters(top)
 	for _, p := range b.parameters {
 		b.spec.Parameters = append(b.spec.Parameters, c.describeParameter(b.document, t, top, p))
@@ -69,7 +71,7 @@ func (c config) newBridge(session *mcp.ClientSession, t *mcp.Tool) (*bridge, err
 	}
 	for _, name := range top.required() {
 		if !slices.ContainsFunc(b.parameters, func(p parameter) bool { return p.name == name }) {
-			refuse("requires " + text(name) + ", which is no property that can have a value; change it in the server, or leave the tool out with Only")
+			refuse("requires " + text(name) + ", which is no property that can have a value")
 		}
 	}
 	return b, errors.Join(faults...)
@@ -99,13 +101,9 @@ func (c config) text(t *mcp.Tool, parameter, servers string) string {
 }
 
 func (c config) describeParameter(d document, t *mcp.Tool, top schema, p parameter) heads.ToolParameter {
-	sentences := []string{sentence(c.text(t, p.name, p.schema.ownText()))}
-	if sentences[0] == "" {
-		sentences = nil
-	}
 	w := describer{d: d}
-	sentences = append(sentences, w.facts(p.schema, append([]string{"#"}, top.refs...), !p.mustBeGiven())...)
-	return heads.ToolParameter{Name: p.name, Type: p.schema.parameterType(), Description: oneLine(strings.Join(sentences, " "))}
+	facts := w.facts(p.schema, append([]string{"#"}, top.refs...), !p.mustBeGiven())
+	return heads.ToolParameter{Name: p.name, Type: p.schema.parameterType(), Description: describe(c.text(t, p.name, p.schema.ownText()), facts)}
 }
 
 // decodeDocument returns a schema in the form that json.Unmarshal chooses.
@@ -206,13 +204,13 @@ func (p parameter) mustBeGiven() bool { return p.required && !p.schema.nullable 
 
 // call answers a call of the head.
 func (b *bridge) call(ctx context.Context, given json.RawMessage) (string, error) {
-	arguments, err := b.arguments(given)
+	arguments, err := b.arguments(ctx, given)
 	if err != nil {
 		return "", err
 	}
-	result, err := b.session.CallTool(ctx, &mcp.CallToolParams{Name: b.name, Arguments: arguments})
+	result, err := b.link.call(ctx, &mcp.CallToolParams{Name: b.name, Arguments: arguments})
 	if err != nil {
-		return "", failure("call a tool", err)
+		return "", err
 	}
 	return reply(result)
 }
@@ -228,6 +226,8 @@ func failure(doing string, err error) error {
 		err = context.Canceled
 	case errors.Is(err, mcp.ErrConnectionClosed):
 		err = mcp.ErrConnectionClosed
+	case errors.Is(err, errNoSession):
+		err = errNoSession
 	case errors.As(err, &coded):
 		return fmt.Errorf("headsmcp: %s: the server answered with protocol error %d", doing, coded.Code)
 	default:

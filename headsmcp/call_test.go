@@ -134,6 +134,12 @@ func TestNoArgumentsKeepTheHandlerBusy(t *testing.T) {
 		return strings.Repeat(before, levels) + "1" + strings.Repeat(after, levels)
 	}
 	const refused = "x is not as described; correct it or ask the user for it"
+	long := strings.Repeat("a", 60<<10)
+	chain := ""
+	for i := range 500 {
+		chain += fmt.Sprintf(`"p%d":{"pattern":"(a|aa)*","$ref":"#/properties/x/$defs/p%d"},`, i, i+1)
+	}
+	groups := strings.Repeat("(", 450) + "a" + strings.Repeat("*)", 450)
 	for _, row := range []struct{ name, property, given, want string }{
 		{"list in list", `{"type":"array","items":{"$ref":"#/properties/x"}}`, nested("[", "]", 9000), refused},
 		{"object in object", `{"type":"object","properties":{"n":{"$ref":"#/properties/x"}}}`, nested(`{"n":`, "}", 9000), refused},
@@ -141,6 +147,13 @@ func TestNoArgumentsKeepTheHandlerBusy(t *testing.T) {
 			nested(`{"n":`, "}", 60), refused},
 		{"branches of additional properties", `{"anyOf":[{"type":"object","additionalProperties":{"$ref":"#/properties/x"},"required":["a"]},{"type":"object","additionalProperties":{"$ref":"#/properties/x"},"required":["b"]}]}`,
 			nested(`{"n":`, "}", 60), refused},
+		{"pattern of many groups", `{"type":"string","pattern":"` + groups + `"}`, `"` + long + `"`, refused},
+		{"many patterns", `{"type":"string","allOf":[` + strings.Repeat(`{"pattern":"(a|aa)*"},`, 499) + `{}]}`, `"` + long + `"`, refused},
+		{"patterns behind each other", `{"$ref":"#/properties/x/$defs/p0","$defs":{` + chain + `"p500":{"type":"string"}}}`, `"` + long + `"`, refused},
+		{"patterns of fields", `{"type":"object","patternProperties":{"` + groups + `":{}}}`, `{"` + long + `":1}`, refused},
+		{"patterns of names", `{"type":"object","propertyNames":{"pattern":"` + groups + `"}}`, `{"` + long + `":1}`, refused},
+		{"patterns of a few characters", `{"type":"string","pattern":"` + groups + `"}`, `"aaaa"`, "done"},
+		{"one pattern", `{"type":"string","pattern":"^[a-z]*$"}`, `"` + long + `"`, "done"},
 		{"levels that no schema describes", `{"type":"object"}`, nested(`{"n":`, "}", 9000), "done"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -149,6 +162,34 @@ func TestNoArgumentsKeepTheHandlerBusy(t *testing.T) {
 			h := serving(t, &s, `{"type":"object","properties":{"x":`+row.property+`}}`)
 			assert.Equal(t, row.want, call(t, h, "tool", `{"x":`+row.given+`}`))
 		})
+	}
+}
+
+// Arguments that are few enough one by one may be too many together.
+func TestArgumentsThatAreTooManyTogetherAreRefused(t *testing.T) {
+	var s rawServer
+	arguments := s.received()
+	const pattern = `{"type":"string","pattern":"(a|aa){0,100}"}` // 704 instructions
+	h := serving(t, &s, `{"type":"object","properties":{"x":`+pattern+`,"y":`+pattern+`}}`)
+	long := strings.Repeat("a", 10<<10)
+	assert.Equal(t, "The set of arguments is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":"`+long+`","y":"`+long+`"}`))
+	assert.Empty(t, *arguments)
+	assert.Equal(t, "done", call(t, h, "tool", `{"x":"`+long+`"}`))
+}
+
+// A call whose time is over begins no further check.
+func TestChecksOfArgumentsEndWithTheirContext(t *testing.T) {
+	s := rawServer{pages: []string{toolsOf(`{"properties":{"x":{"type":"string"}}}`)}}
+	session := s.connect(t)
+	offered, err := session.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	b, err := config{}.newBridge(offered.Tools[0])
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, given := range []string{`{"x":"a"}`, `{}`} {
+		_, err = b.arguments(ctx, json.RawMessage(given))
+		require.ErrorIs(t, err, context.Canceled)
 	}
 }
 
@@ -193,7 +234,7 @@ func TestReplies(t *testing.T) {
 			var log strings.Builder
 			var infos []heads.ToolCallInfo
 			s := rawServer{answer: func(json.RawMessage) string { return `"result":` + row.result }}
-			h := serving(t, &s, `{}`, logTo(&log), heads.WithToolObserver(func(_ context.Context, i heads.ToolCallInfo) { infos = append(infos, i) }))
+			h := serving(t, &s, `{}`, logTo(&log), heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, i heads.ToolCallInfo) { infos = append(infos, i) }}))
 			assert.Equal(t, row.want, call(t, h, "tool", `{}`))
 			want := heads.ToolAnswered
 			switch row.name {

@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	maxText   = 1000 // characters of a description, before the facts
+	maxText   = 1000 // characters of a description, with the facts of a parameter
+	minText   = 300  // characters that the text of a parameter keeps beside long facts
 	maxValues = 50   // of an enum
 	maxLevels = 4    // of lists and objects in each other
 	maxWords  = 2000 // types named in one description
 )
 
-// sentence returns text on one line of at most maxText characters, with a full
-// stop after it.
-func sentence(text string) string {
-	text = clip(strings.Join(strings.Fields(oneLine(text)), " "), maxText)
+// sentence returns text on one line, cut after limit characters, with a full stop
+// after it.
+func sentence(text string, limit int) string {
+	text = clip(strings.Join(strings.Fields(oneLine(text)), " "), limit)
 	if text == "" || strings.ContainsAny(text[len(text)-1:], ".!?") {
 		return text
 	}
@@ -65,10 +66,65 @@ type describer struct {
 	words int
 }
 
-// facts returns what the schema says of the values, in sentences.
-func (w *describer) facts(s schema, open []string, optional bool) []string {
-	var facts []string
-	add := func(before, value, after string) { facts = append(facts, before+value+after+".") }
+// fact is what a schema says of the values, as a sentence.
+type fact struct {
+	text   string // without the full stop
+	values []any  // of an enum; the text lists them
+}
+
+// describe returns text and the facts. Above maxText characters, the text is cut
+// first, down to minText, then the values of an enum, then the longest of the facts:
+// a schema is a stranger's text, and the model reads it at every turn.
+func describe(text string, facts []fact) string {
+	whole := sentence(text, maxText)
+	if description := joined(whole, facts); utf8.RuneCountInString(description) <= maxText {
+		return description
+	}
+	if whole == "" {
+		shorten(facts, maxText)
+		return joined("", facts)
+	}
+	shorten(facts, maxText-1-min(utf8.RuneCountInString(whole), minText))
+	tooMuch := utf8.RuneCountInString(joined(whole, facts)) - maxText
+	if tooMuch > 0 {
+		whole = sentence(text, utf8.RuneCountInString(whole)-tooMuch-1)
+	}
+	return joined(whole, facts)
+}
+
+// joined returns the sentences of a description, on one line.
+func joined(text string, facts []fact) string {
+	var sentences []string
+	if text != "" {
+		sentences = append(sentences, text)
+	}
+	for _, f := range facts {
+		sentences = append(sentences, f.text+".")
+	}
+	return oneLine(strings.Join(sentences, " "))
+}
+
+// shorten cuts the facts to room characters in all.
+func shorten(facts []fact, room int) {
+	tooLong := func() bool { return utf8.RuneCountInString(joined("", facts)) > room }
+	for i, f := range facts {
+		for n := min(len(f.values), maxValues) - 1; n > 0 && tooLong(); n-- {
+			facts[i].text = oneOf(f.values, n)
+		}
+	}
+	for longest := room; tooLong(); longest-- {
+		for i := range facts {
+			if utf8.RuneCountInString(facts[i].text) > longest {
+				facts[i].text = clip(facts[i].text, longest-1) + "…"
+			}
+		}
+	}
+}
+
+// facts returns what the schema says of the values.
+func (w *describer) facts(s schema, open []string, optional bool) []fact {
+	var facts []fact
+	add := func(before, value, after string) { facts = append(facts, fact{text: before + value + after}) }
 	switch {
 	case s.anyValue():
 		add("Any JSON value", "", "")
@@ -76,7 +132,7 @@ func (w *describer) facts(s schema, open []string, optional bool) []string {
 		add(article(s.types[0]), strings.Join(s.types, " or "), "")
 	}
 	if values, ok := s.keys["enum"].([]any); ok {
-		add("One of: ", values50(values), "")
+		facts = append(facts, fact{text: oneOf(values, maxValues), values: values})
 	}
 	for _, f := range []struct{ key, before, after string }{
 		{"const", "Always ", ""},
@@ -130,13 +186,14 @@ func article(name string) string {
 	return "A "
 }
 
-func values50(values []any) string {
-	shown := make([]string, 0, maxValues)
-	for _, v := range values[:min(len(values), maxValues)] {
+// oneOf lists the first n values of an enum.
+func oneOf(values []any, n int) string {
+	shown := make([]string, 0, n)
+	for _, v := range values[:min(len(values), n)] {
 		shown = append(shown, text(v))
 	}
-	all := strings.Join(shown, ", ")
-	if more := len(values) - maxValues; more > 0 {
+	all := "One of: " + strings.Join(shown, ", ")
+	if more := len(values) - n; more > 0 {
 		all += " and " + strconv.Itoa(more) + " more"
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os/exec"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -58,6 +59,27 @@ func ExampleAddTools() {
 	// Output:
 	// [shop_find_order]
 	// number (integer): Number of the order.
+}
+
+// A server that dies is started again by the next call.
+func ExampleReconnect() {
+	client := mcp.NewClient(&mcp.Implementation{Name: "my-back-end", Version: "1.0.0"}, nil)
+	addTools := func(ctx context.Context, tools *heads.ToolHandler) error {
+		connect := func(ctx context.Context) (*mcp.ClientSession, error) {
+			return client.Connect(ctx, &mcp.CommandTransport{Command: exec.Command("shop-server")}, nil)
+		}
+		session, err := connect(ctx)
+		if err != nil {
+			return err
+		}
+		names, err := headsmcp.AddTools(ctx, tools, session, headsmcp.Reconnect(connect))
+		if err != nil {
+			return err
+		}
+		fmt.Println(names)
+		return nil
+	}
+	_ = addTools
 }
 
 func ExampleChanged() {

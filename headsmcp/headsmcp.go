@@ -39,6 +39,7 @@ type config struct {
 	only     []string // nil for all
 	prefix   string
 	describe func(t *mcp.Tool, parameter string) string
+	connect  func(context.Context) (*mcp.ClientSession, error)
 }
 
 // Only adds the tools of these names alone, which are the server's. A name that
@@ -46,7 +47,7 @@ type config struct {
 func Only(names ...string) Option {
 	return func(c *config) error {
 		if len(names) == 0 {
-			return invalid("option Only", "names no tool; name one or leave the option out")
+			return invalid("option Only", "names no tool", "name one or leave the option out")
 		}
 		c.only = append(c.only, names...)
 		return nil
@@ -69,9 +70,37 @@ func Prefix(p string) Option {
 func Describe(f func(t *mcp.Tool, parameter string) string) Option {
 	return func(c *config) error {
 		if f == nil {
-			return invalid("option Describe", "has no function; give one or leave the option out")
+			return invalid("option Describe", "has no function", "give one or leave the option out")
 		}
 		c.describe = f
+		return nil
+	}
+}
+
+// Reconnect has a call connect to the server again, with connect, once the session of
+// AddTools or of an earlier connect has ended: the server's process died, or the
+// connection broke. Without it, every call fails from then on.
+//
+// One attempt is made at a time, and calls that arrive meanwhile wait for it until
+// their time is over. After an attempt that fails, or whose session ends before it has
+// answered a call, calls fail at once for 1 s, doubling up to 30 s. The call in which a
+// connection breaks fails and is not repeated, since the server may have done it.
+//
+// A new session is asked for its tools. A tool that is gone, or whose input schema has
+// changed, is refused until a later session has it as it was; the log of the handler
+// says so at each call. The log shows the kind of a failure alone, so log in connect
+// what else you want to know.
+//
+// The context of connect has the values of AddTools' context. It ends with the session,
+// so a process may depend on it, or after 30 s if there is no session by then. The
+// sessions are yours to close, after the handler has shut down; those that have ended
+// are closed.
+func Reconnect(connect func(context.Context) (*mcp.ClientSession, error)) Option {
+	return func(c *config) error {
+		if connect == nil {
+			return invalid("option Reconnect", "has no function", "give one or leave the option out")
+		}
+		c.connect = connect
 		return nil
 	}
 }
@@ -129,10 +158,11 @@ func AddTools(ctx context.Context, h *heads.ToolHandler, session *mcp.ClientSess
 	if err != nil {
 		return nil, err
 	}
-	bridges, err := c.bridges(h, session, chosen)
+	bridges, err := c.bridges(h, chosen)
 	if err != nil {
 		return nil, err
 	}
+	newLink(ctx, session, c.connect, bridges)
 	names := make([]string, 0, len(bridges))
 	for _, b := range bridges {
 		if err := heads.AddToolFunc(h, b.spec, b.call); err != nil {
@@ -146,14 +176,14 @@ func AddTools(ctx context.Context, h *heads.ToolHandler, session *mcp.ClientSess
 func newConfig(h *heads.ToolHandler, session *mcp.ClientSession, opts []Option) (c config, err error) {
 	var faults []error
 	if h == nil {
-		faults = append(faults, invalid("handler", "is nil; make one with heads.NewToolHandler"))
+		faults = append(faults, invalid("handler", "is nil", "make one with heads.NewToolHandler"))
 	}
 	if session == nil {
-		faults = append(faults, invalid("session", "is nil; connect to a server with mcp.Client.Connect"))
+		faults = append(faults, invalid("session", "is nil", "connect to a server with mcp.Client.Connect"))
 	}
 	for _, opt := range opts {
 		if opt == nil {
-			faults = append(faults, invalid("option", "is nil; leave it out"))
+			faults = append(faults, invalid("option", "is nil", "leave it out"))
 		} else if err := opt(&c); err != nil {
 			faults = append(faults, err)
 		}
@@ -161,8 +191,8 @@ func newConfig(h *heads.ToolHandler, session *mcp.ClientSession, opts []Option) 
 	return c, errors.Join(faults...)
 }
 
-func invalid(field, format string, args ...any) error {
-	return &heads.InvalidError{Operation: operation, Field: field, Reason: fmt.Sprintf(format, args...)}
+func invalid(field, problem, remedy string) error {
+	return &heads.InvalidError{Operation: operation, Field: field, Problem: problem, Remedy: remedy}
 }
 
 func toolField(name string) string { return "tool " + strconv.Quote(clip(name, 64)) }
@@ -184,7 +214,7 @@ func listTools(ctx context.Context, session *mcp.ClientSession) ([]*mcp.Tool, er
 			return all, nil
 		}
 	}
-	return nil, invalid("server", "offers more than %d tools, or as many pages of them, too many for a head", maxTools)
+	return nil, invalid("server", fmt.Sprintf("offers more than %d tools, or as many pages of them, too many for a head", maxTools), "offer fewer")
 }
 
 func (c config) choose(offered []*mcp.Tool) ([]*mcp.Tool, error) {
@@ -194,14 +224,14 @@ func (c config) choose(offered []*mcp.Tool) ([]*mcp.Tool, error) {
 	var faults []error
 	for _, name := range c.only {
 		if !slices.ContainsFunc(offered, func(t *mcp.Tool) bool { return t.Name == name }) {
-			faults = append(faults, invalid(toolField(name), "is not one of the server's; name those that it offers"))
+			faults = append(faults, invalid(toolField(name), "is not one of the server's", "name those that it offers"))
 		}
 	}
 	return slices.DeleteFunc(offered, func(t *mcp.Tool) bool { return !slices.Contains(c.only, t.Name) }), errors.Join(faults...)
 }
 
 // bridges returns one for each tool, or everything that is wrong with them.
-func (c config) bridges(h *heads.ToolHandler, session *mcp.ClientSession, tools []*mcp.Tool) ([]*bridge, error) {
+func (c config) bridges(h *heads.ToolHandler, tools []*mcp.Tool) ([]*bridge, error) {
 	// What a handler refuses shows here before h is changed.
 	trial, err := heads.NewToolHandler("https://tools.example.com")
 	if err != nil {
@@ -211,10 +241,10 @@ func (c config) bridges(h *heads.ToolHandler, session *mcp.ClientSession, tools 
 	var bridges []*bridge
 	var faults []error
 	for _, t := range tools {
-		b, err := c.newBridge(session, t)
+		b, err := c.newBridge(t)
 		faults = append(faults, err, renamed(heads.AddToolFunc(trial, b.spec, b.call)))
 		if slices.ContainsFunc(taken, func(has heads.Tool) bool { return has.Name == c.prefix+t.Name }) {
-			faults = append(faults, invalid(toolField(c.prefix+t.Name), "has the name of a tool of this handler; use Prefix, or Only to leave it out"))
+			faults = append(faults, invalid(toolField(c.prefix+t.Name), "has the name of a tool of this handler", "use Prefix, or Only to leave it out"))
 		}
 		bridges = append(bridges, b)
 	}
@@ -232,7 +262,9 @@ func renamed(err error) error {
 	}
 	var fault *heads.InvalidError
 	if errors.As(err, &fault) {
-		return &heads.InvalidError{Operation: operation, Field: fault.Field, Reason: fault.Reason}
+		own := *fault
+		own.Operation = operation
+		return &own
 	}
 	return err
 }

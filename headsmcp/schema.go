@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"reflect"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -382,23 +383,63 @@ func subschemas(m map[string]any, keyword string) []any {
 }
 
 // maxSteps and maxDepth bound the check of one argument: branches that lead to
-// themselves multiply with each level of a value.
+// themselves multiply with each level of a value. To match a text with a pattern
+// takes a step for every matchPerStep bytes times instructions of the pattern, and
+// about as long as the other steps do.
 const (
-	maxSteps = 100_000
-	maxDepth = 100
+	maxSteps     = 100_000
+	maxDepth     = 100
+	matchPerStep = 100
 )
 
 // steps counts the schemas that the parts of a value meet.
 type steps struct {
-	d     document
-	count int
+	d        document
+	patterns map[string]int
+	count    int
 }
 
-// isFew reports whether a value can be read and checked in short time.
-func (d document) isFew(value any) bool {
-	s := steps{d: d}
+// isFew reports whether a value can be read and checked in short time. The patterns
+// are those of d.
+func (d document) isFew(value any, patterns map[string]int) bool {
+	s := steps{d: d, patterns: patterns}
 	s.add(map[string]any(d), value, 0)
 	return s.count <= maxSteps
+}
+
+// addPatterns adds the patterns below node, with the number of their instructions.
+func addPatterns(patterns map[string]int, node any) {
+	switch node := node.(type) {
+	case []any:
+		for _, part := range node {
+			addPatterns(patterns, part)
+		}
+	case map[string]any:
+		if pattern, ok := node["pattern"].(string); ok {
+			patterns[pattern] = instructions(pattern)
+		}
+		properties, _ := node["patternProperties"].(map[string]any)
+		for pattern := range properties {
+			patterns[pattern] = instructions(pattern)
+		}
+		for _, part := range node {
+			addPatterns(patterns, part)
+		}
+	}
+}
+
+// instructions returns how long package regexp works on each byte of a text, at
+// worst. A pattern that it can't compile is refused elsewhere.
+func instructions(pattern string) int {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(program.Inst)
 }
 
 func (s *steps) add(node, value any, depth int) {
@@ -416,17 +457,34 @@ func (s *steps) add(node, value any, depth int) {
 	}
 	s.addAll(m, sameValue, value, depth)
 	switch value := value.(type) {
+	case string:
+		if pattern, ok := m["pattern"].(string); ok {
+			s.match(pattern, value)
+		}
 	case []any:
 		for _, item := range value {
 			s.addAll(m, ofItems, item, depth+1)
 		}
 	case map[string]any:
-		properties, _ := m["properties"].(map[string]any)
-		for name, field := range value {
-			s.add(properties[name], field, depth+1)
-			s.addAll(m, ofFields, field, depth+1)
-		}
+		s.addFields(m, value, depth+1)
 	}
+}
+
+func (s *steps) addFields(m, fields map[string]any, depth int) {
+	properties, _ := m["properties"].(map[string]any)
+	patterns, _ := m["patternProperties"].(map[string]any)
+	for name, field := range fields {
+		for pattern := range patterns {
+			s.match(pattern, name)
+		}
+		s.add(m["propertyNames"], name, depth)
+		s.add(properties[name], field, depth)
+		s.addAll(m, ofFields, field, depth)
+	}
+}
+
+func (s *steps) match(pattern, text string) {
+	s.count += s.patterns[pattern] * len(text) / matchPerStep
 }
 
 func (s *steps) addAll(m map[string]any, keywords []string, value any, depth int) {

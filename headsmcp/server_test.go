@@ -118,6 +118,11 @@ func (s *rawServer) replyTo(method string, params json.RawMessage) string {
 	}
 }
 
+// textAnswer answers every call with a text.
+func textAnswer(text string) func(json.RawMessage) string {
+	return func(json.RawMessage) string { return `"result":{"content":[{"type":"text","text":"` + text + `"}]}` }
+}
+
 // received keeps the arguments of calls.
 func (s *rawServer) received() *[]string {
 	var all []string

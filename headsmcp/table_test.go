@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -135,7 +136,46 @@ func TestDescriptionsOfWideSchemasEnd(t *testing.T) {
 	h := newHandler(t)
 	_, err := AddTools(t.Context(), h, s.connect(t))
 	require.NoError(t, err)
-	assert.Less(t, len(h.Tools()[0].Parameters[0].Description), 100_000)
+	assert.LessOrEqual(t, utf8.RuneCountInString(h.Tools()[0].Parameters[0].Description), 1000)
+}
+
+// A model reads the descriptions at every turn, and a server may be a stranger's.
+func TestDescriptionsHaveThousandCharacters(t *testing.T) {
+	long := strings.Repeat("ö", 2000)
+	values := make([]string, 60)
+	for i := range values {
+		values[i] = fmt.Sprintf(`"value %02d"`, i)
+	}
+	all := strings.Join(values, ",")
+	fifty := strings.ReplaceAll(strings.Join(values[:50], ","), ",", ", ")
+	for _, row := range []struct{ name, property, starts, ends string }{
+		{"text", `{"description":"` + long + `","type":"string"}`, "öö", "ö. Optional."},
+		{"text with its own stop", `{"description":"` + long[:2*989] + `?","type":"string"}`, long[:2*989], "ö? Optional."},
+		{"values that fit", `{"description":"City","enum":[` + all + `]}`, "City. One of: ", fifty + " and 10 more. Optional."},
+		{"values beside a text that can be cut", `{"description":"` + long + `","enum":[` + strings.Join(values[:50], ",") + `]}`, long[:2*350], "ö. One of: " + fifty + ". Optional."},
+		{"values beside a pattern", `{"description":"` + long + `","type":"string","pattern":"` + long[:2*500] + `","enum":[` + all + `]}`, long[:2*290], " and 47 more. Pattern: " + long[:2*500] + ". Optional."},
+		{"one value", `{"description":"City","enum":["` + long + `"]}`, `City. One of: "öö`, "ö…. Optional."},
+		{"pattern", `{"description":"City","type":"string","pattern":"` + long + `"}`, "City. Pattern: öö", "ö…. Optional."},
+		{"default", `{"description":"City","type":"string","minLength":2,"default":"` + long + `"}`, `City. At least 2 characters. Default: "öö`, "ö…. Optional."},
+		{"fields", `{"description":"City","type":"object","properties":{"` + long + `":{"type":"string"}}}`, "City. Fields: öö", "ö…. Optional."},
+		{"no text", `{"type":"string","default":"` + long + `"}`, `Default: "öö`, "ö…. Optional."},
+		{"every fact", `{"description":"` + long + `","type":"string","enum":["` + long + `"],"const":"` + long + `","format":"` + long + `","pattern":"` + long + `","minLength":2,"maxLength":9,"default":"` + long + `"}`,
+			long[:2*290], `ö…. At least 2 characters. At most 9 characters. Default: "` + long[:2*116] + "…. Optional."},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := rawServer{pages: []string{toolsOf(`{"properties":{"x":` + row.property + `}}`)}}
+			h := newHandler(t)
+			_, err := AddTools(t.Context(), h, s.connect(t))
+			require.NoError(t, err)
+			description := h.Tools()[0].Parameters[0].Description
+			assert.LessOrEqual(t, utf8.RuneCountInString(description), 1000)
+			assert.True(t, strings.HasPrefix(description, row.starts), description)
+			assert.True(t, strings.HasSuffix(description, row.ends), description)
+			if strings.Contains(row.property, long) {
+				assert.Greater(t, utf8.RuneCountInString(description), 980, "no more is cut than must be")
+			}
+		})
+	}
 }
 
 func TestLongEnumsAreCut(t *testing.T) {
@@ -153,18 +193,18 @@ func TestLongEnumsAreCut(t *testing.T) {
 }
 
 func TestTextsAreOneLineOfThousandCharacters(t *testing.T) {
-	for _, row := range []struct{ text, want string }{
-		{`City\n\tor   town `, "City or town."},
-		{`City.`, "City."},
-		{`Which city?`, "Which city?"},
-		{strings.Repeat("ä", 20<<10), strings.Repeat("ä", 1000) + "."},
+	for _, row := range []struct{ text, want, parameter string }{
+		{`City\n\tor   town `, "City or town.", "City or town."},
+		{`City.`, "City.", "City."},
+		{`Which city?`, "Which city?", "Which city?"},
+		{strings.Repeat("ä", 20<<10), strings.Repeat("ä", 1000) + ".", strings.Repeat("ä", 999) + "."},
 	} {
 		s := rawServer{pages: []string{`[{"name":"tool","description":"` + row.text + `","inputSchema":{"properties":{"x":{"type":"string","title":"Not this","description":"` + row.text + `"}},"required":["x"]}}]`}}
 		h := newHandler(t)
 		_, err := AddTools(t.Context(), h, s.connect(t))
 		require.NoError(t, err)
 		assert.Equal(t, row.want, h.Tools()[0].Description, "a tool's description is its text alone")
-		assert.Equal(t, row.want, h.Tools()[0].Parameters[0].Description)
+		assert.Equal(t, row.parameter, h.Tools()[0].Parameters[0].Description)
 	}
 }
 

@@ -88,7 +88,7 @@ func delivery(t testing.TB, opts ...heads.EventHandlerOption) func() {
 	t.Helper()
 	h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return nil }, opts...)
 	require.NoError(t, err)
-	e := heads.Event{Type: heads.EventStartConversation, HeadID: headID, SessionID: "s", Timestamp: time.Now()}
+	e := heads.Event{Type: heads.EventStartConversation, HeadID: headID, SessionID: "s", Timestamp: heads.Time{Time: time.Now()}}
 	return func() {
 		h.ServeHTTP(httptest.NewRecorder(), headstest.NewEventRequest("https://hooks.example.com/events", e, sharedKey))
 	}

@@ -19,11 +19,11 @@ import (
 // have it: a span named after method and route, such as "GET /head/{id}", and
 // the histogram http.client.request.duration.
 func Client(opts ...Option) heads.Option {
-	t := newTelemetry(opts, "http.client.request.duration", "Duration of HTTP client requests.")
-	return heads.WithAttemptHook(t.startAttempt, t.endAttempt)
+	t := newTelemetry(opts, "http.client.request.duration", "Duration of HTTP client requests.", buckets...)
+	return heads.WithObserver(heads.Observer[heads.Attempt]{Start: t.startAttempt, End: t.endAttempt})
 }
 
-func (t *telemetry) startAttempt(ctx context.Context, a heads.Attempt, header http.Header) context.Context {
+func (t *telemetry) startAttempt(ctx context.Context, a heads.Attempt) context.Context {
 	if t.traces() {
 		attributes := append(requestAttributes(a), attribute.String("heads.operation", a.Operation))
 		if a.Number > 1 {
@@ -32,7 +32,7 @@ func (t *telemetry) startAttempt(ctx context.Context, a heads.Attempt, header ht
 		ctx = t.start(ctx, a.Method+" "+a.Route, trace.SpanKindClient, attributes...)
 	}
 	if t.propagate {
-		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(a.Header))
 	}
 	return ctx
 }

@@ -79,7 +79,7 @@ func shown(t *testing.T, server prometheus, p panel, at time.Time, before string
 }
 
 // bucketOf returns the boundaries around a quantile.
-func (d durations) bucketOf(legend string, quantile float64) (low, high float64) {
+func (d durations) bucketOf(buckets []float64, legend string, quantile float64) (low, high float64) {
 	sorted := slices.Sorted(slices.Values(d[legend]))
 	seconds := sorted[int(quantile*float64(len(sorted)-1))].Seconds()
 	i, _ := slices.BinarySearch(buckets, seconds)
@@ -98,11 +98,19 @@ func TestDashboardShowsWhatHappened(t *testing.T) {
 	server := startPrometheus(t, dir, h.scraped.Bytes())
 
 	panels := readDashboard(t).Panels
-	assert.Len(t, panels, len(h.happened))
+	assert.Len(t, panels, len(h.happened)+len(h.gauges))
 	for _, p := range panels {
+		values := shown(t, server, p, h.end, "1h")
+		if gauges, ok := h.gauges[p.Title]; ok {
+			assert.Equal(t, gauges, values, p.Title)
+			continue
+		}
 		happened := h.happened[p.Title]
 		assert.NotEmpty(t, happened, p.Title)
-		values := shown(t, server, p, h.end, "1h")
+		boundaries := buckets
+		if strings.HasPrefix(p.Title, "Lag") {
+			boundaries = lagBuckets
+		}
 		for legend := range happened {
 			assert.Contains(t, values, legend, p.Title)
 		}
@@ -114,8 +122,8 @@ func TestDashboardShowsWhatHappened(t *testing.T) {
 			case len(happened[legend]) == 0:
 				assert.True(t, math.IsNaN(value), what)
 			default:
-				low, _ := happened.bucketOf(legend, 0.92)
-				_, high := happened.bucketOf(legend, 0.98)
+				low, _ := happened.bucketOf(boundaries, legend, 0.92)
+				_, high := happened.bucketOf(boundaries, legend, 0.98)
 				assert.LessOrEqual(t, low, value, what)
 				assert.GreaterOrEqual(t, high, value, what)
 			}

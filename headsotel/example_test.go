@@ -26,11 +26,11 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		fmt.Println(client != nil, events != nil, tools)
+		fmt.Println(client != nil, events != nil, tools != nil)
 		return nil
 	}()
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Output: true true heads.ToolHandler(0 tools)
+	// Output: true true true
 }

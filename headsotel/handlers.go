@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -18,12 +17,9 @@ import (
 // heads.delivery.count. The event function runs with the span in its context,
 // also behind a queue, where the span ends when the function has returned.
 func Events(opts ...Option) heads.EventHandlerOption {
-	t := newTelemetry(opts, "heads.delivery.duration", "Duration of deliveries, from their arrival to the answer.")
-	count, err := t.meter.Int64Counter("heads.delivery.count", metric.WithDescription("Deliveries by what became of them."), metric.WithUnit("{delivery}"))
-	if err != nil {
-		otel.Handle(err)
-	}
-	start := func(ctx context.Context) context.Context {
+	t := newTelemetry(opts, "heads.delivery.duration", "Duration of deliveries, from their arrival to the answer.", buckets...)
+	count := t.counter("heads.delivery.count", "Deliveries by what became of them.", "{delivery}")
+	start := func(ctx context.Context, _ heads.DeliveryInfo) context.Context {
 		if !t.traces() {
 			return ctx
 		}
@@ -35,7 +31,7 @@ func Events(opts ...Option) heads.EventHandlerOption {
 			count.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(deliveryAttributes(d)...)))
 		}
 	}
-	return heads.WithDeliveryHook(start, end)
+	return heads.WithDeliveryObserver(heads.Observer[heads.DeliveryInfo]{Start: start, End: end})
 }
 
 var eventTypes = []heads.EventType{heads.EventStartConversation, heads.EventEndConversation, heads.EventInactivityWarning, heads.EventTimeoutConversation}
@@ -70,12 +66,12 @@ func deliveryFailed(d heads.DeliveryInfo) bool {
 // tool's name, and the histogram heads.tool.duration. The tool function runs
 // with the span in its context.
 func Tools(opts ...Option) heads.ToolHandlerOption {
-	t := newTelemetry(opts, "heads.tool.duration", "Duration of tool calls, from their arrival to the answer.")
-	start := func(ctx context.Context, tool string) context.Context {
+	t := newTelemetry(opts, "heads.tool.duration", "Duration of tool calls, from their arrival to the answer.", buckets...)
+	start := func(ctx context.Context, i heads.ToolCallInfo) context.Context {
 		if !t.traces() {
 			return ctx
 		}
-		return t.start(ctx, "heads.tool "+tool, trace.SpanKindServer, attribute.String("heads.tool.name", tool))
+		return t.start(ctx, "heads.tool "+i.Tool, trace.SpanKindServer, attribute.String("heads.tool.name", i.Tool))
 	}
 	end := func(ctx context.Context, i heads.ToolCallInfo) {
 		failed := i.Outcome == heads.ToolFailed || i.Outcome == heads.ToolPanicked || i.Outcome == heads.ToolTimedOut
@@ -83,5 +79,5 @@ func Tools(opts ...Option) heads.ToolHandlerOption {
 			return []attribute.KeyValue{attribute.String("heads.tool.name", i.Tool), attribute.String("heads.tool.outcome", string(i.Outcome))}
 		})
 	}
-	return heads.WithToolHook(start, end)
+	return heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{Start: start, End: end})
 }

@@ -1,10 +1,11 @@
 // Package headsotel reports what package heads does to OpenTelemetry: a span and
 // a measurement for each attempt of a client, each delivery of an event and each
-// call of a tool.
+// call of a tool, and what waits in an inbox.
 //
 //	client, err := heads.New(baseURL, token, headsotel.Client())
 //	events, err := heads.NewEventHandler(keys, handle, headsotel.Events())
 //	tools, err := heads.NewToolHandler(toolsURL, headsotel.Tools())
+//	headsotel.Inbox(in)
 //
 // Without options, the global providers are used, which may be set later. While
 // there is none, a call costs two allocations more.
@@ -26,6 +27,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/headsapi/heads-go"
 )
 
 const scope = "github.com/headsapi/heads-go/headsotel"
@@ -34,7 +37,7 @@ const scope = "github.com/headsapi/heads-go/headsotel"
 // seconds.
 var buckets = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 
-// Option changes what Client, Events and Tools report to.
+// Option changes what Client, Events, Tools and Inbox report to.
 type Option func(*config)
 
 type config struct {
@@ -72,7 +75,7 @@ type telemetry struct {
 	propagate bool
 }
 
-func newTelemetry(opts []Option, duration, description string) *telemetry {
+func newTelemetry(opts []Option, duration, description string, boundaries ...float64) *telemetry {
 	var c config
 	for _, opt := range opts {
 		if opt != nil {
@@ -86,14 +89,12 @@ func newTelemetry(opts []Option, duration, description string) *telemetry {
 	if c.meters == nil {
 		c.meters = otel.GetMeterProvider()
 	}
-	t.tracer = c.tracers.Tracer(scope)
-	t.meter = c.meters.Meter(scope)
+	t.tracer = c.tracers.Tracer(scope, trace.WithInstrumentationVersion(heads.Version))
+	t.meter = c.meters.Meter(scope, metric.WithInstrumentationVersion(heads.Version))
 	var err error
 	t.duration, err = t.meter.Float64Histogram(duration, metric.WithDescription(description), metric.WithUnit("s"),
-		metric.WithExplicitBucketBoundaries(buckets...))
-	if err != nil {
-		otel.Handle(err) // the instrument records nothing then
-	}
+		metric.WithExplicitBucketBoundaries(boundaries...))
+	report(err)
 	return t
 }
 

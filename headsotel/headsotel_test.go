@@ -329,7 +329,7 @@ func TestAttributeValuesFromOutsideAreClipped(t *testing.T) {
 
 func deliver(t testing.TB, h http.Handler, kind heads.EventType, key string) int {
 	t.Helper()
-	e := heads.Event{Type: kind, HeadID: headID, SessionID: "canary-session", Timestamp: time.Now()}
+	e := heads.Event{Type: kind, HeadID: headID, SessionID: "canary-session", Timestamp: heads.Time{Time: time.Now()}}
 	rec := httptest.NewRecorder()
 	request := headstest.NewEventRequest("https://hooks.example.com/events", e, key)
 	request.Header.Set("traceparent", "00-01000000000000000000000000000000-0200000000000000-01")

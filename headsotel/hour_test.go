@@ -27,7 +27,8 @@ type hour struct {
 	scraped    bytes.Buffer // what a Prometheus server scraped: OpenMetrics text with times
 
 	mu       sync.Mutex
-	happened map[string]durations // by panel of the dashboard: what the observers of package heads saw
+	happened map[string]durations          // by panel of the dashboard: what the observers of package heads saw
+	gauges   map[string]map[string]float64 // by panel and legend: what an inbox had last
 }
 
 // durations are those of attempts, deliveries or tool calls, by legend.
@@ -43,6 +44,16 @@ func (h *hour) saw(panel, legend string, took time.Duration) {
 	if legend != "" && !h.begin.IsZero() && h.end.IsZero() {
 		h.happened[panel][legend] = append(h.happened[panel][legend], took)
 	}
+}
+
+// sawGauge keeps what a gauge has now.
+func (h *hour) sawGauge(panel, legend string, value float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gauges[panel] == nil {
+		h.gauges[panel] = map[string]float64{}
+	}
+	h.gauges[panel][legend] = value
 }
 
 func (h *hour) sawAttempt(_ context.Context, a heads.Attempt) {
@@ -76,7 +87,7 @@ func (h *hour) mark(at *time.Time) {
 // emulatedHour returns the second hour of a back end: what goes wrong in it went
 // wrong before, since a rate misses what a new counter begins with.
 func emulatedHour(t *testing.T) *hour {
-	h := &hour{happened: map[string]durations{}}
+	h := &hour{happened: map[string]durations{}, gauges: map[string]map[string]float64{}}
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, h)
 		<-time.After(time.Until(time.Now().Truncate(time.Hour).Add(8 * time.Hour)))
@@ -97,6 +108,7 @@ type program struct {
 	t        *testing.T
 	recorder *recorder
 	emulator *headstest.Emulator
+	inbox    *emulatedInbox
 	client   *heads.Client
 	heads    []string
 	work     sync.WaitGroup
@@ -106,12 +118,14 @@ func newProgram(t *testing.T, h *hour) *program {
 	mux := http.NewServeMux()
 	p := &program{hour: h, t: t, recorder: newRecorder()}
 	meters := WithMeterProvider(p.recorder.meters)
+	p.inbox = &emulatedInbox{hour: h, waiting: map[int]time.Time{}, retrying: map[int]bool{}}
+	Inbox(p.inbox, meters)
 	p.emulator = headstest.NewEmulator(headstest.WithDeliveryHandler(mux), headstest.WithLatency(20*time.Millisecond))
 	p.emulator.Inject(headstest.Fault{Latency: 120 * time.Millisecond, Share: 0.3})
-	p.client = p.emulator.Client(Client(meters), heads.WithAttemptTimeout(3*time.Second), heads.WithObserver(h.sawAttempt))
-	events, err := heads.NewEventHandler(p.client.Webhooks.KeySource(), p.handle, Events(meters), heads.WithDeliveryObserver(h.sawDelivery))
+	p.client = p.emulator.Client(Client(meters), heads.WithAttemptTimeout(3*time.Second), heads.WithObserver(heads.Observer[heads.Attempt]{End: h.sawAttempt}))
+	events, err := heads.NewEventHandler(p.client.Webhooks.KeySource(), p.handle, Events(meters), heads.WithDeliveryObserver(heads.Observer[heads.DeliveryInfo]{End: h.sawDelivery}))
 	require.NoError(t, err)
-	tools, err := heads.NewToolHandler("https://app.example.test/tools", Tools(meters), heads.WithToolObserver(h.sawToolCall))
+	tools, err := heads.NewToolHandler("https://app.example.test/tools", Tools(meters), heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: h.sawToolCall}))
 	require.NoError(t, err)
 	require.NoError(t, heads.AddTool(tools, "find_order", "Finds an order.", findOrder))
 	require.NoError(t, heads.AddTool(tools, "opening_hours", "Tells when the shop is open.", openingHours))
@@ -121,7 +135,7 @@ func newProgram(t *testing.T, h *hour) *program {
 		visual := p.emulator.AddVisual(headstest.Visual{})
 		head := p.emulator.AddHead(headstest.Head{HeadVisualID: visual, TTSProvider: "azure", TTSVoice: "en-US-AriaNeural", OperationMode: heads.OperationModeOC})
 		p.heads = append(p.heads, head)
-		_, err := p.client.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: head, URL: "https://app.example.test/events", Events: eventTypes})
+		_, err := p.client.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: head, URL: "https://app.example.test/events", Events: eventTypes}, heads.EnsureOptions{})
 		require.NoError(t, err)
 		_, err = p.client.ConversationSettings.SetTools(t.Context(), head, tools.Tools()...)
 		require.NoError(t, err)
@@ -160,6 +174,7 @@ func openingHours(context.Context, struct{}) (string, error) {
 
 // handle is the event function.
 func (p *program) handle(ctx context.Context, e *heads.Event) error {
+	p.work.Go(p.inbox.handle)
 	<-time.After(random(5, 300))
 	switch {
 	case time.Now().Minute()/2 == 23:
@@ -239,7 +254,7 @@ func (p *program) check(err error) {
 func (p *program) look() {
 	head := p.heads[rand.N(len(p.heads))]
 	_, _ = p.client.Heads.Get(p.t.Context(), head)
-	_, _ = p.client.Heads.Update(p.t.Context(), heads.NewHeadUpdate(head).Greetings("Hello!"))
+	_ = p.client.Heads.Update(p.t.Context(), head, heads.NewHeadUpdate().Greetings("Hello!"))
 	_, _ = p.client.Webhooks.List(p.t.Context(), head)
 	_, _ = p.client.ConversationSettings.Get(p.t.Context(), head)
 }
@@ -258,6 +273,9 @@ func (p *program) scrape() {
 // OpenTelemetry use, with the time.
 func writeOpenMetrics(w *bytes.Buffer, metrics map[string]metricdata.Metrics) {
 	for name, m := range metrics {
+		if m.Unit == "s" {
+			name += "_seconds"
+		}
 		sample := func(suffix string, value any, labels ...string) {
 			fmt.Fprintf(w, "%s%s{%s} %v %d\n", strings.ReplaceAll(name, ".", "_"), suffix, strings.Join(labels, ","), value, time.Now().Unix())
 		}
@@ -265,6 +283,14 @@ func writeOpenMetrics(w *bytes.Buffer, metrics map[string]metricdata.Metrics) {
 		case metricdata.Sum[int64]:
 			for _, p := range data.DataPoints {
 				sample("_total", p.Value, labels(p.Attributes)...)
+			}
+		case metricdata.Gauge[int64]:
+			for _, p := range data.DataPoints {
+				sample("", p.Value, labels(p.Attributes)...)
+			}
+		case metricdata.Gauge[float64]:
+			for _, p := range data.DataPoints {
+				sample("", p.Value, labels(p.Attributes)...)
 			}
 		case metricdata.Histogram[float64]:
 			for _, p := range data.DataPoints {
@@ -275,10 +301,10 @@ func writeOpenMetrics(w *bytes.Buffer, metrics map[string]metricdata.Metrics) {
 						bound = fmt.Sprint(p.Bounds[i])
 					}
 					sum += n
-					sample("_seconds_bucket", sum, append(own, fmt.Sprintf("le=%q", bound))...)
+					sample("_bucket", sum, append(own, fmt.Sprintf("le=%q", bound))...)
 				}
-				sample("_seconds_count", p.Count, own...)
-				sample("_seconds_sum", p.Sum, own...)
+				sample("_count", p.Count, own...)
+				sample("_sum", p.Sum, own...)
 			}
 		}
 	}

@@ -25,6 +25,6 @@ func ExampleNew() {
 		return heads.NewEventHandler(keys, handle, heads.WithDeduplicator(store))
 	}
 	handler, err := receiver()
-	fmt.Println(handler, err)
-	// Output: heads.EventHandler <nil>
+	fmt.Println(handler != nil, err)
+	// Output: true <nil>
 }

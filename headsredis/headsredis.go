@@ -53,7 +53,7 @@ type Option func(*Deduplicator) error
 func WithPrefix(prefix string) Option {
 	return func(d *Deduplicator) error {
 		if prefix == "" {
-			return invalid("prefix", "is empty; leave WithPrefix out for the default")
+			return invalid("prefix", "is empty", "leave WithPrefix out for the default")
 		}
 		d.prefix = prefix
 		return nil
@@ -65,12 +65,12 @@ func WithPrefix(prefix string) Option {
 // the client. For a nil client or option, New returns an InvalidError.
 func New(client redis.UniversalClient, opts ...Option) (*Deduplicator, error) {
 	if client == nil {
-		return nil, invalid("client", "is nil")
+		return nil, invalid("client", "is nil", "give one of package redis, such as redis.NewClient")
 	}
 	d := &Deduplicator{client: client, prefix: defaultPrefix}
 	for _, opt := range opts {
 		if opt == nil {
-			return nil, invalid("option", "is nil")
+			return nil, invalid("option", "is nil", "leave it out")
 		}
 		if err := opt(d); err != nil {
 			return nil, err
@@ -79,8 +79,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Deduplicator, error) {
 	return d, nil
 }
 
-func invalid(field, reason string) error {
-	return &heads.InvalidError{Operation: "headsredis.New", Field: field, Reason: reason}
+func invalid(field, problem, remedy string) error {
+	return &heads.InvalidError{Operation: "headsredis.New", Field: field, Problem: problem, Remedy: remedy}
 }
 
 // The value of a key in Redis is "held" with the owner, or "done".

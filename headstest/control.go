@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/console"
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
@@ -265,7 +266,8 @@ func decodeBody(r *http.Request, v any) error {
 	return nil
 }
 
-// decodeStrictly reads exactly one JSON value and refuses unknown fields.
+// decodeStrictly reads exactly one JSON value. It refuses unknown fields, which are
+// also those in another letter case, and fields that occur twice.
 func decodeStrictly(text []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -274,6 +276,9 @@ func decodeStrictly(text []byte, v any) error {
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return errors.New("there is something after the JSON value")
+	}
+	if err := exactjson.Known(text, v); err != nil {
+		return errors.New("the JSON can't be used: " + err.Error())
 	}
 	return nil
 }

@@ -275,7 +275,7 @@ func TestDelivery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	event := heads.Event{Raw: []byte(%s)}
+	event := heads.Event{Raw: heads.NewRaw([]byte(%s))}
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, headstest.NewEventRequest("https://app.example.test/events", event, sharedKey))
 	if answer.Code != http.StatusOK {

@@ -51,16 +51,15 @@ func (c *control) getHead(r *http.Request) (any, error) {
 
 // formsOf skips items that are not tools.
 func formsOf(d document) []toolForm {
-	var settings struct{ Tools []json.RawMessage }
-	_ = json.Unmarshal(d["conversationSettings"], &settings) // other JSON has no tools
 	forms := []toolForm{}
-	for _, raw := range settings.Tools {
-		var tool document
-		if json.Unmarshal(raw, &tool) != nil || tool.str("name") == "" {
+	for _, tool := range toolsOf(d) {
+		if tool.str("name") == "" {
 			continue
 		}
 		form := toolForm{tool.str("name"), tool.str("description"), []toolFormField{}}
-		_ = json.Unmarshal(tool["parameters"], &form.Parameters) // parameters as an object have no fields to show
+		for _, p := range objects(tool["parameters"]) { // parameters as an object have no fields to show
+			form.Parameters = append(form.Parameters, toolFormField{p.str("name"), p.str("type"), p.str("description")})
+		}
 		forms = append(forms, form)
 	}
 	return forms

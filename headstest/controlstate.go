@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/exactjson"
 )
 
 // index lists the control API.
@@ -109,20 +111,19 @@ func views[T any](records []json.RawMessage, view func(json.RawMessage) T) []T {
 	return list
 }
 
-// viewHead leaves a field of another type zero.
+// ofAnyType leaves a field of another type zero.
+var ofAnyType = exactjson.Rules{Open: func(string) bool { return true }}
+
 func viewHead(record json.RawMessage) headView {
-	var h struct {
-		headView
-		PublicURL            string
-		ConversationSettings struct{ Tools []struct{ Name string } }
+	var view headView
+	var d document
+	_ = exactjson.Decode(record, &view, ofAnyType)
+	_ = json.Unmarshal(record, &d)
+	view.Address, view.Tools = withoutKey(d.str("publicUrl")), []string{}
+	for _, t := range toolsOf(d) {
+		view.Tools = append(view.Tools, t.str("name"))
 	}
-	_ = json.Unmarshal(record, &h)
-	h.Tools = []string{}
-	for _, t := range h.ConversationSettings.Tools {
-		h.Tools = append(h.Tools, t.Name)
-	}
-	h.Address = withoutKey(h.PublicURL)
-	return h.headView
+	return view
 }
 
 // withoutKey removes the query of an access URL, which holds its key.
@@ -136,7 +137,7 @@ func withoutKey(address string) string {
 
 func viewVisual(record json.RawMessage) visualView {
 	var v visualView
-	_ = json.Unmarshal(record, &v)
+	_ = exactjson.Decode(record, &v, ofAnyType)
 	return v
 }
 

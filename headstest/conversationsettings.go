@@ -169,22 +169,35 @@ func loads(h document) error {
 func hasKey(m map[string]any, key string) bool { _, ok := m[key]; return ok }
 
 // tool is the part of a definition that CallTool needs.
-type tool struct {
-	Name string `json:"name"`
-	URL  string `json:"url"`
-}
+type tool struct{ Name, URL string }
 
 // findTool returns the first tool of that name.
 func findTool(h document, name string) (tool, bool) {
-	var settings struct {
-		Tools []json.RawMessage `json:"tools"`
-	}
-	_ = json.Unmarshal(h["conversationSettings"], &settings) // other JSON has no tools
-	for _, raw := range settings.Tools {
-		var t tool
-		if json.Unmarshal(raw, &t) == nil && t.Name == name {
-			return t, true
+	for _, t := range toolsOf(h) {
+		if t.str("name") == name {
+			return tool{name, t.str("url")}, true
 		}
 	}
 	return tool{}, false
+}
+
+// toolsOf returns the tools of a head. It skips items that are not objects.
+func toolsOf(h document) []document {
+	var settings document
+	_ = json.Unmarshal(h["conversationSettings"], &settings) // other JSON has no tools
+	return objects(settings["tools"])
+}
+
+// objects returns the objects in a JSON list.
+func objects(list json.RawMessage) []document {
+	var items []json.RawMessage
+	_ = json.Unmarshal(list, &items) // other JSON has no items
+	var all []document
+	for _, item := range items {
+		var d document
+		if json.Unmarshal(item, &d) == nil && d != nil {
+			all = append(all, d)
+		}
+	}
+	return all
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -46,21 +45,6 @@ type Delivery struct {
 
 	eventID int // the id of the happening that caused it
 }
-
-func (d Delivery) text() string {
-	s := fmt.Sprintf("%s to webhook %d, attempt %d: %d", string(d.Event.Type), d.WebhookID, d.Attempt, d.Status)
-	if d.Err != nil {
-		s += " " + d.Err.Error()
-	}
-	return s
-}
-
-// Format writes event type, webhook, attempt, status and error, whatever the
-// verb.
-func (d Delivery) Format(f fmt.State, _ rune) { writeText(f, d.text()) }
-
-// LogValue returns event type, webhook, attempt, status and error.
-func (d Delivery) LogValue() slog.Value { return slog.StringValue(d.text()) }
 
 // Deliveries returns the attempts made, oldest first.
 func (e *Emulator) Deliveries() []Delivery {
@@ -140,10 +124,11 @@ type job struct {
 func (c *core) enqueue(w *webhook, e heads.Event, eventID int) {
 	f := c.st.takeDeliveryFault(w.id, e.Type)
 	c.notify() // a fault may be used up
-	e.Timestamp = e.Timestamp.Add(-f.Age)
-	e.TimestampText = e.Timestamp.Format(c.cfg.timestampLayout)
-	e.Raw = eventBody(e, c.cfg.timestampLayout)
-	j := job{webhookID: w.id, url: w.url, event: e, body: e.Raw, delay: f.Delay, eventID: eventID}
+	e.Timestamp.Time = e.Timestamp.Add(-f.Age)
+	e.Timestamp.Text = e.Timestamp.Format(c.cfg.timestampLayout)
+	body := eventBody(e, c.cfg.timestampLayout)
+	e.Raw = heads.NewRaw(body)
+	j := job{webhookID: w.id, url: w.url, event: e, body: body, delay: f.Delay, eventID: eventID}
 	j.signature = sign(j.body, w.sharedKey, or(f.Encoding, c.cfg.encoding))
 	if f.CorruptSignature {
 		j.signature = corrupt(j.signature)

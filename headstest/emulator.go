@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -89,12 +87,6 @@ func (e *Emulator) Close() {
 	e.workers.Wait()
 	e.hangUp()
 }
-
-// Format writes the type's name, whatever the verb.
-func (e Emulator) Format(f fmt.State, _ rune) { writeText(f, "headstest.Emulator") }
-
-// LogValue returns the type's name.
-func (e Emulator) LogValue() slog.Value { return slog.StringValue("headstest.Emulator") }
 
 // ServeHTTP answers one request. The answer is complete before its first byte
 // is written, so the journal holds a request before its caller sees the answer.

@@ -13,12 +13,12 @@ import (
 // http.Client or passed to a handler, like a request of a server. The body is
 // e.Raw if that is set; otherwise it is encoded from the other fields. An event
 // without a timestamp happens now. Times are written as in "2026-08-31 06:56:30",
-// in UTC, which is the form of the one real sample; TimestampText overrides that.
+// in UTC, which is the form of the one real sample; Timestamp.Text overrides that.
 // NewEventRequest panics if the URL is malformed.
 //
 // The body can be read only once. Make a new request for each delivery.
 func NewEventRequest(url string, e heads.Event, sharedKey string) *http.Request {
-	body := []byte(e.Raw)
+	body := e.Raw.Bytes()
 	if body == nil {
 		body = eventBody(e, eventTime)
 	}
@@ -43,9 +43,9 @@ func eventRequest(url string, body []byte, signature string) (*http.Request, err
 
 // eventBody writes the payload of an event.
 func eventBody(e heads.Event, layout string) []byte {
-	stamp := e.TimestampText
+	stamp := e.Timestamp.Text
 	if stamp == "" {
-		at := e.Timestamp
+		at := e.Timestamp.Time
 		if at.IsZero() {
 			at = time.Now()
 		}

@@ -31,7 +31,7 @@ func TestEventRequestServesHandlersAndClients(t *testing.T) {
 	defer srv.Close()
 	e := heads.Event{
 		Type: heads.EventEndConversation, HeadID: "h", SessionID: "s", PublicHeadID: "li-1", PublicOrgID: "Org-1",
-		Timestamp: time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC),
+		Timestamp: heads.Time{Time: time.Date(2026, 8, 31, 6, 56, 30, 0, time.UTC)},
 	}
 	const want = `{"timestamp":"2026-08-31 06:56:30","head_id":"h","session_id":"s","public_head_id":"li-1","public_org_id":"Org-1","event_type":"end_conversation"}`
 	senders := map[string]func(*http.Request) int{
@@ -66,9 +66,9 @@ func TestEventRequestSendsRawBytesAndGivenTexts(t *testing.T) {
 		require.NoError(t, err)
 		return string(b)
 	}
-	assert.Equal(t, "not JSON\n", read(heads.Event{Type: "x", Raw: []byte("not JSON\n")}))
-	assert.Empty(t, read(heads.Event{Raw: []byte{}}))
-	assert.Contains(t, read(heads.Event{TimestampText: "2026-08-31T06:56:30Z"}), `"2026-08-31T06:56:30Z"`)
+	assert.Equal(t, "not JSON\n", read(heads.Event{Type: "x", Raw: heads.NewRaw([]byte("not JSON\n"))}))
+	assert.Empty(t, read(heads.Event{Raw: heads.NewRaw([]byte{})}))
+	assert.Contains(t, read(heads.Event{Timestamp: heads.Time{Text: "2026-08-31T06:56:30Z"}}), `"2026-08-31T06:56:30Z"`)
 	synctest.Test(t, func(t *testing.T) {
 		assert.Contains(t, read(heads.Event{}), time.Now().UTC().Format(`"2006-01-02 15:04:05"`))
 	})

@@ -3,7 +3,6 @@ package headstest
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -38,16 +37,6 @@ type Fault struct {
 	CutBody       bool    // the connection is closed half way through the body; an empty answer is not sent at all
 	Share         float64 // the share of matching requests, chosen at random; with WithSeed the same in every run; 0: all
 }
-
-func (f Fault) text() string {
-	return fmt.Sprintf("headstest.Fault %s %s: status %d, times %d", or(f.Method, "any"), or(f.Route, "any"), f.Status, f.Times)
-}
-
-// Format writes everything but the body, whatever the verb.
-func (f Fault) Format(s fmt.State, _ rune) { writeText(s, f.text()) }
-
-// LogValue returns everything but the body.
-func (f Fault) LogValue() slog.Value { return slog.StringValue(f.text()) }
 
 // fault is an injected fault and how often it can still happen.
 type fault struct {

@@ -1,12 +1,8 @@
 package headstest
 
 import (
-	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -27,16 +23,6 @@ type Request struct {
 
 	effect *effect // nil without a console
 }
-
-func (r Request) text() string {
-	return r.Method + " " + r.Path + " " + strconv.Itoa(r.Status)
-}
-
-// Format writes method, path and status, whatever the verb.
-func (r Request) Format(f fmt.State, _ rune) { writeText(f, r.text()) }
-
-// LogValue returns method, path and status.
-func (r Request) LogValue() slog.Value { return slog.StringValue(r.text()) }
 
 // Requests returns the answered requests, oldest first. A request is in the list
 // before its caller receives the answer.
@@ -109,7 +95,3 @@ func (j *journal[T]) newest(n, limit int, match func(T) bool) []T {
 	slices.Reverse(out)
 	return out
 }
-
-// writeText is the body of the Format methods. A write to a fmt.State does not
-// fail.
-func writeText(f fmt.State, text string) { _, _ = io.WriteString(f, text) }

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/exactjson"
 )
 
 // Seed holds the records with which an emulator starts. Its JSON form is that of a
@@ -21,17 +21,6 @@ type Seed struct {
 	Tools         []json.RawMessage `json:"tools"`         // items of conversationSettings.tools with a headId
 	Registrations []json.RawMessage `json:"registrations"` // bodies of POST /head-events; one may have its sharedKey
 }
-
-func (s Seed) text() string {
-	return fmt.Sprintf("headstest.Seed of %d visuals, %d heads, %d tools, %d registrations",
-		len(s.Visuals), len(s.Heads), len(s.Tools), len(s.Registrations))
-}
-
-// Format writes how many records there are, whatever the verb.
-func (s Seed) Format(f fmt.State, _ rune) { writeText(f, s.text()) }
-
-// LogValue returns how many records there are.
-func (s Seed) LogValue() slog.Value { return slog.StringValue(s.text()) }
 
 // Added are the ids of the records that a seed has added.
 type Added struct {
@@ -171,6 +160,9 @@ func each[T any](list string, records []json.RawMessage, read func(document) (T,
 		var d document
 		if err := json.Unmarshal(raw, &d); err != nil || d == nil {
 			return nil, fmt.Errorf("%s[%d] must be a JSON object", list, i)
+		}
+		if err := exactjson.Unique(raw); err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", list, i, err)
 		}
 		v, err := read(d)
 		if err != nil {

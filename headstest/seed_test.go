@@ -2,7 +2,6 @@ package headstest_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	heads "github.com/headsapi/heads-go"
@@ -95,6 +94,33 @@ func TestRefusedSeedAddsNothing(t *testing.T) {
 	assert.Equal(t, other.AddHead(headstest.Head{}), e.AddHead(headstest.Head{}), "the refused records use up no id")
 }
 
+func TestNamesInASeedAreExactAndOccurOnce(t *testing.T) {
+	for text, says := range map[string]string{
+		`{"Heads":[]}`:                               `unknown field "Heads"`,
+		`{"heads":[],"HEADS":[]}`:                    `unknown field "HEADS"`,
+		`{"heads":[],"heads":[]}`:                    `field "heads" occurs twice`,
+		`{"heads":[{"name":"a","name":"b"}]}`:        `heads[0]: field "name" occurs twice`,
+		`{"heads":[{"Name":"a"}]}`:                   `no field "Name"`,
+		`{"registrations":[{"headID":"a"}]}`:         `no field "headID"`,
+		`{"visuals":[{"id":"a","id":"a"}]}`:          `visuals[0]: field "id" occurs twice`,
+		`{"tools":[{},{"headId":"a","headId":"b"}]}`: `tools[1]: field "headId" occurs twice`,
+	} {
+		_, err := headstest.ParseSeed([]byte(text))
+		assert.ErrorContains(t, err, says, text)
+	}
+	s := seedOf(t, `{"heads":[{"id":"`+seedHead+`","ttsVoice":"v","extra":{"ttsvoice":"left-over","videostreaming":"yes"}}]}`)
+	e := headstest.NewServer()
+	defer e.Close()
+	_, err := e.Import(s)
+	require.NoError(t, err)
+	client, err := heads.New(e.URL, e.BearerToken())
+	require.NoError(t, err)
+	head, err := client.Heads.Get(t.Context(), seedHead)
+	require.NoError(t, err)
+	assert.Equal(t, "v", head.TTSVoice)
+	assert.Contains(t, string(head.Raw.Bytes()), `"ttsvoice":"left-over"`)
+}
+
 func TestRestartRemovesEverything(t *testing.T) {
 	e := headstest.NewEmulator()
 	defer e.Close()
@@ -103,12 +129,4 @@ func TestRestartRemovesEverything(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, added.Heads, e.Heads())
 	assert.ErrorContains(t, session.UserMessage("x"), "reset")
-}
-
-func TestPrintedSeedShowsNoRecord(t *testing.T) {
-	s := headstest.Seed{Heads: []json.RawMessage{json.RawMessage(`{"name":"canary"}`)}}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		assert.Equal(t, "headstest.Seed of 0 visuals, 1 heads, 0 tools, 0 registrations", fmt.Sprintf(verb, s))
-	}
-	assert.Equal(t, s.LogValue().String(), fmt.Sprint(s))
 }

@@ -1,8 +1,6 @@
 package headstest
 
 import (
-	"fmt"
-	"log/slog"
 	"net/http/httptest"
 
 	heads "github.com/headsapi/heads-go"
@@ -38,11 +36,3 @@ func (s *Server) Close() {
 	s.Emulator.Close()
 	s.listener.Close()
 }
-
-func (s Server) text() string { return "headstest.Server at " + s.URL }
-
-// Format writes the address, whatever the verb, and never the token.
-func (s Server) Format(f fmt.State, _ rune) { writeText(f, s.text()) }
-
-// LogValue returns the address, never the token.
-func (s Server) LogValue() slog.Value { return slog.StringValue(s.text()) }

@@ -3,7 +3,6 @@ package headstest
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -168,7 +167,7 @@ func (s *Session) emit(h document, t heads.EventType) {
 	wanted, why := s.wanted(h, t)
 	id := s.happened(happening{Kind: happenedEvent, Event: string(t), Receivers: len(wanted), Why: why})
 	e := heads.Event{
-		Type: t, Timestamp: time.Now().UTC(), HeadID: s.headID, SessionID: s.id,
+		Type: t, Timestamp: heads.Time{Time: time.Now().UTC()}, HeadID: s.headID, SessionID: s.id,
 		PublicHeadID: h.str("publicId"), PublicOrgID: h.str("orgPublicId"),
 	}
 	for _, w := range wanted {
@@ -196,11 +195,3 @@ func (s *Session) wanted(h document, t heads.EventType) (list []*webhook, why st
 	}
 	return list, ""
 }
-
-func (s Session) text() string { return "headstest.Session " + s.id }
-
-// Format writes the session id, whatever the verb.
-func (s Session) Format(f fmt.State, _ rune) { writeText(f, s.text()) }
-
-// LogValue returns the session id.
-func (s Session) LogValue() slog.Value { return slog.StringValue(s.text()) }

@@ -192,7 +192,7 @@ func TestEventHoldsTheContractsFields(t *testing.T) {
 				d := s.Deliveries()[0]
 				assert.Equal(t, s.all()[0].body, d.Body)
 				assert.Equal(t, heads.EventStartConversation, d.Event.Type)
-				assert.Equal(t, occurred.UTC().Format(layout), d.Event.TimestampText)
+				assert.Equal(t, occurred.UTC().Format(layout), d.Event.Timestamp.Text)
 				assert.Equal(t, []string{head, session.ID(), "li-1", "Org-1"}, []string{d.Event.HeadID, d.Event.SessionID, d.Event.PublicHeadID, d.Event.PublicOrgID})
 			})
 		})

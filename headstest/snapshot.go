@@ -2,8 +2,6 @@ package headstest
 
 import (
 	"encoding/json"
-	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 )
@@ -17,16 +15,6 @@ type Snapshot struct {
 	Faults         []Fault           // those that can still happen; Times is how often, 0 means always
 	DeliveryFaults []DeliveryFault   // likewise
 }
-
-func (s Snapshot) text() string {
-	return fmt.Sprintf("headstest.Snapshot of %d heads, %d visuals, %d webhooks", len(s.Heads), len(s.Visuals), len(s.Webhooks))
-}
-
-// Format writes how many records there are, whatever the verb.
-func (s Snapshot) Format(f fmt.State, _ rune) { writeText(f, s.text()) }
-
-// LogValue returns how many records there are.
-func (s Snapshot) LogValue() slog.Value { return slog.StringValue(s.text()) }
 
 // Snapshot returns the current state of the emulator. It is not in the journal, and
 // no fault applies to it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -78,14 +77,6 @@ type Visual struct {
 	Fields   map[string]any // further JSON fields of answers, which replace generated ones
 }
 
-// Format writes id and mode, whatever the verb.
-func (v Visual) Format(f fmt.State, _ rune) { writeText(f, v.text()) }
-
-// LogValue returns id and mode.
-func (v Visual) LogValue() slog.Value { return slog.StringValue(v.text()) }
-
-func (v Visual) text() string { return fmt.Sprintf("headstest.Visual %q %q", v.ID, string(v.Mode)) }
-
 // Head is a head to add. Empty fields are generated: the id, a visual in default
 // mode, a name, a voice of the provider azure, the mode ttt.
 type Head struct {
@@ -126,14 +117,6 @@ func (h Head) Validate() error {
 	}
 	return nil
 }
-
-// Format writes id and name, whatever the verb.
-func (h Head) Format(f fmt.State, _ rune) { writeText(f, h.text()) }
-
-// LogValue returns id and name.
-func (h Head) LogValue() slog.Value { return slog.StringValue(h.text()) }
-
-func (h Head) text() string { return fmt.Sprintf("headstest.Head %q %q", h.ID, h.Name) }
 
 // AddVisual adds a visual, or replaces the one with the same id, and returns the
 // id. It panics if a value of Fields can't be encoded as JSON.

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -32,16 +31,6 @@ type ToolCall struct {
 	Problem string // "" for a reply in the contract's form
 	Reply   []byte // the first 4 KiB of what the tool sent
 }
-
-func (t ToolCall) text() string {
-	return fmt.Sprintf("headstest.ToolCall: status %d, problem %q", t.Status, t.Problem)
-}
-
-// Format writes status and problem, whatever the verb.
-func (t ToolCall) Format(f fmt.State, _ rune) { writeText(f, t.text()) }
-
-// LogValue returns status and problem.
-func (t ToolCall) LogValue() slog.Value { return slog.StringValue(t.text()) }
 
 // CallTool calls a tool as the service does, in a new session: the arguments are
 // top-level keys, and session_metadata has the shape that was seen in the field.

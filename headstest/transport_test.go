@@ -35,7 +35,7 @@ func TestEmulatorsClientAcceptsOptions(t *testing.T) {
 	defer e.Close()
 	assert.Panics(t, func() { e.Client(heads.WithTokenSource(nil)) }) // a token is already set
 	var seen []string
-	observe := heads.WithObserver(func(_ context.Context, a heads.Attempt) { seen = append(seen, a.Operation) })
+	observe := heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) { seen = append(seen, a.Operation) }})
 	_, err := e.Client(observe).Heads.Get(t.Context(), e.AddHead(headstest.Head{}))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"Heads.Get"}, seen)
@@ -69,7 +69,7 @@ func TestBubbleReachesAnEventAndAToolHandler(t *testing.T) {
 		require.NoError(t, err)
 		_, err = client.Webhooks.Ensure(t.Context(), heads.WebhookSpec{
 			HeadID: id, URL: "https://app.example.test/events", Events: []heads.EventType{heads.EventStartConversation},
-		})
+		}, heads.EnsureOptions{})
 		require.NoError(t, err)
 
 		session := e.StartSession(id)

@@ -83,7 +83,7 @@ func bareInsert(b *testing.B, s store, publishers int) {
 			return err
 		}
 		defer tx.Rollback()
-		if _, err := tx.Stmt(insert).Exec([]byte(events[i].Key()), []byte(events[i].Raw)); err != nil {
+		if _, err := tx.Stmt(insert).Exec([]byte(events[i].Key()), events[i].Raw.Bytes()); err != nil {
 			return err
 		}
 		return tx.Commit()

@@ -54,7 +54,7 @@ func assertDamagedOrWhole(t *testing.T, path string, events int) (damaged bool) 
 	defer in.Close(context.Background())
 	n := 0
 	err = in.Replay(t.Context(), inbox.Query{}, func(_ context.Context, d *inbox.Delivery) error {
-		assert.Equal(t, string(eventBody("head", "session", numberOf(d.Event))), string(d.Event.Raw))
+		assert.Equal(t, string(eventBody("head", "session", numberOf(d.Event))), string(d.Event.Raw.Bytes()))
 		n++
 		return nil
 	})

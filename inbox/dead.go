@@ -88,7 +88,7 @@ func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] 
 // ErrDamaged at the end.
 func (in *Inbox) Replay(ctx context.Context, q Query, f func(context.Context, *Delivery) error) error {
 	if f == nil {
-		return invalid("Replay", "f", "the function is nil")
+		return invalid("Replay", "f", "is nil", "give the function that reads an event")
 	}
 	var damaged error
 	for r, err := range in.pages(ctx, "Replay", engine.ReplayPage, q) {
@@ -118,7 +118,7 @@ func (in *Inbox) Replay(ctx context.Context, q Query, f func(context.Context, *D
 // pages reads the events that q selects.
 func (in *Inbox) pages(ctx context.Context, operation string, s engine.Stmt, q Query) iter.Seq2[*engine.Record, error] {
 	return func(yield func(*engine.Record, error) bool) {
-		if err := refuse(q.Limit < 0, operation, "Query.Limit", fmt.Sprintf("%d is negative; 0 is no limit", q.Limit)); err != nil {
+		if err := refuse(q.Limit < 0, operation, "Query.Limit", fmt.Sprintf("%d is negative", q.Limit), "use 0 for no limit"); err != nil {
 			yield(nil, err)
 			return
 		}

@@ -67,7 +67,7 @@ func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) er
 		return errNoCommit
 	}
 	if effect == nil {
-		return invalid("Commit", "effect", "the function is nil; return nil to mark the event without one")
+		return invalid("Commit", "effect", "is nil", "give a function, or return nil without Commit to mark the event")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -151,7 +151,7 @@ func newEvent(tb testing.TB, head, session string, n int) *heads.Event {
 // numberOf returns the number that eventBody was given.
 func numberOf(e *heads.Event) int {
 	var body struct{ Number int }
-	if err := json.Unmarshal(e.Raw, &body); err != nil {
+	if err := json.Unmarshal(e.Raw.Bytes(), &body); err != nil {
 		panic(err)
 	}
 	return body.Number

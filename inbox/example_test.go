@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
@@ -90,4 +93,66 @@ func ExampleInbox_Dead() {
 	// Output:
 	// one 1 no such customer
 	// brought back: 1 <nil>
+}
+
+// shutDown stops receiving first, so that nothing is stored that isn't answered, and
+// closes the inbox last. ran has what Run returned.
+func shutDown(server *http.Server, handler *heads.EventHandler, stopRun context.CancelFunc, ran <-chan error, in *inbox.Inbox) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	err := errors.Join(server.Shutdown(ctx), handler.Shutdown(ctx)) // no event arrives any more; what arrived is stored and answered
+	stopRun()                                                       // running functions finish, up to DrainTimeout; the rest waits in the inbox
+	return errors.Join(err, <-ran, in.Close(ctx))
+}
+
+func ExampleInbox_Close() {
+	dir, err := os.MkdirTemp("", "inbox")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	db, err := sqlite.Open(filepath.Join(dir, "events.db"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in, err := inbox.Open(context.Background(), db)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	handler, err := in.Handler(heads.SharedKeys("shared key of the registration"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	began := make(chan struct{})
+	ctx, stopRun := context.WithCancel(context.Background())
+	defer stopRun()
+	ran := make(chan error, 1)
+	go func() {
+		ran <- in.Run(ctx, func(ctx context.Context, d *inbox.Delivery) error {
+			close(began)
+			<-ctx.Done() // of the drain, not of Run
+			fmt.Println("cut off")
+			return ctx.Err()
+		}, inbox.DrainTimeout(100*time.Millisecond))
+	}()
+	server := httptest.NewServer(handler)
+	event := heads.Event{Type: heads.EventStartConversation, HeadID: "3f2b8c1e-8a4d-4b7e-9c3a-1d2e3f4a5b6c", SessionID: "session-1"}
+	request := headstest.NewEventRequest(server.URL, event, "shared key of the registration")
+	request.RequestURI = ""
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(answer.Body.Close(), answer.StatusCode)
+	<-began
+	fmt.Println(shutDown(server.Config, handler, stopRun, ran, in))
+	// Output:
+	// <nil> 200
+	// cut off
+	// <nil>
 }

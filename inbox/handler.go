@@ -2,8 +2,8 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	heads "github.com/headsapi/heads-go"
 )
@@ -16,16 +16,15 @@ import (
 // Handler returns ErrQueued for WithQueue and WithDeduplicator. It returns an error
 // for a WithMaxAge that needs events to be known for longer than the retention.
 func (in *Inbox) Handler(keys heads.KeySource, opts ...heads.EventHandlerOption) (*heads.EventHandler, error) {
-	own := &passAll{}
-	h, err := heads.NewEventHandler(keys, in.store, append([]heads.EventHandlerOption{heads.WithDeduplicator(own)}, opts...)...)
+	h, err := heads.NewEventHandler(keys, in.store, append([]heads.EventHandlerOption{heads.WithoutDeduplicator()}, opts...)...)
+	if excluded(err) {
+		return nil, ErrQueued
+	}
 	if err != nil {
 		return nil, err
 	}
-	if h.Queued() || h.Deduplicator() != heads.Deduplicator(own) {
-		return nil, ErrQueued
-	}
 	if m := h.Memory(); m > in.retention {
-		return nil, invalid("Handler", "WithMaxAge", fmt.Sprintf("an event must be known for %v, and the retention is %v: raise it with WithRetention", m, in.retention))
+		return nil, invalid("Handler", "WithMaxAge", fmt.Sprintf("wants an event to be known for %v, and the retention is %v", m, in.retention), "raise it with WithRetention")
 	}
 	return h, nil
 }
@@ -39,12 +38,9 @@ func (in *Inbox) store(ctx context.Context, e *heads.Event) error {
 	return err
 }
 
-// passAll is the handler's deduplicator. It accepts every event, since the table of
-// events finds the duplicates.
-type passAll struct{ _ byte } // not of size zero, so each handler has its own
-
-func (*passAll) Claim(context.Context, string, string, time.Duration) (heads.Claim, error) {
-	return heads.ClaimNew, nil
+// excluded reports whether opts hold a queue or a deduplicator, which the handler
+// excludes: the table of events finds the duplicates.
+func excluded(err error) bool {
+	var fault *heads.InvalidError
+	return errors.As(err, &fault) && fault.Field == "WithoutDeduplicator"
 }
-func (*passAll) Done(context.Context, string, string, time.Duration) error { return nil }
-func (*passAll) Release(context.Context, string, string) error             { return nil }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
@@ -30,6 +31,7 @@ type Inbox struct {
 	retention time.Duration
 	logger    *slog.Logger
 	observe   func(context.Context, Observation)
+	onAttempt atomic.Pointer[[]func(context.Context, time.Duration, error)]
 	errorText bool
 
 	health health
@@ -53,10 +55,8 @@ type Option func(*Inbox) error
 func WithTablePrefix(p string) Option {
 	return func(in *Inbox) error {
 		in.prefix = p
-		if err := engine.CheckPrefix(p); err != nil {
-			return invalid("Open", "WithTablePrefix", err.Error())
-		}
-		return nil
+		return refuse(engine.CheckPrefix(p) != nil, "Open", "WithTablePrefix", fmt.Sprintf("%q can't begin the name of a table", p),
+			"use up to 40 lower-case letters, digits and underscores, not beginning with a digit")
 	}
 }
 
@@ -67,7 +67,7 @@ func WithTablePrefix(p string) Option {
 func WithRetention(d time.Duration) Option {
 	return func(in *Inbox) error {
 		in.retention = d
-		return refuse(d < minRetention, "Open", "WithRetention", fmt.Sprintf("%v is less than %v, the age at which a redelivery can arrive", d, minRetention))
+		return refuse(d < minRetention, "Open", "WithRetention", fmt.Sprintf("%v is less than %v, the age at which a redelivery can arrive", d, minRetention), "give that or more")
 	}
 }
 
@@ -77,7 +77,7 @@ func WithRetention(d time.Duration) Option {
 func WithLogger(l *slog.Logger) Option {
 	return func(in *Inbox) error {
 		in.logger = l
-		return refuse(l == nil, "Open", "WithLogger", "the logger is nil; leave the option out for no log")
+		return refuse(l == nil, "Open", "WithLogger", "is nil", "leave the option out for no log")
 	}
 }
 
@@ -86,7 +86,7 @@ func WithLogger(l *slog.Logger) Option {
 func WithObserver(f func(context.Context, Observation)) Option {
 	return func(in *Inbox) error {
 		in.observe = f
-		return refuse(f == nil, "Open", "WithObserver", "the function is nil")
+		return refuse(f == nil, "Open", "WithObserver", "is nil", "give a function, or leave the option out")
 	}
 }
 
@@ -110,11 +110,11 @@ func WithErrorText() Option {
 // or lacks events that were acknowledged.
 func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 	if db == nil {
-		return nil, invalid("Open", "db", "is nil; see sqlite.Open and postgres.Open")
+		return nil, invalid("Open", "db", "is nil", "make one with sqlite.Open or postgres.Open")
 	}
 	backend, err := engine.Take(db)
 	if err != nil {
-		return nil, invalid("Open", "db", "belongs to another inbox or was closed; open one for each inbox")
+		return nil, invalid("Open", "db", "belongs to another inbox or was closed", "open one for each inbox")
 	}
 	in := &Inbox{db: backend, prefix: engine.DefaultPrefix, retention: defaultRetention}
 	in.closed, in.close = context.WithCancel(context.Background())
@@ -133,7 +133,7 @@ func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 func (in *Inbox) apply(opts []Option) (err error) {
 	for _, opt := range opts {
 		if opt == nil {
-			err = errors.Join(err, invalid("Open", "option", "is nil"))
+			err = errors.Join(err, invalid("Open", "option", "is nil", "leave it out"))
 			continue
 		}
 		err = errors.Join(err, opt(in))
@@ -201,13 +201,13 @@ func (in *Inbox) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(in.String()
 // LogValue returns the same as String.
 func (in *Inbox) LogValue() slog.Value { return slog.StringValue(in.String()) }
 
-func invalid(operation, field, reason string) error {
-	return &heads.InvalidError{Operation: "inbox." + operation, Field: field, Reason: reason}
+func invalid(operation, field, problem, remedy string) error {
+	return &heads.InvalidError{Operation: "inbox." + operation, Field: field, Problem: problem, Remedy: remedy}
 }
 
-func refuse(bad bool, operation, field, reason string) error {
+func refuse(bad bool, operation, field, problem, remedy string) error {
 	if bad {
-		return invalid(operation, field, reason)
+		return invalid(operation, field, problem, remedy)
 	}
 	return nil
 }

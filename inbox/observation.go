@@ -68,15 +68,20 @@ func observed(kind ObservationKind, e *engine.Record) Observation {
 }
 
 func (in *Inbox) tell(ctx context.Context, o Observation) {
-	if in.observe == nil {
-		return
+	if in.observe != nil {
+		in.survive(ctx, func() { in.observe(ctx, o) })
 	}
+	in.tellOfAttempt(ctx, o)
+}
+
+// survive calls f, which is the user's.
+func (in *Inbox) survive(ctx context.Context, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
 			in.log(ctx, slog.LevelError, "the observer panicked")
 		}
 	}()
-	in.observe(ctx, o)
+	f()
 }
 
 func (in *Inbox) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {

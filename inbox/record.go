@@ -14,17 +14,18 @@ import (
 // newRecord returns an error for an event that could not be read back unchanged.
 func newRecord(e *heads.Event) (*engine.Record, error) {
 	if e == nil {
-		return nil, invalid("Append", "event", "is nil")
+		return nil, invalid("Append", "event", "is nil", "give what heads.ParseEvent returned")
 	}
-	if len(e.Raw) == 0 {
-		return nil, invalid("Append", "Raw", "is empty; append events that were verified with heads.VerifySignature and read with heads.ParseEvent from the same bytes, or let Handler do both")
+	if e.Raw.Len() == 0 {
+		return nil, invalid("Append", "Raw", "is empty", "append events that were verified with heads.VerifySignature and read with heads.ParseEvent from the same bytes, or let Handler do both")
 	}
-	parsed, err := heads.ParseEvent(e.Raw)
+	body := e.Raw.Bytes()
+	parsed, err := heads.ParseEvent(body)
 	if err != nil {
-		return nil, invalid("Append", "Raw", "is not the body of an event; append what heads.ParseEvent returned")
+		return nil, invalid("Append", "Raw", "is not the body of an event", "append what heads.ParseEvent returned")
 	}
 	if parsed.Key() != e.Key() {
-		return nil, invalid("Append", "Raw", "is the body of another event; append what heads.ParseEvent returned")
+		return nil, invalid("Append", "Raw", "is the body of another event", "append what heads.ParseEvent returned")
 	}
 	key, session := sha256.Sum256([]byte(e.Key())), sessionOf(e.HeadID, e.SessionID)
 	r := &engine.Record{
@@ -33,7 +34,7 @@ func newRecord(e *heads.Event) (*engine.Record, error) {
 		HeadID:    append([]byte{}, e.HeadID...),
 		SessionID: append([]byte{}, e.SessionID...),
 		Type:      append([]byte{}, parsed.Type...),
-		Body:      bytes.Clone(e.Raw),
+		Body:      body,
 	}
 	r.Checksum = checksum(r)
 	return r, nil

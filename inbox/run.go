@@ -37,7 +37,7 @@ type RunOption func(*run) error
 func Concurrency(n int) RunOption {
 	return func(r *run) error {
 		r.concurrency = n
-		return refuse(n < 1, "Run", "Concurrency", fmt.Sprintf("%d: want at least 1", n))
+		return refuse(n < 1, "Run", "Concurrency", fmt.Sprintf("is %d", n), "give 1 or more")
 	}
 }
 
@@ -47,7 +47,7 @@ func Concurrency(n int) RunOption {
 func MaxAttempts(n int) RunOption {
 	return func(r *run) error {
 		r.maxAttempts = n
-		return refuse(n < 1, "Run", "MaxAttempts", fmt.Sprintf("%d: want at least 1", n))
+		return refuse(n < 1, "Run", "MaxAttempts", fmt.Sprintf("is %d", n), "give 1 or more")
 	}
 }
 
@@ -57,7 +57,7 @@ func MaxAttempts(n int) RunOption {
 func Backoff(f func(attempt int) time.Duration) RunOption {
 	return func(r *run) error {
 		r.backoff = f
-		return refuse(f == nil, "Run", "Backoff", "the function is nil")
+		return refuse(f == nil, "Run", "Backoff", "is nil", "give a function, or leave the option out")
 	}
 }
 
@@ -67,7 +67,7 @@ func Backoff(f func(attempt int) time.Duration) RunOption {
 func Lease(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.lease = d
-		return refuse(d < 300*time.Millisecond, "Run", "Lease", fmt.Sprintf("%v: want at least 300ms", d))
+		return refuse(d < 300*time.Millisecond, "Run", "Lease", fmt.Sprintf("is %v", d), "give 300ms or more")
 	}
 }
 
@@ -76,7 +76,7 @@ func Lease(d time.Duration) RunOption {
 func DrainTimeout(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.drainTimeout = d
-		return refuse(d < 0, "Run", "DrainTimeout", fmt.Sprintf("%v is negative", d))
+		return refuse(d < 0, "Run", "DrainTimeout", fmt.Sprintf("is %v, which is negative", d), "give 0 or more")
 	}
 }
 
@@ -172,10 +172,10 @@ func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) 
 		claims:       make(map[*claim]struct{}),
 	}
 	_, _ = rand.Read(r.owner)
-	err := refuse(f == nil, "Run", "f", "the function is nil")
+	err := refuse(f == nil, "Run", "f", "is nil", "give the function that handles an event")
 	for _, opt := range opts {
 		if opt == nil {
-			err = errors.Join(err, invalid("Run", "option", "is nil"))
+			err = errors.Join(err, invalid("Run", "option", "is nil", "leave it out"))
 			continue
 		}
 		err = errors.Join(err, opt(r))

@@ -31,9 +31,9 @@ func TestAppendRefusesWhatCouldNotBeReadBack(t *testing.T) {
 	other := *e
 	other.SessionID = "another"
 	bare := *e
-	bare.Raw = nil
+	bare.Raw = heads.Raw{}
 	text := *e
-	text.Raw = []byte("text")
+	text.Raw = heads.NewRaw([]byte("text"))
 	for name, bad := range map[string]*heads.Event{"nil": nil, "without Raw": &bare, "no JSON": &text, "another's Raw": &other} {
 		_, err := in.Append(t.Context(), bad)
 		assert.ErrorIs(t, err, heads.ErrInvalid, name)
@@ -67,7 +67,7 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 				require.NoError(t, in.Close(t.Context()))
 			}
 			in = s.open(t)
-			h, err := in.Handler(heads.SharedKeys(sharedKey), heads.WithDeliveryObserver(func(_ context.Context, d heads.DeliveryInfo) { outcomes <- d.Outcome }))
+			h, err := in.Handler(heads.SharedKeys(sharedKey), heads.WithDeliveryObserver(heads.Observer[heads.DeliveryInfo]{End: func(_ context.Context, d heads.DeliveryInfo) { outcomes <- d.Outcome }}))
 			require.NoError(t, err)
 			send = serveHandler(t, h)
 		}
@@ -108,7 +108,7 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 		assert.EqualValues(t, 1, pruned)
 		week, err := heads.ParseEvent(bytes.Replace(one, []byte(begin.Format("2006-01-02")), []byte(begin.AddDate(0, 0, -7).Format("2006-01-02")), 1))
 		require.NoError(t, err)
-		assert.Equal(t, http.StatusBadRequest, send(week.Raw), "after a week")
+		assert.Equal(t, http.StatusBadRequest, send(week.Raw.Bytes()), "after a week")
 		assert.Equal(t, heads.DeliveryStale, <-outcomes)
 		assert.Equal(t, 1, calls)
 	})
@@ -203,7 +203,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			fmt.Fprintf(&seen, "%v %+v %s\n", d, d, d)
 			logger.Info("a delivery", "delivery", d)
-			return errors.New("a failure that tells " + string(d.Event.Raw))
+			return errors.New("a failure that tells " + string(d.Event.Raw.Bytes()))
 		}, inbox.MaxAttempts(1), inbox.Concurrency(1))
 		eventually(t, "dead", pendingIsZero(in))
 		stop()

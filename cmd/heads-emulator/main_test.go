@@ -35,8 +35,7 @@ func TestStartServesAHeadToTheClient(t *testing.T) {
 	visual, err := client.HeadVisuals.Get(t.Context(), head.HeadVisualID)
 	require.NoError(t, err)
 	assert.Equal(t, heads.VisualModeDefault, visual.Mode)
-	_, err = client.Heads.SetVideoStreaming(t.Context(), head.ID, true)
-	assert.NoError(t, err)
+	assert.NoError(t, client.Heads.SetVideoStreaming(t.Context(), head.ID, true))
 }
 
 func TestAnnouncementSaysHowToReachTheEmulator(t *testing.T) {
@@ -113,6 +112,12 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("closed pipe") }
 
 func TestOutputThatFailsEndsTheProgram(t *testing.T) {
 	assert.ErrorContains(t, startAndStop(t, broken{}, io.Discard, "-addr", "127.0.0.1:0"), "closed pipe")
+}
+
+func TestVersionIsPrinted(t *testing.T) {
+	var out bytes.Buffer
+	assert.ErrorIs(t, startAndStop(t, &out, io.Discard, "-version"), flag.ErrHelp, "which ends the program with 0")
+	assert.Equal(t, fmt.Sprintf("heads-emulator %s (%s, %s/%s)\n", heads.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH), out.String())
 }
 
 func TestHelpListsTheFlagsAndStartsNothing(t *testing.T) {

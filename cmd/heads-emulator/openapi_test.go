@@ -95,6 +95,24 @@ func TestDescriptionMarksWhatIsNotInTheContract(t *testing.T) {
 	}
 }
 
+// What the tools that others wrote ask of a description, beyond the standard.
+func TestDescriptionIsWhole(t *testing.T) {
+	d := describe(t, openAPI(t))
+	assert.NotEmpty(t, d.at(d.root, "info", "contact", "url"))
+	for route, operation := range d.paths() {
+		assert.NotEmpty(t, d.at(operation, "description"), route)
+		assert.NotEqual(t, d.at(operation, "summary"), d.at(operation, "description"), route)
+	}
+	checked := 0
+	for name, schema := range d.at(d.root, "components", "schemas").(map[string]any) {
+		for _, field := range list(d.at(schema, "required")) {
+			checked++
+			assert.Nil(t, d.at(schema, "properties", field.(string), "default"), "%s must have %s, so no default is ever used", name, field)
+		}
+	}
+	assert.Greater(t, checked, 50)
+}
+
 func TestDescriptionHoldsTheElevenOperations(t *testing.T) {
 	d := describe(t, openAPI(t))
 	assert.Equal(t, "3.1.0", d.root["openapi"])

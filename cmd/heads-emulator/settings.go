@@ -8,10 +8,12 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 )
 
@@ -56,6 +58,7 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 	flags.BoolVar(&s.json, "json", false, "print addresses, token and ids as one JSON object")
 	flags.BoolVar(&s.expose, "expose-to-network", false, "allow an address that other machines can reach; whoever has the token can then\n"+
 		"make this machine send requests, to its own loopback addresses too")
+	version := flags.Bool("version", false, "print the version")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -69,6 +72,9 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 		return nil, fmt.Errorf("%w; -h lists the flags", err)
 	case flags.NArg() > 0:
 		return nil, errors.New("there are arguments without a flag; -h lists the flags")
+	case *version:
+		fmt.Fprintf(stdout, "heads-emulator %s (%s, %s/%s)\n", heads.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return nil, flag.ErrHelp
 	}
 	return s, errors.Join(s.checkToken(), s.checkLimits())
 }

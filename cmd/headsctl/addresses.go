@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -25,8 +26,8 @@ func (a *app) addressesScanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "scan --moves FILE PATH...", Short: "Find old access URLs in files", Args: want(1, -1, "files or folders"),
 		Long: `Scan prints a line for each old access URL in the text files below the paths,
-without its key. It skips .git, node_modules, symbolic links, binaries and the
-backups of rewrite.`,
+without its key. It skips .git, node_modules, symbolic links, the backups of rewrite,
+and binaries, which it tells by their first 8 KiB.`,
 		Example: "  headsctl addresses scan --moves report.json site",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.newRewriter(report, args)
@@ -35,7 +36,7 @@ backups of rewrite.`,
 			}
 			found := []occurrence{}
 			failed := r.walk(cmd.Context(), args, func(file string) error {
-				_, occurrences, err := r.search(file)
+				occurrences, err := r.search(cmd.Context(), file, io.Discard)
 				found = append(found, occurrences...)
 				if format == "table" {
 					a.printOccurrences(occurrences)
@@ -65,25 +66,30 @@ func (a *app) addressesRewriteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rewrite --moves FILE PATH...", Short: "Put new access URLs in the place of old ones", Args: want(1, -1, "files or folders"),
 		Long: `Rewrite puts the new access URL in the place of each old one, in the same form and
-with the same key, and prints the same lines as scan. It keeps each file as it
-was in FILE.bak, or FILE.bak.2 and so on if there is one.`,
+with the same key, and prints the same lines as scan and then the totals. It keeps
+each file as it was in FILE.bak, or FILE.bak.2 and so on if there is one. Texts in
+UTF-16 stay in UTF-16; one that can't be rewritten without a loss is named on stderr
+and skipped. A run that was killed leaves each file old or new; run it again.`,
 		Example: "  headsctl addresses rewrite --moves report.json site",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.newRewriter(report, args)
 			if err != nil {
 				return err
 			}
-			return r.walk(cmd.Context(), args, func(file string) error {
-				rewritten, occurrences, err := r.search(file)
+			r.writes = true
+			var files, addresses int
+			err = r.walk(cmd.Context(), args, func(file string) error {
+				occurrences, err := r.rewrite(cmd.Context(), file, !noBackup)
 				if err != nil || len(occurrences) == 0 {
 					return err
 				}
-				if err := replaceFile(file, rewritten, !noBackup); err != nil {
-					return err
-				}
+				files++
+				addresses += len(occurrences)
 				a.printOccurrences(occurrences)
 				return nil
 			})
+			a.say("%s, %s", count(files, "file"), counted(addresses, "address", "addresses"))
+			return err
 		},
 	}
 	movesFlag(cmd, &report)

@@ -31,6 +31,15 @@ func moves(t testing.TB, pairs ...string) string {
 	return string(text)
 }
 
+// search returns what rewrite would make of a file, and what it would replace.
+func search(t testing.TB, r *rewriter, file string) (after string, found []occurrence) {
+	t.Helper()
+	var out bytes.Buffer
+	found, err := r.search(t.Context(), file, &out)
+	require.NoError(t, err)
+	return out.String(), found
+}
+
 func TestAccessURLsAreFoundInEveryForm(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ before, after string }{
@@ -76,16 +85,15 @@ func TestAccessURLsAreFoundInEveryForm(t *testing.T) {
 			require.NoError(t, r.add(oldURL, newURL))
 			file := filepath.Join(t.TempDir(), "page")
 			require.NoError(t, os.WriteFile(file, []byte(row.before), 0o600))
-			after, found, err := r.search(file)
-			require.NoError(t, err)
-			assert.Equal(t, row.after, string(after))
+			after, found := search(t, r, file)
 			if row.after == "" {
+				assert.Equal(t, row.before, after)
 				assert.Empty(t, found)
 				return
 			}
-			require.NoError(t, os.WriteFile(file, after, 0o600))
-			_, again, err := r.search(file)
-			require.NoError(t, err)
+			assert.Equal(t, row.after, after)
+			require.NoError(t, os.WriteFile(file, []byte(after), 0o600))
+			_, again := search(t, r, file)
 			assert.Empty(t, again, "a second run changes nothing")
 		})
 	}
@@ -104,9 +112,8 @@ func TestAccessURLsKeepPortsPathsAndEscapes(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "page")
 		require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
-		got, _, err := r.search(file)
-		require.NoError(t, err)
-		assert.Equal(t, after, string(got))
+		got, _ := search(t, r, file)
+		assert.Equal(t, after, got)
 	}
 }
 
@@ -149,7 +156,8 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	asJSON := parse[[]occurrence](t, c.ok("addresses", "scan", "--moves", "report.json", "-o", "json", "site/index.html"))
 	assert.Equal(t, []occurrence{{"site/index.html", 2, oldURL, newURL}}, asJSON)
 
-	assert.Equal(t, want, lines(c.ok("addresses", "rewrite", "--moves", "report.json", "site")), "the lines of scan")
+	want = append(want, "6 files, 6 addresses")
+	assert.Equal(t, want, lines(c.ok("addresses", "rewrite", "--moves", "report.json", "site")), "the lines of scan, and totals")
 	assert.Equal(t, "<p>\n<a href=\""+newURL+"?api_key=s3cret&amp;x=1\">\n", c.read("site/index.html"))
 	assert.Equal(t, "<"+newURL+">\r\n"+oldURL+"0\r\n", c.read("site/README.md"))
 	assert.Equal(t, "B\xfcro "+newURL, c.read("site/latin1.txt"))
@@ -170,7 +178,7 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	}
 
 	before := tree(t, c.dir)
-	assert.Empty(t, c.ok("addresses", "rewrite", "--moves", "report.json", "site"))
+	assert.Equal(t, "0 files, 0 addresses\n", c.ok("addresses", "rewrite", "--moves", "report.json", "site"))
 	assert.Equal(t, before, tree(t, c.dir), "a second run changes nothing")
 	assert.Equal(t, 0, c.run("addresses", "scan", "--moves", "report.json", "--exit-code", "site").code)
 }
@@ -205,7 +213,7 @@ func TestAPathThatIsASymbolicLinkIsFollowed(t *testing.T) {
 	c.write("report.json", moves(t, oldURL, newURL))
 	c.write("release/page.html", oldURL)
 	require.NoError(t, os.Symlink("release", filepath.Join(c.dir, "current")))
-	assert.Equal(t, "current/page.html:1: "+oldURL+" → "+newURL+"\n", c.ok("addresses", "rewrite", "--moves", "report.json", "current"))
+	assert.Equal(t, "current/page.html:1: "+oldURL+" → "+newURL+"\n1 file, 1 address\n", c.ok("addresses", "rewrite", "--moves", "report.json", "current"))
 	assert.Equal(t, newURL, c.read("release/page.html"))
 }
 

@@ -39,9 +39,9 @@ above 299.`,
 			var refused *heads.Error
 			switch {
 			case err == nil:
-				a.printBody(response.Body, secrets)
+				a.printBody(response.Body.Bytes(), secrets)
 			case errors.As(err, &refused):
-				a.printBody(refused.Body, secrets)
+				a.printBody(refused.Body.Bytes(), secrets)
 			}
 			return err
 		},
@@ -87,6 +87,6 @@ func (a *app) printBody(body []byte, secrets bool) {
 		body = maskBody(body)
 	}
 	if len(body) > 0 {
-		a.say("%s", strings.TrimSuffix(string(body), "\n"))
+		a.printDocument(body)
 	}
 }

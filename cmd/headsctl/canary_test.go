@@ -35,6 +35,8 @@ func secretive(t testing.TB) *terminal {
 			"organisation":                object{"id": "o", "apiKey": orgKey},
 			"pluginOperationalModeConfig": object{"api_token": providerKey},
 			"fileUrl":                     "https://files.example.test/a?signature=" + queryToken,
+			"greetings":                   "Hello at https://chat.example.test/MyOrg-1/li-28379?api_key=" + accessKey + ", or ask " + orgKey,
+			"promptConfig":                object{"system_prompt": "Show <iframe src='//chat.example.test/MyOrg-1/li-28379?api_key=" + accessKey + "'> and send " + providerKey},
 			"conversationSettings":        object{"llm": object{"api_key": providerKey}, "tools": []object{}},
 		}},
 		"tools": []object{{
@@ -66,6 +68,7 @@ func TestNoOutputShowsASecret(t *testing.T) {
 	c.write("wanted.yaml", "heads:\n  - id: "+someID+"\n    set: {voiceflowApiKey: "+dialogKey+"2, fileUrl: 'https://x.example.com/?"+queryToken+"', name: Bob}\n"+
 		"    webhooks: [{url: 'https://b.example.com/"+pathToken+"2?k="+queryToken+"', events: [end_conversation]}]\n"+
 		"    tools: [{name: other, description: y, url: 'https://b.example.com/"+pathToken+"3/other', parameters: []}]\n")
+	c.write("greetings.yaml", "heads:\n  - id: "+someID+"\n    set: {greetings: 'Bye, "+dialogKey+", https://x.example.com/?k="+queryToken+"', promptConfig: {system_prompt: 'With "+accessKey+"'}}\n")
 	c.write("page.html", "https://chat.example.test/MyOrg-1/li-28379?api_key="+accessKey)
 	c.write("bad.yaml", "heads:\n  - id: "+someID+"\n    set: {voiceflowApiKey: [\""+dialogKey+"\"]}\n")
 	for _, args := range [][]string{
@@ -73,7 +76,8 @@ func TestNoOutputShowsASecret(t *testing.T) {
 		{"set", someID, "voiceflowApiKey=" + dialogKey + "1", "--dry-run"}, {"set", someID, "publicUrl=https://a.example.com/a/b?api_key=" + accessKey},
 		{"set", someID, "publicUrl=https://chat.example.test/MyOrg-1/li-28379?api_key=" + accessKey},
 		{"plan", "-f", "wanted.yaml", "--report", "plan.json", "--report", "plan.csv", "--report", "plan.html"}, {"plan", "-f", "wanted.yaml", "--json"},
-		{"plan", "-f", "bad.yaml"},
+		{"plan", "-f", "bad.yaml"}, {"plan", "-f", "greetings.yaml", "--report", "texts.html"}, {"plan", "-f", "greetings.yaml", "--json"},
+		{"set", someID, "greetings=Now " + accessKey, "--dry-run"},
 		{"convert", "-f", "ids.csv", "--dry-run"}, {"convert", "-f", "ids.csv", "--yes", "--report", "report.json", "--report", "report.csv", "--report", "report.html"},
 		{"addresses", "scan", "--moves", "report.json", "page.html"}, {"addresses", "scan", "--moves", "report.json", "-o", "json", "page.html"},
 		{"addresses", "rewrite", "--moves", "report.json", "--no-backup", "page.html"},
@@ -95,7 +99,7 @@ func TestNoOutputShowsASecret(t *testing.T) {
 			assert.NotContains(t, shown, secret, "%v", args)
 		}
 	}
-	for _, name := range []string{"plan.json", "plan.csv", "plan.html", "report.json", "report.csv", "report.html", "apply.json", "apply.html"} {
+	for _, name := range []string{"plan.json", "plan.csv", "plan.html", "report.json", "report.csv", "report.html", "apply.json", "apply.html", "texts.html"} {
 		for _, secret := range secrets {
 			assert.NotContains(t, c.read(name), secret, name)
 		}
@@ -108,6 +112,22 @@ func TestNoOutputShowsASecret(t *testing.T) {
 	for _, secret := range secrets {
 		assert.NotContains(t, string(journal), secret)
 	}
+}
+
+func TestExportHoldsWhatApplyNeedsAndSaysSo(t *testing.T) {
+	t.Parallel()
+	c := secretive(t)
+	r := c.run("export", someID)
+	assert.Equal(t, 0, r.code)
+	for _, secret := range []string{accessKey, orgKey, pathToken, queryToken} {
+		assert.Contains(t, r.stdout, secret)
+		assert.NotContains(t, r.stderr, secret)
+	}
+	assert.Contains(t, r.stderr, "the file holds keys or tokens as they are, since apply needs them: keep it as you keep a password\n")
+	c.write("heads.yaml", r.stdout)
+	assert.Equal(t, 0, c.run("plan", "-f", "heads.yaml", "--exit-code").code)
+	plain := emulator(t, legacyHeads(1))
+	assert.NotContains(t, plain.run("export", plain.ids[0]).stderr, "keys or tokens")
 }
 
 // A service, or a proxy before it, may answer with what it was sent.

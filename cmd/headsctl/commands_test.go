@@ -33,11 +33,19 @@ func TestGetShowsAHeadWithOneRequest(t *testing.T) {
 	assert.Contains(t, r.stderr, "debug: GET /head/{id} 200 in ")
 	for _, row := range []string{
 		"ID              " + c.ids[0], "NAME            Lobby", "MODE            legacy", "VOICE           azure/en-US-plain",
-		"OPERATION MODE  oc", "DELIVERY        off", "TOOLS           0", "ACTIVE          yes", "ACCESS URL      https://chat.example.test/MyOrg-",
+		"OPERATION MODE  oc", "DELIVERY        off", "TOOLS           none", "ACTIVE          yes", "ACCESS URL      https://chat.example.test/MyOrg-",
 	} {
 		assert.Contains(t, r.stdout, row)
 	}
 	assert.NotContains(t, r.stdout, "api_key")
+	assert.Regexp(t, `ACCESS URL +https://chat\.example\.test/MyOrg-\d+/li-\d+ \(key hidden\)\n`, r.stdout)
+	assert.Regexp(t, `ACCESS URL +https://chat\.example\.test/MyOrg-\d+/li-\d+\?api_key=[0-9a-f]{32}\n`, c.ok("get", c.ids[0], "--show-secrets"))
+	c.write("one.yaml", toolFile)
+	c.write("two.yaml", strings.ReplaceAll(toolFile, "order_status", "weather"))
+	c.write("about.txt", "Tells where an order is.")
+	c.ok("tools", "put", c.ids[0], "-f", "one.yaml")
+	c.ok("tools", "put", c.ids[0], "-f", "two.yaml")
+	assert.Contains(t, c.ok("get", c.ids[0]), "TOOLS           order_status, weather\n")
 	assert.Contains(t, c.ok("get", c.ids[12]), "MODE            streaming")
 	assert.Contains(t, c.ok("get", c.ids[24]), "ACTIVE          no")
 }
@@ -61,6 +69,7 @@ func TestGetPrintsTheHeadByTheServicesNames(t *testing.T) {
 	open := parse[object](t, c.ok("get", c.ids[0], "--raw", "--show-secrets"))
 	assert.Regexp(t, `api_key=[0-9a-f]{32}$`, open["publicUrl"])
 	assert.Regexp(t, `api_key=[0-9a-f]{32}$`, parse[object](t, c.ok("get", c.ids[0], "-o", "json", "--show-secrets"))["publicUrl"])
+	assert.Regexp(t, `^https://chat\.example\.test/MyOrg-\d+/li-\d+\?api_key=\[redacted\]$`, parse[object](t, c.ok("get", c.ids[0], "-o", "json"))["publicUrl"])
 }
 
 func TestSetChangesTheGivenFieldsOnly(t *testing.T) {
@@ -99,6 +108,9 @@ func TestWebhooksAreEnsuredListedAndDeleted(t *testing.T) {
 	assert.Equal(t, url, parse[[]object](t, c.ok("webhooks", "list", c.ids[0], "-o", "json", "--show-secrets"))[0]["webhookUrl"])
 	assert.Equal(t, "[]\n", c.ok("webhooks", "list", c.ids[1], "-o", "json"), "never null")
 	id = strings.TrimSpace(id)
+	assert.Empty(t, c.run("webhooks", "list", c.ids[0]).stderr)
+	c.ok("delivery", "off", c.ids[0])
+	assert.Equal(t, "delivery is off, so no webhook receives an event; turn it on with: headsctl delivery on "+c.ids[0]+"\n", c.run("webhooks", "list", c.ids[0], "-o", "json").stderr)
 	assert.Equal(t, "deleted "+id+"\n", c.ok("webhooks", "delete", id))
 	c.fails(1, "404", "webhooks", "delete", id)
 }
@@ -155,6 +167,80 @@ func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
 	assert.Contains(t, bad.stderr, "bad.yaml: ")
 	c.ok("set", c.ids[1], "operationMode=ttt")
 	assert.Equal(t, 1, c.run("tools", "put", c.ids[1], "-f", "tool.yaml").code, "the service would never call it")
+}
+
+// Another client may have left a field in another spelling as well.
+func TestCommandsReadExactNames(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	id := c.ids[0]
+	c.ok("call", "PUT", "/head/update", "--data", `{"id":"`+id+`","ttsVoice":"en-GB-a","ttsProvider":"azure","ttsvoice":"left-over","videostreaming":"yes","Name":5}`)
+	assert.Contains(t, c.ok("get", id), "azure/en-GB-a")
+	assert.Contains(t, c.ok("get", id, "--raw"), "left-over")
+	assert.Contains(t, c.ok("set", id, "ttsVoice=en-GB-b", "ttsProvider=azure"), "en-GB-b")
+	assert.Contains(t, c.ok("set", id, "ttsVoice=en-GB-b", "ttsProvider=azure"), "unchanged")
+	exported := c.ok("export", id)
+	assert.Contains(t, exported, "en-GB-b")
+	assert.NotContains(t, exported, "left-over")
+	assert.NotContains(t, c.run("doctor", id).stdout, "left-over")
+	assert.Contains(t, c.ok("convert", id, "--yes"), "1 changed")
+}
+
+func TestParametersWithoutATypeAreANote(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	id := c.ids[0]
+	c.ok("set", id, "operationMode=oc", "promptConfig.system_prompt=Call order_status with order.")
+	c.ok("call", "PUT", "/head/"+id+"/conversation-settings", "--data", `{"conversationSettings":{"tools":[{"name":"order_status","description":"d",`+
+		`"url":"https://a.example.com/","parameters":[{"name":"order","description":"d"}]}]}}`)
+	assert.Contains(t, c.ok("tools", "check", id), "parameter_untyped  tool order_status.order")
+	doctor := c.run("doctor", id).stdout
+	assert.Contains(t, doctor, "note    parameter_untyped")
+	assert.NotContains(t, doctor, "error ")
+}
+
+func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
+	t.Parallel()
+	bodies := make(chan object, 1)
+	replies := map[string]string{"/order": `{"message":"Shipped\u009b2J"}`, "/old": `{"result":"Shipped"}`}
+	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body object
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&body))
+		bodies <- body
+		assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, replies[r.URL.Path])
+	}))
+	defer tool.Close()
+	c := emulator(t, object{
+		"heads": []object{{"id": someID, "operationMode": "oc", "publicId": "li-77777"}, {"id": "1b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", "operationMode": "ttt"}},
+		"tools": []object{
+			{"headId": someID, "name": "order", "description": "Tells where an order is.", "url": tool.URL + "/order", "parameters": []object{
+				{"name": "order", "type": "string", "description": "d"}, {"name": "count", "type": "integer", "description": "d"}, {"name": "any", "type": "string", "description": "d"},
+			}},
+			{"headId": someID, "name": "old", "description": "d", "url": tool.URL + "/old", "parameters": []object{}},
+		},
+	})
+	assert.Equal(t, replies["/order"]+"\n", c.ok("tools", "call", someID, "order", "order=007", "count=2", "any:=[1]"))
+	body := <-bodies
+	metadata, _ := body["session_metadata"].(object)
+	assert.Equal(t, someID, metadata["head_id"])
+	assert.Equal(t, "li-77777", metadata["public_head_id"])
+	assert.NotEmpty(t, metadata["session_id"])
+	delete(body, "session_metadata")
+	assert.Equal(t, object{"order": "007", "count": 2.0, "any": []any{1.0}}, body)
+
+	r := c.fails(1, `expected {"message": "…"}, the reply has "result"`, "tools", "call", someID, "old")
+	assert.Equal(t, replies["/old"]+"\n", r.stdout, "the reply is printed all the same")
+	<-bodies
+	c.fails(2, `no parameter "ordr" (did you mean order?)`, "tools", "call", someID, "order", "ordr=7")
+	c.fails(2, `is not JSON`, "tools", "call", someID, "order", "count=two")
+	c.fails(2, `given twice`, "tools", "call", someID, "order", "order=1", "order=2")
+	c.fails(1, `the head has no tool "ordr" (did you mean order?)`, "tools", "call", someID, "ordr")
+	c.fails(1, "404", "tools", "call", "2b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", "order")
+	c.ok("set", someID, "operationMode=ttt")
+	c.fails(1, `the service would not call the tool: the head is in operation mode "ttt"`, "tools", "call", someID, "order")
+	assert.Empty(t, bodies, "nothing was sent to the tool")
 }
 
 func TestDoctorTellsWhatIsWrong(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
-	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // patience is how long the service waits for a receiver.
@@ -35,9 +34,9 @@ func keyFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "key-file", "", "read the shared key from `FILE` instead of HEADS_SHARED_KEY")
 }
 
-func sharedKey(file string) (string, error) {
+func (a *app) sharedKey(file string) (string, error) {
 	if file != "" {
-		return readSecret("--key-file", file)
+		return a.readSecret("--key-file", file)
 	}
 	if key := os.Getenv("HEADS_SHARED_KEY"); key != "" {
 		return key, nil
@@ -55,7 +54,7 @@ func (a *app) eventsVerifyCommand() *cobra.Command {
 			if body == "" || !cmd.Flags().Changed("signature") {
 				return usage("%s wants --body and --signature", cmd.CommandPath())
 			}
-			key, err := sharedKey(keyFile)
+			key, err := a.sharedKey(keyFile)
 			if err != nil {
 				return err
 			}
@@ -93,7 +92,7 @@ func (a *app) eventsSendCommand() *cobra.Command {
 			if err := checkID(head); err != nil {
 				return err
 			}
-			key, err := sharedKey(keyFile)
+			key, err := a.sharedKey(keyFile)
 			if err != nil {
 				return err
 			}
@@ -115,7 +114,7 @@ func (a *app) eventsSendCommand() *cobra.Command {
 func checkReceiver(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
-		return usage("%q is not the URL of a receiver; give an http or https URL", oneLine(mask.URL(text)))
+		return usage("%q is not the URL of a receiver; give an http or https URL", oneLine(maskText(text)))
 	}
 	return nil
 }

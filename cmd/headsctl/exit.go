@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"slices"
+	"syscall"
 
 	heads "github.com/headsapi/heads-go"
 )
@@ -148,7 +150,12 @@ func (a *app) errorLine(err error) string {
 func remedy(err error) string {
 	var answer *heads.Error
 	var network net.Error
+	var file *fs.PathError // whose cause has the methods of a net.Error
 	switch {
+	case errors.Is(err, syscall.EPIPE) && errors.As(err, &file):
+		return "nobody reads the output any more; --report keeps results where there is one"
+	case errors.As(err, &file):
+		return ""
 	case errors.Is(err, heads.ErrInvalid):
 		return "" // it says so itself
 	case errors.Is(err, heads.ErrUnauthorized):

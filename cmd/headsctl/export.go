@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 func (a *app) exportCommand() *cobra.Command {
@@ -17,8 +17,9 @@ func (a *app) exportCommand() *cobra.Command {
 	var p pace
 	cmd := &cobra.Command{
 		Use: "export ID...|-f IDS", Short: "Write heads as a file that apply would find unchanged",
-		Long: `Export writes heads as a heads.yaml to stdout. It holds the URLs of webhooks and
-tools whole. What the file can't hold is told on stderr.`,
+		Long: `Export writes heads as a heads.yaml to stdout. Nothing in it is masked, since apply
+needs it: it holds URLs and texts whole, and the keys in them. If there are any, and
+if the file can't hold something, stderr says so.`,
 		Example: "  headsctl export -f ids.csv > heads.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			targets, c, err := a.targetsAndClient(cmd, from, p, args)
@@ -53,6 +54,9 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 	doc, err := rawjson.Encode(file)
 	if err != nil {
 		return err
+	}
+	if string(maskBody(doc)) != string(doc) {
+		a.note("the file holds keys or tokens as they are, since apply needs them: keep it as you keep a password")
 	}
 	if len(file.Heads) > 0 || failed == nil {
 		_, _ = a.stdout.Write(toYAML(doc))

@@ -1,8 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"strconv"
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,11 +26,11 @@ func (a *app) getCommand() *cobra.Command {
 			if raw {
 				return a.printRaw(h, secrets)
 			}
-			shown := h.Redacted()
-			if secrets {
-				shown = h
+			shown, doc, err := shownHead(h, secrets)
+			if err != nil {
+				return err
 			}
-			return a.print(format, shown, func() { a.printHead(h) })
+			return a.print(format, doc, func() { a.printHead(shown, activeOf(h), secrets) })
 		},
 	}
 	outputFlag(cmd, &format)
@@ -50,24 +49,16 @@ func (a *app) getHead(cmd *cobra.Command, id string) (*heads.Head, error) {
 }
 
 func (a *app) printRaw(h *heads.Head, secrets bool) error {
-	doc := h.Raw
+	doc := h.Raw.Bytes()
 	if !secrets {
 		doc = maskBody(doc)
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s\n", doc)
-	return err
+	a.printDocument(doc)
+	return nil
 }
 
 // printHead writes what people look for in a head.
-func (a *app) printHead(h *heads.Head) {
-	tools := 0
-	if h.ConversationSettings != nil {
-		tools = len(h.ConversationSettings.Tools)
-	}
-	active := yesNo(h.IsActive)
-	if !h.Has("isActive") {
-		active = "unknown"
-	}
+func (a *app) printHead(h *heads.Head, active string, secrets bool) {
 	a.table([][]string{
 		{"ID", h.ID},
 		{"NAME", h.Name},
@@ -76,10 +67,39 @@ func (a *app) printHead(h *heads.Head) {
 		{"LANGUAGE", h.Language},
 		{"OPERATION MODE", string(h.OperationMode)},
 		{"DELIVERY", onOff(h.EnableEvents)},
-		{"TOOLS", strconv.Itoa(tools)},
+		{"TOOLS", toolNames(h)},
 		{"ACTIVE", active},
-		{"ACCESS URL", withoutQuery(h.PublicURL.Reveal())},
+		{"ACCESS URL", shownAddress(h, secrets)},
 	})
+}
+
+// activeOf reports whether a head is active, if the service has sent it.
+func activeOf(h *heads.Head) string {
+	if !h.Has("isActive") {
+		return "unknown"
+	}
+	return yesNo(h.IsActive)
+}
+
+// toolNames lists the tools of a head.
+func toolNames(h *heads.Head) string {
+	if h.ConversationSettings == nil || len(h.ConversationSettings.Tools) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, t := range h.ConversationSettings.Tools {
+		names = append(names, cmp.Or(t.Name, "(without a name)"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// shownAddress returns the access URL of a head, or that it has a key.
+func shownAddress(h *heads.Head, secrets bool) string {
+	address := h.PublicURL.Reveal()
+	if short := withoutQuery(address); short != address && !secrets {
+		return short + " (key hidden)"
+	}
+	return address
 }
 
 // withoutQuery returns an access URL without its key.

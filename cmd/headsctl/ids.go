@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"regexp"
@@ -59,10 +60,10 @@ func targetsOf(ids []string) ([]target, error) {
 	return list.targets, faulty(errors.Join(faults...))
 }
 
-var header = regexp.MustCompile(`^(id|head_id|headId|head)`)
+var header = regexp.MustCompile(`(?i)^"?(id|head_id|headId|head)`)
 
-// parseIDs reads one id a line; what follows a comma is its label. It skips
-// blank lines, comments, repeated ids and a first line with names of columns.
+// parseIDs reads one id a line; what follows a comma is its label, which may be
+// quoted as in CSV. It skips blank lines, comments, repeated ids and a first line with names of columns.
 // It reports all other lines together.
 func parseIDs(file string, text []byte) ([]target, error) {
 	var list targetList
@@ -78,17 +79,39 @@ func parseIDs(file string, text []byte) ([]target, error) {
 		if first = false; isHeader {
 			continue
 		}
-		id, label, _ := strings.Cut(entry, ",")
-		if id = strings.TrimSpace(id); !uuid.MatchString(id) {
+		id, label, err := cutLabel(entry)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s:%d: the quotes are not those of CSV; write the label as \"Lobby, east\" and a quote in it twice", file, number))
+			continue
+		}
+		if !uuid.MatchString(id) {
 			faults = append(faults, fmt.Errorf("%s:%d: %q is not the id of a head; give the UUID in the head's id field", file, number, oneLine(id)))
 			continue
 		}
-		list.add(target{id, strings.TrimSpace(label)})
+		list.add(target{id, label})
 	}
 	if len(faults) == 0 && len(list.targets) == 0 {
 		faults = append(faults, fmt.Errorf("%s holds no ids; write one id on each line", file))
 	}
 	return list.targets, faulty(errors.Join(faults...))
+}
+
+// cutLabel takes a line apart. If the id or the label is quoted, the line is CSV, and
+// more columns are ignored.
+func cutLabel(line string) (id, label string, err error) {
+	id, label, _ = strings.Cut(line, ",")
+	id, label = strings.TrimSpace(id), strings.TrimSpace(label)
+	if !strings.HasPrefix(id, `"`) && !strings.HasPrefix(label, `"`) {
+		return id, label, nil
+	}
+	reader := csv.NewReader(strings.NewReader(line))
+	reader.TrimLeadingSpace = true
+	columns, err := reader.Read()
+	if err != nil {
+		return "", "", err
+	}
+	columns = append(columns, "")
+	return strings.TrimSpace(columns[0]), strings.TrimSpace(columns[1]), nil
 }
 
 // targetList holds each head once, whatever the case of its id.

@@ -110,6 +110,7 @@ type work struct {
 	flags   *manyFlags
 	client  *heads.Client
 	journal *fleet.Journal
+	path    string // of the journal
 	specs   []fleet.Spec
 	planned *fleet.Report // what somebody has agreed to; nil to apply whatever is wanted
 }
@@ -137,6 +138,7 @@ func (w *work) openJournal(reads bool) error {
 	if path == "" || err != nil {
 		return err
 	}
+	w.path = path
 	w.journal, err = fleet.OpenJournal(path)
 	switch {
 	case errors.Is(err, heads.ErrInvalid):
@@ -226,6 +228,7 @@ func (w *work) finish(report *fleet.Report, err error, planned bool) error {
 		return w.a.faultyUnlessSent(err)
 	}
 	w.a.printTotals(report, w.flags.json, planned)
+	w.tellUnrecorded(report)
 	failures := w.writeReports(report)
 	switch {
 	case err == nil:
@@ -257,6 +260,14 @@ func codeOf(report *fleet.Report, planned, detailed bool) int {
 		return exitFailed
 	}
 	return exitDone
+}
+
+// tellUnrecorded tells of heads whose switch the journal should have, and does not.
+func (w *work) tellUnrecorded(report *fleet.Report) {
+	if n := len(report.Unrecorded()); n > 0 {
+		w.a.note("the journal %s does not know %s: created or converted without it, or the journal was cut; the report has no old access URL of any",
+			oneLine(w.path), count(n, "streaming head"))
+	}
 }
 
 // faultyUnlessSent makes err exit code 2 if no request was made.

@@ -25,7 +25,7 @@ func TestConvertPrintsALineAHeadAndTheTotals(t *testing.T) {
 	c := demo(t)
 	r := c.run("convert", "-f", "ids.csv", "--yes", "--report", "r.json", "--report", "r.csv", "--report", "r.html")
 	assert.Equal(t, 1, r.code, "some are blocked")
-	assert.Empty(t, r.stderr)
+	assert.Regexp(t, "^the journal .* does not know 5 streaming heads: .*\n$", r.stderr)
 	out := lines(r.stdout)
 	require.Len(t, out, 26)
 	assert.Equal(t, "15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped (a blocked head gets nothing of its entry)", out[25])
@@ -287,8 +287,8 @@ func TestOneRunAtATimeHasAJournal(t *testing.T) {
 	convert := []string{"convert", c.ids[0], "--yes", "--journal", path}
 	c.fails(2, "wait for the other run to end", convert...)
 	require.NoError(t, journal.Close())
-	content := c.read("j")
-	c.write("j", content+`{"head_id":`)
+	c.ok(convert...)
+	c.write("j", c.read("j")+`{"head_id":`)
 	r := c.run(convert...)
 	assert.Equal(t, 0, r.code)
 	assert.Contains(t, r.stderr, "the last line of the journal "+path+" was cut off and has been removed (11 bytes)")
@@ -301,6 +301,7 @@ func TestTablesAreCutToTheTerminal(t *testing.T) {
 	c.write("tool.yaml", toolFile)
 	c.write("about.txt", strings.Repeat("Tells where an order is. ", 10))
 	c.ok("tools", "put", c.ids[0], "-f", "tool.yaml")
+	c.ok("delivery", "on", c.ids[23]) // a note on stderr is no table
 	for _, args := range [][]string{
 		{"get", c.ids[0]}, {"webhooks", "list", c.ids[23]}, {"tools", "list", c.ids[0]}, {"tools", "check", c.ids[0]}, {"doctor", "-f", "ids.csv"},
 	} {
@@ -393,7 +394,7 @@ func TestConvertFinishesWhenNobodyReadsItsOutput(t *testing.T) {
 	code := exitCode(t, cmd.Run())
 	require.NoError(t, writer.Close())
 	assert.Equal(t, 1, code)
-	assert.Regexp(t, "^error: .*write .*: .+\n$", stderr.String())
+	assert.Regexp(t, "(?m)^error: .*write .*: .+\n$", stderr.String())
 	assert.Len(t, parse[struct{ Moves []object }](t, c.read("r.json")).Moves, 15, "the report is written whatever happens")
 	assert.Contains(t, c.run("convert", "-f", "ids.csv", "--dry-run").stdout, "0 pending, 20 unchanged, 5 blocked")
 }
@@ -468,4 +469,33 @@ func TestExportKeepsTheOrderOfKeys(t *testing.T) {
 	assert.Contains(t, fresh.ok("plan", "-f", "export.yaml"), "0 pending, 1 unchanged")
 	fresh.write("near.yaml", strings.Replace(exported, "9007199254740993", "9007199254740992", 1))
 	assert.Contains(t, fresh.ok("plan", "-f", "near.yaml"), "~ pluginOperationalModeConfig: ")
+}
+
+func TestATruncatedJournalIsTold(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(2))
+	convert := append([]string{"convert", "--yes", "--journal", "journal.jsonl"}, c.ids...)
+	require.Equal(t, "", c.run(convert...).stderr)
+	whole := c.read("journal.jsonl")
+	header, _, _ := strings.Cut(whole, "\n")
+	assert.Contains(t, header, `"base_url":"`+c.url+`"`)
+	assert.Empty(t, c.run(convert...).stderr, "all is known")
+	for name, content := range map[string]string{"header": header + "\n", "nothing": ""} {
+		c.write("journal.jsonl", content)
+		r := c.run(convert...)
+		assert.Equal(t, 0, r.code, name)
+		assert.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
+		assert.Contains(t, r.stderr, "the journal journal.jsonl does not know 2 streaming heads: ", name)
+	}
+}
+
+func TestTheJournalOfAnotherServiceIsRefused(t *testing.T) {
+	t.Parallel()
+	one, other := emulator(t, legacyHeads(1)), emulator(t, legacyHeads(1))
+	one.ok("convert", "--yes", "--journal", "journal.jsonl", one.ids[0])
+	path := filepath.Join(one.dir, "journal.jsonl")
+	for _, args := range [][]string{{"--yes"}, {"--dry-run"}} {
+		r := other.fails(2, one.url+", not to "+other.url, append([]string{"convert", "--debug", "--journal", path, other.ids[0]}, args...)...)
+		assert.Empty(t, r.stdout)
+	}
 }

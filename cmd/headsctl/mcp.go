@@ -20,8 +20,8 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -233,7 +233,8 @@ func (s *mcpServer) get(ctx context.Context, id string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Redacted(), nil
+	_, doc, err := shownHead(h, false)
+	return doc, err
 }
 
 func (s *mcpServer) examine(ctx context.Context, id string) (any, error) {
@@ -243,7 +244,7 @@ func (s *mcpServer) examine(ctx context.Context, id string) (any, error) {
 
 func (s *mcpServer) webhooks(ctx context.Context, id string) (any, error) {
 	list, err := s.client.Webhooks.List(ctx, id)
-	return itemsReply[heads.Webhook]{shownWebhooks(list, false)}, err
+	return itemsReply[json.RawMessage]{webhookDocuments(list, false)}, err
 }
 
 func (s *mcpServer) checkTools(ctx context.Context, id string) (any, error) {

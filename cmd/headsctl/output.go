@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8/cwriter"
 
-	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
 // output is stdout or stderr. It remembers the first failure, so that the
@@ -106,13 +106,17 @@ func oneLine(text string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+		case steers(r):
 			return unicode.ReplacementChar
 		}
 		return r
 	}, strings.TrimSpace(text))
 	return strings.ToValidUTF8(text, "�")
 }
+
+// steers reports whether a terminal may obey a character: a control character, C1
+// included, or a mark of direction.
+func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
 // steering matches the control characters and the marks of direction that JSON
 // and YAML allow in a text as they are.
@@ -124,6 +128,29 @@ func escapeSteering(doc []byte) []byte {
 		r, _ := utf8.DecodeRune(found)
 		return fmt.Appendf(nil, `\u%04x`, r)
 	})
+}
+
+// printDocument writes a document of the service and a line break. A pipe or file gets
+// the bytes as they are. A terminal gets no character that it would obey: JSON stays
+// the same document, and in anything else such characters are replaced.
+func (a *app) printDocument(doc []byte) {
+	doc = bytes.TrimSuffix(doc, []byte{'\n'})
+	if a.stdout.terminal {
+		if json.Valid(doc) {
+			doc = escapeSteering(doc)
+		}
+		doc = bytes.ToValidUTF8(bytes.Map(func(r rune) rune {
+			switch {
+			case r == '\n':
+			case r == '\t' || r == '\r':
+				return ' '
+			case steers(r):
+				return unicode.ReplacementChar
+			}
+			return r
+		}, doc), []byte("�"))
+	}
+	a.say("%s", doc)
 }
 
 var formats = []string{"table", "json", "yaml"}

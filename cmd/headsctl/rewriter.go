@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -11,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // address is an access URL without its query.
@@ -37,6 +41,9 @@ type move struct{ old, new address }
 type rewriter struct {
 	a     *app
 	hosts map[string]*oldHost // by host name, without a port
+
+	writes bool   // remove what runs that were killed have left
+	buffer []byte // of replace
 }
 
 // oldHost holds the moves from one host name.
@@ -199,25 +206,90 @@ func (h *oldHost) lookUp(host string, f form, text []byte, at int) (move, int, b
 	return move{}, 0, false
 }
 
-// search returns what is to stand in a file, and what was found. It skips
-// binaries.
-func (r *rewriter) search(file string) (rewritten []byte, all []occurrence, err error) {
-	text, err := os.ReadFile(file)
-	if err != nil || bytes.IndexByte(text, 0) >= 0 {
-		return nil, nil, err
+// How much of a file is looked at together: the old access URLs that begin in a
+// window. Behind it are overlap bytes, and no access URL in any form is longer; before
+// it are lookBack bytes.
+const (
+	window   = 1 << 20
+	overlap  = 1 << 16
+	lookBack = 4 * nearby
+)
+
+// search copies a file to w, with the new access URLs in the place of the old ones,
+// and returns what was found. It skips binaries.
+func (r *rewriter) search(ctx context.Context, file string, w io.Writer) (all []occurrence, err error) {
+	text, err := openText(ctx, file)
+	if text == nil || err != nil {
+		return nil, err
 	}
-	line, at := 1, 0
-	for _, f := range r.find(text) {
-		line += bytes.Count(text[at:f.start], []byte{'\n'})
-		rewritten = append(append(rewritten, text[at:f.start]...), f.text...)
-		line += bytes.Count(text[f.start:f.end], []byte{'\n'})
-		at = f.end
+	defer func() { err = errors.Join(err, text.Close()) }()
+	out := bufio.NewWriterSize(w, overlap)
+	line, encoded := 1, text.encode(out)
+	err = r.replace(text, encoded, func(passed []byte) { line += bytes.Count(passed, []byte{'\n'}) }, func(f found) {
 		all = append(all, occurrence{file, line, f.move.old.text, f.move.new.text})
+	})
+	return all, errors.Join(err, out.Flush())
+}
+
+// rewrite puts the new access URLs into a file and returns what it has replaced.
+func (r *rewriter) rewrite(ctx context.Context, file string, backup bool) (all []occurrence, err error) {
+	if all, err = r.search(ctx, file, io.Discard); err != nil || len(all) == 0 {
+		return nil, err
 	}
-	if len(all) == 0 {
-		return nil, nil, nil
+	err = replaceFile(ctx, file, func(w io.Writer) error {
+		all, err = r.search(ctx, file, w)
+		return err
+	}, backup)
+	return all, err
+}
+
+// replace copies a text with the new access URLs in the place of the old ones. It
+// tells of the text before each, of each, and of what is left.
+func (r *rewriter) replace(in io.Reader, out io.Writer, passed func([]byte), each func(found)) error {
+	if r.buffer == nil {
+		r.buffer = make([]byte, lookBack+window+overlap)
 	}
-	return append(rewritten, text[at:]...), all, nil
+	buffer := r.buffer[:0]
+	for done := 0; ; { // of the buffer, done bytes are written
+		n, err := io.ReadFull(in, buffer[len(buffer):cap(buffer)])
+		buffer = buffer[:len(buffer)+n]
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !ended {
+			return err
+		}
+		limit := len(buffer)
+		if !ended {
+			limit -= overlap
+			for i := 1; i < utf8.UTFMax && !utf8.RuneStart(buffer[limit]); i++ {
+				limit-- // between two characters
+			}
+		}
+		for _, f := range r.find(buffer) {
+			if f.start < done || f.start >= limit {
+				continue // written already, or for the next window
+			}
+			passed(buffer[done:f.start])
+			each(f)
+			passed(buffer[f.start:f.end])
+			if _, err := fmt.Fprintf(out, "%s%s", buffer[done:f.start], f.text); err != nil {
+				return err
+			}
+			done = f.end
+		}
+		if done < limit {
+			passed(buffer[done:limit])
+			if _, err := out.Write(buffer[done:limit]); err != nil {
+				return err
+			}
+			done = limit
+		}
+		if ended {
+			return nil
+		}
+		kept := copy(buffer, buffer[max(0, done-lookBack):])
+		done = min(done, lookBack)
+		buffer = buffer[:kept]
+	}
 }
 
 // skippedFolders hold nothing that a person wrote.
@@ -235,10 +307,16 @@ func (r *rewriter) walk(ctx context.Context, paths []string, visit func(file str
 	}
 	seen := map[string]bool{}
 	for _, root := range paths {
-		if info, err := os.Stat(root); err == nil && info.IsDir() && !strings.HasSuffix(root, string(filepath.Separator)) {
+		info, err := os.Stat(root)
+		switch {
+		case err == nil && info.IsDir() && !strings.HasSuffix(root, string(filepath.Separator)):
 			root += string(filepath.Separator) // follows a symbolic link that was named
+		case err == nil && info.Mode().IsRegular() && r.writes:
+			if err := removeLeftovers(filepath.Dir(real(root))); err != nil {
+				fail(err)
+			}
 		}
-		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
@@ -246,9 +324,15 @@ func (r *rewriter) walk(ctx context.Context, paths []string, visit func(file str
 				fail(err)
 			case entry.IsDir() && path != root && slices.Contains(skippedFolders, entry.Name()):
 				return fs.SkipDir
+			case entry.IsDir() && r.writes:
+				if err := removeLeftovers(path); err != nil {
+					fail(err)
+				}
 			case isCandidate(entry, path == root) && !seen[real(path)]:
 				seen[real(path)] = true
-				if err := visit(path); err != nil {
+				if err := visit(path); ctx.Err() != nil {
+					return ctx.Err()
+				} else if err != nil {
 					fail(err)
 				}
 			}
@@ -266,7 +350,7 @@ func (r *rewriter) walk(ctx context.Context, paths []string, visit func(file str
 
 func isCandidate(entry fs.DirEntry, named bool) bool {
 	regular := entry.Type().IsRegular() || named && entry.Type()&fs.ModeSymlink != 0
-	return regular && !backupName.MatchString(entry.Name())
+	return regular && !backupName.MatchString(entry.Name()) && !leftover.MatchString(entry.Name())
 }
 
 func real(path string) string {

@@ -120,11 +120,14 @@ func want(least, most int, names string) cobra.PositionalArgs {
 }
 
 // count writes a number of things.
-func count(n int, thing string) string {
+func count(n int, thing string) string { return counted(n, thing, thing+"s") }
+
+// counted is count for things whose plural has another ending.
+func counted(n int, thing, things string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %s", n, things)
 }
 
 // say writes a line to stdout.

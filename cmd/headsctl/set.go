@@ -2,10 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -61,7 +61,7 @@ func (a *app) set(cmd *cobra.Command, id string, assignments []string, dryRun bo
 	if err := checkID(id); err != nil {
 		return err
 	}
-	fields, err := parseAssignments(assignments)
+	fields, err := a.parseAssignments(assignments)
 	if err != nil {
 		return err
 	}
@@ -126,11 +126,11 @@ func voiceOf(provider, voice any) (*heads.Voice, error) {
 
 // parseAssignments reads FIELD=TEXT, FIELD:=JSON and FIELD=@FILE. It reports all
 // faults together.
-func parseAssignments(assignments []string) (map[string]any, error) {
+func (a *app) parseAssignments(assignments []string) (map[string]any, error) {
 	fields := map[string]any{}
 	var faults []error
 	for _, text := range assignments {
-		name, value, err := parseAssignment(text)
+		name, value, err := a.parseAssignment(text)
 		if _, twice := fields[name]; err == nil && twice {
 			err = fmt.Errorf("field %s is set twice; set it once", name)
 		}
@@ -143,7 +143,7 @@ func parseAssignments(assignments []string) (map[string]any, error) {
 	return fields, faulty(errors.Join(faults...))
 }
 
-func parseAssignment(text string) (name string, value any, err error) {
+func (a *app) parseAssignment(text string) (name string, value any, err error) {
 	name, given, found := strings.Cut(text, "=")
 	if !found {
 		return "", nil, fmt.Errorf("%q is not an assignment; write FIELD=VALUE or FIELD:=JSON", oneLine(text))
@@ -153,9 +153,9 @@ func parseAssignment(text string) (name string, value any, err error) {
 		return "", nil, err
 	}
 	if path, isFile := strings.CutPrefix(given, "@"); isFile && !isJSON {
-		content, err := os.ReadFile(path)
+		content, err := a.readFile("the file of field "+name, path)
 		if err != nil {
-			return "", nil, errors.Unwrap(unreadable("the file of field "+name, path, err))
+			return "", nil, cmp.Or(errors.Unwrap(err), err)
 		}
 		given = withoutNewline(string(content))
 	}

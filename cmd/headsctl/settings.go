@@ -19,7 +19,7 @@ import (
 // --token-file.
 func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
 	if a.tokenFile != "" {
-		token, err := readSecret("--token-file", a.tokenFile)
+		token, err := a.readSecret("--token-file", a.tokenFile)
 		if err != nil {
 			return nil, err
 		}
@@ -28,7 +28,7 @@ func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
 			return nil, err
 		}
 	}
-	opts = append([]heads.Option{heads.WithApplication("headsctl", heads.Version), heads.WithObserver(a.observe)}, opts...)
+	opts = append([]heads.Option{heads.WithApplication("headsctl", heads.Version), heads.WithObserver(heads.Observer[heads.Attempt]{End: a.observe})}, opts...)
 	c, err := heads.NewFromEnv(opts...)
 	return c, faulty(err)
 }
@@ -68,10 +68,10 @@ func (a *app) observe(_ context.Context, t heads.Attempt) {
 }
 
 // readSecret reads a file that holds one secret. No error shows any of it.
-func readSecret(what, path string) (string, error) {
-	text, err := os.ReadFile(path)
+func (a *app) readSecret(what, path string) (string, error) {
+	text, err := a.readFile(what, path)
 	if err != nil {
-		return "", unreadable(what, path, err)
+		return "", err
 	}
 	secret := strings.TrimSpace(string(text))
 	if secret == "" {
@@ -97,20 +97,39 @@ func (a *app) readInput(what, path string) ([]byte, error) {
 
 // readStart is readInput for the first bytes.
 func (a *app) readStart(what, path string, limit int64) ([]byte, error) {
-	a.reading.Store(true)
-	defer a.reading.Store(false)
-	from, name := a.stdin, "stdin"
 	if path != "-" {
+		return a.readFileStart(what, path, limit)
+	}
+	return a.read(what, "stdin", func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.stdin, limit)) })
+}
+
+// readFile reads a file, which may be a pipe.
+func (a *app) readFile(what, path string) ([]byte, error) {
+	return a.readFileStart(what, path, math.MaxInt64)
+}
+
+// readFileStart is readFile for the first bytes.
+func (a *app) readFileStart(what, path string, limit int64) ([]byte, error) {
+	return a.read(what, path, func() ([]byte, error) {
 		file, err := os.Open(path)
 		if err != nil {
-			return nil, unreadable(what, path, err)
+			return nil, err
 		}
 		defer func() { _ = file.Close() }()
-		from, name = file, path
+		return io.ReadAll(io.LimitReader(file, limit))
+	})
+}
+
+// read calls a function that may wait for ever. Ctrl-C ends the program then.
+func (a *app) read(what, path string, f func() ([]byte, error)) ([]byte, error) {
+	a.reading.Store(true)
+	defer a.reading.Store(false)
+	if a.interrupted.Load() {
+		return nil, context.Canceled
 	}
-	text, err := io.ReadAll(io.LimitReader(from, limit))
+	text, err := f()
 	if err != nil {
-		return nil, unreadable(what, name, err)
+		return nil, unreadable(what, path, err)
 	}
 	return text, nil
 }

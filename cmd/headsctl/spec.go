@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 // readSpecs reads heads.yaml.
@@ -367,7 +367,7 @@ const (
 // kindOfField asks the library what a field takes.
 func kindOfField(name string) fieldKind {
 	takes := func(document string) bool {
-		return heads.NewHeadUpdate(someUUID).Set(name, json.RawMessage(document)).Validate() == nil
+		return heads.NewHeadUpdate().Set(name, json.RawMessage(document)).Validate() == nil
 	}
 	switch {
 	case !slices.Contains(heads.WritableFields(), name): // refused by fleet
@@ -385,6 +385,3 @@ func kindOfField(name string) fieldKind {
 	}
 	return textField
 }
-
-// someUUID is the id of no head.
-const someUUID = "00000000-0000-0000-0000-000000000000"

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // minToken is how long an access token is at least, in bytes. A shorter one can't be
@@ -35,7 +33,7 @@ func newTokenMask(token string) *tokenMask {
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, form := range slices.Compact(forms) {
-		pairs = append(pairs, form, mask.Redacted)
+		pairs = append(pairs, form, redacted)
 	}
 	return &tokenMask{token, strings.NewReplacer(pairs...)}
 }
@@ -69,7 +67,7 @@ func (m *tokenMask) hide(text []byte) []byte {
 func (m *tokenMask) withoutStart(text string) string {
 	for n := len(m.token) - 1; n >= minToken/2; n-- {
 		if rest, found := strings.CutSuffix(text, m.token[:n]); found && utf8.ValidString(rest) {
-			return rest + mask.Redacted
+			return rest + redacted
 		}
 	}
 	return text
@@ -79,7 +77,7 @@ func (m *tokenMask) withoutStart(text string) string {
 func (m *tokenMask) withoutEnd(text string) string {
 	for n := len(m.token) - 1; n >= minToken/2; n-- {
 		if rest, found := strings.CutPrefix(text, m.token[len(m.token)-n:]); found {
-			return mask.Redacted + rest
+			return redacted + rest
 		}
 	}
 	return text
@@ -102,7 +100,7 @@ func (a *app) hideTokenFile() {
 	if a.tokenFile == "" {
 		return
 	}
-	if token, err := readSecret("--token-file", a.tokenFile); err == nil {
+	if token, err := a.readSecret("--token-file", a.tokenFile); err == nil {
 		a.hideToken(token)
 	}
 }

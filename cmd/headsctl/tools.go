@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,7 @@ import (
 
 func (a *app) toolsCommand() *cobra.Command {
 	cmd := group(&cobra.Command{Use: "tools", Short: "List, change and check the tools of a head"})
-	cmd.AddCommand(a.toolsListCommand(), a.toolsPutCommand(), a.toolsRemoveCommand(), a.toolsCheckCommand())
+	cmd.AddCommand(a.toolsListCommand(), a.toolsPutCommand(), a.toolsRemoveCommand(), a.toolsCheckCommand(), a.toolsCallCommand())
 	return cmd
 }
 
@@ -26,8 +27,8 @@ func (a *app) toolsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !secrets {
-				h = h.Redacted()
+			if h, _, err = shownHead(h, secrets); err != nil {
+				return err
 			}
 			tools := []heads.Tool{}
 			if h.ConversationSettings != nil {
@@ -156,7 +157,8 @@ finds a problem.`,
 			}
 			findings := toolFindings(e)
 			err = a.print(format, findings, func() { a.printFindings(findings) })
-			if err == nil && len(findings) > 0 {
+			problem := func(f heads.Finding) bool { return f.Severity != heads.SeverityNote }
+			if err == nil && slices.ContainsFunc(findings, problem) {
 				return exit(exitFailed)
 			}
 			return err

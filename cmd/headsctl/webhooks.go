@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
 // eventTypes are the types that a webhook can be registered for.
@@ -26,6 +28,7 @@ func (a *app) webhooksListCommand() *cobra.Command {
 	var secrets bool
 	cmd := &cobra.Command{
 		Use: "list ID", Short: "List the webhooks of a head", Args: want(1, 1, "the id of a head"),
+		Long: "List prints the webhooks of a head. If delivery is off, so that none of them receives\nan event, stderr says so.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.clientFor(args[0])
 			if err != nil {
@@ -35,8 +38,15 @@ func (a *app) webhooksListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := shownWebhooks(list, secrets)
-			return a.print(format, shown, func() { a.printWebhooks(shown, secrets) })
+			shown := webhookDocuments(list, secrets)
+			if err := a.print(format, shown, func() { a.printWebhooks(shown, secrets) }); err != nil {
+				return err
+			}
+			h, err := c.Heads.Get(cmd.Context(), args[0])
+			if err == nil && !h.EnableEvents {
+				a.note("delivery is off, so no webhook receives an event; turn it on with: headsctl delivery on %s", args[0])
+			}
+			return err
 		},
 	}
 	outputFlag(cmd, &format)
@@ -44,23 +54,26 @@ func (a *app) webhooksListCommand() *cobra.Command {
 	return cmd
 }
 
-// shownWebhooks returns a list as it is shown, never nil.
-func shownWebhooks(list []heads.Webhook, secrets bool) []heads.Webhook {
-	shown := make([]heads.Webhook, len(list))
+// webhookDocuments returns the JSON of webhooks as it is shown, never nil.
+func webhookDocuments(list []heads.Webhook, secrets bool) []json.RawMessage {
+	shown := make([]json.RawMessage, len(list))
 	for i := range list {
-		if shown[i] = list[i]; !secrets {
-			shown[i] = *list[i].Redacted()
+		doc, _ := rawjson.Encode(list[i]) // plain values
+		if shown[i] = unmask(doc, rawjson.AppendMember([]byte("{"), "sharedKey", append(rawjson.String(list[i].SharedKey.Reveal()), '}'))); !secrets {
+			shown[i] = maskBody(shown[i])
 		}
 	}
 	return shown
 }
 
-func (a *app) printWebhooks(list []heads.Webhook, secrets bool) {
+func (a *app) printWebhooks(list []json.RawMessage, secrets bool) {
 	rows := [][]string{{"ID", "EVENTS", "URL", "CREATED"}}
 	if secrets {
 		rows[0] = append(rows[0], "SHARED KEY")
 	}
-	for _, w := range list {
+	for _, doc := range list {
+		var w heads.Webhook
+		_ = json.Unmarshal(doc, &w) // it was one
 		var events []string
 		for _, event := range w.Events() {
 			events = append(events, string(event))
@@ -101,7 +114,7 @@ given events, or changes the one of the same URL. It prints the webhook's id.`,
 			if err != nil {
 				return err
 			}
-			w, err := c.Webhooks.Ensure(cmd.Context(), spec)
+			w, err := c.Webhooks.Ensure(cmd.Context(), spec, heads.EnsureOptions{})
 			if err != nil {
 				return err
 			}
@@ -171,7 +184,7 @@ func (a *app) deliveryCommand() *cobra.Command {
 			}
 			var failures []error
 			for _, t := range targets {
-				if _, err := c.Webhooks.SetDelivery(cmd.Context(), t.id, args[0] == "on"); err != nil {
+				if err := c.Webhooks.SetDelivery(cmd.Context(), t.id, args[0] == "on"); err != nil {
 					failures = append(failures, err)
 					continue
 				}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
 // toYAML writes a JSON document as YAML that is read back as the same document.

@@ -122,7 +122,7 @@ func tryToConvert(ctx context.Context, out io.Writer, client *heads.Client, s se
 
 func convertBack(ctx context.Context, out io.Writer, client *heads.Client, s settings) error {
 	fmt.Fprintln(out, "\nConverting back to legacy mode:")
-	conversion, err := client.Heads.ConvertToLegacy(ctx, s.head)
+	conversion, err := client.Heads.ConvertToLegacy(ctx, s.head, heads.ConvertOptions{})
 	var failure *heads.ConversionError
 	switch {
 	case conversion != nil:

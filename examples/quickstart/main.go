@@ -165,8 +165,8 @@ func look(ctx context.Context, out io.Writer, client *heads.Client, s settings) 
 }
 
 func change(ctx context.Context, out io.Writer, client *heads.Client, s settings) error {
-	update := heads.NewHeadUpdate(s.head).Greetings(s.greeting).Voice(s.provider, s.voice)
-	if _, err := client.Heads.Update(ctx, update); err != nil {
+	update := heads.NewHeadUpdate().Greetings(s.greeting).Voice(s.provider, s.voice)
+	if err := client.Heads.Update(ctx, s.head, update); err != nil {
 		return err
 	}
 	head, err := client.Heads.Get(ctx, s.head)
@@ -203,7 +203,7 @@ func register(ctx context.Context, out io.Writer, client *heads.Client, s settin
 		HeadID: s.head,
 		URL:    s.webhook,
 		Events: []heads.EventType{heads.EventStartConversation, heads.EventEndConversation},
-	})
+	}, heads.EnsureOptions{})
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func talk(ctx context.Context, out io.Writer, session *headstest.Session, receiv
 func tell(ctx context.Context, out io.Writer, received <-chan *heads.Event) error {
 	select {
 	case e := <-received:
-		fmt.Fprintf(out, "   event %s at %s, its signature verified\n", e.Type, e.TimestampText)
+		fmt.Fprintf(out, "   event %s at %s, its signature verified\n", e.Type, e.Timestamp.Text)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -109,7 +109,7 @@ func (s *story) getEditPut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.client.Heads.Update(ctx, update.Name("Grace")); err != nil {
+	if err := s.client.Heads.Update(ctx, s.head, update.Name("Grace")); err != nil {
 		return err
 	}
 
@@ -132,7 +132,7 @@ func (s *story) save(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return head.Raw, nil
+	return head.Raw.Bytes(), nil
 }
 
 // ensureTwice registers a URL as a program does at its first and at its second start.
@@ -163,7 +163,7 @@ func (s *story) ensure(ctx context.Context, url string) error {
 		HeadID: s.head,
 		URL:    url,
 		Events: []heads.EventType{heads.EventStartConversation, heads.EventEndConversation},
-	})
+	}, heads.EnsureOptions{})
 	if err != nil {
 		return err
 	}

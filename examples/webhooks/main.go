@@ -77,7 +77,7 @@ func register(ctx context.Context, out io.Writer, client *heads.Client, headID, 
 			heads.EventStartConversation, heads.EventEndConversation,
 			heads.EventTimeoutConversation, heads.EventInactivityWarning,
 		},
-	})
+	}, heads.EnsureOptions{})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,9 @@ import (
 	"strings"
 )
 
+// AnotherRegistration is the usual cause if no key matches.
+const AnotherRegistration = "the keys may be those of another registration, since every registration has its own"
+
 // Scheme is how deliveries are signed.
 type Scheme struct {
 	Header string                                             // the name of the request header
@@ -100,8 +103,7 @@ func explainMismatch(body []byte, keys []string) string {
 	case !json.Valid(body):
 		return "No key matches, and the body is not JSON: it may be cut off, compressed, or not the body that was signed."
 	}
-	return "No key matches, and no variant does: the keys may be those of another registration, since every registration has its own, " +
-		"or values in the body were changed."
+	return "No key matches, and no variant does: " + AnotherRegistration + ", or values in the body were changed."
 }
 
 func keyVariants(key string) []variant[string] {

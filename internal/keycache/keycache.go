@@ -8,34 +8,28 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
-// DefaultTTL and DefaultStale are the values that New sets.
+// DefaultTTL and DefaultStale are the values that Cache.Source sets.
 const (
 	DefaultTTL   = 5 * time.Minute
 	DefaultStale = time.Hour
 
-	missTTL      = time.Minute
-	fetchTimeout = 10 * time.Second
+	missTTL = time.Minute
 
 	maxRereads      = 3 // after mismatches, for each head in rereadWindow
 	rereadWindow    = time.Minute
 	refreshPatience = time.Second      // how long a delivery with stale keys waits for newer ones
 	refreshPause    = 10 * time.Second // between a refresh that failed and the next one
 
-	// Anyone can send an event of an unknown head, so these requests are limited.
-	unknownRate  = rate.Limit(5) // requests a second
-	unknownBurst = 20
-
-	maxKnown   = 16384 // heads with keys, which only the service can add
-	maxMissed  = 4096  // heads without keys, which anyone can add
-	maxFetches = 16    // concurrent requests for known heads
+	maxKnown  = 16384 // heads with keys, which only the service can add
+	maxMissed = 4096  // heads without keys, which anyone can add
+	maxKeys   = 64    // of a head, where they were learned one by one
 )
 
 var (
 	errUnknownHeads = errors.New("heads: too many events of unknown heads: the keys of this head can't be asked for yet")
+	errTooBusy      = errors.New("heads: too many requests for keys: the keys of this head can't be asked for yet")
 	errFetchEnded   = errors.New("heads: the goroutine that asked for the keys of a head was ended")
 )
 
@@ -45,39 +39,47 @@ var (
 type List func(ctx context.Context, headID string, retry bool) ([]string, error)
 
 // Cache holds a bounded number of heads and has a bounded number of requests under
-// way, whatever ids anyone sends.
+// way, whatever ids anyone sends. Its sources share what it knows.
+//
+// The id of a head must always be written in the same way.
 type Cache struct {
-	TTL   time.Duration // how long keys are used before they are read again
-	Stale time.Duration // how long expired keys are used while a refresh fails
+	list List
 
-	list    List
-	slots   chan struct{} // held by requests for known heads
-	unknown *rate.Limiter // limits requests for all other heads
-
-	mu      sync.Mutex
-	known   map[string]entry
-	missed  map[string]entry // separate, so misses can't remove known heads
-	fetches map[string]*fetch
+	mu        sync.Mutex
+	known     map[string]entry
+	missed    map[string]entry // separate, so misses can't remove known heads
+	fetches   map[string]*fetch
+	questions questions
 }
 
-// New returns an empty cache. Its exported fields may be changed before it is
-// used.
+// New returns an empty cache.
 func New(list List) *Cache {
 	return &Cache{
-		TTL:     DefaultTTL,
-		Stale:   DefaultStale,
 		list:    list,
-		slots:   make(chan struct{}, maxFetches),
-		unknown: rate.NewLimiter(unknownRate, unknownBurst),
 		known:   make(map[string]entry),
 		missed:  make(map[string]entry),
 		fetches: make(map[string]*fetch),
 	}
 }
 
+// Source is a view of a cache with limits of its own. Its fields must not be changed
+// once it is used.
+type Source struct {
+	TTL   time.Duration       // how long keys are used before they are read again
+	Stale time.Duration       // how long expired keys are used while a refresh fails
+	Named map[string]struct{} // heads that are asked about as known ones are
+
+	cache *Cache
+}
+
+// Source returns a source with the default limits.
+func (c *Cache) Source() Source { return Source{TTL: DefaultTTL, Stale: DefaultStale, cache: c} }
+
+// entry is what is known of a head.
 type entry struct {
 	keys    []string
-	expires time.Time
+	read    time.Time   // when the request for the oldest of them began
+	added   time.Time   // when the last key was added to those
 	retryAt time.Time   // when to try again after a failed refresh
 	rereads []time.Time // the times of the last reads after mismatches, oldest first
 }
@@ -93,110 +95,102 @@ func (k *entry) reread(now time.Time) {
 	k.rereads = append(slices.Clone(last), now)
 }
 
-// fetch is a request under way. keys and err may be read once done is closed.
-type fetch struct {
-	known    bool
-	mismatch bool
-	begun    time.Time
-	done     chan struct{}
-	keys     []string
-	err      error
-}
-
-// wait returns the answer. If there are stale keys, it returns them instead of an
-// error, or if the answer takes too long.
-func (f *fetch) wait(ctx context.Context, stale []string) ([]string, error) {
-	var tooLong <-chan time.Time
-	if stale != nil {
-		tooLong = time.After(time.Until(f.begun.Add(refreshPatience)))
-	}
-	select {
-	case <-f.done:
-		if f.err != nil && stale != nil {
-			return stale, nil
-		}
-		return f.keys, f.err
-	case <-tooLong:
-		return stale, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Get returns the keys of a head. The id must always be written in the same way.
-// After a mismatch, Get reads newer keys, as often as the limits allow.
-func (c *Cache) Get(ctx context.Context, headID string, mismatch bool) ([]string, error) {
-	now := time.Now()
+// Get returns the keys of a head. After a mismatch, Get reads newer keys, as often
+// as the limits allow. So it does if a named head had none.
+func (s Source) Get(ctx context.Context, headID string, mismatch bool) ([]string, error) {
+	c, now := s.cache, time.Now()
+	_, named := s.Named[headID]
 	c.mu.Lock()
 	cached, known := c.known[headID]
-	usable := cached.expires.Add(c.Stale)
+	expires := cached.read.Add(s.TTL)
+	usable := expires.Add(s.Stale)
 	if !known {
-		cached = c.missed[headID]
-		usable = cached.expires
+		var missed bool
+		cached, missed = c.missed[headID]
+		expires = cached.read.Add(min(s.TTL, missTTL))
+		usable = expires
+		mismatch = mismatch || missed && named
 	}
 	reread := mismatch && cached.mayReread(now)
-	if !reread && now.Before(usable) && (now.Before(cached.expires) || now.Before(cached.retryAt)) {
+	if !reread && now.Before(usable) && (now.Before(expires) || now.Before(cached.retryAt)) {
 		c.mu.Unlock()
 		return cached.keys, nil
 	}
-	question, err := c.ask(ctx, headID, known, mismatch)
+	from := strangers
+	if known || named {
+		from = acquainted
+	}
+	question, err := c.ask(ctx, headID, from, mismatch)
 	c.mu.Unlock()
 	switch {
 	case err != nil:
 		return nil, err
 	case reread || !now.Before(usable):
-		return question.wait(ctx, nil)
+		return c.wait(ctx, question, nil)
 	default:
-		return question.wait(ctx, cached.keys)
+		return c.wait(ctx, question, cached.keys)
 	}
 }
 
-// ask returns the request for a head that is under way, or starts one. The caller
-// holds the lock.
-func (c *Cache) ask(ctx context.Context, headID string, known, mismatch bool) (*fetch, error) {
-	if f := c.fetches[headID]; f != nil {
-		return f, nil
-	}
-	if !known && !c.unknown.Allow() {
-		return nil, errUnknownHeads
-	}
-	f := &fetch{known: known, mismatch: mismatch, begun: time.Now(), done: make(chan struct{})}
-	c.fetches[headID] = f
-	// Later deliveries use the answer too, so it does not end with this one.
-	go c.run(context.WithoutCancel(ctx), headID, f)
-	return f, nil
+// Read asks for the keys of heads that are not known yet, in the background, and
+// asks again while that fails.
+func (c *Cache) Read(headIDs []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.questions.later.add(headIDs, time.Now())
+	c.begin()
 }
 
-func (c *Cache) run(ctx context.Context, headID string, f *fetch) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	f.err = errFetchEnded
-	defer func() { // even if the user's code ends the goroutine
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.remember(headID, f)
-		delete(c.fetches, headID)
-		close(f.done)
-	}()
-	if f.known {
-		select {
-		case c.slots <- struct{}{}:
-			defer func() { <-c.slots }()
-		case <-ctx.Done():
-			f.err = ctx.Err()
-			return
-		}
+// Learn adds a key of a head. Those that are known stay as old as they are.
+func (c *Cache) Learn(headID, key string) {
+	if key == "" {
+		return
 	}
-	f.keys, f.err = c.list(ctx, headID, f.known)
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old, known := c.lookup(headID)
+	switch {
+	case !known:
+		old = entry{read: now, rereads: old.rereads}
+	case slices.Contains(old.keys, key):
+		return
+	}
+	// Deliveries may still read the old slice.
+	old.keys = append(slices.Clone(old.keys[max(0, len(old.keys)-maxKeys+1):]), key)
+	old.added = now
+	c.know(headID, old)
+	c.answerWaiting(headID)
 }
 
-// remember stores an answer. After an error, it keeps the old keys.
+// LearnAll sets all keys of a head, which were asked for at that time.
+func (c *Cache) LearnAll(headID string, keys []string, asked time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old, known := c.lookup(headID)
+	c.update(headID, old, known, keys, asked)
+	c.answerWaiting(headID)
+}
+
+// Forget forgets that a head had no keys.
+func (c *Cache) Forget(headID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.missed, headID)
+}
+
+// lookup returns what is known of a head, or of one without keys.
+func (c *Cache) lookup(headID string) (e entry, known bool) {
+	if e, known = c.known[headID]; known {
+		return e, true
+	}
+	return c.missed[headID], false
+}
+
+// remember stores the outcome of a request. After an error, it keeps the old keys.
 func (c *Cache) remember(headID string, f *fetch) {
 	now := time.Now()
-	old, known := c.known[headID]
-	if !known {
-		old = c.missed[headID]
-	}
+	old, known := c.lookup(headID)
 	if f.mismatch {
 		old.reread(now)
 	}
@@ -206,13 +200,40 @@ func (c *Cache) remember(headID string, f *fetch) {
 			old.retryAt = now.Add(refreshPause)
 			c.known[headID] = old
 		}
-	case len(f.keys) == 0:
-		delete(c.known, headID)
-		store(c.missed, maxMissed, headID, entry{expires: now.Add(min(c.TTL, missTTL)), rereads: old.rereads})
-	default:
-		delete(c.missed, headID)
-		store(c.known, maxKnown, headID, entry{keys: f.keys, expires: now.Add(c.TTL), rereads: old.rereads})
+	case c.update(headID, old, known, f.keys, f.asked):
+		f.keys = c.known[headID].keys
+	case f.wanted: // or else the first delivery after a registration would find none
+		store(c.missed, maxMissed, headID, entry{read: now, rereads: old.rereads})
 	}
+}
+
+// update stores all keys of a head, which were asked for at that time. It reports
+// whether the head is known afterwards.
+func (c *Cache) update(headID string, old entry, known bool, keys []string, asked time.Time) bool {
+	switch {
+	case known && asked.Before(old.read): // a newer answer was faster
+		c.known[headID] = old
+	case known && asked.Before(old.added): // the answer may lack what was added since
+		old.keys = slices.Clone(old.keys) // deliveries may still read the old slice
+		for _, key := range keys {
+			if !slices.Contains(old.keys, key) {
+				old.keys = append(old.keys, key)
+			}
+		}
+		c.known[headID] = old
+	case len(keys) == 0:
+		delete(c.known, headID)
+		return false
+	default:
+		c.know(headID, entry{keys: keys, read: asked, rereads: old.rereads})
+	}
+	return true
+}
+
+// know stores the keys of a head.
+func (c *Cache) know(headID string, e entry) {
+	delete(c.missed, headID)
+	store(c.known, maxKnown, headID, e)
 }
 
 // store makes room by removing an arbitrary head.

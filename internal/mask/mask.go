@@ -4,6 +4,7 @@ package mask
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -86,15 +87,27 @@ func CallbackURL(raw, toolName string) string {
 }
 
 // JSON masks the secrets in a JSON value: texts under the name of a secret, at any
-// depth, and the queries of URLs.
-func JSON(doc json.RawMessage) json.RawMessage {
+// depth, the queries of URLs, also inside texts, and the given secrets wherever they
+// are. SecretsOf returns those of a document.
+func JSON(doc json.RawMessage, secrets ...string) json.RawMessage {
 	if doc == nil {
 		return nil
 	}
-	return appendMasked(nil, doc, false)
+	return appendMasked(nil, doc, place{}, secrets)
 }
 
-func appendMasked(out, value []byte, secret bool) []byte {
+// place is where a value of a document is.
+type place struct {
+	secret bool // under the name of a secret, at any depth
+	words  bool // in customWords, whose names are words of speech
+}
+
+// under returns the place of a member of an object at p.
+func (p place) under(name string) place {
+	return place{p.secret || !p.words && namesASecret(name), name == "customWords"}
+}
+
+func appendMasked(out, value []byte, at place, secrets []string) []byte {
 	switch rawjson.Kind(value) {
 	case "object":
 		out = append(out, '{')
@@ -104,8 +117,8 @@ func appendMasked(out, value []byte, secret bool) []byte {
 				out = append(out, ',')
 			}
 			first = false
-			out = append(rawjson.AppendString(out, string(m.Key)), ':')
-			out = appendMasked(out, m.Value, secret || namesASecret(string(m.Key)))
+			out = append(rawjson.AppendString(out, Text(string(m.Key), secrets...)), ':')
+			out = appendMasked(out, m.Value, at.under(string(m.Key)), secrets)
 		}
 		return append(out, '}')
 	case "array":
@@ -116,19 +129,105 @@ func appendMasked(out, value []byte, secret bool) []byte {
 				out = append(out, ',')
 			}
 			first = false
-			out = appendMasked(out, element, secret)
+			out = appendMasked(out, element, at, secrets)
 		}
 		return append(out, ']')
 	case "string":
 		text := rawjson.Unquote(bytes.TrimSpace(value))
-		if secret && text != "" {
+		if at.secret && text != "" {
 			return rawjson.AppendString(out, Redacted)
 		}
-		if shown := URL(text); shown != text {
+		if shown := Text(URL(text), secrets...); shown != text {
 			return rawjson.AppendString(out, shown)
 		}
 	}
 	return append(out, bytes.TrimSpace(value)...)
+}
+
+// shortestSecret is how long a secret must be to be masked by its value. A shorter one
+// would take words out of texts.
+const shortestSecret = 8
+
+// SecretsOf returns the secrets in a JSON document: texts under the name of a secret,
+// values of such a name in the query of a URL, and long segments in the path of a
+// callback URL. The longest come first.
+func SecretsOf(doc json.RawMessage) []string {
+	var found []string
+	collectSecrets(doc, "", "", &found)
+	slices.SortFunc(found, func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+	return slices.Compact(found)
+}
+
+// collectSecrets adds the secrets in the value of a member, whose object has a name
+// of its own if it is a tool.
+func collectSecrets(value []byte, member, toolName string, found *[]string) {
+	switch rawjson.Kind(value) {
+	case "object":
+		name, _ := rawjson.Value(value, "name")
+		if rawjson.Kind(name) == "string" {
+			toolName = rawjson.Unquote(bytes.TrimSpace(name))
+		}
+		for m := range rawjson.Members(value) {
+			under := string(m.Key)
+			if under == "customWords" {
+				continue // its names are words of speech
+			}
+			if namesASecret(member) {
+				under = member // at any depth
+			}
+			collectSecrets(m.Value, under, toolName, found)
+		}
+	case "array":
+		for element := range rawjson.Elements(value) {
+			collectSecrets(element, member, toolName, found)
+		}
+	case "string":
+		text := rawjson.Unquote(bytes.TrimSpace(value))
+		parts := secretsInURL(text)
+		switch {
+		case namesASecret(member):
+			parts = append(parts, text)
+		case member == "url" || member == "webhookUrl":
+			parts = append(parts, longSegments(text, toolName)...)
+		}
+		for _, part := range parts {
+			if len(part) >= shortestSecret && part != Redacted {
+				*found = append(*found, part)
+			}
+		}
+	}
+}
+
+// secretsInURL returns the password and the secret values of the query.
+func secretsInURL(text string) []string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil
+	}
+	var found []string
+	if u.User != nil {
+		password, _ := u.User.Password()
+		found = append(found, password)
+	}
+	for name, values := range u.Query() {
+		if namesASecret(name) || strings.Contains(strings.ToLower(name), "sig") {
+			found = append(found, values...)
+		}
+	}
+	return found
+}
+
+// longSegments returns the segments that CallbackURL hides.
+func longSegments(text, toolName string) []string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil
+	}
+	return slices.DeleteFunc(strings.Split(u.Path, "/"), func(segment string) bool {
+		return utf8.RuneCountInString(segment) < longSegment || segment == toolName
+	})
 }
 
 func namesASecret(name string) bool {

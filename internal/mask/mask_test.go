@@ -44,3 +44,28 @@ func TestJSONHidesTextsUnderTellingNames(t *testing.T) {
 		assert.Equal(t, want, string(mask.JSON(json.RawMessage(given))))
 	}
 }
+
+func TestTextsLoseWhatTheirURLsHide(t *testing.T) {
+	for given, want := range map[string]string{
+		"See https://a.example.com/x?k=v now":                "See https://a.example.com/x?k=[redacted] now",
+		`<iframe src='//a.example.com/?k=v&l=w'>`:            `<iframe src='//a.example.com/?k=[redacted]&l=[redacted]'>`,
+		`{"u":"https:\/\/a.example.com\/?k=v"}`:              `{"u":"https:\/\/a.example.com\/?k=[redacted]"}`,
+		"https://u:p@a.example.com https://b.example.com/#t": "https://[redacted]@a.example.com https://b.example.com/#[redacted]",
+		"what?now=1 and/or?":                                 "what?now=1 and/or?",
+		"the secret is s3cret-value or s3cret%2Dvalue":       "the secret is [redacted] or [redacted]",
+		"https://a.example.com/s3cret-value":                 "https://a.example.com/[redacted]",
+	} {
+		assert.Equal(t, want, mask.Text(given, "s3cret-value"))
+		assert.Equal(t, want, mask.Text(want, "s3cret-value"), "again")
+	}
+}
+
+func TestSecretsOfADocumentAreThoseOfItsPlaces(t *testing.T) {
+	doc := `{"apiKey":"long-key-1","token":{"a":["long-key-2","short"],"n":1},"publicUrl":"https://x.example.com/a?api_key=long-key-3&lang=english","name":"no secret",
+		"sharedKey":"[redacted]","file":"https://u:long-key-4@x.example.com/?sig=long-key-5","tools":[{"name":"a_tool_with_a_long_name","url":"https://x.example.com/0123456789abcdef/a_tool_with_a_long_name"}]}`
+	assert.ElementsMatch(t, []string{"long-key-1", "long-key-2", "long-key-3", "long-key-4", "long-key-5", "0123456789abcdef"}, mask.SecretsOf(json.RawMessage(doc)))
+	assert.Empty(t, mask.SecretsOf(nil))
+	words := `{"customWords":{"token":"toh-ken","key":"a key"}}`
+	assert.Equal(t, words, string(mask.JSON(json.RawMessage(words))))
+	assert.Equal(t, `{"a":"x [redacted]","[redacted]":["[redacted]"]}`, string(mask.JSON(json.RawMessage(`{"a":"x long-key-1","long-key-1":["long-key-1"]}`), "long-key-1")))
+}

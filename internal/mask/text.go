@@ -1,17 +1,36 @@
 package mask
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// OneLine folds white space and control characters into single spaces and clips
-// the text.
+// OneLine makes a text of someone else safe for an error, a log line or a terminal. The
+// result is one line of valid UTF-8 with at most limit characters. White space, control
+// characters (those from U+0080 to U+009F too) and marks that change the direction of
+// the text are folded into single spaces. Bytes that are not UTF-8 become U+FFFD.
 func OneLine(text string, limit int) string {
-	return Clip(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+	if isPlainLine(text) {
+		return Clip(text, limit)
+	}
+	return Clip(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
 	}), " "), limit)
+}
+
+// isPlainLine reports whether a text is printable ASCII with single spaces inside.
+func isPlainLine(text string) bool {
+	space := true
+	for i := range len(text) {
+		c := text[i]
+		if c < ' ' || c > '~' || c == ' ' && space {
+			return false
+		}
+		space = c == ' '
+	}
+	return text == "" || !space
 }
 
 // Clip returns text with at most limit characters, the last of them "…" if
@@ -27,4 +46,20 @@ func Clip(text string, limit int) string {
 		}
 	}
 	return text
+}
+
+// urlInText matches a URL in a text, also one without a scheme or with the slashes
+// of JSON.
+var urlInText = regexp.MustCompile(`((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?:\\*/){2})([^\s"'<>]+)`)
+
+// Text masks every URL in a text as URL does, and the given secrets, even escaped ones.
+func Text(text string, secrets ...string) string {
+	text = Secrets(text, secrets...)
+	if !strings.Contains(text, "/") {
+		return text
+	}
+	return urlInText.ReplaceAllStringFunc(text, func(found string) string {
+		parts := urlInText.FindStringSubmatch(found)
+		return parts[1] + strings.TrimPrefix(URL("x://"+parts[2]), "x://")
+	})
 }

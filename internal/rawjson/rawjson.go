@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"iter"
 	"strings"
+	"unicode/utf8"
 )
 
 // Text is a document or a part of one. Values read from a string share its memory.
@@ -20,6 +21,9 @@ type Member[T Text] struct {
 	Value      T
 	start, end int
 }
+
+// Offset returns where the value begins in the document.
+func (m Member[T]) Offset() int { return m.end - len(m.Value) }
 
 // Members walks the members of an object.
 func Members[T Text](doc T) iter.Seq[Member[T]] {
@@ -153,30 +157,31 @@ func skipLiteral[T Text](doc T, i int) int {
 	return i
 }
 
-// Unquote decodes a JSON string.
+// Unquote decodes a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func Unquote[T Text](raw T) string {
 	if len(raw) < 2 {
 		return ""
 	}
-	if isPlain(raw) {
-		return string(raw[1 : len(raw)-1])
+	inner := string(raw[1 : len(raw)-1])
+	if isPlain(raw) || strings.IndexByte(inner, '\\') < 0 && utf8.ValidString(inner) {
+		return inner
 	}
 	var s string
 	_ = json.Unmarshal([]byte(raw), &s)
 	return s
 }
 
-// isPlain reports whether a JSON string has no escapes.
+// isPlain reports whether a JSON string is ASCII without escapes.
 func isPlain[T Text](raw T) bool {
 	for i := range len(raw) {
-		if raw[i] == '\\' {
+		if raw[i] == '\\' || raw[i] >= utf8.RuneSelf {
 			return false
 		}
 	}
 	return true
 }
 
-// unquoteKey decodes the name of a member. It does not copy a name without escapes.
+// unquoteKey decodes the name of a member. It does not copy a name in plain ASCII.
 func unquoteKey[T Text](raw T) T {
 	if len(raw) >= 2 && isPlain(raw) {
 		return raw[1 : len(raw)-1]

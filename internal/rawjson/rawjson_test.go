@@ -137,6 +137,28 @@ func TestWithMemberChangesOneMemberAndNoOtherByte(t *testing.T) {
 	}
 }
 
+func TestUnquoteExactKeepsWhatIsNotUnicode(t *testing.T) {
+	for raw, want := range map[string]string{
+		`""`:                         "",
+		`"a\"\\\/\b\f\n\r\t\u0000é"`: "a\"\\/\b\f\n\r\t\x00é",
+		`"\ud83d\uDE42"`:             "🙂",
+		`"\ufffd` + "\ufffd\"":       "\ufffd\ufffd",
+		"\"\xff\\u00e9\xfe\"":        "\xffé\xfe",
+		`"\ud800"`:                   "\xed\xa0\x80",
+		`"\udfff\ud800"`:             "\xed\xbf\xbf\xed\xa0\x80",
+		`"\ud800\ud83d\ude42"`:       "\xed\xa0\x80🙂",
+		`"\ud800\n"`:                 "\xed\xa0\x80\n",
+		`"\ud800u"`:                  "\xed\xa0\x80u",
+	} {
+		require.True(t, json.Valid([]byte(raw)), raw)
+		got := UnquoteExact([]byte(raw))
+		assert.Equal(t, want, got, raw)
+		if utf8.ValidString(got) {
+			assert.Equal(t, Unquote(raw), got, raw)
+		}
+	}
+}
+
 func TestAppendStringWritesJSON(t *testing.T) {
 	for _, s := range []string{"", "plain", `\`, `"`, "\x1f", `quote " and \ backslash`, "line\nbreak\t\x00\x1f", "é 😀 \u2028 \x7f", "<b>&amp;'", "bad \xff utf8"} {
 		written := AppendString([]byte("x"), s)[1:]

@@ -94,7 +94,7 @@ func work(ctx context.Context, tracer trace.Tracer, providers []headsotel.Option
 	}
 	preparing, span := tracer.Start(ctx, "prepare")
 	defer span.End()
-	if _, err := client.Webhooks.Ensure(preparing, heads.WebhookSpec{HeadID: headID, URL: server.URL + "/events", Events: []heads.EventType{heads.EventStartConversation}}); err != nil {
+	if _, err := client.Webhooks.Ensure(preparing, heads.WebhookSpec{HeadID: headID, URL: server.URL + "/events", Events: []heads.EventType{heads.EventStartConversation}}, heads.EnsureOptions{}); err != nil {
 		return err
 	}
 	if _, err := client.ConversationSettings.SetTools(preparing, headID, tools.Tools()...); err != nil {

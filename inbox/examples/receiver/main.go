@@ -142,7 +142,7 @@ func demo(ctx context.Context, out io.Writer, s settings) error {
 	defer front.Close()
 	hook, err := emulator.Client().Webhooks.Ensure(ctx, heads.WebhookSpec{
 		HeadID: head, URL: front.URL, Events: []heads.EventType{heads.EventStartConversation, heads.EventEndConversation},
-	})
+	}, heads.EnsureOptions{})
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func (w *worker) judge(what string, err error, happened func() bool) {
 }
 
 func (w *worker) update(greeting string) {
-	_, err := w.bad.Heads.Update(context.Background(), heads.NewHeadUpdate(w.headID).Greetings(greeting))
+	err := w.bad.Heads.Update(context.Background(), w.headID, heads.NewHeadUpdate().Greetings(greeting))
 	w.judge("the update", err, func() bool { return w.head().Greetings == greeting })
 }
 

@@ -13,12 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/headsapi/heads-go/internal/mask"
-	"github.com/headsapi/heads-go/internal/rawjson"
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 )
 
 // The limits of a text. Nodes and levels include those that aliases repeat.
@@ -91,11 +92,20 @@ func (v *Value) shown() (scalar, quoted string) {
 	if v.hidden {
 		return "this", "it in quotes"
 	}
-	text := mask.OneLine(v.Text, maxShown)
+	text := oneLine(v.Text)
 	return text, string(rawjson.String(text))
 }
 
 const maxShown = 80 // characters of a value in an error
+
+// oneLine shortens a text and puts it on one line, without what a terminal obeys.
+func oneLine(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	if runes := []rune(text); len(runes) > maxShown {
+		return strings.TrimSpace(string(runes[:maxShown-1])) + "…"
+	}
+	return text
+}
 
 // hide marks a value and all that is in it as secret.
 func (v *Value) hide() {
@@ -111,7 +121,8 @@ func (v *Value) hide() {
 // namesASecret reports whether a value of that name is masked where it is shown.
 func namesASecret(key string) bool {
 	document := append(rawjson.AppendMember([]byte{'{'}, key, []byte(`"s"`)), '}')
-	return !bytes.Equal(mask.JSON(document), document)
+	masked, err := heads.NewRaw(document).MarshalJSON()
+	return err != nil || !bytes.Equal(masked, document)
 }
 
 // Want returns an error unless the value has the kind. For a text that YAML reads

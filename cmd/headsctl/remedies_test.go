@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// sourceFiles parses the files of a folder, without its tests.
+func sourceFiles(t *testing.T, dir string) []*ast.File {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	var files []*ast.File
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		require.NoError(t, err)
+		files = append(files, file)
+	}
+	require.NotEmpty(t, files, dir)
+	return files
+}
+
+// usesOf returns the values of the constants use… of the library.
+func usesOf(t *testing.T) map[string]bool {
+	uses := map[string]bool{}
+	for _, dir := range []string{"../..", "../../fleet"} {
+		for _, file := range sourceFiles(t, dir) {
+			ast.Inspect(file, func(n ast.Node) bool {
+				spec, ok := n.(*ast.ValueSpec)
+				if !ok || len(spec.Values) != 1 || !regexp.MustCompile(`^use[A-Z]`).MatchString(spec.Names[0].Name) {
+					return true
+				}
+				value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				require.NoError(t, err)
+				uses[value] = true
+				return true
+			})
+		}
+	}
+	return uses
+}
+
+func TestEveryUseHasARemedy(t *testing.T) {
+	t.Parallel()
+	uses := usesOf(t)
+	assert.Greater(t, len(uses), 20)
+	for use := range uses {
+		assert.NotEmpty(t, remedies[use], "the table of remedies lacks %q", use)
+	}
+	for use := range remedies {
+		assert.True(t, uses[use], "the library has no Use %q", use)
+	}
+}
+
+// goNames matches what a program in Go would call: every exported function, method,
+// option and field of the library whose name is no plain word, and what is written
+// like a selector.
+func goNames(t *testing.T) *regexp.Regexp {
+	names := []string{`specs\[`, `\b(Heads|HeadVisuals|Webhooks|ConversationSettings|Client|HeadUpdate|WebhookUpdate|Request|Secret|Raw|ConvertOptions|EnsureOptions|fleet|heads|context|url)\.[A-Z]\w*`}
+	add := func(idents ...*ast.Ident) {
+		for _, ident := range idents {
+			if ident.IsExported() && regexp.MustCompile(`[a-z0-9][A-Z]`).MatchString(ident.Name) {
+				names = append(names, `\b`+ident.Name+`\b`)
+			}
+		}
+	}
+	for _, dir := range []string{"../..", "../../fleet", "../../headstest"} {
+		for _, file := range sourceFiles(t, dir) {
+			ast.Inspect(file, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.FuncDecl:
+					add(n.Name)
+				case *ast.TypeSpec:
+					add(n.Name)
+				case *ast.StructType:
+					for _, field := range n.Fields.List {
+						add(field.Names...)
+					}
+				}
+				return true
+			})
+		}
+	}
+	return regexp.MustCompile(strings.Join(names, "|"))
+}
+
+// The texts that headsctl has itself: of commands, flags, errors and remedies.
+func TestNoTextNamesAGoFunction(t *testing.T) {
+	t.Parallel()
+	name := goNames(t)
+	require.Regexp(t, name, "use Heads.Get, or WithPathToken")
+	checked := 0
+	for _, file := range sourceFiles(t, ".") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.BasicLit); ok && remedies[strings.Trim(key.Value, `"`)] != "" {
+					ast.Inspect(n.Value, func(n ast.Node) bool {
+						if text, ok := n.(*ast.BasicLit); ok {
+							assert.NotRegexp(t, name, text.Value)
+						}
+						return true
+					})
+					return false
+				}
+			case *ast.BasicLit:
+				if n.Kind == token.STRING && strings.Contains(n.Value, " ") {
+					assert.NotRegexp(t, name, n.Value)
+					checked++
+				}
+			}
+			return true
+		})
+	}
+	assert.Greater(t, checked, 300)
+}
+
+// What the library says without a Use goes to the terminal as it is.
+func TestNoFaultOfTheLibraryNamesAGoFunction(t *testing.T) {
+	t.Parallel()
+	for use := range usesOf(t) {
+		for _, text := range []string{
+			plainError(fmt.Errorf("not done: %w", &heads.InvalidError{Operation: "Heads.Get", Field: "field", Problem: "is wrong", Remedy: "use " + use, Use: use})),
+			plainError(&heads.InvalidError{Operation: "fleet.Plan", Field: `specs[1] (label "", id "x") id`, Problem: "is wrong", Remedy: "use " + use, Use: use}),
+		} {
+			assert.NotRegexp(t, goNames(t), text)
+			assert.Contains(t, text, "is wrong; "+remedies[use])
+		}
+	}
+}
+
+func TestRemediesAreCommands(t *testing.T) {
+	t.Parallel()
+	id := func(n string) string { return strings.Replace(someID, "0b9d6c1a", n, 1) }
+	hook := func(head string) object {
+		return object{"headId": id(head), "webhookUrl": "https://a.example.com/x", "endConversation": true}
+	}
+	c := emulator(t, object{
+		"visuals": []object{
+			{"id": "11111111-0000-4000-8000-000000000000", "mode": "default"}, {"id": "22222222-0000-4000-8000-000000000000"},
+			{"id": "33333333-0000-4000-8000-000000000000", "mode": "twoLoops"},
+		},
+		"heads": []object{
+			{"id": id("00000001"), "enableEvents": true, "publicUrl": "nowhere"},
+			{"id": id("00000002"), "headVisualId": "22222222-0000-4000-8000-000000000000", "operationMode": "ttt"},
+			{"id": id("00000003"), "headVisualId": "11111111-0000-4000-8000-000000000000", "ttsProvider": "polly", "ttsVoice": "x", "splitter": true, "videoStreaming": true},
+			{"id": id("00000004"), "publicUrl": "https://stream.example.test/MyOrg-1/li-28379?api_key=0123"},
+			{"id": id("00000005"), "headVisualId": "33333333-0000-4000-8000-000000000000", "isActive": false, "language": "english", "greetings": "string", "operationMode": "oc"},
+			{"id": id("00000006"), "headVisualId": "44444444-0000-4000-8000-000000000000"},
+		},
+		"registrations": []object{hook("00000002"), hook("00000002")},
+		"tools":         []object{{"headId": id("00000003"), "name": "order", "description": "x", "url": "https://a.example.com/order", "parameters": object{}}},
+	}).with("HEADS_STREAM_URL=https://stream.example.test")
+	var all []string
+	for i := range 6 {
+		all = append(all, id(fmt.Sprintf("%08d", i+1)))
+	}
+	doctor := c.run(append([]string{"doctor"}, all...)...).stdout
+	for _, remedy := range []string{
+		"Register one with headsctl webhooks ensure " + id("00000001") + " --url URL --event EVENT.",
+		"Turn delivery on with headsctl delivery on " + id("00000002") + ", or off with headsctl delivery off " + id("00000002") + ".",
+		"Delete the others with headsctl webhooks delete.",
+		"Switch it with headsctl call PUT /head/" + id("00000003") + "/video-streaming --query videoStreaming=true, which turns the splitter off, or use headsctl convert " + id("00000003") + ".",
+		"Correct it with headsctl tools put " + id("00000003") + " -f TOOL.yaml, or remove it with headsctl tools remove " + id("00000003") + " NAME.",
+		"if it stays so, put its path below the base URL of its mode.",
+	} {
+		assert.Contains(t, doctor, remedy)
+	}
+	c.write("tool.yaml", toolFile)
+	c.write("bad.yaml", "heads:\n  - {id: "+id("00000001")+", set: {nam: x, splitter: true}, voice: {provider: azure}}\n"+
+		"  - {id: "+id("00000001")+", set: {publicUrl: string}, webhooks: [{url: 'http://a.example.com', events: [x]}], tools: [{name: a b}]}\n")
+	outputs := []string{doctor}
+	for _, args := range [][]string{
+		append([]string{"convert", "--dry-run"}, all...),
+		append([]string{"convert", "--dry-run", "--voice", "polly/x"}, all...),
+		append([]string{"doctor", "-o", "json"}, all...),
+		{"tools", "check", id("00000003")},
+		{"tools", "put", id("00000002"), "-f", "tool.yaml"},
+		{"plan", "-f", "bad.yaml"},
+		{"set", id("00000001"), "videoStreaming:=true"}, {"set", id("00000001"), "enableEvents:=true"},
+		{"set", id("00000001"), "id=x"}, {"set", id("00000001"), "conversationSettings:={}"},
+		{"call", "GET", "/a b"}, {"call", "GET", "/a?b=c"}, {"call", "GET", "/a", "--data", "{}"}, {"call", "PUT", "/head/update", "--data", `{"id":"[redacted]"}`},
+		{"webhooks", "ensure", id("00000001"), "--url", "http://a.example.com", "--event", "end_conversation"},
+		{"get", "li-28379"}, {"get", id("00000009")},
+	} {
+		r := c.run(args...)
+		assert.NotZero(t, r.code, "%v", args)
+		outputs = append(outputs, r.stdout+r.stderr)
+	}
+	none := newTerminal(t)
+	outputs = append(outputs, none.at("http://a.example.com", "token").run("get", someID).stderr, none.at("https://a.example.com", " ").run("get", someID).stderr)
+	m := c.mcp()
+	for _, head := range all {
+		text, _ := m.call("heads_examine", object{"id": head})
+		checked, _ := m.call("tools_check", object{"id": head})
+		outputs = append(outputs, text, checked)
+	}
+	name := goNames(t)
+	assert.Equal(t, 1, strings.Count(doctor, "→ Delete the others"))
+	for _, text := range outputs {
+		require.NotEmpty(t, text)
+		assert.NotRegexp(t, name, text)
+	}
+}

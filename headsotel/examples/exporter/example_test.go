@@ -1,0 +1,141 @@
+package exporter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headsotel"
+	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/sqlite"
+)
+
+// startMetrics has everything that is created without an own provider report to
+// /metrics, until the function that it returns is called.
+func startMetrics(mux *http.ServeMux) (stop func(context.Context) error, err error) {
+	exporter, err := prometheus.New()
+	if err != nil {
+		return nil, err
+	}
+	service := resource.NewSchemaless(attribute.String("service.name", "my-back-end"))
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter), sdkmetric.WithResource(service))
+	otel.SetMeterProvider(meters)
+	mux.Handle("/metrics", promhttp.Handler())
+	return meters.Shutdown, nil
+}
+
+// receive stores events and handles them until ctx ends.
+func receive(ctx context.Context, mux *http.ServeMux, file string, keys heads.KeySource, handle func(context.Context, *inbox.Delivery) error) error {
+	db, err := sqlite.Open(file)
+	if err != nil {
+		return err
+	}
+	in, err := inbox.Open(ctx, db)
+	if err != nil {
+		return err
+	}
+	headsotel.Inbox(in)
+	events, err := in.Handler(keys, headsotel.Events())
+	if err != nil {
+		return err
+	}
+	mux.Handle("/events", events)
+	return errors.Join(in.Run(ctx, handle), in.Close(context.WithoutCancel(ctx)))
+}
+
+func Example() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	mux := http.NewServeMux()
+	stop, err := startMetrics(mux)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stop(context.WithoutCancel(ctx))
+
+	dir, err := os.MkdirTemp("", "exporter")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	handle := func(_ context.Context, d *inbox.Delivery) error {
+		if d.Attempt == 1 {
+			return inbox.RetryAfter(0, errors.New("the shop does not answer"))
+		}
+		return nil
+	}
+	received := make(chan error, 1)
+	go func() {
+		received <- receive(ctx, mux, filepath.Join(dir, "events.db"), heads.SharedKeys(sharedKey), handle)
+	}()
+	deliver(mux)
+	var page []string
+	for !slices.Contains(page, "heads_inbox_handled_total 1") || !slices.Contains(page, "heads_inbox_waiting 0") {
+		page = lines(metrics(mux))
+	}
+	fmt.Println(strings.Join(page, "\n"))
+	cancel()
+	if err := <-received; err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// heads_delivery_count_total{heads_delivery_outcome="handled",heads_event_type="start_conversation"} 1
+	// heads_delivery_duration_seconds_count{heads_delivery_outcome="handled",heads_event_type="start_conversation"} 1
+	// heads_inbox_dead 0
+	// heads_inbox_failed_total 1
+	// heads_inbox_handled_total 1
+	// heads_inbox_lag_seconds_count 1
+	// heads_inbox_oldest_waiting_seconds 0
+	// heads_inbox_retrying 0
+	// heads_inbox_waiting 0
+}
+
+const sharedKey = "the key of the registration"
+
+// deliver sends an event as the service does.
+func deliver(mux http.Handler) {
+	event := heads.Event{Type: heads.EventStartConversation, HeadID: "3f2b8c1e-8a4d-4b7e-9c3a-1d2e3f4a5b6c", SessionID: "session-1"}
+	for status := 0; status != http.StatusOK; { // until the handler is mounted
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, headstest.NewEventRequest("https://app.example.com/events", event, sharedKey))
+		status = answer.Code
+	}
+}
+
+// metrics returns what Prometheus would read.
+func metrics(mux http.Handler) string {
+	page := httptest.NewRecorder()
+	mux.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return page.Body.String()
+}
+
+// scope is what every line has of module headsotel.
+const scope = `otel_scope_name="github.com/headsapi/heads-go/headsotel",otel_scope_schema_url="",otel_scope_version="` + heads.Version + `"`
+
+var withoutScope = strings.NewReplacer(","+scope, "", "{"+scope+"}", "")
+
+// lines returns counts and gauges.
+func lines(page string) (all []string) {
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "heads_") && !strings.Contains(line, "_bucket") && !strings.Contains(line, "_sum") {
+			all = append(all, withoutScope.Replace(strings.TrimSpace(line)))
+		}
+	}
+	return all
+}
