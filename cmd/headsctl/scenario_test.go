@@ -431,7 +431,7 @@ func TestResultsInJSONAndReports(t *testing.T) {
 %s
 scenarios:
   - {name: good & <well>, steps: [{say: a}]}
-  - {name: bad, steps: [{say: a}, {events: [start_conversation]}, {run: "echo very-secret-key", expect: {stdout: x}, within: 50ms}]}
+  - {name: bad, steps: [{say: a}, {events: [start_conversation]}, {run: "echo very-secret-key", expect: {stdout: x}, within: 2s}]}
 `, runningShop(t).URL, lobby))
 	r := c.run("test", "s.yaml", "--json", "-j", "1", "--seed", "5", "--report", "r.xml", "--report", "r.json", "--report", "r.html")
 	assert.Equal(t, 1, r.code, r.stderr)
@@ -445,7 +445,7 @@ scenarios:
 	assert.Equal(t, map[string]any{"type": "result", "file": "s.yaml", "line": 10.0, "name": "good & <well>", "outcome": "passed"}, good)
 	assert.Equal(t, "failed", bad["outcome"])
 	assert.Equal(t, map[string]any{"number": 3.0, "action": "run", "line": 11.0, "column": 67.0}, bad["step"])
-	assert.Equal(t, []any{`stdout is not as expected within 50ms`, `"x"`, `"[redacted]"`}, []any{bad["problem"], bad["expected"], bad["actual"]})
+	assert.Equal(t, []any{`stdout is not as expected within 2s`, `"x"`, `"[redacted]"`}, []any{bad["problem"], bad["expected"], bad["actual"]})
 	assert.Len(t, bad["deliveries"], 1)
 	assert.Equal(t, []any{}, bad["requests"])
 	assert.Equal(t, []any{}, bad["output"])
@@ -457,7 +457,7 @@ scenarios:
 	require.Len(t, suites, 1)
 	assert.Equal(t, []any{"s.yaml", 2, 1}, []any{suites[0].Name, suites[0].Totals.Tests, suites[0].Totals.Failed})
 	failed := suites[0].Tests[1]
-	assert.Equal(t, []any{junit.StatusFailed, "bad", "s", "stdout is not as expected within 50ms"}, []any{failed.Status, failed.Name, failed.Classname, failed.Message})
+	assert.Equal(t, []any{junit.StatusFailed, "bad", "s", "stdout is not as expected within 2s"}, []any{failed.Status, failed.Name, failed.Classname, failed.Message})
 	assert.Equal(t, []string{"s.yaml", "11"}, []string{failed.Properties["file"], failed.Properties["line"]})
 	assert.Contains(t, failed.Error.Error(), "s.yaml:11:67: step 3, run: stdout is not as expected")
 	assert.Contains(t, failed.Error.Error(), "again: headsctl test s.yaml --only 's.yaml:11 ' --seed 5")
@@ -508,4 +508,44 @@ func TestASeedOfTheEmulator(t *testing.T) {
 	c.ok("test", "s.yaml")
 	c.write("seed.json", strings.Replace(c.read("seed.json"), "operationMode", "opMode", 1))
 	c.fails(2, "s.yaml:2:7: the seed seed.json: heads[0]", "test", "s.yaml")
+}
+
+var (
+	saved     = regexp.MustCompile("(?s)[Ss]ave it as\\s`([a-z.]+)`:\n\n```(?:python|yaml)\n(.*?)```")
+	shellRuns = regexp.MustCompile("(?s)```sh\n(.*?)```\n.*?```text\n(.*?)```")
+	changing  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9.]+(µs|ms|s)$`)
+)
+
+// TestThePageOfScenariosRuns writes the files of the page, runs its commands and
+// compares their outputs, ids and times apart.
+func TestThePageOfScenariosRuns(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/scenarios.md")
+	require.NoError(t, err)
+	c := newTerminal(t)
+	files := saved.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, files, 2)
+	for _, file := range files {
+		c.write(file[1], file[2])
+	}
+	plain := func(text string) string {
+		var b strings.Builder
+		for line := range strings.Lines(text) {
+			b.WriteString(changing.ReplaceAllString(strings.TrimSuffix(line, "\n"), "…") + "\n")
+		}
+		return b.String()
+	}
+	runs := shellRuns.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, runs, 2)
+	for _, run := range runs {
+		cmd := exec.Command("bash", "-ec", run[1])
+		cmd.Env, cmd.Dir = append(c.env, "PATH="+filepath.Dir(headsctl)+string(filepath.ListSeparator)+os.Getenv("PATH")), c.dir
+		out, err := cmd.CombinedOutput()
+		code := 0
+		if found := endsWith.FindStringSubmatch(run[1]); found != nil {
+			code, _ = strconv.Atoi(found[1])
+		}
+		assert.Equal(t, code, exitCode(t, err), string(out))
+		assert.Equal(t, plain(run[2]), plain(string(out)))
+	}
 }

@@ -58,7 +58,6 @@ came, and what led to it. It ends with 1 if a scenario failed.`,
 	cmd.Flags().StringVar(&f.only, "only", "", "run the scenarios that have `TEXT` in FILE:LINE NAME")
 	cmd.Flags().IntVar(&f.repeat, "repeat", 1, "run each scenario `N` times")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "make ids, tokens, keys and chances from `N` (default: random)")
-	cmd.Flags().Lookup("seed").DefValue = "0"
 	cmd.Flags().StringArrayVar(&f.reports, "report", nil, "write a report to `FILE`.xml (JUnit), .json or .html; may be given again")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON, an object on each line")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "check the files and print FILE:LINE NAME of the scenarios")
