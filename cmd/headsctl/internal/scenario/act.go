@@ -91,15 +91,14 @@ func (w *world) call(ctx context.Context, st *step) error {
 		return err
 	}
 	expect := st.Get("expect")
-	limited, late := ctx, error(nil)
+	limited := ctx
 	if within := member(expect, "within"); given(within) {
 		d, err := parseDuration(within)
 		if err != nil {
 			return withoutPlace(err)
 		}
-		late = fmt.Errorf("the tool has not answered within %v", d)
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeoutCause(ctx, d, late)
+		limited, cancel = context.WithTimeoutCause(ctx, d, fmt.Errorf("the tool has not answered within %v", d))
 		defer cancel()
 	}
 	began := time.Now()

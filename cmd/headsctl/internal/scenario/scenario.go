@@ -110,9 +110,6 @@ type step struct {
 	within, stays time.Duration
 }
 
-// title is how a failure names the step.
-func (s *step) title() string { return fmt.Sprintf("step %d, %s", s.number, s.action) }
-
 // Defaults of a step and a scenario.
 const (
 	defaultWithin      = 5 * time.Second
