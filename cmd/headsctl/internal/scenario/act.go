@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/headstest"
 )
@@ -178,7 +179,7 @@ func (w *world) arguments(st *step, h head) (map[string]any, error) {
 	for _, m := range with.Members {
 		unchecked := st.Get("unchecked")
 		if known && !(given(unchecked) && isTrue(unchecked)) && !slices.Contains(declared, m.Key) {
-			return nil, &problem{fmt.Sprintf("the tool %s declares no parameter %q%s; mend with, or add unchecked: true", shown(st.arg.Text), shown(m.Key), didYouMean(m.Key, declared)),
+			return nil, &problem{fmt.Sprintf("the tool %s declares no parameter %q%s; mend with, or add unchecked: true", shown(st.arg.Text), shown(m.Key), similar.Hint(m.Key, declared)),
 				"one of " + strings.Join(declared, ", "), m.Key}
 		}
 		document, err := m.Value.AppendJSON(nil)
@@ -219,7 +220,7 @@ func (w *world) declared(h head, tool string) (parameters []string, known bool, 
 		}
 		return parameters, true, nil
 	}
-	return nil, false, fmt.Errorf("the head has no tool %q%s", shown(tool), didYouMean(tool, names))
+	return nil, false, fmt.Errorf("the head has no tool %q%s", shown(tool), similar.Hint(tool, names))
 }
 
 // save keeps values of a reply as variables.

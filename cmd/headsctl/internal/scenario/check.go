@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
@@ -81,7 +82,7 @@ func (f *flow) step(st *step) {
 	opens := slices.Contains([]string{"say", "user", "call"}, st.action)
 	f.head(st.Get("head"))
 	if session := st.Get("session"); session != nil && !opens && !hasReference(session.Text) && !slices.Contains(f.sessions, session.Text) {
-		f.r.faultf(session, "no step has opened a session %q%s; it opens at its first say, user or call", shown(session.Text), didYouMean(session.Text, f.sessions))
+		f.r.faultf(session, "no step has opened a session %q%s; it opens at its first say, user or call", shown(session.Text), similar.Hint(session.Text, f.sessions))
 	}
 	if st.action == "events" && len(f.sessions) == 0 {
 		f.r.faultf(st.Value, "there is no session yet, so there are no events; a session opens at its first say, user or call")
@@ -109,7 +110,7 @@ func (f *flow) head(v *yamltext.Value) {
 		return
 	}
 	if _, ok := findHead(f.heads, v.Text); !ok {
-		f.r.faultf(v, "there is no head %q%s; use the label or the id of one", shown(v.Text), didYouMean(v.Text, labelsOf(f.heads)))
+		f.r.faultf(v, "there is no head %q%s; use the label or the id of one", shown(v.Text), similar.Hint(v.Text, labelsOf(f.heads)))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/headstest"
 )
@@ -25,7 +26,7 @@ func checkFault(v *yamltext.Value) []error {
 		if v.Text == "clear" {
 			return nil
 		}
-		return []error{v.Errorf("%q is no fault%s; write clear, {request: …} or {event: …}", shown(v.Text), didYouMean(v.Text, []string{"clear"}))}
+		return []error{v.Errorf("%q is no fault%s; write clear, {request: …} or {event: …}", shown(v.Text), similar.Hint(v.Text, []string{"clear"}))}
 	}
 	if err := v.Want(yamltext.Object); err != nil {
 		return []error{err}
@@ -73,7 +74,7 @@ func (f *faultReader) fault(err error) {
 func (f *faultReader) keys(known []string) {
 	for _, m := range f.object.Members {
 		if !slices.Contains(known, m.Key) {
-			f.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s; the keys here are %s", shown(m.Key), didYouMean(m.Key, known), strings.Join(known, ", "))})
+			f.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s; the keys here are %s", shown(m.Key), similar.Hint(m.Key, known), strings.Join(known, ", "))})
 		}
 	}
 }
@@ -127,7 +128,7 @@ func (f *faultReader) ofEvent(event *yamltext.Value) *headstest.DeliveryFault {
 		f.fault(err)
 	case event.Text == "any" || hasReference(event.Text):
 	case !slices.Contains(eventTypes, event.Text):
-		f.fault(event.Errorf("%q is no event%s; use any or one of %s", shown(event.Text), didYouMean(event.Text, eventTypes), strings.Join(eventTypes, ", ")))
+		f.fault(event.Errorf("%q is no event%s; use any or one of %s", shown(event.Text), similar.Hint(event.Text, eventTypes), strings.Join(eventTypes, ", ")))
 	default:
 		fault.Event = heads.EventType(event.Text)
 	}
@@ -223,7 +224,7 @@ func (f *faultReader) word(key string, words ...string) string {
 		return ""
 	}
 	if !slices.Contains(words, v.Text) {
-		f.fault(v.Errorf("%q is unknown%s; use one of %s", shown(v.Text), didYouMean(v.Text, words), strings.Join(words, ", ")))
+		f.fault(v.Errorf("%q is unknown%s; use one of %s", shown(v.Text), similar.Hint(v.Text, words), strings.Join(words, ", ")))
 	}
 	return v.Text
 }

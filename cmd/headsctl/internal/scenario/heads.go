@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
-	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 // readHeads reads entries of heads.yaml, or what refers to such a file.
@@ -89,7 +89,7 @@ func (r *fileReader) only(list *yamltext.Value, specs []fleet.Spec) (kept []flee
 			return name.Text != "" && (s.Label == name.Text || strings.EqualFold(s.ID, name.Text))
 		})
 		if i < 0 {
-			r.faultf(name, "the file has no head %q%s; use a label or an id", shown(name.Text), didYouMean(name.Text, known))
+			r.faultf(name, "the file has no head %q%s; use a label or an id", shown(name.Text), similar.Hint(name.Text, known))
 			continue
 		}
 		kept = append(kept, specs[i])
@@ -395,7 +395,7 @@ func (s *Scenario) mayCall(address string) bool {
 	if err != nil {
 		return false
 	}
-	if loopback.Is(u.Hostname()) {
+	if isThisMachine(u.Hostname()) {
 		return true
 	}
 	if s.backend.url == "" {

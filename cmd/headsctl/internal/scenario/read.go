@@ -15,9 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
-	"github.com/headsapi/heads-go/internal/loopback"
-	"github.com/headsapi/heads-go/internal/nearest"
 )
 
 // Load reads and checks the files. A folder stands for all files below it whose names
@@ -152,17 +151,10 @@ func (r *fileReader) object(v *yamltext.Value, known ...string) bool {
 	}
 	for _, m := range v.Members {
 		if !slices.Contains(known, m.Key) {
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s; the keys here are %s", shown(m.Key), didYouMean(m.Key, known), strings.Join(known, ", "))})
+			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s; the keys here are %s", shown(m.Key), similar.Hint(m.Key, known), strings.Join(known, ", "))})
 		}
 	}
 	return true
-}
-
-func didYouMean(given string, known []string) string {
-	if near := nearest.Name(given, known); near != "" {
-		return " (did you mean " + near + "?)"
-	}
-	return ""
 }
 
 // duration reads a time such as 250ms, or returns the default.
@@ -195,7 +187,7 @@ func (r *fileReader) oneOf(v *yamltext.Value, words ...string) string {
 		return words[0]
 	}
 	if !slices.Contains(words, v.Text) {
-		r.faultf(v, "%q is unknown%s; use one of %s", shown(v.Text), didYouMean(v.Text, words), strings.Join(words, ", "))
+		r.faultf(v, "%q is unknown%s; use one of %s", shown(v.Text), similar.Hint(v.Text, words), strings.Join(words, ", "))
 	}
 	return v.Text
 }
@@ -233,6 +225,7 @@ func (r *fileReader) read() []*Scenario {
 		return nil
 	}
 	r.readBackend(file)
+	r.backend.secrets = append(r.backend.secrets, secretsIn(file)...)
 	return r.scenarios(file)
 }
 
@@ -243,6 +236,31 @@ func readFile(path string) ([]byte, error) {
 	}
 	defer func() { _ = file.Close() }()
 	return io.ReadAll(io.LimitReader(file, yamltext.MaxBytes+1))
+}
+
+var (
+	environmentReference = regexp.MustCompile(`\$\{env:([^{}]*)\}`)
+	secretName           = regexp.MustCompile(`(?i)key|token|secret|passw|credential`)
+)
+
+// shortestSecret keeps a word of a letter or two from being hidden everywhere.
+const shortestSecret = 4
+
+// secretsIn returns the values of the environment that a file refers to under names
+// that tell of secrets.
+func secretsIn(v *yamltext.Value) (secrets []string) {
+	for _, found := range environmentReference.FindAllStringSubmatch(v.Text, -1) {
+		if value := os.Getenv(found[1]); secretName.MatchString(found[1]) && len(value) >= shortestSecret {
+			secrets = append(secrets, value)
+		}
+	}
+	for _, item := range v.Items {
+		secrets = append(secrets, secretsIn(item)...)
+	}
+	for _, m := range v.Members {
+		secrets = append(secrets, secretsIn(m.Value)...)
+	}
+	return secrets
 }
 
 // unquoted matches a variable that YAML takes for an object.
@@ -412,7 +430,7 @@ func (r *fileReader) readRunning(v *yamltext.Value) {
 		return
 	}
 	host, port, err := net.SplitHostPort(b.service)
-	if err != nil || !loopback.Is(host) || port == "" || port == "0" {
+	if err != nil || !isThisMachine(host) || port == "" || port == "0" {
 		r.faultf(v.Get("service"), "%q is not an address on this machine; write one such as 127.0.0.1:8787", shown(b.service))
 	}
 }
@@ -437,7 +455,9 @@ func (r *fileReader) readSharedKey(v *yamltext.Value) {
 			r.faultf(v, "the environment variable %q is not set; set it to the shared key%s", shown(name), map[bool]string{true: ", it is empty"}[set])
 		default:
 			b.sharedKey = textValue(strings.ReplaceAll(key, "${", "$${"))
-			b.secrets = append(b.secrets, key)
+			if len(key) >= shortestSecret {
+				b.secrets = append(b.secrets, key)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/headstest"
 )
@@ -89,7 +90,7 @@ func (r *fileReader) readStep(s *Scenario, v *yamltext.Value) *step {
 	if st.action == "" {
 		hint := "; a step has one action: " + strings.Join(actionNames, ", ")
 		for _, m := range v.Members {
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown action %q%s%s", shown(m.Key), didYouMean(m.Key, actionNames), hint)})
+			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown action %q%s%s", shown(m.Key), similar.Hint(m.Key, actionNames), hint)})
 			return nil
 		}
 		r.faultf(v, "the step is empty%s", hint)
@@ -166,7 +167,7 @@ func (r *fileReader) word(v *yamltext.Value, words []string) {
 		return
 	}
 	if !slices.Contains(words, v.Text) {
-		r.faultf(v, "%q is unknown%s; use one of %s", shown(v.Text), didYouMean(v.Text, words), strings.Join(words, ", "))
+		r.faultf(v, "%q is unknown%s; use one of %s", shown(v.Text), similar.Hint(v.Text, words), strings.Join(words, ", "))
 	}
 }
 

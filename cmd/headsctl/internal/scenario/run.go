@@ -196,6 +196,9 @@ const (
 // failure tells what led to the end of a run.
 func (w *world) failure(at *step, err error) *Failure {
 	f := &Failure{Place: w.s.place(w.s.backend.at), Problem: shown(withoutPlace(err).Error())}
+	if errors.Is(err, context.Canceled) {
+		f.Problem = "interrupted"
+	}
 	if at != nil {
 		f.Place = w.s.place(at.Value)
 		f.Step = &Step{Number: at.number, Action: at.action, Line: at.Line, Column: at.Column}

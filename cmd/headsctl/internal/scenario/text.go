@@ -3,16 +3,34 @@ package scenario
 import (
 	"bytes"
 	"encoding/json"
+	"net/netip"
+	"strings"
+	"unicode"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
-	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // maxShown is how many characters of a value a failure shows.
 const maxShown = 600
 
-// shown returns a text from outside as one short line.
-func shown(text string) string { return mask.OneLine(text, maxShown) }
+// shown returns a text from outside as one short line, without what a terminal obeys.
+func shown(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	if runes := []rune(text); len(runes) > maxShown {
+		return strings.TrimSpace(string(runes[:maxShown-1])) + "…"
+	}
+	return text
+}
+
+// isThisMachine reports whether a host can only be this machine. Names below localhost
+// may be resolved to any address.
+func isThisMachine(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
+}
 
 // shownValue returns a value of a file as failures show it.
 func shownValue(v *yamltext.Value) string {

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -17,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/headstest"
 )
@@ -135,10 +138,15 @@ func (w *world) listen(token string, stays *listener) error {
 	if err != nil {
 		return err
 	}
-	w.server = &http.Server{Handler: w.emulator, ReadHeaderTimeout: time.Minute}
+	w.server = newServer(w.emulator)
 	go func() { _ = w.server.Serve(l) }()
 	w.vars.set(varBaseURL, "http://"+l.Addr().String())
 	return nil
+}
+
+// newServer returns a server that writes nothing to stderr.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 }
 
 // locate gives the back end its port and its URL.
@@ -302,7 +310,7 @@ func (w *world) whose(st *step) (h head, name string, err error) {
 		}
 		found, ok := findHead(w.heads, text)
 		if !ok {
-			return h, "", fmt.Errorf("there is no head %q%s", shown(text), didYouMean(text, labelsOf(w.heads)))
+			return h, "", fmt.Errorf("there is no head %q%s", shown(text), similar.Hint(text, labelsOf(w.heads)))
 		}
 		h = found
 	}
@@ -336,7 +344,7 @@ func newListener(address string) (*listener, error) {
 	}
 	stays := &listener{address: address, turn: make(chan struct{}, 1)}
 	stays.turn <- struct{}{}
-	stays.server = &http.Server{Handler: stays, ReadHeaderTimeout: time.Minute}
+	stays.server = newServer(stays)
 	go func() { _ = stays.server.Serve(l) }()
 	return stays, nil
 }
