@@ -311,7 +311,7 @@ func TestNothingOfTheShellReachesTheBackEndAndNothingTheService(t *testing.T) {
 }
 
 // forking is a back end with a child that would go on without it. It writes both ids.
-const forking = `backend: {start: "sleep 1000 & echo $! > %[1]s/child; echo $$ > %[1]s/leader; trap '' TERM; exec python3 -m http.server -b 127.0.0.1 $PORT"}
+const forking = `backend: {start: "trap '' TERM; sleep 1000 & echo $! > %[1]s/child; echo $$ > %[1]s/leader; exec python3 -m http.server -b 127.0.0.1 $PORT"}
 `
 
 func assertGone(t *testing.T, c *terminal, names ...string) {
@@ -406,6 +406,10 @@ func TestScenariosAreListedAndChosen(t *testing.T) {
 		c.ok("test", ".", "--dry-run", "--only", ":22 "))
 	c.fails(2, "--only no-such: no scenario has this", "test", ".", "--only", "no-such")
 	c.fails(2, "nowhere can't be read", "test", "nowhere")
+	c.write("faulty.yaml", "7")
+	r := c.run("test", "nowhere", "faulty.yaml")
+	assert.Contains(t, r.stderr, "nowhere can't be read")
+	assert.Contains(t, r.stderr, "faulty.yaml:1:1: this is a number")
 	c.write("empty/x", "")
 	c.fails(2, "empty: there is no *.test.yaml", "test", "empty")
 	c.fails(2, ".xml, .json or .html", "test", ".", "--report", "r.txt")

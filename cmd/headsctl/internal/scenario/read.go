@@ -23,12 +23,8 @@ import (
 // end in .test.yaml or .test.yml. All faults of all files are joined in the error, each
 // with FILE:LINE:COL.
 func Load(reader Reader, paths []string) ([]*Scenario, error) {
-	files, err := find(paths)
-	if err != nil {
-		return nil, err
-	}
+	files, faults := find(paths)
 	var all []*Scenario
-	var faults []error
 	for _, file := range files {
 		r := fileReader{reader: &reader, file: file, folder: filepath.Dir(file)}
 		all = append(all, r.read()...)
@@ -49,12 +45,14 @@ func once(faults []error) (kept []error) {
 	return kept
 }
 
-// find returns the files that the paths stand for, each once.
-func find(paths []string) (files []string, err error) {
+// find returns the files that the paths stand for, each once, and the faults of the
+// paths.
+func find(paths []string) (files []string, faults []error) {
 	for _, path := range paths {
 		found, err := filesOf(path)
 		if err != nil {
-			return nil, err
+			faults = append(faults, err)
+			continue
 		}
 		for _, file := range found {
 			if !slices.Contains(files, file) {
@@ -62,7 +60,7 @@ func find(paths []string) (files []string, err error) {
 			}
 		}
 	}
-	return files, nil
+	return files, faults
 }
 
 func filesOf(path string) (files []string, err error) {
