@@ -555,3 +555,51 @@ func TestThePageOfScenariosRuns(t *testing.T) {
 		assert.Equal(t, plain(run[2]), plain(string(out)))
 	}
 }
+
+// warmingUp is a back end that listens at once and answers 503 for a second.
+const warmingUp = `import os, time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+began = time.monotonic()
+class Shop(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200 if time.monotonic() - began > 1 else 503)
+        self.end_headers()
+    do_POST = do_GET
+HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Shop).serve_forever()
+`
+
+func TestWhatFellDueWhileTheBackEndGetsReadyIsSentThen(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("shop.py", warmingUp)
+	c.write("s.yaml", "backend: {start: [python3, shop.py], ready: /}\nservice: {retry: [700ms, 20s]}\n"+lobby+`
+scenarios:
+  - name: a
+    steps:
+      - backend: kill
+      - say: Hello
+      - events: [{event: start_conversation, outcome: retrying, answers: [0]}]
+      - backend: start
+      - events: [{event: start_conversation, answers: [0, 200], within: 500ms}]
+      - backend: restart
+      - user: close
+      - events: [{event: end_conversation, answers: [200]}]
+`)
+	c.ok("test", "s.yaml")
+}
+
+func TestTheLimitsOfYAMLHoldForScenarios(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("deep.yaml", "backend: "+strings.Repeat("[", 100)+strings.Repeat("]", 100))
+	c.fails(2, "deep.yaml:1:", "test", "deep.yaml")
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for name := 'b'; name < 'k'; name++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", name, name, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", name-1), 10), ", "))
+	}
+	c.write("bomb.yaml", bomb)
+	c.fails(2, "write fewer of them", "test", "bomb.yaml")
+	c.write("large.yaml", strings.Repeat("# comment\n", 900_000))
+	c.fails(2, "has more than 8388608 bytes", "test", "large.yaml")
+}
