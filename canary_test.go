@@ -197,19 +197,6 @@ func exportedTypes(t testing.TB) []string {
 	return names
 }
 
-func canaryEventHandler(t testing.TB, keys KeySource) EventHandler {
-	h, err := NewEventHandler(keys, func(context.Context, *Event) error { return nil })
-	require.NoError(t, err)
-	return *h
-}
-
-func canaryToolHandler(t testing.TB) ToolHandler {
-	h, err := NewToolHandler("https://tools.example.com", WithPathToken(canaryToolPath))
-	require.NoError(t, err)
-	require.NoError(t, AddTool(h, "weather", "Tells the weather.", func(context.Context, struct{}) (string, error) { return "", nil }))
-	return *h
-}
-
 // canaryOf reads a resource from a document that holds all canaries.
 func canaryOf[T any, P proven[T]](t testing.TB, document string) *T {
 	v := new(T)
@@ -222,36 +209,6 @@ func canaryClient(t testing.TB, transport http.RoundTripper, opts ...Option) *Cl
 	client, err := New(memoryURL, canaryToken, append(all, opts...)...)
 	require.NoError(t, err)
 	return client
-}
-
-// canaryAnswers makes calls that fail. The answers of service and transport hold
-// canaries wherever they can.
-func canaryAnswers(t testing.TB) (failure *Error, decode *DecodeError, response *Response, attempts []any) {
-	observe := WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { attempts = append(attempts, a) }})
-	headers := []string{"Set-Cookie: session=" + canaryHeader, "X-Request-Id: r-" + canaryToken}
-	body := `{"message":"bad token ` + canaryToken + `","code":"` + canaryToken + `","sharedKey":"` + canaryBody + `"}`
-	client := canaryClient(t, newScript(answer(400, body, headers...), answer(200, `"`+canaryBody+`"`, headers...), answer(200, canaryBody, headers...),
-		fail(&url.Error{Op: "Get", URL: memoryURL + "/head?key=" + canaryHookQuery, Err: errors.New("not with " + canaryToken)})), observe)
-	require.ErrorAs(t, getHead(t.Context(), client), &failure)
-	require.ErrorAs(t, getHead(t.Context(), client), &decode)
-	response, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
-	require.NoError(t, err)
-	require.Error(t, getHead(t.Context(), client))
-	require.Len(t, attempts, 5)
-	return failure, decode, response, attempts
-}
-
-func canaryPlan(t testing.TB) ConversionPlan {
-	client := canaryClient(t, newScript(func(r *http.Request) (*http.Response, error) {
-		if strings.Contains(r.URL.Path, "head_visual") {
-			return answer(200, `{"id":"v","mode":"two_loops","key":"`+canaryBody+`"}`)(r)
-		}
-		return answer(200, canaryHead)(r)
-	}))
-	plan, err := client.Heads.PlanStreaming(t.Context(), testHead, ConvertOptions{})
-	require.NoError(t, err)
-	require.NotEmpty(t, plan.Blockers)
-	return *plan
 }
 
 // refusals returns the errors of requests that are refused before they are sent.
@@ -304,15 +261,6 @@ func refusals(t testing.TB) map[string]error {
 		"address of ftp":               address("ftp://chat.example.com/MyOrg-1/li-2?api_key=" + canaryAddress),
 		"address that does not parse":  address("https://chat.example.com/%zz?api_key=" + canaryAddress),
 	}
-}
-
-func invalidErrorsWithCanaries(t testing.TB) (values []any) {
-	for name, err := range refusals(t) {
-		var one *InvalidError
-		require.ErrorAs(t, err, &one, name)
-		values = append(values, *one)
-	}
-	return values
 }
 
 func TestNoRefusalShowsASecret(t *testing.T) {

@@ -70,7 +70,7 @@ func (s *ConversationSettingsService) Replace(ctx context.Context, headID string
 		faults.add(invalid(opSettingsReplace.name, "settings", "are nil", "give empty ones to remove all tools and settings"))
 	} else {
 		if cs.missing {
-			faults.add(invalid(opSettingsReplace.name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has", "start from new ConversationSettings to do so"))
+			faults.add(invalid(opSettingsReplace.name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has", "start from empty settings to do so"))
 		}
 		faults.add(validateTools(opSettingsReplace.name, cs.Tools, cs.Tools))
 		faults.add(cs.checkExtras(opSettingsReplace.name, nil))

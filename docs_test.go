@@ -37,6 +37,7 @@ func TestSnippetsArePartsOfExamples(t *testing.T) {
 				continue // TestReadmeProgramPrintsWhatThePageSays
 			}
 			found++
+			assert.NotRegexp(t, `(?m)^\s*_(, err)? :?= (client|srv|server|handler|in)\b`, string(block[1]), "%s: a snippet ignores a result", page)
 			assert.True(t, contains(bodies, normalize(string(block[1]))), "%s: no example holds\n%s", page, block[1])
 		}
 	}

@@ -115,7 +115,7 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 	}
 	switch {
 	case h.passAll && (h.dedup != nil || h.queue != nil):
-		faults.add(invalid(newEventHandler, "WithoutDeduplicator", "is given beside WithDeduplicator or WithQueue", "leave one of them out"))
+		faults.add(invalid(newEventHandler, "WithoutDeduplicator", "is given beside a deduplicator or a queue", "leave one of them out"))
 	case !h.passAll && h.dedup == nil:
 		h.dedup = NewMemoryDeduplicator(defaultDeduplicatorSize)
 	}

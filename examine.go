@@ -200,7 +200,7 @@ func (x *examiner) examineTools() {
 		for _, p := range tool.Parameters {
 			if p.isUntyped() {
 				x.find(SeverityNote, "parameter_untyped", subject+"."+label(p.Name), "It has no type, which the service accepts.",
-					"Give it a type with ConversationSettings.PutTool when you change the tool.")
+					"Give it a type with ConversationSettings.PutTool when you change the tool.", usePutTool)
 			}
 		}
 		if seen[tool.Name]++; seen[tool.Name] == 2 {

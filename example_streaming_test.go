@@ -45,13 +45,16 @@ func ExampleHeadsService_PlanStreaming() {
 
 func ExampleHeadsService_Modify() {
 	headID := newHead()
-	_, err := client.Heads.Modify(ctx, headID, func(h *heads.Head) error {
+	head, err := client.Heads.Modify(ctx, headID, func(h *heads.Head) error {
 		h.Greetings = "Welcome back!"
 		h.Phrases = append(h.Phrases, "goodbye")
 		return nil
 	})
-	requests := srv.Requests()
-	fmt.Println(len(requests[len(requests)-1].Body) > 0, err)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(head.Phrases)
 
 	_, err = client.Heads.Modify(ctx, headID, func(h *heads.Head) error {
 		h.VideoStreaming = true
@@ -59,7 +62,7 @@ func ExampleHeadsService_Modify() {
 	})
 	fmt.Println(err)
 	// Output:
-	// true <nil>
+	// [hello goodbye]
 	// heads: Heads.Modify: videoStreaming can't be changed by an update; use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy
 }
 

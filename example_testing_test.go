@@ -116,16 +116,19 @@ func Example_testATool() {
 	srv := headstest.NewServer(headstest.WithLoopbackHTTP()) // your handler is on this machine
 	defer srv.Close()
 	headID := srv.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
-	if _, err := srv.Client().ConversationSettings.SetTools(ctx, headID, tools.Tools()...); err != nil {
+	settings, err := srv.Client().ConversationSettings.SetTools(ctx, headID, tools.Tools()...)
+	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	fmt.Println("tools of the head:", len(settings.Tools))
 
 	called, err := srv.CallTool(ctx, headID, "get_weather", map[string]any{"city": "Lisbon"})
 	fmt.Println(called.Message, err)
 	called, err = srv.CallTool(ctx, headID, "get_weather", nil)
 	fmt.Println(called.Message, err)
 	// Output:
+	// tools of the head: 1
 	// Sunny in Lisbon <nil>
 	// city is missing; ask the user for it <nil>
 }
@@ -148,11 +151,12 @@ func TestEventsAreHandledOnce(t *testing.T) {
 		}
 		mux.Handle("/events", events)
 		headID := emulator.AddHead(headstest.Head{Name: "Ada"})
-		_, err = client.Webhooks.Ensure(ctx, heads.WebhookSpec{HeadID: headID, URL: "https://app.example.com/events",
+		hook, err := client.Webhooks.Ensure(ctx, heads.WebhookSpec{HeadID: headID, URL: "https://app.example.com/events",
 			Events: []heads.EventType{heads.EventStartConversation, heads.EventEndConversation}}, heads.EnsureOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Log("registered as webhook", hook.ID)
 		emulator.InjectDelivery(headstest.DeliveryFault{CorruptSignature: true, Times: 1})
 		emulator.InjectDelivery(headstest.DeliveryFault{Duplicate: true})
 

@@ -99,8 +99,12 @@ func ExampleToolHandler() {
 			return err
 		}
 		mux.Handle("/tools/", tools)
-		_, err = client.ConversationSettings.SetTools(ctx, headID, tools.Tools()...)
-		return err
+		settings, err := client.ConversationSettings.SetTools(ctx, headID, tools.Tools()...)
+		if err != nil {
+			return err
+		}
+		fmt.Println("tools of the head:", len(settings.Tools))
+		return nil
 	}()
 	if err != nil {
 		fmt.Println(err)
@@ -112,6 +116,7 @@ func ExampleToolHandler() {
 		fmt.Println(call.Message, err)
 	}
 	// Output:
+	// tools of the head: 1
 	// Sunny in Lisbon, 22 degrees <nil>
 	// There is no such city; ask the user for another <nil>
 }

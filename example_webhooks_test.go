@@ -2,7 +2,9 @@ package heads_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -129,10 +131,12 @@ func ExampleEventHandler_Shutdown() {
 	{
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // the http.Server
+		err := server.Shutdown(ctx) // the http.Server
 		ctx, cancel = context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		_ = handler.Shutdown(ctx) // then the queue
+		if err := errors.Join(err, handler.Shutdown(ctx)); err != nil { // then the queue
+			log.Print(err)
+		}
 	}
 	fmt.Println("done")
 	// Output: done

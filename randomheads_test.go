@@ -171,16 +171,6 @@ func held(before, after *heads.Head) map[string]any {
 	return values
 }
 
-// copyHead returns a head read from the document of h.
-func copyHead(t *testing.T, h *heads.Head) *heads.Head {
-	t.Helper()
-	raw, err := json.Marshal(h)
-	require.NoError(t, err)
-	read := new(heads.Head)
-	require.NoError(t, json.Unmarshal(raw, read))
-	return read
-}
-
 // seed adds a random head to the emulator and reads it.
 func (r randomHeads) seed(t *testing.T, srv *headstest.Server, client *heads.Client) *heads.Head {
 	t.Helper()

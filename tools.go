@@ -205,7 +205,7 @@ func (p ToolParameter) validate(operation, tool string, asServed bool) error {
 
 // isUntyped reports whether the parameter has no type, neither as a field nor in the
 // document that it was read from.
-func (p ToolParameter) isUntyped() bool {
+func (p *ToolParameter) isUntyped() bool {
 	value, _ := rawjson.Value(p.raw.get(), "type")
 	return p.Type == "" && (value == "" || rawjson.IsNull(value))
 }

@@ -102,7 +102,7 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	case ctx == nil:
 		return nil, invalid(operation, "context", "is nil", "use context.Background()", useBackground)
 	case c == nil || c.Heads == nil:
-		return nil, invalid(operation, "client", "was not made by heads.New", "use heads.New or heads.NewFromEnv", useNew)
+		return nil, invalid(operation, "client", "was not made by New", "use heads.New or heads.NewFromEnv", useNew)
 	}
 	apply := operation == "fleet.Apply"
 	if !apply {

@@ -27,6 +27,8 @@ var remedies = map[heads.Reason]string{
 
 // pageData is what the page shows.
 type pageData struct {
+	Environment string
+
 	Started  string
 	Duration string
 	Total    int
@@ -59,10 +61,11 @@ type pageRemedy struct {
 // their keys, and what to do next.
 func (r *Report) WriteHTML(w io.Writer) error {
 	data := pageData{
-		Started:  r.Started.UTC().Format("2006-01-02 15:04 MST"),
-		Duration: r.Ended.Sub(r.Started).Round(time.Millisecond).String(),
-		Total:    len(r.Results),
-		Moves:    len(r.Moves()),
+		Environment: r.Environment,
+		Started:     r.Started.UTC().Format("2006-01-02 15:04 MST"),
+		Duration:    r.Ended.Sub(r.Started).Round(time.Millisecond).String(),
+		Total:       len(r.Results),
+		Moves:       len(r.Moves()),
 	}
 	for _, o := range outcomes {
 		if n := r.Count(o); n > 0 {

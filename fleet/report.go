@@ -57,6 +57,7 @@ type Result struct {
 // Report has the results for all heads. Printing it shows how many heads have each
 // outcome.
 type Report struct {
+	Environment    string // of the heads, set by the caller; Plan and Apply know none
 	Started, Ended time.Time
 	Results        []Result // in the order of the specs
 }
@@ -140,16 +141,17 @@ func (r *Report) WriteJSON(w io.Writer) error {
 
 // reportJSON is the JSON form of a report.
 type reportJSON struct {
-	Started time.Time       `json:"started"`
-	Ended   time.Time       `json:"ended"`
-	Counts  map[Outcome]int `json:"counts"`
-	Results []Result        `json:"results"`
-	Moves   []Move          `json:"moves"`
+	Environment string          `json:"environment,omitempty"`
+	Started     time.Time       `json:"started"`
+	Ended       time.Time       `json:"ended"`
+	Counts      map[Outcome]int `json:"counts"`
+	Results     []Result        `json:"results"`
+	Moves       []Move          `json:"moves"`
 }
 
 // MarshalJSON returns the report without secrets.
 func (r Report) MarshalJSON() ([]byte, error) {
-	return marshal(reportJSON{r.Started, r.Ended, r.counts(), append([]Result{}, r.Results...), r.Moves()})
+	return marshal(reportJSON{r.Environment, r.Started, r.Ended, r.counts(), append([]Result{}, r.Results...), r.Moves()})
 }
 
 func (r *Report) counts() map[Outcome]int {

@@ -63,6 +63,20 @@ func TestJSONReport(t *testing.T) {
 	assert.NotContains(t, string(empty), "null", "a list is never null")
 }
 
+func TestAReportHasItsEnvironment(t *testing.T) {
+	report := sampleReport(t)
+	report.Environment = "production & <b>"
+	var asJSON, page, rows bytes.Buffer
+	require.NoError(t, report.WriteJSON(&asJSON))
+	require.NoError(t, report.WriteHTML(&page))
+	require.NoError(t, report.WriteCSV(&rows))
+	var document struct{ Environment string }
+	require.NoError(t, json.Unmarshal(asJSON.Bytes(), &document))
+	assert.Equal(t, report.Environment, document.Environment)
+	assert.Contains(t, page.String(), "<h1>4 heads in production &amp; &lt;b&gt;</h1>")
+	assert.NotContains(t, rows.String(), "production", "the columns are fixed")
+}
+
 func TestCSVReport(t *testing.T) {
 	var written bytes.Buffer
 	require.NoError(t, sampleReport(t).WriteCSV(&written))

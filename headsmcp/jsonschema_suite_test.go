@@ -193,7 +193,7 @@ func reasonsOf(t *testing.T, err error) (reasons []string) {
 	var fault *heads.InvalidError
 	require.ErrorAs(t, err, &fault)
 	require.Equal(t, `tool "tool" input schema`, fault.Field)
-	reason, _, _ := strings.Cut(fault.Reason, "; ")
+	reason, _, _ := strings.Cut(fault.Problem, "; ")
 	return []string{reason}
 }
 

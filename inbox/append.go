@@ -39,6 +39,7 @@ func (in *Inbox) Append(ctx context.Context, e *heads.Event) (added bool, err er
 	}
 	defer in.leave()
 	begun := time.Now()
+	high, round := in.acknowledged.before()
 	sequence, err := in.append(ctx, r)
 	o := Observation{Kind: KindAppended, Duration: time.Since(begun), Sequence: sequence, HeadID: e.HeadID, SessionID: e.SessionID, Err: err}
 	switch {
@@ -47,6 +48,9 @@ func (in *Inbox) Append(ctx context.Context, e *heads.Event) (added bool, err er
 	case sequence == 0:
 		o.Kind = KindDuplicate
 	default:
+		if in.acknowledged.add(sequence, high, round) {
+			in.noteLoss(ctx, sequence, high)
+		}
 		in.wakes.all()
 		in.db.Notify()
 	}
@@ -71,7 +75,7 @@ func (in *Inbox) append(ctx context.Context, r *engine.Record) (int64, error) {
 		}
 		if kind := engine.KindOf(err); kind != engine.Failed {
 			last = err
-			if kind != engine.Again && kind != engine.Away {
+			if !kind.Retriable() {
 				return 0, in.health.fail(in.public(err))
 			}
 		} else if bounded.Err() == nil {
@@ -83,6 +87,9 @@ func (in *Inbox) append(ctx context.Context, r *engine.Record) (int64, error) {
 	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
+	}
+	if engine.KindOf(last) == engine.Locked {
+		return 0, in.public(last) // others can be stored
 	}
 	if last == nil {
 		last = &engine.Error{Kind: engine.Away, Text: "no commit within " + appendTimeout.String()}

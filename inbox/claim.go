@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -49,6 +50,15 @@ func (c *claim) deadline() time.Time {
 	return c.until
 }
 
+// expired reports whether the lease has ended, even if the timer has not fired yet, as
+// in a process that was stopped.
+func (c *claim) expired() bool {
+	if !time.Now().Before(c.deadline()) {
+		c.end(ErrFenced)
+	}
+	return errors.Is(context.Cause(c.ctx), ErrFenced)
+}
+
 func (c *claim) stop() {
 	c.timer.Stop()
 	c.end(nil)
@@ -80,15 +90,19 @@ func (c *claim) wasCut() bool {
 func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	t := &taking{run: r}
+	begun := time.Now()
+	t := &taking{run: r, from: r.due.from(begun), fences: r.in.fences.Load()}
 	err = r.in.db.Write(limited, func(ctx context.Context, tx engine.Tx) error { return t.take(ctx, tx, n) })
+	r.due.took(time.Since(begun), time.Now())
 	if err != nil {
 		// If it has succeeded, these claims are taken over later.
+		r.due.include(t.from)
 		return nil, false, err
 	}
+	r.due.low = t.low
 	r.mu.Lock()
 	for _, d := range t.claimed {
-		c := newClaim(r.base, d.session, d.fence, t.sent.Add(r.lease))
+		c := newClaim(r.base, d.session, d.fence, r.leaseEnd(t.sent))
 		c.first, c.spent = &d.event, d.spent
 		claims = append(claims, c)
 		r.claims[c] = struct{}{}
@@ -100,9 +114,19 @@ func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err
 	return claims, t.due == n, nil
 }
 
+// clockGrain is how much a database may round its time down.
+const clockGrain = time.Millisecond
+
+// leaseEnd returns when a lease ends that a statement has written, by the clock of this
+// process. It is never later than in the database.
+func (r *run) leaseEnd(sent time.Time) time.Time { return sent.Add(r.lease - clockGrain) }
+
 // taking is one transaction that claims sessions.
 type taking struct {
 	run       *run
+	from      int64     // the first time of the look
+	low       int64     // the earliest due time that is left, or now
+	fences    int64     // the highest fence that was handed out before
 	sent      time.Time // before the statement whose time starts the leases
 	due       int
 	claimed   []*dueSession
@@ -128,11 +152,17 @@ func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
 		d := &dueSession{}
 		due = append(due, d)
 		return scan(&d.session, &d.held, &d.was, &d.fence)
-	}, engine.Due, int64(n)))
+	}, engine.Due, t.from, int64(n)), t.lowest())
 	if err != nil || len(due) == 0 {
 		return err
 	}
 	t.due = len(due)
+	for _, d := range due {
+		if d.fence <= t.fences {
+			return errWentBack(d.fence, t.fences)
+		}
+		t.run.in.sawFence(d.fence)
+	}
 	calls := []*engine.Call{engine.Do(engine.SpendFences, int64(len(due)))}
 	for _, d := range due {
 		calls = append(calls, engine.Get(func(scan func(...any) error) error {
@@ -147,7 +177,14 @@ func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
 	for _, d := range due {
 		calls = append(calls, t.decide(d)...)
 	}
-	return tx.Send(ctx, calls...)
+	return tx.Send(ctx, append(calls, t.lowest())...)
+}
+
+// lowest returns the statement that reads the earliest due time that is left. It sees
+// sessions that others have locked, and must: appends that follow each other can keep a
+// session locked for seconds.
+func (t *taking) lowest() *engine.Call {
+	return engine.Get(func(scan func(...any) error) error { return scan(&t.low) }, engine.Low, t.from)
 }
 
 // decide returns the statements for a due session.

@@ -22,7 +22,11 @@ const (
 	pruneSize   = 500
 )
 
-// Query selects events. The zero Query selects all events.
+// Query selects events. The zero Query selects all events. With a head and a session, it
+// reads an index, and the times are found by halving; other conditions read what the
+// times leave. Times are found among sequences, so an event whose time is more than 10
+// seconds out of the order of its sequence, since the database's clock was set back, may
+// be missed.
 type Query struct {
 	From, To  time.Time         // stored in [From, To), by the database's clock; a zero time is no limit
 	HeadID    string            // "" for every head
@@ -57,7 +61,7 @@ func (d DeadEvent) LogValue() slog.Value { return slog.StringValue(d.String()) }
 // error.
 func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] {
 	return func(yield func(DeadEvent, error) bool) {
-		for r, err := range in.pages(ctx, "Dead", engine.DeadPage, q) {
+		for r, err := range in.pages(ctx, "Dead", deadPages, q) {
 			if err != nil {
 				yield(DeadEvent{}, err)
 				return
@@ -91,7 +95,7 @@ func (in *Inbox) Replay(ctx context.Context, q Query, f func(context.Context, *D
 		return invalid("Replay", "f", "is nil", "give the function that reads an event")
 	}
 	var damaged error
-	for r, err := range in.pages(ctx, "Replay", engine.ReplayPage, q) {
+	for r, err := range in.pages(ctx, "Replay", replayPages, q) {
 		if err != nil {
 			return err
 		}
@@ -115,16 +119,29 @@ func (in *Inbox) Replay(ctx context.Context, q Query, f func(context.Context, *D
 	return damaged
 }
 
+// pageOf names the statements that read pages of events.
+type pageOf struct{ all, story engine.Stmt }
+
+var (
+	deadPages   = pageOf{engine.DeadPage, engine.DeadStory}
+	replayPages = pageOf{engine.ReplayPage, engine.ReplayStory}
+)
+
 // pages reads the events that q selects.
-func (in *Inbox) pages(ctx context.Context, operation string, s engine.Stmt, q Query) iter.Seq2[*engine.Record, error] {
+func (in *Inbox) pages(ctx context.Context, operation string, s pageOf, q Query) iter.Seq2[*engine.Record, error] {
 	return func(yield func(*engine.Record, error) bool) {
-		if err := refuse(q.Limit < 0, operation, "Query.Limit", fmt.Sprintf("%d is negative", q.Limit), "use 0 for no limit"); err != nil {
+		if err := q.check(operation); err != nil {
+			yield(nil, err)
+			return
+		}
+		span, err := in.span(ctx, q)
+		if err != nil {
 			yield(nil, err)
 			return
 		}
 		left := q.Limit
-		for after := int64(0); ; {
-			page, err := in.page(ctx, s, q, after)
+		for after := span.first - 1; ; {
+			page, err := in.page(ctx, s, q, after, span.last)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -148,24 +165,42 @@ func (in *Inbox) pages(ctx context.Context, operation string, s engine.Stmt, q Q
 	}
 }
 
-func (in *Inbox) page(ctx context.Context, s engine.Stmt, q Query, after int64) (page []*engine.Record, err error) {
+func (in *Inbox) page(ctx context.Context, s pageOf, q Query, after, last int64) (page []*engine.Record, err error) {
 	if !in.enter() {
 		return nil, ErrClosed
 	}
 	defer in.leave()
-	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	from, to := q.micros()
+	args := []any{after, last, from, to, given(q.HeadID), []byte(q.HeadID), given(q.SessionID), []byte(q.SessionID), int64(pageSize)}
+	stmt := s.all
+	if q.isStory() {
+		stmt, args = s.story, append(args, sessionOf(q.HeadID, q.SessionID))
+	}
+	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
+		r := &engine.Record{}
+		page = append(page, r)
+		return engine.ScanRecord(scan, r)
+	}, stmt, args...))
+	return page, in.public(err)
+}
+
+func (q Query) check(operation string) error {
+	return refuse(q.Limit < 0, operation, "Query.Limit", fmt.Sprintf("%d is negative", q.Limit), "use 0 for no limit")
+}
+
+// isStory reports whether q selects one session.
+func (q Query) isStory() bool { return q.HeadID != "" && q.SessionID != "" }
+
+// micros returns the times as the database has them.
+func (q Query) micros() (from, to int64) {
+	from, to = math.MinInt64, math.MaxInt64
 	if !q.From.IsZero() {
 		from = ceilMicro(q.From)
 	}
 	if !q.To.IsZero() {
 		to = ceilMicro(q.To)
 	}
-	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
-		r := &engine.Record{}
-		page = append(page, r)
-		return engine.ScanRecord(scan, r)
-	}, s, after, from, to, given(q.HeadID), []byte(q.HeadID), given(q.SessionID), []byte(q.SessionID), int64(pageSize)))
-	return page, in.public(err)
+	return from, to
 }
 
 // ceilMicro rounds up, so a time with nanoseconds excludes earlier events.
@@ -277,7 +312,7 @@ func again[T any](ctx context.Context, in *Inbox, f func(context.Context, engine
 		if err == nil {
 			return *got, nil
 		}
-		if kind := engine.KindOf(err); kind != engine.Again && kind != engine.Away || !sleep(ctx, retryPause) {
+		if !engine.KindOf(err).Retriable() || !sleep(ctx, retryPause) {
 			return result, in.public(err)
 		}
 	}

@@ -79,6 +79,9 @@ func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) er
 	}
 	err := m.commit(ctx, effect)
 	m.done = err == nil
+	if errors.Is(err, ErrFenced) {
+		m.claim.end(ErrFenced)
+	}
 	return err
 }
 
@@ -120,7 +123,7 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 		case engine.KindOf(err) == engine.Stale:
 			return m.settle(ErrFenced)
 		case errors.As(err, &own):
-			if own.Kind != engine.Again && own.Kind != engine.Away {
+			if !own.Kind.Retriable() {
 				return own.Err
 			}
 			err = own.Err

@@ -18,6 +18,7 @@ var (
 	ErrFull        = errors.New("inbox: the database has no room left")
 	ErrDamaged     = errors.New("inbox: the database is damaged")
 	ErrClosed      = errors.New("inbox: the inbox is closed")
+	ErrNotFound    = errors.New("inbox: no event has this sequence; it may have been pruned")
 	ErrQueued      = errors.New("inbox: WithQueue and WithDeduplicator can't be used with an inbox: it stores events before it answers, and finds duplicates itself")
 )
 
@@ -34,7 +35,7 @@ func (in *Inbox) public(err error) error {
 		return err
 	}
 	switch e.Kind {
-	case engine.Again, engine.Away, engine.ReadOnly:
+	case engine.Again, engine.Locked, engine.Away, engine.ReadOnly:
 		return fmt.Errorf("%w: %s", ErrUnavailable, e.Text)
 	case engine.Full:
 		return fmt.Errorf("%w: %s", ErrFull, e.Text)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/console"
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
@@ -39,6 +41,25 @@ func Example() {
 				return err
 			})
 		})
+	}
+	_ = serve
+}
+
+// The operator's page stands behind the login of the company's proxy, which sets a
+// header.
+func Example_console() {
+	serve := func(in *inbox.Inbox, mux *http.ServeMux, logger *slog.Logger) error {
+		page, err := console.New(in,
+			console.Hosts("operations.example.com"),
+			console.AllowChanges(func(r *http.Request) string { return r.Header.Get("X-Forwarded-User") }),
+			console.AllowBodies(),
+			console.Audit(logger),
+		)
+		if err != nil {
+			return err
+		}
+		mux.Handle("/operations/inbox", page)
+		return nil
 	}
 	_ = serve
 }

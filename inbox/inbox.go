@@ -34,8 +34,10 @@ type Inbox struct {
 	onAttempt atomic.Pointer[[]func(context.Context, time.Duration, error)]
 	errorText bool
 
-	health health
-	wakes  wakes
+	health       health
+	wakes        wakes
+	acknowledged acknowledged
+	fences       atomic.Int64 // the highest that was handed out to this process
 
 	closed  context.Context //nolint:containedctx // ends when Close begins
 	close   context.CancelFunc
@@ -123,6 +125,10 @@ func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 		return nil, errors.Join(err, backend.Close())
 	}
 	if err := backend.Setup(ctx, in.prefix); err != nil {
+		_ = backend.Close()
+		return nil, fmt.Errorf("inbox: open: %w", in.public(err))
+	}
+	if err := in.checkFences(ctx); err != nil {
 		_ = backend.Close()
 		return nil, fmt.Errorf("inbox: open: %w", in.public(err))
 	}

@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -19,10 +20,11 @@ func TestStatementsOfThePageRun(t *testing.T) {
 	require.NoError(t, err)
 	s := newStore(t, "postgres")
 	in := s.open(t)
-	appendEvents(t, in, "dead", 0, 1)
+	_, err = in.Append(t.Context(), newEvent(t, "ada", "a\x00", 0))
+	require.NoError(t, err)
 	appendEvents(t, in, "handled", 1, 2)
 	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
-		if d.Event.SessionID == "dead" {
+		if d.Event.HeadID == "ada" {
 			return inbox.Permanent(errTest)
 		}
 		return nil
@@ -30,8 +32,10 @@ func TestStatementsOfThePageRun(t *testing.T) {
 	eventually(t, "handled or dead", pendingIsZero(in))
 	stop()
 	appendEvents(t, in, "waiting", 2, 4)
+	// An id that is no text at all.
+	s.exec(t, "INSERT INTO heads_inbox_events (key, session, head_id, session_id, type, body, checksum, state, attempts, received) VALUES ('', '', '', '\\xff5c', '', '', '', 2, 1, 0)")
 	statements := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	require.Len(t, statements, 5)
+	require.Len(t, statements, 8)
 	var answers []string
 	db := s.sql(t)
 	for _, statement := range statements {
@@ -49,19 +53,27 @@ func TestStatementsOfThePageRun(t *testing.T) {
 			require.NoError(t, rows.Scan(values...))
 			for _, v := range values {
 				switch v := (*v.(*any)).(type) {
-				case string:
-					text = append(text, v)
-				case int64:
-					text = append(text, strings.Repeat("|", int(v)))
+				case string, int64:
+					text = append(text, fmt.Sprint(v))
 				}
 			}
 		}
 		require.NoError(t, rows.Err())
 		answers = append(answers, strings.Join(text, " "))
 	}
-	assert.Equal(t, "||", answers[0], "two wait")
-	assert.Equal(t, "| | dead *errors.errorString", answers[1])
-	assert.Equal(t, "|", answers[4], "one was handled")
+	last := s.int(t, "SELECT last_value FROM heads_inbox_fence")
+	assert.Greater(t, last, int64(1000000000), "the fence is raised")
+	assert.Equal(t, []string{
+		fmt.Sprint(last), "1000000005", // restore
+		"2",
+		`1 1 a\000 *errors.errorString 5 1 \377\\`,
+		"1 2 1 start_conversation *errors.errorString",
+		"", // none waits for another attempt
+		"", // none works
+		"1",
+	}, answers)
+	s.use(t, func(in *inbox.Inbox) { appendEvents(t, in, "after the restore", 4, 5) })
+	assert.EqualValues(t, 1000000006, s.int(t, "SELECT max(sequence) FROM heads_inbox_events"))
 }
 
 // The SQL that the page has for SQLite runs, too.

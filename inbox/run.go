@@ -28,6 +28,8 @@ const (
 	storeTimeout = 5 * time.Second // of one try to store the outcome of an event
 	retryPause   = 100 * time.Millisecond
 	pruneEvery   = 10 * time.Minute
+
+	complainEvery = 5 * time.Second
 )
 
 // RunOption configures Run.
@@ -98,12 +100,14 @@ type run struct {
 	lease        time.Duration
 	drainTimeout time.Duration
 
-	owner    []byte
-	ctx      context.Context //nolint:containedctx // ends when nothing new may begin
-	base     context.Context //nolint:containedctx // of functions: without that end
-	slots    chan struct{}
-	wake     chan struct{}
-	sessions sync.WaitGroup
+	owner      []byte
+	ctx        context.Context //nolint:containedctx // ends when nothing new may begin
+	base       context.Context //nolint:containedctx // of functions: without that end
+	slots      chan struct{}
+	wake       chan struct{}
+	sessions   sync.WaitGroup
+	due        horizon
+	complained time.Time
 
 	mu     sync.Mutex
 	claims map[*claim]struct{}
@@ -189,6 +193,8 @@ func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) 
 
 // work claims sessions while there are free slots, and waits for more.
 func (r *run) work(ctx context.Context) {
+	soon, late := r.in.db.Poll()
+	pause := soon
 	for {
 		n := r.freeSlots(ctx)
 		if n == 0 {
@@ -206,12 +212,28 @@ func (r *run) work(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			r.in.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.in.public(err).Error()))
+			r.complain(ctx, err)
 			sleep(ctx, retryPause)
 		case !full:
-			r.wait(ctx)
+			if len(claims) > 0 {
+				pause = soon
+			}
+			woken := r.wait(ctx, pause)
+			pause = min(2*pause, late)
+			if woken {
+				pause = soon
+			}
 		}
 	}
+}
+
+// complain logs that no work can be claimed, and not with every try.
+func (r *run) complain(ctx context.Context, err error) {
+	if time.Since(r.complained) < complainEvery {
+		return
+	}
+	r.complained = time.Now()
+	r.in.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.in.public(err).Error()))
 }
 
 // freeSlots waits for a free slot and returns how many are free.
@@ -230,34 +252,40 @@ func (r *run) freeSlots(ctx context.Context) int {
 	}
 }
 
-// wait returns when there may be work.
-func (r *run) wait(ctx context.Context) {
-	timer := time.NewTimer(r.in.db.Poll())
+// wait returns when there may be work. It looks after the first pause, then twice as
+// long each time. It reports whether it was woken.
+func (r *run) wait(ctx context.Context, pause time.Duration) (woken bool) {
+	_, late := r.in.db.Poll()
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
 		case <-r.wake:
-			return
+			return true
 		case <-ctx.Done():
-			return
+			return false
 		case <-timer.C:
 		}
-		wait, err := r.untilDue(ctx)
+		pause = min(2*pause, late)
+		wait, err := r.untilDue(ctx, pause)
 		if err != nil || wait <= 0 {
-			return
+			return false
 		}
-		timer.Reset(min(wait, r.in.db.Poll()))
+		timer.Reset(min(wait, pause))
 	}
 }
 
-// untilDue returns the time until the next session is due.
-func (r *run) untilDue(ctx context.Context) (time.Duration, error) {
+// untilDue returns the time until the next session is due, or the given time if none is
+// due before.
+func (r *run) untilDue(ctx context.Context, within time.Duration) (time.Duration, error) {
 	var due, now int64
-	err := r.in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) }, engine.Next))
-	if due == 0 {
-		return time.Hour, err
+	err := r.in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) },
+		engine.Next, r.due.from(time.Now()), micros(within)))
+	if err != nil || due == 0 {
+		return within, err
 	}
-	return time.Duration(due-now) * time.Microsecond, err
+	r.due.include(due)
+	return time.Duration(due-now) * time.Microsecond, nil
 }
 
 // listen wakes the workers when other processes have stored events.
@@ -351,7 +379,7 @@ func (r *run) renew(ctx context.Context, claims []*claim) error {
 				if calls[i].N == 0 {
 					c.end(ErrFenced)
 				} else {
-					c.extend(sent.Add(r.lease))
+					c.extend(r.leaseEnd(sent))
 				}
 			}
 			return nil

@@ -52,6 +52,9 @@ func (r *run) forget(c *claim) {
 
 // handle calls the function, unless the event can't be handled.
 func (r *run) handle(c *claim, e *engine.Record, spent bool) outcome {
+	if c.expired() {
+		return outcome{verdict: lost}
+	}
 	if spent {
 		return outcome{verdict: dead, err: errCrashed}
 	}
@@ -177,6 +180,9 @@ func (r *run) finish(c *claim, e *engine.Record, o outcome, more bool) (next *en
 			if o.verdict == dead {
 				r.died(c, e, o.err)
 			}
+			if f.due {
+				r.in.wakes.all()
+			}
 			return f.next, f.spent
 		case engine.KindOf(err) == engine.Failed && ctx.Err() == nil && limited.Err() == nil,
 			!sleep(ctx, retryPause):
@@ -214,19 +220,20 @@ type finishing struct {
 	fenced bool
 	next   *engine.Record
 	spent  bool
+	due    bool // the session has more events, for anyone
 }
 
 // store marks the event, then locks the session, and only then reads its waiting
 // events. Before the lock, it could miss an event that is being appended.
 func (f *finishing) store(ctx context.Context, tx engine.Tx) error {
-	f.fenced, f.next, f.spent = false, nil, false
+	f.fenced, f.next, f.spent, f.due = false, nil, false, false
 	var next engine.Record
 	found := false
 	mark := f.mark()
 	lock := engine.Get(func(scan func(...any) error) error { var fence int64; return scan(&fence) },
 		engine.LockSession, f.claim.session, f.claim.fence)
 	look := engine.Get(func(scan func(...any) error) error { found = true; return engine.ScanRecord(scan, &next) },
-		engine.FirstEvent, f.claim.session)
+		engine.FirstEvent, f.claim.session, f.event.Sequence)
 	calls := []*engine.Call{lock, look}
 	if mark != nil {
 		calls = []*engine.Call{mark, lock, look}
@@ -294,6 +301,7 @@ func (f *finishing) release(found bool, next *engine.Record) []*engine.Call {
 	case !found:
 		return []*engine.Call{engine.Do(engine.DropSession, c.session)}
 	case !f.more || f.outcome.verdict == putBack:
+		f.due = true
 		return []*engine.Call{engine.Do(engine.ReleaseSession, c.session, int64(0))}
 	}
 	f.next, f.spent = next, next.Attempts >= int64(f.run.maxAttempts)

@@ -7,37 +7,71 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// Status has the numbers of events in an inbox.
+const (
+	maxCount   = 10000 // Status counts no further
+	sampleSize = 1000
+)
+
+// Status has the numbers of events in an inbox. Every number except Pending ends at
+// 10,000.
 type Status struct {
 	Pending       int64     // neither handled nor dead; includes Running and Retrying
 	Running       int64     // sessions that a worker has claimed
-	Retrying      int64     // begun before, and waiting for another attempt
+	Retrying      int64     // sessions that wait for another attempt
 	Dead          int64     // in the dead letters
 	Sessions      int64     // with pending events
 	OldestPending time.Time // when the oldest pending event was stored; zero without one
+	Estimated     bool      // Pending is above 10,000 and estimated from a sample
 	Healthy       bool      // the database accepts writes
 }
 
-// Status counts the events. While the database is unreachable, it returns
-// ErrUnavailable and a Status that is not healthy.
+// Status counts the events up to 10,000. It estimates a larger Pending from a thousand
+// random sequences between the oldest pending event and the latest event. While the
+// database is unreachable, it returns ErrUnavailable and a Status that is not healthy.
 func (in *Inbox) Status(ctx context.Context) (Status, error) {
 	if !in.enter() {
 		return Status{}, ErrClosed
 	}
 	defer in.leave()
-	var s Status
-	var oldest int64
-	err := in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
-		return scan(&s.Pending, &s.Retrying, &s.Dead, &s.Sessions, &oldest, &s.Running)
-	}, engine.Count))
+	s, err := in.count(ctx)
 	if err != nil {
 		return Status{}, in.public(err)
 	}
-	if oldest != 0 {
-		s.OldestPending = timeOf(oldest)
-	}
 	s.Healthy = in.health.down() == nil && in.touch(ctx) == nil
 	return s, nil
+}
+
+func (in *Inbox) count(ctx context.Context) (s Status, err error) {
+	var oldest, received int64
+	err = in.db.Read().Send(ctx,
+		engine.Get(func(scan func(...any) error) error { return scan(&s.Pending) }, engine.CountWaiting, int64(maxCount+1)),
+		engine.Get(func(scan func(...any) error) error { return scan(&s.Dead) }, engine.CountDead, int64(maxCount)),
+		engine.Get(func(scan func(...any) error) error { return scan(&s.Sessions) }, engine.CountSessions, int64(maxCount)),
+		engine.Get(func(scan func(...any) error) error { return scan(&s.Running, &s.Retrying) }, engine.CountClaims, int64(maxCount)),
+		engine.Get(func(scan func(...any) error) error { return scan(&oldest, &received) }, engine.OldestWaiting))
+	if err != nil {
+		return s, err
+	}
+	if received != 0 {
+		s.OldestPending = timeOf(received)
+	}
+	if s.Pending > maxCount {
+		s.Estimated = true
+		s.Pending, err = in.estimate(ctx, oldest)
+	}
+	return s, err
+}
+
+// estimate returns about how many events wait. Sequences without an event, such as those
+// of duplicates, count as not waiting.
+func (in *Inbox) estimate(ctx context.Context, oldest int64) (int64, error) {
+	var first, last, hits int64
+	read := in.db.Read()
+	err := read.Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&first, &last) }, engine.Bounds))
+	if err == nil {
+		err = read.Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&hits) }, engine.Sample, oldest, last, int64(sampleSize)))
+	}
+	return max(int64(float64(last-oldest+1)*float64(hits)/sampleSize), maxCount+1), err
 }
 
 // Prune removes handled events older than the retention and the rows of deleted dead
@@ -48,9 +82,12 @@ func (in *Inbox) Prune(ctx context.Context) (int64, error) {
 	}
 	defer in.leave()
 	begun := time.Now()
-	var total int64
+	var total, now int64
+	if err := in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&now) }, engine.Now)); err != nil {
+		return 0, in.public(err)
+	}
 	for after := int64(0); ; {
-		last, n, more, err := in.prunePage(ctx, after)
+		last, n, more, err := in.prunePage(ctx, after, now-micros(in.retention))
 		total += n
 		if err != nil {
 			return total, err
@@ -69,17 +106,19 @@ func (in *Inbox) Prune(ctx context.Context) (int64, error) {
 // prunePage reads the events by sequence, which is nearly the order of time, until a
 // page has only newer events. So no index on the time is needed, and every transaction
 // is short.
-func (in *Inbox) prunePage(ctx context.Context, after int64) (last, deleted int64, more bool, err error) {
-	var n, earliest, now int64
+func (in *Inbox) prunePage(ctx context.Context, after, cutoff int64) (last, deleted int64, more bool, err error) {
+	var n, earliest, old int64
 	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
-		return scan(&last, &n, &earliest, &now)
-	}, engine.PruneBounds, after, int64(pruneSize)))
+		return scan(&last, &n, &earliest, &old)
+	}, engine.PruneBounds, after, int64(pruneSize), cutoff))
 	if err != nil {
 		return 0, 0, false, in.public(err)
 	}
-	cutoff := now - micros(in.retention)
 	if n == 0 || earliest >= cutoff {
 		return last, 0, false, nil
+	}
+	if old == 0 {
+		return last, 0, n == pruneSize, nil
 	}
 	deleted, err = again(ctx, in, func(ctx context.Context, tx engine.Tx) (int64, error) {
 		remove := engine.Do(engine.PruneEvents, after, last, cutoff)

@@ -21,7 +21,7 @@ old and the new ones from a report of apply or convert (--report report.json).`,
 }
 
 func (a *app) addressesScanCommand() *cobra.Command {
-	var report, format string
+	var report, env, format string
 	var exitCode bool
 	cmd := &cobra.Command{
 		Use: "scan --moves FILE PATH...", Short: "Find old access URLs in files", Args: want(1, -1, "files or folders"),
@@ -30,7 +30,7 @@ without its key. It skips .git, node_modules, symbolic links, the backups of rew
 and binaries, which it tells by their first 8 KiB.`,
 		Example: "  headsctl addresses scan --moves report.json site",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := a.newRewriter(report, args)
+			r, err := a.newRewriter(report, env, args)
 			if err != nil {
 				return err
 			}
@@ -54,14 +54,14 @@ and binaries, which it tells by their first 8 KiB.`,
 			return failed
 		},
 	}
-	movesFlag(cmd, &report)
+	movesFlag(cmd, &report, &env)
 	outputFlag(cmd, &format)
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "end with 3 if there are old access URLs")
 	return cmd
 }
 
 func (a *app) addressesRewriteCommand() *cobra.Command {
-	var report string
+	var report, env string
 	var noBackup bool
 	cmd := &cobra.Command{
 		Use: "rewrite --moves FILE PATH...", Short: "Put new access URLs in the place of old ones", Args: want(1, -1, "files or folders"),
@@ -72,7 +72,7 @@ UTF-16 stay in UTF-16; one that can't be rewritten without a loss is named on st
 and skipped. A run that was killed leaves each file old or new; run it again.`,
 		Example: "  headsctl addresses rewrite --moves report.json site",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := a.newRewriter(report, args)
+			r, err := a.newRewriter(report, env, args)
 			if err != nil {
 				return err
 			}
@@ -92,13 +92,14 @@ and skipped. A run that was killed leaves each file old or new; run it again.`,
 			return err
 		},
 	}
-	movesFlag(cmd, &report)
+	movesFlag(cmd, &report, &env)
 	cmd.Flags().BoolVar(&noBackup, "no-backup", false, "keep no backup")
 	return cmd
 }
 
-func movesFlag(cmd *cobra.Command, report *string) {
+func movesFlag(cmd *cobra.Command, report, env *string) {
 	cmd.Flags().StringVar(report, "moves", "", "take old and new access URLs from `FILE`, a report in JSON; - is stdin")
+	cmd.Flags().StringVar(env, "env", "", "the report is of the environment `NAME`")
 }
 
 func (a *app) printOccurrences(all []occurrence) {
@@ -116,7 +117,7 @@ type occurrence struct {
 }
 
 // newRewriter reads the moves.
-func (a *app) newRewriter(report string, paths []string) (*rewriter, error) {
+func (a *app) newRewriter(report, env string, paths []string) (*rewriter, error) {
 	if report == "" {
 		return nil, usage("--moves is missing; give the report of headsctl convert --report report.json")
 	}
@@ -125,13 +126,17 @@ func (a *app) newRewriter(report string, paths []string) (*rewriter, error) {
 		return nil, err
 	}
 	var file struct {
-		Moves *[]struct {
+		Environment string `json:"environment"`
+		Moves       *[]struct {
 			Old string `json:"old"`
 			New string `json:"new"`
 		} `json:"moves"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil || file.Moves == nil {
 		return nil, usage("%s is not a report in JSON with a list of moves; headsctl convert --report report.json writes one", report)
+	}
+	if err := checkEnvironmentOf(nameOf(report), file.Environment, env); err != nil {
+		return nil, err
 	}
 	r := &rewriter{a: a, hosts: map[string]*oldHost{}}
 	var faults []error

@@ -7,15 +7,58 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/headsapi/heads-go/fleet"
 )
 
-// needsYes refuses to write without a person who could be asked.
-func (a *app) needsYes(yes bool, file string) error {
-	if yes || file != "-" && isTerminal(a.stdin) {
+// consent is what was said before anybody is asked.
+type consent struct {
+	yes  bool
+	name string // of the environment
+}
+
+func (c *consent) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask, unless the environment is protected")
+	cmd.Flags().StringVar(&c.name, "confirm", "", "do not ask; `NAME` is that of --env once more, a protected one too")
+}
+
+// needsConsent refuses to write without a person who could be asked. What an
+// environment needs is known when its file was read, to checkConsent.
+func (a *app) needsConsent(given consent, file, env string) error {
+	switch {
+	case env != "":
+		return nil
+	case given.name != "":
+		return usage("--confirm %s is for --env %s; add it", oneLine(given.name), oneLine(given.name))
+	case given.yes || a.canAsk(file):
 		return nil
 	}
 	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
+}
+
+// checkConsent is needsConsent for an environment.
+func (a *app) checkConsent(given consent, file string) error {
+	e := a.environment
+	switch {
+	case e == nil:
+		return nil
+	case given.name != "" && given.name != e.Name:
+		return usage("--confirm %s is not the environment of --env %s; give the same name twice", oneLine(given.name), e.Name)
+	case given.name != "" || given.yes && !e.Protect || a.canAsk(file):
+		return nil
+	case e.Protect:
+		return usage("%s is protected, and there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --confirm %s", e.Name, e.Name)
+	}
+	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
+}
+
+// canAsk reports whether there is a person, if the file is not read from stdin.
+func (a *app) canAsk(file string) bool { return file != "-" && isTerminal(a.stdin) }
+
+// mustAsk reports whether what was said leaves the question open.
+func (a *app) mustAsk(given consent) bool {
+	return given.name == "" && (!given.yes || a.environment != nil && a.environment.Protect)
 }
 
 // confirm shows what would be done, and asks whether to do it.
@@ -26,23 +69,27 @@ func (w *work) confirm(plan *fleet.Report) (bool, error) {
 			continue
 		}
 		changes += len(r.Changes)
-		w.a.note("%s", w.a.cut(resultLine(r, string(r.Outcome))))
+		w.a.note("%s", w.a.cut(inWordsOf(w.a.environment, resultLine(r, string(r.Outcome)))))
 		for _, line := range changeLines(r.Changes) {
 			w.a.note("%s", w.a.cut(line))
 		}
 	}
-	question := fmt.Sprintf("Apply %d changes to %d heads? [y/N] ", changes, plan.Count(fleet.OutcomePending))
-	return w.a.ask(w.cmd.Context(), question)
+	work := fmt.Sprintf("%d changes to %d heads", changes, plan.Count(fleet.OutcomePending))
+	if e := w.a.environment; e != nil && e.Protect {
+		return w.a.ask(w.cmd.Context(), "Type "+e.Name+" to apply "+work+": ", e.Name)
+	}
+	return w.a.ask(w.cmd.Context(), "Apply "+work+"? [y/N] ", "y", "yes")
 }
 
-// ask writes a question to stderr. Only y and yes are a yes.
-func (a *app) ask(ctx context.Context, question string) (bool, error) {
+// ask writes a question to stderr, and reports whether the answer is one of those
+// that agree.
+func (a *app) ask(ctx context.Context, question string, agree ...string) (bool, error) {
 	_, _ = io.WriteString(a.stderr, question)
 	answer := make(chan string, 1)
 	go func() { answer <- readLine(a.stdin) }()
 	select {
 	case text := <-answer:
-		return slices.Contains([]string{"y", "yes"}, strings.TrimSpace(text)), nil
+		return slices.Contains(agree, strings.TrimSpace(text)), nil
 	case <-ctx.Done():
 		a.note("")
 		return false, ctx.Err()

@@ -13,7 +13,8 @@ func (a *app) convertCommand() *cobra.Command {
 	var f manyFlags
 	var from targetFlags
 	var voice string
-	var dryRun, undo, yes bool
+	var dryRun, undo bool
+	var given consent
 	cmd := &cobra.Command{
 		Use: "convert ID...|-f IDS", Short: "Convert heads to streaming mode, or back",
 		Long: `Convert moves heads to streaming mode: it sets the voice, switches the head, and
@@ -25,7 +26,7 @@ Run again, it changes nothing; after a failure, it goes on with what is left.`,
   headsctl convert -f ids.csv --voice azure/en-US-plain --report report.json --report report.html`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !dryRun {
-				if err := a.needsYes(yes, from.file); err != nil {
+				if err := a.needsConsent(given, from.file, from.env); err != nil {
 					return err
 				}
 			}
@@ -40,7 +41,7 @@ Run again, it changes nothing; after a failure, it goes on with what is left.`,
 			if dryRun {
 				return a.planAll(cmd, &f, specs)
 			}
-			return a.applyAll(cmd, &f, specs, yes)
+			return a.applyAll(cmd, &f, specs, given, from.file)
 		},
 	}
 	from.add(cmd)
@@ -48,7 +49,7 @@ Run again, it changes nothing; after a failure, it goes on with what is left.`,
 	cmd.Flags().StringVar(&voice, "voice", "", "give the heads this voice, `PROVIDER/ID`")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would change, and change nothing")
 	cmd.Flags().BoolVar(&undo, "undo", false, "convert back to legacy mode")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	given.add(cmd)
 	return cmd
 }
 

@@ -183,6 +183,7 @@ func writeDemoFiles(ctx context.Context, e *headstest.Emulator, dir string, ids 
 	files := map[string]string{
 		"ids.csv":           demoIDs(ids),
 		"heads.yaml":        demoSpecs(ids),
+		"environments.yaml": demoEnvironments(ids),
 		"prompts/lobby.txt": "You are the receptionist. Greet visitors and tell them the way.\nAnswer in one sentence.\n",
 	}
 	client := e.Client()
@@ -246,6 +247,35 @@ heads:
         parameters:
           - {name: day, type: string, description: The day of the week.}
 `, ids[0], ids[1], ids[2])
+}
+
+// demoEnvironments is a file for two environments, which are two parts of the demo.
+func demoEnvironments(ids []string) string {
+	return fmt.Sprintf(`# What is wanted of two heads in staging and production. In the demo, both are this
+# emulator, with other heads.
+environments:
+  staging:
+    base_url: {env: HEADS_BASE_URL}
+    token: {env: HEADS_TOKEN}
+    values: {app: "https://staging.example.com"}
+  production:
+    base_url: {env: HEADS_BASE_URL}
+    token: {env: HEADS_TOKEN}
+    values: {app: "https://app.example.com"}
+    protect: true
+heads:
+  - id: {staging: %q, production: %q}
+    label: Cafeteria
+    set:
+      name: Cafeteria
+      greetings: What would you like to eat?
+      promptConfig: {system_prompt: You are the cafeteria of the museum. Answer in one sentence.}
+    webhooks:
+      - {url: "${app}/heads/events", events: [start_conversation, end_conversation]}
+  - id: {staging: %q, production: null} # not there yet
+    label: Night Porter
+    set: {greetings: Who goes there?}
+`, ids[5], ids[6], ids[10])
 }
 
 // demoSite adds pages that hold access URLs in different forms.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 )
 
 // The exit codes.
@@ -18,7 +19,7 @@ const (
 	exitDone        = 0
 	exitFailed      = 1 // something failed or is blocked, the service refused or is not there, the answer was no
 	exitUsage       = 2 // wrong usage, missing settings, a faulty file or id; nothing was sent
-	exitFound       = 3 // plan --exit-code or addresses scan --exit-code found something
+	exitFound       = 3 // plan, diff or addresses scan found something, with --exit-code
 	exitInterrupted = 130
 )
 
@@ -135,7 +136,10 @@ func parts(err error) []error {
 
 func joinedText(errs []error) string { return errors.Join(errs...).Error() }
 
-func (a *app) errorLine(err error) string {
+func (a *app) errorLine(err error) string { return a.errorLineIn(a.environment, err) }
+
+// errorLineIn names the settings of an environment, nil for those of the shell.
+func (a *app) errorLineIn(e *headsfile.Environment, err error) string {
 	text := plainError(err)
 	if errors.Is(err, context.Canceled) {
 		return "interrupted: " + text
@@ -143,7 +147,7 @@ func (a *app) errorLine(err error) string {
 	if hint := remedy(err); hint != "" && a.requests.Load() > 0 {
 		text += "; " + hint
 	}
-	return text
+	return inWordsOf(e, text)
 }
 
 // remedy says what to do about an answer of the service, or about none.

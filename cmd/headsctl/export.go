@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/fleet"
 )
@@ -19,8 +22,10 @@ func (a *app) exportCommand() *cobra.Command {
 		Use: "export ID...|-f IDS", Short: "Write heads as a file that apply would find unchanged",
 		Long: `Export writes heads as a heads.yaml to stdout. Nothing in it is masked, since apply
 needs it: it holds URLs and texts whole, and the keys in them. If there are any, and
-if the file can't hold something, stderr says so.`,
-		Example: "  headsctl export -f ids.csv > heads.yaml",
+if the file can't hold something, stderr says so. With --env, it is a file for that
+environment: its settings, without values, and the ids under its name.`,
+		Example: `  headsctl export -f ids.csv > heads.yaml
+  headsctl export -f heads.yaml --env staging Lobby > lobby.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			targets, c, err := a.targetsAndClient(cmd, from, p, args)
 			if err != nil {
@@ -36,9 +41,7 @@ if the file can't hold something, stderr says so.`,
 
 func (a *app) export(ctx context.Context, c *heads.Client, targets []target, jobs int) error {
 	specs, failed := forEach(a, ctx, "reading", targets, jobs, func(t target) (*fleet.Spec, error) { return fleet.SpecOf(ctx, c, t.id) })
-	file := struct {
-		Heads []*fleet.Spec `json:"heads"`
-	}{Heads: []*fleet.Spec{}}
+	exported := []*fleet.Spec{}
 	for i, s := range specs {
 		if s == nil {
 			continue
@@ -49,43 +52,92 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 		for _, omitted := range s.Omitted {
 			a.note("left out of head %s: %s", s.ID, oneLine(omitted))
 		}
-		file.Heads = append(file.Heads, s)
+		exported = append(exported, s)
 	}
-	doc, err := rawjson.Encode(file)
+	doc, err := rawjson.Encode(map[string]any{"heads": exported})
 	if err != nil {
 		return err
 	}
 	if string(maskBody(doc)) != string(doc) {
 		a.note("the file holds keys or tokens as they are, since apply needs them: keep it as you keep a password")
 	}
-	if len(file.Heads) > 0 || failed == nil {
+	if a.environment != nil {
+		doc = inFileOf(a.environment, doc)
+	}
+	if len(exported) > 0 || failed == nil {
 		_, _ = a.stdout.Write(toYAML(doc))
 	}
 	return failed
 }
 
+// inFileOf makes a file of heads one for an environment.
+func inFileOf(e *headsfile.Environment, doc []byte) []byte {
+	var entries [][]byte
+	for entry := range rawjson.Elements(escapeValues(member(doc, "heads"))) {
+		var members [][]byte
+		for m := range rawjson.Members(entry) {
+			if m.Key == "id" {
+				m.Value = enclose('{', [][]byte{rawjson.AppendMember(nil, e.Name, m.Value)}, '}')
+			}
+			members = append(members, rawjson.AppendMember(nil, m.Key, m.Value))
+		}
+		entries = append(entries, enclose('{', members, '}'))
+	}
+	settings := rawjson.AppendMember(nil, e.Name, e.JSON())
+	return enclose('{', [][]byte{
+		rawjson.AppendMember(nil, "environments", enclose('{', [][]byte{settings}, '}')),
+		rawjson.AppendMember(nil, "heads", enclose('[', entries, ']')),
+	}, '}')
+}
+
+// escapeValues writes ${ as $${ in all texts of a document, but not in its keys.
+func escapeValues(doc []byte) []byte {
+	return mapTexts(doc, func(text string) string { return strings.ReplaceAll(text, "${", "$${") })
+}
+
+// mapTexts returns a document with what f returns in the place of each text.
+func mapTexts(value []byte, f func(string) string) []byte {
+	switch rawjson.Kind(value) {
+	case "object":
+		var members [][]byte
+		for m := range rawjson.Members(value) {
+			members = append(members, rawjson.AppendMember(nil, m.Key, mapTexts(m.Value, f)))
+		}
+		return enclose('{', members, '}')
+	case "array":
+		var elements [][]byte
+		for element := range rawjson.Elements(value) {
+			elements = append(elements, mapTexts(element, f))
+		}
+		return enclose('[', elements, ']')
+	case "string":
+		return rawjson.String(f(rawjson.Unquote(bytes.TrimSpace(value))))
+	}
+	return bytes.TrimSpace(value)
+}
+
 // forEach calls f for every head, several at a time, and returns the results in
 // the order of the heads. Failures are printed as they come; the error is that
 // of the exit code.
-func forEach[T any](a *app, ctx context.Context, verb string, targets []target, jobs int, f func(target) (T, error)) ([]T, error) {
-	results, errs := make([]T, len(targets)), make([]error, len(targets))
-	bar := a.newProgress(verb, len(targets))
+func forEach[In, Out any](a *app, ctx context.Context, verb string, all []In, jobs int, f func(In) (Out, error)) ([]Out, error) {
+	results, errs := make([]Out, len(all)), make([]error, len(all))
+	bar := a.newProgress(verb, len(all))
 	places := make(chan struct{}, jobs)
-	var all sync.WaitGroup
-	for i, t := range targets {
+	var group sync.WaitGroup
+	for i, one := range all {
 		select {
 		case places <- struct{}{}:
 		case <-ctx.Done():
 			errs[i] = ctx.Err()
 			continue
 		}
-		all.Go(func() {
+		group.Go(func() {
 			defer func() { <-places }()
-			results[i], errs[i] = f(t)
+			results[i], errs[i] = f(one)
 			bar.done(errs[i] != nil)
 		})
 	}
-	all.Wait()
+	group.Wait()
 	bar.stop()
 	if err := ctx.Err(); err != nil {
 		return results, fmt.Errorf("not all heads were read: %w", err)

@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 )
 
 // target is a head that a command works on.
 type target struct{ id, label string }
 
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+var uuid = headsfile.ID
 
 func checkID(id string) error {
 	if uuid.MatchString(id) {
@@ -24,15 +26,18 @@ func checkID(id string) error {
 }
 
 // targetFlags are how a command is told its heads.
-type targetFlags struct{ file string }
+type targetFlags struct{ file, env string }
 
 func (f *targetFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "read the ids from `IDS`, a file with an id on each line; - is stdin")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "read the ids from `IDS`, a file with an id on each line, or with --env a heads.yaml; - is stdin")
+	environmentFlag(cmd, &f.env)
 }
 
 // targets returns the heads of the command line or of the file, each once.
 func (a *app) targets(cmd *cobra.Command, f targetFlags, args []string) ([]target, error) {
 	switch {
+	case f.env != "":
+		return a.targetsIn(cmd, f, args)
 	case f.file == "" && len(args) == 0:
 		return nil, usage("%s wants the ids of heads, or -f with a file of them", cmd.CommandPath())
 	case f.file != "" && len(args) > 0:

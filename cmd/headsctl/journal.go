@@ -11,7 +11,7 @@ import (
 )
 
 // journalPath returns where the journal is, or "" for none.
-func (f *manyFlags) journalPath(reads bool) (string, error) {
+func (f *manyFlags) journalPath(baseURL string, reads bool) (string, error) {
 	switch {
 	case f.journal == "none", f.journal == "" && reads:
 		return "", nil
@@ -30,7 +30,7 @@ func (f *manyFlags) journalPath(reads bool) (string, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", usage("the folder of the journal can't be made: %w; give --journal FILE, or --journal none", err)
 	}
-	return filepath.Join(folder, journalName(os.Getenv("HEADS_BASE_URL"))), nil
+	return filepath.Join(folder, journalName(baseURL)), nil
 }
 
 var unusual = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

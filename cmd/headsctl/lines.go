@@ -35,7 +35,7 @@ func (a *app) printResult(r fleet.Result, asJSON, withChanges bool) {
 		a.printTyped("result", r)
 		return
 	}
-	a.say("%s", resultLine(r, a.paint(outcomeColours[r.Outcome], a.stdout, string(r.Outcome))))
+	a.say("%s", inWordsOf(a.environment, resultLine(r, a.paint(outcomeColours[r.Outcome], a.stdout, string(r.Outcome)))))
 	if withChanges {
 		a.printChanges(r.Changes)
 	}

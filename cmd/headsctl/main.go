@@ -15,6 +15,8 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 )
 
 func main() {
@@ -31,9 +33,11 @@ type app struct {
 	jsonErrors     bool
 	colour         bool
 
-	tokenFile string
-	tokenMask *tokenMask
-	debug     bool
+	tokenFile   string
+	environment *headsfile.Environment // of --env; nil for the settings of the shell
+	headsFile   string                 // that the environment is from
+	tokenMask   *tokenMask
+	debug       bool
 
 	requests    atomic.Int64 // attempts made
 	interrupted atomic.Bool

@@ -134,7 +134,7 @@ func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
 
 // openJournal opens the journal if the run has one.
 func (w *work) openJournal(reads bool) error {
-	path, err := w.flags.journalPath(reads)
+	path, err := w.flags.journalPath(w.a.baseURL(), reads)
 	if path == "" || err != nil {
 		return err
 	}
@@ -187,6 +187,7 @@ func (w *work) run(run runFunc, verb string, each func(fleet.Result)) (*fleet.Re
 	if report == nil {
 		return nil, err
 	}
+	report.Environment = w.a.environmentName()
 	for _, r := range report.Results {
 		inOrder.ended(r) // those that were skipped
 	}
@@ -318,9 +319,9 @@ func (w *work) resume() string {
 }
 
 // write plans, asks and applies. Without a terminal on stdin nobody can be
-// asked, and --yes is needed.
-func (w *work) write(yes bool) error {
-	if !yes {
+// asked, and --yes or --confirm is needed.
+func (w *work) write(given consent) error {
+	if w.a.mustAsk(given) {
 		plan, err := w.run(fleet.Plan, "planning", func(fleet.Result) {})
 		if err != nil || plan.Count(fleet.OutcomePending) == 0 {
 			for _, r := range resultsOf(plan) {

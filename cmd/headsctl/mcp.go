@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/fleet"
 )
@@ -277,7 +278,14 @@ type headChange struct {
 
 // specsIn reads the text of a heads.yaml that can't refer to files.
 func specsIn(text string) ([]fleet.Spec, error) {
-	specs, err := parseSpecs([]byte(text), noFolder)
+	file, err := headsfile.Parse([]byte(text), headsfile.NoFolder)
+	if err != nil {
+		return nil, inFile("spec", err)
+	}
+	if len(file.Environments) > 0 {
+		return nil, usage("spec has environments, and this server has the settings of one; leave them out, and give each head its id alone")
+	}
+	specs, err := file.Specs("")
 	if err != nil {
 		return nil, inFile("spec", err)
 	}

@@ -9,11 +9,12 @@ import (
 )
 
 // specFlags are how plan and apply are told what is wanted.
-type specFlags struct{ file, only string }
+type specFlags struct{ file, only, env string }
 
 func (f *specFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "read what is wanted from `FILE`, a heads.yaml; - is stdin")
-	cmd.Flags().StringVar(&f.only, "only", "", "leave all heads alone but the one with this `ID`")
+	cmd.Flags().StringVar(&f.only, "only", "", "leave all heads alone but the one with this `ID`, or with --env this label")
+	environmentFlag(cmd, &f.env)
 }
 
 // specs reads the file.
@@ -21,9 +22,19 @@ func (a *app) specs(cmd *cobra.Command, f specFlags) ([]fleet.Spec, error) {
 	if f.file == "" {
 		return nil, usage("%s wants -f with a heads.yaml; headsctl export writes one", cmd.CommandPath())
 	}
-	specs, err := a.readSpecs(f.file)
-	if err != nil || f.only == "" {
-		return specs, err
+	file, err := a.readHeadsFile(f.file, f.env)
+	if err != nil {
+		return nil, err
+	}
+	if f.env != "" && f.only != "" {
+		return specsOf(a.selectHeads(file, f.env, f.only))
+	}
+	specs, err := file.Specs(f.env)
+	if err != nil {
+		return nil, inFile(f.file, err)
+	}
+	if f.only == "" {
+		return specs, nil
 	}
 	for _, s := range specs {
 		if strings.EqualFold(s.ID, f.only) {

@@ -132,18 +132,59 @@ func TestNoTextNamesAGoFunction(t *testing.T) {
 	assert.Greater(t, checked, 300)
 }
 
-// What the library says without a Use goes to the terminal as it is.
-func TestNoFaultOfTheLibraryNamesAGoFunction(t *testing.T) {
+func TestAFaultIsToldWithTheRemedyOfItsUse(t *testing.T) {
 	t.Parallel()
+	name := goNames(t)
 	for use := range usesOf(t) {
 		for _, text := range []string{
 			plainError(fmt.Errorf("not done: %w", &heads.InvalidError{Operation: "Heads.Get", Field: "field", Problem: "is wrong", Remedy: "use " + use, Use: use})),
 			plainError(&heads.InvalidError{Operation: "fleet.Plan", Field: `specs[1] (label "", id "x") id`, Problem: "is wrong", Remedy: "use " + use, Use: use}),
 		} {
-			assert.NotRegexp(t, goNames(t), text)
+			assert.NotRegexp(t, name, text)
 			assert.Contains(t, text, "is wrong; "+remedies[use])
 		}
 	}
+}
+
+// What the library says of a finding or of a fault without a Use goes to the terminal
+// as it is.
+func TestTheLibraryNamesAGoFunctionOnlyWithItsUse(t *testing.T) {
+	t.Parallel()
+	name, checked := goNames(t), 0
+	firstText := map[string]int{"invalid": 2, "find": 3} // the argument with the problem, before the remedy and the Use
+	for _, dir := range []string{"../..", "../../fleet"} {
+		for _, file := range sourceFiles(t, dir) {
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				callee, _ := call.Fun.(*ast.Ident)
+				if method, ok := call.Fun.(*ast.SelectorExpr); ok {
+					callee = method.Sel
+				}
+				if callee == nil || firstText[callee.Name] == 0 || len(call.Args) < firstText[callee.Name]+2 {
+					return true
+				}
+				texts := call.Args[firstText[callee.Name]:]
+				if len(texts) > 2 {
+					texts = texts[:1] // the remedy has a Use
+				}
+				for _, text := range texts {
+					ast.Inspect(text, func(n ast.Node) bool {
+						// headsctl does not set how often is retried.
+						if literal, ok := n.(*ast.BasicLit); ok && !strings.Contains(literal.Value, "MaxRetries") {
+							assert.NotRegexp(t, name, literal.Value)
+							checked++
+						}
+						return true
+					})
+				}
+				return true
+			})
+		}
+	}
+	assert.Greater(t, checked, 100)
 }
 
 func TestRemediesAreCommands(t *testing.T) {

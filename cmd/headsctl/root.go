@@ -8,23 +8,26 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 )
 
 const intro = `Headsctl looks after heads: it reads and changes them, converts many of them to
 streaming mode, and finds what keeps a head from working.
 
-Settings come from the environment:
+Settings come from variables, or with --env from a heads.yaml:
   HEADS_BASE_URL     base URL of the service
   HEADS_TOKEN        access token, unless --token-file is given
   HEADS_CHAT_URL     base of access URLs of heads in legacy mode
   HEADS_STREAM_URL   base of access URLs of heads in streaming mode
-  HEADS_SHARED_KEY   shared key of a webhook, for the command events
+  HEADS_SHARED_KEY   shared key of a webhook, for the commands events, listen and replay
+  HEADS_PATH_TOKEN   what replay puts in the place of [redacted] in the paths of a recording
 
 Exit codes:
   0    done, or nothing to do
   1    something failed or is blocked, the service refused or is not there, or the answer was no
   2    wrong usage, missing settings, a faulty file or id; nothing was sent
-  3    plan --exit-code or addresses scan --exit-code found something
+  3    plan, diff or addresses scan found something, with --exit-code
   130  interrupted`
 
 // newRootCommand returns the program's commands.
@@ -40,8 +43,9 @@ func newRootCommand(a *app) *cobra.Command {
 	root.PersistentFlags().StringVar(&a.tokenFile, "token-file", "", "read the access token from `FILE` instead of HEADS_TOKEN")
 	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "write a line for every request to stderr")
 	root.AddCommand(
-		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.convertCommand(), a.doctorCommand(),
-		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(), a.callCommand(),
+		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.diffCommand(), a.convertCommand(), a.doctorCommand(),
+		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(),
+		a.listenCommand(), a.replayCommand(), a.callCommand(),
 		a.testCommand(), a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
@@ -59,7 +63,7 @@ func group(cmd *cobra.Command) *cobra.Command {
 		for _, c := range cmd.Commands() {
 			names = append(names, c.Name())
 		}
-		return usage("%s has no command %q%s; %s -h lists the commands", cmd.CommandPath(), oneLine(args[0]), didYouMean(args[0], names), cmd.CommandPath())
+		return usage("%s has no command %q%s; %s -h lists the commands", cmd.CommandPath(), oneLine(args[0]), similar.Hint(args[0], names), cmd.CommandPath())
 	}
 	cmd.Use = strings.Fields(cmd.Use)[0] + " COMMAND"
 	cmd.DisableFlagsInUseLine = true
@@ -103,7 +107,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	cmd.Flags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
 	hint := ""
-	if near := nearest(name, known); near != "" {
+	if near := similar.Name(name, known); near != "" {
 		hint = " (did you mean --" + near + "?)"
 	}
 	return usage("unknown flag --%s%s; %s -h lists the flags", oneLine(name), hint, cmd.CommandPath())

@@ -505,6 +505,29 @@ scenarios:
 	c.fails(2, "test/s.yaml:2:15:", "test", "test/s.yaml")
 }
 
+func TestHeadsOfAnEnvironment(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("heads.yaml", `environments:
+  staging: {base_url: {env: NOT_SET}, token: {env: NOT_SET_EITHER}, values: {app: "https://staging.example.com"}}
+  production: {base_url: {env: NOT_SET}, token: {env: NOT_SET_EITHER}, values: {app: "https://app.example.com"}}
+heads:
+  - id: {staging: `+someID+`, production: 1c42cf85-0000-4000-8000-000000000000}
+    label: Lobby
+    webhooks: [{url: "${app}/events", events: [start_conversation]}]
+`)
+	c.write("s.yaml", fmt.Sprintf(`backend: {url: %q}
+heads: {file: heads.yaml, env: staging, replace: {"https://staging.example.com": "${BACKEND}"}}
+scenarios: [{name: a, steps: [{state: {$.id: %s}}, {say: Hello}, {events: [start_conversation]}]}]
+`, runningShop(t).URL, someID))
+	c.ok("test", "s.yaml")
+	text := c.read("s.yaml")
+	c.write("s.yaml", strings.Replace(text, "env: staging, ", "", 1))
+	c.fails(2, "s.yaml:2:15: heads.yaml has environments; add env, one of staging, production", "test", "s.yaml")
+	c.write("s.yaml", strings.Replace(text, "env: staging", "env: stagign", 1))
+	c.fails(2, "(did you mean staging?)", "test", "s.yaml")
+}
+
 func TestASeedOfTheEmulator(t *testing.T) {
 	t.Parallel()
 	c := newTerminal(t)

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -157,7 +159,7 @@ func (a *app) parseAssignment(text string) (name string, value any, err error) {
 		if err != nil {
 			return "", nil, cmp.Or(errors.Unwrap(err), err)
 		}
-		given = withoutNewline(string(content))
+		given = headsfile.WithoutNewline(string(content))
 	}
 	if !utf8.ValidString(given) {
 		return "", nil, fmt.Errorf("the value of field %s is not UTF-8", name)
@@ -183,10 +185,5 @@ func checkField(name string) error {
 	if command, ok := setElsewhere[name]; ok {
 		return fmt.Errorf("field %s has a command of its own; %s", name, command)
 	}
-	return fmt.Errorf("field %q is unknown or read-only%s; headsctl set -h tells how to write an assignment", oneLine(name), didYouMean(name, settable))
-}
-
-// withoutNewline takes one newline away from the end of a file's text.
-func withoutNewline(text string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+	return fmt.Errorf("field %q is unknown or read-only%s; headsctl set -h tells how to write an assignment", oneLine(name), similar.Hint(name, settable))
 }

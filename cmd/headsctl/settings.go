@@ -5,22 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"strings"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
-// client returns a client with the settings of the environment and of
+// client returns a client with the settings of --env or of the shell, and of
 // --token-file.
 func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
+	token := ""
 	if a.tokenFile != "" {
-		token, err := a.readSecret("--token-file", a.tokenFile)
-		if err != nil {
+		var err error
+		if token, err = a.readSecret("--token-file", a.tokenFile); err != nil {
 			return nil, err
 		}
 		a.hideToken(token)
@@ -28,9 +29,24 @@ func (a *app) client(opts ...heads.Option) (*heads.Client, error) {
 			return nil, err
 		}
 	}
-	opts = append([]heads.Option{heads.WithApplication("headsctl", heads.Version), heads.WithObserver(heads.Observer[heads.Attempt]{End: a.observe})}, opts...)
-	c, err := heads.NewFromEnv(opts...)
+	if a.environment != nil {
+		return a.clientIn(a.environment, token, opts...)
+	}
+	c, err := heads.NewFromEnv(append(a.clientOptions(), opts...)...)
 	return c, faulty(err)
+}
+
+func (a *app) clientOptions() []heads.Option {
+	return []heads.Option{heads.WithApplication("headsctl", heads.Version), heads.WithObserver(heads.Observer[heads.Attempt]{End: a.observe})}
+}
+
+// baseURL is the address of the service for that the client was made.
+func (a *app) baseURL() string {
+	if a.environment == nil {
+		return os.Getenv("HEADS_BASE_URL")
+	}
+	text, _ := a.environment.BaseURL.Value() // a fault was that of the client
+	return text
 }
 
 // clientFor is client for a command on one head.
@@ -80,14 +96,9 @@ func (a *app) readSecret(what, path string) (string, error) {
 	return secret, nil
 }
 
-// unreadable is the error of a file that can't be read, whose name is shown
-// once.
+// unreadable is the error of a file that can't be read.
 func unreadable(what, path string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		err = p.Err
-	}
-	return usage("%s %s can't be read: %w; check the path and its permissions", what, oneLine(path), err)
+	return faulty(headsfile.Unreadable(what, path, err))
 }
 
 // readInput reads a file, or stdin for "-".
@@ -145,4 +156,18 @@ func nameOf(path string) string {
 		return "stdin"
 	}
 	return oneLine(path)
+}
+
+// inFile puts the name of a file before each of the joined errors, and makes
+// them exit code 2.
+func inFile(file string, err error) error {
+	var all []error
+	for _, part := range parts(err) {
+		separator := ": "
+		if errors.As(part, new(*yamltext.Error)) {
+			separator = ":"
+		}
+		all = append(all, fmt.Errorf("%s%s%w", nameOf(file), separator, part))
+	}
+	return faulty(errors.Join(all...))
 }

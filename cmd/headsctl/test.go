@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/scenario"
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -75,25 +75,27 @@ came, and what led to it. It ends with 1 if a scenario failed.`,
 
 // scenarioReader reads the heads of scenario files as those of a heads.yaml.
 func (a *app) scenarioReader() scenario.Reader {
-	return scenario.Reader{Heads: readEntries, HeadsFile: a.readHeadsFile, Plain: plainError}
+	return scenario.Reader{Heads: headsfile.Entries, HeadsFile: a.specsForTest, Plain: plainError}
 }
 
-// readEntries reads the entries of a scenario file.
-func readEntries(entries *yamltext.Value, folder string) ([]fleet.Spec, error) {
-	r := specReader{folder: folder}
-	specs := r.specs(&yamltext.Value{
-		Kind: yamltext.Object, Line: entries.Line, Column: entries.Column, Members: []yamltext.Member{{Key: "heads", Value: entries}},
-	})
-	return specs, errors.Join(r.faults...)
-}
-
-// readHeadsFile reads the heads.yaml that a scenario file names, for one of its
-// environments or "". Environments are resolved here.
-func (a *app) readHeadsFile(path, environment string) ([]fleet.Spec, error) {
-	if environment != "" {
-		return nil, fmt.Errorf("%s has no environments, so it has no %q; leave env out", oneLine(path), oneLine(environment))
+// specsForTest reads the heads.yaml that a scenario file names, for one of its
+// environments or "". Of an environment only ids and values count.
+func (a *app) specsForTest(path, environment string) ([]fleet.Spec, error) {
+	file, err := a.parseHeadsFile(path)
+	if err != nil {
+		return nil, err
 	}
-	return a.readSpecs(path)
+	switch names := file.Names(); {
+	case environment == "" && len(names) > 0:
+		return nil, usage("%s has environments; add env, one of %s", nameOf(path), strings.Join(names, ", "))
+	case environment != "" && len(names) == 0:
+		return nil, usage("%s has no environments; leave env out", nameOf(path))
+	}
+	specs, err := file.Specs(environment)
+	if err != nil {
+		return nil, inFile(path, err)
+	}
+	return specs, nil
 }
 
 // test loads the scenarios and runs them.
@@ -124,7 +126,7 @@ func (a *app) test(ctx context.Context, f testFlags, paths []string) error {
 	defer processes.KillAll()
 	summary, err := scenario.Run(ctx, chosen, scenario.Options{
 		Jobs: f.jobs, Repeat: f.repeat, Seed: f.seed, Processes: processes, Again: f.again,
-		OnResult: func(r scenario.Result) { a.printScenario(r, f.json) },
+		OnResult: func(r scenario.Result) { a.printTested(r, f.json) },
 	})
 	if err != nil {
 		return err
@@ -160,8 +162,8 @@ func (f *testFlags) again(s *scenario.Scenario) string {
 
 var scenarioColours = map[scenario.Outcome]string{scenario.Passed: green, scenario.Failed: red, scenario.Skipped: yellow}
 
-// printScenario writes the line of a scenario, and below that of a failed one why.
-func (a *app) printScenario(r scenario.Result, asJSON bool) {
+// printTested writes the line of a scenario, and below that of a failed one why.
+func (a *app) printTested(r scenario.Result, asJSON bool) {
 	if asJSON {
 		a.printTyped("result", r)
 		return

@@ -19,8 +19,9 @@ const cutMark = "…" // where a text was shortened
 // tokenMask takes an access token out of what is printed, by value: a text from
 // elsewhere may hold it.
 type tokenMask struct {
-	token string
-	forms *strings.Replacer // nil masks nothing
+	token   string
+	forms   *strings.Replacer // nil masks nothing
+	earlier *tokenMask        // of another token; nil for none
 }
 
 func newTokenMask(token string) *tokenMask {
@@ -35,12 +36,15 @@ func newTokenMask(token string) *tokenMask {
 	for _, form := range slices.Compact(forms) {
 		pairs = append(pairs, form, redacted)
 	}
-	return &tokenMask{token, strings.NewReplacer(pairs...)}
+	return &tokenMask{token: token, forms: strings.NewReplacer(pairs...)}
 }
 
 // hide returns a text without the token, and without what is left of it where the
 // text was shortened.
 func (m *tokenMask) hide(text []byte) []byte {
+	if m.earlier != nil {
+		text = m.earlier.hide(text)
+	}
 	if m.forms == nil {
 		return text
 	}
@@ -83,9 +87,10 @@ func (m *tokenMask) withoutEnd(text string) string {
 	return text
 }
 
-// hideToken masks the token in whatever is printed from now on.
+// hideToken masks the token, too, in whatever is printed from now on.
 func (a *app) hideToken(token string) {
 	m := newTokenMask(token)
+	m.earlier = a.tokenMask
 	a.tokenMask = m
 	for _, o := range []*output{a.stdout, a.stderr} {
 		o.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/headstest"
 )
 
@@ -62,7 +63,7 @@ func toolNamed(h *heads.Head, name string) (heads.Tool, error) {
 			names = append(names, t.Name)
 		}
 	}
-	return heads.Tool{}, fmt.Errorf("the head has no tool %q%s; headsctl tools list shows them", oneLine(name), didYouMean(name, names))
+	return heads.Tool{}, fmt.Errorf("the head has no tool %q%s; headsctl tools list shows them", oneLine(name), similar.Hint(name, names))
 }
 
 // toolArguments reads ARG=VALUE and ARG:=JSON. It reports all faults together.
@@ -85,7 +86,7 @@ func toolArguments(tool heads.Tool, assignments []string) (map[string]any, error
 		case !found:
 			faults = append(faults, fmt.Errorf("%q is not an argument; write ARG=VALUE or ARG:=JSON", oneLine(text)))
 		case !known:
-			faults = append(faults, fmt.Errorf("the tool has no parameter %q%s", oneLine(name), didYouMean(name, names)))
+			faults = append(faults, fmt.Errorf("the tool has no parameter %q%s", oneLine(name), similar.Hint(name, names)))
 		case twice:
 			faults = append(faults, fmt.Errorf("argument %s is given twice; give it once", name))
 		case isJSON && !json.Valid([]byte(given)):

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 )
 
 func (a *app) toolsCommand() *cobra.Command {
@@ -99,7 +101,7 @@ func (a *app) readTool(cmd *cobra.Command, file string) (heads.Tool, error) {
 	if err != nil {
 		return heads.Tool{}, err
 	}
-	tool, err := parseTool(text, filepath.Dir(file))
+	tool, err := headsfile.ParseTool(text, filepath.Dir(file))
 	if err == nil {
 		err = tool.Validate()
 	}
@@ -132,7 +134,7 @@ func (a *app) toolsRemoveCommand() *cobra.Command {
 				}
 				names = append(names, t.Name)
 			}
-			a.note("the head has no tool %q%s", oneLine(args[1]), didYouMean(args[1], names))
+			a.note("the head has no tool %q%s", oneLine(args[1]), similar.Hint(args[1], names))
 			a.say("unchanged")
 			return nil
 		},

@@ -9,22 +9,48 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// fault turns an error of the driver into one of package engine; see the function
-// fault. It disconnects from a server that has become read-only.
-func (b *backend) fault(ctx context.Context, err error) error {
+// outcome turns the error of a statement on an open connection into one of package
+// engine; see the function fault. It closes the connections to a server that has become
+// read-only or is shutting down, and to one that did not answer. It must not get the
+// errors of failed connects, or each would close what the last one has opened.
+func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error {
 	var e *pgconn.PgError
-	if errors.As(err, &e) && e.Code == readOnly {
-		b.appends.Reset()
-		b.renewals.Reset()
-		b.pool.Reset()
+	switch {
+	case err == nil:
+	case errors.As(err, &e):
+		if e.Code == readOnly || e.Code == "57P01" || e.Code == "57P02" {
+			b.reset()
+		}
+	case time.Since(begun) >= silence:
+		b.reset()
 	}
 	return fault(ctx, err)
+}
+
+// answers reports whether the server answered any append lately.
+func (b *backend) answers() bool { return time.Since(time.Unix(0, b.answered.Load())) < lately }
+
+// reset closes all connections, those in use when they are no longer used.
+func (b *backend) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.lastReset) < resetInterval {
+		return
+	}
+	b.lastReset = time.Now()
+	b.appends.Reset()
+	b.renewals.Reset()
+	b.pool.Reset()
+	if b.hangUp != nil {
+		b.hangUp()
+	}
 }
 
 // fault keeps only the server's message, or the kind of failure, of the driver's error.
@@ -58,8 +84,10 @@ func kindOf(err error) engine.Kind {
 		return engine.Failed
 	}
 	switch e.Code {
-	case "40001", "40P01", "55P03", "57014":
+	case "40001", "40P01", "57014":
 		return engine.Again
+	case "55P03":
+		return engine.Locked
 	case "53100":
 		return engine.Full
 	case "XX001", "XX002":

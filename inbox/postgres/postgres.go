@@ -3,20 +3,22 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
+	"github.com/headsapi/heads-go/internal/keyed"
 )
 
 const (
@@ -25,10 +27,19 @@ const (
 	setupTimeout   = 10 * time.Second
 	hostTimeout    = time.Second // of each host, where there are several
 	notifyInterval = 2 * time.Millisecond
-	// pollInterval is how soon a worker finds work without a notification, for
-	// example behind a pooler, where LISTEN does not work.
+	notifyTimeout  = silence // on the connection of renewals and of the probe
+	// pollInterval is how soon a worker finds work without a notification. Behind a
+	// pooler, where LISTEN does not work, it looks after pollSoon, then twice as long.
 	pollInterval = 250 * time.Millisecond
+	pollSoon     = 5 * time.Millisecond
 	listenPause  = time.Second
+
+	// A statement that failed after silence shows a server that answers nothing. Its
+	// connections are closed, at most once every resetInterval.
+	silence       = 300 * time.Millisecond
+	resetInterval = 200 * time.Millisecond
+	// A server that has answered an append lately is there, whatever another waits for.
+	lately = time.Second
 )
 
 // Open returns a DB for the PostgreSQL database of a DSN, in either form. It connects
@@ -37,8 +48,11 @@ const (
 // The DB opens up to 24 connections, half of them for appends, or the pool_max_conns of
 // the DSN. It opens two more: one renews claims and one listens for other processes. If
 // the DSN has several hosts, the DB uses the one that accepts writes and tries each for
-// a second. Behind pgbouncer in transaction mode, the DSN needs
-// default_query_exec_mode=exec.
+// a second. Open returns an error if they belong to different clusters.
+//
+// Open recognizes a pooler, such as PgBouncer in transaction mode, and then prepares no
+// statements and looks for work more often, since LISTEN does not work there. A
+// default_query_exec_mode in the DSN is kept.
 func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -48,10 +62,19 @@ func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	if !strings.Contains(dsn, "pool_max_conns") {
 		cfg.MaxConns = defaultConns
 	}
-	seekWritable(cfg.ConnConfig)
+	h := newHosts(cfg.ConnConfig)
+	cfg.BeforeConnect = h.order
+	pooled, err := h.examine(ctx, cfg.ConnConfig)
+	if err != nil {
+		return nil, publicError(fault(ctx, err))
+	}
+	if pooled && !strings.Contains(dsn, "default_query_exec_mode") {
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
 	own := cfg.Copy()
 	own.MaxConns = max(cfg.MaxConns/2, 1)
 	cfg.MaxConns = max(cfg.MaxConns-own.MaxConns, 1)
+	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, silence)
 	noticeWarnings(cfg.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -62,19 +85,15 @@ func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 		pool.Close()
 		return nil, publicError(fault(ctx, err))
 	}
-	b.ownsPool = true
-	if err := pool.Ping(ctx); err != nil {
-		err = publicError(fault(ctx, err))
-		_ = b.Close()
-		return nil, err
-	}
+	b.ownsPool, b.pooled = true, pooled
 	return engine.New(b), nil
 }
 
 // FromPool returns a DB that uses the caller's pool. Close does not close the pool. The
 // DB opens up to ten more connections with the pool's settings: eight for appends, so
 // functions can't use them up, one that renews claims, and one that listens for other
-// processes.
+// processes. Behind a pooler in transaction mode, give the pool a DefaultQueryExecMode
+// of pgx.QueryExecModeExec.
 func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	if p == nil {
 		return nil, errors.New("inbox: postgres: the pool is nil")
@@ -90,23 +109,6 @@ func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 
 func publicError(err error) error {
 	return errors.New("inbox: postgres: " + strings.TrimPrefix(err.Error(), "postgres: "))
-}
-
-// seekWritable makes a DSN with several hosts find the primary.
-func seekWritable(cfg *pgx.ConnConfig) {
-	several := false
-	for _, f := range cfg.Fallbacks {
-		several = several || f.Host != cfg.Host || f.Port != cfg.Port
-	}
-	if !several {
-		return
-	}
-	if cfg.ValidateConnect == nil {
-		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	}
-	if cfg.ConnectTimeout == 0 || cfg.ConnectTimeout > hostTimeout {
-		cfg.ConnectTimeout = hostTimeout
-	}
 }
 
 const warned = "heads_inbox_warned"
@@ -130,13 +132,20 @@ func noticeWarnings(cfg *pgx.ConnConfig) {
 type backend struct {
 	pool     *pgxpool.Pool
 	ownsPool bool
+	pooled   bool // there is a pooler in between
 	effects  *sql.DB
 	appends  *pgxpool.Pool
 	renewals *pgxpool.Pool
-	listener *pgx.ConnConfig
+	single   *pgxpool.Config // of connections beside the pools
 	texts    []string
 	insert   string
 	channel  string
+	sessions keyed.Locks[string] // of appends
+
+	mu        sync.Mutex
+	lastReset time.Time
+	hangUp    context.CancelFunc // of the connection that listens
+	answered  atomic.Int64       // when the server last answered an append, in nanoseconds
 
 	closing sync.Once
 	signal  chan struct{}
@@ -147,8 +156,9 @@ type backend struct {
 
 func newBackend(ctx context.Context, pool *pgxpool.Pool, own *pgxpool.Config) (_ *backend, err error) {
 	own.MinConns, own.MinIdleConns = 0, 0
+	own.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // what fails is retried
 	noticeWarnings(own.ConnConfig)
-	b := &backend{pool: pool, signal: make(chan struct{}, 1), listener: own.ConnConfig.Copy()}
+	b := &backend{pool: pool, signal: make(chan struct{}, 1), single: own.Copy()}
 	if b.appends, err = pgxpool.NewWithConfig(ctx, own); err != nil {
 		return nil, err
 	}
@@ -158,7 +168,7 @@ func newBackend(ctx context.Context, pool *pgxpool.Pool, own *pgxpool.Config) (_
 		b.appends.Close()
 		return nil, err
 	}
-	b.effects = stdlib.OpenDBFromPool(pool)
+	b.effects = openEffects(pool)
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
 }
@@ -174,6 +184,7 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 		if err == nil || engine.KindOf(err) != engine.Again {
 			if err == nil {
 				b.helpers.Go(b.notifyOthers)
+				b.helpers.Go(func() { b.buildIndexes(prefix) })
 			}
 			return err
 		}
@@ -185,23 +196,44 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 	}
 }
 
-// Append implements engine.Backend: one statement, which is a transaction.
+// Append implements engine.Backend: one statement, which is a transaction. Appends of a
+// session would wait for each other in the database, so they wait here, where they
+// occupy no connection.
 func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64, err error) {
+	unlock, err := b.sessions.Lock(ctx, string(e.Session))
+	if err != nil {
+		return 0, errBusy
+	}
+	defer unlock()
 	conn, err := b.appends.Acquire(ctx)
 	if err != nil {
-		return 0, b.fault(ctx, err)
+		if ctx.Err() != nil && b.answers() {
+			return 0, errBusy
+		}
+		return 0, fault(ctx, err)
 	}
 	defer conn.Release()
+	begun := time.Now()
 	delete(conn.Conn().PgConn().CustomData(), warned)
 	err = conn.QueryRow(ctx, b.insert, e.Session, e.Key, e.HeadID, e.SessionID, e.Type, e.Body, e.Checksum).Scan(&sequence)
 	if errors.Is(err, pgx.ErrNoRows) {
 		sequence, err = 0, nil
 	}
-	if err != nil {
-		return 0, b.fault(ctx, err)
+	var answer *pgconn.PgError
+	switch {
+	case err == nil, errors.As(err, &answer):
+		b.answered.Store(time.Now().UnixNano())
+	case ctx.Err() != nil && (time.Since(begun) < silence || b.answers()):
+		return 0, errBusy // it began late, or others are stored
+	}
+	if err = b.outcome(ctx, begun, err); err != nil {
+		return 0, err
 	}
 	return sequence, unconfirmed(conn.Conn())
 }
+
+// errBusy is no reason to take the database for unreachable.
+var errBusy = &engine.Error{Kind: engine.Locked, Text: "postgres: the session or all connections were busy for too long"}
 
 // unconfirmed returns an error for a commit with a warning.
 func unconfirmed(c *pgx.Conn) error {
@@ -221,156 +253,6 @@ func (b *backend) Renew(ctx context.Context, f func(context.Context, engine.Tx) 
 	return b.transact(ctx, b.renewals, f)
 }
 
-func (b *backend) transact(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, engine.Tx) error) error {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return b.fault(ctx, err)
-	}
-	defer conn.Release()
-	t := &transaction{conn: conn.Conn(), texts: b.texts}
-	if err = f(ctx, t); err == nil {
-		err = t.commit(ctx)
-	}
-	if err != nil {
-		t.rollback()
-	}
-	return b.fault(ctx, err)
-}
-
-// transaction begins with its first statement, in the same round trip.
-type transaction struct {
-	conn  *pgx.Conn
-	texts []string
-	begun bool
-}
-
-// Send implements engine.Tx.
-func (t *transaction) Send(ctx context.Context, calls ...*engine.Call) error {
-	batch := &pgx.Batch{}
-	for _, c := range calls {
-		if t.texts[c.Stmt] != "" {
-			batch.Queue(t.texts[c.Stmt], c.Args...)
-		}
-	}
-	if batch.Len() == 0 {
-		return nil
-	}
-	first := !t.begun
-	if first {
-		t.begun = true
-		batch.QueuedQueries = append([]*pgx.QueuedQuery{{SQL: "BEGIN ISOLATION LEVEL READ COMMITTED"}}, batch.QueuedQueries...)
-	}
-	results := t.conn.SendBatch(ctx, batch)
-	err := receive(results, first, t.texts, calls)
-	if closeErr := results.Close(); err == nil {
-		err = closeErr
-	}
-	return err
-}
-
-func receive(results pgx.BatchResults, first bool, texts []string, calls []*engine.Call) error {
-	if first {
-		if _, err := results.Exec(); err != nil {
-			return err
-		}
-	}
-	for _, c := range calls {
-		if texts[c.Stmt] == "" {
-			continue
-		}
-		if err := receiveOne(results, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func receiveOne(results pgx.BatchResults, c *engine.Call) error {
-	if c.Row == nil {
-		tag, err := results.Exec()
-		c.N = tag.RowsAffected()
-		return err
-	}
-	rows, err := results.Query()
-	if err != nil {
-		return err
-	}
-	return readRows(rows, c)
-}
-
-func readRows(rows pgx.Rows, c *engine.Call) error {
-	defer rows.Close()
-	c.N = 0
-	for rows.Next() {
-		c.N++
-		if err := c.Row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-func (t *transaction) commit(ctx context.Context) error {
-	if !t.begun {
-		return nil
-	}
-	delete(t.conn.PgConn().CustomData(), warned)
-	tag, err := t.conn.Exec(ctx, "COMMIT")
-	switch {
-	case err != nil:
-		return err
-	case tag.String() != "COMMIT":
-		return &engine.Error{Kind: engine.Failed, Text: "postgres: the transaction was rolled back"}
-	}
-	t.begun = false
-	return unconfirmed(t.conn)
-}
-
-// rollback ends a failed transaction. If the connection is closed, the server does
-// that.
-func (t *transaction) rollback() {
-	if t.begun && !t.conn.IsClosed() {
-		ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
-		defer cancel()
-		if _, err := t.conn.Exec(ctx, "ROLLBACK"); err != nil {
-			_ = t.conn.Close(ctx)
-		}
-	}
-}
-
-// Effect implements engine.Backend. The transaction has the database's default
-// isolation. If it is idle for longer than the lease, for example in a stopped process,
-// the server ends it, so its locks do not outlive the claim.
-func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
-	tx, err := b.effects.BeginTx(ctx, nil)
-	if err != nil {
-		return b.fault(ctx, err)
-	}
-	defer tx.Rollback()
-	if _, err := tx.ExecContext(ctx, `SELECT set_config('idle_in_transaction_session_timeout', $1::text, true)`, milliseconds(lease)); err != nil {
-		return b.fault(ctx, err)
-	}
-	if err := mark(ctx, &engine.SQLTx{Tx: tx, Texts: b.texts}); err != nil {
-		return b.fault(ctx, err)
-	}
-	if err := effect(tx); err != nil {
-		return &engine.EffectError{Err: err, Kind: b.effectKind(ctx, tx, err)}
-	}
-	return b.fault(ctx, tx.Commit())
-}
-
-// effectKind checks whether the connection is lost, since a network error of an effect
-// may come from another call of the effect.
-func (b *backend) effectKind(ctx context.Context, tx *sql.Tx, err error) engine.Kind {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		_ = b.fault(ctx, err) // disconnects from a server that has become read-only
-		return kindOf(err)
-	}
-	_, err = tx.ExecContext(ctx, "SELECT 1")
-	return kindOf(err)
-}
-
 // Read implements engine.Backend.
 func (b *backend) Read() engine.Tx { return reader{b} }
 
@@ -384,7 +266,7 @@ func (r reader) Send(ctx context.Context, calls ...*engine.Call) error {
 			err = readRows(rows, c)
 		}
 		if err != nil {
-			return r.fault(ctx, err)
+			return fault(ctx, err)
 		}
 	}
 	return nil
@@ -392,8 +274,17 @@ func (r reader) Send(ctx context.Context, calls ...*engine.Call) error {
 
 // Listen implements engine.Backend.
 func (b *backend) Listen(ctx context.Context, wake func()) {
+	if b.pooled {
+		<-ctx.Done()
+		return
+	}
 	for ctx.Err() == nil {
-		b.listen(ctx, wake)
+		listening, cancel := context.WithCancel(ctx)
+		b.mu.Lock()
+		b.hangUp = cancel
+		b.mu.Unlock()
+		b.listen(listening, wake)
+		cancel()
 		select {
 		case <-ctx.Done():
 		case <-time.After(listenPause):
@@ -402,15 +293,11 @@ func (b *backend) Listen(ctx context.Context, wake func()) {
 }
 
 func (b *backend) listen(ctx context.Context, wake func()) {
-	conn, err := pgx.ConnectConfig(ctx, b.listener)
+	conn, err := b.connect(ctx)
 	if err != nil {
 		return
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
-		defer cancel()
-		_ = conn.Close(ctx)
-	}()
+	defer disconnect(conn)
 	if _, err := conn.Exec(ctx, "LISTEN "+b.channel); err != nil {
 		return
 	}
@@ -419,6 +306,23 @@ func (b *backend) listen(ctx context.Context, wake func()) {
 			return
 		}
 	}
+}
+
+// connect opens a connection beside the pools.
+func (b *backend) connect(ctx context.Context) (*pgx.Conn, error) {
+	cfg := b.single.ConnConfig.Copy()
+	if b.single.BeforeConnect != nil {
+		if err := b.single.BeforeConnect(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, cfg)
+}
+
+func disconnect(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
+	defer cancel()
+	_ = conn.Close(ctx)
 }
 
 // Notify implements engine.Backend.
@@ -438,9 +342,7 @@ func (b *backend) notifyOthers() {
 		case <-b.ctx.Done():
 			return
 		}
-		ctx, cancel := context.WithTimeout(b.ctx, setupTimeout)
-		_, _ = b.renewals.Exec(ctx, "SELECT pg_notify($1::text, '')", b.channel)
-		cancel()
+		b.notify()
 		select {
 		case <-time.After(notifyInterval):
 		case <-b.ctx.Done():
@@ -449,8 +351,26 @@ func (b *backend) notifyOthers() {
 	}
 }
 
+func (b *backend) notify() {
+	ctx, cancel := context.WithTimeout(b.ctx, notifyTimeout)
+	defer cancel()
+	conn, err := b.renewals.Acquire(ctx)
+	if err != nil {
+		return
+	}
+	defer conn.Release()
+	begun := time.Now()
+	_, err = conn.Exec(ctx, "SELECT pg_notify($1::text, '')", b.channel)
+	_ = b.outcome(ctx, begun, err)
+}
+
 // Poll implements engine.Backend.
-func (b *backend) Poll() time.Duration { return pollInterval }
+func (b *backend) Poll() (soon, late time.Duration) {
+	if b.pooled {
+		return pollSoon, pollInterval
+	}
+	return pollInterval, pollInterval
+}
 
 // Close implements engine.Backend.
 func (b *backend) Close() error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,22 +52,35 @@ var schema = [][]string{{
 	`CREATE INDEX {p}sessions_due ON {p}sessions (next_at)`,
 }}
 
-// insertEvent writes the session first, so appends of one session wait for each other
-// and sequences have the order of their commits. A duplicate writes too, so its commit
-// also waits for the standby.
-const insertEvent = `WITH durable AS (
-		SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END AS raised
+// indexes are built in Open where they are missing, beside the work. The planner must
+// not use them for claims, so they are on expressions; see package engine.
+var indexes = []struct{ name, on string }{
+	{"events_oldest", `(sequence) WHERE state + 0 = 0`},
+	{"events_story", `((session || ''::bytea))`},
+}
+
+// lockTimeout is how long an append waits for a session that another transaction has
+// locked, so stopped workers do not use up the connections of appends.
+const lockTimeout = 250 * time.Millisecond
+
+// insertEvent locks the session first, so appends of one session wait for each other
+// and sequences have the order of their commits. The lock writes no version of the row,
+// but gives also a duplicate a transaction, whose commit waits for the standby.
+const insertEvent = `WITH settings AS (
+		SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END AS raised,
+			set_config('lock_timeout', '{wait}', true) AS waits
 	), s AS (
-		INSERT INTO {p}sessions (session, fence, next_at) VALUES ($1::bytea, 0, {now})
-		ON CONFLICT (session) DO UPDATE SET fence = {p}sessions.fence RETURNING session
+		INSERT INTO {p}sessions (session, fence, next_at)
+		SELECT $1::bytea, 0, {now} + 0 * length(settings.waits || coalesce(settings.raised, '')) FROM settings
+		ON CONFLICT (session) DO UPDATE SET fence = {p}sessions.fence WHERE false RETURNING session
 	)
 	INSERT INTO {p}events (key, session, head_id, session_id, type, body, checksum, received)
-	SELECT $2::bytea, s.session, $3::bytea, $4::bytea, $5::bytea, $6::bytea, $7::bytea, {now} + 0 * length(coalesce(durable.raised, ''))
-	FROM s CROSS JOIN durable ON CONFLICT (key) DO NOTHING RETURNING sequence`
+	SELECT $2::bytea, $1::bytea, $3::bytea, $4::bytea, $5::bytea, $6::bytea, $7::bytea, {now} + 0 * locked.n
+	FROM (SELECT count(*) AS n FROM s) locked ON CONFLICT (key) DO NOTHING RETURNING sequence`
 
 func statements(prefix string) (texts []string, insert string) {
 	texts = engine.Texts(prefix, now, nil, func(text string) string { return text })
-	return texts, engine.Expand(insertEvent, prefix, now)
+	return texts, strings.ReplaceAll(engine.Expand(insertEvent, prefix, now), "{wait}", milliseconds(lockTimeout))
 }
 
 // setup checks the server and migrates the tables. DDL runs only for an older version,
@@ -74,11 +88,17 @@ func statements(prefix string) (texts []string, insert string) {
 func (b *backend) setup(ctx context.Context, prefix string) error {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
-		return b.fault(ctx, err)
+		return fault(ctx, err)
 	}
 	defer conn.Release()
-	if err := checkServer(ctx, conn.Conn()); err != nil {
-		return b.fault(ctx, err)
+	if !b.pooled {
+		b.pooled, err = isPooled(ctx, conn.Conn())
+	}
+	if err == nil {
+		err = checkServer(ctx, conn.Conn())
+	}
+	if err != nil {
+		return fault(ctx, err)
 	}
 	version, err := schemaVersion(ctx, conn.Conn(), prefix)
 	if err == nil && version != len(schema) {
@@ -87,7 +107,7 @@ func (b *backend) setup(ctx context.Context, prefix string) error {
 	if err == nil {
 		_, err = conn.Exec(ctx, b.texts[engine.Touch])
 	}
-	return b.fault(ctx, err)
+	return fault(ctx, err)
 }
 
 func checkServer(ctx context.Context, conn *pgx.Conn) error {
@@ -154,6 +174,13 @@ func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) er
 			for _, text := range schema[version] {
 				if _, err := tx.Exec(ctx, engine.Expand(text, prefix, now)); err != nil {
 					return err
+				}
+			}
+			if version == 0 {
+				for _, index := range indexes { // of empty tables
+					if _, err := tx.Exec(ctx, createIndex("", prefix, index.name, index.on)); err != nil {
+						return err
+					}
 				}
 			}
 		}

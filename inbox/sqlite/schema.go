@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"modernc.org/sqlite"
 
@@ -57,21 +58,33 @@ const insertEvent = `INSERT INTO {p}events (key, session, head_id, session_id, t
 var overrides = map[engine.Stmt]string{
 	engine.Due: `SELECT session, owner IS NOT NULL, fence,
 			(SELECT CAST(value AS INTEGER) FROM {p}meta WHERE name = 'fence') + row_number() OVER (ORDER BY next_at)
-		FROM {p}sessions WHERE next_at <= {now} ORDER BY next_at LIMIT ?1`,
+		FROM {p}sessions WHERE next_at >= ?1 AND next_at <= {now} ORDER BY next_at LIMIT ?2`,
 	engine.SpendFences: `UPDATE {p}meta SET value = CAST(value AS INTEGER) + ?1 WHERE name = 'fence'`,
+	engine.Sample: `WITH RECURSIVE points (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM points WHERE n < ?3)
+		SELECT count(*) FROM (SELECT (SELECT e.state FROM {p}events e WHERE e.sequence = p.at) AS state
+			FROM (SELECT ?1 + abs(random() % (?2 - ?1 + 1)) AS at FROM points) p) q WHERE q.state = 0`,
+	engine.FencesHandedOut: `SELECT (SELECT CAST(value AS INTEGER) FROM {p}meta WHERE name = 'fence'),
+		coalesce((SELECT max(q.fence) FROM (SELECT e.fence FROM {p}events e ORDER BY e.sequence DESC LIMIT 1000) q), 0)`,
 }
 
+// indexes are built in Open where they are missing. The one on sessions is on an
+// expression, as on PostgreSQL, so claims do not use it.
+const indexes = `CREATE INDEX IF NOT EXISTS {p}events_oldest ON {p}events (sequence) WHERE state + 0 = 0;
+	CREATE INDEX IF NOT EXISTS {p}events_story ON {p}events (substr(session, 1));`
+
 var (
-	parameter = regexp.MustCompile(`\$(\d+)::\w+`)
+	parameter = regexp.MustCompile(`\$(\d+)`)
+	cast      = regexp.MustCompile(`::(bigint|bytea|text)\b`)
 	rowLock   = regexp.MustCompile(`FOR UPDATE( OF e)?( SKIP LOCKED)?`)
+	story     = strings.NewReplacer(`(e.session || ''::bytea)`, `substr(e.session, 1)`)
 )
 
 // insertion is the statement that this package adds to those of package engine.
 const insertion = engine.Statements
 
-func statements(prefix string) []string {
+func statements(prefix, now string) []string {
 	texts := engine.Texts(prefix, now, overrides, func(text string) string {
-		return rowLock.ReplaceAllString(parameter.ReplaceAllString(text, "?$1"), "")
+		return rowLock.ReplaceAllString(cast.ReplaceAllString(parameter.ReplaceAllString(story.Replace(text), "?$1"), ""), "")
 	})
 	return append(texts, engine.Expand(insertEvent, prefix, now))
 }
@@ -93,6 +106,9 @@ func (b *backend) check(prefix string, acknowledged int64) error {
 		if err := b.migrate(prefix); err != nil {
 			return fault(err)
 		}
+	}
+	if err := b.buildIndexes(prefix); err != nil {
+		return fault(err)
 	}
 	var highest int64
 	err = b.writer.query(`SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = '`+prefix+`events'`, &highest)
@@ -138,12 +154,22 @@ func (b *backend) migrate(prefix string) error {
 			return err
 		}
 		for ; version < len(schema); version++ {
-			if err := b.writer.exec(engine.Expand(schema[version], prefix, now)); err != nil {
+			if err := b.writer.exec(engine.Expand(schema[version], prefix, b.now)); err != nil {
 				return err
 			}
 		}
 		return b.writer.exec(`UPDATE ` + prefix + `meta SET value = '` + strconv.Itoa(version) + `' WHERE name = 'schema'`)
 	})
+}
+
+// buildIndexes adds the indexes that tables of older programs lack.
+func (b *backend) buildIndexes(prefix string) error {
+	var n int64
+	err := b.writer.query(`SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name IN ('`+prefix+`events_oldest', '`+prefix+`events_story')`, &n)
+	if err != nil || n == 2 {
+		return err
+	}
+	return b.writer.alone(func() error { return b.writer.exec(engine.Expand(indexes, prefix, b.now)) })
 }
 
 // quickCheck reads the whole structure of the file. Bodies have their own checksums.

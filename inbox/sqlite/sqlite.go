@@ -50,7 +50,11 @@ func Open(path string) (*inbox.DB, error) {
 	if err := checkPath(full); err != nil {
 		return nil, err
 	}
-	return engine.New(&backend{path: full, turn: make(chan struct{}, 1)}), nil
+	return engine.New(newBackend(full)), nil
+}
+
+func newBackend(path string) *backend {
+	return &backend{path: path, now: now, turn: make(chan struct{}, 1)}
 }
 
 func checkPath(path string) error {
@@ -71,6 +75,7 @@ func checkPath(path string) error {
 // effects, and several for reads. Only the holder of turn writes.
 type backend struct {
 	path  string
+	now   string // the SQL of the time
 	turn  chan struct{}
 	texts []string
 
@@ -106,7 +111,7 @@ func (b *backend) dsn(busy time.Duration, more ...string) string {
 
 // Setup implements engine.Backend.
 func (b *backend) Setup(ctx context.Context, prefix string) error {
-	b.texts = statements(prefix)
+	b.texts = statements(prefix, b.now)
 	acknowledged, err := readMark(b.markPath(prefix))
 	if err != nil {
 		return err
@@ -246,7 +251,7 @@ func (b *backend) Listen(ctx context.Context, wake func()) {
 func (b *backend) Notify() {}
 
 // Poll implements engine.Backend.
-func (b *backend) Poll() time.Duration { return pollInterval }
+func (b *backend) Poll() (soon, late time.Duration) { return pollInterval, pollInterval }
 
 // Close implements engine.Backend.
 func (b *backend) Close() error {

@@ -70,8 +70,8 @@ type Backend interface {
 	// Notify tells the other processes that events were stored.
 	Notify()
 	// Poll is how long a worker waits before it looks for work without a
-	// notification.
-	Poll() time.Duration
+	// notification: soon after work, then twice as long each time, up to late.
+	Poll() (soon, late time.Duration)
 	Close() error
 }
 
@@ -123,6 +123,7 @@ type Kind int
 const (
 	Failed   Kind = iota // nothing
 	Again                // a retry may succeed at once
+	Locked               // another transaction holds a row; a retry may succeed
 	Away                 // the database is unreachable, or too slow
 	Full                 // there is no room
 	Damaged              // the content is not what was written
@@ -138,6 +139,9 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Text }
+
+// Retriable reports whether the same transaction may succeed later.
+func (k Kind) Retriable() bool { return k == Again || k == Locked || k == Away }
 
 // KindOf returns the kind of an error, Failed for those of others.
 func KindOf(err error) Kind {

@@ -48,7 +48,12 @@ func command(name string, args ...string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(filepath.Join(dir, name), args...)
+	return program(filepath.Join(dir, name), args...)
+}
+
+// program returns a command that runs as an ordinary user.
+func program(path string, args ...string) (*exec.Cmd, error) {
+	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TZ=UTC")
 	cmd.Dir = "/"
 	if os.Geteuid() == 0 {
@@ -156,19 +161,21 @@ func (s *Server) start(settings ...string) error {
 }
 
 // await waits until the server answers.
-func (s *Server) await() error {
+func (s *Server) await() error { return awaitServer(s.DSN("postgres"), s.done, s.Log) }
+
+func awaitServer(dsn string, done <-chan struct{}, log func() string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for {
-		conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+		conn, err := pgx.Connect(ctx, dsn)
 		if err == nil {
 			return conn.Close(ctx)
 		}
 		select {
-		case <-s.done:
-			return fmt.Errorf("the server ended: %s", s.Log())
+		case <-done:
+			return fmt.Errorf("the server ended: %s", log())
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s", err, s.Log())
+			return fmt.Errorf("%w: %s", err, log())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -163,7 +163,15 @@ type tab struct {
 	down   bool // the program is down, so connections may fail
 }
 
+// open opens the emulator's console.
 func open(t testing.TB, address string) *tab {
+	p := visit(t, address)
+	p.status("live")
+	return p
+}
+
+// visit opens any page.
+func visit(t testing.TB, address string) *tab {
 	ctx, cancel := chromedp.NewContext(allocator)
 	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
 	u, err := url.Parse(address)
@@ -178,7 +186,6 @@ func open(t testing.TB, address string) *tab {
 		stop()
 		cancel()
 	})
-	p.status("live")
 	return p
 }
 
@@ -225,7 +232,9 @@ func (p *tab) until(what string, holds func() bool) {
 			p.shot("failed")
 			require.Fail(p.t, "not seen: "+what, "%s", eval[string](p, "document.body.innerText"))
 		}
-		eval[float64](p, "new Promise((seen) => requestAnimationFrame(seen))")
+		var frame float64 // fails while a page gives way to another
+		_ = chromedp.Run(p.ctx, chromedp.Evaluate("new Promise((seen) => requestAnimationFrame(seen))", &frame,
+			func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // visit opens an address that is not the console's, such as that of a file.
-func visit(t testing.TB, address string) *tab {
+func visitFile(t testing.TB, address string) *tab {
 	ctx, cancel := chromedp.NewContext(allocator)
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	t.Cleanup(func() { stop(); cancel() })
@@ -35,7 +35,7 @@ func TestPageOpenedFromAFileCallsTheOperations(t *testing.T) {
 			p := start(t, args...)
 			name := filepath.Join(t.TempDir(), "page.html")
 			require.NoError(t, os.WriteFile(name, []byte("<!doctype html><title>A page</title>"), 0o600))
-			b := visit(t, "file://"+name)
+			b := visitFile(t, "file://"+name)
 			call := func(method, path, body string) string {
 				return eval[string](b, fmt.Sprintf(`fetch(%q, {method: %q, body: %s, headers: {Authorization: %q, "Content-Type": "application/json"}})
 					.then(async (r) => r.status + " " + await r.text(), () => "refused by the browser")`, p.BaseURL+path, method, body, "Bearer "+p.Token))
@@ -61,7 +61,7 @@ func TestPageOpenedFromAFileCallsTheOperations(t *testing.T) {
 // browser takes for the same origin.
 func TestReboundNameReadsNothing(t *testing.T) {
 	p := start(t)
-	b := visit(t, "http://"+reboundName+p.ConsoleURL[len("http://127.0.0.1"):])
+	b := visitFile(t, "http://"+reboundName+p.ConsoleURL[len("http://127.0.0.1"):])
 	assert.Contains(t, eval[string](b, "document.body.innerText"), "call the control API at a loopback address")
 	for _, path := range []string{"", "state", "export?keys=true", "heads/" + p.Heads[0] + "/address", "stream"} {
 		answer := eval[string](b, fmt.Sprintf(`fetch("/_emulator/%s", {headers: {"Content-Type": "application/json"}}).then(async (r) => r.status + await r.text())`, path))
@@ -74,7 +74,7 @@ func TestReboundNameReadsNothing(t *testing.T) {
 
 // The policy of the page is enforced: a script that is written into it does not run.
 func TestPolicyOfThePageStopsInjectedScripts(t *testing.T) {
-	b := open(t, start(t).ConsoleURL)
+	b := visitFile(t, start(t).ConsoleURL)
 	b.mu.Lock()
 	b.down = true // the browser reports each violation as an error
 	b.mu.Unlock()

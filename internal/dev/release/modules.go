@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -44,7 +43,11 @@ func thirdParty(info *buildinfo.BuildInfo) ([]byte, error) {
 	add := func(path, version string, text []byte) {
 		fmt.Fprintf(&b, "%s %s\n\n%s\n\n%s\n\n", path, version, bytes.TrimSpace(text), strings.Repeat("-", 80))
 	}
-	text, err := findLicence(goRoot())
+	root, err := goEnv("GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	text, err := findLicence(root)
 	if err != nil {
 		return nil, err
 	}
@@ -58,19 +61,19 @@ func thirdParty(info *buildinfo.BuildInfo) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func goRoot() string {
-	out, err := exec.Command("go", "env", "GOROOT").Output()
+func goEnv(name string) (string, error) {
+	out, err := exec.Command("go", "env", name).Output()
 	if err != nil {
-		return runtime.GOROOT()
+		return "", fmt.Errorf("go env %s: %w", name, err)
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), nil
 }
 
 // licenceOf returns the licence of a module in the module cache.
 func licenceOf(path, version string) ([]byte, error) {
-	out, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	cache, err := goEnv("GOMODCACHE")
 	if err != nil {
-		return nil, fmt.Errorf("go env GOMODCACHE: %w", err)
+		return nil, err
 	}
 	escaped, err := module.EscapePath(path)
 	if err != nil {
@@ -80,7 +83,7 @@ func licenceOf(path, version string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return findLicence(filepath.Join(strings.TrimSpace(string(out)), escaped+"@"+version))
+	return findLicence(filepath.Join(cache, escaped+"@"+version))
 }
 
 // findLicence returns the texts of the licence and the notices in a folder.

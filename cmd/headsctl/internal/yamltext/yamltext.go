@@ -98,11 +98,14 @@ func (v *Value) shown() (scalar, quoted string) {
 
 const maxShown = 80 // characters of a value in an error
 
-// oneLine shortens a text and puts it on one line, without what a terminal obeys.
-func oneLine(text string) string {
+func oneLine(text string) string { return OneLine(text, maxShown) }
+
+// OneLine puts a text on one line of at most limit characters, without what a terminal
+// obeys.
+func OneLine(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if runes := []rune(text); len(runes) > maxShown {
-		return strings.TrimSpace(string(runes[:maxShown-1])) + "…"
+	if runes := []rune(text); len(runes) > limit {
+		return strings.TrimSpace(string(runes[:limit-1])) + "…"
 	}
 	return text
 }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package headsfile
 
 // openNonblock is no flag: a file that is opened is never waited for.
 const openNonblock = 0

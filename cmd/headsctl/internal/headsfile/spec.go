@@ -1,62 +1,25 @@
-package main
+package headsfile
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
 )
 
-// readSpecs reads heads.yaml.
-func (a *app) readSpecs(file string) ([]fleet.Spec, error) {
-	text, err := a.readYAML("the file of heads", file)
-	if err != nil {
-		return nil, err
-	}
-	specs, err := parseSpecs(text, filepath.Dir(file))
-	if err != nil {
-		return nil, inFile(file, err)
-	}
-	return specs, nil
-}
+const maxShown = 80 // characters of what a fault shows
 
-// inFile puts the name of a file before each of the joined errors, and makes
-// them exit code 2.
-func inFile(file string, err error) error {
-	var all []error
-	for _, part := range parts(err) {
-		separator := ": "
-		if errors.As(part, new(*yamltext.Error)) {
-			separator = ":"
-		}
-		all = append(all, fmt.Errorf("%s%s%w", nameOf(file), separator, part))
-	}
-	return faulty(errors.Join(all...))
-}
-
-func parseSpecs(text []byte, folder string) ([]fleet.Spec, error) {
-	file, err := yamltext.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	r := specReader{folder: folder}
-	specs := r.specs(file)
-	if len(r.faults) == 0 && len(specs) == 0 {
-		return nil, errors.New("there are no heads; write a list with the key heads")
-	}
-	return specs, errors.Join(r.faults...)
-}
-
-// parseTool reads the text of one tool.
-func parseTool(text []byte, folder string) (tool heads.Tool, err error) {
+// ParseTool reads the text of one tool.
+func ParseTool(text []byte, folder string) (tool heads.Tool, err error) {
 	definition, err := yamltext.Parse(text)
 	if err != nil {
 		return tool, err
@@ -70,12 +33,12 @@ func parseTool(text []byte, folder string) (tool heads.Tool, err error) {
 
 // The keys of a heads.yaml.
 var (
-	fileKeys    = []string{"defaults", "heads"}
+	fileKeys    = []string{"environments", "defaults", "heads"}
 	wantedKeys  = []string{"set", "voice", "streaming", "delivery", "webhooks", "prune_webhooks", "tools"}
 	entryKeys   = append([]string{"id", "label"}, wantedKeys...)
 	voiceKeys   = []string{"provider", "id"}
 	webhookKeys = []string{"url", "events"}
-	allKeys     = slices.Concat(fileKeys, entryKeys, voiceKeys, webhookKeys, []string{"file"})
+	allKeys     = slices.Concat(fileKeys, entryKeys, voiceKeys, webhookKeys, environmentKeys, []string{"file"})
 )
 
 // specReader turns the values of a heads.yaml into specs. It collects faults.
@@ -107,7 +70,7 @@ func (r *specReader) isObject(v *yamltext.Value, known ...string) bool {
 	}
 	for _, m := range v.Members {
 		if len(known) > 0 && !slices.Contains(known, m.Key) {
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s", oneLine(m.Key), didYouMean(m.Key, allKeys))})
+			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s", yamltext.OneLine(m.Key, maxShown), similar.Hint(m.Key, allKeys))})
 		}
 	}
 	return true
@@ -160,26 +123,6 @@ func (r *specReader) fileText(v *yamltext.Value) string {
 		r.fault(v.Errorf("%v", err))
 	}
 	return text
-}
-
-func (r *specReader) specs(file *yamltext.Value) []fleet.Spec {
-	if !given(file) || !r.isObject(file, fileKeys...) {
-		return nil
-	}
-	var defaults wanted
-	if v := file.Get("defaults"); given(v) && r.isObject(v, wantedKeys...) {
-		defaults = r.wanted(v)
-	}
-	var specs []fleet.Spec
-	for _, entry := range r.list(file.Get("heads")) {
-		if !r.isObject(entry, entryKeys...) {
-			continue
-		}
-		spec := r.wanted(entry).under(defaults)
-		spec.ID, spec.Label = r.text(entry.Get("id")), r.text(entry.Get("label"))
-		specs = append(specs, spec)
-	}
-	return specs
 }
 
 // wanted is what an entry and the defaults can both hold.
@@ -327,7 +270,12 @@ func (r *specReader) members(v *yamltext.Value, value func(yamltext.Member) []by
 	for _, m := range v.Members {
 		members = append(members, rawjson.AppendMember(nil, m.Key, value(m)))
 	}
-	return enclose('{', members, '}')
+	return object(members...)
+}
+
+// object returns the JSON of an object.
+func object(members ...[]byte) json.RawMessage {
+	return slices.Concat([]byte{'{'}, bytes.Join(members, []byte{','}), []byte{'}'})
 }
 
 // tool reads a tool. Keys that the service may know are kept, in their order.
@@ -345,7 +293,7 @@ func (r *specReader) tool(v *yamltext.Value) (tool heads.Tool) {
 				}
 				parameters = append(parameters, r.textMembers(p, []string{"name", "type", "description"}))
 			}
-			return enclose('[', parameters, ']')
+			return slices.Concat([]byte{'['}, bytes.Join(parameters, []byte{','}), []byte{']'})
 		}
 		return r.json(m.Value)
 	})

@@ -1,4 +1,4 @@
-package main
+package headsfile
 
 import (
 	"bytes"
@@ -14,6 +14,16 @@ import (
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 )
+
+const someID = "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01"
+
+func parseSpecs(text []byte, folder string) ([]fleet.Spec, error) {
+	file, err := Parse(text, folder)
+	if err != nil {
+		return nil, err
+	}
+	return file.Specs("")
+}
 
 func TestDefaultsAreUnderEachHead(t *testing.T) {
 	t.Parallel()

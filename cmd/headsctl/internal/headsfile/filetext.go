@@ -1,17 +1,21 @@
-package main
+package headsfile
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
-// noFolder is the folder of YAML that came from elsewhere and can't refer to
+// NoFolder is the folder of YAML that came from elsewhere and can't refer to
 // files.
-const noFolder = ""
+const NoFolder = ""
 
 // maxFileText is the size of a file that stands for a text, in bytes.
 const maxFileText = 1 << 20
@@ -19,10 +23,10 @@ const maxFileText = 1 << 20
 // readText reads a regular file below a folder. A path is relative to the folder;
 // symbolic links are followed as long as they stay below it.
 func readText(folder, path string) (string, error) {
-	if folder == noFolder {
+	if folder == NoFolder {
 		return "", errors.New("{file: PATH} is refused here, since it would read a file of this machine; give the text itself")
 	}
-	shown := oneLine(path)
+	shown := yamltext.OneLine(path, len(path))
 	text, err := readBelow(folder, path)
 	switch {
 	case errors.Is(err, errOutside):
@@ -32,11 +36,11 @@ func readText(folder, path string) (string, error) {
 	case errors.Is(err, errTooLarge):
 		return "", fmt.Errorf("the file %s has more than %d bytes, which no text of a head needs; check the path", shown, maxFileText)
 	case err != nil:
-		return "", errors.Unwrap(unreadable("the file", path, err))
+		return "", Unreadable("the file", path, err)
 	case !utf8.Valid(text):
 		return "", fmt.Errorf("the file %s is not UTF-8; save it as UTF-8", shown)
 	}
-	return withoutNewline(string(text)), nil
+	return WithoutNewline(string(text)), nil
 }
 
 var (
@@ -85,4 +89,18 @@ func readBelow(folder, path string) ([]byte, error) {
 		return nil, errTooLarge
 	}
 	return text, err
+}
+
+// Unreadable is the error of a file that can't be read, whose name is shown once.
+func Unreadable(what, path string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return fmt.Errorf("%s %s can't be read: %w; check the path and its permissions", what, yamltext.OneLine(path, len(path)), err)
+}
+
+// WithoutNewline takes one newline away from the end of a file's text.
+func WithoutNewline(text string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 }

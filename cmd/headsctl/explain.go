@@ -1,0 +1,103 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+)
+
+// explainer puts the names of values back into the URLs of a head, so that those of
+// two environments can be compared.
+type explainer struct {
+	values  []explained // the longest first
+	unmixed *strings.Replacer
+}
+
+// explained is a value. Its stand-in is a character for private use, so that a URL
+// with it can still be masked.
+type explained struct{ name, text, standIn string }
+
+const firstStandIn = '\ue000'
+
+func newExplainer(e *headsfile.Environment) *explainer {
+	x := &explainer{}
+	var shown []string
+	add := func(name, text string) {
+		standIn := string(firstStandIn + rune(len(x.values)))
+		shown = append(shown, standIn, "${"+name+"}")
+		if scheme, _, found := strings.Cut(text, "://"); found {
+			shown = append([]string{scheme + "://" + standIn, "${" + name + "}"}, shown...)
+			standIn = scheme + "://" + standIn
+		}
+		x.values = append(x.values, explained{name, text, standIn})
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Values)) {
+		add(name, e.Values[name])
+	}
+	add("env", e.Name)
+	slices.SortStableFunc(x.values, func(a, b explained) int { return cmp.Compare(len(b.text), len(a.text)) })
+	x.unmixed = strings.NewReplacer(shown...)
+	return x
+}
+
+// urls matches the URLs in a text.
+var urls = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
+
+// put returns a text with stand-ins for the values in its URLs.
+func (x *explainer) put(text string) string {
+	last := firstStandIn + rune(len(x.values))
+	if strings.ContainsFunc(text, func(r rune) bool { return r >= firstStandIn && r < last }) {
+		return text
+	}
+	return urls.ReplaceAllStringFunc(text, func(found string) string {
+		var b strings.Builder
+		for at := 0; at < len(found); {
+			v := x.at(found, at)
+			if v == nil {
+				b.WriteByte(found[at])
+				at++
+				continue
+			}
+			b.WriteString(v.standIn)
+			at += len(v.text)
+		}
+		return b.String()
+	})
+}
+
+// at returns the value that is at a place of a URL, as a whole: not a part of a longer
+// word.
+func (x *explainer) at(url string, at int) *explained {
+	for i := range x.values {
+		v := &x.values[i]
+		if v.text != "" && strings.HasPrefix(url[at:], v.text) && isEdge(url[:at], v.text) && isEdge(url[:at+len(v.text)], url[at+len(v.text):]) {
+			return v
+		}
+	}
+	return nil
+}
+
+// isEdge reports whether no word goes on from one text into the next.
+func isEdge(before, after string) bool {
+	a, _ := utf8.DecodeLastRuneInString(before)
+	b, _ := utf8.DecodeRuneInString(after)
+	return before == "" || after == "" || !isWordRune(a) || !isWordRune(b)
+}
+
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// show returns a masked text with ${name} in the place of the stand-ins.
+func (x *explainer) show(text string) string { return x.unmixed.Replace(text) }
+
+// showURL masks the URL of a webhook.
+func (x *explainer) showURL(url string) string {
+	document := enclose('{', [][]byte{rawjson.AppendMember(nil, "webhookUrl", rawjson.String(url))}, '}')
+	return x.show(rawjson.Unquote(member(maskBody(document), "webhookUrl")))
+}

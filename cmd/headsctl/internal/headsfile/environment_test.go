@@ -1,0 +1,157 @@
+package headsfile
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+)
+
+const (
+	stagingID    = "aaaaaaaa-0000-4000-8000-000000000001"
+	productionID = "bbbbbbbb-0000-4000-8000-000000000001"
+)
+
+// both describes two environments, in lines 1 to 3.
+const both = `environments:
+  staging: {base_url: "https://api-staging.example.com", token: {env: STAGING_TOKEN}, values: {app: "https://staging.example.com"}}
+  production: {base_url: {env: PROD_URL}, token: {env: PROD_TOKEN}, values: {app: "https://app.example.com"}, protect: true}
+`
+
+func TestAnEnvironmentFillsInItsValues(t *testing.T) {
+	t.Parallel()
+	file, err := Parse([]byte(both+`defaults: {set: {greetings: "I am ${env}, $${app}, $$${app} $5 {x}", alias: &a "${app}"}}
+heads:
+  - id: {staging: `+stagingID+`, production: `+productionID+`}
+    label: Lobby ${env}
+    set: {name: *a, "${key}": 1, pluginOperationalModeConfig: {deep: ["${app}/x", 1]}}
+    webhooks: [{url: "${app}/heads/events", events: [start_conversation]}]
+  - id: {staging: null, production: bbbbbbbb-0000-4000-8000-000000000002}
+    label: Annex
+`), NoFolder)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"staging", "production"}, file.Names())
+	specs, err := file.Specs("staging")
+	require.NoError(t, err)
+	require.Len(t, specs, 1, "the other one is not there")
+	assert.Equal(t, []string{stagingID, "Lobby staging", "https://staging.example.com/heads/events"}, []string{specs[0].ID, specs[0].Label, specs[0].Webhooks[0].URL})
+	assert.Equal(t, "I am staging, ${app}, $${app} $5 {x}", specs[0].Set["greetings"])
+	assert.Equal(t, "https://staging.example.com", specs[0].Set["name"], "an alias")
+	assert.Contains(t, specs[0].Set, "${key}", "a key is no text")
+	assert.JSONEq(t, `{"deep":["https://staging.example.com/x",1]}`, string(mustEncode(t, specs[0].Set["pluginOperationalModeConfig"])))
+	heads, err := file.Heads("production")
+	require.NoError(t, err)
+	require.Len(t, heads, 2)
+	assert.Equal(t, "https://app.example.com", heads[0].Spec.Set["alias"])
+	assert.Equal(t, map[string]string{"staging": "", "production": "bbbbbbbb-0000-4000-8000-000000000002"}, heads[1].IDs)
+	assert.True(t, file.Environments[1].Protect)
+
+	plain, err := Parse([]byte("heads: [{id: a, label: \"${x} $${y}\"}]"), NoFolder)
+	require.NoError(t, err)
+	specs, err = plain.Specs("")
+	require.NoError(t, err)
+	assert.Equal(t, "${x} $${y}", specs[0].Label, "a file without environments means what it meant")
+}
+
+func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
+	t.Parallel()
+	id := "{staging: " + stagingID + ", production: " + productionID + "}"
+	one := func(rest string) string { return both + "heads:\n  - id: " + id + "\n    " + rest + "\n" }
+	environment := func(rest string) string {
+		return "environments:\n  staging: {" + rest + "}\nheads: [{id: {staging: " + stagingID + "}}]\n"
+	}
+	const base = "base_url: https://a.example.com, token: {env: T}"
+	for name, row := range map[string]struct{ text, want string }{
+		"unknown value":             {one(`label: "a ${ap} b"`), `6:12: ${ap} is no value of the environments (did you mean app?)`},
+		"unknown value in defaults": {both + "defaults:\n  set: {alias: \"${x}\"}\nheads: [{id: " + id + "}]\n", "5:16: ${x} is no value"},
+		"no end":                    {one(`label: "a ${app b"`), "6:12: a ${ has no }; write $${ for the text ${"},
+		"secret":                    {one(`set: {voiceflowApiKey: "s3cr${et}"}`), "6:28: ${…} is no value"},
+		"id missing":                {both + "heads: [{id: {staging: " + stagingID + "}}]\n", "4:14: the id for production is missing; give it, or null"},
+		"plain id":                  {both + "heads: [{id: " + stagingID + "}]\n", "4:14: this id does not say in which environment; write {staging: UUID, production: UUID}"},
+		"no id":                     {both + "heads:\n  - label: Lobby\n", "5:5: the head has no id; write {staging: UUID"},
+		"id null":                   {both + "heads:\n  - id: null\n", "5:5: the head has no id"},
+		"id twice":                  {both + "heads:\n  - id: " + id + "\n  - id: {staging: " + strings.ToUpper(stagingID) + ", production: null}\n", "6:19: this id is given twice for staging, first in line 5"},
+		"id in two":                 {both + "heads: [{id: {staging: " + stagingID + ", production: " + stagingID + "}}]\n", "4:74: this id is given for production, and for staging in line 4"},
+		"id in the wrong one":       {both + "heads:\n  - id: " + id + "\n  - id: {staging: " + productionID + ", production: null}\n", "6:19: this id is given for staging, and for production in line 5"},
+		"unknown environment":       {both + "heads: [{id: {stagin: " + stagingID + ", staging: null, production: null}}]\n", `4:15: there is no environment "stagin" (did you mean staging?)`},
+		"public id":                 {both + "heads: [{id: {staging: li-1, production: null}}]\n", `4:24: "li-1" is not the id of a head`},
+		"number as an id":           {both + "heads: [{id: {staging: 1, production: null}}]\n", `4:24: 1 is a number in YAML`},
+		"unknown key":               {environment(base + ", valeus: {}"), `2:63: unknown key "valeus" (did you mean values?)`},
+		"name":                      {"environments: {Staging: {" + base + "}}\nheads: []\n", `1:16: "Staging" is no name of an environment`},
+		"no environments":           {"environments: {}\nheads: []\n", "1:15: there are no environments"},
+		"a list":                    {"environments: [staging]\nheads: []\n", "1:15: this is a list; want a object"},
+		"no base URL":               {environment("token: {env: T}"), "2:12: base_url is missing"},
+		"base URL over http":        {environment("base_url: http://a.example.com"), "2:23: this URL "},
+		"chat URL":                  {environment(base + ", chat_url: nowhere"), "2:73: this URL "},
+		"number as a URL":           {environment("base_url: 7"), "2:23: 7 is a number in YAML"},
+		"token":                     {environment("base_url: https://a.example.com, token: s3cret"), "2:53: a token does not belong in a file"},
+		"number as a token":         {environment("base_url: https://a.example.com, token: 123456"), "2:53: a token does not belong in a file"},
+		"token as a variable":       {environment("base_url: https://a.example.com, token: {env: s3cret-of}"), "2:59: this is no name of a variable"},
+		"key of a variable":         {environment("base_url: {var: X}"), `2:24: unknown key "var"`},
+		"no variable":               {environment("base_url: {}"), "2:23: this is an empty object; write {env: NAME}"},
+		"value is a number":         {environment(base + ", values: {n: 1}"), `2:75: 1 is a number in YAML; write "1" for the text`},
+		"value named env":           {environment(base + ", values: {env: x}"), "2:72: ${env} is the name of the environment"},
+		"name of a value":           {environment(base + ", values: {a.b: x}"), `2:72: "a.b" is no name of a value`},
+		"value in a value":          {environment(base + `, values: {a: "${env}"}`), "2:75: a value is filled in as it is"},
+		"protect":                   {environment(base + ", protect: perhaps"), "2:72: this is a text; want true or false"},
+		"value of one alone": {"environments:\n  a: {" + base + ", values: {x: y}}\n  b: {" + base + "}\nheads: [{id: {a: null, b: " + stagingID + "}}]\n",
+			"3:6: the value x of a is missing for b"},
+		"value of the second alone": {"environments:\n  a: {" + base + "}\n  b: {" + base + ", values: {x: y}}\nheads: [{id: {a: null, b: " + stagingID + "}}]\n",
+			"2:6: the value x of b is missing for a"},
+		"in JSON": {`{"environments": {"a": {"base_url": "https://a.example.com"}}, "heads": [{"id": "` + stagingID + `"}]}`, `1:81: this id does not say in which environment; write {a: UUID}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, err := Parse([]byte(row.text), NoFolder)
+			require.NoError(t, err)
+			environment := ""
+			if len(file.Environments) > 0 {
+				environment = file.Environments[len(file.Environments)-1].Name
+			}
+			_, err = file.Heads(environment)
+			require.ErrorContains(t, err, row.want)
+			assert.NotContains(t, err.Error(), "s3cr")
+		})
+	}
+}
+
+func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	file, err := Parse([]byte(both+"heads:\n  - {id: "+stagingID+", lable: x}\n  - {id: {staging: x, production: null}, label: \"${a}\"}\n"), NoFolder)
+	require.NoError(t, err)
+	_, err = file.Specs("staging")
+	for _, want := range []string{"5:10: this id", "5:48: unknown key \"lable\"", "6:20: \"x\"", "6:49: ${a}"} {
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestTextsThatAreFilledInAreBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.ReplaceAll(both, "https://staging.example.com", strings.Repeat("x", 1<<20))
+	file, err := Parse([]byte(long+"heads: [{id: {staging: "+stagingID+", production: null}, label: \""+strings.Repeat("${app}", 1<<20)+"\"}]\n"), NoFolder)
+	require.NoError(t, err)
+	_, err = file.Specs("staging")
+	assert.ErrorContains(t, err, "the texts have more than 8388608 bytes")
+}
+
+func TestALabelOfSeveralHeadsIsNoChoice(t *testing.T) {
+	t.Parallel()
+	file, err := Parse([]byte(both+"heads:\n  - {id: {staging: "+stagingID+", production: null}, label: A}\n  - {id: {staging: aaaaaaaa-0000-4000-8000-000000000002, production: null}, label: A}\n"), NoFolder)
+	require.NoError(t, err)
+	heads, err := file.Heads("staging")
+	require.NoError(t, err)
+	_, err = Select(heads, "staging", []string{"A"})
+	require.ErrorContains(t, err, `2 heads have the label "A"; give the id`)
+	found, err := Select(heads, "staging", []string{stagingID, strings.ToUpper(stagingID)})
+	require.NoError(t, err)
+	assert.Len(t, found, 1, "each once")
+}
+
+func mustEncode(t *testing.T, v any) []byte {
+	t.Helper()
+	document, err := rawjson.Encode(v)
+	require.NoError(t, err)
+	return document
+}

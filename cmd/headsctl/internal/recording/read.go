@@ -1,0 +1,195 @@
+package recording
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// maxLine is the length of the longest line: a body and an answer, each escaped.
+const maxLine = 16 * MaxBody
+
+// Recording is what Read has read.
+type Recording struct {
+	Entries []*Entry
+	CutLine int // the number of a last line that was not written to its end; 0 without one
+}
+
+// Fault is what is wrong with a line.
+type Fault struct {
+	Line    int
+	Problem string
+}
+
+func (f *Fault) Error() string { return f.Problem }
+
+// Read reads a recording. It returns a *Fault for each line that is wrong, joined.
+// Members that it does not know are ignored.
+func Read(r io.Reader) (*Recording, error) {
+	reader := reader{recording: new(Recording), byID: map[string]*Entry{}}
+	lines := bufio.NewReader(r)
+	var faults []error
+	for number := 1; ; number++ {
+		line, end, err := readLine(lines)
+		if err != nil {
+			return nil, err
+		}
+		if len(line) == 0 && end {
+			break
+		}
+		if end && number > 1 && !json.Valid(line) {
+			reader.recording.CutLine = number
+			break
+		}
+		if err := reader.read(line, number); err != nil {
+			for _, problem := range strings.Split(err.Error(), "\n") {
+				faults = append(faults, &Fault{number, problem})
+			}
+			if number == 1 {
+				return nil, errors.Join(faults...)
+			}
+		}
+		if end {
+			break
+		}
+	}
+	if reader.header == 0 {
+		faults = append(faults, &Fault{1, ErrNoRecording.Error()})
+	}
+	return reader.recording, errors.Join(faults...)
+}
+
+// readLine reports whether the line is the last one and without a line break.
+func readLine(r *bufio.Reader) (line []byte, end bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line[:len(line)-1], false, nil
+		case errors.Is(err, io.EOF):
+			return line, true, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, false, err
+		case len(line) > maxLine:
+			return nil, false, fmt.Errorf("has a line of more than %d MiB", maxLine>>20)
+		}
+	}
+}
+
+// reader collects what the lines say.
+type reader struct {
+	recording *Recording
+	byID      map[string]*Entry
+	header    int
+}
+
+func (r *reader) read(line []byte, number int) error {
+	if len(bytes.TrimSpace(line)) == 0 && number > 1 {
+		return nil
+	}
+	if r.header == 0 {
+		r.header = number
+		return checkHeader(line)
+	}
+	var kind struct {
+		Type Kind `json:"type"`
+	}
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return errors.New("is not a JSON object; remove the line")
+	}
+	switch kind.Type {
+	case KindRecording: // recordings may be put together
+		return checkHeader(line)
+	case KindEvent, KindToolCall:
+		return r.entry(line, number)
+	case KindOutcome:
+		return r.outcome(line)
+	}
+	return fmt.Errorf("has the type %q; expected are event, tool_call and outcome", kind.Type)
+}
+
+func (r *reader) entry(line []byte, number int) error {
+	var wire wireEntry
+	if err := json.Unmarshal(line, &wire); err != nil {
+		return fmt.Errorf("has a member of another type: %s", typeFault(err))
+	}
+	e := Entry(wire.plainEntry)
+	e.Line, e.Body = number, body(wire.Body, wire.BodyBase64)
+	e.Answer = Answer(wire.Answer.plainAnswer)
+	e.Answer.Body = body(wire.Answer.Body, wire.Answer.BodyBase64)
+	err := errors.Join(e.faults(wire.Body != nil, wire.BodyBase64 != nil)...)
+	if err != nil {
+		return err
+	}
+	if first := r.byID[e.ID]; first != nil {
+		return fmt.Errorf("has the id of line %d; each line wants its own", first.Line)
+	}
+	r.byID[e.ID] = &e
+	r.recording.Entries = append(r.recording.Entries, &e)
+	return nil
+}
+
+func body(plain *string, encoded []byte) Text {
+	if plain != nil {
+		return Text(*plain)
+	}
+	return encoded
+}
+
+// typeFault names the member of an error of package json.
+func typeFault(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		field := strings.NewReplacer("plainEntry.", "", "plainAnswer.", "").Replace(wrong.Field) // embedded, so not in the file
+		return fmt.Sprintf("%s is a JSON %s", field, wrong.Value)
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
+// faults returns what keeps an entry from being sent again.
+func (e *Entry) faults(plain, encoded bool) (faults []error) {
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	refuse(e.ID == "", "has no id")
+	refuse(e.At.IsZero(), "has no at")
+	refuse(!strings.HasPrefix(e.Path, "/"), "has the path %q; a path begins with /", e.Path)
+	refuse(plain == encoded, "wants one of body and body_base64")
+	refuse(e.Type == KindEvent && e.Event == "", "has no event, the type of the event")
+	for _, name := range sortedNames(e.Headers) {
+		refuse(!slices.Contains(Headers, name), "has the header %q; expected are %s", name, strings.Join(Headers, ", "))
+		refuse(strings.ContainsAny(e.Headers[name], "\r\n\x00"), "has a line break in the header %s", name)
+	}
+	refuse(e.Answer.Status < 100 || e.Answer.Status > 599, "has the answer's status %d; expected is one from 100 to 599", e.Answer.Status)
+	return faults
+}
+
+func sortedNames(headers map[string]string) []string {
+	names := make([]string, 0, len(headers))
+	for name := range headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (r *reader) outcome(line []byte) error {
+	var o Outcome
+	if err := json.Unmarshal(line, &o); err != nil {
+		return fmt.Errorf("has a member of another type: %s", typeFault(err))
+	}
+	e := r.byID[o.Entry]
+	if e == nil || !e.Acked {
+		return fmt.Errorf("has the entry %q, which is no acknowledged event before it", o.Entry)
+	}
+	e.Outcome = &o
+	return nil
+}

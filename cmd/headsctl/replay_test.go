@@ -1,0 +1,370 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+// recorded is a line of a recording.
+type recorded struct {
+	id, path, kind, name, head, session, body, signature string
+	status                                               int
+	acked                                                bool
+	reply                                                string // of a tool, in JSON
+}
+
+func (r recorded) String() string {
+	line := object{
+		"type": r.kind, "id": r.id, "at": "2026-08-31T06:56:30Z", "path": r.path, "headers": object{"Content-Type": "application/json"},
+		"body": r.body, "head_id": r.head, "session_id": r.session, "acked": r.acked,
+		"answer": object{"status": r.status, "content_type": "application/json", "body": r.reply, "duration_ms": 1, "by": "back end"},
+	}
+	line[map[string]string{"event": "event", "tool_call": "tool"}[r.kind]] = r.name
+	if r.signature != "" {
+		line["headers"].(object)["X-Signature-256"] = r.signature
+		line["signature"] = "right"
+	}
+	text, _ := json.Marshal(line)
+	return string(text) + "\n"
+}
+
+const recordingHeader = `{"type":"recording","version":1,"at":"2026-08-31T06:56:00Z"}` + "\n"
+
+// recordedEvent is an event that was signed with the key "k".
+func recordedEvent(id, eventType, head, session string, status int) recorded {
+	body := " " + eventOf(eventType, head, session) + "\n"
+	return recorded{id: id, path: "/events", kind: "event", name: eventType, head: head, session: session, body: body, signature: heads.Sign([]byte(body), "k"), status: status}
+}
+
+func recordedCall(id, tool, head, session, reply string) recorded {
+	return recorded{id: id, path: "/tools/" + tool, kind: "tool_call", name: tool, head: head, session: session,
+		body: callOf(`"order":"7"`, head, session), status: 200, reply: reply}
+}
+
+// recording writes a recording.
+func (c *terminal) recording(name string, lines ...fmt.Stringer) {
+	c.t.Helper()
+	text := recordingHeader
+	for _, line := range lines {
+		text += line.String()
+	}
+	c.write(name, text)
+}
+
+// replying is a back end that accepts everything and answers as tools do.
+func replying(w http.ResponseWriter, _ seenRequest) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"message":"It shipped."}`)
+}
+
+func TestReplaySendsTheSameBytesInOrder(t *testing.T) {
+	t.Parallel()
+	b := newBackEnd(t, func(w http.ResponseWriter, r seenRequest) {
+		if strings.Contains(r.body, "timeout_conversation") {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		replying(w, r)
+	})
+	c := newTerminal(t).with("HEADS_PATH_TOKEN=the token/1")
+	lines := []recorded{
+		recordedEvent("a", "start_conversation", "h1", "s1", 503), recordedCall("b", "order_status", "h1", "s1", `{"message":"x"}`),
+		recordedEvent("c", "timeout_conversation", "h2", "s2", 200),
+	}
+	lines[1].path = "/tools/[redacted]/order_status?k=[redacted]&%41"
+	c.recording("r.jsonl", lines[0], lines[1], lines[2])
+	r := c.run("replay", "r.jsonl", "--to", b.URL+"/base/")
+	assert.Equal(t, 1, r.code)
+	assert.Equal(t, `accepted event start_conversation h1 s1 → 200 (recorded 503)
+accepted tool order_status h1 s1 → 200 (recorded 200)
+refused event timeout_conversation h2 s2 → 503 (recorded 200)
+2 accepted, 1 refused
+`, r.stdout)
+	require.Len(t, b.requests(), 3)
+	for i, want := range lines {
+		got := b.requests()[i]
+		assert.Equal(t, want.body, got.body)
+		assert.Equal(t, want.signature, got.header.Get(heads.SignatureHeader))
+		assert.Equal(t, "application/json", got.header.Get("Content-Type"))
+		assert.Empty(t, got.header.Values("User-Agent"), "none was recorded")
+	}
+	assert.Equal(t, "/base/events", b.requests()[0].path)
+	assert.Equal(t, "/base/tools/the%20token%2F1/order_status?k=the+token%2F1&%41", b.requests()[1].path)
+
+	r = c.run("replay", "r.jsonl", "--to", b.URL, "--json", "--only", "h1")
+	assert.Equal(t, 0, r.code)
+	out := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	require.Len(t, out, 3)
+	line := parse[object](t, out[0])
+	delete(line, "duration_ms")
+	assert.Equal(t, object{"type": "result", "kind": "event", "id": "a", "name": "start_conversation", "head_id": "h1", "session_id": "s1",
+		"outcome": "accepted", "status": 200.0, "recorded_status": 503.0}, line)
+	assert.JSONEq(t, `{"type":"summary","counts":{"accepted":2,"refused":0}}`, out[2])
+	assert.NotContains(t, r.stdout+r.stderr, "the token")
+}
+
+func TestReplaySendsWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBackEnd(t, replying)
+	c := newTerminal(t)
+	acked := recordedEvent("d", "end_conversation", "h2", "s3", 200)
+	acked.acked = true
+	kept := recordedEvent("e", "end_conversation", "h2", "s4", 200)
+	kept.acked = true
+	redelivered := recordedEvent("f", "inactivity_warning", "h3", "s5", 503)
+	lost := recordedEvent("h", "inactivity_warning", "h3", "s6", 500)
+	again, lostAgain := redelivered, lost
+	again.id, again.status, lostAgain.id = "g", 200, "i"
+	c.write("r.jsonl", recordingHeader+recordedEvent("a", "start_conversation", "h1", "s1", 200).String()+recordedCall("b", "order_status", "h1", "s2", `{"message":"x"}`).String()+
+		acked.String()+kept.String()+`{"type":"outcome","entry":"d","delivered":true,"attempts":1,"status":200,"at":"2026-08-31T06:56:30Z"}`+"\n"+
+		redelivered.String()+again.String()+lost.String()+lostAgain.String())
+	for name, row := range map[string]struct {
+		only []string
+		want string
+	}{
+		"event type":  {[]string{"start_conversation"}, "a"},
+		"tool":        {[]string{"order_status"}, "b"},
+		"head":        {[]string{"h2"}, "de"},
+		"session":     {[]string{"s1"}, "a"},
+		"several":     {[]string{"s3", "order_status"}, "bd"},
+		"undelivered": {[]string{"undelivered"}, "eh"},
+		"with others": {[]string{"undelivered", "s1"}, "aeh"},
+		"all":         {nil, "abdefghi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"replay", "r.jsonl", "--to", b.URL, "--json"}
+			for _, word := range row.only {
+				args = append(args, "--only", word)
+			}
+			sent := ""
+			for line := range strings.Lines(c.ok(args...)) {
+				if id, ok := parse[object](t, line)["id"].(string); ok {
+					sent += id
+				}
+			}
+			assert.Equal(t, row.want, sent)
+		})
+	}
+	before := len(b.requests())
+	c.fails(2, "has nothing of --only s9", "replay", "r.jsonl", "--to", b.URL, "--only", "s9")
+	assert.Len(t, b.requests(), before)
+}
+
+// A reply that a head can't use is refused, whatever its status.
+func TestReplayRefusesToolRepliesThatBreakTheContract(t *testing.T) {
+	t.Parallel()
+	replies := []struct{ contentType, body, problem string }{
+		{"text/plain", `{"message":"x"}`, "content type"},
+		{"application/json", `[]`, "not a JSON object"},
+		{"application/json", `{"result":"x"}`, "no message"},
+		{"application/json", `{"message":7}`, "not a string"},
+	}
+	n := 0
+	b := newBackEnd(t, func(w http.ResponseWriter, _ seenRequest) {
+		w.Header().Set("Content-Type", replies[n].contentType)
+		_, _ = io.WriteString(w, replies[n].body)
+		n++
+	})
+	c := newTerminal(t)
+	c.recording("r.jsonl", recordedCall("a", "order_status", "h1", "s1", `{"message":"x"}`))
+	for _, reply := range replies {
+		r := c.run("replay", "r.jsonl", "--to", b.URL)
+		assert.Equal(t, 1, r.code)
+		assert.Regexp(t, `^refused tool order_status h1 s1 → 200 \(recorded 200; .*`+reply.problem, r.stdout)
+	}
+	b.Close()
+	r := c.run("replay", "r.jsonl", "--to", b.URL)
+	assert.Contains(t, r.stdout, "refused tool order_status h1 s1 → no connection (recorded 200)\n")
+}
+
+func TestReplayTellsAllFaultsBeforeItSends(t *testing.T) {
+	t.Parallel()
+	b := newBackEnd(t, replying)
+	c := newTerminal(t)
+	good := recordedEvent("a", "start_conversation", "h1", "s1", 200).String()
+	c.write("r.jsonl", recordingHeader+good+good+"{]\n"+`{"type":"other"}`+"\n"+`{"type":"event","id":"b","headers":{"Cookie":"canary"}}`+"\n"+
+		`{"type":"outcome","entry":"zzz"}`+"\n"+`{"type":"event","id":7}`+"\n")
+	r := c.run("replay", "r.jsonl", "--to", b.URL)
+	assert.Equal(t, 2, r.code)
+	for _, want := range []string{
+		"r.jsonl:3: the line has the id of line 2", "r.jsonl:4: the line is not a JSON object", `r.jsonl:5: the line has the type "other"`,
+		"r.jsonl:6: the line has no at", "r.jsonl:6: the line has the path", "r.jsonl:6: the line wants one of body", "r.jsonl:6: the line has no event",
+		`r.jsonl:6: the line has the header "Cookie"`, "r.jsonl:6: the line has the answer's status 0", `r.jsonl:7: the line has the entry "zzz"`,
+		"r.jsonl:8: the line has a member of another type: id is a JSON number",
+	} {
+		assert.Contains(t, r.stderr, "error: "+want)
+	}
+	assert.NotContains(t, r.stderr, "canary")
+	assert.Empty(t, b.requests())
+
+	c.write("cut.jsonl", recordingHeader+good+good[:len(good)/2])
+	r = c.run("replay", "cut.jsonl", "--to", b.URL)
+	assert.Equal(t, 0, r.code)
+	assert.Contains(t, r.stderr, "cut.jsonl:3: the last line was not written to its end and is ignored\n")
+	assert.Len(t, b.requests(), 1)
+	c.write("whole.jsonl", recordingHeader+strings.TrimSpace(good))
+	assert.Contains(t, c.ok("replay", "whole.jsonl", "--to", b.URL), "1 accepted, 0 refused")
+
+	escaping := recordedEvent("a", "start_conversation", "h1", "s1", 200)
+	escaping.path = "@192.0.2.1/"
+	c.recording("escape.jsonl", escaping)
+	c.recording("empty.jsonl")
+	secret := recordedEvent("a", "start_conversation", "h1", "s1", 200)
+	secret.path = "/[redacted]/e"
+	c.recording("secret.jsonl", secret)
+	c.write("notes.txt", "buy milk\n")
+	c.recording("good.jsonl", recordedEvent("a", "start_conversation", "h1", "s1", 200))
+	for text, args := range map[string][]string{
+		"a path begins with /":                   {"escape.jsonl"},
+		"holds no event":                         {"empty.jsonl"},
+		"set HEADS_PATH_TOKEN":                   {"secret.jsonl"},
+		"notes.txt:1: the line is not a rec":     {"notes.txt"},
+		"nowhere can't be read":                  {"nowhere"},
+		"did you mean 1x":                        {"good.jsonl", "--speed", "2x"},
+		"add --yes":                              {"good.jsonl", "--to", "http://192.0.2.1"},
+		"no shared key":                          {"good.jsonl", "--resign"},
+		"is not an http or https URL":            {"good.jsonl", "--to", "localhost"},
+		"wants --to":                             {"good.jsonl", "--to", ""},
+		"headsctl replay wants a recording, not": {},
+	} {
+		c.fails(2, text, append([]string{"replay", "--to", b.URL}, args...)...)
+	}
+	assert.Len(t, b.requests(), 2)
+}
+
+// receiver is a back end that checks signatures and ages and remembers events.
+func receiver(t *testing.T, handled *[]string) *httptest.Server {
+	handler, err := heads.NewEventHandler(heads.SharedKeys("k"), func(_ context.Context, e *heads.Event) error {
+		*handled = append(*handled, e.SessionID)
+		return nil
+	})
+	require.NoError(t, err)
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestResignDefeatsAgeAndMemory(t *testing.T) {
+	t.Parallel()
+	var handled []string
+	server := receiver(t, &handled)
+	c := newTerminal(t).with("HEADS_SHARED_KEY=k")
+	again := recordedEvent("c", "inactivity_warning", "h1", "s1", 200)
+	other := recordedEvent("b", "inactivity_warning", "h1", "s1", 200)
+	other.body = strings.Replace(other.body, "06:56:30", "06:56:31", 1) // another warning in the same session
+	c.recording("r.jsonl", recordedEvent("a", "inactivity_warning", "h1", "s1", 200), other, again)
+	r := c.run("replay", "r.jsonl", "--to", server.URL)
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stdout, "0 accepted, 3 refused", "they are too old")
+	assert.Contains(t, r.stderr, "3 events are over 24 h old")
+	assert.Empty(t, handled)
+	for run := range 2 {
+		r = c.run("replay", "r.jsonl", "--to", server.URL, "--resign")
+		assert.Equal(t, 0, r.code, r.stdout)
+		assert.Empty(t, r.stderr)
+		if run == 0 {
+			assert.Len(t, handled, 2, "the redelivery stays one, the second warning does not become one")
+		}
+	}
+}
+
+func TestReplayKeepsTheRecordedPace(t *testing.T) {
+	t.Parallel()
+	b := newBackEnd(t, replying)
+	c := newTerminal(t)
+	later := strings.Replace(recordedEvent("b", "end_conversation", "h1", "s1", 200).String(), "06:56:30Z", "06:56:33Z", 1)
+	c.write("r.jsonl", recordingHeader+recordedEvent("a", "start_conversation", "h1", "s1", 200).String()+later)
+	started := time.Now()
+	c.ok("replay", "r.jsonl", "--to", b.URL, "--speed", "10x")
+	assert.GreaterOrEqual(t, time.Since(started), 300*time.Millisecond)
+}
+
+// What listen has recorded is sent again, byte for byte.
+func TestWhatListenRecordsCanBeReplayed(t *testing.T) {
+	t.Parallel()
+	b := newBackEnd(t, replying)
+	c := newTerminal(t)
+	l := c.listen("--record", "r.jsonl", "--forward", b.URL)
+	binary := `{"a":"` + "\xff\xfe" + `<&>\u2028","session_metadata":{}}`
+	for _, body := range []string{eventOf("start_conversation", "h1", "s1"), binary, callOf(`"x":"\u003c"`, "h1", "s1")} {
+		status, _ := l.post("/p", body, "User-Agent", "heads/1")
+		require.Equal(t, 200, status)
+	}
+	require.Equal(t, 0, l.end(os.Interrupt))
+	assert.Contains(t, c.read("r.jsonl"), "body_base64")
+	c.ok("replay", "r.jsonl", "--to", b.URL)
+	require.Len(t, b.requests(), 6)
+	for i, sent := range b.requests()[:3] {
+		got := b.requests()[3+i]
+		sent.header.Del("Content-Length")
+		got.header.Del("Content-Length")
+		assert.Equal(t, sent, got)
+	}
+}
+
+func TestARecordingBecomesAScenario(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	refused := recordedEvent("a", "start_conversation", someID, "s1", 503)
+	redelivered := recordedEvent("b", "start_conversation", someID, "s1", 200)
+	broken := recordedCall("g", "order_status", "h2", "s2", `{"result":1}`)
+	failing := recordedCall("h", "order_status", "h2", "s2", "")
+	failing.status = 500
+	strange := recordedEvent("i", "moved_on", "h2", "s2", 200)
+	token := recordedEvent("j", "start_conversation", "h2", "s3", 500)
+	token.path = "/[redacted]"
+	c.recording("r.jsonl", refused, redelivered, recordedCall("c", "order_status", someID, "s1", `{"message":"${1} shipped."}`),
+		recordedEvent("d", "inactivity_warning", someID, "s1", 200), recordedEvent("e", "timeout_conversation", someID, "s1", 200),
+		recordedEvent("f", "end_conversation", someID, "s1", 500), broken, failing, strange, token)
+	r := c.run("replay", "r.jsonl", "--to", "http://127.0.0.1:8080/base", "--as-test")
+	assert.Equal(t, 0, r.code)
+	assert.Equal(t, "1 request is not in the scenario: events of types that no user causes, and calls of tools whose names are redacted\n"+
+		"set PATH_TOKEN to what is redacted in the paths, for headsctl test\n", r.stderr)
+	var got any
+	require.NoError(t, yaml.Unmarshal([]byte(r.stdout), &got))
+	var want any
+	require.NoError(t, yaml.Unmarshal([]byte(`
+backend: {url: "http://127.0.0.1:8080/base", shared_key: {env: HEADS_SHARED_KEY}}
+heads:
+  - id: `+someID+`
+    label: head-1
+    webhooks: [{url: "${BACKEND}/events", events: [start_conversation, inactivity_warning, timeout_conversation, end_conversation]}]
+    tools:
+      - {name: order_status, description: Recorded calls of order_status., url: "${BACKEND}/tools/order_status",
+         parameters: [{name: order, type: string, description: Recorded argument order.}]}
+  - label: head-2
+    webhooks: [{url: "${BACKEND}/${env:PATH_TOKEN}", events: [start_conversation]}]
+    tools:
+      - {name: order_status, description: Recorded calls of order_status., url: "${BACKEND}/tools/order_status",
+         parameters: [{name: order, type: string, description: Recorded argument order.}]}
+scenarios:
+  - name: as recorded in r.jsonl
+    steps:
+      - {say: Hello, head: head-1, session: session-1}
+      - {events: [start_conversation]}
+      - {call: order_status, head: head-1, session: session-1, with: {order: "7"}, expect: {message: "$${1} shipped."}}
+      - {user: inactive, head: head-1, session: session-1}
+      - {events: [inactivity_warning]}
+      - {user: timeout, head: head-1, session: session-1}
+      - {events: [timeout_conversation, {event: end_conversation, outcome: failed}]}
+      - {call: order_status, head: head-2, session: session-2, with: {order: "7"}, expect: {problem: {matches: .}}}
+      - {call: order_status, head: head-2, session: session-2, with: {order: "7"}, expect: {status: 500}}
+      - {say: Hello, head: head-2, session: session-3}
+      - {events: [{event: start_conversation, outcome: failed}]}
+`), &want))
+	assert.Equal(t, want, got)
+}

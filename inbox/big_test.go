@@ -1,0 +1,315 @@
+package inbox_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/console"
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+// bigTable fills a table whose rows are spread over the last 8 days: those of the first
+// day are old enough to be pruned. The oldest rows and every seventh wait, a few are dead.
+func (s store) bigTable(tb testing.TB, rows int) (waiting, dead, prunable int64) {
+	const days = 8
+	begun := time.Now().Add(-days * 24 * time.Hour)
+	step := days * 24 * time.Hour / time.Duration(rows)
+	s.fill(tb, rows, func(i int) filled {
+		f := filled{session: fmt.Sprint("session", i/3), state: engine.Handled, received: begun.Add(time.Duration(i) * step)}
+		switch {
+		case i%1000 == 500:
+			f.state = engine.Dead
+			dead++
+		case i%7 == 3:
+			f.state = engine.Waiting
+			waiting++
+		case i < rows/days:
+			prunable++
+		}
+		return f
+	})
+	s.exec(tb, "ANALYZE heads_inbox_events")
+	return waiting, dead, prunable
+}
+
+// validIndexes returns how many of the two new indexes can be used.
+func validIndexes(tb testing.TB, db *sql.DB) (n int) {
+	tb.Helper()
+	require.NoError(tb, db.QueryRow(`SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+		WHERE c.relname IN ('heads_inbox_events_oldest', 'heads_inbox_events_story') AND i.indisvalid`).Scan(&n))
+	return n
+}
+
+func (s store) dropNewIndexes(tb testing.TB) {
+	s.exec(tb, "DROP INDEX heads_inbox_events_oldest")
+	s.exec(tb, "DROP INDEX heads_inbox_events_story")
+}
+
+// best returns the shortest of several measurements, since the machine is busy with other
+// things.
+func best(f func()) (d time.Duration) {
+	d = time.Hour
+	for range 5 {
+		begun := time.Now()
+		f()
+		d = min(d, time.Since(begun))
+	}
+	return d
+}
+
+func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
+	rows := scale(t, 100_000, 1_000_000)
+	s := newStore(t, "postgres")
+	s.use(t, func(*inbox.Inbox) {})
+	s.dropNewIndexes(t) // as the tables of an older program
+	waiting, dead, prunable := s.bigTable(t, rows)
+
+	// Two programs open the tables, and both build the indexes. The first stores events.
+	receiver := s.open(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var refused, stored atomic.Int64
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := rows; ctx.Err() == nil; n++ {
+			e, err := heads.ParseEvent(eventBody("another", fmt.Sprint("live", n%20), n))
+			if err == nil {
+				_, err = receiver.Append(context.Background(), e)
+			}
+			if err != nil {
+				refused.Add(1)
+			} else {
+				stored.Add(1)
+			}
+			pauseFor(ctx, 5*time.Millisecond)
+		}
+	}()
+	begun := time.Now()
+	in := s.open(t)
+	opened := time.Since(begun)
+	db := s.sql(t)
+	eventuallyIn(t, 3*time.Minute, "the indexes are built", func() bool { return validIndexes(t, db) == 2 })
+	built := time.Since(begun)
+	cancel()
+	<-ended
+	t.Logf("%d rows, %d waiting: Open %v, indexes after %v, %d events stored meanwhile, %d refused", rows, waiting, opened.Round(time.Millisecond),
+		built.Round(time.Millisecond), stored.Load(), refused.Load())
+	assert.LessOrEqual(t, opened, 3*time.Second)
+	assert.Zero(t, refused.Load())
+	assert.Positive(t, stored.Load())
+
+	limit := 50 * time.Millisecond
+	if raceEnabled {
+		limit *= 4 // the detector slows this process down
+	}
+	status, err := in.Status(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, waiting+stored.Load() > 10_000, status.Estimated)
+	assert.InEpsilon(t, waiting+stored.Load(), status.Pending, 0.4)
+	assert.Equal(t, dead, status.Dead)
+	count := func(q inbox.Query) func() {
+		return func() {
+			n := 0
+			for _, err := range in.Dead(t.Context(), q) {
+				require.NoError(t, err)
+				n++
+			}
+			assert.Positive(t, n)
+		}
+	}
+	replay := func(q inbox.Query, want int) func() {
+		return func() {
+			n := 0
+			require.NoError(t, in.Replay(t.Context(), q, func(context.Context, *inbox.Delivery) error { n++; return nil }))
+			assert.GreaterOrEqual(t, n, want)
+		}
+	}
+	someTime := time.Now().Add(-3 * 24 * time.Hour)
+	took := map[string]time.Duration{
+		"Status":       best(func() { _, err := in.Status(t.Context()); require.NoError(t, err) }),
+		"a session":    best(replay(inbox.Query{HeadID: "head", SessionID: fmt.Sprint("session", rows/6)}, 3)),
+		"ten minutes":  best(replay(inbox.Query{From: someTime, To: someTime.Add(10 * time.Minute)}, rows/2000)),
+		"dead letters": best(count(inbox.Query{Limit: 100})),
+	}
+	page, err := console.New(in)
+	require.NoError(t, err)
+	srv := httptest.NewServer(page)
+	defer srv.Close()
+	for _, query := range []string{
+		"", "?view=waiting", "?view=waiting&head=nobody", "?view=retrying", "?view=dead", "?view=handled", "?view=handled&type=none", "?view=all",
+		"?view=all&head=nobody&session=none", "?view=all&from=2020-01-01&to=2020-01-02", "?view=session&head=head&session=session7", "?view=event&sequence=77",
+	} {
+		took["page "+query] = best(func() {
+			resp, err := http.Get(srv.URL + query)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body)
+			assert.Equal(t, http.StatusOK, resp.StatusCode, query)
+		})
+	}
+	for what, d := range took {
+		t.Logf("%s: %v", what, d.Round(100*time.Microsecond))
+		assert.LessOrEqual(t, d, limit, what)
+	}
+
+	begun = time.Now()
+	n, err := in.Prune(t.Context())
+	require.NoError(t, err)
+	pruned := time.Since(begun)
+	assert.InDelta(t, prunable, n, 100) // some become old while the test runs
+	nothing := best(func() { _, err := in.Prune(t.Context()); require.NoError(t, err) })
+	t.Logf("Prune of %d: %v, of nothing: %v", n, pruned.Round(time.Millisecond), nothing.Round(time.Millisecond))
+	assert.LessOrEqual(t, pruned, 15*time.Second)
+	assert.LessOrEqual(t, nothing, 4*limit)
+}
+
+// A program that is killed while it builds an index leaves an invalid one.
+func TestInvalidIndexIsBuiltAgain(t *testing.T) {
+	s := newStore(t, "postgres")
+	s.use(t, func(*inbox.Inbox) {})
+	s.dropNewIndexes(t)
+	reader, err := s.sql(t).Begin() // CREATE INDEX CONCURRENTLY waits for it
+	require.NoError(t, err)
+	defer reader.Rollback()
+	_, err = reader.Exec("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	require.NoError(t, err)
+	_, err = reader.Exec("SELECT count(*) FROM heads_inbox_events")
+	require.NoError(t, err)
+	db := s.sql(t)
+	exists := func() bool {
+		var n int
+		require.NoError(t, db.QueryRow("SELECT count(*) FROM pg_class WHERE relname = 'heads_inbox_events_oldest'").Scan(&n))
+		return n == 1
+	}
+	s.use(t, func(in *inbox.Inbox) {
+		appendEvents(t, in, "session", 0, 3) // the work goes on
+		eventually(t, "the index is being built", exists)
+		_, err := in.Status(t.Context())
+		require.NoError(t, err)
+	}) // Close ends the wait
+	assert.Zero(t, validIndexes(t, db))
+	require.NoError(t, reader.Rollback())
+	in := s.open(t)
+	eventually(t, "it is built again", func() bool { return validIndexes(t, db) == 2 })
+	status, err := in.Status(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, status.Pending)
+	assert.False(t, status.Estimated)
+}
+
+func TestManyOpensBuildTheIndexesOnce(t *testing.T) {
+	s := newStore(t, "postgres")
+	s.use(t, func(*inbox.Inbox) {})
+	s.dropNewIndexes(t)
+	for range 4 {
+		in := s.open(t)
+		_, err := in.Status(t.Context())
+		require.NoError(t, err)
+	}
+	db := s.sql(t)
+	eventually(t, "the indexes are built", func() bool { return validIndexes(t, db) == 2 })
+}
+
+func TestListPagesAndStates(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		in := s.open(t, inbox.WithErrorText())
+		appendEvents(t, in, "dead", 0, 3)
+		appendEvents(t, in, "retrying", 3, 5)
+		appendEvents(t, in, "handled", 5, 9)
+		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+			switch d.Event.SessionID {
+			case "dead":
+				return inbox.Permanent(errTest)
+			case "retrying":
+				return inbox.RetryAfter(time.Hour, errTest)
+			}
+			return nil
+		})
+		eventually(t, "handled, dead or retrying", func() bool {
+			status, err := in.Status(t.Context())
+			return err == nil && status.Dead == 3 && status.Retrying == 1 && status.Running == 0 && status.Sessions == 1
+		})
+		stop()
+		appendEvents(t, in, "waiting", 9, 12)
+		deleted, err := in.DeleteDead(t.Context(), 2)
+		require.NoError(t, err)
+		require.Equal(t, 1, deleted)
+		list := func(q inbox.Query, state inbox.State) (sequences []int64) {
+			for before := int64(0); ; {
+				page, next, err := in.List(t.Context(), q, state, before)
+				require.NoError(t, err)
+				for _, e := range page {
+					sequences = append(sequences, e.Sequence)
+				}
+				if next == 0 {
+					return sequences
+				}
+				if before = next; len(sequences) > 100 {
+					require.Fail(t, "no end")
+				}
+			}
+		}
+		for state, want := range map[inbox.State][]int64{
+			"": {12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, inbox.StateWaiting: {12, 11, 10, 5, 4}, inbox.StateRetrying: {4},
+			inbox.StateHandled: {9, 8, 7, 6}, inbox.StateDead: {3, 1}, inbox.StateDeleted: {2},
+		} {
+			assert.Equal(t, want, list(inbox.Query{}, state), state)
+			assert.Equal(t, want, list(inbox.Query{Limit: 2}, state), state)
+		}
+		assert.Equal(t, []int64{5, 4}, list(inbox.Query{HeadID: "head", SessionID: "retrying"}, ""))
+		assert.Equal(t, []int64{4}, list(inbox.Query{HeadID: "head", SessionID: "retrying", Limit: 1}, inbox.StateRetrying))
+		assert.Equal(t, []int64{5, 4}, list(inbox.Query{SessionID: "retrying"}, ""))
+		assert.Empty(t, list(inbox.Query{To: time.Now().Add(-time.Hour)}, ""))
+		assert.Len(t, list(inbox.Query{From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}, ""), 12)
+		for _, bad := range []func() error{
+			func() error { _, _, err := in.List(t.Context(), inbox.Query{}, "sleeping", 0); return err },
+			func() error { _, _, err := in.List(t.Context(), inbox.Query{}, "", -1); return err },
+			func() error { _, _, err := in.List(t.Context(), inbox.Query{Limit: -1}, "", 0); return err },
+		} {
+			assert.ErrorContains(t, bad(), "inbox.List")
+		}
+
+		e, event, err := in.Entry(t.Context(), 1)
+		require.NoError(t, err)
+		assert.Equal(t, inbox.StateDead, e.State)
+		assert.Equal(t, errTest.Error(), e.Error)
+		assert.Equal(t, 1, e.Attempts)
+		assert.Zero(t, numberOf(event))
+		assert.WithinDuration(t, time.Now(), e.Finished, time.Minute)
+		e, event, err = in.Entry(t.Context(), 2)
+		require.NoError(t, err)
+		assert.Equal(t, inbox.StateDeleted, e.State)
+		assert.Empty(t, event.Raw)
+		assert.Equal(t, "dead", event.SessionID)
+		_, _, err = in.Entry(t.Context(), 13)
+		assert.ErrorIs(t, err, inbox.ErrNotFound)
+		assert.NotErrorIs(t, err, inbox.ErrUnavailable)
+	})
+}
+
+// List reads a limited number of rows, whatever the filter.
+func TestListEndsEarlyAndSaysWhere(t *testing.T) {
+	s := newStore(t, "postgres")
+	in := s.open(t)
+	s.fill(t, 6000, func(i int) filled { return filled{session: fmt.Sprint(i), received: time.Now()} })
+	page, next, err := in.List(t.Context(), inbox.Query{HeadID: "nobody"}, "", 0)
+	require.NoError(t, err)
+	assert.Empty(t, page)
+	assert.EqualValues(t, 1001, next)
+	page, next, err = in.List(t.Context(), inbox.Query{HeadID: "nobody"}, "", next)
+	require.NoError(t, err)
+	assert.Empty(t, page)
+	assert.Zero(t, next)
+}

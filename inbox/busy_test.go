@@ -1,0 +1,321 @@
+package inbox_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/inbox"
+)
+
+// reads is what the statements of a store have read.
+type reads struct{ entries, pages float64 }
+
+func (r reads) since(before reads, events int) reads {
+	return reads{(r.entries - before.entries) / float64(events), (r.pages - before.pages) / float64(events)}
+}
+
+func (r reads) String() string { return fmt.Sprintf("%.1f entries and %.1f pages", r.entries, r.pages) }
+
+// reads returns entries of indexes and rows of tables, and pages of both. Connections
+// report when they are closed, so it waits until those of use are.
+func (s store) reads(tb testing.TB) (r reads) {
+	tb.Helper()
+	db := s.sql(tb)
+	eventually(tb, "all have disconnected", func() bool {
+		var n int
+		err := db.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'measured'").Scan(&n)
+		return err == nil && n == 0
+	})
+	require.NoError(tb, db.QueryRow(`SELECT
+		(SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes) + (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables),
+		(SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit, 0) + coalesce(idx_blks_read, 0)) FROM pg_statio_user_tables)`).Scan(&r.entries, &r.pages))
+	return r
+}
+
+// use opens an inbox, and closes it before it returns.
+func (s store) use(tb testing.TB, f func(in *inbox.Inbox)) {
+	tb.Helper()
+	db, err := store{s.kind, s.name + " application_name=measured"}.db(tb.Context())
+	require.NoError(tb, err)
+	in, err := inbox.Open(tb.Context(), db)
+	require.NoError(tb, err)
+	f(in)
+	require.NoError(tb, in.Close(context.Background()))
+}
+
+func TestFrozenWorkerHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	const publishers, sessions = 64, 20
+	freezes := scale(t, 6, 200)
+	s := newStore(t, "postgres")
+	in := s.open(t)
+	s.createVisits(t)
+	log := logFile(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var next, accepted, refused atomic.Int64
+	var frozen atomic.Bool
+	var publishing sync.WaitGroup
+	for range publishers {
+		publishing.Go(func() {
+			for ctx.Err() == nil {
+				n := int(next.Add(1))
+				during := frozen.Load()
+				_, err := in.Append(context.Background(), newEvent(t, "head", fmt.Sprint("session", rand.N(sessions)), n))
+				if during || frozen.Load() {
+					if err == nil {
+						accepted.Add(1)
+					} else {
+						refused.Add(1)
+					}
+				}
+			}
+		})
+	}
+	w := start(t, role{Role: "worker", Kind: s.kind, Name: s.name, Log: log, Lease: 2 * time.Second})
+	w.line(t)
+	defer func() { cancel(); publishing.Wait() }()
+	worst, db := 1.0, s.sql(t)
+	var frozenFor time.Duration
+	var inside int
+	for range freezes {
+		pauseFor(ctx, 300*time.Millisecond+rand.N(300*time.Millisecond))
+		a, r, begun := accepted.Load(), refused.Load(), time.Now()
+		w.signal(t, syscall.SIGSTOP)
+		frozen.Store(true)
+		pauseFor(ctx, 2500*time.Millisecond)
+		frozen.Store(false)
+		var idle int
+		require.NoError(t, db.QueryRow(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND state = 'idle in transaction' AND now() - state_change > interval '2.3 s'`).Scan(&idle))
+		assert.Zero(t, idle, "a transaction outlives its time")
+		w.signal(t, syscall.SIGCONT)
+		frozenFor += time.Since(begun)
+		a, r = accepted.Load()-a, refused.Load()-r
+		if r > 0 {
+			inside++
+		}
+		worst = min(worst, float64(a)/float64(a+r))
+	}
+	share := float64(accepted.Load()) / float64(accepted.Load()+refused.Load())
+	t.Logf("%d freezes: %d of %d appends accepted (%.2f %%, worst freeze %.2f %%), %.0f/s; %d freezes refused some",
+		freezes, accepted.Load(), accepted.Load()+refused.Load(), 100*share, 100*worst, float64(accepted.Load())/frozenFor.Seconds(), inside)
+	assert.GreaterOrEqual(t, share, 0.9)
+}
+
+// A worker that is stopped between two statements of a transaction is not to be met at
+// random every time, so here its transaction is open for certain.
+func TestLockedSessionsDoNotTakeTheDatabaseForAway(t *testing.T) {
+	const sessions = 20
+	s := newStore(t, "postgres")
+	in := s.open(t)
+	stop := background(t, in, func(context.Context, *inbox.Delivery) error { return nil })
+	for n := range sessions {
+		appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
+	}
+	eventually(t, "handled", pendingIsZero(in))
+	stop()
+	holder, err := s.sql(t).Begin()
+	require.NoError(t, err)
+	defer holder.Rollback()
+	for n := range 16 {
+		_, err := holder.Exec("INSERT INTO heads_inbox_sessions (session, fence, next_at) VALUES ($1, 0, 0)", sessionHash(t, "head", fmt.Sprint("session", n)))
+		require.NoError(t, err)
+	}
+	var appending sync.WaitGroup
+	var locked, free, refusedFree atomic.Int64
+	for i := range 64 {
+		appending.Go(func() {
+			n := i % sessions
+			_, err := in.Append(context.Background(), newEvent(t, "head", fmt.Sprint("session", n), 1000+i))
+			switch {
+			case n < 16:
+				assert.ErrorIs(t, err, inbox.ErrUnavailable)
+				locked.Add(1)
+			case err != nil:
+				refusedFree.Add(1)
+			default:
+				free.Add(1)
+			}
+		})
+	}
+	appending.Wait()
+	t.Logf("%d appends to locked sessions were refused, %d to others were stored", locked.Load(), free.Load())
+	assert.Zero(t, refusedFree.Load())
+	assert.EqualValues(t, 12, free.Load())
+	_, err = in.Append(t.Context(), newEvent(t, "head", "another", 5000))
+	assert.NoError(t, err, "the database is not taken for away")
+}
+
+func sessionHash(tb testing.TB, head, session string) []byte {
+	tb.Helper()
+	r, err := inbox.NewRecord(newEvent(tb, head, session, 0))
+	require.NoError(tb, err)
+	return r.Session
+}
+
+// A session with a long backlog reads as much for its last events as for its first.
+func TestBacklogOfOneSessionIsFlat(t *testing.T) {
+	events := scale(t, 6000, 40000)
+	part := events / 6
+	s := newStore(t, "postgres")
+	s.use(t, func(*inbox.Inbox) {})
+	s.fill(t, events, func(int) filled { return filled{session: "session", received: time.Now()} })
+	// The planner takes the table for an empty one, as after the vacuum of a quiet hour.
+	s.exec(t, `UPDATE pg_class SET reltuples = 0, relpages = 0 WHERE relname LIKE 'heads_inbox_%' AND relkind = 'r'`)
+	s.exec(t, `ALTER TABLE heads_inbox_events SET (autovacuum_enabled = off)`)
+	handle := func(n int) (r reads, rate float64) {
+		before := s.reads(t)
+		var took time.Duration
+		s.use(t, func(in *inbox.Inbox) {
+			begun, count := time.Now(), 0
+			ctx, cancel := context.WithCancel(t.Context())
+			assert.NoError(t, in.Run(ctx, func(context.Context, *inbox.Delivery) error {
+				if count++; count == n {
+					cancel()
+				}
+				return nil
+			}))
+			took = time.Since(begun)
+		})
+		return s.reads(t).since(before, n), float64(n) / took.Seconds()
+	}
+	first, firstRate := handle(part)
+	handle(events - 2*part)
+	last, lastRate := handle(part)
+	t.Logf("%d events: %v an event and %.0f/s in the first sixth, %v and %.0f/s in the last", events, first, firstRate, last, lastRate)
+	assert.LessOrEqual(t, last.entries, 1.25*first.entries+2)
+	assert.LessOrEqual(t, last.pages, 1.25*first.pages+2)
+}
+
+// A session that appends keep locked for seconds is not passed over, and one whose
+// append commits late is found.
+func TestSessionsThatBecomeVisibleLateAreFound(t *testing.T) {
+	t.Parallel()
+	t.Run("locked for 5 s", func(t *testing.T) {
+		s := newStore(t, "postgres")
+		in := s.open(t)
+		appendEvents(t, in, "locked", 0, 1)
+		holder, err := s.sql(t).Begin()
+		require.NoError(t, err)
+		defer holder.Rollback()
+		_, err = holder.Exec("SELECT session FROM heads_inbox_sessions FOR UPDATE")
+		require.NoError(t, err)
+		handled := make(chan time.Time, 100)
+		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+			if d.Event.SessionID == "locked" {
+				handled <- time.Now()
+			}
+			return nil
+		})
+		defer stop()
+		for n := range 50 { // other work goes on, and with it the looks
+			appendEvents(t, in, fmt.Sprint("other", n), 10+n, 11+n)
+			pauseFor(t.Context(), 100*time.Millisecond)
+		}
+		require.Empty(t, handled)
+		released := time.Now()
+		require.NoError(t, holder.Rollback())
+		took := await(t, handled, "the event").Sub(released)
+		t.Logf("handled %v after the lock", took)
+		assert.Less(t, took, time.Second)
+	})
+	t.Run("a commit that takes 3 s", func(t *testing.T) {
+		s := newStore(t, "postgres")
+		in := s.open(t)
+		handled := make(chan time.Time, 1000)
+		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+			if d.Event.SessionID == "late" {
+				handled <- time.Now()
+			}
+			return nil
+		})
+		defer stop()
+		r, err := inbox.NewRecord(newEvent(t, "head", "late", 1))
+		require.NoError(t, err)
+		tx, err := s.sql(t).Begin()
+		require.NoError(t, err)
+		defer tx.Rollback()
+		const now = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+		_, err = tx.Exec("INSERT INTO heads_inbox_sessions (session, fence, next_at) VALUES ($1, 0, "+now+")", r.Session)
+		require.NoError(t, err)
+		_, err = tx.Exec(`INSERT INTO heads_inbox_events (key, session, head_id, session_id, type, body, checksum, received)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, `+now+")", r.Key, r.Session, r.HeadID, r.SessionID, r.Type, r.Body, r.Checksum)
+		require.NoError(t, err)
+		for n := range 30 { // other work goes on
+			appendEvents(t, in, fmt.Sprint("other", n), 10+n, 11+n)
+			pauseFor(t.Context(), 100*time.Millisecond)
+		}
+		require.NoError(t, tx.Commit())
+		committed := time.Now()
+		took := await(t, handled, "the event").Sub(committed)
+		t.Logf("handled %v after the commit", took)
+		assert.Less(t, took, 31*time.Second)
+	})
+}
+
+// An open transaction keeps all entries of the indexes. Handling reads few of them.
+func TestOpenTransactionDoesNotSlowHandlingDown(t *testing.T) {
+	events := scale(t, 2500, 7000)
+	s := newStore(t, "postgres")
+	s.use(t, func(*inbox.Inbox) {})
+	dump, err := s.sql(t).BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	require.NoError(t, err)
+	defer dump.Rollback()
+	_, err = dump.Exec("SELECT count(*) FROM heads_inbox_events")
+	require.NoError(t, err)
+	from := 0
+	publish := func(n int) reads {
+		before := s.reads(t)
+		s.use(t, func(in *inbox.Inbox) {
+			s.use(t, func(second *inbox.Inbox) {
+				var handled atomic.Int64
+				count := func(context.Context, *inbox.Delivery) error { handled.Add(1); return nil }
+				stopFirst, stopSecond := background(t, in, count), background(t, second, count)
+				ticker := time.NewTicker(time.Second / 300)
+				defer ticker.Stop()
+				for range n {
+					<-ticker.C
+					_, err := in.Append(context.Background(), newEvent(t, "head", fmt.Sprint("session", from/4), from))
+					require.NoError(t, err)
+					from++
+				}
+				eventually(t, "handled", func() bool { return handled.Load() >= int64(n) })
+				stopFirst()
+				stopSecond()
+			})
+		})
+		return s.reads(t).since(before, n)
+	}
+	first := publish(300)
+	publish(events)
+	last := publish(600)
+	t.Logf("an event reads %v at first, %v after %d events beside an open transaction", first, last, events)
+	assert.LessOrEqual(t, last.entries, 400.0)
+}
+
+func TestAppendsUpdateNoRow(t *testing.T) {
+	s := newStore(t, "postgres")
+	updates := func() int64 {
+		s.reads(t) // waits for the statistics
+		return s.int(t, "SELECT sum(n_tup_upd) FROM pg_stat_user_tables WHERE relname IN ('heads_inbox_sessions', 'heads_inbox_events')")
+	}
+	s.use(t, func(in *inbox.Inbox) { appendEvents(t, in, "session", 0, 1) })
+	before := updates()
+	s.use(t, func(in *inbox.Inbox) {
+		appendEvents(t, in, "session", 1, 101)
+		added, err := in.Append(t.Context(), newEvent(t, "head", "session", 5))
+		require.NoError(t, err)
+		require.False(t, added)
+	})
+	assert.Zero(t, updates()-before)
+}

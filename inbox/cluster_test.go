@@ -1,0 +1,275 @@
+package inbox_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
+)
+
+// load publishes events of several sessions through several receivers, each event until
+// it is answered with 200, and remembers the answers.
+type load struct {
+	mu           sync.Mutex
+	acknowledged map[int]bool
+	answers      []answer
+	publishing   sync.WaitGroup
+	stopped      chan struct{}
+}
+
+type answer struct {
+	at     time.Time
+	took   time.Duration
+	status int
+}
+
+const loadSessions = 20
+
+// publish starts a publisher for each session. They share a pace of about 200 events a
+// second.
+func publish(t *testing.T, urls ...string) *load {
+	l := &load{acknowledged: map[int]bool{}, stopped: make(chan struct{})}
+	for i := range loadSessions {
+		l.publishing.Go(func() {
+			client := &http.Client{Timeout: 10 * time.Second}
+			for n := i; ; n += loadSessions {
+				for try := 0; ; try++ {
+					select {
+					case <-l.stopped:
+						return
+					case <-time.After(100 * time.Millisecond):
+					}
+					if l.send(client, urls[(i+try)%len(urls)], fmt.Sprint("session", i), n) {
+						break
+					}
+				}
+			}
+		})
+	}
+	t.Cleanup(l.stop)
+	return l
+}
+
+func (l *load) send(client *http.Client, url, session string, n int) bool {
+	begun := time.Now()
+	status := deliver(client, url, eventBody("head", session, n))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answers = append(l.answers, answer{time.Now(), time.Since(begun), status})
+	if status == http.StatusOK {
+		l.acknowledged[n] = true
+	}
+	return status == http.StatusOK
+}
+
+func (l *load) stop() {
+	l.mu.Lock()
+	select {
+	case <-l.stopped:
+	default:
+		close(l.stopped)
+	}
+	l.mu.Unlock()
+	l.publishing.Wait()
+}
+
+// firstSince returns when a delivery that was sent after a time was answered with 200.
+func (l *load) firstSince(at time.Time) (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.answers {
+		if a.status == http.StatusOK && a.at.Add(-a.took).After(at) {
+			return a.at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// backAfter waits for the first 200 of a delivery that was sent after a time.
+func (l *load) backAfter(t *testing.T, at time.Time) time.Duration {
+	t.Helper()
+	var first time.Time
+	eventually(t, "events are stored again", func() (ok bool) { first, ok = l.firstSince(at); return ok })
+	return first.Sub(at)
+}
+
+// refusals returns how many there were since a time, and the longest.
+func (l *load) refusals(since time.Time) (n int, longest time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.answers {
+		if a.status != http.StatusOK && a.at.After(since) {
+			n++
+			longest = max(longest, a.took)
+		}
+	}
+	return n, longest
+}
+
+// company is receivers and workers in front of a database.
+type company struct {
+	store   store
+	load    *load
+	log     string
+	workers []*process
+	reading *inbox.Inbox
+}
+
+// startCompany starts two receivers and two workers, each a process of its own.
+func startCompany(t *testing.T, s store, admin store) *company {
+	c := &company{store: s, log: logFile(t), reading: s.open(t)}
+	admin.createVisits(t)
+	var urls []string
+	for range 2 {
+		urls = append(urls, start(t, role{Role: "receiver", Kind: s.kind, Name: s.name}).line(t))
+		w := start(t, role{Role: "worker", Kind: s.kind, Name: s.name, Log: c.log, Lease: 5 * time.Second, Fail: 2})
+		w.line(t)
+		c.workers = append(c.workers, w)
+	}
+	c.load = publish(t, urls...)
+	return c
+}
+
+// finish waits until everything is handled, and expects that nothing was lost, doubled,
+// out of order or overlapping.
+func (c *company) finish(t *testing.T, admin store) {
+	t.Helper()
+	c.load.stop()
+	eventually(t, "everything handled", pendingIsZero(c.reading))
+	for _, w := range c.workers {
+		w.kill()
+	}
+	got := admin.tally(t, c.load.acknowledged, c.log, c.workers)
+	t.Logf("%+v", got)
+	assert.Equal(t, tally{acknowledged: len(c.load.acknowledged)}, got)
+	assert.Greater(t, got.acknowledged, 100)
+}
+
+// eventuallyIn waits longer than eventually, for an election.
+func eventuallyIn(t *testing.T, d time.Duration, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, d, 20*time.Millisecond, what)
+}
+
+// leaderOf returns the leader. A busy one may not answer at once.
+func leaderOf(t *testing.T, c *pgtest.Cluster) (leader *pgtest.Node) {
+	t.Helper()
+	eventually(t, "a leader", func() bool { leader = c.Leader(nil); return leader != nil })
+	return leader
+}
+
+func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
+	t.Parallel()
+	cluster, err := pgtest.NewCluster()
+	require.NoError(t, err)
+	defer cluster.Close()
+	defer func() {
+		if t.Failed() {
+			t.Log(cluster.Logs())
+		}
+	}()
+	leader := leaderOf(t, cluster)
+	store{"postgres", leader.DSN("postgres")}.exec(t, "CREATE DATABASE inbox")
+	s := store{"postgres", cluster.DSN("inbox")}
+	c := startCompany(t, s, store{"postgres", leader.DSN("inbox")})
+	settle := func() {
+		require.NoError(t, cluster.Await())
+		c.load.backAfter(t, time.Now())
+	}
+	settle()
+	// Each of these leaves another leader, and the old one comes back.
+	changes := []struct {
+		name   string
+		limit  time.Duration
+		change func(leader *pgtest.Node)
+		mend   func(old *pgtest.Node)
+	}{
+		{"switchover", 3 * time.Second, func(n *pgtest.Node) { require.NoError(t, cluster.Switchover(n)) }, func(*pgtest.Node) {}},
+		{"kill -9", 3 * time.Second, (*pgtest.Node).Kill, func(n *pgtest.Node) { require.NoError(t, n.Start()) }},
+		{"stopped", 5 * time.Second, func(n *pgtest.Node) { n.Signal(syscall.SIGSTOP) }, func(n *pgtest.Node) { n.Signal(syscall.SIGCONT) }},
+	}
+	for range scale(t, 1, 4) {
+		for _, change := range changes {
+			old := leaderOf(t, cluster)
+			begun := time.Now()
+			change.change(old)
+			eventuallyIn(t, 90*time.Second, "an election", func() bool { return cluster.Leader(old) != nil })
+			elected := time.Now()
+			back := c.load.backAfter(t, elected)
+			if first, ok := c.load.firstSince(begun); ok && change.name == "switchover" {
+				t.Logf("%s: the first 200 %v after it was asked for", change.name, first.Sub(begun).Round(time.Millisecond))
+			}
+			refused, longest := c.load.refusals(begun)
+			t.Logf("%s: elected after %v, the first 200 %v later; %d refused, the longest in %v", change.name,
+				elected.Sub(begun).Round(time.Millisecond), back.Round(time.Millisecond), refused, longest.Round(time.Millisecond))
+			assert.LessOrEqual(t, back, change.limit, change.name)
+			assert.LessOrEqual(t, longest, 1600*time.Millisecond, change.name)
+			change.mend(old)
+			settle()
+		}
+	}
+	leader = leaderOf(t, cluster)
+	admin := store{"postgres", leader.DSN("inbox")}
+	t.Run("read-only", func(t *testing.T) {
+		admin.exec(t, "ALTER SYSTEM SET default_transaction_read_only = on")
+		admin.exec(t, "SELECT pg_reload_conf()")
+		begun := time.Now()
+		eventually(t, "events are refused", func() bool { n, _ := c.load.refusals(begun); return n > 20 })
+		db := admin.sql(t)
+		db.SetMaxOpenConns(1)
+		for _, text := range []string{"SET default_transaction_read_only = off", "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"} {
+			_, err := db.Exec(text)
+			require.NoError(t, err)
+		}
+		back := c.load.backAfter(t, time.Now())
+		refused, longest := c.load.refusals(begun)
+		t.Logf("read-only: %d refused, the longest in %v; back after %v", refused, longest.Round(time.Millisecond), back.Round(time.Millisecond))
+		assert.LessOrEqual(t, back, 3*time.Second)
+		assert.LessOrEqual(t, longest, 1600*time.Millisecond)
+	})
+	c.finish(t, admin)
+}
+
+func TestPoolerNeedsNoOption(t *testing.T) {
+	t.Parallel()
+	for name, option := range map[string]string{
+		"no option": "", "exec": " default_query_exec_mode=exec", "simple protocol": " default_query_exec_mode=simple_protocol",
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, err := pgtest.New()
+			require.NoError(t, err)
+			defer server.Close()
+			server.Exec(t, "postgres", "CREATE DATABASE inbox")
+			pooler, err := server.NewPooler()
+			require.NoError(t, err)
+			defer pooler.Close()
+			admin := store{"postgres", server.DSN("inbox")}
+			c := startCompany(t, store{"postgres", pooler.DSN("inbox") + option}, admin)
+			enough := func(n int) func() bool {
+				return func() bool { c.load.mu.Lock(); defer c.load.mu.Unlock(); return len(c.load.acknowledged) >= n }
+			}
+			eventually(t, "events", enough(scale(t, 200, 2000)))
+			pooler.Kill()
+			require.NoError(t, pooler.Start())
+			back := c.load.backAfter(t, time.Now())
+			t.Logf("kill -9 of the pooler: back after %v", back.Round(time.Millisecond))
+			assert.LessOrEqual(t, back, 2*time.Second)
+			eventually(t, "more events", enough(scale(t, 400, 4000)))
+			c.finish(t, admin)
+			// From the 200, which is soon after received, to the function: the start of an attempt
+			// is not stored, so the end is taken.
+			p50 := admin.int(t, `SELECT (percentile_cont(0.5) WITHIN GROUP (ORDER BY finished - received) / 1000)::bigint FROM heads_inbox_events WHERE attempts = 1`)
+			t.Logf("from the append to the end of the function: p50 %d ms", p50)
+			// A Run that looks every 250 ms takes 150 ms. Beside other tests, the machine takes its part.
+			assert.LessOrEqual(t, p50, int64(scale(t, 100, 60)))
+		})
+	}
+}

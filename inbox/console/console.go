@@ -1,0 +1,169 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/internal/loopback"
+)
+
+// Option configures New.
+type Option func(*page) error
+
+// AllowChanges adds the buttons that redrive and delete dead letters. actor returns who
+// sends a request, for example from a header that your login sets. A change by "" is
+// refused.
+func AllowChanges(actor func(*http.Request) string) Option {
+	return func(p *page) error {
+		p.actor = actor
+		return refuse(actor == nil, "AllowChanges", "is nil", "leave the option out for a page that only reads")
+	}
+}
+
+// AllowBodies adds the button that shows an event's body, which may hold what people have
+// said.
+func AllowBodies() Option {
+	return func(p *page) error {
+		p.bodies = true
+		return nil
+	}
+}
+
+// Hosts sets the host names, without ports, under which the page answers, beside
+// localhost and loopback addresses. Requests for others are refused with 403, since a
+// foreign site could point its own name to this machine.
+func Hosts(names ...string) Option {
+	return func(p *page) (err error) {
+		err = refuse(len(names) == 0, "Hosts", "has no name", "give one, or leave the option out")
+		for _, name := range names {
+			err = errors.Join(err, refuse(!isHostName(name), "Hosts", fmt.Sprintf("%q is not a host name", name), "give one like inbox.example.com, without scheme, port and path"))
+			p.hosts[strings.ToLower(name)] = true
+		}
+		return err
+	}
+}
+
+func isHostName(name string) bool {
+	u, err := url.Parse("http://" + name)
+	return err == nil && name != "" && u.Host == name && u.Port() == "" && !strings.HasSuffix(name, ":")
+}
+
+// Audit logs a line for each change and for each body that was shown, with the actor, the
+// sequences and their number.
+func Audit(l *slog.Logger) Option {
+	return func(p *page) error {
+		p.audit = l
+		return refuse(l == nil, "Audit", "is nil", "leave the option out for no log")
+	}
+}
+
+func refuse(bad bool, field, problem, remedy string) error {
+	if bad {
+		return &heads.InvalidError{Operation: "console.New", Field: field, Problem: problem, Remedy: remedy}
+	}
+	return nil
+}
+
+// page is the handler.
+type page struct {
+	in     *inbox.Inbox
+	actor  func(*http.Request) string // nil if changes are not allowed
+	bodies bool
+	hosts  map[string]bool
+	audit  *slog.Logger
+	origin http.CrossOriginProtection
+	rates  rates
+}
+
+// New returns the page. It has one path, with everything else in the query, so it can be
+// mounted anywhere. Without options, it only reads. New returns all faults of the options
+// joined, each a *heads.InvalidError.
+func New(in *inbox.Inbox, opts ...Option) (http.Handler, error) {
+	p := &page{in: in, hosts: map[string]bool{}}
+	err := refuse(in == nil, "in", "is nil", "open one with inbox.Open")
+	for _, opt := range opts {
+		if opt == nil {
+			err = errors.Join(err, refuse(true, "option", "is nil", "leave it out"))
+			continue
+		}
+		err = errors.Join(err, opt(p))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if !p.knows(r.Host) {
+		p.fail(w, r, &fault{http.StatusForbidden, "This page does not answer for this host name. Its operator can add it with console.Hosts."})
+		return
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		p.read(w, r)
+	case http.MethodPost:
+		p.change(w, r)
+	default:
+		h.Set("Allow", "GET, HEAD, POST")
+		p.fail(w, r, &fault{http.StatusMethodNotAllowed, "This page knows GET and POST."})
+	}
+}
+
+func (p *page) knows(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return loopback.Is(host) || p.hosts[strings.ToLower(host)]
+}
+
+// read answers a GET.
+func (p *page) read(w http.ResponseWriter, r *http.Request) {
+	if !r.URL.Query().Has("asset") {
+		p.show(w, r)
+		return
+	}
+	if !serveAsset(w, r.URL.Query().Get("asset")) {
+		p.fail(w, r, &fault{http.StatusNotFound, "There is no such file."})
+	}
+}
+
+// fault is an error with its status. Its text is shown.
+type fault struct {
+	status int
+	text   string
+}
+
+func (f *fault) Error() string { return f.text }
+
+// fail shows an error. Errors of package inbox show nothing of an event and no DSN.
+func (p *page) fail(w http.ResponseWriter, r *http.Request, err error) {
+	f := &fault{http.StatusInternalServerError, err.Error()}
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, inbox.ErrNotFound):
+		f.status = http.StatusNotFound
+	case errors.Is(err, heads.ErrInvalid):
+		f.status = http.StatusBadRequest
+	case errors.Is(err, inbox.ErrUnavailable), errors.Is(err, inbox.ErrClosed), r.Context().Err() != nil:
+		f.status = http.StatusServiceUnavailable
+	}
+	render(w, f.status, "error", &view{Name: "error", Title: http.StatusText(f.status), Message: f.text})
+}

@@ -1,0 +1,364 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/console"
+	"github.com/headsapi/heads-go/inbox/sqlite"
+)
+
+const canary = "canary-of-a-body"
+
+func openInbox(t *testing.T) *inbox.Inbox {
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "inbox.db"))
+	require.NoError(t, err)
+	in, err := inbox.Open(t.Context(), db, inbox.WithErrorText())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, in.Close(context.Background())) })
+	return in
+}
+
+func add(t *testing.T, in *inbox.Inbox, head, session string, n int) {
+	body, err := json.Marshal(map[string]string{
+		"event_type": "start_conversation", "timestamp": fmt.Sprintf("2026-08-31 06:56:%02d", n),
+		"head_id": head, "session_id": session, "secret": canary,
+	})
+	require.NoError(t, err)
+	e, err := heads.ParseEvent(body)
+	require.NoError(t, err)
+	added, err := in.Append(t.Context(), e)
+	require.NoError(t, err)
+	require.True(t, added)
+}
+
+// bury sends all waiting events to the dead letters.
+func bury(t *testing.T, in *inbox.Inbox, text string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- in.Run(ctx, func(context.Context, *inbox.Delivery) error { return inbox.Permanent(errors.New(text)) })
+	}()
+	require.Eventually(t, func() bool {
+		s, err := in.Status(t.Context())
+		return err == nil && s.Pending == 0
+	}, 30*time.Second, 5*time.Millisecond)
+	cancel()
+	require.NoError(t, <-done)
+}
+
+// browser is a client that follows nothing.
+type browser struct {
+	t   *testing.T
+	url string
+}
+
+func serve(t *testing.T, in *inbox.Inbox, opts ...console.Option) browser {
+	h, err := console.New(in, opts...)
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("/operations/inbox", h)
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	return browser{t, srv.URL + "/operations/inbox"}
+}
+
+func (b browser) do(method, query string, form url.Values, edit func(*http.Request)) (*http.Response, string) {
+	b.t.Helper()
+	req, err := http.NewRequest(method, b.url+query, strings.NewReader(form.Encode()))
+	require.NoError(b.t, err)
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if edit != nil {
+		edit(req)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(b.t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(b.t, err)
+	return resp, string(text)
+}
+
+func (b browser) get(query string) (int, string) {
+	b.t.Helper()
+	resp, text := b.do(http.MethodGet, query, nil, nil)
+	return resp.StatusCode, text
+}
+
+func operator(*http.Request) string { return "ada" }
+
+func TestEveryAnswerIsIsolated(t *testing.T) {
+	in := openInbox(t)
+	add(t, in, "head", "session", 1)
+	b := serve(t, in)
+	for _, query := range []string{"", "?view=waiting", "?view=dead", "?view=all", "?view=session&head=head&session=session", "?view=event&sequence=1",
+		"?view=none", "?asset=style.css", "?asset=refresh.js", "?asset=page.html"} {
+		resp, text := b.do(http.MethodGet, query, nil, nil)
+		assert.Equal(t, "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+			resp.Header.Get("Content-Security-Policy"), query)
+		assert.Equal(t, "no-store", resp.Header.Get("Cache-Control"), query)
+		assert.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"), query)
+		assert.NotContains(t, text, "<style", query)
+		assert.NotContains(t, text, "style=", query)
+		assert.NotContains(t, strings.ReplaceAll(text, `<script type="module" src="?asset=refresh.js"></script>`, ""), "<script", query)
+		assert.NotContains(t, text, canary, query)
+	}
+	status, _ := b.get("?asset=../console.go")
+	assert.Equal(t, http.StatusNotFound, status)
+	status, _ = b.get("?asset=page.html")
+	assert.Equal(t, http.StatusNotFound, status)
+}
+
+func TestForeignHostNamesAreRefused(t *testing.T) {
+	in := openInbox(t)
+	b := serve(t, in, console.Hosts("Inbox.Example.com"))
+	for host, want := range map[string]int{
+		"localhost": 200, "LOCALHOST:8080": 200, "127.0.0.1": 200, "127.9.9.9:1": 200, "[::1]:80": 200, "inbox.example.com": 200, "INBOX.example.com:8443": 200,
+		"evil.example": 403, "localhost.evil.example": 403, "x.localhost": 403, "10.0.0.1": 403, "127.0.0.1.evil.example": 403, "other.inbox.example.com": 403,
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			resp, _ := b.do(method, "", nil, func(r *http.Request) { r.Host = host })
+			if method == http.MethodPost {
+				want = 403 // it only reads
+			}
+			assert.Equal(t, want, resp.StatusCode, "%s %s", method, host)
+		}
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	in := openInbox(t)
+	for name, opt := range map[string]console.Option{
+		"option": nil, "AllowChanges": console.AllowChanges(nil), "Audit": console.Audit(nil), "there is no name": console.Hosts(),
+		`"https://x"`: console.Hosts("https://x"), `"x:80"`: console.Hosts("x:80"), `"x/y"`: console.Hosts("x/y"), `""`: console.Hosts(""), `"x:"`: console.Hosts("x:"),
+	} {
+		_, err := console.New(in, opt)
+		assert.ErrorIs(t, err, heads.ErrInvalid, name)
+		assert.ErrorContains(t, err, name)
+	}
+	_, err := console.New(nil)
+	assert.ErrorIs(t, err, heads.ErrInvalid)
+}
+
+func TestOnlyAConfirmedPostOfAnAllowedActorChanges(t *testing.T) {
+	in := openInbox(t)
+	for n := range 3 {
+		add(t, in, "head", "session", n)
+	}
+	bury(t, in, "no such customer")
+	dead := func() int64 {
+		s, err := in.Status(t.Context())
+		require.NoError(t, err)
+		return s.Dead
+	}
+	var log bytes.Buffer
+	audit := console.Audit(slog.New(slog.NewJSONHandler(&log, nil)))
+	form := url.Values{"action": {"redrive"}, "event": {"1", "2", "2"}, "confirmed": {"yes"}}
+	unasked := url.Values{"action": {"redrive"}, "event": {"1", "2"}}
+
+	reading := serve(t, in, audit)
+	resp, text := reading.do(http.MethodPost, "", form, nil)
+	assert.Equal(t, http.StatusForbidden, resp.StatusCode)
+	assert.Contains(t, text, "only reads")
+	_, text = reading.get("?view=dead")
+	assert.NotContains(t, text, "checkbox")
+	assert.NotContains(t, text, "Redrive")
+
+	nobody := serve(t, in, audit, console.AllowChanges(func(*http.Request) string { return "" }))
+	resp, _ = nobody.do(http.MethodPost, "", form, nil)
+	assert.Equal(t, http.StatusForbidden, resp.StatusCode)
+
+	b := serve(t, in, audit, console.AllowChanges(operator))
+	for name, edit := range map[string]func(*http.Request){
+		"another origin": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
+		"another site":   func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"the same site":  func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+	} {
+		resp, _ := b.do(http.MethodPost, "", form, edit)
+		assert.Equal(t, http.StatusForbidden, resp.StatusCode, name)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete} {
+		resp, _ := b.do(method, "?"+form.Encode(), nil, nil)
+		assert.Equal(t, map[bool]int{true: 200, false: 405}[method == "GET" || method == "HEAD"], resp.StatusCode, method)
+	}
+	resp, _ = b.do(http.MethodPost, "?"+form.Encode(), url.Values{}, nil)
+	assert.Equal(t, http.StatusBadRequest, resp.StatusCode, "the query is no form")
+	for name, bad := range map[string]url.Values{
+		"unknown": {"action": {"drop"}, "event": {"1"}, "confirmed": {"yes"}}, "selected": {"action": {"redrive"}, "confirmed": {"yes"}},
+		"not a number": {"action": {"delete"}, "event": {"1", "x"}, "confirmed": {"yes"}}, "like 17": {"action": {"delete"}, "event": {"-1"}, "confirmed": {"yes"}},
+		"at most": {"action": {"delete"}, "event": make([]string, 1001), "confirmed": {"yes"}},
+	} {
+		resp, text := b.do(http.MethodPost, "", bad, nil)
+		assert.Equal(t, http.StatusBadRequest, resp.StatusCode, name)
+		assert.Contains(t, text, name)
+	}
+	resp, text = b.do(http.MethodPost, "", unasked, nil)
+	assert.Equal(t, http.StatusOK, resp.StatusCode)
+	assert.Contains(t, text, "<h1>Redrive 2 events?</h1>")
+	assert.Contains(t, text, ">Redrive 2 events</button>")
+	assert.EqualValues(t, 3, dead(), "nothing has changed")
+	assert.Empty(t, log.String())
+
+	resp, _ = b.do(http.MethodPost, "", form, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") })
+	assert.Equal(t, http.StatusSeeOther, resp.StatusCode)
+	assert.Equal(t, "?redriven=2&view=dead", resp.Header.Get("Location"))
+	_, text = b.get(resp.Header.Get("Location"))
+	assert.Contains(t, text, `role="status">2 events redriven.<`)
+	assert.EqualValues(t, 1, dead())
+	assert.Contains(t, log.String(), `"msg":"inbox console: events redriven","actor":"ada","sequences":[1,2],"number":2`)
+
+	_, text = b.do(http.MethodPost, "", url.Values{"action": {"delete"}, "event": {"3"}}, nil)
+	assert.Contains(t, text, "<h1>Delete 1 event?</h1>")
+	resp, _ = b.do(http.MethodPost, "", url.Values{"action": {"delete"}, "event": {"3"}, "confirmed": {"yes"}}, nil)
+	_, text = b.get(resp.Header.Get("Location"))
+	assert.Contains(t, text, `role="status">1 event deleted.<`)
+	assert.Zero(t, dead())
+}
+
+func TestBodiesAreShownOnlyIfAllowed(t *testing.T) {
+	in := openInbox(t)
+	add(t, in, "head", "session", 1)
+	b := serve(t, in)
+	status, text := b.get("?view=event&sequence=1")
+	assert.Equal(t, http.StatusOK, status)
+	assert.NotContains(t, text, "Show body")
+	status, text = b.get("?view=event&sequence=1&body=1")
+	assert.Equal(t, http.StatusForbidden, status)
+	assert.NotContains(t, text, canary)
+
+	var log bytes.Buffer
+	b = serve(t, in, console.AllowBodies(), console.Audit(slog.New(slog.NewJSONHandler(&log, nil))))
+	_, text = b.get("?view=event&sequence=1")
+	assert.Contains(t, text, "Show body")
+	assert.NotContains(t, text, canary)
+	assert.Empty(t, log.String())
+	_, text = b.get("?view=event&sequence=1&body=1")
+	assert.Contains(t, text, canary)
+	assert.Contains(t, log.String(), `"msg":"inbox console: body shown","actor":"","sequences":[1],"number":1`)
+	assert.NotContains(t, log.String(), canary)
+}
+
+func TestHostileTextStaysText(t *testing.T) {
+	in := openInbox(t)
+	const script = `"><script>alert(1)</script>`
+	ids := []string{script, "a\x00b", "\u202etxt", strings.Repeat("x", 4096), "a&b=c#d?e", "'; DROP TABLE x; --", "é"}
+	for n, id := range ids {
+		add(t, in, id, id, n)
+	}
+	bury(t, in, script)
+	b := serve(t, in, console.AllowChanges(operator), console.AllowBodies())
+	for _, id := range ids {
+		query := "?" + url.Values{"view": {"session"}, "head": {id}, "session": {id}}.Encode()
+		status, text := b.get(query)
+		assert.Equal(t, http.StatusOK, status, "%q", id)
+		assert.Equal(t, 1, strings.Count(text, `scope="row"`), "%q", id)
+		assert.NotContains(t, text, "<script>", "%q", id)
+		assert.NotContains(t, text, "\x00", "%q", id)
+		assert.Contains(t, html.UnescapeString(text), url.Values{"session": {id}}.Encode(), "the link leads back: %q", id)
+		status, text = b.get("?" + url.Values{"view": {"dead"}, "head": {id}}.Encode())
+		assert.Equal(t, http.StatusOK, status, "%q", id)
+		assert.Equal(t, 1, strings.Count(text, `scope="row"`), "%q", id)
+		assert.NotContains(t, text, "<script>", "%q", id)
+	}
+	for n := range ids {
+		_, text := b.get(fmt.Sprint("?view=event&body=1&sequence=", n+1))
+		assert.NotContains(t, text, "<script>")
+	}
+}
+
+func TestBadQueriesAreExplained(t *testing.T) {
+	in := openInbox(t)
+	add(t, in, "head", "session", 1)
+	b := serve(t, in)
+	for query, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"?view=none":                            {404, "no such view"},
+		"?view=event":                           {400, "not a number"},
+		"?view=event&sequence=x":                {400, "not a number"},
+		"?view=event&sequence=-1":               {400, "like 17"},
+		"?view=event&sequence=2":                {404, "no event has this sequence"},
+		"?view=all&before=x":                    {400, "not a number"},
+		"?view=all&before=0":                    {400, "like 17"},
+		"?view=all&from=yesterday":              {400, "field &#34;from&#34;"},
+		"?view=all&to=2026-13-01T00:00:00":      {400, "field &#34;to&#34;"},
+		"?view=session&head=head":               {400, "a session id"},
+		"?view=session":                         {400, "a head id"},
+		"?view=all&before=99999999999999999999": {400, "not a number"},
+	} {
+		status, text := b.get(query)
+		assert.Equal(t, want.status, status, query)
+		assert.Contains(t, text, want.text, query)
+		assert.Contains(t, text, `role="alert"`, query)
+	}
+}
+
+func TestPagesLeadToOlderEvents(t *testing.T) {
+	in := openInbox(t)
+	for n := range 60 {
+		add(t, in, "head", fmt.Sprint("session", n%2), n)
+	}
+	b := serve(t, in)
+	_, text := b.get("?view=waiting&head=head&from=2020-01-01T00:00")
+	assert.Equal(t, 50, strings.Count(text, `scope="row"`))
+	assert.Contains(t, text, `?before=11&amp;from=2020-01-01T00%3A00&amp;head=head&amp;view=waiting`)
+	_, text = b.get("?before=11&head=head&view=waiting")
+	assert.Equal(t, 10, strings.Count(text, `scope="row"`))
+	assert.NotContains(t, text, "Older")
+	_, text = b.get("?view=all&type=start_conversation&session=session1")
+	assert.Equal(t, 30, strings.Count(text, `scope="row"`))
+	_, text = b.get("?view=all&to=2020-01-01")
+	assert.Contains(t, text, "No event.")
+	_, text = b.get("?view=session&head=head&session=session1")
+	assert.Less(t, strings.Index(text, "sequence=2&"), strings.Index(text, "sequence=60&"), "in the session's order")
+}
+
+func TestOverviewShowsNumbersAndRates(t *testing.T) {
+	in := openInbox(t)
+	b := serve(t, in)
+	_, text := b.get("")
+	assert.Contains(t, text, "<dt>Waiting</dt><dd>0</dd>")
+	assert.Contains(t, text, "<dt>Stored per minute</dt><dd>not known yet</dd>")
+	assert.Contains(t, text, "<dt>Oldest waiting</dt><dd>–</dd>")
+	for n := range 3 {
+		add(t, in, "head", "session", n)
+	}
+	bury(t, in, "no")
+	add(t, in, "head", "session", 9)
+	_, text = b.get("")
+	assert.Contains(t, text, "<dt>Waiting</dt><dd>1</dd>")
+	assert.Contains(t, text, "<dt>Dead letters</dt><dd>3</dd>")
+	assert.Contains(t, text, "<dt>Database</dt><dd>accepts writes</dd>")
+	assert.NotContains(t, text, "not known yet")
+	assert.Contains(t, text, "<dt>Handled per minute</dt><dd>0</dd>")
+}
+
+func TestUnavailableDatabaseIsShown(t *testing.T) {
+	in := openInbox(t)
+	b := serve(t, in)
+	require.NoError(t, in.Close(t.Context()))
+	status, text := b.get("")
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Contains(t, text, "the inbox is closed")
+}

@@ -1,0 +1,187 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+// State is what has become of an event.
+type State string
+
+// The states of an event.
+const (
+	StateWaiting  State = "waiting"  // not handled
+	StateRetrying State = "retrying" // waiting, and begun before
+	StateHandled  State = "handled"
+	StateDead     State = "dead"    // in the dead letters
+	StateDeleted  State = "deleted" // a dead letter whose body was removed
+)
+
+// Entry describes an event without its body.
+type Entry struct {
+	Sequence  int64
+	State     State // StateRetrying for a waiting event that was begun before
+	Type      heads.EventType
+	HeadID    string
+	SessionID string
+	Attempts  int
+	Redriven  bool // it was returned from the dead letters
+	Received  time.Time
+	Finished  time.Time // when it was handled or died; zero before
+	Error     string    // the type of the last error; its text with WithErrorText
+}
+
+const (
+	listLimit = 100  // entries of a page without a limit
+	listReads = 5000 // rows that List reads for one page
+)
+
+// List returns a page of the events that q selects, the latest first, and where the next
+// page begins: the value of before for the next call, or 0 at the end. The first call
+// has a before of 0.
+//
+// s selects the events in a state. StateWaiting includes StateRetrying, and "" selects
+// all. A page has q.Limit entries, or 100 if q.Limit is 0. List reads at most 5,000 rows,
+// so a page may have fewer entries, or none, although next is not 0. List returns a
+// *heads.InvalidError for an unknown state and for a negative limit or before.
+func (in *Inbox) List(ctx context.Context, q Query, s State, before int64) (page []Entry, next int64, err error) {
+	if err := checkList(q, s, before); err != nil {
+		return nil, 0, err
+	}
+	limit := q.Limit
+	if limit == 0 {
+		limit = listLimit
+	}
+	bounds, err := in.span(ctx, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	if bounds.last < math.MaxInt64 && (before == 0 || before > bounds.last) {
+		before = bounds.last + 1
+	}
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	for left, reads := listReads, limit; left > 0; reads = left {
+		reads = min(reads, left)
+		left -= reads
+		rows, err := in.listRows(ctx, q, s, before, bounds.first, reads)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, r := range rows {
+			before = r.Sequence
+			if e := entryOf(r); e.is(s) && q.matches(r) {
+				page = append(page, e)
+			}
+			if len(page) == limit {
+				return page, before, nil
+			}
+		}
+		if len(rows) < reads {
+			return page, 0, nil
+		}
+	}
+	return page, before, nil
+}
+
+func checkList(q Query, s State, before int64) error {
+	if err := q.check("List"); err != nil {
+		return err
+	}
+	if !slices.Contains([]State{"", StateWaiting, StateRetrying, StateHandled, StateDead, StateDeleted}, s) {
+		return invalid("List", "state", fmt.Sprintf("is %q", clip(string(s), 64)), "give waiting, retrying, handled, dead or deleted, or nothing for all")
+	}
+	return refuse(before < 0, "List", "before", fmt.Sprintf("%d is negative", before), "use 0 to begin with the latest event")
+}
+
+// listRows reads rows before a sequence, the latest first, without bodies.
+func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first int64, n int) (rows []*engine.Record, err error) {
+	if !in.enter() {
+		return nil, ErrClosed
+	}
+	defer in.leave()
+	stmt, args := engine.ListAll, []any{before, first, int64(n)}
+	switch {
+	case q.isStory():
+		stmt, args = engine.ListStory, append(args, sessionOf(q.HeadID, q.SessionID))
+	case s == StateWaiting, s == StateRetrying:
+		stmt = engine.ListWaiting
+	case s == StateDead:
+		stmt = engine.ListDead
+	}
+	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
+		r := &engine.Record{}
+		rows = append(rows, r)
+		return engine.ScanLight(scan, r)
+	}, stmt, args...))
+	return rows, in.public(err)
+}
+
+// matches checks every condition of q.
+func (q Query) matches(r *engine.Record) bool {
+	from, to := q.micros()
+	return r.Received >= from && r.Received < to &&
+		(q.HeadID == "" || q.HeadID == string(r.HeadID)) && (q.SessionID == "" || q.SessionID == string(r.SessionID)) && q.selects(r)
+}
+
+func (e Entry) is(s State) bool {
+	return s == "" || s == e.State || s == StateWaiting && e.State == StateRetrying
+}
+
+func entryOf(r *engine.Record) Entry {
+	e := Entry{
+		Sequence:  r.Sequence,
+		State:     StateWaiting,
+		Type:      heads.EventType(r.Type),
+		HeadID:    string(r.HeadID),
+		SessionID: string(r.SessionID),
+		Attempts:  int(r.Attempts),
+		Redriven:  r.Redriven != 0,
+		Received:  timeOf(r.Received),
+		Error:     string(r.Error),
+	}
+	switch {
+	case r.State == engine.Handled:
+		e.State = StateHandled
+	case r.State == engine.Dead:
+		e.State = StateDead
+	case r.State == engine.Deleted:
+		e.State = StateDeleted
+	case r.Attempts > 0:
+		e.State = StateRetrying
+	}
+	if r.Finished != 0 {
+		e.Finished = timeOf(r.Finished)
+	}
+	return e
+}
+
+// Entry returns one event and its description. The event of a deleted dead letter, or of
+// one that was changed in the database, has no Raw. Entry returns ErrNotFound for a
+// sequence that no stored event has.
+func (in *Inbox) Entry(ctx context.Context, sequence int64) (Entry, *heads.Event, error) {
+	if !in.enter() {
+		return Entry{}, nil, ErrClosed
+	}
+	defer in.leave()
+	var r engine.Record
+	one := engine.Get(func(scan func(...any) error) error { return engine.ScanRecord(scan, &r) }, engine.OneEvent, sequence)
+	if err := in.db.Read().Send(ctx, one); err != nil {
+		return Entry{}, nil, in.public(err)
+	}
+	if one.N == 0 {
+		return Entry{}, nil, fmt.Errorf("%w: %d", ErrNotFound, sequence)
+	}
+	event, err := eventOf(&r)
+	if err != nil {
+		event = shellOf(&r)
+	}
+	return entryOf(&r), event, nil
+}

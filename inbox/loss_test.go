@@ -1,0 +1,153 @@
+package inbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
+	"github.com/headsapi/heads-go/inbox/postgres"
+)
+
+// lines is a log that a test reads while others write.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *lines) count(text string) int { return strings.Count(l.String(), text) }
+
+func newLog() (*lines, inbox.Option) {
+	l := &lines{}
+	return l, inbox.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
+}
+
+func TestLossIsNoticedOnce(t *testing.T) {
+	s := newStore(t, "postgres")
+	log, option := newLog()
+	in := s.open(t, option)
+	appendEvents(t, in, "session", 0, 20)
+	assert.Zero(t, log.count("lost"))
+	// As after a failover that lost the last commits.
+	s.exec(t, "DELETE FROM heads_inbox_events WHERE sequence > 12")
+	s.exec(t, "ALTER TABLE heads_inbox_events ALTER COLUMN sequence RESTART WITH 13")
+	var appending sync.WaitGroup
+	for i := range 8 {
+		appending.Go(func() { appendEvents(t, in, fmt.Sprint("session", i), 100+i*10, 110+i*10) })
+	}
+	appending.Wait()
+	assert.Equal(t, 1, log.count("the database has lost acknowledged events"), log.String())
+	assert.Regexp(t, `sequence=1\d acknowledged=20`, log.String())
+}
+
+// A database that was restored from an older backup hands out fences again.
+func TestFencesThatWentBackAreRefused(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		log, option := newLog()
+		in := s.open(t, option)
+		fences := make(chan int64, 100)
+		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { fences <- d.Fence; return nil })
+		for n := range 5 {
+			appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
+		}
+		eventually(t, "handled", pendingIsZero(in))
+		back, raise := "UPDATE heads_inbox_meta SET value = '1' WHERE name = 'fence'",
+			"UPDATE heads_inbox_meta SET value = CAST(value AS INTEGER) + 1000000000 WHERE name = 'fence'"
+		if s.kind == "postgres" {
+			back, raise = "SELECT setval('heads_inbox_fence', 1)", "SELECT setval('heads_inbox_fence', (SELECT last_value FROM heads_inbox_fence) + 1000000000)"
+		}
+		s.exec(t, back)
+		appendEvents(t, in, "session", 10, 11)
+		eventually(t, "the worker refuses", func() bool { return log.count("was restored from an older backup") > 0 })
+		status, err := in.Status(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, status.Pending)
+
+		// Another program notices, too, since an event has a higher fence.
+		db, err := s.db(t.Context())
+		require.NoError(t, err)
+		_, err = inbox.Open(t.Context(), db)
+		assert.ErrorIs(t, err, inbox.ErrDamaged)
+		assert.ErrorContains(t, err, "counter of fences")
+
+		s.exec(t, raise) // what the page says
+		eventually(t, "handled", pendingIsZero(in))
+		stop()
+		close(fences)
+		var last int64
+		for fence := range fences {
+			last = fence
+		}
+		assert.Greater(t, last, int64(1000000000))
+	})
+}
+
+func TestHostsOfTwoClustersAreRefused(t *testing.T) {
+	t.Parallel()
+	one, err := pgtest.New()
+	require.NoError(t, err)
+	defer one.Close()
+	two, err := pgtest.New()
+	require.NoError(t, err)
+	defer two.Close()
+	dsn := fmt.Sprintf("host=%s,%s port=5432,5432 user=heads dbname=postgres", one.Host(), two.Host())
+	_, err = postgres.Open(t.Context(), dsn)
+	assert.ErrorContains(t, err, "hosts of different clusters")
+
+	// One that is away while Open looks is refused later.
+	two.Kill()
+	in := store{"postgres", dsn}.open(t)
+	appendEvents(t, in, "session", 0, 1)
+	require.NoError(t, two.Start())
+	one.Kill()
+	_, err = in.Append(t.Context(), newEvent(t, "head", "session", 1))
+	assert.ErrorIs(t, err, inbox.ErrUnavailable)
+	require.NoError(t, one.Start())
+	eventually(t, "the first is back", func() bool {
+		_, err := in.Append(t.Context(), newEvent(t, "head", "session", 1))
+		return err == nil
+	})
+}
+
+// A host that is stopped accepts connections and does not answer. It is tried last.
+func TestStoppedHostIsTriedLast(t *testing.T) {
+	t.Parallel()
+	primary, standby := newPair(t)
+	primary.Exec(t, "postgres", "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+	standby.Signal(syscall.SIGSTOP)
+	defer standby.Signal(syscall.SIGCONT)
+	s := store{"postgres", fmt.Sprintf("host=%s,%s port=5432,5432 user=heads dbname=inbox pool_max_conns=4", standby.Host(), primary.Host())}
+	in := s.open(t)
+	for n := range 3 {
+		// Each of these needs new connections.
+		primary.Exec(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'inbox'")
+		begun := time.Now()
+		eventually(t, "stored", func() bool {
+			_, err := in.Append(t.Context(), newEvent(t, "head", "session", n))
+			return err == nil
+		})
+		assert.Less(t, time.Since(begun), 900*time.Millisecond, "no connection waits for the stopped host")
+	}
+}

@@ -1,0 +1,147 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/headsapi/heads-go/inbox/internal/engine"
+)
+
+// idleTimeout is how long a transaction may wait for its next statement.
+const idleTimeout = 2 * time.Second
+
+func (b *backend) transact(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, engine.Tx) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fault(ctx, err)
+	}
+	defer conn.Release()
+	begun := time.Now()
+	t := &transaction{conn: conn.Conn(), texts: b.texts}
+	if err = f(ctx, t); err == nil {
+		err = t.commit(ctx)
+	}
+	if err != nil {
+		t.rollback()
+	}
+	return b.outcome(ctx, begun, err)
+}
+
+// opening begins a transaction, in the same round trip as the first statement. If the
+// process is stopped inside the transaction, the server ends it, so its locks hold up
+// others for a limited time. And the planner gets one choice: it takes a table that is
+// always emptied for a small one, and would read all of what an open transaction keeps.
+var opening = []string{
+	"BEGIN ISOLATION LEVEL READ COMMITTED",
+	`SELECT set_config('idle_in_transaction_session_timeout', '` + milliseconds(idleTimeout) + `', true),
+		set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`,
+}
+
+// transaction begins with its first statement, in the same round trip.
+type transaction struct {
+	conn  *pgx.Conn
+	texts []string
+	begun bool
+}
+
+// Send implements engine.Tx.
+func (t *transaction) Send(ctx context.Context, calls ...*engine.Call) error {
+	batch := &pgx.Batch{}
+	first := !t.begun
+	if first {
+		for _, text := range opening {
+			batch.Queue(text)
+		}
+	}
+	sent := batch.Len()
+	for _, c := range calls {
+		if t.texts[c.Stmt] != "" {
+			batch.Queue(t.texts[c.Stmt], c.Args...)
+		}
+	}
+	if batch.Len() == sent {
+		return nil
+	}
+	t.begun = true
+	results := t.conn.SendBatch(ctx, batch)
+	err := receive(results, first, t.texts, calls)
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+func receive(results pgx.BatchResults, first bool, texts []string, calls []*engine.Call) error {
+	if first {
+		for range opening {
+			if _, err := results.Exec(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range calls {
+		if texts[c.Stmt] == "" {
+			continue
+		}
+		if err := receiveOne(results, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func receiveOne(results pgx.BatchResults, c *engine.Call) error {
+	if c.Row == nil {
+		tag, err := results.Exec()
+		c.N = tag.RowsAffected()
+		return err
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	return readRows(rows, c)
+}
+
+func readRows(rows pgx.Rows, c *engine.Call) error {
+	defer rows.Close()
+	c.N = 0
+	for rows.Next() {
+		c.N++
+		if err := c.Row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (t *transaction) commit(ctx context.Context) error {
+	if !t.begun {
+		return nil
+	}
+	delete(t.conn.PgConn().CustomData(), warned)
+	tag, err := t.conn.Exec(ctx, "COMMIT")
+	switch {
+	case err != nil:
+		return err
+	case tag.String() != "COMMIT":
+		return &engine.Error{Kind: engine.Failed, Text: "postgres: the transaction was rolled back"}
+	}
+	t.begun = false
+	return unconfirmed(t.conn)
+}
+
+// rollback ends a failed transaction. If the connection is closed, the server does
+// that.
+func (t *transaction) rollback() {
+	if t.begun && !t.conn.IsClosed() {
+		ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
+		defer cancel()
+		if _, err := t.conn.Exec(ctx, "ROLLBACK"); err != nil {
+			_ = t.conn.Close(ctx)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/console"
+	"github.com/headsapi/heads-go/inbox/sqlite"
+)
+
+// axeVersion is the release of axe-core that looks for barriers.
+const axeVersion = "4.10.3"
+
+// axe returns the program text of axe-core.
+var axe = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "axe")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	install := exec.Command("npm", "install", "--prefix", dir, "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "axe-core@"+axeVersion)
+	if out, err := install.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("npm: %w: %s", err, out)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	return string(text), err
+})
+
+// hasNoBarriers runs axe-core with all its rules.
+func (p *tab) hasNoBarriers(what string) {
+	p.t.Helper()
+	text, err := axe()
+	require.NoError(p.t, err)
+	eval[string](p, text+"; 'loaded'")
+	found := eval[string](p, `axe.run(document).then((r) => JSON.stringify({passes: r.passes.length, violations: r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.map((n) => n.html).join(" "))}))`)
+	var result struct {
+		Passes     int
+		Violations []string
+	}
+	require.NoError(p.t, json.Unmarshal([]byte(found), &result))
+	assert.Empty(p.t, result.Violations, what)
+	p.t.Logf("axe-core %s, %s: %d rules passed, %d violations", axeVersion, what, result.Passes, len(result.Violations))
+}
+
+func appendEvent(t *testing.T, in *inbox.Inbox, session string, n int) {
+	body, err := json.Marshal(map[string]any{
+		"event_type": "start_conversation", "timestamp": fmt.Sprintf("2026-08-31 06:56:30.%06d", n), "head_id": "ada", "session_id": session, "note": "a body",
+	})
+	require.NoError(t, err)
+	e, err := heads.ParseEvent(body)
+	require.NoError(t, err)
+	_, err = in.Append(t.Context(), e)
+	require.NoError(t, err)
+}
+
+// serveInbox serves the page of an inbox with events in every state.
+func serveInbox(t *testing.T) string {
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "inbox.db"))
+	require.NoError(t, err)
+	in, err := inbox.Open(t.Context(), db, inbox.WithErrorText())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, in.Close(context.Background())) })
+	for n := range 75 {
+		appendEvent(t, in, fmt.Sprint("session", n%7), n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		done <- in.Run(ctx, func(_ context.Context, d *inbox.Delivery) error {
+			switch d.Event.SessionID {
+			case "session1":
+				return inbox.Permanent(errors.New("no such customer: <script>alert(1)</script>"))
+			case "session2":
+				return inbox.RetryAfter(3600e9, errors.New("the calendar is closed"))
+			}
+			return nil
+		})
+	}()
+	require.Eventually(t, func() bool {
+		s, err := in.Status(t.Context())
+		return err == nil && s.Retrying == 1 && s.Running == 0 && s.Sessions == 1
+	}, patience, 5e6)
+	cancel()
+	require.NoError(t, <-done)
+	for n := range 5 {
+		appendEvent(t, in, "a new session", 100+n)
+	}
+	page, err := console.New(in, console.AllowBodies(), console.AllowChanges(func(*http.Request) string { return "ada" }))
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("/operations/inbox", page)
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	return srv.URL + "/operations/inbox"
+}
+
+func (p *tab) follow(e element, heading string) {
+	p.t.Helper()
+	e.click()
+	p.get("heading", heading)
+}
+
+func TestOperatorsPage(t *testing.T) {
+	p := visit(t, serveInbox(t))
+	for _, scheme := range []string{"light", "dark"} {
+		p.view(1280, scheme)
+		nav := p.get("navigation", "Inbox")
+		nav.get("link", "Overview").click()
+		p.region("Status").shows("Dead letters").shows("accepts writes")
+		p.get("checkbox", "Refresh every 5 seconds")
+		p.hasNoBarriers(scheme + ", overview")
+		p.shot("inbox-overview-" + scheme)
+		for _, heading := range []string{"Waiting", "Retrying", "Dead letters", "Handled", "All events"} {
+			p.follow(p.get("navigation", "Inbox").get("link", heading), heading)
+			p.get("search", "Find events").get("button", "Find")
+			p.get("table", "Events")
+			p.hasNoBarriers(scheme + ", " + heading)
+			p.shot("inbox-" + strings.ReplaceAll(strings.ToLower(heading), " ", "-") + "-" + scheme)
+		}
+	}
+	p.view(480, "light")
+	assert.True(t, eval[bool](p, "document.documentElement.scrollWidth <= document.documentElement.clientWidth"), "nothing is cut off at 480 px")
+	p.view(1280, "light")
+}
+
+func TestOperatorRedrivesAndDeletes(t *testing.T) {
+	p := visit(t, serveInbox(t))
+	p.follow(p.get("navigation", "Inbox").get("link", "Dead letters"), "Dead letters")
+	p.get("checkbox", "Select event 2").click()
+	p.get("checkbox", "Select event 9").click()
+	p.follow(p.get("button", "Redrive"), "Redrive 2 events?")
+	p.hasNoBarriers("a question")
+	p.shot("inbox-question")
+	p.follow(p.get("link", "Cancel"), "Dead letters")
+	p.get("checkbox", "Select event 2").click()
+	p.get("checkbox", "Select event 9").click()
+	p.get("button", "Redrive").click()
+	p.get("button", "Redrive 2 events").click()
+	p.get("status", "").shows("2 events redriven.")
+	p.get("link", "16").click()
+	p.get("heading", "Event 16")
+	p.get("button", "Show body").click()
+	p.region("Body").shows(`"note":"a body"`)
+	p.hasNoBarriers("an event")
+	p.shot("inbox-event")
+	p.get("button", "Delete").click()
+	p.get("button", "Delete 1 event").click()
+	p.get("status", "").shows("1 event deleted.")
+	p.get("search", "Find events").get("textbox", "session").fill("session1")
+	p.get("button", "Find").click()
+	p.until("one session", func() bool {
+		var query string
+		return chromedp.Run(p.ctx, chromedp.Evaluate("document.readyState === 'complete' ? location.search : ''", &query)) == nil && strings.Contains(query, "session=session1")
+	})
+	p.get("table", "Events").get("link", "session1").click()
+	p.get("heading", "Session session1")
+	p.get("table", "Events").shows("dead").shows("waiting, redriven").shows("deleted")
+	p.hasNoBarriers("a session")
+	p.shot("inbox-session")
+}
+
+// The box reads the status again, without a reload that would take the focus.
+func TestOverviewRefreshes(t *testing.T) {
+	p := visit(t, serveInbox(t))
+	p.do(chromedp.Evaluate(`globalThis.kept = true; const every = globalThis.setInterval; globalThis.setInterval = (f, ms) => { globalThis.period = ms; return every(f, 50) }`, nil))
+	p.region("Status").shows("not known yet")
+	p.get("checkbox", "Refresh every 5 seconds").click()
+	p.until("fresh rates", func() bool { return !strings.Contains(p.region("Status").text(), "not known yet") })
+	assert.True(t, eval[bool](p, "globalThis.kept && globalThis.period === 5000"))
+}
