@@ -16,6 +16,14 @@ var (
 	applied = []fleet.Outcome{fleet.OutcomeChanged, fleet.OutcomeUnchanged, fleet.OutcomeBlocked, fleet.OutcomeFailed, fleet.OutcomeSkipped}
 )
 
+// printTyped writes an object with its type as one line of JSON.
+func (a *app) printTyped(kind string, v any) {
+	document, err := json.Marshal(v)
+	if err == nil {
+		a.say(`{"type":"%s",%s`, kind, strings.TrimPrefix(string(escapeSteering(document)), "{"))
+	}
+}
+
 var outcomeColours = map[fleet.Outcome]string{
 	fleet.OutcomeChanged: green, fleet.OutcomePending: yellow, fleet.OutcomeBlocked: red, fleet.OutcomeFailed: red,
 }
@@ -24,10 +32,7 @@ var outcomeColours = map[fleet.Outcome]string{
 // each change.
 func (a *app) printResult(r fleet.Result, asJSON, withChanges bool) {
 	if asJSON {
-		doc, err := json.Marshal(r)
-		if err == nil {
-			a.say(`{"type":"result",%s`, strings.TrimPrefix(string(escapeSteering(doc)), "{"))
-		}
+		a.printTyped("result", r)
 		return
 	}
 	a.say("%s", inWordsOf(a.environment, resultLine(r, a.paint(outcomeColours[r.Outcome], a.stdout, string(r.Outcome)))))

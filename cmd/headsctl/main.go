@@ -41,7 +41,8 @@ type app struct {
 
 	requests    atomic.Int64 // attempts made
 	interrupted atomic.Bool
-	reading     atomic.Bool // the input; nothing has begun that must be finished
+	reading     atomic.Bool            // the input; nothing has begun that must be finished
+	atExit      atomic.Pointer[func()] // what must happen before a second Ctrl-C ends the program
 }
 
 func newApp(stdin, stdout, stderr *os.File, args []string) *app {
@@ -83,6 +84,9 @@ func (a *app) watchSignals(ctx context.Context) context.Context {
 		cancel()
 		if !a.reading.Load() {
 			<-signals
+		}
+		if last := a.atExit.Load(); last != nil {
+			(*last)()
 		}
 		os.Exit(exitInterrupted)
 	}()

@@ -80,15 +80,16 @@ func (f *manyFlags) add(cmd *cobra.Command, keeps bool) {
 		if f.stopAfter == 0 || f.stopAfter < -1 {
 			return usage("--stop-after must be 1 or more, or -1 for never")
 		}
-		return f.checkReports()
+		return checkReports(f.reports, reportTypes)
 	})
 }
 
 // checkReports refuses a report that could not be written in the end.
-func (f *manyFlags) checkReports() error {
-	for _, path := range f.reports {
-		if !slices.Contains(reportTypes, filepath.Ext(path)) {
-			return usage("--report %s: the name must end in .json, .csv or .html", oneLine(path))
+func checkReports(paths, types []string) error {
+	for _, path := range paths {
+		if !slices.Contains(types, filepath.Ext(path)) {
+			last := len(types) - 1
+			return usage("--report %s: the name must end in %s or %s", oneLine(path), strings.Join(types[:last], ", "), types[last])
 		}
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			return usage("--report %s is a folder; give the name of a file", oneLine(path))

@@ -46,7 +46,7 @@ func newRootCommand(a *app) *cobra.Command {
 		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.diffCommand(), a.convertCommand(), a.doctorCommand(),
 		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(),
 		a.listenCommand(), a.replayCommand(), a.callCommand(),
-		a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
+		a.testCommand(), a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	return root

@@ -1,0 +1,133 @@
+package scenario
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+)
+
+// Stand-ins for what is not known before a scenario runs.
+const (
+	someBackend = "http://127.0.0.1:1"
+	someService = "http://127.0.0.1:2"
+)
+
+// check finds the faults of a scenario that its values have together: heads that apply
+// would refuse, variables that are not set or not yet saved, unknown heads and
+// sessions.
+func (r *fileReader) check(s *Scenario) {
+	vars := s.standIns()
+	r.fault(vars.faults(s.backend.sharedKey)...)
+	records, faults := s.setUp(context.Background(), vars, rand.New(rand.NewPCG(1, 1)), "key")
+	r.fault(faults...)
+	if records == nil {
+		return
+	}
+	for _, v := range []*yamltext.Value{s.backend.start, s.backend.env, s.backend.ready, s.env} {
+		r.fault(vars.faults(v)...)
+	}
+	f := flow{r: r, vars: vars, heads: records.heads}
+	for _, st := range s.steps {
+		f.step(st)
+	}
+}
+
+func (s *Scenario) standIns() variables {
+	vars := variables{}
+	vars.set(varPort, "1")
+	vars.set(varTemp, "temp")
+	vars.set(varBaseURL, someService)
+	vars.set(varBackend, someBackend)
+	if s.backend.url != "" {
+		vars.set(varBackend, s.backend.url)
+	}
+	return vars
+}
+
+// faults returns the faults of all variables in a value.
+func (vars variables) faults(v *yamltext.Value) (faults []error) {
+	if v == nil {
+		return nil
+	}
+	if v.Kind == yamltext.Text {
+		if _, err := vars.expandText(v.Text); err != nil {
+			return []error{v.Errorf("%v", err)}
+		}
+	}
+	for _, item := range v.Items {
+		faults = append(faults, vars.faults(item)...)
+	}
+	for _, m := range v.Members {
+		if _, err := vars.expandText(m.Key); err != nil {
+			faults = append(faults, &yamltext.Error{Line: m.Line, Column: m.Column, Text: err.Error()})
+		}
+		faults = append(faults, vars.faults(m.Value)...)
+	}
+	return faults
+}
+
+// flow follows the steps of a scenario, to know what each of them can refer to.
+type flow struct {
+	r        *fileReader
+	vars     variables
+	heads    []head
+	sessions []string
+}
+
+func (f *flow) step(st *step) {
+	opens := slices.Contains([]string{"say", "user", "call"}, st.action)
+	f.head(st.Get("head"))
+	if session := st.Get("session"); session != nil && !opens && !hasReference(session.Text) && !slices.Contains(f.sessions, session.Text) {
+		f.r.faultf(session, "no step has opened a session %q%s; it opens at its first say, user or call", shown(session.Text), similar.Hint(session.Text, f.sessions))
+	}
+	if st.action == "events" && len(f.sessions) == 0 {
+		f.r.faultf(st.Value, "there is no session yet, so there are no events; a session opens at its first say, user or call")
+	}
+	if opens {
+		name := textOr(st.Get("session"))
+		f.sessions = append(f.sessions, name)
+		// Its own texts may have the session's id.
+		f.vars.set(varSession, "00000000-0000-4000-8000-000000000000")
+		if name != "" {
+			f.vars.set(varSession+":"+name, "00000000-0000-4000-8000-000000000000")
+		}
+	}
+	f.r.fault(f.vars.faults(st.Value)...)
+	if save := st.Get("save"); save != nil {
+		for _, m := range save.Members {
+			f.vars.set(m.Key, "saved")
+		}
+	}
+}
+
+// head checks a label or an id.
+func (f *flow) head(v *yamltext.Value) {
+	if v == nil || hasReference(v.Text) {
+		return
+	}
+	if _, ok := findHead(f.heads, v.Text); !ok {
+		f.r.faultf(v, "there is no head %q%s; use the label or the id of one", shown(v.Text), similar.Hint(v.Text, labelsOf(f.heads)))
+	}
+}
+
+func findHead(all []head, name string) (head, bool) {
+	for _, h := range all {
+		if name != "" && h.label == name || strings.EqualFold(h.id, name) {
+			return h, true
+		}
+	}
+	return head{}, false
+}
+
+func labelsOf(all []head) (labels []string) {
+	for _, h := range all {
+		if h.label != "" {
+			labels = append(labels, h.label)
+		}
+	}
+	return labels
+}

@@ -1,0 +1,461 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/fleet"
+	"github.com/headsapi/heads-go/headstest"
+)
+
+// readHeads reads entries of heads.yaml, or what refers to such a file.
+func (r *fileReader) readHeads(v *yamltext.Value) *headsSpec {
+	switch {
+	case !given(v):
+		return nil
+	case v.Kind == yamltext.List:
+		return r.readEntries(v)
+	case r.object(v, headsKeys...):
+		return r.readHeadsFile(v)
+	}
+	return nil
+}
+
+func (r *fileReader) readEntries(v *yamltext.Value) *headsSpec {
+	h := &headsSpec{at: v, inline: true}
+	seen := map[string]bool{}
+	for _, entry := range v.Items {
+		if !r.want(entry, yamltext.Object) {
+			return nil
+		}
+		label := textOr(entry.Get("label"))
+		if label != "" && seen[label] {
+			r.faultf(entry.Get("label"), "the label %q is given twice; give each head its own", shown(label))
+		}
+		seen[label] = true
+		h.ids, h.labels = append(h.ids, textOr(entry.Get("id"))), append(h.labels, label)
+	}
+	return h
+}
+
+// readHeadsFile reads {file: PATH, env: NAME, replace: {…}, only: […]}.
+func (r *fileReader) readHeadsFile(v *yamltext.Value) *headsSpec {
+	h := &headsSpec{at: v}
+	if !given(v.Get("file")) {
+		r.faultf(v, "want a list of heads, or {file: PATH} with a heads.yaml")
+		return nil
+	}
+	path := relativeTo(r.folder, r.early(v.Get("file")))
+	specs, err := r.reader.HeadsFile(path, r.early(v.Get("env")))
+	if err != nil {
+		for _, part := range splitJoined(err) {
+			r.faultf(v.Get("file"), "%v", part)
+		}
+		return nil
+	}
+	if replace := v.Get("replace"); given(replace) && r.want(replace, yamltext.Object) {
+		for _, m := range replace.Members {
+			r.want(m.Value, yamltext.Text)
+		}
+		h.replace = replace
+	}
+	h.specs = r.only(v.Get("only"), specs)
+	for _, spec := range h.specs {
+		h.ids, h.labels = append(h.ids, spec.ID), append(h.labels, spec.Label)
+	}
+	return h
+}
+
+// only returns the specs whose labels or ids are in a list.
+func (r *fileReader) only(list *yamltext.Value, specs []fleet.Spec) (kept []fleet.Spec) {
+	if !given(list) || !r.want(list, yamltext.List) {
+		return specs
+	}
+	var known []string
+	for _, spec := range specs {
+		known = append(known, spec.Label, spec.ID)
+	}
+	for _, name := range list.Items {
+		i := slices.IndexFunc(specs, func(s fleet.Spec) bool {
+			return name.Text != "" && (s.Label == name.Text || strings.EqualFold(s.ID, name.Text))
+		})
+		if i < 0 {
+			r.faultf(name, "the file has no head %q%s; use a label or an id", shown(name.Text), similar.Hint(name.Text, known))
+			continue
+		}
+		kept = append(kept, specs[i])
+	}
+	return kept
+}
+
+// head is a head of a scenario.
+type head struct{ id, label string }
+
+// records are what the emulator of a scenario starts with.
+type records struct {
+	seed  headstest.Seed
+	heads []head // those of the file first
+}
+
+// setUp makes the records of a scenario: it adds the heads to an emulator of its own
+// and applies their entries, as headsctl apply does. It sets the variables of the
+// heads.
+func (s *Scenario) setUp(ctx context.Context, vars variables, chance *rand.Rand, sharedKey string) (*records, []error) {
+	e := headstest.NewEmulator(append(s.service.options(), headstest.WithSeed(chance.Uint64()), headstest.WithLoopbackHTTP())...)
+	defer e.Close()
+	r := &records{}
+	if s.heads != nil {
+		for i, id := range s.heads.ids {
+			if id == "" {
+				id = newID(chance)
+			}
+			r.heads = append(r.heads, head{id, s.heads.labels[i]})
+		}
+	}
+	setHeads(vars, r.heads)
+	if faults := s.plant(e, r, vars); len(faults) > 0 {
+		return nil, faults
+	}
+	setHeads(vars, r.heads)
+	if faults := s.apply(ctx, e, r.heads, vars); len(faults) > 0 {
+		return nil, faults
+	}
+	r.seed = e.Export()
+	if faults := s.checkCallees(e); len(faults) > 0 {
+		return nil, faults
+	}
+	for i, registration := range r.seed.Registrations {
+		r.seed.Registrations[i] = withMember(registration, "sharedKey", sharedKey)
+	}
+	return r, nil
+}
+
+// setHeads sets the variables of the heads.
+func setHeads(vars variables, all []head) {
+	for i, h := range all {
+		if i == 0 {
+			vars.set(varHead, h.id)
+		}
+		if h.label != "" {
+			vars.set(varHead+":"+h.label, h.id)
+		}
+	}
+}
+
+// newID returns a UUID.
+func newID(chance *rand.Rand) string {
+	a, b := chance.Uint64(), chance.Uint64()
+	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
+}
+
+// withMember returns an object with another member.
+func withMember(object json.RawMessage, key, text string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return object
+	}
+	members[key], _ = json.Marshal(text)
+	changed, err := json.Marshal(members)
+	if err != nil {
+		return object
+	}
+	return changed
+}
+
+// plant adds the records of the seed file, and heads for the entries that it has
+// not.
+func (s *Scenario) plant(e *headstest.Emulator, r *records, vars variables) []error {
+	if s.seeded != nil {
+		if err := s.importSeed(e, vars); err != nil {
+			return []error{s.seed.Errorf("the seed %s: %v", shown(s.seed.Text), err)}
+		}
+	}
+	seeded := map[string]string{}
+	for _, id := range e.Heads() {
+		seeded[id] = ""
+	}
+	for i, h := range r.heads {
+		if _, ok := seeded[h.id]; ok {
+			delete(seeded, h.id)
+			continue
+		}
+		// A malformed id is a fault that apply tells better.
+		if isUUID.MatchString(h.id) {
+			e.AddHead(headstest.Head{ID: h.id, Name: labelOr(h.label, i), OperationMode: heads.OperationModeOC, EnableEvents: true})
+		}
+	}
+	for _, document := range e.Snapshot().Heads {
+		var h struct{ ID, Name string }
+		if json.Unmarshal(document, &h) != nil {
+			continue
+		}
+		if _, ok := seeded[h.ID]; ok {
+			r.heads = append(r.heads, head{h.ID, h.Name})
+		}
+	}
+	if len(r.heads) == 0 {
+		return []error{s.backend.at.Errorf("there are no heads; add heads, a list of entries as in heads.yaml, or a seed")}
+	}
+	return nil
+}
+
+var isUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func labelOr(label string, i int) string {
+	if label != "" {
+		return label
+	}
+	return fmt.Sprintf("Head %d", i+1)
+}
+
+func (s *Scenario) importSeed(e *headstest.Emulator, vars variables) error {
+	expanded, err := vars.expand(s.seeded)
+	if err != nil {
+		return err
+	}
+	document, err := expanded.AppendJSON(nil)
+	if err != nil {
+		return err
+	}
+	seed, err := headstest.ParseSeed(document)
+	if err != nil {
+		return err
+	}
+	_, err = e.Import(seed)
+	return err
+}
+
+// apply applies the entries. The faults are at their entries.
+func (s *Scenario) apply(ctx context.Context, e *headstest.Emulator, all []head, vars variables) []error {
+	if s.heads == nil || len(s.heads.ids) == 0 {
+		return nil
+	}
+	specs, err := s.heads.resolve(s.reader, s.folder, vars)
+	if err != nil {
+		return splitJoined(err)
+	}
+	for i := range specs {
+		specs[i].ID = all[i].id
+	}
+	report, err := fleet.Apply(ctx, e.Client(), specs, fleet.Options{StopAfter: -1})
+	if err != nil {
+		return s.headFaults(err)
+	}
+	var faults []error
+	for i, result := range report.Results {
+		if result.Err != nil {
+			faults = append(faults, s.heads.entry(i).Errorf("apply would end with: %s", s.reader.Plain(result.Err)))
+		}
+	}
+	return faults
+}
+
+// resolve returns the specs with their variables replaced.
+func (h *headsSpec) resolve(reader *Reader, folder string, vars variables) ([]fleet.Spec, error) {
+	if h.inline {
+		entries, err := vars.expand(h.at)
+		if err != nil {
+			return nil, err
+		}
+		return reader.Heads(entries, folder)
+	}
+	if h.replace == nil {
+		return slices.Clone(h.specs), nil
+	}
+	replace, err := vars.expand(h.replace)
+	if err != nil {
+		return nil, err
+	}
+	var pairs []string
+	for _, m := range slices.SortedFunc(slices.Values(replace.Members), func(a, b yamltext.Member) int { return len(b.Key) - len(a.Key) }) {
+		pairs = append(pairs, m.Key, m.Value.Text)
+	}
+	return replaceTexts(h.specs, strings.NewReplacer(pairs...))
+}
+
+// replaceTexts replaces parts of all texts of the specs.
+func replaceTexts(specs []fleet.Spec, replacer *strings.Replacer) (replaced []fleet.Spec, err error) {
+	document, err := json.Marshal(specs)
+	if err != nil {
+		return nil, err
+	}
+	value, err := decodeJSON(document)
+	if err != nil {
+		return nil, err
+	}
+	if document, err = json.Marshal(mapTexts(value, replacer.Replace)); err != nil {
+		return nil, err
+	}
+	return replaced, json.Unmarshal(document, &replaced)
+}
+
+func mapTexts(v any, change func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return change(v)
+	case []any:
+		for i := range v {
+			v[i] = mapTexts(v[i], change)
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = mapTexts(v[key], change)
+		}
+	}
+	return v
+}
+
+// inSpec matches how an error names a spec, and the part of it.
+var inSpec = regexp.MustCompile(`(?:heads|specs)\[(\d+)\] \(label .*?, id "[^"]*"\) ?`)
+
+var partOfSpec = regexp.MustCompile(`^([a-z_]+)(?:\[(\d+)\])?(?:\.([A-Za-z_]+))?`)
+
+// headFaults returns the faults of the specs at the values that they are about.
+func (s *Scenario) headFaults(err error) (faults []error) {
+	for _, part := range splitJoined(err) {
+		text := s.reader.Plain(part)
+		found := inSpec.FindStringSubmatchIndex(text)
+		if found == nil {
+			faults = append(faults, s.heads.at.Errorf("%s", text))
+			continue
+		}
+		n := 0
+		_, _ = fmt.Sscan(text[found[2]:found[3]], &n)
+		rest := text[found[1]:]
+		faults = append(faults, partOf(s.heads.entry(n), rest).Errorf("%s", rest))
+	}
+	return faults
+}
+
+// partOf returns the value of an entry that a fault such as webhooks[0].url is
+// about.
+func partOf(entry *yamltext.Value, fault string) *yamltext.Value {
+	found := partOfSpec.FindStringSubmatch(fault)
+	if found == nil {
+		return entry
+	}
+	key := found[1]
+	if key == "tool" {
+		key = "tools"
+	}
+	v := entry.Get(key)
+	if v == nil {
+		return entry
+	}
+	if found[2] != "" {
+		n := 0
+		if _, _ = fmt.Sscan(found[2], &n); n < len(v.Items) {
+			v = v.Items[n]
+		}
+	}
+	if part := v.Get(found[3]); part != nil {
+		v = part
+	}
+	return v
+}
+
+// checkCallees refuses webhooks and tools of other hosts: a test calls nobody else.
+func (s *Scenario) checkCallees(e *headstest.Emulator) (faults []error) {
+	refuse := func(what, address string) {
+		if !s.mayCall(address) {
+			faults = append(faults, s.callee(what, address))
+		}
+	}
+	for _, document := range e.Snapshot().Heads {
+		var h struct {
+			ConversationSettings struct {
+				Tools []struct{ URL string }
+			}
+		}
+		_ = json.Unmarshal(document, &h)
+		for _, tool := range h.ConversationSettings.Tools {
+			refuse("tool", tool.URL)
+		}
+	}
+	for _, document := range e.Snapshot().Webhooks {
+		var w struct{ WebhookURL string }
+		_ = json.Unmarshal(document, &w)
+		refuse("webhook", w.WebhookURL)
+	}
+	return faults
+}
+
+// mayCall reports whether a URL is on loopback or below that of the back end.
+func (s *Scenario) mayCall(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	if isThisMachine(u.Hostname()) {
+		return true
+	}
+	if s.backend.url == "" {
+		return false
+	}
+	base, err := url.Parse(s.backend.url)
+	return err == nil && u.Scheme == base.Scheme && strings.EqualFold(u.Host, base.Host) &&
+		(u.Path == base.Path || strings.HasPrefix(u.Path, strings.TrimRight(base.Path, "/")+"/"))
+}
+
+const calleeFault = "is neither on this machine nor below the url of the back end, and a test calls nobody else"
+
+// callee is the fault of a URL that a test must not call, where the file has it.
+func (s *Scenario) callee(what, address string) error {
+	at := s.backend.at
+	switch {
+	case s.heads != nil:
+		at = s.heads.at
+		if found := findText(at, address); found != nil {
+			at = found
+		}
+	case s.seed != nil:
+		at = s.seed
+	}
+	host := address
+	if u, err := url.Parse(address); err == nil {
+		host = u.Scheme + "://" + u.Host
+	}
+	return at.Errorf(`the %s at %s %s; write its URL with "${BACKEND}", or replace: {%q: "${BACKEND}"}`, what, shown(host), calleeFault, shown(host))
+}
+
+// findText returns the value that has a text.
+func findText(v *yamltext.Value, text string) *yamltext.Value {
+	if v.Kind == yamltext.Text && v.Text == text {
+		return v
+	}
+	for _, item := range v.Items {
+		if found := findText(item, text); found != nil {
+			return found
+		}
+	}
+	for _, m := range v.Members {
+		if found := findText(m.Value, text); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// options are those of the emulator of a scenario. Time limits are those of outbound.
+func (s serviceSpec) options() []headstest.Option {
+	opts := []headstest.Option{headstest.WithRetrySchedule(s.retry...), headstest.WithAccessURLs(chatURL, streamURL)}
+	if s.timestamps == "iso" {
+		opts = append(opts, headstest.WithTimestampLayout("2006-01-02T15:04:05.000Z"))
+	}
+	switch s.responses {
+	case "record":
+		opts = append(opts, headstest.WithResponses(headstest.ResponsesRecord))
+	case "bool":
+		opts = append(opts, headstest.WithResponses(headstest.ResponsesBool))
+	}
+	return opts
+}

@@ -1,0 +1,309 @@
+package scenario
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/headstest"
+)
+
+func parse(t *testing.T, text string) *yamltext.Value {
+	t.Helper()
+	v, err := yamltext.Parse([]byte(text))
+	require.NoError(t, err)
+	return v
+}
+
+func TestValuesAreCompared(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		want, got string
+		same      bool
+	}{
+		"text":                      {`a`, `"a"`, true},
+		"text is no number":         {`"1"`, `1`, false},
+		"number is no text":         {`1`, `"1"`, false},
+		"number in another form":    {`1`, `1.0`, true},
+		"exponent":                  {`1.5e3`, `1500`, true},
+		"huge exponent":             {`1e999999999`, `1`, false},
+		"long numbers":              {`123456789012345678901`, `123456789012345678902`, false},
+		"null":                      {`null`, `null`, true},
+		"null is not false":         {`null`, `false`, false},
+		"boolean":                   {`true`, `true`, true},
+		"map has at least":          {`{a: 1}`, `{"a":1,"b":2}`, true},
+		"map without a key":         {`{a: 1}`, `{"b":2}`, false},
+		"map is no list":            {`{a: 1}`, `[1]`, false},
+		"null is there":             {`{a: null}`, `{"b":2}`, false},
+		"list item by item":         {`[1, {a: 2}]`, `[1,{"a":2,"b":3}]`, true},
+		"list too long":             {`[1]`, `[1,2]`, false},
+		"list in another order":     {`[1, 2]`, `[2,1]`, false},
+		"text contains":             {`{contains: b}`, `"abc"`, true},
+		"text contains not":         {`{contains: x}`, `"abc"`, false},
+		"list contains":             {`{contains: {a: 1}}`, `[0,{"a":1,"b":2}]`, true},
+		"number contains nothing":   {`{contains: "1"}`, `11`, false},
+		"matches":                   {`{matches: "^a.c$"}`, `"abc"`, true},
+		"matches text alone":        {`{matches: "1"}`, `1`, false},
+		"not":                       {`{not: {contains: b}}`, `"abc"`, false},
+		"absent":                    {`{a: {absent: true}}`, `{"b":1}`, true},
+		"absent is not null":        {`{a: {absent: true}}`, `{"a":null}`, false},
+		"equals":                    {`{equals: {a: [1]}}`, `{"a":[1]}`, true},
+		"equals has no key more":    {`{equals: {a: 1}}`, `{"a":1,"b":2}`, false},
+		"equals deep":               {`{equals: [{a: 1}]}`, `[{"a":1,"b":2}]`, false},
+		"operators hold together":   {`{contains: a, not: {contains: b}}`, `"ab"`, false},
+		"key of an operator's name": {`{equals: {contains: 1}}`, `{"contains":1}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := decodeJSON([]byte(row.got))
+			require.NoError(t, err)
+			assert.Equal(t, row.same, compare(parse(t, row.want), got, true, "") == nil)
+		})
+	}
+}
+
+func TestAMismatchNamesItsPlace(t *testing.T) {
+	t.Parallel()
+	found := comparePaths(parse(t, `{"$.a[1][\"c d\"]": {e: 2}}`), []byte(`{"a":[0,{"c d":{"e":3}}]}`), "json")
+	require.NotNil(t, found)
+	assert.Equal(t, mismatch{`json $.a[1]["c d"].e`, "2", "3"}, *found)
+	found = comparePaths(parse(t, `{$.x: 1}`), []byte(`{}`), "json")
+	assert.Equal(t, mismatch{"json $.x", "1", "nothing"}, *found)
+	assert.Contains(t, comparePaths(parse(t, `{$.x: 1}`), []byte("<html>"), "json").actual, "not JSON: <html>")
+}
+
+func TestABodyLosesOneNewlineAndIsJSONForMaps(t *testing.T) {
+	t.Parallel()
+	assert.Nil(t, compareText(parse(t, `"a"`), "a\r\n", "body"))
+	assert.NotNil(t, compareText(parse(t, `"a"`), "a\n\n", "body"))
+	assert.Nil(t, compareText(parse(t, `{a: 1}`), "{\"a\":1}\n", "body"))
+	assert.Nil(t, compareText(parse(t, `{not: {a: 1}}`), `{"a":2}`, "body"))
+	assert.Nil(t, compareText(parse(t, `{contains: a}`), `{"a":2}`, "body"))
+}
+
+func TestPathsThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "a", "$a", "$.", "$..a", "$[a]", "$[-1]", "$[", `$["a]`, `$["\q"]`, "$.a b", "$[99999999]"} {
+		_, err := parsePath(text)
+		assert.Error(t, err, text)
+	}
+	p, err := parsePath(`$.a-b[0]["c\"d"][12]`)
+	require.NoError(t, err)
+	assert.Equal(t, path{"a-b", 0, `c"d`, 12}, p)
+}
+
+func TestVariablesKeepTheKindOfWhatWasSaved(t *testing.T) {
+	t.Parallel()
+	vars := variables{"id": parse(t, "7"), "list": parse(t, "[1, a]")}
+	vars.set("name", "Ann")
+	v, err := vars.expand(parse(t, `{"${name}": "${id}", text: "no ${id} ${list}", b: ["$${id}", "${name}"]}`))
+	require.NoError(t, err)
+	document, err := v.AppendJSON(nil)
+	require.NoError(t, err)
+	assert.Equal(t, `{"Ann":7,"text":"no 7 [1,\"a\"]","b":["${id}","Ann"]}`, string(document))
+	_, err = vars.expand(parse(t, "\n  - \"${nam}\""))
+	assert.EqualError(t, err, "2:5: the variable ${nam} is not set or not yet saved here; did you mean ${name}?; save it in an earlier step, or write ${env:nam} for one of the environment")
+}
+
+func requestsOf(lines ...string) (all []headstest.Request) {
+	for i, line := range lines {
+		method, path, _ := strings.Cut(line, " ")
+		all = append(all, headstest.Request{ID: i + 1, Method: method, Path: path, Status: 200, Body: []byte(`{"n":` + strconv.Itoa(i) + `}`)})
+	}
+	return all
+}
+
+func TestRequestsAreCompared(t *testing.T) {
+	t.Parallel()
+	const get, put = "GET /head/1", "PUT /head/update"
+	for name, row := range map[string]struct {
+		wanted, others string
+		sent           []headstest.Request
+		want           string
+	}{
+		"in any order":            {`["PUT /head/update", "GET /head/{id}"]`, "none", requestsOf(get, put), ""},
+		"a path":                  {`[GET /head/1]`, "", requestsOf(get), ""},
+		"another path":            {`[GET /head/2]`, "", requestsOf(get), "there are fewer requests than expected"},
+		"too often":               {`["GET /head/{id}"]`, "", requestsOf(get, get), "GET /head/1 was sent more often than expected"},
+		"twice in the list":       {`["GET /head/{id}", "GET /head/{id}"]`, "none", requestsOf(get, get), ""},
+		"count":                   {`[{request: "GET /head/{id}", count: 2}]`, "none", requestsOf(get, get), ""},
+		"count of none":           {`[{request: "GET /head/{id}", count: 0}]`, "", requestsOf(get), "GET /head/1 was sent more often than expected"},
+		"others":                  {`[]`, "", requestsOf(get, put), ""},
+		"others that read":        {`[]`, "reads", requestsOf(get), ""},
+		"others that write":       {`[]`, "reads", requestsOf(get, put), "PUT /head/update was not expected"},
+		"no others":               {`[]`, "none", requestsOf(get), "GET /head/1 was not expected"},
+		"the exact one is left":   {`["PUT /head/update", {request: PUT /head/update, body: {n: 0}}]`, "none", requestsOf(put, put), ""},
+		"another body":            {`[{request: PUT /head/update, body: {n: 1}}]`, "", requestsOf(put), "there are fewer requests than expected"},
+		"another status":          {`[{request: PUT /head/update, status: 503}]`, "", requestsOf(put), "there are fewer requests than expected"},
+		"a route of other length": {`["GET /head/{id}/conversation-settings"]`, "", requestsOf(get), "there are fewer requests than expected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var wanted []wantedRequest
+			for _, item := range parse(t, row.wanted).Items {
+				wanted = append(wanted, readWantedRequest(item))
+			}
+			text := ""
+			if v := compareRequests(wanted, row.others, row.sent); v.problem != nil {
+				text = v.problem.text
+			}
+			assert.Equal(t, row.want, text)
+		})
+	}
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestTheTimeToAnswerBeginsBehindTheGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		slow := transportFunc(func(r *http.Request) (*http.Response, error) {
+			select {
+			case <-time.After(4 * time.Second):
+				return httptest.NewRecorder().Result(), nil
+			case <-r.Context().Done():
+				return nil, &url.Error{Op: "Post", URL: "u", Err: r.Context().Err()}
+			}
+		})
+		o := &outbound{transport: slow, gate: g, mayCall: func(string) bool { return true }, eventTimeout: 5 * time.Second, toolTimeout: 3 * time.Second}
+		send := func(header string) error {
+			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:1/", nil)
+			r.Header.Set(header, "x")
+			response, err := o.RoundTrip(r)
+			if err == nil {
+				_ = response.Body.Close()
+			}
+			return err
+		}
+		g.close()
+		began := time.Now()
+		go func() {
+			time.Sleep(time.Minute)
+			g.open()
+		}()
+		require.NoError(t, send(signature))
+		took := time.Since(began)
+		assert.Equal(t, 64*time.Second, took)
+		assert.Equal(t, time.Minute, g.held(began, took))
+		assert.Equal(t, 30*time.Second, g.held(began.Add(30*time.Second), took))
+		assert.EqualError(t, send("X-Tool"), "no answer within 3s")
+	})
+}
+
+func TestNobodyElseIsCalled(t *testing.T) {
+	t.Parallel()
+	s := &Scenario{backend: &backendSpec{url: "https://shop.example.com/base"}}
+	for address, may := range map[string]bool{
+		"http://127.0.0.1:9/x": true, "http://localhost/x": true, "https://[::1]:1/": true,
+		"https://shop.example.com/base": true, "https://shop.example.com/base/x": true,
+		"https://shop.example.com/based": false, "https://shop.example.com/": false, "http://shop.example.com/base/x": false,
+		"https://other.example.com/base/x": false, "https://shop.example.com:444/base/x": false, "https://localhost.example.com/": false, ":": false,
+	} {
+		assert.Equal(t, may, s.mayCall(address), address)
+	}
+	o := &outbound{gate: newGate(), mayCall: s.mayCall}
+	_, err := o.RoundTrip(httptest.NewRequest(http.MethodPost, "https://other.example.com/", nil))
+	assert.ErrorIs(t, err, errNobodyElse)
+}
+
+func TestPortsLieBelowThoseOfOutgoingConnections(t *testing.T) {
+	t.Parallel()
+	seen := map[int]bool{}
+	for range 50 {
+		p, err := reservePort()
+		require.NoError(t, err)
+		defer p.release()
+		assert.Less(t, p.number, 32768)
+		assert.False(t, seen[p.number], "a port is reserved once")
+		seen[p.number] = true
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	assert.False(t, isFree(l.Addr().(*net.TCPAddr).Port))
+}
+
+func TestTheLastLinesAreKept(t *testing.T) {
+	t.Parallel()
+	var out tail
+	for i := range 20 {
+		_, err := io.WriteString(&out, "line "+strconv.Itoa(i)+"\nha")
+		require.NoError(t, err)
+		_, err = io.WriteString(&out, "lf ")
+		require.NoError(t, err)
+	}
+	last := out.last()
+	assert.Len(t, last, maxLines)
+	assert.Equal(t, "half line 19", last[maxLines-2])
+	assert.Equal(t, "half", last[maxLines-1])
+	_, _ = io.WriteString(&out, strings.Repeat("x", 1<<20))
+	assert.LessOrEqual(t, len(out.rest), maxLine)
+}
+
+func TestTheEventsOfOneSessionAreCompared(t *testing.T) {
+	t.Parallel()
+	answers := make(chan int, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(<-answers) }))
+	defer receiver.Close()
+	e := headstest.NewEmulator(headstest.WithLoopbackHTTP(), headstest.WithRetrySchedule(0, 0))
+	defer e.Close()
+	id := e.AddHead(headstest.Head{EnableEvents: true})
+	_, _, err := e.AddWebhook(id, receiver.URL, "start_conversation", "end_conversation")
+	require.NoError(t, err)
+	w := &world{emulator: e, gate: newGate()}
+	s := &session{Session: e.StartSession(id), taken: map[string]int{}}
+	compareWith := func(items string) verdict {
+		var wanted []wantedEvent
+		for _, item := range parse(t, items).Items {
+			wanted = append(wanted, readWantedEvent(item))
+		}
+		return w.compareEvents(s, "", wanted)
+	}
+	assert.Nil(t, compareWith("[]").problem)
+	require.NoError(t, s.UserMessage("Hello"))
+	assert.False(t, compareWith("[start_conversation]").final, "its delivery has not ended")
+	assert.NotNil(t, compareWith("[]").problem, "a delivery has not ended")
+	answers <- 503
+	_, err = e.WaitDelivery(context.Background(), func(d headstest.Delivery) bool { return d.Attempt == 1 })
+	require.NoError(t, err)
+	assert.Nil(t, compareWith("[{event: start_conversation, outcome: retrying, answers: [503]}]").problem)
+	assert.False(t, compareWith("[start_conversation]").final)
+	answers <- 200
+	_, err = e.WaitDelivery(context.Background(), func(d headstest.Delivery) bool { return d.Final })
+	require.NoError(t, err)
+	for items, want := range map[string]string{
+		"[start_conversation]":                               "",
+		"[{event: start_conversation, answers: [503, 200]}]": "",
+		"[{event: start_conversation, answers: [200]}]":      "event 1: the attempts were answered otherwise",
+		"[{event: start_conversation, outcome: failed}]":     "event 1: the delivery has another outcome",
+		"[{event: start_conversation, outcome: retrying}]":   "event 1: the delivery has another outcome",
+		"[end_conversation]":                                 "event 1: another event was delivered",
+		"[start_conversation, end_conversation]":             "there are fewer events than expected",
+		"[]":                                                 "there are more events than expected",
+		"[{event: start_conversation, within: 1ns}]":         "event 1: an attempt took ",
+	} {
+		v := compareWith(items)
+		if want == "" {
+			assert.Nil(t, v.problem, items)
+			continue
+		}
+		require.NotNil(t, v.problem, items)
+		assert.True(t, v.final, items)
+		assert.Contains(t, v.problem.text, want, items)
+	}
+}
