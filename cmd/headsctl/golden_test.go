@@ -91,6 +91,9 @@ func TestGoldenJSON(t *testing.T) {
 	newCalls := func(c *terminal) map[string][][]string {
 		return map[string][][]string{
 			"get":           {{"get", c.ids[0], "-o", "json"}},
+			"diff":          {{"diff", "-f", "demo/environments.yaml", "--env", "staging", "--env", "production", "--json"}},
+			"replay":        {{"replay", "recording.jsonl", "--to", receiver.URL, "--json"}},
+			"test":          {{"test", "two.test.yaml", "--json"}},
 			"plan":          {{"plan", "-f", "demo/heads.yaml", "--json"}},
 			"apply":         {{"apply", "-f", "demo/heads.yaml", "--yes", "--json"}},
 			"convert":       {{"convert", "-f", "demo/ids.csv", "--yes", "--json"}},
@@ -108,8 +111,24 @@ func TestGoldenJSON(t *testing.T) {
 	c.write("tool.yaml", "name: hours\ndescription: Tells the hours.\nurl: https://example.com/hours\nparameters:\n  - {name: day, type: string, description: Day.}\n")
 	c.ok("tools", "put", c.ids[0], "-f", "tool.yaml")
 	c.ok("webhooks", "ensure", c.ids[0], "--url", receiver.URL, "--event", "end_conversation")
-	recorded := []string{"demo", "error"}
-	for _, name := range []string{"get", "doctor", "webhooks-list", "tools-list", "tools-check", "plan", "apply", "convert", "addresses-scan"} {
+	c.write("two.test.yaml", "backend: {url: \""+receiver.URL+"\"}\nheads: [{label: Lobby}]\nscenarios:\n"+
+		"  - {name: passes, steps: [{http: GET /, expect: {status: 404}}]}\n  - {name: fails, steps: [{http: GET /, within: 100ms}]}\n")
+	listen := jsonShape{}
+	l := c.listen("--forward", receiver.URL, "--record", "recording.jsonl", "--json")
+	listen.add(t, l.first)
+	for path, body := range map[string]string{
+		"/events":      `{"event_type":"start_conversation","head_id":"` + c.ids[0] + `","session_id":"s","timestamp":"2026-08-31 06:56:30"}`,
+		"/tools/hours": `{"day":"Monday","session_metadata":{"session_id":"s","head_id":"` + c.ids[0] + `"}}`,
+		"/other":       "",
+	} {
+		resp, err := http.Post(l.url+path, "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		listen.add(t, l.line(path))
+	}
+	compareGolden(t, "json/listen.txt", listen.String())
+	recorded := []string{"demo", "error", "listen"}
+	for _, name := range []string{"get", "doctor", "webhooks-list", "tools-list", "tools-check", "diff", "replay", "test", "plan", "apply", "convert", "addresses-scan"} {
 		shape := jsonShape{}
 		calls := newCalls(c)[name]
 		for i, args := range calls {

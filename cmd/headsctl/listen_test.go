@@ -34,6 +34,7 @@ import (
 
 // listening is a listen that runs as a process.
 type listening struct {
+	first  string // line
 	t      testing.TB
 	cmd    *exec.Cmd
 	url    string
@@ -55,6 +56,7 @@ func (c *terminal) listen(args ...string) *listening {
 	first, err := out.ReadString('\n')
 	require.NoError(c.t, err, "it listens")
 	first = strings.TrimSuffix(first, "\n")
+	l.first = first
 	if strings.HasPrefix(first, "{") {
 		var line struct{ Type, URL string }
 		require.NoError(c.t, json.Unmarshal([]byte(first), &line))
