@@ -103,7 +103,7 @@ func (p *process) gone() bool {
 		if wait <= 0 {
 			return false
 		}
-		time.Sleep(wait)
+		<-time.After(wait)
 	}
 }
 
@@ -118,7 +118,7 @@ func (p *process) call(ctx context.Context, do func(context.Context) error) erro
 	if time.Now().Before(p.calm) {
 		switch p.draw(40) {
 		case 0, 1, 2:
-			time.Sleep(p.between(0, simLease/3))
+			<-time.After(p.between(0, simLease/3))
 		case 3:
 			return errSimulated
 		case 4, 5:
@@ -195,7 +195,7 @@ func (s *simulation) receive(session string) {
 			s.violated("parse: %v", err)
 			return
 		}
-		time.Sleep(s.between(0, simFaults/simEvents))
+		<-time.After(s.between(0, simFaults/simEvents))
 		for {
 			result := make(chan error, 1)
 			go func() { _, err := in.Append(context.Background(), e); result <- err }()
@@ -216,7 +216,7 @@ func (s *simulation) receive(session string) {
 			if err == nil {
 				break
 			}
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
 		s.mu.Lock()
 		s.acknowledged[session]++
@@ -332,7 +332,7 @@ func simulate(t *testing.T, seed uint64, plant func(texts []string)) (violations
 			go s.work(workers)
 		}
 		receiving.Wait()
-		for begun := time.Now(); ; time.Sleep(simLease) {
+		for begun := time.Now(); ; <-time.After(simLease) {
 			var waiting int
 			require.NoError(t, effects.QueryRow("SELECT count(*) FROM heads_inbox_events WHERE state = 0").Scan(&waiting))
 			if waiting == 0 {
@@ -348,7 +348,7 @@ func simulate(t *testing.T, seed uint64, plant func(texts []string)) (violations
 			<-workers
 		}
 		s.closing.Wait()
-		time.Sleep(10 * simLease) // of the bubble: what was stopped for long ends
+		<-time.After(10 * simLease) // of the bubble: what was stopped for long ends
 		s.check(t)
 		require.NoError(t, effects.Close())
 		require.NoError(t, b.Close())

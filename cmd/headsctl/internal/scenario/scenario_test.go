@@ -193,7 +193,7 @@ func TestTheTimeToAnswerBeginsBehindTheGate(t *testing.T) {
 		g.close()
 		began := time.Now()
 		go func() {
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			g.open()
 		}()
 		require.NoError(t, send(signature))
