@@ -246,10 +246,11 @@ func TestReplayTellsAllFaultsBeforeItSends(t *testing.T) {
 	assert.Len(t, b.requests(), 2)
 }
 
-// receiver is a back end that checks signatures and ages and remembers events.
-func receiver(t *testing.T, handled *[]string) *httptest.Server {
+// receiver is a back end that checks signatures and ages and remembers events. It
+// sends the session of each event that it handles.
+func receiver(t *testing.T, handled chan<- string) *httptest.Server {
 	handler, err := heads.NewEventHandler(heads.SharedKeys("k"), func(_ context.Context, e *heads.Event) error {
-		*handled = append(*handled, e.SessionID)
+		handled <- e.SessionID
 		return nil
 	})
 	require.NoError(t, err)
@@ -260,8 +261,8 @@ func receiver(t *testing.T, handled *[]string) *httptest.Server {
 
 func TestResignDefeatsAgeAndMemory(t *testing.T) {
 	t.Parallel()
-	var handled []string
-	server := receiver(t, &handled)
+	handled := make(chan string, 100)
+	server := receiver(t, handled)
 	c := newTerminal(t).with("HEADS_SHARED_KEY=k")
 	again := recordedEvent("c", "inactivity_warning", "h1", "s1", 200)
 	other := recordedEvent("b", "inactivity_warning", "h1", "s1", 200)

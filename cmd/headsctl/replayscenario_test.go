@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,15 +20,17 @@ import (
 // that a bug in it fails.
 func TestARecordedSessionIsAScenarioThatABugFails(t *testing.T) {
 	t.Parallel()
-	reply, refusals := `{"message":"Order 7 has shipped."}`, 1
+	var refuse atomic.Bool
+	refuse.Store(true)
+	var reply atomic.Value
+	reply.Store(`{"message":"Order 7 has shipped."}`)
 	b := newBackEnd(t, func(w http.ResponseWriter, r seenRequest) {
-		if strings.Contains(r.body, `"inactivity_warning"`) && refusals > 0 {
-			refusals--
+		if strings.Contains(r.body, `"inactivity_warning"`) && refuse.Swap(false) {
 			w.WriteHeader(http.StatusServiceUnavailable) // the service delivers it again
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, reply)
+		_, _ = io.WriteString(w, reply.Load().(string))
 	})
 	c := newTerminal(t)
 	l := c.listen("--forward", b.URL, "--record", "r.jsonl")
@@ -53,9 +56,9 @@ func TestARecordedSessionIsAScenarioThatABugFails(t *testing.T) {
 	c.write("r.test.yaml", c.ok("replay", "r.jsonl", "--to", b.URL, "--as-test"))
 	assert.Len(t, c.recorded("r.jsonl", "event"), 5, "a redelivery among them")
 	c = c.with("HEADS_SHARED_KEY=key-of-the-scenario")
-	refusals = 1
+	refuse.Store(true)
 	assert.Contains(t, c.ok("test", "r.test.yaml"), "1 passed, 0 failed")
-	reply = `{"message":"There is no order 7."}`
+	reply.Store(`{"message":"There is no order 7."}`)
 	r := c.run("test", "r.test.yaml")
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.stdout, "There is no order 7.")

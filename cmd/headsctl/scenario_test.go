@@ -356,7 +356,7 @@ func TestNoProcessIsLeftAfterCtrlC(t *testing.T) {
 			assert.Equal(t, 130, exitCode(t, cmd.Wait()), stderr.String())
 			if presses == 1 {
 				assert.Contains(t, stdout.String(), "failed s.yaml:8 a")
-				assert.Contains(t, stdout.String(), ": step 2, wait: interrupted\n")
+				assert.Regexp(t, `: step (1, run|2, wait): interrupted\n`, stdout.String(), "touch may not have ended")
 				assert.Contains(t, stdout.String(), "skipped s.yaml:8 b")
 				assert.Contains(t, stdout.String(), "\n0 passed, 1 failed, 1 skipped\n")
 			}
