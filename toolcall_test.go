@@ -405,6 +405,7 @@ func overPipe(t *testing.T, h http.Handler) net.Conn {
 		_ = client.Close()
 		_ = server.Close()
 		assert.ErrorIs(t, <-ended, http.ErrServerClosed)
+		<-time.After(time.Second) // of the bubble: a connection may linger before it is closed
 	})
 	return client
 }
@@ -481,7 +482,7 @@ func TestBodyMustArriveInTimeWhateverTheAnswer(t *testing.T) {
 				assert.Equal(t, row.code, response.StatusCode)
 				_, err = conn.Read(make([]byte, 1))
 				assert.ErrorIs(t, err, io.EOF, "the server closes the connection")
-				assert.Equal(t, 5*time.Second, time.Since(started))
+				assert.InDelta(t, 5, time.Since(started).Seconds(), 0.6, "net/http may linger for half a second")
 			})
 		})
 	}
