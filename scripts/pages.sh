@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs each shell line of README.md, CONTRIBUTING.md and the pages in docs once.
 # Each line is a separate command. conformance.sh runs those of docs/emulator.md,
-# which need a receiver; the tests of cmd/headsctl run those of docs/headsctl.md.
+# which need a receiver; the tests of cmd/headsctl run those of docs/headsctl.md and
+# docs/scenarios.md. Those of docs/listen.md need a tunnel.
 #
 # Needs Go.
 set -euo pipefail
@@ -29,7 +30,7 @@ shell_lines() {
 pages=(README.md CONTRIBUTING.md)
 for page in docs/*.md; do
 	case $page in
-	docs/emulator.md | docs/headsctl.md) ;;
+	docs/emulator.md | docs/headsctl.md | docs/listen.md | docs/scenarios.md) ;;
 	*) pages+=("$page") ;;
 	esac
 done
