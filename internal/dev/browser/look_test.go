@@ -179,13 +179,13 @@ func TestTenThousandDeliveriesKeepThePageUsable(t *testing.T) {
 	b.until("the last delivery", func() bool {
 		var list []struct{ ID int }
 		require.NoError(t, json.Unmarshal([]byte(p.control("GET", "deliveries?limit=1", "")), &list))
-		return len(list) == 1 && list[0].ID == deliveries && eval[string](b, `document.querySelector("#deliveries tbody tr").dataset.key`) == fmt.Sprint(deliveries)
+		return len(list) == 1 && list[0].ID == deliveries && eval[string](b, `document.querySelector("#deliveries tbody tr")?.dataset.key ?? ""`) == fmt.Sprint(deliveries)
 	})
 	took := 1e9
 	for n := range 5 {
 		seen := make(chan float64, 1)
 		waiting := fmt.Sprintf(`new Promise((seen) => new MutationObserver(() => {
-			if (document.querySelector("#deliveries tbody tr").dataset.key === "%d") seen(performance.timeOrigin + performance.now());
+			if (document.querySelector("#deliveries tbody tr")?.dataset.key === "%d") seen(performance.timeOrigin + performance.now());
 		}).observe(document.querySelector("#deliveries tbody"), {childList: true}))`, deliveries+1+n)
 		b.do(chromedp.Evaluate("window.waiting = "+waiting+"; 0", nil))
 		p.control("POST", "sessions/"+session.ID+"/inactive", "")
