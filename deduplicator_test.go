@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -209,4 +210,24 @@ func TestDefaultMemorySize(t *testing.T) {
 
 func TestClaimNames(t *testing.T) {
 	assert.Equal(t, "new busy done Claim(0) Claim(9)", fmt.Sprint(ClaimNew, ClaimBusy, ClaimDone, Claim(0), Claim(9)))
+}
+
+func TestWithoutDeduplicatorEveryEventIsPassedOn(t *testing.T) {
+	var c eventCounter
+	h := newTestHandler(t, c.handle, WithoutDeduplicator())
+	body := recentEventBody(testHeadA, "s")
+	for range 3 {
+		assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+	}
+	assert.EqualValues(t, 3, c.calls.Load(), "of one event")
+	assert.Equal(t, 24*time.Hour+6*time.Minute, h.Memory())
+}
+
+func TestWithoutDeduplicatorExcludesADeduplicatorAndAQueue(t *testing.T) {
+	for _, other := range []EventHandlerOption{WithDeduplicator(NewMemoryDeduplicator(10)), WithQueue(1, 10)} {
+		for _, opts := range [][]EventHandlerOption{{WithoutDeduplicator(), other}, {other, WithoutDeduplicator()}} {
+			_, err := NewEventHandler(SharedKeys(testKeyA), func(context.Context, *Event) error { return nil }, opts...)
+			assert.Equal(t, []string{"WithoutDeduplicator"}, invalidFields(t, err))
+		}
+	}
 }

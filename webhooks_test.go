@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -320,4 +321,49 @@ func TestPrintingWebhooksShowsNoSecret(t *testing.T) {
 	}
 	assert.Contains(t, fmt.Sprint(hook), "hooks.example.com")
 	assert.True(t, slices.Contains([]string{fmt.Sprint(hook)}, fmt.Sprintf("%#v", hook)), "every verb shows the same")
+}
+
+func TestEnsuredSaysWhatWasDone(t *testing.T) {
+	const url = "https://hooks.example.com/a"
+	spec := WebhookSpec{HeadID: testHead, URL: url, Events: []EventType{EventEndConversation}}
+	record := func(id string) string {
+		return `{"id":` + id + `,"headId":"` + testHead + `","webhookUrl":"` + url + `","sharedKey":"k` + id + `","endConversation":true}`
+	}
+	delivery := "PUT /head/" + testHead + "/enable-events"
+	for name, row := range map[string]struct {
+		list       string
+		o          EnsureOptions
+		created    bool
+		duplicates []int64
+		writes     []string
+	}{
+		"created":             {"[]", EnsureOptions{}, true, nil, []string{delivery, "POST /head-events"}},
+		"found":               {"[" + record("7") + "]", EnsureOptions{}, false, nil, []string{delivery}},
+		"delivery kept":       {"[" + record("7") + "]", EnsureOptions{KeepDelivery: true}, false, nil, nil},
+		"duplicates reported": {"[" + record("7") + "," + record("8") + "]", EnsureOptions{}, false, []int64{8}, []string{delivery}},
+		"duplicates removed":  {"[" + record("7") + "," + record("8") + "]", EnsureOptions{RemoveDuplicates: true}, false, nil, []string{delivery, "DELETE /head-events/8"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(t, map[string]string{"GET /head-events": row.list, "POST /head-events": record("7"), "DELETE /head-events/8": "", delivery: ""})
+			api.script.steps = []step{func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPost {
+					api.answer("GET /head-events", "["+record("7")+"]") // it is listed from now on
+				}
+				return api.responders.RoundTrip(r)
+			}}
+			ensured, err := api.Webhooks.Ensure(t.Context(), spec, row.o)
+			require.NoError(t, err)
+			assert.EqualValues(t, 7, ensured.ID)
+			assert.Equal(t, "k7", ensured.SharedKey.Reveal())
+			assert.Equal(t, row.created, ensured.Created)
+			assert.Equal(t, row.duplicates, ensured.Duplicates)
+			var writes []string
+			for _, route := range api.routes() {
+				if !strings.HasPrefix(route, "GET") {
+					writes = append(writes, route)
+				}
+			}
+			assert.Equal(t, row.writes, writes)
+		})
+	}
 }
