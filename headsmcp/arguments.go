@@ -10,12 +10,11 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// notAsDescribed is what the model is told of arguments that the schema refuses.
+// notAsDescribed is the text that the model reads if the schema refuses its arguments.
 const notAsDescribed = " is not as described; correct it or ask the user for it"
 
-// arguments returns what the server is sent: the declared arguments alone, as
-// their schemas want them. Checks that ctx has ended for are not begun, and each takes
-// a short time.
+// arguments returns the arguments to send to the server: only the declared ones, with the
+// types of their schemas. Each check takes a short time. No check begins after ctx has ended.
 func (b *bridge) arguments(ctx context.Context, given json.RawMessage) (json.RawMessage, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(bytes.ToValidUTF8(given, []byte("\uFFFD")), &values); err != nil {
@@ -61,8 +60,8 @@ func (b *bridge) arguments(ctx context.Context, given json.RawMessage) (json.Raw
 	return object, nil
 }
 
-// alone returns an object of one argument. It reports false if the argument
-// can't be checked.
+// alone returns an object with one argument. It returns false if the argument can't be
+// checked.
 func (b *bridge) alone(p parameter, raw json.RawMessage) (map[string]any, bool) {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {
@@ -78,7 +77,7 @@ func (b *bridge) valid(p parameter, raw json.RawMessage) bool {
 	return ok && b.each.Validate(argument) == nil
 }
 
-// read returns raw as the schema of p wants it.
+// read converts raw to the type that the schema of p wants.
 func (b *bridge) read(p parameter, raw json.RawMessage) json.RawMessage {
 	if _, ok := b.alone(p, raw); !ok {
 		return raw
@@ -97,7 +96,7 @@ func (b *bridge) read(p parameter, raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// read returns raw as s wants it, as far as it can be read so.
+// read converts raw to the type that s wants, where that is possible.
 func (d document) read(s schema, raw json.RawMessage) json.RawMessage {
 	if !slices.ContainsFunc(s.types, func(t string) bool { return fits(t, raw) }) {
 		for _, t := range s.types {
@@ -117,7 +116,7 @@ func (d document) read(s schema, raw json.RawMessage) json.RawMessage {
 	}
 }
 
-// fits reports whether raw is a value of the type as it is.
+// fits reports whether raw has the type without a conversion.
 func fits(wireType string, raw json.RawMessage) bool {
 	if kind := kindOf(raw); wireType != "integer" || kind != "number" {
 		return kind == wireType
@@ -139,8 +138,8 @@ func (d document) readItems(s schema, raw json.RawMessage) json.RawMessage {
 	return encode(items)
 }
 
-// readFields reads the properties that s describes. One that is null, or blank
-// and no text, is as good as absent.
+// readFields reads the properties that s describes. A property that is null, or blank
+// where no text is wanted, counts as absent.
 func (d document) readFields(s schema, raw json.RawMessage) json.RawMessage {
 	properties, _ := s.keys["properties"].(map[string]any)
 	var fields map[string]json.RawMessage
@@ -166,7 +165,7 @@ func isBlank(raw json.RawMessage) bool {
 	return kindOf(raw) == "string" && json.Unmarshal(raw, &text) == nil && strings.TrimSpace(text) == ""
 }
 
-// kindOf names the type of a JSON value; of a number, "number".
+// kindOf names the type of a JSON value. It is "number" for every number.
 func kindOf(raw json.RawMessage) string {
 	switch raw[0] {
 	case '"':
@@ -184,5 +183,5 @@ func kindOf(raw json.RawMessage) string {
 	}
 }
 
-// encode writes what was decoded, and so can't fail.
+// encode writes a value that was decoded from JSON, so it can't fail.
 func encode(v any) json.RawMessage { return json.RawMessage(text(v)) }

@@ -16,7 +16,7 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// bridge is a tool of a server as a tool of a head.
+// bridge makes a tool of a server a tool of a head.
 type bridge struct {
 	link       *link
 	name       string // the server's
@@ -90,7 +90,7 @@ func toolText(t *mcp.Tool) string {
 	return ""
 }
 
-// text returns what Describe's function says, or the server's text.
+// text returns the text of Describe's function, or the server's text.
 func (c config) text(t *mcp.Tool, parameter, servers string) string {
 	if c.describe != nil {
 		if text := c.describe(t, parameter); strings.TrimSpace(text) != "" {
@@ -122,7 +122,7 @@ func decodeDocument(inputSchema any) (document, error) {
 	return d, nil
 }
 
-// checkTop returns what keeps the arguments from being a list of parameters.
+// checkTop returns why the arguments can't be a list of parameters, or "".
 func (d document) checkTop() (reasons []string) {
 	node := map[string]any(d)
 	for node != nil {
@@ -198,8 +198,8 @@ func (b *bridge) addParameters(top schema) {
 	}
 }
 
-// mustBeGiven reports whether the model must give the argument. If null is a
-// value, null is sent for a required one that it doesn't give.
+// mustBeGiven reports whether the model must give the argument. If null is a valid value,
+// null is sent for a required argument that the model omits.
 func (p parameter) mustBeGiven() bool { return p.required && !p.schema.nullable }
 
 // call answers a call of the head.
@@ -215,8 +215,7 @@ func (b *bridge) call(ctx context.Context, given json.RawMessage) (string, error
 	return reply(result)
 }
 
-// failure returns an error that tells the kind of err, or its code, and nothing
-// that the server said.
+// failure returns an error with the kind of err, or its code, and no text of the server.
 func failure(doing string, err error) error {
 	var coded *jsonrpc.Error
 	switch {

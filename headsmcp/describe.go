@@ -45,7 +45,7 @@ func clip(text string, limit int) string {
 	return strings.TrimSpace(string([]rune(text)[:limit]))
 }
 
-// ownText returns the description of s, or its title.
+// ownText returns the description of s, or else its title.
 func (s schema) ownText() string {
 	for _, key := range []string{"description", "title"} {
 		if text, _ := s.keys[key].(string); strings.TrimSpace(text) != "" {
@@ -66,7 +66,7 @@ type describer struct {
 	words int
 }
 
-// fact is what a schema says of the values, as a sentence.
+// fact is one rule of a schema for the values, as a sentence.
 type fact struct {
 	text   string // without the full stop
 	values []any  // of an enum; the text lists them
@@ -74,7 +74,7 @@ type fact struct {
 
 // describe returns text and the facts. Above maxText characters, the text is cut
 // first, down to minText, then the values of an enum, then the longest of the facts:
-// a schema is a stranger's text, and the model reads it at every turn.
+// a schema comes from a third party, and the model reads it with every message.
 func describe(text string, facts []fact) string {
 	whole := sentence(text, maxText)
 	if description := joined(whole, facts); utf8.RuneCountInString(description) <= maxText {
@@ -121,7 +121,7 @@ func shorten(facts []fact, room int) {
 	}
 }
 
-// facts returns what the schema says of the values.
+// facts returns the rules of the schema for the values.
 func (w *describer) facts(s schema, open []string, optional bool) []fact {
 	var facts []fact
 	add := func(before, value, after string) { facts = append(facts, fact{text: before + value + after}) }
@@ -199,8 +199,8 @@ func oneOf(values []any, n int) string {
 	return all
 }
 
-// typeInWords names the type of s, with what is in it down to maxLevels. A schema
-// that is open, which means that it is a part of itself, is an object.
+// typeInWords names the type of s and of its parts, down to maxLevels. A schema that is
+// open, which means that it contains itself, is named an object.
 func (w *describer) typeInWords(s schema, open []string, level int) string {
 	if s.in(open) {
 		return "object"

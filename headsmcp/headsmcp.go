@@ -42,8 +42,8 @@ type config struct {
 	connect  func(context.Context) (*mcp.ClientSession, error)
 }
 
-// Only adds the tools of these names alone, which are the server's. A name that
-// the server lacks is refused.
+// Only adds only the tools with these names, as the server names them. A name that the
+// server does not have is refused.
 func Only(names ...string) Option {
 	return func(c *config) error {
 		if len(names) == 0 {
@@ -54,8 +54,8 @@ func Only(names ...string) Option {
 	}
 }
 
-// Prefix puts p before every name, so that the tools of two servers can't have
-// the same. The server is called by its own names.
+// Prefix puts p before every name, so the names of two servers can't collide. Calls to
+// the server use its own names.
 func Prefix(p string) Option {
 	return func(c *config) error {
 		c.prefix = p
@@ -63,10 +63,9 @@ func Prefix(p string) Option {
 	}
 }
 
-// Describe replaces the descriptions of the server: f is called for each tool
-// with parameter "", and for each of its parameters. If f returns "", the
-// server's text stays. What a schema says of a parameter's values is added to
-// either text.
+// Describe replaces the descriptions of the server. f is called for each tool with
+// parameter "", and for each of its parameters. If f returns "", the server's text is
+// used. The rules of the schema for a parameter's values are added to either text.
 func Describe(f func(t *mcp.Tool, parameter string) string) Option {
 	return func(c *config) error {
 		if f == nil {
@@ -77,24 +76,23 @@ func Describe(f func(t *mcp.Tool, parameter string) string) Option {
 	}
 }
 
-// Reconnect has a call connect to the server again, with connect, once the session of
+// Reconnect makes a call connect to the server again, with connect, after the session of
 // AddTools or of an earlier connect has ended: the server's process died, or the
-// connection broke. Without it, every call fails from then on.
+// connection broke. Without Reconnect, every call fails from then on.
 //
 // One attempt is made at a time, and calls that arrive meanwhile wait for it until
 // their time is over. After an attempt that fails, or whose session ends before it has
 // answered a call, calls fail at once for 1 s, doubling up to 30 s. The call in which a
 // connection breaks fails and is not repeated, since the server may have done it.
 //
-// A new session is asked for its tools. A tool that is gone, or whose input schema has
-// changed, is refused until a later session has it as it was; the log of the handler
-// says so at each call. The log shows the kind of a failure alone, so log in connect
+// The tools of a new session are listed. A tool that is gone, or whose input schema has
+// changed, is refused until a later session has it unchanged; the log of the handler
+// says so at each call. The log shows only the kind of a failure, so log in connect
 // what else you want to know.
 //
 // The context of connect has the values of AddTools' context. It ends with the session,
-// so a process may depend on it, or after 30 s if there is no session by then. The
-// sessions are yours to close, after the handler has shut down; those that have ended
-// are closed.
+// so a process may depend on it, or after 30 s if there is no session by then. Close the
+// sessions yourself, after the handler has shut down; those that have ended are closed.
 func Reconnect(connect func(context.Context) (*mcp.ClientSession, error)) Option {
 	return func(c *config) error {
 		if connect == nil {
@@ -109,7 +107,7 @@ func Reconnect(connect func(context.Context) (*mcp.ClientSession, error)) Option
 // its tools have changed; several changes that wait for a reader are one value.
 // Call it before mcp.NewClient. A handler that o has is called as well.
 //
-// A ToolHandler keeps the tools that it has. After a change, make a new one, add
+// The tools of a ToolHandler do not change. After a change, make a new handler, add
 // the tools to it, and register what it returns with SetTools.
 func Changed(o *mcp.ClientOptions) <-chan struct{} {
 	changed := make(chan struct{}, 1)
@@ -131,12 +129,12 @@ func Changed(o *mcp.ClientOptions) <-chan struct{} {
 // pages, up to 1000 tools, until ctx ends.
 //
 // The properties of a tool's input schema become its parameters, those that are
-// required first. A call reaches the server with the declared arguments alone,
+// required first. A call reaches the server with only the declared arguments,
 // read as heads.AddTool reads them and then checked against the schema; the
-// model is told which argument is not as described. The model reads the texts of
-// the server's reply. Of any other failure, it learns that the tool failed, and
-// the log of h is told the tool and the kind of failure, never the words of the
-// server.
+// model reads which argument does not match its description. The model reads the
+// texts of the server's reply. After any other failure, the model reads only that
+// the tool failed. The log of h gets the tool and the kind of failure, never the
+// text of the server.
 //
 // Either all tools are added or none: every fault comes back as a
 // *heads.InvalidError, all of them joined. Refused are names and descriptions
@@ -232,7 +230,7 @@ func (c config) choose(offered []*mcp.Tool) ([]*mcp.Tool, error) {
 
 // bridges returns one for each tool, or everything that is wrong with them.
 func (c config) bridges(h *heads.ToolHandler, tools []*mcp.Tool) ([]*bridge, error) {
-	// What a handler refuses shows here before h is changed.
+	// A trial handler finds what h would refuse before h is changed.
 	trial, err := heads.NewToolHandler("https://tools.example.com")
 	if err != nil {
 		return nil, err

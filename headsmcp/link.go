@@ -20,8 +20,8 @@ const (
 
 var errNoSession = errors.New("the function of Reconnect returned neither a session nor an error")
 
-// link is the way to a server: the session of AddTools, and with Reconnect those that
-// follow it.
+// link is the connection to a server: the session of AddTools and, with Reconnect, the
+// sessions after it.
 type link struct {
 	connect func(context.Context) (*mcp.ClientSession, error) // nil: there is one session alone
 	base    context.Context                                   //nolint:containedctx // the values of the context of AddTools
@@ -68,8 +68,8 @@ func (l *link) call(ctx context.Context, params *mcp.CallToolParams) (*mcp.CallT
 	return l.send(ctx, session, params)
 }
 
-// send returns when ctx ends, also while the server doesn't read what it is sent: a
-// pipe that is full holds CallTool up.
+// send returns when ctx ends, even if the server does not read its input: a full pipe
+// blocks CallTool.
 func (l *link) send(ctx context.Context, session *mcp.ClientSession, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	if l.unsent.Load() >= maxUnsent {
 		return nil, notCalled("the server does not read what it is sent")
@@ -118,7 +118,7 @@ func (l *link) get(ctx context.Context, tool string) (*mcp.ClientSession, error)
 	}
 }
 
-// look returns the session, or the attempt under way, which it begins if it is time.
+// look returns the session, or the attempt under way. It begins one if it is time to.
 func (l *link) look(tool string) (*mcp.ClientSession, <-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,7 +186,7 @@ func (l *link) open(ctx context.Context, end func()) (*mcp.ClientSession, map[st
 	return session, refused, nil
 }
 
-// tryConnect returns a panic of connect as an error.
+// tryConnect calls connect and returns a panic of it as an error.
 func (l *link) tryConnect(ctx context.Context) (session *mcp.ClientSession, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -228,7 +228,7 @@ func (l *link) watch(session *mcp.ClientSession) {
 	l.lose(session)
 }
 
-// lose has the next call connect again.
+// lose makes the next call connect again.
 func (l *link) lose(session *mcp.ClientSession) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,8 +240,8 @@ func (l *link) lose(session *mcp.ClientSession) {
 	go func() { _ = session.Close() }() // may wait for a process
 }
 
-// works has the next connection wait for nothing: a server that answers is none that
-// dies whenever it is started.
+// works resets the wait before the next connection: a server that answers does not die
+// at every start.
 func (l *link) works(session *mcp.ClientSession) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -98,7 +98,7 @@ func (d document) flatten(node any) schema {
 	return s
 }
 
-// merge adds what node says to s; what is there already goes first.
+// merge adds the keywords of node to s. Those that s has already win.
 func (d document) merge(s *schema, node any) {
 	m, ok := node.(map[string]any)
 	if !ok {
@@ -199,7 +199,7 @@ func inferTypes(keys map[string]any) []string {
 	return nil
 }
 
-// tidy takes null and what occurs twice out of the types.
+// tidy removes null and duplicates from the types.
 func tidy(all []string) (types []string, nullable bool) {
 	for _, t := range all {
 		switch {
@@ -384,8 +384,8 @@ func subschemas(m map[string]any, keyword string) []any {
 
 // maxSteps and maxDepth bound the check of one argument: branches that lead to
 // themselves multiply with each level of a value. To match a text with a pattern
-// takes a step for every matchPerStep bytes times instructions of the pattern, and
-// about as long as the other steps do.
+// takes a step for every matchPerStep bytes times instructions of the pattern, which
+// takes about as long as the other steps.
 const (
 	maxSteps     = 100_000
 	maxDepth     = 100
@@ -428,8 +428,8 @@ func addPatterns(patterns map[string]int, node any) {
 	}
 }
 
-// instructions returns how long package regexp works on each byte of a text, at
-// worst. A pattern that it can't compile is refused elsewhere.
+// instructions returns how many steps package regexp takes for each byte of a text in
+// the worst case. A pattern that it can't compile is refused elsewhere.
 func instructions(pattern string) int {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
