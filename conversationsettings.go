@@ -13,6 +13,7 @@ import (
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/transport"
 )
 
 // ConversationSettingsService reads and changes the conversation settings of
@@ -38,7 +39,7 @@ type ConversationSettings struct {
 // back.
 var errNoSettings error = answerFault("the head holds no conversationSettings, so writing them back could erase what it has")
 
-var opSettingsReplace = newOperation("ConversationSettings.Replace", http.MethodPut, "/head/{headId}/conversation-settings")
+var opSettingsReplace = transport.NewOperation("ConversationSettings.Replace", http.MethodPut, "/head/{headId}/conversation-settings")
 
 // Get reads the conversation settings from the head. If the settings are null,
 // the result is empty. If the head does not show its settings, the result is
@@ -46,10 +47,10 @@ var opSettingsReplace = newOperation("ConversationSettings.Replace", http.Method
 //
 // GET /head/{id}.
 func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*ConversationSettings, error) {
-	if err := s.c.check(ctx, "ConversationSettings.Get"); err != nil {
+	if err := s.core.check(ctx, "ConversationSettings.Get"); err != nil {
 		return nil, err
 	}
-	head, err := s.c.Heads.Get(ctx, headID)
+	head, err := (&HeadsService{s.service}).Get(ctx, headID)
 	if err != nil {
 		return nil, err
 	}
@@ -65,15 +66,15 @@ func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*
 // returns all faults together.
 func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) error {
 	faults := faultList{}
-	faults.add(checkHeadID(opSettingsReplace.name, headID))
+	faults.add(checkHeadID(opSettingsReplace.Name, headID))
 	if cs == nil {
-		faults.add(invalid(opSettingsReplace.name, "settings", "are nil", "give empty ones to remove all tools and settings"))
+		faults.add(invalid(opSettingsReplace.Name, "settings", "are nil", "give empty ones to remove all tools and settings"))
 	} else {
 		if cs.missing {
-			faults.add(invalid(opSettingsReplace.name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has", "start from empty settings to do so"))
+			faults.add(invalid(opSettingsReplace.Name, "settings", "come from a head that does not show its conversationSettings, so sending them could erase what the head has", "start from empty settings to do so"))
 		}
-		faults.add(validateTools(opSettingsReplace.name, cs.Tools, cs.Tools))
-		faults.add(cs.checkExtras(opSettingsReplace.name, nil))
+		faults.add(validateTools(opSettingsReplace.Name, cs.Tools, cs.Tools))
+		faults.add(cs.checkExtras(opSettingsReplace.Name, nil))
 	}
 	if err := faults.join(); err != nil {
 		return err
@@ -223,12 +224,12 @@ func (cs ConversationSettings) MarshalJSON() ([]byte, error) {
 }
 
 func (s *ConversationSettingsService) modify(ctx context.Context, operation, headID string, change func(*ConversationSettings) error) (*ConversationSettings, error) {
-	unlock, err := s.c.lock(ctx, operation, headLock("settings", headID))
+	unlock, err := s.core.lock(ctx, operation, headLock("settings", headID))
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	head, err := s.c.Heads.Get(ctx, headID)
+	head, err := (&HeadsService{s.service}).Get(ctx, headID)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +269,7 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 // put writes settings that were validated.
 func (s *ConversationSettingsService) put(ctx context.Context, headID string, cs *ConversationSettings) (*Response, error) {
 	body := rawjson.AppendMember([]byte{'{'}, "conversationSettings", cs.document())
-	return doPlain(ctx, s.c, opSettingsReplace, payload{param: headID, body: append(body, '}')})
+	return doPlain(ctx, s.core, opSettingsReplace, payload{param: headID, body: append(body, '}')})
 }
 
 // checkExtras refuses a key other than tools whose value holds what a Secret or a

@@ -34,9 +34,6 @@ var (
 // ErrInvalid matches every InvalidError with errors.Is.
 var ErrInvalid = errors.New("heads: invalid request")
 
-// errTooLarge is inside the error of an answer that is longer than maxAnswer.
-var errTooLarge error = answerFault(fmt.Sprintf("the answer is longer than %d bytes", maxAnswer))
-
 // answerFault describes what is wrong with an answer. It holds nothing of the
 // answer.
 type answerFault string
@@ -297,6 +294,20 @@ func (e *DecodeError) reason() string {
 	default:
 		return "a value in it is not of the form that its type wants"
 	}
+}
+
+func newDecodeError(operation string, document []byte, err error) *DecodeError {
+	return &DecodeError{Operation: operation, Body: NewRaw(document[:min(len(document), maxDecodeBody)]), Err: err}
+}
+
+// decodeInto reads JSON into a value of the caller's.
+func decodeInto(operation string, text []byte, v any) error {
+	if err := json.Unmarshal(text, v); err != nil {
+		failure := newDecodeError(operation, text, err)
+		failure.foreign = true
+		return failure
+	}
+	return nil
 }
 
 // describeMismatch says what was found and what was expected, in JSON's words.

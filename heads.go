@@ -10,6 +10,7 @@ import (
 
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/transport"
 )
 
 // HeadsService reads and changes heads.
@@ -110,8 +111,8 @@ type Organisation struct {
 }
 
 var (
-	opHeadsGet    = newOperation("Heads.Get", http.MethodGet, "/head/{id}")
-	opHeadsUpdate = newOperation("Heads.Update", http.MethodPut, "/head/update")
+	opHeadsGet    = transport.NewOperation("Heads.Get", http.MethodGet, "/head/{id}")
+	opHeadsUpdate = transport.NewOperation("Heads.Update", http.MethodPut, "/head/update")
 )
 
 // Get reads the complete configuration of a head.
@@ -125,10 +126,10 @@ var (
 // its value stays in Raw. A tool of another shape is read as far as possible;
 // see Tool.
 func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
-	if err := checkHeadID(opHeadsGet.name, headID); err != nil {
+	if err := checkHeadID(opHeadsGet.Name, headID); err != nil {
 		return nil, err
 	}
-	return do[Head](ctx, s.c, opHeadsGet, payload{param: headID})
+	return do[Head](ctx, s.core, opHeadsGet, payload{param: headID})
 }
 
 // Update changes the fields that u sets, and nothing else.
@@ -141,7 +142,7 @@ func (s *HeadsService) Update(ctx context.Context, headID string, u *HeadUpdate)
 	if err != nil {
 		return err
 	}
-	return doQuiet(ctx, s.c, opHeadsUpdate, p)
+	return doQuiet(ctx, s.core, opHeadsUpdate, p)
 }
 
 // update is Update for a caller that reads the answer.
@@ -150,12 +151,12 @@ func (s *HeadsService) update(ctx context.Context, headID string, u *HeadUpdate)
 	if err != nil {
 		return nil, err
 	}
-	return doPlain(ctx, s.c, opHeadsUpdate, p)
+	return doPlain(ctx, s.core, opHeadsUpdate, p)
 }
 
 func updatePayload(headID string, u *HeadUpdate) (payload, error) {
 	var faults faultList
-	faults.add(checkHeadID(opHeadsUpdate.name, headID))
+	faults.add(checkHeadID(opHeadsUpdate.Name, headID))
 	faults.add(u.Validate())
 	return payload{body: u.document(headID)}, faults.join()
 }
@@ -188,7 +189,7 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
-	unlock, err := s.c.lock(ctx, operation, headLock("configuration", headID))
+	unlock, err := s.core.lock(ctx, operation, headLock("configuration", headID))
 	if err != nil {
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func (u *HeadUpdate) Set(field string, value any) *HeadUpdate { return u.set(fie
 // without its voice, a language that is not a BCP 47 tag, a read-only name, a value
 // of the wrong type.
 func (u *HeadUpdate) Validate() error {
-	operation := opHeadsUpdate.name
+	operation := opHeadsUpdate.Name
 	if u == nil {
 		return invalid(operation, "update", "is nil", "make one with NewHeadUpdate", useNewHeadUpdate)
 	}

@@ -125,10 +125,10 @@ func (s *WebhooksService) KeySource(opts ...KeySourceOption) KeySource {
 
 // keyCache returns what the client knows of shared keys.
 func (s *WebhooksService) keyCache() *keycache.Cache {
-	if s.c == nil || s.c.core == nil {
+	if s.core == nil {
 		return newKeyCache(s.sharedKeys) // its requests return what is wrong with the client
 	}
-	return s.c.core.keys
+	return s.core.keys
 }
 
 // KeySourceOption changes how the source of WebhooksService.KeySource works.
