@@ -60,8 +60,6 @@ func (v *HeadVisual) decode(document []byte) error {
 	return nil
 }
 
-func anyField(string) bool { return true }
-
 // textOfNumber reads an id that is a number as its digits.
 func textOfNumber(path string, value []byte) []byte {
 	if path != "id" || rawjson.Kind(value) != "number" {

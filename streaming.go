@@ -323,6 +323,11 @@ func (e *ConversionError) Error() string {
 // Unwrap returns why the step failed.
 func (e *ConversionError) Unwrap() error { return e.Err }
 
+// temporary is for Temporary.
+func (e *ConversionError) temporary() bool {
+	return e.Reason == ReasonTemporary || e.Reason == ReasonUnknownOutcome
+}
+
 func joinSteps(steps []ConversionStep) string {
 	names := make([]string, len(steps))
 	for i, step := range steps {

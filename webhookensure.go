@@ -248,12 +248,3 @@ func ignoreNotFound(err error) error {
 	}
 	return err
 }
-
-// mayHaveHappened reports whether the service may have done what a failed call
-// asked for: there was no whole answer, or a 5xx, or an answer that can't be
-// read.
-func mayHaveHappened(err error) bool {
-	var lost *transportError
-	var unread *DecodeError
-	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
-}

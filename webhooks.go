@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/exactjson"
+	"github.com/headsapi/heads-go/internal/keycache"
+	"github.com/headsapi/heads-go/internal/panics"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/transport"
 )
@@ -574,4 +576,65 @@ func webhookLock(webhookID int64) lockKey {
 
 func webhookPayload(webhookID int64) payload {
 	return payload{param: strconv.FormatInt(webhookID, 10)}
+}
+
+// keyCache returns what the client knows of shared keys.
+func (s *WebhooksService) keyCache() *keycache.Cache {
+	if s.core == nil {
+		return newKeyCache(s.sharedKeys) // its requests return what is wrong with the client
+	}
+	return s.core.keys
+}
+
+// newKeyCache returns a cache that asks list for the keys of a head.
+func newKeyCache(list keycache.List) *keycache.Cache {
+	return keycache.New(func(ctx context.Context, headID string, retry bool) (keys []string, err error) {
+		// The user's token source and transport run here, on a goroutine of the cache.
+		err = panics.Try(func() (err error) {
+			keys, err = list(ctx, headID, retry)
+			return err
+		})
+		return usableKeys(keys), err
+	})
+}
+
+// sharedKeys returns the keys of the head's registrations. A head that the
+// service does not know has none.
+func (s *WebhooksService) sharedKeys(ctx context.Context, headID string, retry bool) ([]string, error) {
+	hooks, err := s.list(ctx, headID, retry)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return keysOf(hooks), nil
+}
+
+// keysOf returns the keys of registrations that are all of one head, as List has
+// proven.
+func keysOf(hooks []Webhook) (keys []string) {
+	for _, hook := range hooks {
+		keys = append(keys, hook.SharedKey.Reveal())
+	}
+	return keys
+}
+
+// learn passes the key of a registration to the sources of the client.
+func (s *WebhooksService) learn(hook *Webhook) {
+	if isUUID(hook.HeadID) {
+		s.keyCache().Learn(strings.ToLower(hook.HeadID), hook.SharedKey.Reveal())
+	}
+}
+
+// learnAll passes the keys of all registrations of a head, which were asked for at
+// that time.
+func (s *WebhooksService) learnAll(headID string, hooks []Webhook, asked time.Time) {
+	s.keyCache().LearnAll(strings.ToLower(headID), usableKeys(keysOf(hooks)), asked)
+}
+
+// expect makes the sources ask about a head that had no registration and may have one
+// now.
+func (s *WebhooksService) expect(headID string) {
+	s.keyCache().Forget(strings.ToLower(headID))
 }
