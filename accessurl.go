@@ -91,18 +91,8 @@ func (a AccessURL) String() string {
 	return a.address() + "?api_key=" + redacted
 }
 
-// AccessURL returns the access URL at which a head is reached now: the legacy
-// form or the streaming form, depending on the head's mode. It is the head's
-// PublicURL, moved to the base of WithAccessBases for that mode if there is one.
-//
-// AccessURL returns an InvalidError for a head whose PublicURL lacks a part.
-func (c *Client) AccessURL(h *Head) (AccessURL, error) {
-	switch {
-	case c == nil || c.core == nil:
-		return AccessURL{}, invalid("AccessURL", "client", "was not made by New", "make one with New or NewFromEnv", useNew)
-	case h == nil:
-		return AccessURL{}, invalid("AccessURL", "head", "is nil", "give one that Heads.Get returned", useHeadsGet)
-	}
+// accessURL returns the access URL at which a head is reached now.
+func (c *core) accessURL(h *Head) (AccessURL, error) {
 	address, err := currentAddress("AccessURL", h)
 	if err != nil {
 		return AccessURL{}, err
@@ -117,10 +107,10 @@ func currentAddress(operation string, h *Head) (AccessURL, error) {
 }
 
 // accessBase returns the configured base for a mode, or else the given one.
-func (c *Client) accessBase(streaming bool, otherwise string) string {
-	base := c.core.chatBase
+func (c *core) accessBase(streaming bool, otherwise string) string {
+	base := c.chatBase
 	if streaming {
-		base = c.core.streamBase
+		base = c.streamBase
 	}
 	if base == "" {
 		return otherwise

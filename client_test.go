@@ -81,8 +81,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		"other host":         {elsewhere.url + "/head?key=hush-hush", "redirected to host " + host + ","},
 		"other host, user":   {"http://me:hush-hush@" + host + "/", "redirected to host " + host + ","},
 		"scheme-relative":    {"//" + host + "/hush-hush", "redirected to host " + host + ","},
-		"other path":         {"/elsewhere?key=hush-hush", "redirected to another path of host " + client.core.base.Host + ","},
-		"relative path":      {"other", "redirected to another path of host " + client.core.base.Host + ","},
+		"other path":         {"/elsewhere?key=hush-hush", "redirected to another path of host " + hostOf(client.BaseURL()) + ","},
+		"relative path":      {"other", "redirected to another path of host " + hostOf(client.BaseURL()) + ","},
 		"broken":             {"http://[hush-hush", "redirected to an unreadable URL,"},
 		"very long":          {"http://" + strings.Repeat("a", 300) + ".example.com/", "redirected to host aaaa"},
 		"the token as host":  {"http://" + pathToken + "/", "redirected to host [redacted],"},
@@ -433,7 +433,11 @@ func TestMisuseIsAnInvalidError(t *testing.T) {
 		"nil context":  func() error { return getHead(nil, client) }, //nolint:staticcheck // the point of the row
 		"zero service": func() error { _, err := new(HeadsService).Get(t.Context(), testHead); return err },
 		"zero client": func() error {
-			_, err := (&HeadsService{service{new(Client)}}).Get(t.Context(), testHead)
+			_, err := new(Client).Do(t.Context(), Request{Method: http.MethodGet, Path: "/"})
+			return err
+		},
+		"nil client": func() error {
+			_, err := (*Client)(nil).Do(t.Context(), Request{Method: http.MethodGet, Path: "/"})
 			return err
 		},
 	} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/timing"
 )
 
 const (
@@ -57,23 +58,13 @@ func newConversion(s *HeadsService, ctx context.Context, headID string, o Conver
 // begin waits until no other conversion of the head is running, which would undo
 // half of this one.
 func (c *conversion) begin(operation string) (end func(), err error) {
-	unlock, err := c.heads.c.lock(c.ctx, operation, headLock("mode", c.done.HeadID))
+	unlock, err := c.heads.core.lock(c.ctx, operation, headLock("mode", c.done.HeadID))
 	if err != nil {
 		return nil, err
 	}
-	settling, cancel := outlive(c.ctx, c.o.SettleTimeout)
+	settling, cancel := timing.Outlive(c.ctx, c.o.SettleTimeout)
 	c.settling = settling
 	return func() { cancel(); unlock() }, nil
-}
-
-// outlive returns a context that ends d after ctx has ended.
-func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(d, cancel)
-		context.AfterFunc(longer, func() { timer.Stop() })
-	})
-	return longer, func() { stop(); cancel() }
 }
 
 // toStreaming does the steps of a plan. If OnStep panics, the panic passes
@@ -352,7 +343,7 @@ func (c *conversion) readUntil(ctx context.Context, r reading) (head *Head, show
 			return head, false, err
 		}
 		c.waiting(r.step, pause)
-		if err := sleep(ctx, pause); err != nil {
+		if err := timing.Sleep(ctx, pause); err != nil {
 			return head, false, err
 		}
 	}
@@ -403,9 +394,9 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 	if found, ok := c.accept(head.PublicURL.Reveal()); ok {
 		return found, nil
 	}
-	base := c.heads.c.accessBase(head.VideoStreaming, "")
+	base := c.heads.core.accessBase(head.VideoStreaming, "")
 	if base == "" {
-		c.heads.c.core.oldAddresses.Store(modeOf(head), c.done.Before)
+		c.heads.core.oldAddresses.Store(modeOf(head), c.done.Before)
 		return AccessURL{}, errNoNewAddress
 	}
 	moved := c.done.Before
@@ -415,7 +406,7 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 
 // stays ends a conversion that needed no switch.
 func (c *conversion) stays(head *Head, step ConversionStep) (*Conversion, error) {
-	address, err := c.heads.c.AccessURL(head)
+	address, err := c.heads.core.accessURL(head)
 	if err == nil && c.isOld(head, address) {
 		err = errNoNewAddress
 	}
@@ -430,7 +421,7 @@ func (c *conversion) stays(head *Head, step ConversionStep) (*Conversion, error)
 // isOld reports whether an earlier conversion by this client found the access
 // URL to be the one from before its switch to the mode that the head has.
 func (c *conversion) isOld(head *Head, address AccessURL) bool {
-	old, ok := c.heads.c.core.oldAddresses.Load(modeOf(head))
+	old, ok := c.heads.core.oldAddresses.Load(modeOf(head))
 	return ok && old == address
 }
 
@@ -544,17 +535,4 @@ func (c *conversion) putBack(old Voice) error {
 		return nil
 	}
 	return err
-}
-
-// sleep waits for d. If the context ends earlier, it returns the context's
-// error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -200,15 +200,3 @@ func (h *EventHandler) log(ctx context.Context, d *delivery) {
 func (h *EventHandler) complain(ctx context.Context, what string, err error) {
 	h.logger.LogAttrs(ctx, slog.LevelError, "webhook delivery: "+what, errorAttrs(err)...)
 }
-
-func errorAttrs(err error) []slog.Attr {
-	if err == nil {
-		return nil
-	}
-	attrs := []slog.Attr{slog.String("error", shownError(err))}
-	var p *panics.Error
-	if errors.As(err, &p) {
-		attrs = append(attrs, slog.String("stack", string(p.Stack)))
-	}
-	return attrs
-}

@@ -34,9 +34,6 @@ var (
 // ErrInvalid matches every InvalidError with errors.Is.
 var ErrInvalid = errors.New("heads: invalid request")
 
-// errTooLarge is inside the error of an answer that is longer than maxAnswer.
-var errTooLarge error = answerFault(fmt.Sprintf("the answer is longer than %d bytes", maxAnswer))
-
 // answerFault describes what is wrong with an answer. It holds nothing of the
 // answer.
 type answerFault string
@@ -299,6 +296,20 @@ func (e *DecodeError) reason() string {
 	}
 }
 
+func newDecodeError(operation string, document []byte, err error) *DecodeError {
+	return &DecodeError{Operation: operation, Body: NewRaw(document[:min(len(document), maxDecodeBody)]), Err: err}
+}
+
+// decodeInto reads JSON into a value of the caller's.
+func decodeInto(operation string, text []byte, v any) error {
+	if err := json.Unmarshal(text, v); err != nil {
+		failure := newDecodeError(operation, text, err)
+		failure.foreign = true
+		return failure
+	}
+	return nil
+}
+
 // describeMismatch says what was found and what was expected, in JSON's words.
 func describeMismatch(mismatch *json.UnmarshalTypeError) string {
 	found, want := mismatch.Value, jsonType(mismatch.Type)
@@ -464,13 +475,9 @@ func textIn(value any) string {
 // for any other error.
 func Temporary(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // it unwraps step by step
-	case *ConversionError:
-		return e.Reason == ReasonTemporary || e.Reason == ReasonUnknownOutcome
-	case *Error:
-		return temporaryStatus(e.StatusCode) && !errors.Is(e.cause, context.Canceled)
-	case *DecodeError, *InvalidError:
-		return false
-	case *transportError, *net.OpError:
+	case interface{ temporary() bool }:
+		return e.temporary()
+	case *net.OpError:
 		return !errors.Is(err, context.Canceled)
 	case interface{ Unwrap() []error }:
 		isLasting := func(err error) bool { return !Temporary(err) }
@@ -481,10 +488,26 @@ func Temporary(err error) bool {
 	return err == context.DeadlineExceeded //nolint:errorlint // nothing is left to unwrap
 }
 
+func (e *Error) temporary() bool {
+	return temporaryStatus(e.StatusCode) && !errors.Is(e.cause, context.Canceled)
+}
+func (e *transportError) temporary() bool { return !errors.Is(e, context.Canceled) }
+func (*DecodeError) temporary() bool      { return false }
+func (*InvalidError) temporary() bool     { return false }
+
 func temporaryStatus(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return true
 	}
 	return status >= http.StatusInternalServerError && status != http.StatusNotImplemented
+}
+
+// mayHaveHappened reports whether the service may have done what a failed call
+// asked for: there was no whole answer, or a 5xx, or an answer that can't be
+// read.
+func mayHaveHappened(err error) bool {
+	var lost *transportError
+	var unread *DecodeError
+	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
 }

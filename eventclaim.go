@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/panics"
+	"github.com/headsapi/heads-go/internal/timing"
 )
 
 const (
@@ -81,7 +82,7 @@ func (c *eventClaim) takeNow(ctx context.Context) (claim Claim, err error) {
 	defer func() { <-c.turn }()
 	for wait := minStoreWait; ; wait = min(2*wait, maxStoreWait) {
 		claim, err = c.claim(ctx)
-		if again := claim == ClaimBusy || isHiccup(err); !again || c.h.local || sleep(ctx, wait) != nil {
+		if again := claim == ClaimBusy || isHiccup(err); !again || c.h.local || timing.Sleep(ctx, wait) != nil {
 			break
 		}
 	}
@@ -178,7 +179,7 @@ func (c *eventClaim) settleNow(ctx context.Context, done bool, failures chan<- e
 		case failures <- err:
 		default:
 		}
-		if !isHiccup(err) || sleep(ctx, wait) != nil {
+		if !isHiccup(err) || timing.Sleep(ctx, wait) != nil {
 			c.h.complain(ctx, "the deduplicator failed", err)
 			return
 		}

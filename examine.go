@@ -66,16 +66,16 @@ func (s *HeadsService) Examine(ctx context.Context, headID string) (*Examination
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := s.c.Webhooks.List(ctx, headID)
+	hooks, err := (&WebhooksService{s.service}).List(ctx, headID)
 	if err != nil {
 		return nil, err
 	}
-	x := &examiner{core: s.c.core, head: head, hooks: hooks, findings: []Finding{}}
+	x := &examiner{core: s.core, head: head, hooks: hooks, findings: []Finding{}}
 	x.examineHead()
 	x.examineAddress()
 	x.examineWebhooks()
 	x.examineTools()
-	if err := x.examineVisual(ctx, s.c.HeadVisuals); err != nil {
+	if err := x.examineVisual(ctx, &HeadVisualsService{s.service}); err != nil {
 		return nil, err
 	}
 	x.examineVoice()

@@ -88,15 +88,6 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-func FuzzRetryAfter(f *testing.F) {
-	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-	f.Fuzz(func(t *testing.T, value string) {
-		if wait, ok := parseRetryAfter(value, now); wait < 0 || !ok && wait != 0 {
-			t.Fatalf("%q: %v, %t", value, wait, ok)
-		}
-	})
-}
-
 func fuzzClient(t *testing.T, status int, body []byte) *Client {
 	t.Helper()
 	client, err := New(memoryURL, "secret-token", WithHTTPClient(&http.Client{Transport: newScript(func(r *http.Request) (*http.Response, error) {

@@ -5,14 +5,167 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
+
+// OperationMode is how a head answers. The service knows more values than the
+// constants.
+type OperationMode string
+
+// The operation modes that the contract names. Only a head in mode oc (open
+// conversation) can call tools.
+const (
+	OperationModeTTT OperationMode = "ttt"
+	OperationModeOC  OperationMode = "oc"
+)
+
+// Head is the complete configuration of a head.
+//
+// Fields are plain values. A nil pointer, slice or map means that the service
+// sent null or nothing; Has distinguishes the two.
+//
+// Nothing shows the secrets of a Head: it is safe to print, to log and to encode
+// as JSON. To store a head, store Raw.Bytes(). Decoding that gives a Head with
+// all its secrets.
+type Head struct {
+	ID                          string                `json:"id"` // UUID
+	Name                        string                `json:"name"`
+	Alias                       string                `json:"alias"`
+	Language                    string                `json:"language"`                  // of the form xx-XX
+	LanguageSpeechRecognition   string                `json:"languageSpeechRecognition"` // of the form xx-XX
+	TTSProvider                 string                `json:"ttsProvider"`
+	TTSVoice                    string                `json:"ttsVoice"`
+	OperationMode               OperationMode         `json:"operationMode"`
+	OCProvider                  string                `json:"ocProvider"`
+	PromptConfig                *PromptConfig         `json:"promptConfig"`
+	Greetings                   string                `json:"greetings"`
+	VoiceflowAPIKey             *Secret               `json:"voiceflowApiKey"` // null allowed
+	IsRandomSuggestions         bool                  `json:"isRandomSuggestions"`
+	Phrases                     []string              `json:"phrases"`
+	Suggestions                 []string              `json:"suggestions"`
+	CustomWords                 map[string]string     `json:"customWords"`                          // word to spoken form
+	PublicURL                   Secret                `json:"publicUrl"`                            // an access URL with its key; see Client.AccessURL
+	FileURL                     *string               `json:"fileUrl"`                              // null allowed
+	PluginOperationalModeConfig Raw                   `json:"pluginOperationalModeConfig,omitzero"` // object or null
+	SemanticThreshold           float64               `json:"semanticThreshold"`
+	VideoStreaming              bool                  `json:"videoStreaming"` // see SetVideoStreaming
+	Splitter                    bool                  `json:"splitter"`       // read-only; never together with VideoStreaming
+	EnableEvents                bool                  `json:"enableEvents"`   // see WebhooksService.SetDelivery
+	ConversationSettings        *ConversationSettings `json:"conversationSettings"`
+
+	// The fields below are read-only: the service ignores them in an update.
+
+	CreatedAt            Time          `json:"createdAt"`
+	UpdatedAt            Time          `json:"updatedAt"`
+	PublicID             string        `json:"publicId"`
+	OrgID                string        `json:"orgId"`
+	OrgPublicID          string        `json:"orgPublicId"`
+	HeadVisualID         string        `json:"headVisualId"`
+	DocumentURL          string        `json:"documentUrl"`
+	EncodedPath          string        `json:"encodedPath"`
+	HeadVisualVideoURL   string        `json:"headVisualVideoUrl"`
+	PosterVideoImage     string        `json:"posterVideoImage"`
+	TTSDisplayName       string        `json:"ttsDisplayName"`
+	IsActive             bool          `json:"isActive"`
+	TTSStream            bool          `json:"ttsStream"`
+	ExpirationSeconds    float64       `json:"expirationSeconds"`
+	AllowedOrigins       []string      `json:"allowedOrigins"`
+	AllowedIframeOrigins []string      `json:"allowedIframeOrigins"`
+	DocumentJSONDTO      Raw           `json:"documentJsonDto,omitzero"`
+	IconConfig           Raw           `json:"iconConfig,omitzero"`
+	VideoCache           Raw           `json:"videoCache,omitzero"`
+	Organisation         *Organisation `json:"organisation"`
+
+	// Raw is the document as received, including fields that Head doesn't have.
+	Raw Raw `json:"-"`
+}
+
+// PromptConfig holds the prompt of a head. Its ID is read-only. If the service
+// sends the prompt as a plain string, that is the SystemPrompt.
+type PromptConfig struct {
+	ID           string `json:"id,omitempty"`
+	SystemPrompt string `json:"system_prompt"`
+}
+
+// Organisation is the owner of a head. All of it is read-only.
+type Organisation struct {
+	ID               string  `json:"id"`
+	CreatedAt        Time    `json:"createdAt"`
+	UpdatedAt        Time    `json:"updatedAt"`
+	APIKey           Secret  `json:"apiKey"`
+	Name             string  `json:"name"`
+	PublicID         string  `json:"publicId"`
+	Alias            string  `json:"alias"`
+	SubscriptionType string  `json:"subscriptionType"`
+	Slots            float64 `json:"slots"`
+	Streaming        bool    `json:"streaming"`
+	IsActive         bool    `json:"isActive"`
+}
+
+// Has reports whether the document that the head was read from holds a field,
+// even one that is null. The name is the one in JSON.
+func (h *Head) Has(field string) bool {
+	_, ok := rawjson.Value(h.Raw.bytes(), field)
+	return ok
+}
+
+// LogValue shows id and name.
+func (h Head) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", label(h.ID)), slog.String("name", label(h.Name)))
+}
+
+// settings returns the head's settings, or empty ones.
+func (h *Head) settings() *ConversationSettings {
+	if h.ConversationSettings == nil {
+		return &ConversationSettings{missing: !h.Has("conversationSettings")}
+	}
+	return h.ConversationSettings
+}
+
+// UnmarshalJSON reads the document of a head, as the service sends it or as it was
+// stored, and keeps it in Raw. Names are exact: a field in another letter case is
+// in Raw only. A field that occurs twice is an error.
+func (h *Head) UnmarshalJSON(document []byte) error { return unmarshal(document, h.decode) }
+
+func (h *Head) decode(document []byte) error {
+	if err := decodeObject(document, h, exactjson.Rules{Open: isOpenField, Mend: promptOfString}); err != nil {
+		return err
+	}
+	h.Raw = rawOf(bytes.Clone(document))
+	if h.ConversationSettings == nil {
+		return nil
+	}
+	for i := range h.ConversationSettings.Tools {
+		h.ConversationSettings.Tools[i].served = true
+	}
+	return nil
+}
+
+func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
+
+// promptOfString reads a promptConfig that is a string as the prompt.
+func promptOfString(path string, value []byte) []byte {
+	if path != "promptConfig" || rawjson.Kind(value) != "string" {
+		return nil
+	}
+	return promptObject(value)
+}
+
+// isOpenField reports whether the contract leaves the type of a field of a head open.
+func isOpenField(path string) bool {
+	name, _, _ := strings.Cut(path, ".")
+	return slices.ContainsFunc(headFields, func(f headField) bool {
+		return f.access == open && (f.name == path || f.name == name)
+	})
+}
 
 // fieldAccess is what an update can do with a field.
 type fieldAccess int
@@ -393,12 +546,5 @@ func (v fieldValue) isEmpty() bool {
 }
 
 func (v fieldValue) equal(o fieldValue) bool {
-	return v.fault == o.fault && bytes.Equal(escapeHTML(v.raw), escapeHTML(o.raw))
-}
-
-// escapeHTML writes <, > and & as json.Marshal does.
-func escapeHTML(raw []byte) []byte {
-	var escaped bytes.Buffer
-	json.HTMLEscape(&escaped, raw)
-	return escaped.Bytes()
+	return v.fault == o.fault && sameEncoded(v.raw, o.raw)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/transport"
 )
 
 // HeadVisualsService reads head visuals.
@@ -32,7 +33,7 @@ type HeadVisual struct {
 	Raw  Raw        `json:"-"` // the document as received
 }
 
-var opHeadVisualsGet = newOperation("HeadVisuals.Get", http.MethodGet, "/head_visual/{headVisualId}")
+var opHeadVisualsGet = transport.NewOperation("HeadVisuals.Get", http.MethodGet, "/head_visual/{headVisualId}")
 
 // Get reads a head visual.
 //
@@ -40,10 +41,10 @@ var opHeadVisualsGet = newOperation("HeadVisuals.Get", http.MethodGet, "/head_vi
 // an InvalidError for an empty one, "." and "..". An answer without this id is a
 // DecodeError.
 func (s *HeadVisualsService) Get(ctx context.Context, visualID string) (*HeadVisual, error) {
-	if err := checkPathID(opHeadVisualsGet.name, "head visual id", visualID); err != nil {
+	if err := checkPathID(opHeadVisualsGet.Name, "head visual id", visualID); err != nil {
 		return nil, err
 	}
-	return do[HeadVisual](ctx, s.c, opHeadVisualsGet, payload{param: visualID})
+	return do[HeadVisual](ctx, s.core, opHeadVisualsGet, payload{param: visualID})
 }
 
 // UnmarshalJSON reads the document of a visual and keeps it in Raw. The contract
@@ -58,8 +59,6 @@ func (v *HeadVisual) decode(document []byte) error {
 	v.Raw = rawOf(bytes.Clone(document))
 	return nil
 }
-
-func anyField(string) bool { return true }
 
 // textOfNumber reads an id that is a number as its digits.
 func textOfNumber(path string, value []byte) []byte {

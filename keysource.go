@@ -2,7 +2,6 @@ package heads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/keycache"
-	"github.com/headsapi/heads-go/internal/panics"
 )
 
 // KeySource returns the shared keys that an event of a head may be signed with.
@@ -67,17 +65,14 @@ func HeadKeys(keysByHead map[string][]string) KeySource {
 	}
 }
 
+// newEventHandler is the operation of the InvalidErrors.
+const newEventHandler = "NewEventHandler"
+
 func refuseKeys(none bool) error {
 	if none {
 		return invalid(newEventHandler, "keys", "hold no usable shared key, so every delivery would be refused", "give a key that is not empty, of a head whose id is not empty")
 	}
 	return nil
-}
-
-// usableKeys returns a copy without empty keys, to which nothing can be
-// appended in place.
-func usableKeys(keys []string) []string {
-	return slices.Clip(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == "" }))
 }
 
 // staticKeys has its keys in a closure, where no verb of package fmt looks.
@@ -121,14 +116,6 @@ func (s staticKeys) Keys(_ context.Context, hint KeyHint) ([]string, error) {
 // NewEventHandler returns the InvalidErrors of the options.
 func (s *WebhooksService) KeySource(opts ...KeySourceOption) KeySource {
 	return newCachedKeys(s.keyCache(), opts...)
-}
-
-// keyCache returns what the client knows of shared keys.
-func (s *WebhooksService) keyCache() *keycache.Cache {
-	if s.c == nil || s.c.core == nil {
-		return newKeyCache(s.sharedKeys) // its requests return what is wrong with the client
-	}
-	return s.c.core.keys
 }
 
 // KeySourceOption changes how the source of WebhooksService.KeySource works.
@@ -203,18 +190,6 @@ type cachedKeys struct {
 	err    error
 }
 
-// newKeyCache returns a cache that asks list for the keys of a head.
-func newKeyCache(list keycache.List) *keycache.Cache {
-	return keycache.New(func(ctx context.Context, headID string, retry bool) (keys []string, err error) {
-		// The user's token source and transport run here, on a goroutine of the cache.
-		err = panics.Try(func() (err error) {
-			keys, err = list(ctx, headID, retry)
-			return err
-		})
-		return usableKeys(keys), err
-	})
-}
-
 // newCachedKeys returns a source of what cache knows, and begins to read the heads of
 // WithHeads.
 func newCachedKeys(cache *keycache.Cache, opts ...KeySourceOption) cachedKeys {
@@ -244,45 +219,4 @@ func (s cachedKeys) Keys(ctx context.Context, hint KeyHint) ([]string, error) {
 		return nil, nil
 	}
 	return s.source.get().Get(ctx, strings.ToLower(hint.HeadID), hint.Mismatch)
-}
-
-// sharedKeys returns the keys of the head's registrations. A head that the
-// service does not know has none.
-func (s *WebhooksService) sharedKeys(ctx context.Context, headID string, retry bool) ([]string, error) {
-	hooks, err := s.list(ctx, headID, retry)
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return keysOf(hooks), nil
-}
-
-// keysOf returns the keys of registrations that are all of one head, as List has
-// proven.
-func keysOf(hooks []Webhook) (keys []string) {
-	for _, hook := range hooks {
-		keys = append(keys, hook.SharedKey.Reveal())
-	}
-	return keys
-}
-
-// learn passes the key of a registration to the sources of the client.
-func (s *WebhooksService) learn(hook *Webhook) {
-	if isUUID(hook.HeadID) {
-		s.keyCache().Learn(strings.ToLower(hook.HeadID), hook.SharedKey.Reveal())
-	}
-}
-
-// learnAll passes the keys of all registrations of a head, which were asked for at
-// that time.
-func (s *WebhooksService) learnAll(headID string, hooks []Webhook, asked time.Time) {
-	s.keyCache().LearnAll(strings.ToLower(headID), usableKeys(keysOf(hooks)), asked)
-}
-
-// expect makes the sources ask about a head that had no registration and may have one
-// now.
-func (s *WebhooksService) expect(headID string) {
-	s.keyCache().Forget(strings.ToLower(headID))
 }

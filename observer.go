@@ -2,10 +2,14 @@ package heads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"time"
 
 	"github.com/headsapi/heads-go/internal/panics"
+	"github.com/headsapi/heads-go/internal/transport"
 )
 
 // Observer is told of what a client or a handler does: of every Attempt, every
@@ -69,4 +73,57 @@ func (Observer[T]) survive(ctx context.Context, logger *slog.Logger, f func()) {
 		attrs := append([]slog.Attr{slog.String("observer", fmt.Sprintf("%T", *new(T)))}, errorAttrs(err)...)
 		logger.LogAttrs(ctx, slog.LevelError, "heads: an observer panicked", attrs...)
 	}
+}
+
+// Attempt describes one attempt to an Observer. No field contains a secret, a
+// query string or a body. What is known only after it is zero at its start.
+type Attempt struct {
+	Operation  string // "Heads.Get"
+	Method     string // "GET"
+	Route      string // "/head/{id}": safe as a metric label
+	Host       string // of the base URL, with its port if it has one
+	Number     int    // 1 for the first
+	StatusCode int    // 0 when no response came
+	Duration   time.Duration
+	RequestID  string
+	Err        error         // redacted; nil for a status from 200 to 299
+	Final      bool          // no further attempt follows
+	RetryIn    time.Duration // the wait before the next attempt, 0 for none
+	Waited     time.Duration // for WithRateLimit and for a Retry-After that holds the client back, before Duration began
+
+	// Header is empty at the start. Its entries are sent with this one attempt,
+	// unless the client sets the key itself. It is nil at the end.
+	Header http.Header
+}
+
+// LogValue returns the fields of a log line of WithLogger: waited and request_id
+// if they are set, error and retry_in if the attempt failed.
+func (a Attempt) LogValue() slog.Value { return slog.GroupValue(transport.Attempt(a).Attrs()...) }
+
+// attemptObservers are the observers of a client.
+type attemptObservers struct {
+	observers observers[Attempt]
+	logger    *slog.Logger
+}
+
+// Start calls each Start with what next returns for it.
+func (o attemptObservers) Start(ctx context.Context, contexts []context.Context, next func() transport.Attempt) (context.Context, []context.Context) {
+	return o.observers.start(ctx, o.logger, contexts, func() Attempt { return Attempt(next()) })
+}
+
+// End calls each End with the context of its Start.
+func (o attemptObservers) End(contexts []context.Context, a transport.Attempt) {
+	o.observers.end(contexts, o.logger, Attempt(a))
+}
+
+func errorAttrs(err error) []slog.Attr {
+	if err == nil {
+		return nil
+	}
+	attrs := []slog.Attr{slog.String("error", shownError(err))}
+	var p *panics.Error
+	if errors.As(err, &p) {
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
+	}
+	return attrs
 }

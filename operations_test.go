@@ -455,7 +455,7 @@ func TestErrorsOfTheServiceNameTheOperation(t *testing.T) {
 	}
 }
 
-// declaredOperations returns the names in the package's calls of newOperation.
+// declaredOperations returns the names in the package's calls of transport.NewOperation.
 func declaredOperations(t *testing.T) []string {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
@@ -466,7 +466,7 @@ func declaredOperations(t *testing.T) []string {
 		}
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for _, m := range regexp.MustCompile(`newOperation\("([^"]+)"`).FindAllSubmatch(source, -1) {
+		for _, m := range regexp.MustCompile(`NewOperation\("([^"]+)"`).FindAllSubmatch(source, -1) {
 			names = append(names, string(m[1]))
 		}
 	}

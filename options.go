@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/transport"
 	"golang.org/x/time/rate"
 )
 
@@ -26,7 +28,7 @@ type config struct {
 	attemptTimeout    time.Duration // 0 when not given
 	logger            *slog.Logger
 	observers         observers[Attempt]
-	userAgent         string
+	application       string // "kiosk/2"; "" when not given
 	chatURL           string
 	streamURL         string
 	streamingProvider map[string]bool
@@ -38,7 +40,6 @@ const defaultAttemptTimeout = 30 * time.Second
 func newConfig(opts []Option) (*config, error) {
 	cfg := &config{
 		retry:             DefaultRetryPolicy(),
-		userAgent:         userAgent,
 		streamingProvider: map[string]bool{"azure": true, "elevenlabs": true},
 	}
 	var faults faultList
@@ -50,6 +51,48 @@ func newConfig(opts []Option) (*config, error) {
 		faults.add(opt(cfg))
 	}
 	return cfg, faults.join()
+}
+
+// RetryPolicy sets how often a request is retried and how long the waits are.
+// The wait before retry n is random between 0 and MinWait·2ⁿ⁻¹, at most
+// MaxWait, unless the service asks for another one with Retry-After. A
+// Retry-After of 0, or in the past, does not shorten the wait.
+//
+// RetryPolicy{MaxRetries: 5} retries at once and returns at any Retry-After. To
+// change only the number of retries, set MaxRetries of DefaultRetryPolicy().
+type RetryPolicy struct {
+	MaxRetries       int // 0 means one attempt
+	MinWait, MaxWait time.Duration
+}
+
+// DefaultRetryPolicy returns the policy of a client that is given none:
+// 3 retries, 200 ms, 10 s.
+func DefaultRetryPolicy() RetryPolicy {
+	return RetryPolicy{MaxRetries: 3, MinWait: 200 * time.Millisecond, MaxWait: 10 * time.Second}
+}
+
+// TokenSource returns bearer tokens. It is asked once before the first request,
+// with rejected "", and again after a 401, with the token that was refused.
+// The token that it returns is used until the service refuses it. It is never
+// asked twice at the same time.
+type TokenSource func(ctx context.Context, rejected string) (string, error)
+
+// checked returns a source that refuses a token that can't be sent, and whose errors show no
+// token. It returns nil for nil.
+func (ts TokenSource) checked() transport.TokenSource {
+	if ts == nil {
+		return nil
+	}
+	return func(ctx context.Context, rejected string) (string, error) {
+		token, err := ts(ctx, rejected)
+		if err != nil {
+			return "", redact(fmt.Errorf("token source: %w", err), rejected, token)
+		}
+		if fault := checkToken(token); fault.problem != "" {
+			return "", fmt.Errorf("token source: the token %s; %s", fault.problem, fault.remedy)
+		}
+		return token, nil
+	}
 }
 
 // WithHTTPClient makes the client send through a copy of hc: its transport and
@@ -145,11 +188,10 @@ func WithApplication(name, version string) Option {
 		if !isToken(name) || version != "" && !isToken(version) {
 			return invalid("New", "WithApplication", fmt.Sprintf("has name %q and version %q", name, version), "give a name, both of letters, digits and -._+!~ without spaces")
 		}
-		product := name
+		c.application = name
 		if version != "" {
-			product += "/" + version
+			c.application += "/" + version
 		}
-		c.userAgent = product + " " + userAgent
 		return nil
 	}
 }

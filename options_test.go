@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"maps"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/time/rate"
 )
 
 func TestBaseURL(t *testing.T) {
@@ -198,9 +198,14 @@ func TestDefaultTransportIsUsedWithoutOne(t *testing.T) {
 		"empty client": {WithHTTPClient(&http.Client{})},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tr := newScript(answer(200, headJSON))
+			given := http.DefaultTransport
+			http.DefaultTransport = tr
+			defer func() { http.DefaultTransport = given }()
 			client, err := New(memoryURL, pathToken, opts...)
 			require.NoError(t, err)
-			assert.Same(t, http.DefaultTransport, client.core.transport)
+			require.NoError(t, getHead(t.Context(), client))
+			assert.Equal(t, 1, tr.sent())
 		})
 	}
 }
@@ -334,44 +339,86 @@ func TestNewFromEnv(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, getHead(t.Context(), client))
 			assert.Equal(t, row.auth, tr.requests[0].Header.Get("Authorization"))
-			assert.Equal(t, row.wantChat, client.core.chatBase)
-			assert.Equal(t, row.wantStream, client.core.streamBase)
+			assert.Equal(t, []string{row.wantChat, row.wantStream}, accessBases(t, client))
 		})
 	}
+}
+
+// accessBases returns the bases of a client's access URLs, for legacy and for streaming mode.
+// "" stands for that of the head itself.
+func accessBases(t *testing.T, client *Client) (bases []string) {
+	const own = "https://own.example.com"
+	for _, streaming := range []bool{false, true} {
+		address, err := client.AccessURL(&Head{PublicURL: NewSecret(own + "/Org-1/li-2?api_key=k"), VideoStreaming: streaming})
+		require.NoError(t, err)
+		bases = append(bases, strings.TrimPrefix(address.Base, own))
+	}
+	return bases
+}
+
+// streamingProviders returns which of some providers can stream.
+func streamingProviders(t *testing.T, client *Client) (found []string) {
+	for _, provider := range []string{"acme", "azure", "elevenlabs", "google"} {
+		if client.Heads.providerFault(provider, ConvertOptions{}) == nil {
+			found = append(found, provider)
+		}
+	}
+	return found
 }
 
 // NewFromEnv applies its options twice, and an option may be kept for several
 // clients.
 func TestOptionsCanBeAppliedAgain(t *testing.T) {
-	hc := &http.Client{Transport: newScript(answer(200, headJSON))}
-	logger := slog.New(slog.DiscardHandler)
+	var logged bytes.Buffer
 	observed := 0
 	rows := map[string]struct {
 		opt    Option
-		effect func(*Client) any
+		answer step
+		effect func(*testing.T, *Client, *script) any
 		want   any
 	}{
-		"WithHTTPClient": {WithHTTPClient(hc), func(c *Client) any { return c.core.transport }, hc.Transport},
-		"WithTokenSource": {WithTokenSource(fixedSource("from-source")), func(c *Client) any {
-			cred, err := c.core.credentials.get(t.Context())
-			require.NoError(t, err)
-			return cred.token
-		}, "from-source"},
-		"WithRetryPolicy":    {WithRetryPolicy(RetryPolicy{MaxRetries: 7}), func(c *Client) any { return c.core.retry }, RetryPolicy{MaxRetries: 7}},
-		"WithAttemptTimeout": {WithAttemptTimeout(7 * time.Second), func(c *Client) any { return c.core.attemptTimeout }, 7 * time.Second},
-		"WithRateLimit":      {WithRateLimit(7, 3), func(c *Client) any { return []any{c.core.pace.limiter.Limit(), c.core.pace.limiter.Burst()} }, []any{rate.Limit(7), 3}},
-		"WithLogger":         {WithLogger(logger), func(c *Client) any { return c.core.logger }, logger},
-		"WithObserver": {WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { observed++ }}), func(c *Client) any {
+		"WithHTTPClient": {WithHTTPClient(&http.Client{Timeout: time.Minute}), hang, func(t *testing.T, c *Client, _ *script) any {
+			return strings.Contains(postHook(t.Context(), c).Error(), "no whole answer within 1m0s")
+		}, true},
+		"WithTokenSource": {WithTokenSource(fixedSource("from-source")), answer(200, headJSON), func(t *testing.T, c *Client, tr *script) any {
+			require.NoError(t, getHead(t.Context(), c))
+			return tr.requests[0].Header.Get("Authorization")
+		}, "Bearer from-source"},
+		"WithRetryPolicy": {WithRetryPolicy(RetryPolicy{MaxRetries: 7}), answer(500, ""), func(t *testing.T, c *Client, tr *script) any {
+			require.Error(t, getHead(t.Context(), c))
+			return tr.sent()
+		}, 8},
+		"WithAttemptTimeout": {WithAttemptTimeout(7 * time.Second), hang, func(t *testing.T, c *Client, _ *script) any {
+			return strings.Contains(postHook(t.Context(), c).Error(), "no whole answer within 7s")
+		}, true},
+		"WithRateLimit": {WithRateLimit(7, 3), answer(200, headJSON), func(t *testing.T, c *Client, _ *script) any {
+			start := time.Now()
+			for range 10 {
+				require.NoError(t, getHead(t.Context(), c))
+			}
+			return time.Since(start).Round(time.Millisecond)
+		}, time.Second},
+		"WithLogger": {WithLogger(slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))), answer(200, headJSON), func(t *testing.T, c *Client, _ *script) any {
+			logged.Reset()
+			require.NoError(t, getHead(t.Context(), c))
+			return strings.Count(logged.String(), "heads: attempt")
+		}, 1},
+		"WithObserver": {WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { observed++ }}), answer(200, headJSON), func(t *testing.T, c *Client, _ *script) any {
 			before := observed
-			c.core.observers[0].End(t.Context(), Attempt{})
+			require.NoError(t, getHead(t.Context(), c))
 			return observed - before
 		}, 1},
-		"WithApplication": {WithApplication("kiosk", "2"), func(c *Client) any { return c.core.userAgent }, []string{"kiosk/2 " + userAgent}},
-		"WithAccessBases": {WithAccessBases("https://a.example.com/", "https://b.example.com"), func(c *Client) any {
-			return []string{c.core.chatBase, c.core.streamBase}
+		"WithApplication": {WithApplication("kiosk", "2"), answer(200, headJSON), func(t *testing.T, c *Client, tr *script) any {
+			require.NoError(t, getHead(t.Context(), c))
+			return tr.requests[0].Header.Get("User-Agent")
+		}, "kiosk/2 heads-go/" + Version},
+		"WithAccessBases": {WithAccessBases("https://a.example.com/", "https://b.example.com"), nil, func(t *testing.T, c *Client, _ *script) any {
+			return accessBases(t, c)
 		}, []string{"https://a.example.com", "https://b.example.com"}},
-		"WithStreamingProviders": {WithStreamingProviders("Acme"), func(c *Client) any { return c.core.streamingProvider }, map[string]bool{"acme": true}},
-		"WithInsecureHTTP":       {WithInsecureHTTP(), func(c *Client) any { return c.core.insecureHTTP }, true},
+		"WithStreamingProviders": {WithStreamingProviders("Acme"), nil, func(t *testing.T, c *Client, _ *script) any {
+			return streamingProviders(t, c)
+		}, []string{"acme"}},
+		"WithInsecureHTTP": {WithInsecureHTTP(), nil, func(_ *testing.T, c *Client, _ *script) any { return c.BaseURL() }, "http://api.example.com"},
 	}
 	api, err := os.ReadFile("testdata/api.txt")
 	require.NoError(t, err)
@@ -384,20 +431,32 @@ func TestOptionsCanBeAppliedAgain(t *testing.T) {
 	assert.ElementsMatch(t, named, slices.Collect(maps.Keys(rows)), "a row for every option")
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			token := pathToken
-			if name == "WithTokenSource" {
+			base, token := memoryURL, pathToken
+			switch name {
+			case "WithTokenSource":
 				token = ""
+			case "WithInsecureHTTP":
+				base = "http://api.example.com"
 			}
-			for range 2 {
-				client, err := New(memoryURL, token, row.opt)
-				require.NoError(t, err)
-				assert.Equal(t, row.want, row.effect(client))
-			}
-			t.Setenv("HEADS_BASE_URL", memoryURL)
+			t.Setenv("HEADS_BASE_URL", base)
 			t.Setenv("HEADS_TOKEN", token)
-			client, err := NewFromEnv(row.opt)
-			require.NoError(t, err)
-			assert.Equal(t, row.want, row.effect(client))
+			t.Setenv("HEADS_CHAT_URL", "")
+			t.Setenv("HEADS_STREAM_URL", "")
+			synctest.Test(t, func(t *testing.T) {
+				for range 3 {
+					tr := newScript(row.answer)
+					given := http.DefaultTransport
+					http.DefaultTransport = tr
+					client, err := New(base, token, row.opt)
+					require.NoError(t, err)
+					fromEnv, err := NewFromEnv(row.opt)
+					http.DefaultTransport = given
+					require.NoError(t, err)
+					assert.Equal(t, row.want, row.effect(t, client, tr))
+					tr.requests, tr.bodies = nil, nil
+					assert.Equal(t, row.want, row.effect(t, fromEnv, tr))
+				}
+			})
 		})
 	}
 }
@@ -411,16 +470,16 @@ func TestNewDoesNotReadTheEnvironment(t *testing.T) {
 	require.ErrorContains(t, err, "token is blank")
 	client, err := New(memoryURL, pathToken)
 	require.NoError(t, err)
-	assert.Empty(t, client.core.chatBase)
+	assert.Equal(t, []string{"", ""}, accessBases(t, client))
 }
 
 func TestStreamingProviders(t *testing.T) {
 	client, err := New(memoryURL, pathToken)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]bool{"azure": true, "elevenlabs": true}, client.core.streamingProvider)
+	assert.Equal(t, []string{"azure", "elevenlabs"}, streamingProviders(t, client))
 	client, err = New(memoryURL, pathToken, WithStreamingProviders("Acme", "azure"))
 	require.NoError(t, err)
-	assert.Equal(t, map[string]bool{"acme": true, "azure": true}, client.core.streamingProvider)
+	assert.Equal(t, []string{"acme", "azure"}, streamingProviders(t, client))
 }
 
 func TestConstructorMakesNoCall(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/time/rate"
 )
 
 func TestRateLimitCountsEveryAttempt(t *testing.T) {
@@ -122,103 +120,6 @@ func TestRetryAfterHoldsTheWholeClientBack(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestShorterHoldDoesNotEndALongerOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var p pace
-		start := time.Now()
-		p.holdFor(5 * time.Second)
-		p.holdFor(time.Second)
-		waited, err := p.wait(t.Context())
-		require.NoError(t, err)
-		assert.Equal(t, 5*time.Second, waited)
-		assert.Equal(t, 5*time.Second, time.Since(start))
-	})
-}
-
-func TestHoldThatBeginsDuringTheWaitForATurnIsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := pace{limiter: rate.NewLimiter(0.5, 1)}
-		start := time.Now()
-		require.True(t, p.limiter.Allow()) // the next turn comes after 2 s
-		p.holdFor(time.Second)
-		time.AfterFunc(1500*time.Millisecond, func() { p.holdFor(5 * time.Second) })
-		waited, err := p.wait(t.Context())
-		require.NoError(t, err)
-		assert.Equal(t, 6500*time.Millisecond, time.Since(start))
-		assert.Equal(t, 6500*time.Millisecond, waited, "for the hold, the turn and the other hold")
-	})
-}
-
-// Attempts that waited for their slot when the hold began must not leave together
-// when it ends: no second has more than the burst and what the rate adds in it.
-func TestAttemptsThatAHoldKeptBackKeepTheRateLimit(t *testing.T) {
-	const perSecond, burst, calls = 100, 20, 400
-	for name, pause := range map[string]time.Duration{
-		"a hold shorter than the queue": 500 * time.Millisecond,
-		"a hold longer than the queue":  10 * time.Second,
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := pace{limiter: rate.NewLimiter(perSecond, burst)}
-				left := make(chan time.Time, calls)
-				for range calls {
-					go func() {
-						if _, err := p.wait(t.Context()); assert.NoError(t, err) {
-							left <- time.Now()
-						}
-					}()
-				}
-				<-time.After(time.Second)
-				p.holdFor(pause)
-				held := time.Now().Add(pause)
-				var times []time.Time
-				for range calls {
-					times = append(times, <-left)
-				}
-				assert.LessOrEqual(t, mostInASecond(times), perSecond+burst)
-				assert.False(t, slices.ContainsFunc(times, func(at time.Time) bool { return at.After(held.Add(-pause)) && at.Before(held) }),
-					"nothing leaves during the hold")
-			})
-		})
-	}
-}
-
-// mostInASecond returns how many of the times, which are in order, lie within one
-// second.
-func mostInASecond(times []time.Time) (most int) {
-	first := 0
-	for i, at := range times {
-		for at.Sub(times[first]) >= time.Second {
-			first++
-		}
-		most = max(most, i-first+1)
-	}
-	return most
-}
-
-func TestAttemptsOfManyCallsKeepTheRateLimitAfterRetryAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const perSecond, burst, calls = 100, 20, 300
-		var mu sync.Mutex
-		var times []time.Time
-		transport := step(func(r *http.Request) (*http.Response, error) {
-			mu.Lock()
-			times = append(times, time.Now())
-			first := len(times) == 50
-			mu.Unlock()
-			if first {
-				return answer(429, "", "Retry-After: 1")(r)
-			}
-			return answer(200, headJSON)(r)
-		})
-		client := newTestClient(t, memoryURL, transport, WithRateLimit(perSecond, burst),
-			WithRetryPolicy(RetryPolicy{MaxRetries: 1, MaxWait: 10 * time.Second}))
-		inParallel(calls, func(int) { assert.NoError(t, getHead(t.Context(), client)) })
-		require.Len(t, times, calls+1, "the one that was answered 429 is sent again")
-		assert.LessOrEqual(t, mostInASecond(times), perSecond+burst)
-	})
 }
 
 func TestHoldFailsAtOnceWhereTheDeadlineComesFirst(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash"
+	"slices"
 	"strings"
 	"sync"
 
@@ -189,4 +190,10 @@ func (m *mac) forget() {
 	clear(m.key[:])
 	clear(m.block[:])
 	clear(m.sum[:])
+}
+
+// usableKeys returns a copy without empty keys, to which nothing can be
+// appended in place.
+func usableKeys(keys []string) []string {
+	return slices.Clip(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == "" }))
 }

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/transport"
 )
 
-var opHeadsSetVideoStreaming = newOperation("Heads.SetVideoStreaming", http.MethodPut, "/head/{headId}/video-streaming")
+var opHeadsSetVideoStreaming = transport.NewOperation("Heads.SetVideoStreaming", http.MethodPut, "/head/{headId}/video-streaming")
 
 // Voice is a voice of a text-to-speech provider.
 type Voice struct {
@@ -130,13 +132,13 @@ func (s *HeadsService) SetVideoStreaming(ctx context.Context, headID string, ena
 
 // setVideoStreaming is SetVideoStreaming for a caller that reads the answer.
 func (s *HeadsService) setVideoStreaming(ctx context.Context, headID string, enabled bool) (*Response, error) {
-	if err := checkHeadID(opHeadsSetVideoStreaming.name, headID); err != nil {
+	if err := checkHeadID(opHeadsSetVideoStreaming.Name, headID); err != nil {
 		return nil, err
 	}
 	type options struct {
 		VideoStreaming bool `url:"videoStreaming"`
 	}
-	return doPlain(ctx, s.c, opHeadsSetVideoStreaming, payload{param: headID, query: options{enabled}})
+	return doPlain(ctx, s.core, opHeadsSetVideoStreaming, payload{param: headID, query: options{enabled}})
 }
 
 // PlanStreaming returns what ConvertToStreaming would do with the same options.
@@ -321,6 +323,11 @@ func (e *ConversionError) Error() string {
 // Unwrap returns why the step failed.
 func (e *ConversionError) Unwrap() error { return e.Err }
 
+// temporary is for Temporary.
+func (e *ConversionError) temporary() bool {
+	return e.Reason == ReasonTemporary || e.Reason == ReasonUnknownOutcome
+}
+
 func joinSteps(steps []ConversionStep) string {
 	names := make([]string, len(steps))
 	for i, step := range steps {
@@ -420,7 +427,7 @@ func (s *HeadsService) visualMode(ctx context.Context, head *Head, allowUnknown 
 	if head.HeadVisualID == "" {
 		return "", because(ErrVisualMode, "the head has no visual that can be read (headVisualId), so its mode is not known")
 	}
-	visual, err := s.c.HeadVisuals.Get(ctx, head.HeadVisualID)
+	visual, err := (&HeadVisualsService{s.service}).Get(ctx, head.HeadVisualID)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return "", fmt.Errorf("%w: %w", because(ErrVisualMode, "visual %s of the head was not found, so its mode is not known", label(head.HeadVisualID)), err)
@@ -439,7 +446,7 @@ func (s *HeadsService) visualMode(ctx context.Context, head *Head, allowUnknown 
 // providerFault returns an error if the voices of a provider are not known to
 // stream.
 func (s *HeadsService) providerFault(provider string, o ConvertOptions) error {
-	if o.AllowAnyProvider || s.c.core.streamingProvider[strings.ToLower(provider)] {
+	if o.AllowAnyProvider || s.core.streamingProvider[strings.ToLower(provider)] {
 		return nil
 	}
 	return because(ErrProviderNotStreaming, "provider %s is not known to stream; give a voice of one that does, or allow any provider",

@@ -278,6 +278,9 @@ func toolErrorMessage(err error) string {
 	return strings.TrimSpace(value.Message)
 }
 
+// jsonHeader is shared by all replies and never changed.
+var jsonHeader = []string{"application/json"}
+
 // reply writes the only kind of answer that the service understands.
 func (s *toolServer) reply(w http.ResponseWriter, message string) {
 	body, _ := json.Marshal(struct { // a string always marshals

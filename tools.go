@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/headsapi/heads-go/internal/exactjson"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -439,4 +441,161 @@ func textOf[T rawjson.Text](value T) string {
 		return ""
 	}
 	return rawjson.Unquote(value)
+}
+
+// ConversationSettings are the settings of a head's conversations. Keys other
+// than tools, such as a provider's API key, are kept byte for byte and never
+// shown. Extra and SetExtra read and write them.
+type ConversationSettings struct {
+	Tools []Tool
+
+	raw     sealed[string] // the document, with tools as they were read
+	missing bool           // the head that was read does not show its settings
+}
+
+// Extra returns the value of a key other than tools.
+func (cs *ConversationSettings) Extra(key string) (Raw, bool) {
+	value, ok := rawjson.Value(cs.raw.get(), key)
+	if key == "tools" || !ok {
+		return Raw{}, false
+	}
+	return rawOf([]byte(value)), true
+}
+
+// SetExtra sets a key other than tools. A nil value removes it. SetExtra returns
+// an InvalidError for a value that is not JSON or holds "[redacted]", for an empty
+// key, and for the key tools.
+func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) error {
+	const operation = "ConversationSettings.SetExtra"
+	switch {
+	case strings.TrimSpace(key) == "":
+		return checkText(operation, "key", key, "give the name of a setting")
+	case key == "tools":
+		return invalid(operation, "key", "\"tools\" has a field of its own", "use ConversationSettings.Tools", useSettingsTools)
+	case value != nil && !json.Valid(value):
+		return invalid(operation, mask.OneLine(key, maxLabel), "has a value that is not JSON", "give a JSON value, or nil to remove the key")
+	}
+	if err := checkExtra(operation, key, value); err != nil {
+		return err
+	}
+	cs.raw = seal(string(rawjson.With(cs.raw.get(), key, bytes.TrimSpace(value))))
+	return nil
+}
+
+// UnmarshalJSON reads the tools and keeps the whole document. A name of the
+// contract that occurs twice in the settings, a tool or a parameter is an error.
+func (cs *ConversationSettings) UnmarshalJSON(data []byte) error { return cs.decode(string(data)) }
+
+// MarshalJSON writes the document with the tools as they are now, and masks it as
+// Raw does. URLs of tools also lose path segments of 16 characters or more, apart
+// from the tool's name. Settings with something masked can't be sent.
+func (cs ConversationSettings) MarshalJSON() ([]byte, error) {
+	masked := rawjson.With(cs.raw.get(), "tools", documents(cs.Tools, func(t Tool) json.RawMessage {
+		t.URL = mask.CallbackURL(t.URL, t.Name)
+		return t.document()
+	}))
+	return mask.JSON(masked, mask.SecretsOf(cs.document())...), nil
+}
+
+// checkExtras refuses a key other than tools whose value holds what a Secret or a
+// Raw shows of itself, unless before, which may be nil, has the same value.
+func (cs *ConversationSettings) checkExtras(operation string, before *ConversationSettings) error {
+	var faults faultList
+	for m := range rawjson.Members(cs.raw.get()) {
+		if m.Key == "tools" {
+			continue
+		}
+		if before != nil {
+			if was, _ := rawjson.Value(before.raw.get(), m.Key); was == m.Value {
+				continue
+			}
+		}
+		faults.add(checkExtra(operation, m.Key, []byte(m.Value)))
+	}
+	return faults.join()
+}
+
+func checkExtra(operation, key string, value []byte) error {
+	if found := findMasked(value); found != "" {
+		return invalid(operation, mask.OneLine(key, maxLabel), fmt.Sprintf("holds %q, which stands for what is not shown", found), "give the value itself")
+	}
+	return nil
+}
+
+// decode reads the settings from a document, which it keeps.
+func (cs *ConversationSettings) decode(doc string) error {
+	*cs = ConversationSettings{}
+	if rawjson.IsNull(doc) {
+		return nil
+	}
+	if rawjson.Kind(doc) != "object" {
+		return exactjson.Mismatch("", doc, reflect.TypeFor[map[string]any]())
+	}
+	if err := exactjson.Once(doc, "tools"); err != nil {
+		return err
+	}
+	tools, _ := rawjson.Value(doc, "tools")
+	if oddList(tools) {
+		return exactjson.Mismatch("tools", tools, reflect.TypeFor[[]Tool]())
+	}
+	for tool := range rawjson.Elements(tools) {
+		if err := checkToolNames(tool); err != nil {
+			return exactjson.Under("tools", err)
+		}
+	}
+	cs.raw, cs.Tools = seal(doc), decodeList(tools, (*Tool).decode)
+	return nil
+}
+
+// document returns the settings as JSON: the document that was read, with the
+// tools as they are now.
+func (cs *ConversationSettings) document() json.RawMessage {
+	return rawjson.With(cs.raw.get(), "tools", documents(cs.Tools, Tool.document))
+}
+
+// tool returns the tool of that name, or nil.
+func (cs *ConversationSettings) tool(name string) *Tool {
+	for i := range cs.Tools {
+		if cs.Tools[i].Name == name {
+			return &cs.Tools[i]
+		}
+	}
+	return nil
+}
+
+// changedTools returns the tools of after that are new or changed.
+func (cs *ConversationSettings) changedTools(after *ConversationSettings) []Tool {
+	var changed []Tool
+	kept := slices.Clone(cs.Tools)
+	for _, t := range after.Tools {
+		i := slices.IndexFunc(kept, func(old Tool) bool { return sameDocument(old, t) })
+		if i < 0 {
+			changed = append(changed, t)
+		} else {
+			kept = slices.Delete(kept, i, i+1) // a copy of it is new
+		}
+	}
+	return changed
+}
+
+func sameDocument(a, b Tool) bool {
+	return sameEncoded(a.document(), b.document())
+}
+
+func (cs *ConversationSettings) clone() *ConversationSettings {
+	tools := slices.Clone(cs.Tools)
+	for i := range tools {
+		tools[i].Parameters = slices.Clone(tools[i].Parameters)
+	}
+	return &ConversationSettings{Tools: tools, raw: cs.raw}
+}
+
+// sameEncoded reports whether two JSON values differ at most in the escapes of <, > and &.
+func sameEncoded(a, b []byte) bool { return bytes.Equal(escapeHTML(a), escapeHTML(b)) }
+
+// escapeHTML writes <, > and & as json.Marshal does.
+func escapeHTML(raw []byte) []byte {
+	var escaped bytes.Buffer
+	json.HTMLEscape(&escaped, raw)
+	return escaped.Bytes()
 }

@@ -64,7 +64,7 @@ func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec, o Ensure
 	if err := spec.validate(opEnsure); err != nil {
 		return nil, err
 	}
-	unlock, err := s.c.lock(ctx, opEnsure, headLock("webhooks", spec.HeadID))
+	unlock, err := s.core.lock(ctx, opEnsure, headLock("webhooks", spec.HeadID))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (s *WebhooksService) deliver(ctx context.Context, headID string) error {
 	if err != nil {
 		return err
 	}
-	read := func() (*Head, error) { return s.c.Heads.Get(ctx, headID) }
+	read := func() (*Head, error) { return (&HeadsService{s.service}).Get(ctx, headID) }
 	return confirm(opEnsure, answer, headID, read, func(h *Head) bool { return h.EnableEvents })
 }
 
@@ -111,7 +111,7 @@ func (e *ensuring) findOrCreate(ctx context.Context) (*Ensured, error) {
 
 // sameURL lists the registrations of the spec's URL, the oldest first.
 func (e *ensuring) sameURL(ctx context.Context) ([]Webhook, error) {
-	e.modified = e.c.core.webhooksModified.Load()
+	e.modified = e.core.webhooksModified.Load()
 	hooks, err := e.List(ctx, e.spec.HeadID)
 	if err != nil {
 		return nil, err
@@ -220,11 +220,11 @@ func (e *ensuring) removeDuplicate(ctx context.Context, listed Webhook) error {
 // hold keeps Modify from a registration. It returns the registration as it was
 // listed, or reads it again if Modify has written one since.
 func (e *ensuring) hold(ctx context.Context, listed Webhook) (*Webhook, func(), error) {
-	unlock, err := e.c.lock(ctx, opEnsure, webhookLock(listed.ID))
+	unlock, err := e.core.lock(ctx, opEnsure, webhookLock(listed.ID))
 	if err != nil {
 		return nil, nil, err
 	}
-	if e.c.core.webhooksModified.Load() == e.modified {
+	if e.core.webhooksModified.Load() == e.modified {
 		return &listed, unlock, nil
 	}
 	hook, err := e.Get(ctx, listed.ID)
@@ -247,13 +247,4 @@ func ignoreNotFound(err error) error {
 		return nil
 	}
 	return err
-}
-
-// mayHaveHappened reports whether the service may have done what a failed call
-// asked for: there was no whole answer, or a 5xx, or an answer that can't be
-// read.
-func mayHaveHappened(err error) bool {
-	var lost *transportError
-	var unread *DecodeError
-	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
 }

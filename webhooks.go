@@ -16,7 +16,10 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/exactjson"
+	"github.com/headsapi/heads-go/internal/keycache"
+	"github.com/headsapi/heads-go/internal/panics"
 	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/transport"
 )
 
 // WebhooksService registers the URLs that receive the events of heads.
@@ -57,12 +60,12 @@ type WebhookUpdate struct {
 }
 
 var (
-	opWebhooksCreate      = newOperation("Webhooks.Create", http.MethodPost, "/head-events")
-	opWebhooksList        = newOperation("Webhooks.List", http.MethodGet, "/head-events")
-	opWebhooksGet         = newOperation("Webhooks.Get", http.MethodGet, "/head-events/{webhookId}")
-	opWebhooksUpdate      = newOperation("Webhooks.Update", http.MethodPatch, "/head-events/{webhookId}")
-	opWebhooksDelete      = newOperation("Webhooks.Delete", http.MethodDelete, "/head-events/{webhookId}")
-	opWebhooksSetDelivery = newOperation("Webhooks.SetDelivery", http.MethodPut, "/head/{headId}/enable-events")
+	opWebhooksCreate      = transport.NewOperation("Webhooks.Create", http.MethodPost, "/head-events")
+	opWebhooksList        = transport.NewOperation("Webhooks.List", http.MethodGet, "/head-events")
+	opWebhooksGet         = transport.NewOperation("Webhooks.Get", http.MethodGet, "/head-events/{webhookId}")
+	opWebhooksUpdate      = transport.NewOperation("Webhooks.Update", http.MethodPatch, "/head-events/{webhookId}")
+	opWebhooksDelete      = transport.NewOperation("Webhooks.Delete", http.MethodDelete, "/head-events/{webhookId}")
+	opWebhooksSetDelivery = transport.NewOperation("Webhooks.SetDelivery", http.MethodPut, "/head/{headId}/enable-events")
 )
 
 // Create registers a URL. A second registration of the same URL does not replace
@@ -75,11 +78,11 @@ var (
 // with a URL that is not https. A request that got no answer is not retried, and
 // may have been carried out.
 func (s *WebhooksService) Create(ctx context.Context, spec WebhookSpec) (*Webhook, error) {
-	if err := spec.validate(opWebhooksCreate.name); err != nil {
+	if err := spec.validate(opWebhooksCreate.Name); err != nil {
 		return nil, err
 	}
 	body := spec.webhook().writable().document()
-	created, err := do[createdWebhook](ctx, s.c, opWebhooksCreate, payload{body: body, of: spec.HeadID})
+	created, err := do[createdWebhook](ctx, s.core, opWebhooksCreate, payload{body: body, of: spec.HeadID})
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +106,13 @@ func (s *WebhooksService) List(ctx context.Context, headID string) ([]Webhook, e
 
 // list is List; without retry it sends one request at most.
 func (s *WebhooksService) list(ctx context.Context, headID string, retry bool) ([]Webhook, error) {
-	if err := checkHeadID(opWebhooksList.name, headID); err != nil {
+	if err := checkHeadID(opWebhooksList.Name, headID); err != nil {
 		return nil, err
 	}
 	type options struct {
 		HeadID string `url:"headId"`
 	}
-	hooks, err := do[webhookList](ctx, s.c, opWebhooksList, payload{query: options{headID}, of: headID, once: !retry})
+	hooks, err := do[webhookList](ctx, s.core, opWebhooksList, payload{query: options{headID}, of: headID, once: !retry})
 	if err != nil {
 		return nil, err
 	}
@@ -121,10 +124,10 @@ func (s *WebhooksService) list(ctx context.Context, headID string, retry bool) (
 // GET /head-events/{webhookId}. Get returns an InvalidError for an id below 1.
 // An answer without this id is a DecodeError.
 func (s *WebhooksService) Get(ctx context.Context, webhookID int64) (*Webhook, error) {
-	if err := checkWebhookID(opWebhooksGet.name, webhookID); err != nil {
+	if err := checkWebhookID(opWebhooksGet.Name, webhookID); err != nil {
 		return nil, err
 	}
-	hook, err := do[Webhook](ctx, s.c, opWebhooksGet, webhookPayload(webhookID))
+	hook, err := do[Webhook](ctx, s.core, opWebhooksGet, webhookPayload(webhookID))
 	if err == nil {
 		s.learn(hook)
 	}
@@ -149,8 +152,8 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 // update is Update for a caller that reads the answer.
 func (s *WebhooksService) update(ctx context.Context, webhookID int64, u *WebhookUpdate) (*Response, error) {
 	var faults faultList
-	faults.add(checkWebhookID(opWebhooksUpdate.name, webhookID))
-	faults.add(u.validate(opWebhooksUpdate.name))
+	faults.add(checkWebhookID(opWebhooksUpdate.Name, webhookID))
+	faults.add(u.validate(opWebhooksUpdate.Name))
 	if err := faults.join(); err != nil {
 		return nil, err
 	}
@@ -159,7 +162,7 @@ func (s *WebhooksService) update(ctx context.Context, webhookID int64, u *Webhoo
 	if u.headID != nil {
 		defer s.expect(*u.headID) // also if the answer is lost
 	}
-	return doPlain(ctx, s.c, opWebhooksUpdate, p)
+	return doPlain(ctx, s.core, opWebhooksUpdate, p)
 }
 
 // Modify reads a registration and calls change with it. If something changed, it
@@ -182,7 +185,7 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 	if change == nil {
 		return nil, invalid(operation, "change", "is nil", "give a function that changes the webhook")
 	}
-	unlock, err := s.c.lock(ctx, operation, webhookLock(webhookID))
+	unlock, err := s.core.lock(ctx, operation, webhookLock(webhookID))
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +205,7 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 		return &after, nil
 	}
 	answer, err := s.update(ctx, webhookID, after.writable())
-	s.c.core.webhooksModified.Add(1) // not before it: Ensure reads again what it listed earlier
+	s.core.webhooksModified.Add(1) // not before it: Ensure reads again what it listed earlier
 	if err != nil {
 		return nil, err
 	}
@@ -220,10 +223,10 @@ func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change fu
 // sends it, Delete reads the registration and returns an error if it is still
 // there.
 func (s *WebhooksService) Delete(ctx context.Context, webhookID int64) error {
-	if err := checkWebhookID(opWebhooksDelete.name, webhookID); err != nil {
+	if err := checkWebhookID(opWebhooksDelete.Name, webhookID); err != nil {
 		return err
 	}
-	answer, err := doPlain(ctx, s.c, opWebhooksDelete, webhookPayload(webhookID))
+	answer, err := doPlain(ctx, s.core, opWebhooksDelete, webhookPayload(webhookID))
 	if err != nil || answer.StatusCode == http.StatusNotFound || !answer.isPage() {
 		return err
 	}
@@ -234,7 +237,7 @@ func (s *WebhooksService) Delete(ctx context.Context, webhookID int64) error {
 		}
 		return false, err
 	}
-	return confirm(opWebhooksDelete.name, answer, strconv.FormatInt(webhookID, 10), gone, func(gone bool) bool { return gone })
+	return confirm(opWebhooksDelete.Name, answer, strconv.FormatInt(webhookID, 10), gone, func(gone bool) bool { return gone })
 }
 
 // SetDelivery turns the delivery of events for a head on or off. Registrations
@@ -248,13 +251,13 @@ func (s *WebhooksService) SetDelivery(ctx context.Context, headID string, enable
 
 // setDelivery is SetDelivery for a caller that reads the answer.
 func (s *WebhooksService) setDelivery(ctx context.Context, headID string, enabled bool) (*Response, error) {
-	if err := checkHeadID(opWebhooksSetDelivery.name, headID); err != nil {
+	if err := checkHeadID(opWebhooksSetDelivery.Name, headID); err != nil {
 		return nil, err
 	}
 	type options struct {
 		EnableEvents bool `url:"enableEvents"`
 	}
-	return doPlain(ctx, s.c, opWebhooksSetDelivery, payload{param: headID, query: options{enabled}})
+	return doPlain(ctx, s.core, opWebhooksSetDelivery, payload{param: headID, query: options{enabled}})
 }
 
 // NewWebhookUpdate returns an update that sets nothing yet.
@@ -573,4 +576,65 @@ func webhookLock(webhookID int64) lockKey {
 
 func webhookPayload(webhookID int64) payload {
 	return payload{param: strconv.FormatInt(webhookID, 10)}
+}
+
+// keyCache returns what the client knows of shared keys.
+func (s *WebhooksService) keyCache() *keycache.Cache {
+	if s.core == nil {
+		return newKeyCache(s.sharedKeys) // its requests return what is wrong with the client
+	}
+	return s.core.keys
+}
+
+// newKeyCache returns a cache that asks list for the keys of a head.
+func newKeyCache(list keycache.List) *keycache.Cache {
+	return keycache.New(func(ctx context.Context, headID string, retry bool) (keys []string, err error) {
+		// The user's token source and transport run here, on a goroutine of the cache.
+		err = panics.Try(func() (err error) {
+			keys, err = list(ctx, headID, retry)
+			return err
+		})
+		return usableKeys(keys), err
+	})
+}
+
+// sharedKeys returns the keys of the head's registrations. A head that the
+// service does not know has none.
+func (s *WebhooksService) sharedKeys(ctx context.Context, headID string, retry bool) ([]string, error) {
+	hooks, err := s.list(ctx, headID, retry)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return keysOf(hooks), nil
+}
+
+// keysOf returns the keys of registrations that are all of one head, as List has
+// proven.
+func keysOf(hooks []Webhook) (keys []string) {
+	for _, hook := range hooks {
+		keys = append(keys, hook.SharedKey.Reveal())
+	}
+	return keys
+}
+
+// learn passes the key of a registration to the sources of the client.
+func (s *WebhooksService) learn(hook *Webhook) {
+	if isUUID(hook.HeadID) {
+		s.keyCache().Learn(strings.ToLower(hook.HeadID), hook.SharedKey.Reveal())
+	}
+}
+
+// learnAll passes the keys of all registrations of a head, which were asked for at
+// that time.
+func (s *WebhooksService) learnAll(headID string, hooks []Webhook, asked time.Time) {
+	s.keyCache().LearnAll(strings.ToLower(headID), usableKeys(keysOf(hooks)), asked)
+}
+
+// expect makes the sources ask about a head that had no registration and may have one
+// now.
+func (s *WebhooksService) expect(headID string) {
+	s.keyCache().Forget(strings.ToLower(headID))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/timing"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -120,7 +121,7 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	// settles after they have ended.
 	grace := cmp.Or(o.Convert.SettleTimeout, defaultSettleTimeout) / 2
 	o.Convert.SettleTimeout = max(grace, 1)
-	work, cancel := outlive(ctx, grace)
+	work, cancel := timing.Outlive(ctx, grace)
 	defer cancel()
 	r := &run{callerLeft: ctx.Err, client: c, o: o, apply: apply, results: make([]Result, len(specs))}
 	report := &Report{Started: time.Now()}
@@ -139,16 +140,6 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	_ = group.Wait() // no head returns an error
 	report.Ended, report.Results = time.Now(), r.results
 	return report, r.cutShort()
-}
-
-// outlive returns a context that ends d after ctx has ended.
-func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(d, cancel)
-		context.AfterFunc(longer, func() { timer.Stop() })
-	})
-	return longer, func() { stop(); cancel() }
 }
 
 // one works on one head, unless the run was stopped. ctx ends later than the

@@ -129,13 +129,13 @@ gate() {
 	git ls-files -z '*.go' | xargs -0 sed -i 's/\bDefaultRetryPolicy\b/RetryPolicyByDefault/'
 	breaks '.: DefaultRetryPolicy: removed'
 	printf 'a default is changed\n'
-	change 's/MinWait: 200 \* time.Millisecond/MinWait: 300 * time.Millisecond/' retry.go
+	change 's/MinWait: 200 \* time.Millisecond/MinWait: 300 * time.Millisecond/' options.go
 	breaks 'testdata/golden/defaults.txt'
 	printf 'a path is changed\n'
 	change 's|/head-events|/head_events|' webhooks.go
 	breaks 'testdata/golden/requests/Webhooks.List.txt'
 	printf 'a header is added\n'
-	change 's/http.Header{"Accept": jsonHeader,/http.Header{"X-Added": {"1"}, "Accept": jsonHeader,/' call.go
+	change 's/http.Header{"Accept": jsonHeader,/http.Header{"X-Added": {"1"}, "Accept": jsonHeader,/' internal/transport/call.go
 	breaks 'testdata/golden/requests/Heads.Get.txt'
 	printf 'a limit is changed\n'
 	change 's/maxEventBody  *= 64 << 10/maxEventBody = 32 << 10/' eventhandler.go

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 )
@@ -296,4 +297,10 @@ func Kind[T Text](raw T) string {
 	default:
 		return "number"
 	}
+}
+
+// Same reports whether two values are equal. The order of members is ignored.
+func Same(a, b []byte) bool {
+	var left, right any
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }

@@ -3,7 +3,7 @@
 // changes constants. It does not change the source files.
 //
 //	go run ./internal/dev/mutate                       # the files that matter most
-//	go run ./internal/dev/mutate -files retry.go -v    # one file, every mutant shown
+//	go run ./internal/dev/mutate -files heads.go -v    # one file, every mutant shown
 //	go run ./internal/dev/mutate -sample 5             # every fifth mutant
 //
 // It prints the mutants that survived and the share that was killed. It exits with 1
@@ -37,7 +37,7 @@ import (
 	"time"
 )
 
-const defaultFiles = "signature.go,retry.go,eventhandler.go,streaming.go,conversion.go,heads.go,headupdate.go"
+const defaultFiles = "signature.go,internal/transport/retry.go,eventhandler.go,streaming.go,conversion.go,heads.go,headupdate.go"
 
 func main() {
 	files := flag.String("files", defaultFiles, "files to break, separated by commas")

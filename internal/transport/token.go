@@ -1,15 +1,12 @@
-package heads
+package transport
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 )
 
-// TokenSource returns bearer tokens. It is asked once before the first request,
-// with rejected "", and again after a 401, with the token that was refused.
-// The token that it returns is used until the service refuses it. It is never
-// asked twice at the same time.
+// TokenSource returns a token that can be sent. It is asked again with the token that the
+// service refused. The text of its error shows no token.
 type TokenSource func(ctx context.Context, rejected string) (string, error)
 
 // credential is a token and the header made of it, which is shared by all
@@ -65,10 +62,7 @@ func (c *credentials) renew(ctx context.Context, refused *credential) (*credenti
 	}
 	token, err := c.source(ctx, rejected)
 	if err != nil {
-		return nil, redact(fmt.Errorf("token source: %w", err), rejected, token)
-	}
-	if fault := checkToken(token); fault.problem != "" {
-		return nil, fmt.Errorf("token source: the token %s; %s", fault.problem, fault.remedy)
+		return nil, err
 	}
 	if token == rejected {
 		return refused, nil

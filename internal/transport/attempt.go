@@ -1,4 +1,4 @@
-package heads
+package transport
 
 import (
 	"context"
@@ -15,28 +15,33 @@ import (
 
 var errNoResponse = errors.New("the transport returned neither a response nor an error")
 
-// maxAnswer is how much of an answer is read: 8 MiB.
-const maxAnswer = 8 << 20
+// MaxAnswer is how much of an answer is read: 8 MiB.
+const MaxAnswer = 8 << 20
 
-// Attempt describes one attempt to an Observer. No field contains a secret, a
-// query string or a body. What is known only after it is zero at its start.
+// Attempt describes one attempt. What is known only after it is zero when it begins.
 type Attempt struct {
-	Operation  string // "Heads.Get"
-	Method     string // "GET"
-	Route      string // "/head/{id}": safe as a metric label
-	Host       string // of the base URL, with its port if it has one
-	Number     int    // 1 for the first
-	StatusCode int    // 0 when no response came
+	Operation  string
+	Method     string
+	Route      string
+	Host       string
+	Number     int
+	StatusCode int
 	Duration   time.Duration
 	RequestID  string
-	Err        error         // redacted; nil for a status from 200 to 299
-	Final      bool          // no further attempt follows
-	RetryIn    time.Duration // the wait before the next attempt, 0 for none
-	Waited     time.Duration // for WithRateLimit and for a Retry-After that holds the client back, before Duration began
+	Err        error
+	Final      bool
+	RetryIn    time.Duration
+	Waited     time.Duration
+	Header     http.Header
+}
 
-	// Header is empty at the start. Its entries are sent with this one attempt,
-	// unless the client sets the key itself. It is nil at the end.
-	Header http.Header
+// Observers are told when an attempt begins and when it has ended.
+type Observers interface {
+	// Start calls each observer with what next returns for it. It returns the context of the
+	// attempt, and those of all observers, appended to contexts.
+	Start(ctx context.Context, contexts []context.Context, next func() Attempt) (context.Context, []context.Context)
+	// End calls each observer with its context.
+	End(contexts []context.Context, a Attempt)
 }
 
 // connTrace records whether a request can have reached a connection.
@@ -54,58 +59,58 @@ func (t *connTrace) attach(ctx context.Context) context.Context {
 // RoundTrip makes one whole attempt: it limits its time, reads the answer to its
 // end and keeps the outcome in the call. It always returns an empty body, so
 // nothing is left to drain or to close.
-func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
-	c.waited, c.heldBack = c.core.pace.wait(req.Context())
-	if c.heldBack != nil {
-		return nil, c.heldBack
+func (c *Call) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.waited, c.WaitErr = c.client.pace.wait(req.Context())
+	if c.WaitErr != nil {
+		return nil, c.WaitErr
 	}
 	start := time.Now()
-	c.attempts++
+	c.Attempts++
 	ctx, header := req.Context(), c.newHeader()
 	if cookies := req.Header["Cookie"]; cookies != nil {
 		header["Cookie"] = cookies
 		delete(req.Header, "Cookie") // http.Client adds them again before a retry
 	}
-	if len(c.core.observers) > 0 {
+	if c.client.Observers != nil {
 		ctx = c.startObservers(ctx, header)
 	}
-	c.err = c.attempt(ctx, req, header)
+	c.Err = c.attempt(ctx, req, header)
 	c.duration = time.Since(start)
 	c.holdOthers()
-	if c.err != nil || c.status >= http.StatusInternalServerError {
+	if c.Err != nil || c.Status >= http.StatusInternalServerError {
 		c.inDoubt = true
 	}
-	if c.err != nil {
-		return nil, c.err
+	if c.Err != nil {
+		return nil, c.Err
 	}
-	c.reply = http.Response{StatusCode: c.status, Header: c.header, Request: req, Body: http.NoBody}
+	c.reply = http.Response{StatusCode: c.Status, Header: c.Header, Request: req, Body: http.NoBody}
 	return &c.reply, nil
 }
 
 // attempt limits one attempt in time.
-func (c *call) attempt(ctx context.Context, req *http.Request, header http.Header) error {
+func (c *Call) attempt(ctx context.Context, req *http.Request, header http.Header) error {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	timer := time.AfterFunc(c.core.attemptTimeout, cancel) // cheaper than context.WithTimeout
+	timer := time.AfterFunc(c.client.AttemptTimeout, cancel) // cheaper than context.WithTimeout
 	err := c.roundTrip(limited, req, header)
 	if err != nil && !timer.Stop() && ctx.Err() == nil {
-		return fmt.Errorf("no whole answer within %v: %w", c.core.attemptTimeout, context.DeadlineExceeded)
+		return fmt.Errorf("no whole answer within %v: %w", c.client.AttemptTimeout, context.DeadlineExceeded)
 	}
 	timer.Stop()
 	return err
 }
 
-func (c *call) roundTrip(ctx context.Context, req *http.Request, header http.Header) error {
-	if !c.op.repeatable {
+func (c *Call) roundTrip(ctx context.Context, req *http.Request, header http.Header) error {
+	if !c.Op.Repeatable {
 		ctx = c.trace.attach(ctx)
 	}
 	attempt := &c.first
-	if c.attempts > 1 {
+	if c.Attempts > 1 {
 		attempt = new(http.Request) // the transport may still hold the one before
 	}
 	*attempt = *req.WithContext(ctx)
 	attempt.Header = header
-	resp, err := c.core.transport.RoundTrip(attempt)
+	resp, err := c.client.RoundTripper.RoundTrip(attempt)
 	switch {
 	case err != nil:
 		return err
@@ -119,33 +124,33 @@ func (c *call) roundTrip(ctx context.Context, req *http.Request, header http.Hea
 
 // read copies the answer into the call. An answer that breaks off is an error;
 // one that is too long is cut.
-func (c *call) read(resp *http.Response) error {
-	c.status, c.header, c.tooLong = resp.StatusCode, resp.Header, false
-	c.body.Reset()
-	c.limit = io.LimitedReader{R: resp.Body, N: maxAnswer + 1}
-	_, err := c.body.ReadFrom(&c.limit)
+func (c *Call) read(resp *http.Response) error {
+	c.Status, c.Header, c.TooLong = resp.StatusCode, resp.Header, false
+	c.Body.Reset()
+	c.limit = io.LimitedReader{R: resp.Body, N: MaxAnswer + 1}
+	_, err := c.Body.ReadFrom(&c.limit)
 	closeErr := resp.Body.Close()
 	if err != nil {
 		return fmt.Errorf("status %d, but the answer broke off: %w", resp.StatusCode, errors.Join(err, closeErr))
 	}
-	if c.body.Len() > maxAnswer {
-		c.body.Truncate(maxAnswer)
-		c.tooLong = true
+	if c.Body.Len() > MaxAnswer {
+		c.Body.Truncate(MaxAnswer)
+		c.TooLong = true
 	}
 	return nil
 }
 
 // newAttempt describes an attempt as it begins.
-func (c *call) newAttempt() Attempt {
+func (c *Call) newAttempt() Attempt {
 	return Attempt{
-		Operation: c.op.name, Method: c.op.method, Route: c.op.route, Host: c.core.base.Host,
-		Number: c.attempts, Waited: c.waited,
+		Operation: c.Op.Name, Method: c.Op.Method, Route: c.Op.Route, Host: c.client.Base.Host,
+		Number: c.Attempts, Waited: c.waited,
 	}
 }
 
 // startObservers tells the observers that an attempt begins, and adds their
 // entries to its header. It returns the context for the attempt.
-func (c *call) startObservers(ctx context.Context, header http.Header) context.Context {
+func (c *Call) startObservers(ctx context.Context, header http.Header) context.Context {
 	var last, own http.Header // of the last Start; of the client alone
 	add := func() {
 		if len(last) > 0 && own == nil {
@@ -153,12 +158,12 @@ func (c *call) startObservers(ctx context.Context, header http.Header) context.C
 		}
 		for name, values := range last {
 			name = http.CanonicalHeaderKey(name)
-			if _, taken := own[name]; !taken && !ownHeader(name) {
+			if _, taken := own[name]; !taken && !OwnHeader(name) {
 				header[name] = values
 			}
 		}
 	}
-	ctx, c.observed = c.core.observers.start(ctx, c.core.logger, c.observed[:0], func() Attempt {
+	ctx, c.observed = c.client.Observers.Start(ctx, c.observed[:0], func() Attempt {
 		if last == nil || len(last) > 0 {
 			add()
 			last = http.Header{}
@@ -171,8 +176,8 @@ func (c *call) startObservers(ctx context.Context, header http.Header) context.C
 	return ctx
 }
 
-// ownHeader reports whether the client alone sets a header.
-func ownHeader(canonical string) bool {
+// OwnHeader reports whether the client alone sets a header.
+func OwnHeader(canonical string) bool {
 	switch canonical {
 	case "Authorization", "Host", "Content-Length", "Transfer-Encoding", "Cookie":
 		return true
@@ -181,8 +186,8 @@ func ownHeader(canonical string) bool {
 }
 
 // report tells observers and logger of the attempt that just ended.
-func (c *call) report(ctx context.Context, final bool) {
-	if c.core.logger == nil && len(c.core.observers) == 0 {
+func (c *Call) report(ctx context.Context, final bool) {
+	if c.client.Logger == nil && c.client.Observers == nil {
 		return
 	}
 	a := c.newAttempt()
@@ -190,18 +195,17 @@ func (c *call) report(ctx context.Context, final bool) {
 	if c.wait > atOnce {
 		a.RetryIn = c.wait
 	}
-	if c.err == nil {
-		a.StatusCode, a.RequestID = c.status, c.requestID()
+	if c.Err == nil {
+		a.StatusCode, a.RequestID = c.Status, c.RequestID()
 	}
-	switch {
-	case c.err != nil:
-		a.Err = redact(c.err, c.tokens()...)
-	case !isSuccess(c.status):
-		a.Err = c.newError()
+	if c.Err != nil || !IsSuccess(c.Status) {
+		a.Err = c.client.Failure(c)
 	}
-	c.core.observers.end(c.observed, c.core.logger, a)
-	if c.core.logger != nil {
-		logAttempt(ctx, c.core.logger, a)
+	if c.client.Observers != nil {
+		c.client.Observers.End(c.observed, a)
+	}
+	if c.client.Logger != nil {
+		logAttempt(ctx, c.client.Logger, a)
 	}
 }
 
@@ -210,14 +214,11 @@ func logAttempt(ctx context.Context, logger *slog.Logger, a Attempt) {
 	if a.Err != nil {
 		level = slog.LevelWarn
 	}
-	logger.LogAttrs(ctx, level, "heads: attempt", a.attrs()...)
+	logger.LogAttrs(ctx, level, "heads: attempt", a.Attrs()...)
 }
 
-// LogValue returns the fields of a log line of WithLogger: waited and request_id
-// if they are set, error and retry_in if the attempt failed.
-func (a Attempt) LogValue() slog.Value { return slog.GroupValue(a.attrs()...) }
-
-func (a Attempt) attrs() []slog.Attr {
+// Attrs returns the fields of a log line.
+func (a Attempt) Attrs() []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("operation", a.Operation),
 		slog.String("method", a.Method),

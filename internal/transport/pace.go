@@ -1,4 +1,4 @@
-package heads
+package transport
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/timing"
 	"golang.org/x/time/rate"
 )
 
@@ -82,14 +83,14 @@ func (p *pace) holdFor(d time.Duration) {
 }
 
 // turn waits, unless the context's deadline comes first, and returns how long.
-func turn(ctx context.Context, wait time.Duration, reason string) (time.Duration, error) {
-	if wait <= 0 {
+func turn(ctx context.Context, d time.Duration, reason string) (time.Duration, error) {
+	if d <= 0 {
 		return 0, nil
 	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return 0, fmt.Errorf("%s lasts longer than the context: %w", reason, context.DeadlineExceeded)
 	}
 	start := time.Now()
-	err := sleep(ctx, wait)
+	err := timing.Sleep(ctx, d)
 	return time.Since(start), err
 }

@@ -1,4 +1,4 @@
-package heads
+package transport
 
 import (
 	"context"
@@ -16,21 +16,9 @@ import (
 )
 
 // RetryPolicy sets how often a request is retried and how long the waits are.
-// The wait before retry n is random between 0 and MinWait·2ⁿ⁻¹, at most
-// MaxWait, unless the service asks for another one with Retry-After. A
-// Retry-After of 0, or in the past, does not shorten the wait.
-//
-// RetryPolicy{MaxRetries: 5} retries at once and returns at any Retry-After. To
-// change only the number of retries, set MaxRetries of DefaultRetryPolicy().
 type RetryPolicy struct {
-	MaxRetries       int // 0 means one attempt
+	MaxRetries       int
 	MinWait, MaxWait time.Duration
-}
-
-// DefaultRetryPolicy returns the policy of a client that is given none:
-// 3 retries, 200 ms, 10 s.
-func DefaultRetryPolicy() RetryPolicy {
-	return RetryPolicy{MaxRetries: 3, MinWait: 200 * time.Millisecond, MaxWait: 10 * time.Second}
 }
 
 // atOnce is the wait before a retry that need not wait. It is not 0, which means
@@ -47,14 +35,14 @@ type (
 // the call, since the loop forgets the last answer when a wait is cut short, and
 // its error texts contain the URL. The error that send returns matters only if
 // no attempt was made.
-func (c *call) send(body []byte) error {
+func (c *Call) send(body []byte) error {
 	if body != nil {
 		if err := c.retry.SetBody(body); err != nil {
 			return err
 		}
 	}
-	c.client = http.Client{Transport: c, Jar: c.core.jar, CheckRedirect: lastResponse}
-	c.loop.HTTPClient = &c.client
+	c.httpClient = http.Client{Transport: c, Jar: c.client.Jar, CheckRedirect: lastResponse}
+	c.loop.HTTPClient = &c.httpClient
 	c.loop.RetryMax = math.MaxInt // counted in next, which also knows the method
 	c.loop.CheckRetry = func(ctx context.Context, _ *http.Response, _ error) (bool, error) {
 		again := c.next(ctx)
@@ -74,8 +62,8 @@ func minWait(minimum, _ time.Duration, _ int, _ *http.Response) time.Duration { 
 
 // next decides after each attempt whether another one follows, and after which
 // wait.
-func (c *call) next(ctx context.Context) bool {
-	if c.heldBack != nil {
+func (c *Call) next(ctx context.Context) bool {
+	if c.WaitErr != nil {
 		return false
 	}
 	again := c.renewToken(ctx) || c.planRetry(ctx)
@@ -87,14 +75,14 @@ func (c *call) next(ctx context.Context) bool {
 }
 
 // renewToken asks the token source again after a 401, once a call.
-func (c *call) renewToken(ctx context.Context) bool {
-	if c.status != http.StatusUnauthorized || c.err != nil || c.renewed || c.core.credentials.source == nil {
+func (c *Call) renewToken(ctx context.Context) bool {
+	if c.Status != http.StatusUnauthorized || c.Err != nil || c.renewed || c.client.credentials.source == nil {
 		return false
 	}
 	c.renewed = true
-	fresh, err := c.core.credentials.renew(ctx, c.credential)
+	fresh, err := c.client.credentials.renew(ctx, c.credential)
 	if err != nil {
-		c.tokenErr = err
+		c.TokenErr = err
 		return false
 	}
 	if fresh == c.credential {
@@ -106,15 +94,15 @@ func (c *call) renewToken(ctx context.Context) bool {
 }
 
 // planRetry decides whether a retry follows under the policy, and sets its wait.
-func (c *call) planRetry(ctx context.Context) bool {
+func (c *Call) planRetry(ctx context.Context) bool {
 	if ctx.Err() != nil || c.retries >= c.maxRetries || !c.repeatable() {
 		return false
 	}
 	wait, asked := c.retryAfter()
 	if !asked || wait == 0 {
-		wait = c.core.retry.backoff(c.retries)
+		wait = c.client.Retry.backoff(c.retries)
 	}
-	if asked && wait > c.core.retry.MaxWait {
+	if asked && wait > c.client.Retry.MaxWait {
 		return false
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
@@ -127,18 +115,18 @@ func (c *call) planRetry(ctx context.Context) bool {
 
 // repeatable reports whether the request may be sent again after the outcome of
 // the last attempt.
-func (c *call) repeatable() bool {
-	if c.err != nil {
-		return c.op.repeatable || !c.mayBeWritten()
+func (c *Call) repeatable() bool {
+	if c.Err != nil {
+		return c.Op.Repeatable || !c.mayBeWritten()
 	}
-	switch c.status {
+	switch c.Status {
 	case http.StatusTooManyRequests:
 		return true
 	case http.StatusServiceUnavailable:
 		_, asked := c.retryAfter()
-		return asked || c.op.repeatable
+		return asked || c.Op.Repeatable
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
-		return c.op.repeatable
+		return c.Op.Repeatable
 	}
 	return false
 }
@@ -146,7 +134,7 @@ func (c *call) repeatable() bool {
 // mayBeWritten reports whether any byte of the request can have been sent. The
 // trace of the connection proves it; for a transport without one, the kind of
 // the error does.
-func (c *call) mayBeWritten() bool {
+func (c *Call) mayBeWritten() bool {
 	if c.trace.connected.Load() {
 		return true
 	}
@@ -154,41 +142,47 @@ func (c *call) mayBeWritten() bool {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	return !c.trace.dialed.Load() &&
-		!(errors.As(c.err, &op) && op.Op == "dial") &&
-		!errors.As(c.err, &dns) &&
-		!errors.As(c.err, &certificate)
+		!(errors.As(c.Err, &op) && op.Op == "dial") &&
+		!errors.As(c.Err, &dns) &&
+		!errors.As(c.Err, &certificate)
 }
 
 // backoff returns the wait before a retry, counted from 0, with full jitter:
 // random between 0 and the doubled MinWait, at most MaxWait.
 func (p RetryPolicy) backoff(retry int) time.Duration {
-	return rand.N(max(p.longest(retry), 1)) // it panics on 0
+	return rand.N(max(p.Longest(retry), 1)) // it panics on 0
 }
 
-// longest returns what the wait before a retry is below.
-func (p RetryPolicy) longest(retry int) time.Duration {
+// Longest returns what the wait before a retry is below.
+func (p RetryPolicy) Longest(retry int) time.Duration {
 	if p.MinWait <= p.MaxWait>>retry {
 		return p.MinWait << retry
 	}
 	return p.MaxWait
 }
 
-// retryAfter returns the wait that the last answer asks for.
-func (c *call) retryAfter() (time.Duration, bool) {
-	if c.err != nil {
+// retryAfter returns the wait that the last attempt was asked for.
+func (c *Call) retryAfter() (time.Duration, bool) {
+	if c.Err != nil {
 		return 0, false
 	}
-	return parseRetryAfter(c.header.Get("Retry-After"), time.Now())
+	return parseRetryAfter(c.Header.Get("Retry-After"), time.Now())
+}
+
+// RetryAfter returns the wait that the last answer asks for, or 0.
+func (c *Call) RetryAfter() time.Duration {
+	wait, _ := parseRetryAfter(c.Header.Get("Retry-After"), time.Now())
+	return wait
 }
 
 // holdOthers makes every attempt of the client wait for as long as the last
 // answer asks this one to.
-func (c *call) holdOthers() {
-	if c.status != http.StatusTooManyRequests && c.status != http.StatusServiceUnavailable {
+func (c *Call) holdOthers() {
+	if c.Status != http.StatusTooManyRequests && c.Status != http.StatusServiceUnavailable {
 		return
 	}
 	if wait, _ := c.retryAfter(); wait > 0 {
-		c.core.pace.holdFor(min(wait, c.core.retry.MaxWait))
+		c.client.pace.holdFor(min(wait, c.client.Retry.MaxWait))
 	}
 }
 

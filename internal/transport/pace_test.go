@@ -1,0 +1,121 @@
+package transport
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+)
+
+func TestShorterHoldDoesNotEndALongerOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pace
+		start := time.Now()
+		p.holdFor(5 * time.Second)
+		p.holdFor(time.Second)
+		waited, err := p.wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 5*time.Second, waited)
+		assert.Equal(t, 5*time.Second, time.Since(start))
+	})
+}
+
+func TestHoldThatBeginsDuringTheWaitForATurnIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pace{limiter: rate.NewLimiter(0.5, 1)}
+		start := time.Now()
+		require.True(t, p.limiter.Allow()) // the next turn comes after 2 s
+		p.holdFor(time.Second)
+		time.AfterFunc(1500*time.Millisecond, func() { p.holdFor(5 * time.Second) })
+		waited, err := p.wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 6500*time.Millisecond, time.Since(start))
+		assert.Equal(t, 6500*time.Millisecond, waited, "for the hold, the turn and the other hold")
+	})
+}
+
+// Attempts that waited for their slot when the hold began must not leave together
+// when it ends: no second has more than the burst and what the rate adds in it.
+func TestAttemptsThatAHoldKeptBackKeepTheRateLimit(t *testing.T) {
+	const perSecond, burst, calls = 100, 20, 400
+	for name, pause := range map[string]time.Duration{
+		"a hold shorter than the queue": 500 * time.Millisecond,
+		"a hold longer than the queue":  10 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := pace{limiter: rate.NewLimiter(perSecond, burst)}
+				left := make(chan time.Time, calls)
+				for range calls {
+					go func() {
+						if _, err := p.wait(t.Context()); assert.NoError(t, err) {
+							left <- time.Now()
+						}
+					}()
+				}
+				<-time.After(time.Second)
+				p.holdFor(pause)
+				held := time.Now().Add(pause)
+				var times []time.Time
+				for range calls {
+					times = append(times, <-left)
+				}
+				assert.LessOrEqual(t, mostInASecond(times), perSecond+burst)
+				assert.False(t, slices.ContainsFunc(times, func(at time.Time) bool { return at.After(held.Add(-pause)) && at.Before(held) }),
+					"nothing leaves during the hold")
+			})
+		})
+	}
+}
+
+// mostInASecond returns how many of the times, which are in order, lie within one
+// second.
+func mostInASecond(times []time.Time) (most int) {
+	first := 0
+	for i, at := range times {
+		for at.Sub(times[first]) >= time.Second {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+func TestAttemptsOfManyCallsKeepTheRateLimitAfterRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const perSecond, burst, calls = 100, 20, 300
+		var mu sync.Mutex
+		var times []time.Time
+		client := newTestClient(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			times = append(times, time.Now())
+			if len(times) == 50 {
+				return answer(r, 429, "Retry-After: 1"), nil
+			}
+			return answer(r, 200), nil
+		}, func(c *Config) {
+			c.Limiter = rate.NewLimiter(perSecond, burst)
+			c.Retry = RetryPolicy{MaxRetries: 1, MaxWait: 10 * time.Second}
+		})
+		var done sync.WaitGroup
+		for range calls {
+			done.Go(func() {
+				call, err := client.Do(t.Context(), getThing, Request{Param: "7"})
+				if assert.NoError(t, err) {
+					assert.Equal(t, 200, call.Status)
+					call.Release()
+				}
+			})
+		}
+		done.Wait()
+		require.Len(t, times, calls+1, "the one that was answered 429 is sent again")
+		assert.LessOrEqual(t, mostInASecond(times), perSecond+burst)
+	})
+}

@@ -1,0 +1,406 @@
+package heads
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/go-querystring/query"
+	"github.com/headsapi/heads-go/internal/exactjson"
+	"github.com/headsapi/heads-go/internal/keycache"
+	"github.com/headsapi/heads-go/internal/keyed"
+	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/transport"
+)
+
+// core is what the services of a client share.
+type core struct {
+	transport *transport.Client
+
+	chatBase, streamBase string // of access URLs, or ""
+	streamingProvider    map[string]bool
+
+	locks            keyed.Locks[lockKey] // of what is read, changed and written back whole
+	webhooksModified atomic.Int64         // writes of Webhooks.Modify
+	keys             *keycache.Cache      // the shared keys of heads, for Webhooks.KeySource
+	oldAddresses     sync.Map             // of heads that were switched and still show it: headMode to AccessURL
+}
+
+// service is the part that all services have.
+type service struct{ core *core }
+
+// payload is what an operation sends: the parameter of its route, unescaped and checked, query
+// options for go-querystring, and a JSON body.
+type payload struct {
+	param string
+	query any
+	body  []byte
+	once  bool   // without retries
+	of    string // the id that the answer must prove to be of, where it is not param
+}
+
+func (p payload) request() (transport.Request, error) {
+	r := transport.Request{Param: p.param, Body: p.body, Once: p.once}
+	if p.query == nil {
+		return r, nil
+	}
+	values, err := query.Values(p.query)
+	r.RawQuery = values.Encode()
+	return r, err
+}
+
+// proven is a document that can prove to be the one that was asked for.
+type proven[T any] interface {
+	*T
+	// decode reads a document, which it keeps no part of.
+	decode(document []byte) error
+	// prove returns an error unless the document is that of id. The error
+	// holds nothing of the document.
+	prove(id string) error
+}
+
+// do makes one request whose answer has the shape T by the contract, and
+// proves to be of what was asked for: a page of a proxy or the document of
+// another head must never be taken for it, changed and written back.
+func do[T any, P proven[T]](ctx context.Context, c *core, op *transport.Operation, p payload) (*T, error) {
+	call, err := c.exchange(ctx, op, p)
+	if err != nil {
+		return nil, err
+	}
+	defer call.Release()
+	v := new(T)
+	if err := decodeAnswer(call.Body.Bytes(), P(v)); err != nil {
+		return nil, answerDecodeError(call, err)
+	}
+	if err := P(v).prove(cmp.Or(p.of, p.param)); err != nil {
+		return nil, answerDecodeError(call, err)
+	}
+	return v, nil
+}
+
+// doPlain makes one request whose answer the contract does not describe.
+func doPlain(ctx context.Context, c *core, op *transport.Operation, p payload) (*Response, error) {
+	call, err := c.exchange(ctx, op, p)
+	if err != nil {
+		return nil, err
+	}
+	defer call.Release()
+	return newResponse(call), nil
+}
+
+// doQuiet makes one request whose answer no one reads.
+func doQuiet(ctx context.Context, c *core, op *transport.Operation, p payload) error {
+	call, err := c.exchange(ctx, op, p)
+	if err == nil {
+		call.Release()
+	}
+	return err
+}
+
+// exchange makes a call with a payload. The call that it returns succeeded, and must be released.
+func (c *core) exchange(ctx context.Context, op *transport.Operation, p payload) (*transport.Call, error) {
+	r, err := p.request()
+	if err != nil {
+		return nil, fmt.Errorf("heads: %s: query: %w", op.Name, err)
+	}
+	return c.send(ctx, op, r)
+}
+
+// send is the one place where a call is made. The call that it returns succeeded, and must be
+// released.
+func (c *core) send(ctx context.Context, op *transport.Operation, r transport.Request) (*transport.Call, error) {
+	if err := c.check(ctx, op.Name); err != nil {
+		return nil, err
+	}
+	call, err := c.transport.Do(ctx, op, r)
+	if err != nil {
+		return nil, fmt.Errorf("heads: %s: nothing was sent: %w", op.Name, err)
+	}
+	if err := outcome(ctx, call); err != nil {
+		call.Release()
+		return nil, err
+	}
+	return call, nil
+}
+
+// check refuses a client and a context that nothing can be sent with.
+func (c *core) check(ctx context.Context, operation string) error {
+	if c == nil {
+		return invalid(operation, "client", "was not made by New", "make one with New or NewFromEnv", useNew)
+	}
+	if ctx == nil {
+		return invalid(operation, "context", "is nil", "give context.Background()", useBackground)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("heads: %s: nothing was sent: %w", operation, err)
+	}
+	return nil
+}
+
+// lockKey is what calls of one client take turns on.
+type lockKey struct{ what, id string }
+
+// headLock is the key for a part of a head. Ids are UUIDs, whose case is
+// ignored.
+func headLock(what, headID string) lockKey { return lockKey{what, strings.ToLower(headID)} }
+
+// lock keeps other calls of this client from the same read, change and write.
+func (c *core) lock(ctx context.Context, operation string, key lockKey) (unlock func(), err error) {
+	if err := c.check(ctx, operation); err != nil {
+		return nil, err
+	}
+	unlock, err = c.locks.Lock(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("heads: %s: nothing was sent: %w", operation, err)
+	}
+	return unlock, nil
+}
+
+// outcome returns nil if the call succeeded, else its error.
+func outcome(ctx context.Context, c *transport.Call) error {
+	switch {
+	case c.WaitErr != nil && c.Err != nil:
+		return newTransportError(ctx, c, fmt.Errorf("%w: %w", c.WaitErr, c.Err))
+	case c.WaitErr != nil:
+		e := answerError(ctx, c)
+		e.cause = c.WaitErr
+		return e
+	case c.Err != nil:
+		return newTransportError(ctx, c, c.Err)
+	case c.Deleted():
+		return nil
+	case !transport.IsSuccess(c.Status):
+		return answerError(ctx, c)
+	case c.TooLong:
+		return answerDecodeError(c, errTooLarge)
+	}
+	return nil
+}
+
+// attemptError returns the error of the last attempt, for observers and the log.
+func attemptError(c *transport.Call) error {
+	if c.Err != nil {
+		return redact(c.Err, c.Tokens()...)
+	}
+	return newError(c)
+}
+
+// answerError makes an *Error of the last answer.
+func answerError(ctx context.Context, c *transport.Call) *Error {
+	e := newError(c)
+	e.Header = shownHeader(c)
+	e.Body = shownBody(c, maxErrorBody)
+	e.cause = c.TokenErr
+	if c.Interrupted() {
+		e.cause = ctx.Err()
+	}
+	return e
+}
+
+// newError returns an *Error without header and body.
+func newError(c *transport.Call) *Error {
+	text := readErrorText(c.Body.Bytes())
+	e := &Error{
+		Operation: c.Op.Name, Method: c.Op.Method, Path: c.Path,
+		StatusCode: c.Status, Code: answerText(text.code, maxLabel, c.Tokens()...), Message: answerText(text.message, maxMessage, c.Tokens()...),
+		RequestID: c.RequestID(), RetryAfter: c.RetryAfter(), Attempts: c.Attempts,
+	}
+	if target := redirectTarget(c); target != "" {
+		e.Message = mask.OneLine("redirected to "+target+", which is not followed; give the URL at which the service itself answers", maxMessage)
+	}
+	return e
+}
+
+// redirectTarget names the host that a redirect points to, for its error.
+func redirectTarget(c *transport.Call) string {
+	if c.Status < 300 || c.Status > 399 || c.Header.Get("Location") == "" {
+		return ""
+	}
+	target, err := url.Parse(c.Header.Get("Location"))
+	switch {
+	case err != nil:
+		return "an unreadable URL"
+	case target.Host == "":
+		return "another path of host " + c.Host()
+	default:
+		return "host " + mask.Secrets(target.Host, c.Tokens()...)
+	}
+}
+
+// newTransportError is the outcome of a call whose last attempt got no whole answer.
+func newTransportError(ctx context.Context, c *transport.Call, err error) error {
+	err = redactURLError(err)
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	e := &transportError{
+		where: c.Op.Name + ": " + c.Op.Method + " " + c.Path,
+		text:  errorTextOf(err, c.Tokens()...), attempts: c.Attempts, err: seal(err),
+	}
+	if c.MayBeCarriedOut() {
+		e.text += "; the request was not retried and may have been carried out"
+	}
+	if c.Status != 0 && !transport.IsSuccess(c.Status) {
+		e.last = answerError(ctx, c)
+	}
+	return e
+}
+
+// answerDecodeError returns the error for an answer that can't be read.
+func answerDecodeError(c *transport.Call, err error) error {
+	failure := newDecodeError(c.Op.Name, nil, err)
+	failure.Body = shownBody(c, maxDecodeBody)
+	return failure
+}
+
+// shownHeader returns the header of the last answer. What can be a credential in
+// it is [redacted]: cookies of the service, parts of a redirect's address, and a
+// token that the answer repeats.
+func shownHeader(c *transport.Call) http.Header {
+	shown := c.Header.Clone()
+	for name, values := range shown {
+		for i, value := range values {
+			switch values[i] = mask.Secrets(value, c.Tokens()...); name {
+			case "Set-Cookie":
+				values[i] = redacted
+			case "Location":
+				values[i] = mask.URL(values[i])
+			}
+		}
+	}
+	return shown
+}
+
+// shownBody returns the body of the last answer, at most limit bytes. JSON does not
+// show a token that it repeats.
+func shownBody(c *transport.Call, limit int) Raw {
+	text := bytes.Clone(c.Body.Bytes()[:min(c.Body.Len(), limit)])
+	raw := rawText{text: text}
+	if tokens := c.Tokens(); mask.Secrets(string(text), tokens...) != string(text) {
+		raw.secrets = tokens
+	}
+	return Raw{text: seal(raw)}
+}
+
+// newResponse is the answer to a call that succeeded.
+func newResponse(c *transport.Call) *Response {
+	return &Response{
+		StatusCode: c.Status,
+		Header:     shownHeader(c),
+		Body:       shownBody(c, transport.MaxAnswer),
+		Attempts:   c.Attempts,
+		RequestID:  c.RequestID(),
+		operation:  c.Op.Name,
+	}
+}
+
+// Response is the answer to Client.Do: any status from 200 to 299, with a body
+// that may be empty and need not be JSON.
+type Response struct {
+	StatusCode int
+	Header     http.Header // Set-Cookie and the query of Location are [redacted]
+	Body       Raw
+	Attempts   int
+	RequestID  string
+
+	operation string
+}
+
+// Decode reads a JSON body into v. It returns a DecodeError for a body that is
+// empty or of another shape.
+func (r *Response) Decode(v any) error { return decodeInto(r.operation, r.Body.bytes(), v) }
+
+// proves reports whether the answer to a change can only be the service's own:
+// it is empty, true, or the record with that id, given once.
+func (r *Response) proves(id string) bool {
+	body := bytes.TrimSpace(r.Body.bytes())
+	if len(body) == 0 || string(body) == "true" {
+		return true
+	}
+	found, _ := rawjson.Value(body, "id")
+	return json.Valid(body) && exactjson.Once(body, "id") == nil && strings.EqualFold(strings.Trim(string(found), `"`), id)
+}
+
+// isPage reports whether the answer is HTML, which the service never sends.
+func (r *Response) isPage() bool {
+	return bytes.HasPrefix(bytes.TrimSpace(r.Body.bytes()), []byte("<"))
+}
+
+// confirm reads back what a change has made, unless its answer proves that the
+// service has seen it. A status of 200 alone does not: a proxy that is under
+// maintenance sends it with a page of its own.
+func confirm[T any](operation string, answer *Response, id string, read func() (T, error), made func(T) bool) error {
+	if answer.proves(id) {
+		return nil
+	}
+	now, err := read()
+	switch {
+	case err != nil:
+		return fmt.Errorf("heads: %s: the answer to the change may not be the service's, and a follow-up read that would show the change failed: %w", operation, err)
+	case !made(now):
+		return fmt.Errorf("heads: %s: the answer to the change may not be the service's, and a follow-up read does not show the change; try again", operation)
+	}
+	return nil
+}
+
+var (
+	errTooLarge    error = answerFault(fmt.Sprintf("the answer is longer than %d bytes", transport.MaxAnswer))
+	errEmptyAnswer error = answerFault("it is empty")
+	errNullAnswer  error = answerFault("it is null")
+)
+
+// A type that reads its own JSON has a method decode, and one that writes its own
+// has a method document. UnmarshalJSON and MarshalJSON only call them. Requests
+// are written by document too. All other types have tags for encoding/json.
+
+// proveID compares the id in an answer with the one in the request. what names
+// the document in the error, which shows neither id.
+func proveID(what, found, asked string) error {
+	switch {
+	case found == "":
+		return answerFault("it holds no id, so it is not the " + what + " that was asked for")
+	case !strings.EqualFold(found, asked):
+		return answerFault("it is not the " + what + " that was asked for: its id differs")
+	}
+	return nil
+}
+
+// decodeAnswer reads a document of the service. The caller may reuse data
+// afterwards.
+func decodeAnswer(data []byte, into interface{ decode(document []byte) error }) error {
+	switch {
+	case len(bytes.TrimSpace(data)) == 0:
+		return errEmptyAnswer
+	case !json.Valid(data):
+		return json.Unmarshal(data, new(json.RawMessage)) // the error that says where
+	}
+	return into.decode(data)
+}
+
+// decodeObject reads a document that must be an object into a struct.
+func decodeObject(document []byte, into any, rules exactjson.Rules) error {
+	if rawjson.IsNull(document) {
+		return errNullAnswer
+	}
+	return exactjson.Decode(document, into, rules)
+}
+
+// unmarshal is decode as an UnmarshalJSON method, for which null changes nothing.
+func unmarshal(document []byte, decode func(document []byte) error) error {
+	if rawjson.IsNull(document) {
+		return nil
+	}
+	return decode(document)
+}
+
+// anyField is the rule of a document whose fields may have any type.
+func anyField(string) bool { return true }
