@@ -30,6 +30,22 @@ type Delivery struct {
 	commitment *commitment // nil outside of Run
 }
 
+// deliveryOf returns ErrDamaged if the record was changed in the database.
+func deliveryOf(r *engine.Record) (*Delivery, error) {
+	event, err := eventOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Delivery{
+		Event:    event,
+		Sequence: r.Sequence,
+		Attempt:  int(r.Attempts),
+		Fence:    r.Fence,
+		Received: timeOf(r.Received),
+		Redriven: r.Redriven != 0,
+	}, nil
+}
+
 // String returns sequence, attempt and ids, without the body.
 func (d *Delivery) String() string {
 	return fmt.Sprintf("event %d, attempt %d, %v", d.Sequence, d.Attempt, d.Event)
@@ -87,7 +103,8 @@ func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) er
 
 // commitment is the state of a Delivery in Run.
 type commitment struct {
-	run      *run
+	db       *database
+	lease    time.Duration
 	claim    *claim
 	sequence int64
 
@@ -109,12 +126,11 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(m.claim.ctx, func() { cancel(context.Cause(m.claim.ctx)) })()
-	db := m.run.in.db
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := db.Effect(ctx, m.run.lease, m.mark, effect)
+		err := m.db.Effect(ctx, m.lease, m.mark, effect)
 		if err == nil {
 			return nil
 		}
@@ -128,14 +144,14 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 			}
 			err = own.Err
 		case engine.KindOf(err) == engine.Failed && ctx.Err() == nil:
-			return m.run.in.public(err)
+			return m.db.public(err)
 		default:
 			// The commit may have succeeded.
 			settled := m.settle(errUnsettled)
 			if !errors.Is(settled, errUnsettled) {
 				return settled
 			}
-			err = m.run.in.public(err)
+			err = m.db.public(err)
 		}
 		if !sleep(ctx, rand.N(2*pause)) {
 			return errors.Join(context.Cause(ctx), err)
@@ -165,7 +181,7 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 func (m *commitment) settle(otherwise error) error {
 	ctx, cancel := context.WithTimeout(m.claim.ctx, storeTimeout)
 	defer cancel()
-	row, err := again(ctx, m.run.in, func(ctx context.Context, tx engine.Tx) (r eventState, err error) {
+	row, err := again(ctx, m.db, func(ctx context.Context, tx engine.Tx) (r eventState, err error) {
 		r.state, r.fence, err = look(ctx, tx, m.sequence)
 		return r, err
 	})
@@ -183,3 +199,9 @@ func (m *commitment) settle(otherwise error) error {
 }
 
 type eventState struct{ state, fence int64 }
+
+func look(ctx context.Context, tx engine.Tx, sequence int64) (state, fence int64, err error) {
+	state = -1
+	err = tx.Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&state, &fence) }, engine.Look, sequence))
+	return state, fence, err
+}

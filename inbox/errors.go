@@ -1,14 +1,13 @@
 package inbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
-	"github.com/headsapi/heads-go/inbox/internal/engine"
+	heads "github.com/headsapi/heads-go"
 )
 
 // Errors of this package, for errors.Is.
@@ -21,29 +20,6 @@ var (
 	ErrNotFound    = errors.New("inbox: no event has this sequence; it may have been pruned")
 	ErrQueued      = errors.New("inbox: WithQueue and WithDeduplicator can't be used with an inbox: it stores events before it answers, and finds duplicates itself")
 )
-
-// public returns the exported error for an error of the database. Its text shows no
-// DSN and nothing of an event.
-func (in *Inbox) public(err error) error {
-	var e *engine.Error
-	switch {
-	case err == nil:
-		return nil
-	case in.closed.Err() != nil:
-		return ErrClosed
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), !errors.As(err, &e):
-		return err
-	}
-	switch e.Kind {
-	case engine.Again, engine.Locked, engine.Away, engine.ReadOnly:
-		return fmt.Errorf("%w: %s", ErrUnavailable, e.Text)
-	case engine.Full:
-		return fmt.Errorf("%w: %s", ErrFull, e.Text)
-	case engine.Damaged:
-		return fmt.Errorf("%w: %s", ErrDamaged, e.Text)
-	}
-	return errors.New("inbox: " + e.Text)
-}
 
 type permanentError struct{ error }
 
@@ -85,17 +61,6 @@ var errExited = errors.New("inbox: the function ended its goroutine")
 
 const maxErrorText = 1024
 
-// describe returns the text to store for an error of the function.
-func (in *Inbox) describe(err error) string {
-	switch {
-	case errors.Is(err, ErrDamaged):
-		return ErrDamaged.Error()
-	case in.errorText:
-		return clip(errorText(err), maxErrorText)
-	}
-	return clip(typeName(err), maxErrorText)
-}
-
 // errorText returns the text of an error, even if its Error method panics.
 func errorText(err error) string { return fmt.Sprint(err) }
 
@@ -120,4 +85,15 @@ func clip(text string, limit int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:limit], "") + "..."
+}
+
+func invalid(operation, field, problem, remedy string) error {
+	return &heads.InvalidError{Operation: "inbox." + operation, Field: field, Problem: problem, Remedy: remedy}
+}
+
+func refuse(bad bool, operation, field, problem, remedy string) error {
+	if bad {
+		return invalid(operation, field, problem, remedy)
+	}
+	return nil
 }

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
@@ -26,26 +23,15 @@ const (
 // Inbox stores events and calls a function for each. Open returns one. An Inbox is
 // safe for concurrent use.
 type Inbox struct {
-	db        engine.Backend
+	db *database
+	*reporter
 	prefix    string
 	retention time.Duration
-	logger    *slog.Logger
-	observe   func(context.Context, Observation)
-	onAttempt atomic.Pointer[[]func(context.Context, time.Duration, error)]
-	errorText bool
 
 	health       health
 	wakes        wakes
 	acknowledged acknowledged
-	fences       atomic.Int64 // the highest that was handed out to this process
-
-	closed  context.Context //nolint:containedctx // ends when Close begins
-	close   context.CancelFunc
-	aborted context.Context //nolint:containedctx // ends when Close has waited long enough
-	abort   context.CancelFunc
-	mu      sync.Mutex
-	closing bool
-	users   sync.WaitGroup // appends, runs and the prober
+	fences       fences
 }
 
 // Option configures an Inbox.
@@ -118,21 +104,19 @@ func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 	if err != nil {
 		return nil, invalid("Open", "db", "belongs to another inbox or was closed", "open one for each inbox")
 	}
-	in := &Inbox{db: backend, prefix: engine.DefaultPrefix, retention: defaultRetention}
-	in.closed, in.close = context.WithCancel(context.Background())
-	in.aborted, in.abort = context.WithCancel(context.Background())
+	in := &Inbox{db: newDatabase(backend), reporter: &reporter{}, prefix: engine.DefaultPrefix, retention: defaultRetention}
+	in.health.db, in.health.reporter = in.db, in.reporter
 	if err := errors.Join(in.apply(opts), ctx.Err()); err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
 	if err := backend.Setup(ctx, in.prefix); err != nil {
 		_ = backend.Close()
-		return nil, fmt.Errorf("inbox: open: %w", in.public(err))
+		return nil, fmt.Errorf("inbox: open: %w", in.db.public(err))
 	}
-	if err := in.checkFences(ctx); err != nil {
+	if err := checkFences(ctx, backend); err != nil {
 		_ = backend.Close()
-		return nil, fmt.Errorf("inbox: open: %w", in.public(err))
+		return nil, fmt.Errorf("inbox: open: %w", in.db.public(err))
 	}
-	in.health.start(in)
 	return in, nil
 }
 
@@ -151,52 +135,7 @@ func (in *Inbox) apply(opts []Option) (err error) {
 // work under way and closes the database. If ctx ends before that, Close ends the
 // contexts of the running functions, closes the database and returns the error of
 // ctx. A second Close does nothing.
-func (in *Inbox) Close(ctx context.Context) error {
-	in.mu.Lock()
-	if in.closing {
-		in.mu.Unlock()
-		return nil
-	}
-	in.closing = true
-	in.mu.Unlock()
-	in.close()
-	done := make(chan struct{})
-	go func() {
-		in.users.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		in.abort()
-		return in.db.Close()
-	case <-ctx.Done():
-	}
-	in.abort()
-	ended := make(chan struct{})
-	go func() {
-		_ = in.db.Close() // waits for an effect that still runs
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-time.After(drainGrace):
-	}
-	return ctx.Err()
-}
-
-// enter counts a user of the database until leave. It returns false after Close was
-// called.
-func (in *Inbox) enter() bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.closing {
-		return false
-	}
-	in.users.Add(1)
-	return true
-}
-
-func (in *Inbox) leave() { in.users.Done() }
+func (in *Inbox) Close(ctx context.Context) error { return in.db.shut(ctx) }
 
 // String returns the name of the type.
 func (in *Inbox) String() string { return "inbox.Inbox" }
@@ -206,14 +145,3 @@ func (in *Inbox) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(in.String()
 
 // LogValue returns the same as String.
 func (in *Inbox) LogValue() slog.Value { return slog.StringValue(in.String()) }
-
-func invalid(operation, field, problem, remedy string) error {
-	return &heads.InvalidError{Operation: "inbox." + operation, Field: field, Problem: problem, Remedy: remedy}
-}
-
-func refuse(bad bool, operation, field, problem, remedy string) error {
-	if bad {
-		return invalid(operation, field, problem, remedy)
-	}
-	return nil
-}

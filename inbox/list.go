@@ -103,10 +103,10 @@ func checkList(q Query, s State, before int64) error {
 
 // listRows reads rows before a sequence, the latest first, without bodies.
 func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first int64, n int) (rows []*engine.Record, err error) {
-	if !in.enter() {
+	if !in.db.enter() {
 		return nil, ErrClosed
 	}
-	defer in.leave()
+	defer in.db.leave()
 	stmt, args := engine.ListAll, []any{before, first, int64(n)}
 	switch {
 	case q.isStory():
@@ -121,7 +121,7 @@ func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first i
 		rows = append(rows, r)
 		return engine.ScanLight(scan, r)
 	}, stmt, args...))
-	return rows, in.public(err)
+	return rows, in.db.public(err)
 }
 
 // matches checks every condition of q.
@@ -167,14 +167,14 @@ func entryOf(r *engine.Record) Entry {
 // one that was changed in the database, has no Raw. Entry returns ErrNotFound for a
 // sequence that no stored event has.
 func (in *Inbox) Entry(ctx context.Context, sequence int64) (Entry, *heads.Event, error) {
-	if !in.enter() {
+	if !in.db.enter() {
 		return Entry{}, nil, ErrClosed
 	}
-	defer in.leave()
+	defer in.db.leave()
 	var r engine.Record
 	one := engine.Get(func(scan func(...any) error) error { return engine.ScanRecord(scan, &r) }, engine.OneEvent, sequence)
 	if err := in.db.Read().Send(ctx, one); err != nil {
-		return Entry{}, nil, in.public(err)
+		return Entry{}, nil, in.db.public(err)
 	}
 	if one.N == 0 {
 		return Entry{}, nil, fmt.Errorf("%w: %d", ErrNotFound, sequence)

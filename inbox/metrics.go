@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -21,30 +20,5 @@ func (in *Inbox) Backlog(ctx context.Context) (waiting, retrying, dead int64, ol
 // the attempt. lag is the time since the event was stored. Functions add up. f is called
 // on the goroutine that did the work and delays it.
 func (in *Inbox) OnAttempt(f func(ctx context.Context, lag time.Duration, err error)) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	all := append(slices.Clone(in.attemptFunctions()), f)
-	in.onAttempt.Store(&all)
-}
-
-func (in *Inbox) attemptFunctions() []func(context.Context, time.Duration, error) {
-	if all := in.onAttempt.Load(); all != nil {
-		return *all
-	}
-	return nil
-}
-
-// tellOfAttempt calls the functions of OnAttempt if o is the end of an attempt.
-func (in *Inbox) tellOfAttempt(ctx context.Context, o Observation) {
-	err := o.Err
-	switch o.Kind {
-	case KindSucceeded:
-		err = nil // what the function returned after Commit undoes nothing
-	case KindFailed:
-	default:
-		return
-	}
-	for _, f := range in.attemptFunctions() {
-		in.survive(ctx, func() { f(ctx, o.Lag, err) })
-	}
+	in.addAttempt(f)
 }

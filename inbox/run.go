@@ -22,13 +22,7 @@ const (
 	defaultLease        = 30 * time.Second
 	defaultDrainTimeout = 20 * time.Second
 
-	maxTurn      = 64          // events of a session before others get their turn
-	maxTurnTime  = time.Second // the same in time
-	drainGrace   = 500 * time.Millisecond
-	storeTimeout = 5 * time.Second // of one try to store the outcome of an event
-	retryPause   = 100 * time.Millisecond
-	pruneEvery   = 10 * time.Minute
-
+	pruneEvery    = 10 * time.Minute
 	complainEvery = 5 * time.Second
 )
 
@@ -97,16 +91,11 @@ func longestBackoff(attempt int) time.Duration {
 
 // run is one call of Run.
 type run struct {
+	worker
 	in           *Inbox
-	f            func(context.Context, *Delivery) error
 	concurrency  int
-	maxAttempts  int
-	backoff      func(int) time.Duration
-	lease        time.Duration
 	drainTimeout time.Duration
 
-	owner      []byte
-	ctx        context.Context //nolint:containedctx // ends when nothing new may begin
 	base       context.Context //nolint:containedctx // of functions: without that end
 	slots      chan struct{}
 	wake       chan struct{}
@@ -141,26 +130,26 @@ func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) err
 	if err != nil {
 		return err
 	}
-	if !in.enter() {
+	if !in.db.enter() {
 		return ErrClosed
 	}
-	defer in.leave()
+	defer in.db.leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.ctx = ctx
 	base, end := context.WithCancelCause(r.base)
 	r.base = base
-	defer context.AfterFunc(in.aborted, func() { end(ErrClosed) })()
-	defer context.AfterFunc(in.closed, cancel)()
+	defer context.AfterFunc(in.db.aborted, func() { end(ErrClosed) })()
+	defer context.AfterFunc(in.db.closed, cancel)()
 
 	helpers, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, helper := range []func(context.Context){r.renewClaims, r.pruneNow, r.listen} {
 		running.Go(func() { helper(helpers) })
 	}
-	r.wake = in.wakes.add()
+	r.wake = r.wakes.add()
 	r.work(ctx)
-	in.wakes.remove(r.wake)
+	r.wakes.remove(r.wake)
 	r.drain()
 	stop()
 	running.Wait()
@@ -169,14 +158,21 @@ func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) err
 
 func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) error, opts []RunOption) (*run, error) {
 	r := &run{
+		worker: worker{
+			terms: terms{
+				owner:       make([]byte, 16),
+				lease:       defaultLease,
+				maxAttempts: defaultMaxAttempts,
+				backoff:     defaultBackoff,
+			},
+			db:       in.db,
+			reporter: in.reporter,
+			wakes:    &in.wakes,
+			f:        f,
+		},
 		in:           in,
-		f:            f,
 		concurrency:  defaultConcurrency,
-		maxAttempts:  defaultMaxAttempts,
-		backoff:      defaultBackoff,
-		lease:        defaultLease,
 		drainTimeout: defaultDrainTimeout,
-		owner:        make([]byte, 16),
 		base:         context.WithoutCancel(ctx),
 		claims:       make(map[*claim]struct{}),
 	}
@@ -198,7 +194,7 @@ func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) 
 
 // work claims sessions while there are free slots, and waits for more.
 func (r *run) work(ctx context.Context) {
-	soon, late := r.in.db.Poll()
+	soon, late := r.db.Poll()
 	pause := soon
 	for {
 		n := r.freeSlots(ctx)
@@ -211,7 +207,7 @@ func (r *run) work(ctx context.Context) {
 		}
 		for _, c := range claims {
 			r.sessions.Add(1)
-			go r.session(c)
+			go r.start(c)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -232,13 +228,57 @@ func (r *run) work(ctx context.Context) {
 	}
 }
 
+// claim claims up to n due sessions and begins the first event of each. It reports
+// whether there may be more.
+func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err error) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	begun := time.Now()
+	t := &taking{terms: r.terms, fences: &r.in.fences, from: r.due.from(begun), high: r.in.fences.Load()}
+	err = r.db.Write(limited, func(ctx context.Context, tx engine.Tx) error { return t.take(ctx, tx, n) })
+	r.due.took(time.Since(begun), time.Now())
+	if err != nil {
+		// If it has succeeded, these claims are taken over later.
+		r.due.include(t.from)
+		return nil, false, err
+	}
+	r.due.low = t.low
+	r.mu.Lock()
+	for _, d := range t.claimed {
+		c := newClaim(r.base, d.session, d.fence, r.leaseEnd(t.sent))
+		c.first, c.spent = &d.event, d.spent
+		claims = append(claims, c)
+		r.claims[c] = struct{}{}
+	}
+	r.mu.Unlock()
+	for _, d := range t.takenOver {
+		r.tell(ctx, observed(KindTakenOver, &d.event))
+	}
+	return claims, t.due == n, nil
+}
+
+// start works on a session until it is released.
+func (r *run) start(c *claim) {
+	defer func() { <-r.slots }()
+	defer r.sessions.Done()
+	defer r.forget(c)
+	r.session(c)
+}
+
+func (r *run) forget(c *claim) {
+	r.mu.Lock()
+	delete(r.claims, c)
+	r.mu.Unlock()
+	c.stop()
+}
+
 // complain logs that no work can be claimed, and not with every try.
 func (r *run) complain(ctx context.Context, err error) {
 	if time.Since(r.complained) < complainEvery {
 		return
 	}
 	r.complained = time.Now()
-	r.in.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.in.public(err).Error()))
+	r.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.db.public(err).Error()))
 }
 
 // freeSlots waits for a free slot and returns how many are free.
@@ -260,7 +300,7 @@ func (r *run) freeSlots(ctx context.Context) int {
 // wait returns when there may be work. It looks after the first pause, then twice as
 // long each time. It reports whether it was woken.
 func (r *run) wait(ctx context.Context, pause time.Duration) (woken bool) {
-	_, late := r.in.db.Poll()
+	_, late := r.db.Poll()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -284,7 +324,7 @@ func (r *run) wait(ctx context.Context, pause time.Duration) (woken bool) {
 // due before.
 func (r *run) untilDue(ctx context.Context, within time.Duration) (time.Duration, error) {
 	var due, now int64
-	err := r.in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) },
+	err := r.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) },
 		engine.Next, r.due.from(time.Now()), micros(within)))
 	if err != nil || due == 0 {
 		return within, err
@@ -295,7 +335,7 @@ func (r *run) untilDue(ctx context.Context, within time.Duration) (time.Duration
 
 // listen wakes the workers when other processes have stored events.
 func (r *run) listen(ctx context.Context) {
-	r.in.db.Listen(ctx, r.in.wakes.all)
+	r.db.Listen(ctx, r.wakes.all)
 }
 
 // drain waits for the functions. Attempts that it ends are not counted.
@@ -332,8 +372,8 @@ func (r *run) cutOff() {
 	}
 	ctx, cancel := context.WithTimeout(r.base, drainGrace)
 	defer cancel()
-	if err := r.in.db.Write(ctx, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) }); err != nil {
-		r.in.log(ctx, slog.LevelWarn, "attempts that were cut off count", slog.String("error", r.in.public(err).Error()))
+	if err := r.db.Write(ctx, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) }); err != nil {
+		r.log(ctx, slog.LevelWarn, "attempts that were cut off count", slog.String("error", r.db.public(err).Error()))
 	}
 	for _, c := range running {
 		c.end(context.Canceled)
@@ -364,7 +404,7 @@ func (r *run) renewClaims(ctx context.Context) {
 			continue
 		}
 		if err := r.renew(ctx, claims); err != nil && ctx.Err() == nil {
-			r.in.log(ctx, slog.LevelWarn, "claims were not renewed", slog.String("error", r.in.public(err).Error()))
+			r.log(ctx, slog.LevelWarn, "claims were not renewed", slog.String("error", r.db.public(err).Error()))
 		}
 	}
 }
@@ -378,7 +418,7 @@ func (r *run) renew(ctx context.Context, claims []*claim) error {
 		for i, c := range claims {
 			calls[i] = engine.Do(engine.RenewSession, c.session, c.fence, r.owner, micros(r.lease))
 		}
-		err := r.in.db.Renew(limited, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) })
+		err := r.db.Renew(limited, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) })
 		if err == nil {
 			for i, c := range claims {
 				if calls[i].N == 0 {
@@ -398,7 +438,7 @@ func (r *run) renew(ctx context.Context, claims []*claim) error {
 func (r *run) pruneNow(ctx context.Context) {
 	for sleep(ctx, pruneEvery/2+mathrand.N(pruneEvery)) {
 		if _, err := r.in.Prune(ctx); err != nil && ctx.Err() == nil {
-			r.in.log(ctx, slog.LevelWarn, "pruning failed", slog.String("error", err.Error()))
+			r.log(ctx, slog.LevelWarn, "pruning failed", slog.String("error", err.Error()))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 const (
 	maxCount   = 10000 // Status counts no further
 	sampleSize = 1000
+	pruneSize  = 500 // events in one transaction
 )
 
 // Status has the numbers of events in an inbox. Every number except Pending ends at
@@ -29,15 +30,15 @@ type Status struct {
 // random sequences between the oldest pending event and the latest event. While the
 // database is unreachable, it returns ErrUnavailable and a Status that is not healthy.
 func (in *Inbox) Status(ctx context.Context) (Status, error) {
-	if !in.enter() {
+	if !in.db.enter() {
 		return Status{}, ErrClosed
 	}
-	defer in.leave()
+	defer in.db.leave()
 	s, err := in.count(ctx)
 	if err != nil {
-		return Status{}, in.public(err)
+		return Status{}, in.db.public(err)
 	}
-	s.Healthy = in.health.down() == nil && in.touch(ctx) == nil
+	s.Healthy = in.health.down() == nil && in.health.touch(ctx) == nil
 	return s, nil
 }
 
@@ -77,14 +78,14 @@ func (in *Inbox) estimate(ctx context.Context, oldest int64) (int64, error) {
 // Prune removes handled events older than the retention and the rows of deleted dead
 // letters. It returns how many it removed. Run does the same regularly.
 func (in *Inbox) Prune(ctx context.Context) (int64, error) {
-	if !in.enter() {
+	if !in.db.enter() {
 		return 0, ErrClosed
 	}
-	defer in.leave()
+	defer in.db.leave()
 	begun := time.Now()
 	var total, now int64
 	if err := in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&now) }, engine.Now)); err != nil {
-		return 0, in.public(err)
+		return 0, in.db.public(err)
 	}
 	for after := int64(0); ; {
 		last, n, more, err := in.prunePage(ctx, after, now-micros(in.retention))
@@ -112,7 +113,7 @@ func (in *Inbox) prunePage(ctx context.Context, after, cutoff int64) (last, dele
 		return scan(&last, &n, &earliest, &old)
 	}, engine.PruneBounds, after, int64(pruneSize), cutoff))
 	if err != nil {
-		return 0, 0, false, in.public(err)
+		return 0, 0, false, in.db.public(err)
 	}
 	if n == 0 || earliest >= cutoff {
 		return last, 0, false, nil
@@ -120,7 +121,7 @@ func (in *Inbox) prunePage(ctx context.Context, after, cutoff int64) (last, dele
 	if old == 0 {
 		return last, 0, n == pruneSize, nil
 	}
-	deleted, err = again(ctx, in, func(ctx context.Context, tx engine.Tx) (int64, error) {
+	deleted, err = again(ctx, in.db, func(ctx context.Context, tx engine.Tx) (int64, error) {
 		remove := engine.Do(engine.PruneEvents, after, last, cutoff)
 		err := tx.Send(ctx, remove)
 		return remove.N, err
