@@ -8,50 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
-
-// outcome turns the error of a statement on an open connection into one of package
-// engine; see the function fault. It closes the connections to a server that has become
-// read-only or is shutting down, and to one that did not answer. It must not get the
-// errors of failed connects, or each would close what the last one has opened.
-func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error {
-	var e *pgconn.PgError
-	switch {
-	case err == nil:
-	case errors.As(err, &e):
-		if e.Code == readOnly || e.Code == "57P01" || e.Code == "57P02" {
-			b.reset()
-		}
-	case time.Since(begun) >= silence:
-		b.reset()
-	}
-	return fault(ctx, err)
-}
-
-// answers reports whether the server answered any append lately.
-func (b *backend) answers() bool { return time.Since(time.Unix(0, b.answered.Load())) < lately }
-
-// reset closes all connections, those in use when they are no longer used.
-func (b *backend) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if time.Since(b.lastReset) < resetInterval {
-		return
-	}
-	b.lastReset = time.Now()
-	b.appends.Reset()
-	b.renewals.Reset()
-	b.pool.Reset()
-	if b.hangUp != nil {
-		b.hangUp()
-	}
-}
 
 // fault keeps only the server's message, or the kind of failure, of the driver's error.
 // pgx prints hosts, and takes the rest of a password after an unescaped @ for a host.
@@ -137,4 +100,12 @@ func describe(err error) string {
 		return "the connection was lost"
 	}
 	return fmt.Sprintf("%T", err)
+}
+
+func refused(reason string) error {
+	return &engine.Error{Kind: engine.Failed, Text: "postgres: " + reason}
+}
+
+func publicError(err error) error {
+	return errors.New("inbox: postgres: " + strings.TrimPrefix(err.Error(), "postgres: "))
 }

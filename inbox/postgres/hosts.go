@@ -10,12 +10,15 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
+
+const hostTimeout = time.Second // of each host, where there are several
 
 // hosts knows which hosts of a DSN did not answer, and to which cluster they belong.
 type hosts struct {
@@ -216,4 +219,10 @@ func isPooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		return false, err
 	}
 	return string(results[0].Rows[0][0]) != strconv.FormatUint(uint64(conn.PgConn().PID()), 10), nil
+}
+
+func disconnect(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
+	defer cancel()
+	_ = conn.Close(ctx)
 }

@@ -25,7 +25,6 @@ const (
 	defaultConns   = 24
 	besidePool     = 8 // for appends, beside the pool of FromPool
 	setupTimeout   = 10 * time.Second
-	hostTimeout    = time.Second // of each host, where there are several
 	notifyInterval = 2 * time.Millisecond
 	notifyTimeout  = silence // on the connection of renewals and of the probe
 	// pollInterval is how soon a worker finds work without a notification. Behind a
@@ -105,26 +104,6 @@ func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 		return nil, publicError(fault(context.Background(), err))
 	}
 	return engine.New(b), nil
-}
-
-func publicError(err error) error {
-	return errors.New("inbox: postgres: " + strings.TrimPrefix(err.Error(), "postgres: "))
-}
-
-const warned = "heads_inbox_warned"
-
-// noticeWarnings records a warning of the server on the connection. A commit with a
-// warning was not confirmed by the standby.
-func noticeWarnings(cfg *pgx.ConnConfig) {
-	next := cfg.OnNotice
-	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
-		if n.SeverityUnlocalized == "WARNING" {
-			c.CustomData()[warned] = true
-		}
-		if next != nil {
-			next(c, n)
-		}
-	}
 }
 
 // backend uses pool. Appends and renewals have their own connections, since functions
@@ -235,14 +214,6 @@ func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64,
 // errBusy is no reason to take the database for unreachable.
 var errBusy = &engine.Error{Kind: engine.Locked, Text: "postgres: the session or all connections were busy for too long"}
 
-// unconfirmed returns an error for a commit with a warning.
-func unconfirmed(c *pgx.Conn) error {
-	if c.PgConn().CustomData()[warned] == nil {
-		return nil
-	}
-	return &engine.Error{Kind: engine.Again, Text: "postgres: the commit was not confirmed by the standby"}
-}
-
 // Write implements engine.Backend.
 func (b *backend) Write(ctx context.Context, f func(context.Context, engine.Tx) error) error {
 	return b.transact(ctx, b.pool, f)
@@ -251,6 +222,23 @@ func (b *backend) Write(ctx context.Context, f func(context.Context, engine.Tx) 
 // Renew implements engine.Backend.
 func (b *backend) Renew(ctx context.Context, f func(context.Context, engine.Tx) error) error {
 	return b.transact(ctx, b.renewals, f)
+}
+
+func (b *backend) transact(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, engine.Tx) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fault(ctx, err)
+	}
+	defer conn.Release()
+	begun := time.Now()
+	t := &transaction{conn: conn.Conn(), texts: b.texts}
+	if err = f(ctx, t); err == nil {
+		err = t.commit(ctx)
+	}
+	if err != nil {
+		t.rollback()
+	}
+	return b.outcome(ctx, begun, err)
 }
 
 // Read implements engine.Backend.
@@ -270,98 +258,6 @@ func (r reader) Send(ctx context.Context, calls ...*engine.Call) error {
 		}
 	}
 	return nil
-}
-
-// Listen implements engine.Backend.
-func (b *backend) Listen(ctx context.Context, wake func()) {
-	if b.pooled {
-		<-ctx.Done()
-		return
-	}
-	for ctx.Err() == nil {
-		listening, cancel := context.WithCancel(ctx)
-		b.mu.Lock()
-		b.hangUp = cancel
-		b.mu.Unlock()
-		b.listen(listening, wake)
-		cancel()
-		select {
-		case <-ctx.Done():
-		case <-time.After(listenPause):
-		}
-	}
-}
-
-func (b *backend) listen(ctx context.Context, wake func()) {
-	conn, err := b.connect(ctx)
-	if err != nil {
-		return
-	}
-	defer disconnect(conn)
-	if _, err := conn.Exec(ctx, "LISTEN "+b.channel); err != nil {
-		return
-	}
-	for wake(); ; wake() {
-		if _, err := conn.WaitForNotification(ctx); err != nil {
-			return
-		}
-	}
-}
-
-// connect opens a connection beside the pools.
-func (b *backend) connect(ctx context.Context) (*pgx.Conn, error) {
-	cfg := b.single.ConnConfig.Copy()
-	if b.single.BeforeConnect != nil {
-		if err := b.single.BeforeConnect(ctx, cfg); err != nil {
-			return nil, err
-		}
-	}
-	return pgx.ConnectConfig(ctx, cfg)
-}
-
-func disconnect(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
-	defer cancel()
-	_ = conn.Close(ctx)
-}
-
-// Notify implements engine.Backend.
-func (b *backend) Notify() {
-	select {
-	case b.signal <- struct{}{}:
-	default:
-	}
-}
-
-// notifyOthers runs outside the transactions of appends, since the lock of NOTIFY would
-// make their commits wait for each other.
-func (b *backend) notifyOthers() {
-	for {
-		select {
-		case <-b.signal:
-		case <-b.ctx.Done():
-			return
-		}
-		b.notify()
-		select {
-		case <-time.After(notifyInterval):
-		case <-b.ctx.Done():
-			return
-		}
-	}
-}
-
-func (b *backend) notify() {
-	ctx, cancel := context.WithTimeout(b.ctx, notifyTimeout)
-	defer cancel()
-	conn, err := b.renewals.Acquire(ctx)
-	if err != nil {
-		return
-	}
-	defer conn.Release()
-	begun := time.Now()
-	_, err = conn.Exec(ctx, "SELECT pg_notify($1::text, '')", b.channel)
-	_ = b.outcome(ctx, begun, err)
 }
 
 // Poll implements engine.Backend.
@@ -385,4 +281,41 @@ func (b *backend) Close() error {
 		}
 	})
 	return nil
+}
+
+// outcome turns the error of a statement on an open connection into one of package
+// engine; see the function fault. It closes the connections to a server that has become
+// read-only or is shutting down, and to one that did not answer. It must not get the
+// errors of failed connects, or each would close what the last one has opened.
+func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error {
+	var e *pgconn.PgError
+	switch {
+	case err == nil:
+	case errors.As(err, &e):
+		if e.Code == readOnly || e.Code == "57P01" || e.Code == "57P02" {
+			b.reset()
+		}
+	case time.Since(begun) >= silence:
+		b.reset()
+	}
+	return fault(ctx, err)
+}
+
+// answers reports whether the server answered any append lately.
+func (b *backend) answers() bool { return time.Since(time.Unix(0, b.answered.Load())) < lately }
+
+// reset closes all connections, those in use when they are no longer used.
+func (b *backend) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.lastReset) < resetInterval {
+		return
+	}
+	b.lastReset = time.Now()
+	b.appends.Reset()
+	b.renewals.Reset()
+	b.pool.Reset()
+	if b.hangUp != nil {
+		b.hangUp()
+	}
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -127,10 +126,6 @@ func checkServer(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func refused(reason string) error {
-	return &engine.Error{Kind: engine.Failed, Text: "postgres: " + reason}
-}
-
 // schemaVersion returns the version of the tables, 0 without tables.
 func schemaVersion(ctx context.Context, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
@@ -188,6 +183,3 @@ func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) er
 		return err
 	})
 }
-
-// milliseconds returns a duration as a setting.
-func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", max(d.Milliseconds(), 1)) }

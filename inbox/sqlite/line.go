@@ -1,11 +1,8 @@
 package sqlite
 
 import (
-	"context"
 	"os"
 	"time"
-
-	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
 const (
@@ -38,18 +35,4 @@ func (l *line) enter() bool {
 		time.Sleep(lockPoll)
 	}
 	return true
-}
-
-// begin waits in the line while begin finds the database busy. The caller holds
-// the backend's turn.
-func (b *backend) begin(ctx context.Context, begin func() error) error {
-	if b.line.enter() {
-		defer unlock(b.line.file)
-	}
-	for begun := time.Now(); ; time.Sleep(lockPoll) {
-		err := begin()
-		if err == nil || ctx.Err() != nil || engine.KindOf(fault(err)) != engine.Again || time.Since(begun) > lockTimeout {
-			return err
-		}
-	}
 }

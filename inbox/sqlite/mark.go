@@ -20,14 +20,6 @@ type mark struct {
 	high int64
 }
 
-// markPath returns the name of the file, one for every prefix.
-func (b *backend) markPath(prefix string) string {
-	if prefix == engine.DefaultPrefix {
-		return b.path + "-mark"
-	}
-	return b.path + "-" + prefix + "-mark"
-}
-
 const markLength = 20
 
 func readMark(path string) (int64, error) {

@@ -276,3 +276,11 @@ func (b *backend) Close() error {
 	})
 	return nil
 }
+
+// markPath returns the name of the file, one for every prefix.
+func (b *backend) markPath(prefix string) string {
+	if prefix == engine.DefaultPrefix {
+		return b.path + "-mark"
+	}
+	return b.path + "-" + prefix + "-mark"
+}

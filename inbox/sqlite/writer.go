@@ -206,6 +206,20 @@ func (w *writer) lock() error {
 	return w.backend.begin(context.Background(), begin)
 }
 
+// begin waits in the line while begin finds the database busy. The caller holds
+// the backend's turn.
+func (b *backend) begin(ctx context.Context, begin func() error) error {
+	if b.line.enter() {
+		defer unlock(b.line.file)
+	}
+	for begun := time.Now(); ; time.Sleep(lockPoll) {
+		err := begin()
+		if err == nil || ctx.Err() != nil || engine.KindOf(fault(err)) != engine.Again || time.Since(begun) > lockTimeout {
+			return err
+		}
+	}
+}
+
 // open connects if necessary and prepares missing statements.
 func (w *writer) open() (err error) {
 	if w.conn == nil {
