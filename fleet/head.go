@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/internal/rawjson"
@@ -29,6 +30,24 @@ type step struct {
 	changes []Change
 	exact   any // the changes with full values and ids, to be encoded as JSON
 	do      func(context.Context) error
+}
+
+// one works on one head, unless the run was stopped. ctx ends later than the
+// caller's context, so the work on a started head is finished.
+func (h *headRun) one(ctx context.Context) {
+	result := h.result
+	result.HeadID, result.Label, result.Outcome = h.spec.ID, h.spec.Label, OutcomeSkipped
+	if h.isStopped() {
+		return
+	}
+	started := time.Now()
+	if err := h.do(ctx); err != nil {
+		result.Outcome, result.Err, result.Reason = OutcomeFailed, err, reasonOf(err)
+	}
+	if h.apply { // two plans of one state are equal
+		result.Started, result.Duration = started, time.Since(started)
+	}
+	h.ended(*result)
 }
 
 // do reads the head and, unless this is a plan, changes it. It returns the failure
@@ -335,29 +354,3 @@ func (h *headRun) operationMode() heads.OperationMode {
 	}
 	return h.head.OperationMode
 }
-
-// reasonOf returns the reason of any failure of a head.
-func reasonOf(err error) heads.Reason {
-	var conversion *heads.ConversionError
-	switch {
-	case errors.As(err, &conversion):
-		return conversion.Reason
-	case errors.Is(err, errNotSeen):
-		return heads.ReasonUnknownOutcome
-	case errors.Is(err, errNoAddress):
-		return heads.ReasonAddress
-	case errors.Is(err, heads.ErrVisualMode):
-		return heads.ReasonVisual
-	case errors.Is(err, heads.ErrProviderNotStreaming):
-		return heads.ReasonProvider
-	case errors.Is(err, errJournal), errors.As(err, new(notShown)), errors.Is(err, context.Canceled), heads.Temporary(err):
-		return heads.ReasonTemporary
-	}
-	return heads.ReasonRefused
-}
-
-// notShown returns the error for a change that was accepted, but that a follow-up
-// read does not show.
-type notShown string
-
-func (e notShown) Error() string { return "fleet: " + string(e) + "; run it again" }

@@ -14,14 +14,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/internal/durable"
 )
-
-// maxHeader is how much of a file is read to recognize its format.
-const maxHeader = 16 << 10
 
 // ErrJournalInUse is returned by OpenJournal if the journal is already open, in this
 // process or another one.
@@ -49,33 +44,6 @@ type Journal struct {
 	end     int64                     // of the last whole line
 	records map[journalKey]journalRecord
 	err     error // set if a record could not be written, and by Close
-}
-
-// journalRecord is one line after the first: a switch that is about to be sent, or
-// its outcome.
-type journalRecord struct {
-	HeadID    string     `json:"head_id"`
-	Label     string     `json:"label,omitempty"`
-	Streaming bool       `json:"streaming"` // the mode to which the head is switched
-	Old       oldAddress `json:"old"`
-	At        time.Time  `json:"at"`
-
-	// Accepted is set if the service has accepted the switch, but no read has
-	// shown the head in that mode yet.
-	Accepted bool `json:"accepted,omitempty"`
-}
-
-// oldAddress is an access URL without its key.
-type oldAddress struct {
-	Base         string `json:"base"`
-	OrgPublicID  string `json:"org_public_id"`
-	HeadPublicID string `json:"head_public_id"`
-}
-
-// journalKey identifies a switch. A later record of a key replaces an earlier one.
-type journalKey struct {
-	headID    string // lower case
-	streaming bool
 }
 
 // OpenJournal opens the journal at path, or creates it with mode 0600. If the
@@ -404,15 +372,4 @@ func (j *Journal) broken() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.err
-}
-
-func (r journalRecord) key() journalKey { return journalKey{strings.ToLower(r.HeadID), r.Streaming} }
-
-func keyless(a heads.AccessURL) oldAddress {
-	return oldAddress{Base: a.Base, OrgPublicID: a.PublicOrgID, HeadPublicID: a.PublicHeadID}
-}
-
-// withKey returns the old access URL with the head's key, which has not changed.
-func (a oldAddress) withKey(key heads.Secret) heads.AccessURL {
-	return heads.AccessURL{Base: a.Base, PublicOrgID: a.OrgPublicID, PublicHeadID: a.HeadPublicID, APIKey: key}
 }

@@ -8,6 +8,9 @@ import (
 	"hash/crc32"
 	"regexp"
 	"strings"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
 )
 
 // currentFormat is the format in which journals are written. Format 1 had no base URL
@@ -18,6 +21,9 @@ const (
 	headerFormat1 = `{"format":"heads-fleet-journal","version":1}`
 	headerStart   = `{"format":"heads-fleet-journal","version":2,"base_url":"`
 )
+
+// maxHeader is how much of a file is read to recognize its format.
+const maxHeader = 16 << 10
 
 // headerEnd matches what of a first line can follow headerStart.
 var headerEnd = regexp.MustCompile(`^[^"]*("}?)?$`)
@@ -41,6 +47,44 @@ type journalHeader struct {
 func headerLine(baseURL string) string {
 	line, _ := json.Marshal(journalHeader{"heads-fleet-journal", currentFormat, baseURL}) // of texts and a number
 	return string(line) + "\n"
+}
+
+// journalRecord is one line after the first: a switch that is about to be sent, or
+// its outcome.
+type journalRecord struct {
+	HeadID    string     `json:"head_id"`
+	Label     string     `json:"label,omitempty"`
+	Streaming bool       `json:"streaming"` // the mode to which the head is switched
+	Old       oldAddress `json:"old"`
+	At        time.Time  `json:"at"`
+
+	// Accepted is set if the service has accepted the switch, but no read has
+	// shown the head in that mode yet.
+	Accepted bool `json:"accepted,omitempty"`
+}
+
+// oldAddress is an access URL without its key.
+type oldAddress struct {
+	Base         string `json:"base"`
+	OrgPublicID  string `json:"org_public_id"`
+	HeadPublicID string `json:"head_public_id"`
+}
+
+// journalKey identifies a switch. A later record of a key replaces an earlier one.
+type journalKey struct {
+	headID    string // lower case
+	streaming bool
+}
+
+func (r journalRecord) key() journalKey { return journalKey{strings.ToLower(r.HeadID), r.Streaming} }
+
+func keyless(a heads.AccessURL) oldAddress {
+	return oldAddress{Base: a.Base, OrgPublicID: a.PublicOrgID, HeadPublicID: a.PublicHeadID}
+}
+
+// withKey returns the old access URL with the head's key, which has not changed.
+func (a oldAddress) withKey(key heads.Secret) heads.AccessURL {
+	return heads.AccessURL{Base: a.Base, PublicOrgID: a.OrgPublicID, PublicHeadID: a.HeadPublicID, APIKey: key}
 }
 
 // checksumOf returns the end of a record: its checksum as the last member, a CRC-32C

@@ -11,19 +11,6 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-var (
-	// errNoAddress is the failure of a head that an earlier run has switched, if its
-	// access URL is not known.
-	errNoAddress = errors.New("fleet: the head is in the wanted mode, but its new access URL is not known; give the bases of the access URLs of both modes (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again")
-
-	// errNotSeen is the failure of a head that does not show a switch accepted in an
-	// earlier run. The switch is not sent again.
-	errNotSeen = errors.New("fleet: an earlier run had the switch accepted, but the head does not show it yet; run it again later, or use another journal to send the switch again")
-
-	// errJournal is wrapped by the failure of a head whose switch could not be recorded.
-	errJournal = errors.New("fleet: the mode was not switched, since the switch could not be recorded")
-)
-
 // switchMode switches the head to the other mode, or waits for a switch that was
 // already accepted. Such a switch is never sent again.
 func (h *headRun) switchMode(ctx context.Context) error {

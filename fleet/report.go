@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -283,4 +284,9 @@ func (r Report) String() string {
 		}
 	}
 	return "fleet.Report{" + strings.Join(counts, ", ") + "}"
+}
+
+// isOf reports whether the results are those of specs, by their ids.
+func (r *Report) isOf(specs []Spec) bool {
+	return slices.EqualFunc(r.Results, specs, func(r Result, s Spec) bool { return r.HeadID == s.ID })
 }
