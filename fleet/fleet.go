@@ -56,7 +56,7 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	if err := errors.Join(append(o.faults(operation, specs), validate(operation, specs)...)...); err != nil {
 		return nil, err
 	}
-	if err := o.Journal.serve(operation, c.BaseURL(), apply); err != nil {
+	if err := o.Journal.bind(operation, c.BaseURL(), apply); err != nil {
 		return nil, err
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
@@ -65,7 +65,7 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	// settles after they have ended.
 	grace := cmp.Or(o.Convert.SettleTimeout, defaultSettleTimeout) / 2
 	o.Convert.SettleTimeout = max(grace, 1)
-	work, cancel := outlive(ctx, grace)
+	longer, cancel := outlive(ctx, grace)
 	defer cancel()
 	r := &run{callerLeft: ctx.Err, client: c, o: o, apply: apply, results: make([]Result, len(specs))}
 	report := &Report{Started: time.Now()}
@@ -77,7 +77,7 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 			if o.Planned != nil {
 				h.planned = &o.Planned.Results[i]
 			}
-			h.one(work)
+			h.work(longer)
 			return nil
 		})
 	}

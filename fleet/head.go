@@ -32,9 +32,9 @@ type step struct {
 	do      func(context.Context) error
 }
 
-// one works on one head, unless the run was stopped. ctx ends later than the
+// work does the work on one head, unless the run was stopped. ctx ends later than the
 // caller's context, so the work on a started head is finished.
-func (h *headRun) one(ctx context.Context) {
+func (h *headRun) work(ctx context.Context) {
 	result := h.result
 	result.HeadID, result.Label, result.Outcome = h.spec.ID, h.spec.Label, OutcomeSkipped
 	if h.isStopped() {
@@ -53,7 +53,7 @@ func (h *headRun) one(ctx context.Context) {
 // do reads the head and, unless this is a plan, changes it. It returns the failure
 // of the head.
 func (h *headRun) do(ctx context.Context) error {
-	if err := h.look(ctx); err != nil {
+	if err := h.plan(ctx); err != nil {
 		return err
 	}
 	if h.result.Label == "" {
@@ -116,9 +116,9 @@ func (h *headRun) expect() {
 	}
 }
 
-// look reads the head and determines the work to do.
-func (h *headRun) look(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{h.lookAtModeAndVoice, h.lookAtDelivery, h.lookAtWebhooks, h.lookAtTools} {
+// plan reads the head and determines the work to do.
+func (h *headRun) plan(ctx context.Context) error {
+	for _, part := range []func(context.Context) error{h.planModeAndVoice, h.planDelivery, h.planWebhooks, h.planTools} {
 		if err := part(ctx); err != nil || h.blocker != nil {
 			return err
 		}
@@ -126,18 +126,18 @@ func (h *headRun) look(ctx context.Context) error {
 	return nil
 }
 
-// lookAtModeAndVoice reads the head and adds the steps for its fields, voice and
+// planModeAndVoice reads the head and adds the steps for its fields, voice and
 // mode.
-func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
+func (h *headRun) planModeAndVoice(ctx context.Context) error {
 	if wanted := h.spec.Streaming; wanted != nil && *wanted {
-		return h.lookAtStreaming(ctx)
+		return h.planStreaming(ctx)
 	}
 	var err error
 	if h.head, err = h.client.Heads.Get(ctx, h.spec.ID); err != nil {
 		return err
 	}
 	if h.switches() {
-		return h.lookAtLegacy(ctx)
+		return h.planLegacy(ctx)
 	}
 	voice := !sameVoice(h.spec.Voice, h.head)
 	if voice && h.head.VideoStreaming {
@@ -154,9 +154,9 @@ func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
 	return h.addFields(voice)
 }
 
-// lookAtLegacy is lookAtModeAndVoice for a streaming head whose spec has no
+// planLegacy is planModeAndVoice for a streaming head whose spec has no
 // streaming.
-func (h *headRun) lookAtLegacy(ctx context.Context) (err error) {
+func (h *headRun) planLegacy(ctx context.Context) (err error) {
 	if h.blocker, err = h.legacyBlocker(ctx); err != nil || h.blocker != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func (h *headRun) lookAtLegacy(ctx context.Context) (err error) {
 	return nil
 }
 
-// lookAtStreaming is lookAtModeAndVoice for a spec with streaming.
-func (h *headRun) lookAtStreaming(ctx context.Context) error {
+// planStreaming is planModeAndVoice for a spec with streaming.
+func (h *headRun) planStreaming(ctx context.Context) error {
 	plan, err := h.client.Heads.PlanStreaming(ctx, h.spec.ID, h.convertOptions())
 	if err != nil {
 		return err
@@ -289,7 +289,7 @@ func (h *headRun) confirmFields(ctx context.Context, work fieldWork, voice bool)
 	return err
 }
 
-func (h *headRun) lookAtDelivery(context.Context) error {
+func (h *headRun) planDelivery(context.Context) error {
 	if h.spec.Delivery == nil || *h.spec.Delivery == h.head.EnableEvents {
 		return nil
 	}
@@ -310,7 +310,7 @@ func (h *headRun) setDelivery(ctx context.Context) error {
 	return err
 }
 
-func (h *headRun) lookAtWebhooks(ctx context.Context) error {
+func (h *headRun) planWebhooks(ctx context.Context) error {
 	if h.spec.Webhooks == nil {
 		return nil
 	}
@@ -325,7 +325,7 @@ func (h *headRun) lookAtWebhooks(ctx context.Context) error {
 	return nil
 }
 
-func (h *headRun) lookAtTools(context.Context) error {
+func (h *headRun) planTools(context.Context) error {
 	if h.spec.Tools == nil {
 		return nil
 	}

@@ -199,10 +199,10 @@ func (j *Journal) complete(r journalRecord, end int64) error {
 	return nil
 }
 
-// serve prepares the journal for a run on the service at baseURL. It returns an
+// bind prepares the journal for a run on the service at baseURL. It returns an
 // InvalidError if the journal belongs to another one. If the run writes, the journal
 // has the current format afterwards.
-func (j *Journal) serve(operation, baseURL string, writes bool) error {
+func (j *Journal) bind(operation, baseURL string, writes bool) error {
 	if j == nil {
 		return nil
 	}

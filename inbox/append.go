@@ -23,10 +23,10 @@ func (in *Inbox) Append(ctx context.Context, e *heads.Event) (added bool, err er
 	if err != nil {
 		return false, err
 	}
-	if !in.db.enter() {
+	if !in.db.use() {
 		return false, ErrClosed
 	}
-	defer in.db.leave()
+	defer in.db.done()
 	begun := time.Now()
 	high, round := in.acknowledged.before()
 	sequence, err := in.append(ctx, r)

@@ -41,9 +41,9 @@ func newDatabase(b engine.Backend) *database {
 	return db
 }
 
-// enter counts a user of the database until leave. It returns false after shut was
+// use counts a user of the database until done is called. It returns false after shut was
 // called.
-func (db *database) enter() bool {
+func (db *database) use() bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closing {
@@ -53,7 +53,7 @@ func (db *database) enter() bool {
 	return true
 }
 
-func (db *database) leave() { db.users.Done() }
+func (db *database) done() { db.users.Done() }
 
 // shut is Inbox.Close.
 func (db *database) shut(ctx context.Context) error {

@@ -123,10 +123,10 @@ func (in *Inbox) DeleteDead(ctx context.Context, ids ...int64) (int, error) {
 
 // moveDead runs f for the ids in order, in transactions of a limited size.
 func (in *Inbox) moveDead(ctx context.Context, ids []int64, f func(context.Context, engine.Tx, []int64) (int, error)) (total int, err error) {
-	if !in.db.enter() {
+	if !in.db.use() {
 		return 0, ErrClosed
 	}
-	defer in.db.leave()
+	defer in.db.done()
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for part := range slices.Chunk(ids, redriveSize) {
 		n, err := again(ctx, in.db, func(ctx context.Context, tx engine.Tx) (int, error) { return f(ctx, tx, part) })

@@ -181,9 +181,8 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 func (m *commitment) settle(otherwise error) error {
 	ctx, cancel := context.WithTimeout(m.claim.ctx, storeTimeout)
 	defer cancel()
-	row, err := again(ctx, m.db, func(ctx context.Context, tx engine.Tx) (r eventState, err error) {
-		r.state, r.fence, err = look(ctx, tx, m.sequence)
-		return r, err
+	row, err := again(ctx, m.db, func(ctx context.Context, tx engine.Tx) (eventState, error) {
+		return stateOf(ctx, tx, m.sequence)
 	})
 	switch {
 	case m.claim.ctx.Err() != nil: // the next worker reads what is in the database
@@ -200,8 +199,10 @@ func (m *commitment) settle(otherwise error) error {
 
 type eventState struct{ state, fence int64 }
 
-func look(ctx context.Context, tx engine.Tx, sequence int64) (state, fence int64, err error) {
-	state = -1
-	err = tx.Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&state, &fence) }, engine.Look, sequence))
-	return state, fence, err
+// stateOf reads the event's row and locks it until the transaction ends. Without the row,
+// the state is -1.
+func stateOf(ctx context.Context, tx engine.Tx, sequence int64) (e eventState, err error) {
+	e.state = -1
+	err = tx.Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&e.state, &e.fence) }, engine.EventState, sequence))
+	return e, err
 }

@@ -38,7 +38,7 @@ func (h *health) fail(err error) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.fault == nil && h.db.enter() {
+	if h.fault == nil && h.db.use() {
 		h.log(context.Background(), slog.LevelError, "events are refused", slog.String("error", err.Error()))
 		go h.probe()
 	}
@@ -48,7 +48,7 @@ func (h *health) fail(err error) error {
 
 // probe writes and commits until that succeeds.
 func (h *health) probe() {
-	defer h.db.leave()
+	defer h.db.done()
 	for {
 		sleep(h.db.closed, probeInterval)
 		err := h.touch(h.db.closed)

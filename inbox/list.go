@@ -103,14 +103,14 @@ func checkList(q Query, s State, before int64) error {
 
 // listRows reads rows before a sequence, the latest first, without bodies.
 func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first int64, n int) (rows []*engine.Record, err error) {
-	if !in.db.enter() {
+	if !in.db.use() {
 		return nil, ErrClosed
 	}
-	defer in.db.leave()
+	defer in.db.done()
 	stmt, args := engine.ListAll, []any{before, first, int64(n)}
 	switch {
-	case q.isStory():
-		stmt, args = engine.ListStory, append(args, sessionOf(q.HeadID, q.SessionID))
+	case q.ofOneSession():
+		stmt, args = engine.ListOfSession, append(args, sessionOf(q.HeadID, q.SessionID))
 	case s == StateWaiting, s == StateRetrying:
 		stmt = engine.ListWaiting
 	case s == StateDead:
@@ -167,10 +167,10 @@ func entryOf(r *engine.Record) Entry {
 // one that was changed in the database, has no Raw. Entry returns ErrNotFound for a
 // sequence that no stored event has.
 func (in *Inbox) Entry(ctx context.Context, sequence int64) (Entry, *heads.Event, error) {
-	if !in.db.enter() {
+	if !in.db.use() {
 		return Entry{}, nil, ErrClosed
 	}
-	defer in.db.leave()
+	defer in.db.done()
 	var r engine.Record
 	one := engine.Get(func(scan func(...any) error) error { return engine.ScanRecord(scan, &r) }, engine.OneEvent, sequence)
 	if err := in.db.Read().Send(ctx, one); err != nil {

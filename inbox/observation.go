@@ -84,7 +84,7 @@ type reporter struct {
 
 func (r *reporter) tell(ctx context.Context, o Observation) {
 	if r.observe != nil {
-		r.survive(ctx, func() { r.observe(ctx, o) })
+		r.callObserver(ctx, func() { r.observe(ctx, o) })
 	}
 	r.tellOfAttempt(ctx, o)
 }
@@ -100,7 +100,7 @@ func (r *reporter) tellOfAttempt(ctx context.Context, o Observation) {
 		return
 	}
 	for _, f := range r.attemptFunctions() {
-		r.survive(ctx, func() { f(ctx, o.Lag, err) })
+		r.callObserver(ctx, func() { f(ctx, o.Lag, err) })
 	}
 }
 
@@ -118,8 +118,8 @@ func (r *reporter) attemptFunctions() []func(context.Context, time.Duration, err
 	return nil
 }
 
-// survive calls f, which is the user's.
-func (r *reporter) survive(ctx context.Context, f func()) {
+// callObserver calls a function of the user and logs its panic.
+func (r *reporter) callObserver(ctx context.Context, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
 			r.log(ctx, slog.LevelError, "the observer panicked")

@@ -35,11 +35,11 @@ type Query struct {
 }
 
 // pageOf names the statements that read pages of events.
-type pageOf struct{ all, story engine.Stmt }
+type pageOf struct{ all, ofSession engine.Stmt }
 
 var (
-	deadPages   = pageOf{engine.DeadPage, engine.DeadStory}
-	replayPages = pageOf{engine.ReplayPage, engine.ReplayStory}
+	deadPages   = pageOf{engine.DeadPage, engine.DeadOfSession}
+	replayPages = pageOf{engine.ReplayPage, engine.ReplayOfSession}
 )
 
 // pages reads the events that q selects.
@@ -81,15 +81,15 @@ func (in *Inbox) pages(ctx context.Context, operation string, s pageOf, q Query)
 }
 
 func (in *Inbox) page(ctx context.Context, s pageOf, q Query, after, last int64) (page []*engine.Record, err error) {
-	if !in.db.enter() {
+	if !in.db.use() {
 		return nil, ErrClosed
 	}
-	defer in.db.leave()
+	defer in.db.done()
 	from, to := q.micros()
 	args := []any{after, last, from, to, given(q.HeadID), []byte(q.HeadID), given(q.SessionID), []byte(q.SessionID), int64(pageSize)}
 	stmt := s.all
-	if q.isStory() {
-		stmt, args = s.story, append(args, sessionOf(q.HeadID, q.SessionID))
+	if q.ofOneSession() {
+		stmt, args = s.ofSession, append(args, sessionOf(q.HeadID, q.SessionID))
 	}
 	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
 		r := &engine.Record{}
@@ -103,8 +103,8 @@ func (q Query) check(operation string) error {
 	return refuse(q.Limit < 0, operation, "Query.Limit", fmt.Sprintf("%d is negative", q.Limit), "use 0 for no limit")
 }
 
-// isStory reports whether q selects one session.
-func (q Query) isStory() bool { return q.HeadID != "" && q.SessionID != "" }
+// ofOneSession reports whether q selects one session.
+func (q Query) ofOneSession() bool { return q.HeadID != "" && q.SessionID != "" }
 
 // micros returns the times as the database has them.
 func (q Query) micros() (from, to int64) {
@@ -150,10 +150,10 @@ func (in *Inbox) span(ctx context.Context, q Query) (s span, err error) {
 	if q.From.IsZero() && q.To.IsZero() {
 		return s, nil
 	}
-	if !in.db.enter() {
+	if !in.db.use() {
 		return s, ErrClosed
 	}
-	defer in.db.leave()
+	defer in.db.done()
 	var first, last int64
 	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&first, &last) }, engine.Bounds))
 	from, to := q.micros()

@@ -130,10 +130,10 @@ func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) err
 	if err != nil {
 		return err
 	}
-	if !in.db.enter() {
+	if !in.db.use() {
 		return ErrClosed
 	}
-	defer in.db.leave()
+	defer in.db.done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.ctx = ctx

@@ -227,11 +227,11 @@ func (f *finishing) store(ctx context.Context, tx engine.Tx) error {
 	mark := f.mark()
 	lock := engine.Get(func(scan func(...any) error) error { var fence int64; return scan(&fence) },
 		engine.LockSession, f.claim.session, f.claim.fence)
-	look := engine.Get(func(scan func(...any) error) error { found = true; return engine.ScanRecord(scan, &next) },
+	first := engine.Get(func(scan func(...any) error) error { found = true; return engine.ScanRecord(scan, &next) },
 		engine.FirstEvent, f.claim.session, f.event.Sequence)
-	calls := []*engine.Call{lock, look}
+	calls := []*engine.Call{lock, first}
 	if mark != nil {
-		calls = []*engine.Call{mark, lock, look}
+		calls = []*engine.Call{mark, lock, first}
 	}
 	if err := tx.Send(ctx, calls...); err != nil {
 		return err
@@ -273,12 +273,12 @@ func (f *finishing) mark() *engine.Call {
 
 // done reports whether an earlier try has stored the verdict although it failed.
 func (f *finishing) done(ctx context.Context, tx engine.Tx) (bool, error) {
-	state, fence, err := look(ctx, tx, f.event.Sequence)
+	e, err := stateOf(ctx, tx, f.event.Sequence)
 	want := engine.Handled
 	if f.outcome.verdict == dead {
 		want = engine.Dead
 	}
-	return fence == f.claim.fence && (state == want || state == engine.Handled), err
+	return e.fence == f.claim.fence && (e.state == want || e.state == engine.Handled), err
 }
 
 // release returns the statements that release the session.

@@ -30,10 +30,10 @@ type Status struct {
 // random sequences between the oldest pending event and the latest event. While the
 // database is unreachable, it returns ErrUnavailable and a Status that is not healthy.
 func (in *Inbox) Status(ctx context.Context) (Status, error) {
-	if !in.db.enter() {
+	if !in.db.use() {
 		return Status{}, ErrClosed
 	}
-	defer in.db.leave()
+	defer in.db.done()
 	s, err := in.count(ctx)
 	if err != nil {
 		return Status{}, in.db.public(err)
@@ -78,10 +78,10 @@ func (in *Inbox) estimate(ctx context.Context, oldest int64) (int64, error) {
 // Prune removes handled events older than the retention and the rows of deleted dead
 // letters. It returns how many it removed. Run does the same regularly.
 func (in *Inbox) Prune(ctx context.Context) (int64, error) {
-	if !in.db.enter() {
+	if !in.db.use() {
 		return 0, ErrClosed
 	}
-	defer in.db.leave()
+	defer in.db.done()
 	begun := time.Now()
 	var total, now int64
 	if err := in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&now) }, engine.Now)); err != nil {

@@ -54,7 +54,7 @@ func Open(path string) (*inbox.DB, error) {
 }
 
 func newBackend(path string) *backend {
-	return &backend{path: path, now: now, turn: make(chan struct{}, 1)}
+	return &backend{path: path, now: now, writing: make(chan struct{}, 1)}
 }
 
 func checkPath(path string) error {
@@ -72,12 +72,12 @@ func checkPath(path string) error {
 }
 
 // backend has one connection for its own writes, which share transactions, one for
-// effects, and several for reads. Only the holder of turn writes.
+// effects, and several for reads.
 type backend struct {
-	path  string
-	now   string // the SQL of the time
-	turn  chan struct{}
-	texts []string
+	path    string
+	now     string        // the SQL of the time
+	writing chan struct{} // full while a transaction writes
+	texts   []string
 
 	writer  *writer
 	effects *sql.DB
@@ -259,7 +259,7 @@ func (b *backend) Close() error {
 		if b.queue != nil {
 			close(b.stop)
 			<-b.stopped
-			b.turn <- struct{}{} // an effect that is under way ends first
+			b.writing <- struct{}{} // an effect that is under way ends first
 		}
 		if b.reads != nil {
 			_ = b.reads.db.Close()

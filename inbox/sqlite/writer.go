@@ -92,10 +92,10 @@ func (b *backend) write() {
 		case <-b.stop:
 			return
 		}
-		b.turn <- struct{}{}
+		b.writing <- struct{}{}
 		group = b.gather(group)
 		b.commit(group)
-		<-b.turn
+		<-b.writing
 		clear(group)
 	}
 }
@@ -206,8 +206,8 @@ func (w *writer) lock() error {
 	return w.backend.begin(context.Background(), begin)
 }
 
-// begin waits in the line while begin finds the database busy. The caller holds
-// the backend's turn.
+// begin waits in the line while begin finds the database busy. The caller has
+// filled b.writing.
 func (b *backend) begin(ctx context.Context, begin func() error) error {
 	if b.line.enter() {
 		defer unlock(b.line.file)
@@ -357,8 +357,8 @@ func (w *writer) query(text string, dest ...any) error {
 // RELEASE fails.
 func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
 	select {
-	case b.turn <- struct{}{}:
-		defer func() { <-b.turn }()
+	case b.writing <- struct{}{}:
+		defer func() { <-b.writing }()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-b.stop:
