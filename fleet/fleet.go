@@ -22,22 +22,20 @@ func Plan(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Repor
 	return start(ctx, "fleet.Plan", c, specs, o)
 }
 
-// Apply changes every head to the state in its spec, in this order: fields and
-// voice, mode, delivery, webhooks, tools. If a head is converted, its voice is part
-// of the conversion: it is set before a switch to streaming, and rolled back with
-// it, and after a switch to legacy mode. Apply sends only what differs, so a second
-// run only reads.
+// Apply changes every head to the state in its spec, in this order: fields and voice, mode,
+// delivery, webhooks, tools. If a head is converted, its voice is part of the conversion: it is set
+// before a switch to streaming, and rolled back with it, and after a switch to legacy mode. Apply
+// sends only what differs, so a second run only reads.
 //
-// For each head, it sends the requests of Plan, and then, as far as needed, those of
-// Heads.Update and Heads.Get, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery,
-// Webhooks.Ensure and Delete, and ConversationSettings.SetTools.
+// For each head, it sends the requests of Plan, and then, as far as needed, those of Heads.Update
+// and Heads.Get, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery, Webhooks.Ensure
+// and Delete, and ConversationSettings.SetTools.
 //
-// If specs or options are invalid, Apply sends nothing. It returns an error that
-// joins an InvalidError for every fault, and no report. If the run is cut short,
-// Apply returns the report and an error that wraps the context's error, ErrStopped,
-// or the error of the journal. When ctx ends, no further head is started, and the
-// started ones are finished within SettleTimeout. Failures of heads are only in the
-// report.
+// If specs or options are invalid, Apply sends nothing. It returns an error that joins an
+// InvalidError for every fault, and no report. If the run is cut short, Apply returns the report
+// and an error that wraps the context's error, ErrStopped, or the error of the journal. When ctx
+// ends, no further head is started, and the started ones are finished within SettleTimeout.
+// Failures of heads are only in the report.
 func Apply(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Report, error) {
 	return start(ctx, "fleet.Apply", c, specs, o)
 }
@@ -61,8 +59,8 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	o.StopAfter = cmp.Or(o.StopAfter, defaultStopAfter)
-	// One half is for the requests of a head, the other for what a conversion
-	// settles after they have ended.
+	// One half is for the requests of a head, the other for what a conversion settles after they
+	// have ended.
 	grace := cmp.Or(o.Convert.SettleTimeout, defaultSettleTimeout) / 2
 	o.Convert.SettleTimeout = max(grace, 1)
 	longer, cancel := outlive(ctx, grace)

@@ -32,8 +32,8 @@ type step struct {
 	do      func(context.Context) error
 }
 
-// work does the work on one head, unless the run was stopped. ctx ends later than the
-// caller's context, so the work on a started head is finished.
+// work does the work on one head, unless the run was stopped. ctx ends later than the caller's
+// context, so the work on a started head is finished.
 func (h *headRun) work(ctx context.Context) {
 	result := h.result
 	result.HeadID, result.Label, result.Outcome = h.spec.ID, h.spec.Label, OutcomeSkipped
@@ -50,8 +50,7 @@ func (h *headRun) work(ctx context.Context) {
 	h.ended(*result)
 }
 
-// do reads the head and, unless this is a plan, changes it. It returns the failure
-// of the head.
+// do reads the head and, unless this is a plan, changes it. It returns the failure of the head.
 func (h *headRun) do(ctx context.Context) error {
 	if err := h.plan(ctx); err != nil {
 		return err
@@ -126,8 +125,7 @@ func (h *headRun) plan(ctx context.Context) error {
 	return nil
 }
 
-// planModeAndVoice reads the head and adds the steps for its fields, voice and
-// mode.
+// planModeAndVoice reads the head and adds the steps for its fields, voice and mode.
 func (h *headRun) planModeAndVoice(ctx context.Context) error {
 	if wanted := h.spec.Streaming; wanted != nil && *wanted {
 		return h.planStreaming(ctx)
@@ -154,8 +152,7 @@ func (h *headRun) planModeAndVoice(ctx context.Context) error {
 	return h.addFields(voice)
 }
 
-// planLegacy is planModeAndVoice for a streaming head whose spec has no
-// streaming.
+// planLegacy is planModeAndVoice for a streaming head whose spec has no streaming.
 func (h *headRun) planLegacy(ctx context.Context) (err error) {
 	if h.blocker, err = h.legacyBlocker(ctx); err != nil || h.blocker != nil {
 		return err
@@ -186,9 +183,8 @@ func (h *headRun) planStreaming(ctx context.Context) error {
 	return nil
 }
 
-// addSwitch adds the step for the mode, and the voice that goes with it: before the
-// switch to streaming, and after the switch to legacy mode, when the head can have
-// one that does not stream.
+// addSwitch adds the step for the mode, and the voice that goes with it: before the switch to
+// streaming, and after the switch to legacy mode, when the head can have one that does not stream.
 func (h *headRun) addSwitch() {
 	changes := []Change{switchChange("streaming", *h.spec.Streaming)}
 	if !sameVoice(h.spec.Voice, h.head) {
@@ -200,8 +196,8 @@ func (h *headRun) addSwitch() {
 	h.steps = append(h.steps, step{changes, h.exactSwitch(), h.switchMode})
 }
 
-// exactSwitch is the switch of the mode with the voice that goes with it and the
-// access URL that stops working.
+// exactSwitch is the switch of the mode with the voice that goes with it and the access URL that
+// stops working.
 func (h *headRun) exactSwitch() any {
 	return []any{"streaming", h.head.VideoStreaming, *h.spec.Streaming, h.head.PublicURL.Reveal(), h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice}
 }
@@ -218,8 +214,8 @@ func (h *headRun) switches() bool {
 	return h.spec.Streaming != nil && *h.spec.Streaming != h.head.VideoStreaming
 }
 
-// legacyBlocker returns why ConvertToLegacy would refuse the head, or the error of
-// the read that would show it. A plan has to know, and no field may be changed before.
+// legacyBlocker returns why ConvertToLegacy would refuse the head, or the error of the read that
+// would show it. A plan has to know, and no field may be changed before.
 func (h *headRun) legacyBlocker(ctx context.Context) (blocker, err error) {
 	if _, err := heads.ParseAccessURL(h.head.PublicURL.Reveal()); err != nil {
 		return err, nil
@@ -239,8 +235,7 @@ func (h *headRun) legacyBlocker(ctx context.Context) (blocker, err error) {
 	return fmt.Errorf("fleet: visual %s is in mode %q, only %q can be converted back: %w", visual.ID, visual.Mode, heads.VisualModeDefault, heads.ErrVisualMode), nil
 }
 
-// addFields adds the step for the fields of the spec, and for the voice as one of
-// them.
+// addFields adds the step for the fields of the spec, and for the voice as one of them.
 func (h *headRun) addFields(voice bool) error {
 	work, err := fieldChanges(h.head, h.spec.Set)
 	if err != nil {
@@ -272,8 +267,8 @@ func (h *headRun) fieldStep(work fieldWork, voice bool) step {
 	}}
 }
 
-// confirmFields reads the head to confirm an update. What the service has made of a
-// value is its own affair; what it has left as it was is not.
+// confirmFields reads the head to confirm an update. What the service has made of a value is its
+// own affair; what it has left as it was is not.
 func (h *headRun) confirmFields(ctx context.Context, work fieldWork, voice bool) error {
 	head, err := h.client.Heads.Get(ctx, h.spec.ID)
 	if err != nil {
@@ -297,8 +292,7 @@ func (h *headRun) planDelivery(context.Context) error {
 	return nil
 }
 
-// setDelivery turns the delivery of events on or off, and reads the head to confirm
-// it.
+// setDelivery turns the delivery of events on or off, and reads the head to confirm it.
 func (h *headRun) setDelivery(ctx context.Context) error {
 	if err := h.client.Webhooks.SetDelivery(ctx, h.spec.ID, *h.spec.Delivery); err != nil {
 		return err

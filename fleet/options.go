@@ -16,8 +16,8 @@ const (
 	defaultSettleTimeout  = 10 * time.Second
 )
 
-// Options configure Plan and Apply. The zero value works on four heads at a time,
-// without a journal.
+// Options configure Plan and Apply. The zero value works on four heads at a time, without a
+// journal.
 type Options struct {
 	Concurrency int                  // heads at a time; 0 means 4
 	Journal     *Journal             // nil: nothing is recorded
@@ -25,15 +25,13 @@ type Options struct {
 	StopAfter   int                  // how many temporary failures in a row skip the remaining heads; 0 means 10, -1 never
 	OnResult    func(Result)         // called for each head when its work ends
 
-	// Planned is the report of Plan for the same specs, which someone has agreed to.
-	// Apply compares each head with it before its first change. If Apply would
-	// change other values, or other registrations, than the plan, it leaves the
-	// head alone: its result is pending, with the changes that would be made now.
-	// Plan ignores it.
+	// Planned is the report of Plan for the same specs, which someone has agreed to. Apply compares
+	// each head with it before its first change. If Apply would change other values, or other
+	// registrations, than the plan, it leaves the head alone: its result is pending, with the
+	// changes that would be made now. Plan ignores it.
 	Planned *Report
 
-	// OnStep is called for every step of a conversion. Calls of OnResult and
-	// OnStep never overlap.
+	// OnStep is called for every step of a conversion. Calls of OnResult and OnStep never overlap.
 	OnStep func(headID string, step heads.ConversionStep)
 }
 

@@ -9,8 +9,7 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// ErrStopped is wrapped by the error of a run that skipped heads because StopAfter
-// was reached.
+// ErrStopped is wrapped by the error of a run that skipped heads because StopAfter was reached.
 var ErrStopped = errors.New("the service failed for too many heads in a row")
 
 // run is one call of Plan or Apply.

@@ -11,15 +11,14 @@ import (
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
-// The values of InvalidError.Use that are of this package. The faults of package
-// heads keep theirs.
+// The values of InvalidError.Use that are of this package. The faults of package heads keep theirs.
 const (
 	useBackground = "context.Background"
 	useNew        = "New"
 )
 
-// invalid returns an InvalidError. The problem continues the sentence that field
-// begins. If the remedy names a function, use is its name.
+// invalid returns an InvalidError. The problem continues the sentence that field begins. If the
+// remedy names a function, use is its name.
 func invalid(operation, field, problem, remedy string, use ...string) *heads.InvalidError {
 	return &heads.InvalidError{Operation: operation, Field: field, Problem: problem, Remedy: remedy, Use: strings.Join(use, "")}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// Append stores an event that the caller has verified. Use Handler for events that
-// arrive over HTTP. Append reports whether the event is new. It does not store an
-// event again whose key (heads.Event.Key) is known.
+// Append stores an event that the caller has verified. Use Handler for events that arrive over
+// HTTP. Append reports whether the event is new. It does not store an event again whose key
+// (heads.Event.Key) is known.
 //
-// If Append returns no error, the event is on disk. After an error, the event may
-// have been stored, and it is safe to append it again. Append returns within 1.5 s.
-// The error is ErrUnavailable or ErrFull while the database accepts no writes, and a
-// *heads.InvalidError if the event has no Raw, or if Raw is not its body.
+// If Append returns no error, the event is on disk. After an error, the event may have been stored,
+// and it is safe to append it again. Append returns within 1.5 s. The error is ErrUnavailable or
+// ErrFull while the database accepts no writes, and a *heads.InvalidError if the event has no Raw,
+// or if Raw is not its body.
 func (in *Inbox) Append(ctx context.Context, e *heads.Event) (added bool, err error) {
 	r, err := newRecord(e)
 	if err != nil {
@@ -47,9 +47,8 @@ func (in *Inbox) Append(ctx context.Context, e *heads.Event) (added bool, err er
 	return o.Kind == KindAppended, err
 }
 
-// append retries an append that may have failed. It does not look for the key, since
-// a key that can be read may be on a primary only, without the confirmation of the
-// standby.
+// append retries an append that may have failed. It does not look for the key, since a key that can
+// be read may be on a primary only, without the confirmation of the standby.
 func (in *Inbox) append(ctx context.Context, r *engine.Record) (int64, error) {
 	if err := in.health.down(); err != nil {
 		return 0, err

@@ -58,8 +58,8 @@ func parallel(b *testing.B, publishers, n int, f func(i int) error) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "events/s")
 }
 
-// bareInsert is the baseline of an append: a table with a key and a body, and
-// INSERT in BEGIN and COMMIT with the same durability.
+// bareInsert is the baseline of an append: a table with a key and a body, and INSERT in BEGIN and
+// COMMIT with the same durability.
 func bareInsert(b *testing.B, s store, publishers int) {
 	s.exec(b, map[string]string{
 		"sqlite":   "CREATE TABLE bare (id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB UNIQUE, body BLOB)",
@@ -169,8 +169,8 @@ func benchHandle(b *testing.B, s store, f func(context.Context, *inbox.Delivery)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkLatency measures the time from the start of an append to the start of the
-// function, one event at a time.
+// BenchmarkLatency measures the time from the start of an append to the start of the function, one
+// event at a time.
 func BenchmarkLatency(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {
 		in := newStore(b, kind).open(b)
@@ -193,9 +193,9 @@ func BenchmarkLatency(b *testing.B) {
 	})
 }
 
-// BenchmarkDay sends 200,000 events through one SQLite file in ten steps. After
-// each step, the inbox restarts, everything becomes 12 hours older, and events older
-// than the retention are pruned. Run it with -benchtime 1x.
+// BenchmarkDay sends 200,000 events through one SQLite file in ten steps. After each step, the
+// inbox restarts, everything becomes 12 hours older, and events older than the retention are
+// pruned. Run it with -benchtime 1x.
 func BenchmarkDay(b *testing.B) {
 	const steps, events, publishers = 10, 20000, 16
 	s := newStore(b, "sqlite")
@@ -299,8 +299,8 @@ func BenchmarkTransactions(b *testing.B) {
 	b.ReportMetric(float64(s.int(b, "SELECT txid_current()")-before)/events, "transactions/event")
 }
 
-// setting returns a number of the environment, since these benchmarks take minutes with
-// the numbers of docs/inbox.md.
+// setting returns a number of the environment, since these benchmarks take minutes with the numbers
+// of docs/inbox.md.
 func setting(b *testing.B, name string, otherwise int) int {
 	text := os.Getenv(name)
 	if text == "" {
@@ -311,9 +311,9 @@ func setting(b *testing.B, name string, otherwise int) int {
 	return n
 }
 
-// BenchmarkOpenTransaction handles events through Commit while a transaction stays open,
-// at HEADS_INBOX_RATE events a second for HEADS_INBOX_SECONDS, and compares the first and
-// the last fifth. Run it with -benchtime 1x.
+// BenchmarkOpenTransaction handles events through Commit while a transaction stays open, at
+// HEADS_INBOX_RATE events a second for HEADS_INBOX_SECONDS, and compares the first and the last
+// fifth. Run it with -benchtime 1x.
 func BenchmarkOpenTransaction(b *testing.B) {
 	rate, seconds := setting(b, "HEADS_INBOX_RATE", 300), setting(b, "HEADS_INBOX_SECONDS", 20)
 	s := newStore(b, "postgres")

@@ -33,8 +33,8 @@ func newClaim(base context.Context, session []byte, fence int64, until time.Time
 	return c
 }
 
-// extend sets a later end of the claim. The time is of the monotonic clock of this
-// process, read before the statement was sent.
+// extend sets a later end of the claim. The time is of the monotonic clock of this process, read
+// before the statement was sent.
 func (c *claim) extend(until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +50,8 @@ func (c *claim) deadline() time.Time {
 	return c.until
 }
 
-// expired reports whether the lease has ended, even if the timer has not fired yet, as
-// in a process that was stopped.
+// expired reports whether the lease has ended, even if the timer has not fired yet, as in a process
+// that was stopped.
 func (c *claim) expired() bool {
 	if !time.Now().Before(c.deadline()) {
 		c.end(ErrFenced)
@@ -96,6 +96,6 @@ type terms struct {
 // clockGrain is how much a database may round its time down.
 const clockGrain = time.Millisecond
 
-// leaseEnd returns when a lease ends that a statement has written, by the clock of this
-// process. It is never later than in the database.
+// leaseEnd returns when a lease ends that a statement has written, by the clock of this process. It
+// is never later than in the database.
 func (t terms) leaseEnd(sent time.Time) time.Time { return sent.Add(t.lease - clockGrain) }

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// appendTimeout is below 1.5 s, so a delivery is refused while the service still
-	// waits for the answer.
+	// appendTimeout is below 1.5 s, so a delivery is refused while the service still waits for the
+	// answer.
 	appendTimeout = 1400 * time.Millisecond
 	storeTimeout  = 5 * time.Second // of one try to store the outcome of an event
 	drainGrace    = 500 * time.Millisecond
@@ -41,8 +41,7 @@ func newDatabase(b engine.Backend) *database {
 	return db
 }
 
-// use counts a user of the database until done is called. It returns false after shut was
-// called.
+// use counts a user of the database until done is called. It returns false after shut was called.
 func (db *database) use() bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -89,8 +88,8 @@ func (db *database) shut(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// public returns the exported error for an error of the database. Its text shows no
-// DSN and nothing of an event.
+// public returns the exported error for an error of the database. Its text shows no DSN and nothing
+// of an event.
 func (db *database) public(err error) error {
 	var e *engine.Error
 	switch {
@@ -112,8 +111,7 @@ func (db *database) public(err error) error {
 	return errors.New("inbox: " + e.Text)
 }
 
-// again runs a transaction until it succeeds, until ctx ends, or until its own time
-// limit ends.
+// again runs a transaction until it succeeds, until ctx ends, or until its own time limit ends.
 func again[T any](ctx context.Context, db *database, f func(context.Context, engine.Tx) (T, error)) (result T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

@@ -36,9 +36,8 @@ func (d DeadEvent) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String(
 // LogValue returns the same as String.
 func (d DeadEvent) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
-// Dead returns the dead letters that q selects, in the order of their sequences. It
-// reads pages and holds no transaction while the caller works. It ends after an
-// error.
+// Dead returns the dead letters that q selects, in the order of their sequences. It reads pages and
+// holds no transaction while the caller works. It ends after an error.
 func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] {
 	return func(yield func(DeadEvent, error) bool) {
 		for r, err := range in.pages(ctx, "Dead", deadPages, q) {
@@ -65,10 +64,9 @@ func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] 
 	}
 }
 
-// Redrive returns dead letters to their sessions. They are handled again, out of
-// order, with all their attempts. Redrive returns how many there were. The ids are
-// sequences. Ids that are not in the dead letters are ignored. Without ids, Redrive
-// does nothing.
+// Redrive returns dead letters to their sessions. They are handled again, out of order, with all
+// their attempts. Redrive returns how many there were. The ids are sequences. Ids that are not in
+// the dead letters are ignored. Without ids, Redrive does nothing.
 func (in *Inbox) Redrive(ctx context.Context, ids ...int64) (int, error) {
 	n, err := in.moveDead(ctx, ids, in.redrive)
 	if n > 0 {
@@ -78,8 +76,7 @@ func (in *Inbox) Redrive(ctx context.Context, ids ...int64) (int, error) {
 	return n, err
 }
 
-// redrive writes first the events and then the sessions, each in order, like every
-// transaction.
+// redrive writes first the events and then the sessions, each in order, like every transaction.
 func (in *Inbox) redrive(ctx context.Context, tx engine.Tx, ids []int64) (n int, err error) {
 	var sessions [][]byte
 	var calls []*engine.Call
@@ -103,8 +100,8 @@ func (in *Inbox) redrive(ctx context.Context, tx engine.Tx, ids []int64) (n int,
 	return n, tx.Send(ctx, calls...)
 }
 
-// DeleteDead removes the bodies of dead letters and returns how many there were. The
-// keys stay known until the retention ends. The ids are as for Redrive.
+// DeleteDead removes the bodies of dead letters and returns how many there were. The keys stay
+// known until the retention ends. The ids are as for Redrive.
 func (in *Inbox) DeleteDead(ctx context.Context, ids ...int64) (int, error) {
 	return in.moveDead(ctx, ids, func(ctx context.Context, tx engine.Tx, ids []int64) (n int, err error) {
 		var calls []*engine.Call

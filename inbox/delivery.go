@@ -14,15 +14,14 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// Delivery is the argument of the function passed to Run or Replay: an event and its
-// attempt.
+// Delivery is the argument of the function passed to Run or Replay: an event and its attempt.
 type Delivery struct {
 	Event    *heads.Event
 	Sequence int64 // grows within a session
 	Attempt  int   // 1 for the first
-	// Fence grows with every claim of any session. An effect outside the database
-	// should store the highest fence of each session and refuse smaller ones. Then a
-	// worker that was stopped and continues too late changes nothing.
+	// Fence grows with every claim of any session. An effect outside the database should store the
+	// highest fence of each session and refuse smaller ones. Then a worker that was stopped and
+	// continues too late changes nothing.
 	Fence    int64
 	Received time.Time // when the event was stored, by the database's clock
 	Redriven bool      // it was returned from the dead letters
@@ -63,20 +62,18 @@ var (
 	errReturned  = errors.New("inbox: the function has returned; call Commit before")
 )
 
-// Commit runs effect and marks the event as handled in one transaction, so either
-// both are in the database or neither is. If effect returns an error, Commit rolls
-// back and returns it.
+// Commit runs effect and marks the event as handled in one transaction, so either both are in the
+// database or neither is. If effect returns an error, Commit rolls back and returns it.
 //
-// Commit marks the event first. If the claim on the event has ended, Commit returns
-// ErrFenced and does not run effect, so a worker that was stopped for too long
-// changes nothing. After a failed serialisation, a deadlock, a busy database or a
-// lost connection, Commit runs effect again, until the claim or ctx ends. effect must
-// return the errors of its statements. It must not end tx, and must not wait for
-// anything else, since SQLite stores nothing in the meantime.
+// Commit marks the event first. If the claim on the event has ended, Commit returns ErrFenced and
+// does not run effect, so a worker that was stopped for too long changes nothing. After a failed
+// serialisation, a deadlock, a busy database or a lost connection, Commit runs effect again, until
+// the claim or ctx ends. effect must return the errors of its statements. It must not end tx, and
+// must not wait for anything else, since SQLite stores nothing in the meantime.
 //
-// After Commit has returned nil, the event is handled, even if the function returns
-// an error. Commit returns an error if it is called a second time after that, after
-// the function has returned, or in Replay.
+// After Commit has returned nil, the event is handled, even if the function returns an error.
+// Commit returns an error if it is called a second time after that, after the function has
+// returned, or in Replay.
 func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) error {
 	m := d.commitment
 	if m == nil {
@@ -174,10 +171,10 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 	return err
 }
 
-// settle finds out how a commit ended by reading the event's row. The read is part of
-// a write, so what it has read is committed. If the event is handled under this
-// claim, settle returns nil; if it still waits under this claim, the given error.
-// settle ends with the claim, since the function must not run beside its successor.
+// settle finds out how a commit ended by reading the event's row. The read is part of a write, so
+// what it has read is committed. If the event is handled under this claim, settle returns nil; if
+// it still waits under this claim, the given error. settle ends with the claim, since the function
+// must not run beside its successor.
 func (m *commitment) settle(otherwise error) error {
 	ctx, cancel := context.WithTimeout(m.claim.ctx, storeTimeout)
 	defer cancel()
@@ -199,8 +196,8 @@ func (m *commitment) settle(otherwise error) error {
 
 type eventState struct{ state, fence int64 }
 
-// stateOf reads the event's row and locks it until the transaction ends. Without the row,
-// the state is -1.
+// stateOf reads the event's row and locks it until the transaction ends. Without the row, the state
+// is -1.
 func stateOf(ctx context.Context, tx engine.Tx, sequence int64) (e eventState, err error) {
 	e.state = -1
 	err = tx.Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&e.state, &e.fence) }, engine.EventState, sequence))

@@ -7,21 +7,20 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// The distances from which a Run looks for due sessions. Sessions become visible when
-// their transaction commits, which may be long after the time in next_at.
+// The distances from which a Run looks for due sessions. Sessions become visible when their
+// transaction commits, which may be long after the time in next_at.
 const (
 	lookBack     = 50 * time.Millisecond // of every look
 	farLookBack  = 2 * time.Second       // of a look every farLookEvery
 	farLookEvery = 200 * time.Millisecond
-	// A look from the beginning finds all, every fullLookEvery, or fullLookShare times as
-	// long as it takes.
+	// A look from the beginning finds all, every fullLookEvery, or fullLookShare times as long as
+	// it takes.
 	fullLookEvery = 30 * time.Second
 	fullLookShare = 100
 )
 
-// horizon knows from which time on sessions may be due. The index of due sessions is not
-// read from its beginning, where an open transaction of anyone keeps every entry that
-// there was.
+// horizon knows from which time on sessions may be due. The index of due sessions is not read from
+// its beginning, where an open transaction of anyone keeps every entry that there was.
 type horizon struct {
 	low  int64 // the database's time; no session seen is due earlier
 	full bool  // the look under way reads from the beginning
@@ -76,8 +75,8 @@ type dueSession struct {
 	spent      bool // the event has used all its attempts
 }
 
-// take locks first and reads events in later statements, since a statement that has
-// waited for a lock sees other tables as they were before the wait.
+// take locks first and reads events in later statements, since a statement that has waited for a
+// lock sees other tables as they were before the wait.
 func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
 	t.sent, t.due, t.claimed, t.takenOver = time.Now(), 0, nil, nil
 	var due []*dueSession
@@ -113,9 +112,9 @@ func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
 	return tx.Send(ctx, append(calls, t.lowest())...)
 }
 
-// lowest returns the statement that reads the earliest due time that is left. It sees
-// sessions that others have locked, and must: appends that follow each other can keep a
-// session locked for seconds.
+// lowest returns the statement that reads the earliest due time that is left. It sees sessions that
+// others have locked, and must: appends that follow each other can keep a session locked for
+// seconds.
 func (t *taking) lowest() *engine.Call {
 	return engine.Get(func(scan func(...any) error) error { return scan(&t.low) }, engine.Low, t.from)
 }
@@ -134,8 +133,8 @@ func (t *taking) decide(d *dueSession) []*engine.Call {
 		t.takenOver = append(t.takenOver, d)
 	}
 	if d.held == 1 && d.event.Fence == d.was && d.event.Attempts > 0 && !d.spent {
-		// The worker died, or was stopped, during this event. If the event began again
-		// at once, it could end the next worker with everything that runs there.
+		// The worker died, or was stopped, during this event. If the event began again at once, it
+		// could end the next worker with everything that runs there.
 		return []*engine.Call{
 			engine.Do(engine.StealEvent, d.event.Sequence, d.fence),
 			engine.Do(engine.ReleaseSession, d.session, micros(t.backoff(int(d.event.Attempts)))),

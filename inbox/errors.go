@@ -25,9 +25,8 @@ type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error { return e.error }
 
-// Permanent wraps err. If the function passed to Run returns such an error, which may
-// be wrapped, the event goes to the dead letters at once. If err is nil, Permanent
-// returns nil.
+// Permanent wraps err. If the function passed to Run returns such an error, which may be wrapped,
+// the event goes to the dead letters at once. If err is nil, Permanent returns nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -42,9 +41,9 @@ type retryError struct {
 
 func (e retryError) Unwrap() error { return e.error }
 
-// RetryAfter wraps err. If the function passed to Run returns such an error, which
-// may be wrapped, the event is handled again after d instead of the wait of Backoff.
-// The attempt is counted. If err is nil, RetryAfter returns nil.
+// RetryAfter wraps err. If the function passed to Run returns such an error, which may be wrapped,
+// the event is handled again after d instead of the wait of Backoff. The attempt is counted. If err
+// is nil, RetryAfter returns nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil

@@ -48,8 +48,7 @@ var (
 	databases atomic.Int64
 )
 
-// newDatabase returns the DSN of an empty database of the server that the tests
-// share.
+// newDatabase returns the DSN of an empty database of the server that the tests share.
 func newDatabase(tb testing.TB) string {
 	s, err := startServer()
 	require.NoError(tb, err)
@@ -59,8 +58,7 @@ func newDatabase(tb testing.TB) string {
 	return s.DSN(name)
 }
 
-// store is where a test keeps its inbox: an SQLite file or a database of a
-// PostgreSQL server.
+// store is where a test keeps its inbox: an SQLite file or a database of a PostgreSQL server.
 type store struct {
 	kind string // "sqlite" or "postgres"
 	name string // path or DSN
@@ -127,8 +125,7 @@ func (s store) int(tb testing.TB, text string, args ...any) (n int64) {
 
 var begin = time.Now().UTC().Truncate(time.Second)
 
-// eventBody returns a body as the service sends it; n makes the time, and so the
-// event.
+// eventBody returns a body as the service sends it; n makes the time, and so the event.
 func eventBody(head, session string, n int) []byte {
 	body, err := json.Marshal(map[string]any{
 		"event_type": "start_conversation",
@@ -238,8 +235,8 @@ type filled struct {
 	received time.Time
 }
 
-// fill stores n events in a PostgreSQL, faster than Append does. Waiting events get a
-// row in the table of sessions.
+// fill stores n events in a PostgreSQL, faster than Append does. Waiting events get a row in the
+// table of sessions.
 func (s store) fill(tb testing.TB, n int, describe func(i int) filled) {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), s.name)

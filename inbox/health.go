@@ -15,8 +15,8 @@ const (
 	probeTimeout  = appendTimeout
 )
 
-// health knows whether the database accepts writes. While it does not, appends are
-// refused at once, and a goroutine probes the database until it does.
+// health knows whether the database accepts writes. While it does not, appends are refused at once,
+// and a goroutine probes the database until it does.
 type health struct {
 	db *database
 	*reporter

@@ -42,14 +42,13 @@ const (
 	listReads = 5000 // rows that List reads for one page
 )
 
-// List returns a page of the events that q selects, the latest first, and where the next
-// page begins: the value of before for the next call, or 0 at the end. The first call
-// has a before of 0.
+// List returns a page of the events that q selects, the latest first, and where the next page
+// begins: the value of before for the next call, or 0 at the end. The first call has a before of 0.
 //
-// s selects the events in a state. StateWaiting includes StateRetrying, and "" selects
-// all. A page has q.Limit entries, or 100 if q.Limit is 0. List reads at most 5,000 rows,
-// so a page may have fewer entries, or none, although next is not 0. List returns a
-// *heads.InvalidError for an unknown state and for a negative limit or before.
+// s selects the events in a state. StateWaiting includes StateRetrying, and "" selects all. A page
+// has q.Limit entries, or 100 if q.Limit is 0. List reads at most 5,000 rows, so a page may have
+// fewer entries, or none, although next is not 0. List returns a *heads.InvalidError for an unknown
+// state and for a negative limit or before.
 func (in *Inbox) List(ctx context.Context, q Query, s State, before int64) (page []Entry, next int64, err error) {
 	if err := checkList(q, s, before); err != nil {
 		return nil, 0, err
@@ -163,9 +162,9 @@ func entryOf(r *engine.Record) Entry {
 	return e
 }
 
-// Entry returns one event and its description. The event of a deleted dead letter, or of
-// one that was changed in the database, has no Raw. Entry returns ErrNotFound for a
-// sequence that no stored event has.
+// Entry returns one event and its description. The event of a deleted dead letter, or of one that
+// was changed in the database, has no Raw. Entry returns ErrNotFound for a sequence that no stored
+// event has.
 func (in *Inbox) Entry(ctx context.Context, sequence int64) (Entry, *heads.Event, error) {
 	if !in.db.use() {
 		return Entry{}, nil, ErrClosed

@@ -9,8 +9,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// acknowledged is the highest sequence that this process has acknowledged. An append
-// that begins afterwards has a higher one, unless the database lost events.
+// acknowledged is the highest sequence that this process has acknowledged. An append that begins
+// afterwards has a higher one, unless the database lost events.
 type acknowledged struct {
 	mu    sync.Mutex
 	high  int64
@@ -24,8 +24,7 @@ func (a *acknowledged) before() (high int64, round int) {
 	return a.high, a.round
 }
 
-// add records a sequence and reports whether it shows a loss that no other append has
-// shown.
+// add records a sequence and reports whether it shows a loss that no other append has shown.
 func (a *acknowledged) add(sequence, high int64, round int) (lost bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,9 +60,9 @@ func errWentBack(fence, high int64) error {
 		fence, high)}
 }
 
-// checkFences returns an error if the next fence would be one that an event has. That
-// happens if the tables were restored without the counter. A database that was restored
-// as a whole went back as a whole, so only processes that have seen higher fences notice.
+// checkFences returns an error if the next fence would be one that an event has. That happens if
+// the tables were restored without the counter. A database that was restored as a whole went back
+// as a whole, so only processes that have seen higher fences notice.
 func checkFences(ctx context.Context, db engine.Backend) error {
 	var last, highest int64
 	err := db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&last, &highest) }, engine.FencesHandedOut))

@@ -13,12 +13,12 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// ObservationKind is the kind of an observation. There are only these values, so they
-// are safe as metric labels.
+// ObservationKind is the kind of an observation. There are only these values, so they are safe as
+// metric labels.
 type ObservationKind string
 
-// The kinds of observations. Every started attempt ends as succeeded, failed or
-// fenced, unless its process dies.
+// The kinds of observations. Every started attempt ends as succeeded, failed or fenced, unless its
+// process dies.
 const (
 	KindAppended     ObservationKind = "appended"      // an event was stored
 	KindDuplicate    ObservationKind = "duplicate"     // an event was already known
@@ -71,8 +71,8 @@ func observed(kind ObservationKind, e *engine.Record) Observation {
 	}
 }
 
-// reporter tells the user of an inbox what happens: the log, the observer and the functions
-// of OnAttempt.
+// reporter tells the user of an inbox what happens: the log, the observer and the functions of
+// OnAttempt.
 type reporter struct {
 	logger    *slog.Logger
 	errorText bool // the text of the function's errors may be shown and stored

@@ -16,16 +16,15 @@ import (
 
 const (
 	pageSize = 100
-	// timeSlack is how far the order of sequences may differ from the order of times. An
-	// append ends long before.
+	// timeSlack is how far the order of sequences may differ from the order of times. An append
+	// ends long before.
 	timeSlack = 10 * time.Second
 )
 
-// Query selects events. The zero Query selects all events. With a head and a session, it
-// reads an index, and the times are found by halving; other conditions read what the
-// times leave. Times are found among sequences, so an event whose time is more than 10
-// seconds out of the order of its sequence, since the database's clock was set back, may
-// be missed.
+// Query selects events. The zero Query selects all events. With a head and a session, it reads an
+// index, and the times are found by halving; other conditions read what the times leave. Times are
+// found among sequences, so an event whose time is more than 10 seconds out of the order of its
+// sequence, since the database's clock was set back, may be missed.
 type Query struct {
 	From, To  time.Time         // stored in [From, To), by the database's clock; a zero time is no limit
 	HeadID    string            // "" for every head
@@ -143,8 +142,8 @@ func (q Query) selects(r *engine.Record) bool {
 // span has the sequences among which a Query's events are.
 type span struct{ first, last int64 }
 
-// span turns the times of q into sequences, which have an index, by halving. The
-// statements still compare the times.
+// span turns the times of q into sequences, which have an index, by halving. The statements still
+// compare the times.
 func (in *Inbox) span(ctx context.Context, q Query) (s span, err error) {
 	s = span{1, math.MaxInt64}
 	if q.From.IsZero() && q.To.IsZero() {
@@ -166,8 +165,8 @@ func (in *Inbox) span(ctx context.Context, q Query) (s span, err error) {
 	return s, in.db.public(err)
 }
 
-// sequenceAt returns the first sequence in [first, last] whose event was stored at a
-// time or later, last+1 if there is none.
+// sequenceAt returns the first sequence in [first, last] whose event was stored at a time or later,
+// last+1 if there is none.
 func (in *Inbox) sequenceAt(ctx context.Context, first, last, at int64) (int64, error) {
 	low, high := first, last+1
 	for low < high {

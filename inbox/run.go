@@ -37,9 +37,8 @@ func Concurrency(n int) RunOption {
 	}
 }
 
-// MaxAttempts sets how many attempts an event has before it goes to the dead letters.
-// The default is 20, which takes 80 minutes with the default Backoff. An attempt whose
-// process dies is counted.
+// MaxAttempts sets how many attempts an event has before it goes to the dead letters. The default
+// is 20, which takes 80 minutes with the default Backoff. An attempt whose process dies is counted.
 func MaxAttempts(n int) RunOption {
 	return func(r *run) error {
 		r.maxAttempts = n
@@ -47,9 +46,9 @@ func MaxAttempts(n int) RunOption {
 	}
 }
 
-// Backoff sets how long a session waits after a failed attempt; attempt is 1 after the
-// first. The default is one second, doubled after each attempt up to 10 minutes, half
-// of it random. It also applies if a worker dies.
+// Backoff sets how long a session waits after a failed attempt; attempt is 1 after the first. The
+// default is one second, doubled after each attempt up to 10 minutes, half of it random. It also
+// applies if a worker dies.
 func Backoff(f func(attempt int) time.Duration) RunOption {
 	return func(r *run) error {
 		r.backoff = f
@@ -57,9 +56,9 @@ func Backoff(f func(attempt int) time.Duration) RunOption {
 	}
 }
 
-// Lease sets how long a worker's claim on a session lasts without renewal. Workers renew
-// their claims after a third of that time. If a worker dies, its sessions wait until
-// the lease ends. The default is 30 seconds, the minimum 300 ms.
+// Lease sets how long a worker's claim on a session lasts without renewal. Workers renew their
+// claims after a third of that time. If a worker dies, its sessions wait until the lease ends. The
+// default is 30 seconds, the minimum 300 ms.
 func Lease(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.lease = d
@@ -67,8 +66,8 @@ func Lease(d time.Duration) RunOption {
 	}
 }
 
-// DrainTimeout sets how long functions may go on after the context of Run has ended.
-// After that, their contexts end. The default is 20 seconds.
+// DrainTimeout sets how long functions may go on after the context of Run has ended. After that,
+// their contexts end. The default is 20 seconds.
 func DrainTimeout(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.drainTimeout = d
@@ -107,24 +106,22 @@ type run struct {
 	claims map[*claim]struct{}
 }
 
-// Run calls f for every stored event until ctx ends. Then it waits for the running
-// functions and returns nil. Events of one session run one at a time, in the order in
-// which they were stored. Events of different sessions run in parallel. Any number of
-// processes and goroutines may call Run.
+// Run calls f for every stored event until ctx ends. Then it waits for the running functions and
+// returns nil. Events of one session run one at a time, in the order in which they were stored.
+// Events of different sessions run in parallel. Any number of processes and goroutines may call
+// Run.
 //
-// An event is handled when f returns nil or Delivery.Commit succeeds. After an error, a
-// panic or the death of the process, f is called again, so without Commit it may see
-// an event twice. Permanent and RetryAfter change what happens after an error. After
-// MaxAttempts, the event goes to the dead letters, and its session continues with the
-// next event.
+// An event is handled when f returns nil or Delivery.Commit succeeds. After an error, a panic or
+// the death of the process, f is called again, so without Commit it may see an event twice.
+// Permanent and RetryAfter change what happens after an error. After MaxAttempts, the event goes to
+// the dead letters, and its session continues with the next event.
 //
-// If the claim on the event is lost, the context of f ends with the cause ErrFenced. An
-// attempt that DrainTimeout ends is not counted. If a function ignores the end of its
-// context, Run does not wait for it, and another worker can claim its session when the
-// lease ends.
+// If the claim on the event is lost, the context of f ends with the cause ErrFenced. An attempt
+// that DrainTimeout ends is not counted. If a function ignores the end of its context, Run does not
+// wait for it, and another worker can claim its session when the lease ends.
 //
-// Run returns an error if options contradict each other or if the inbox is closed.
-// While the database is unreachable, Run tries again.
+// Run returns an error if options contradict each other or if the inbox is closed. While the
+// database is unreachable, Run tries again.
 func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) error, opts ...RunOption) error {
 	r, err := in.newRun(ctx, f, opts)
 	if err != nil {
@@ -228,8 +225,8 @@ func (r *run) work(ctx context.Context) {
 	}
 }
 
-// claim claims up to n due sessions and begins the first event of each. It reports
-// whether there may be more.
+// claim claims up to n due sessions and begins the first event of each. It reports whether there
+// may be more.
 func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -297,8 +294,8 @@ func (r *run) freeSlots(ctx context.Context) int {
 	}
 }
 
-// wait returns when there may be work. It looks after the first pause, then twice as
-// long each time. It reports whether it was woken.
+// wait returns when there may be work. It looks after the first pause, then twice as long each
+// time. It reports whether it was woken.
 func (r *run) wait(ctx context.Context, pause time.Duration) (woken bool) {
 	_, late := r.db.Poll()
 	timer := time.NewTimer(pause)
@@ -320,8 +317,7 @@ func (r *run) wait(ctx context.Context, pause time.Duration) (woken bool) {
 	}
 }
 
-// untilDue returns the time until the next session is due, or the given time if none is
-// due before.
+// untilDue returns the time until the next session is due, or the given time if none is due before.
 func (r *run) untilDue(ctx context.Context, within time.Duration) (time.Duration, error) {
 	var due, now int64
 	err := r.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) },
@@ -360,8 +356,7 @@ func (r *run) drain() {
 	}
 }
 
-// cutOff subtracts the attempts of the functions that still run, and ends their
-// contexts.
+// cutOff subtracts the attempts of the functions that still run, and ends their contexts.
 func (r *run) cutOff() {
 	running := r.active()
 	var calls []*engine.Call
@@ -380,8 +375,8 @@ func (r *run) cutOff() {
 	}
 }
 
-// active returns the claims in the order of their sessions, which is the order in
-// which every transaction locks them.
+// active returns the claims in the order of their sessions, which is the order in which every
+// transaction locks them.
 func (r *run) active() []*claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -395,8 +390,7 @@ func (r *run) active() []*claim {
 	return all
 }
 
-// renewClaims renews all claims at once, and ends the contexts of those that
-// are lost.
+// renewClaims renews all claims at once, and ends the contexts of those that are lost.
 func (r *run) renewClaims(ctx context.Context) {
 	for sleep(ctx, r.lease/3) {
 		claims := r.active()

@@ -303,8 +303,8 @@ func TestSessionIsReleasedOnlyWhenTheFunctionHasReturned(t *testing.T) {
 func TestOrderIsThatOfTheCommits(t *testing.T) {
 	s := newStore(t, "postgres")
 	first, second := s.open(t), s.open(t)
-	// Inserts that take from 0 to 30 ms: a sequence that were drawn before the
-	// session is locked would be overtaken.
+	// Inserts that take from 0 to 30 ms: a sequence that were drawn before the session is locked
+	// would be overtaken.
 	s.exec(t, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(random() * 0.03); RETURN NEW; END'`)
 	s.exec(t, `CREATE TRIGGER slow AFTER INSERT ON heads_inbox_events FOR EACH ROW EXECUTE FUNCTION slow()`)
 	var mu sync.Mutex
@@ -337,8 +337,8 @@ func TestOrderIsThatOfTheCommits(t *testing.T) {
 	assert.Equal(t, events, total)
 }
 
-// The worker has handled the session's last event and releases the session, while an
-// append has written but not committed.
+// The worker has handled the session's last event and releases the session, while an append has
+// written but not committed.
 func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	s := newStore(t, "postgres")
 	in := s.open(t)

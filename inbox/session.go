@@ -44,8 +44,8 @@ type outcome struct {
 	uncount bool          // the attempt was not made
 }
 
-// session works on a claimed session until it has no waiting event, an event has
-// failed, its turn has ended, or the claim is lost.
+// session works on a claimed session until it has no waiting event, an event has failed, its turn
+// has ended, or the claim is lost.
 func (w *worker) session(c *claim) {
 	begun, event, spent := time.Now(), c.first, c.spent
 	for n := 1; event != nil; n++ {
@@ -83,8 +83,8 @@ func (w *worker) handle(c *claim, e *engine.Record, spent bool) outcome {
 
 var errCrashed = errors.New("inbox: the process died in the last attempt")
 
-// call calls the function and returns its error, or an error for a panic or a Goexit.
-// A function that ends its goroutine keeps no slot.
+// call calls the function and returns its error, or an error for a panic or a Goexit. A function
+// that ends its goroutine keeps no slot.
 func (w *worker) call(c *claim, d *Delivery) (err error) {
 	done := make(chan struct{})
 	err = errExited
@@ -151,9 +151,8 @@ func (w *worker) report(c *claim, e *engine.Record, o outcome, took time.Duratio
 	}
 }
 
-// finish stores the outcome. If more is set, it also begins the session's next event,
-// if there is one, and returns it. It retries until the claim ends; then another
-// worker begins the event again.
+// finish stores the outcome. If more is set, it also begins the session's next event, if there is
+// one, and returns it. It retries until the claim ends; then another worker begins the event again.
 func (w *worker) finish(c *claim, e *engine.Record, o outcome, more bool) (next *engine.Record, spent bool) {
 	if o.verdict == lost {
 		return nil, false
@@ -203,8 +202,8 @@ func (w *worker) died(c *claim, e *engine.Record, err error) {
 		slog.Int64("sequence", e.Sequence), slog.Int64("attempts", e.Attempts), slog.String("error", w.describe(err)))
 }
 
-// finishing is the transaction that stores an outcome and releases the session,
-// or begins its next event.
+// finishing is the transaction that stores an outcome and releases the session, or begins its next
+// event.
 type finishing struct {
 	worker  *worker
 	claim   *claim
@@ -218,8 +217,8 @@ type finishing struct {
 	due    bool // the session has more events, for anyone
 }
 
-// store marks the event, then locks the session, and only then reads its waiting
-// events. Before the lock, it could miss an event that is being appended.
+// store marks the event, then locks the session, and only then reads its waiting events. Before the
+// lock, it could miss an event that is being appended.
 func (f *finishing) store(ctx context.Context, tx engine.Tx) error {
 	f.fenced, f.next, f.spent, f.due = false, nil, false, false
 	var next engine.Record

@@ -16,8 +16,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// fault keeps only the server's message, or the kind of failure, of the driver's error.
-// pgx prints hosts, and takes the rest of a password after an unescaped @ for a host.
+// fault keeps only the server's message, or the kind of failure, of the driver's error. pgx prints
+// hosts, and takes the rest of a password after an unescaped @ for a host.
 func fault(ctx context.Context, err error) error {
 	var own *engine.Error
 	var schema *engine.SchemaError
@@ -64,8 +64,7 @@ func kindOf(err error) engine.Kind {
 	return engine.Failed
 }
 
-// isLost reports whether an error means that the connection was lost or could not be
-// opened.
+// isLost reports whether an error means that the connection was lost or could not be opened.
 func isLost(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError

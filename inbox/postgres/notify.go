@@ -62,8 +62,8 @@ func (b *backend) Notify() {
 	}
 }
 
-// notifyOthers runs outside the transactions of appends, since the lock of NOTIFY would
-// make their commits wait for each other.
+// notifyOthers runs outside the transactions of appends, since the lock of NOTIFY would make their
+// commits wait for each other.
 func (b *backend) notifyOthers() {
 	for {
 		select {

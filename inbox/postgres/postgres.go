@@ -1,5 +1,5 @@
-// Package postgres stores an inbox in PostgreSQL with github.com/jackc/pgx/v5, for
-// receivers and workers on any number of machines.
+// Package postgres stores an inbox in PostgreSQL with github.com/jackc/pgx/v5, for receivers and
+// workers on any number of machines.
 package postgres
 
 import (
@@ -27,31 +27,31 @@ const (
 	setupTimeout   = 10 * time.Second
 	notifyInterval = 2 * time.Millisecond
 	notifyTimeout  = silence // on the connection of renewals and of the probe
-	// pollInterval is how soon a worker finds work without a notification. Behind a
-	// pooler, where LISTEN does not work, it looks after pollSoon, then twice as long.
+	// pollInterval is how soon a worker finds work without a notification. Behind a pooler, where
+	// LISTEN does not work, it looks after pollSoon, then twice as long.
 	pollInterval = 250 * time.Millisecond
 	pollSoon     = 5 * time.Millisecond
 	listenPause  = time.Second
 
-	// A statement that failed after silence shows a server that answers nothing. Its
-	// connections are closed, at most once every resetInterval.
+	// A statement that failed after silence shows a server that answers nothing. Its connections
+	// are closed, at most once every resetInterval.
 	silence       = 300 * time.Millisecond
 	resetInterval = 200 * time.Millisecond
 	// A server that has answered an append lately is there, whatever another waits for.
 	lately = time.Second
 )
 
-// Open returns a DB for the PostgreSQL database of a DSN, in either form. It connects
-// once. Its errors show nothing of the DSN.
+// Open returns a DB for the PostgreSQL database of a DSN, in either form. It connects once. Its
+// errors show nothing of the DSN.
 //
-// The DB opens up to 24 connections, half of them for appends, or the pool_max_conns of
-// the DSN. It opens two more: one renews claims and one listens for other processes. If
-// the DSN has several hosts, the DB uses the one that accepts writes and tries each for
-// a second. Open returns an error if they belong to different clusters.
+// The DB opens up to 24 connections, half of them for appends, or the pool_max_conns of the DSN. It
+// opens two more: one renews claims and one listens for other processes. If the DSN has several
+// hosts, the DB uses the one that accepts writes and tries each for a second. Open returns an error
+// if they belong to different clusters.
 //
-// Open recognizes a pooler, such as PgBouncer in transaction mode, and then prepares no
-// statements and looks for work more often, since LISTEN does not work there. A
-// default_query_exec_mode in the DSN is kept.
+// Open recognizes a pooler, such as PgBouncer in transaction mode, and then prepares no statements
+// and looks for work more often, since LISTEN does not work there. A default_query_exec_mode in the
+// DSN is kept.
 func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -88,11 +88,10 @@ func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	return engine.New(b), nil
 }
 
-// FromPool returns a DB that uses the caller's pool. Close does not close the pool. The
-// DB opens up to ten more connections with the pool's settings: eight for appends, so
-// functions can't use them up, one that renews claims, and one that listens for other
-// processes. Behind a pooler in transaction mode, give the pool a DefaultQueryExecMode
-// of pgx.QueryExecModeExec.
+// FromPool returns a DB that uses the caller's pool. Close does not close the pool. The DB opens up
+// to ten more connections with the pool's settings: eight for appends, so functions can't use them
+// up, one that renews claims, and one that listens for other processes. Behind a pooler in
+// transaction mode, give the pool a DefaultQueryExecMode of pgx.QueryExecModeExec.
 func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	if p == nil {
 		return nil, errors.New("inbox: postgres: the pool is nil")
@@ -106,8 +105,8 @@ func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	return engine.New(b), nil
 }
 
-// backend uses pool. Appends and renewals have their own connections, since functions
-// may use up the pool.
+// backend uses pool. Appends and renewals have their own connections, since functions may use up
+// the pool.
 type backend struct {
 	pool     *pgxpool.Pool
 	ownsPool bool
@@ -175,9 +174,8 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 	}
 }
 
-// Append implements engine.Backend: one statement, which is a transaction. Appends of a
-// session would wait for each other in the database, so they wait here, where they
-// occupy no connection.
+// Append implements engine.Backend: one statement, which is a transaction. Appends of a session
+// would wait for each other in the database, so they wait here, where they occupy no connection.
 func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64, err error) {
 	unlock, err := b.sessions.Lock(ctx, string(e.Session))
 	if err != nil {
@@ -283,10 +281,10 @@ func (b *backend) Close() error {
 	return nil
 }
 
-// outcome turns the error of a statement on an open connection into one of package
-// engine; see the function fault. It closes the connections to a server that has become
-// read-only or is shutting down, and to one that did not answer. It must not get the
-// errors of failed connects, or each would close what the last one has opened.
+// outcome turns the error of a statement on an open connection into one of package engine; see the
+// function fault. It closes the connections to a server that has become read-only or is shutting
+// down, and to one that did not answer. It must not get the errors of failed connects, or each
+// would close what the last one has opened.
 func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error {
 	var e *pgconn.PgError
 	switch {

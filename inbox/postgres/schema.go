@@ -17,8 +17,7 @@ import (
 // clock_timestamp(), it can be compared by an index.
 const now = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
 
-// schema has the steps from each version to the next. A released step is never
-// changed.
+// schema has the steps from each version to the next. A released step is never changed.
 var schema = [][]string{{
 	`CREATE TABLE {p}meta (name text PRIMARY KEY, value text NOT NULL)`,
 	`INSERT INTO {p}meta VALUES ('schema', '0'), ('touched', '0')`,
@@ -51,20 +50,20 @@ var schema = [][]string{{
 	`CREATE INDEX {p}sessions_due ON {p}sessions (next_at)`,
 }}
 
-// indexes are built in Open where they are missing, beside the work. The planner must
-// not use them for claims, so they are on expressions; see package engine.
+// indexes are built in Open where they are missing, beside the work. The planner must not use them
+// for claims, so they are on expressions; see package engine.
 var indexes = []struct{ name, on string }{
 	{"events_oldest", `(sequence) WHERE state + 0 = 0`},
 	{"events_story", `((session || ''::bytea))`},
 }
 
-// lockTimeout is how long an append waits for a session that another transaction has
-// locked, so stopped workers do not use up the connections of appends.
+// lockTimeout is how long an append waits for a session that another transaction has locked, so
+// stopped workers do not use up the connections of appends.
 const lockTimeout = 250 * time.Millisecond
 
-// insertEvent locks the session first, so appends of one session wait for each other
-// and sequences have the order of their commits. The lock writes no version of the row,
-// but gives also a duplicate a transaction, whose commit waits for the standby.
+// insertEvent locks the session first, so appends of one session wait for each other and sequences
+// have the order of their commits. The lock writes no version of the row, but gives also a
+// duplicate a transaction, whose commit waits for the standby.
 const insertEvent = `WITH settings AS (
 		SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END AS raised,
 			set_config('lock_timeout', '{wait}', true) AS waits
@@ -82,8 +81,8 @@ func statements(prefix string) (texts []string, insert string) {
 	return texts, strings.ReplaceAll(engine.Expand(insertEvent, prefix, now), "{wait}", milliseconds(lockTimeout))
 }
 
-// setup checks the server and migrates the tables. DDL runs only for an older version,
-// since even CREATE INDEX IF NOT EXISTS blocks writers.
+// setup checks the server and migrates the tables. DDL runs only for an older version, since even
+// CREATE INDEX IF NOT EXISTS blocks writers.
 func (b *backend) setup(ctx context.Context, prefix string) error {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {

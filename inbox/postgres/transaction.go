@@ -14,10 +14,10 @@ import (
 // idleTimeout is how long a transaction may wait for its next statement.
 const idleTimeout = 2 * time.Second
 
-// opening begins a transaction, in the same round trip as the first statement. If the
-// process is stopped inside the transaction, the server ends it, so its locks hold up
-// others for a limited time. And the planner gets one choice: it takes a table that is
-// always emptied for a small one, and would read all of what an open transaction keeps.
+// opening begins a transaction, in the same round trip as the first statement. If the process is
+// stopped inside the transaction, the server ends it, so its locks hold up others for a limited
+// time. And the planner gets one choice: it takes a table that is always emptied for a small one,
+// and would read all of what an open transaction keeps.
 var opening = []string{
 	"BEGIN ISOLATION LEVEL READ COMMITTED",
 	`SELECT set_config('idle_in_transaction_session_timeout', '` + milliseconds(idleTimeout) + `', true),
@@ -118,8 +118,7 @@ func (t *transaction) commit(ctx context.Context) error {
 	return unconfirmed(t.conn)
 }
 
-// rollback ends a failed transaction. If the connection is closed, the server does
-// that.
+// rollback ends a failed transaction. If the connection is closed, the server does that.
 func (t *transaction) rollback() {
 	if t.begun && !t.conn.IsClosed() {
 		ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
@@ -132,8 +131,8 @@ func (t *transaction) rollback() {
 
 const warned = "heads_inbox_warned"
 
-// noticeWarnings records a warning of the server on the connection. A commit with a
-// warning was not confirmed by the standby.
+// noticeWarnings records a warning of the server on the connection. A commit with a warning was not
+// confirmed by the standby.
 func noticeWarnings(cfg *pgx.ConnConfig) {
 	next := cfg.OnNotice
 	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {

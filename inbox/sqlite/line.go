@@ -12,10 +12,10 @@ const (
 	lockPoll    = 300 * time.Microsecond
 )
 
-// line makes the processes that share a file take turns. SQLite has no queue for its
-// lock, so a process that writes all the time could starve the renewals of another. The
-// process that waits for SQLite's lock holds a lock on the mark file, and a process that
-// has just committed waits for that lock.
+// line makes the processes that share a file take turns. SQLite has no queue for its lock, so a
+// process that writes all the time could starve the renewals of another. The process that waits for
+// SQLite's lock holds a lock on the mark file, and a process that has just committed waits for that
+// lock.
 type line struct {
 	file   *os.File
 	detour time.Time // until then no process waits, since the first in the line may be stopped

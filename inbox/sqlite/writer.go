@@ -33,8 +33,8 @@ const (
 	opLeft // by its caller, before it ran
 )
 
-// Append implements engine.Backend. Everything that can be read was synced before, so a
-// duplicate needs no write.
+// Append implements engine.Backend. Everything that can be read was synced before, so a duplicate
+// needs no write.
 func (b *backend) Append(ctx context.Context, e *engine.Record) (int64, error) {
 	o := &op{done: make(chan error, 1)}
 	o.f = func(ctx context.Context, tx engine.Tx) error {
@@ -80,8 +80,8 @@ func (b *backend) do(ctx context.Context, o *op) error {
 	}
 }
 
-// write is the goroutine that runs the operations. All that wait when a transaction
-// begins share the transaction and its sync.
+// write is the goroutine that runs the operations. All that wait when a transaction begins share
+// the transaction and its sync.
 func (b *backend) write() {
 	defer close(b.stopped)
 	group := make([]*op, 0, maxGroup)
@@ -112,8 +112,8 @@ func (b *backend) gather(group []*op) []*op {
 	return group
 }
 
-// commit runs a group in one transaction. If that fails, it runs each operation in its
-// own transaction, so none fails because of another.
+// commit runs a group in one transaction. If that fails, it runs each operation in its own
+// transaction, so none fails because of another.
 func (b *backend) commit(group []*op) {
 	live := group[:0]
 	for _, o := range group {
@@ -164,8 +164,8 @@ func (b *backend) answer(group []*op, err error) {
 	}
 }
 
-// writer is the connection of the backend's own writes. It does not use package sql,
-// which would take as much time as SQLite itself.
+// writer is the connection of the backend's own writes. It does not use package sql, which would
+// take as much time as SQLite itself.
 type writer struct {
 	backend  *backend
 	conn     driver.Conn
@@ -174,8 +174,8 @@ type writer struct {
 	end      driver.Stmt
 }
 
-// alone runs f in a transaction. After an error, it replaces the connection, whose state
-// is unknown.
+// alone runs f in a transaction. After an error, it replaces the connection, whose state is
+// unknown.
 func (w *writer) alone(f func() error) error {
 	if err := w.open(); err != nil {
 		return err
@@ -206,8 +206,7 @@ func (w *writer) lock() error {
 	return w.backend.begin(context.Background(), begin)
 }
 
-// begin waits in the line while begin finds the database busy. The caller has
-// filled b.writing.
+// begin waits in the line while begin finds the database busy. The caller has filled b.writing.
 func (b *backend) begin(ctx context.Context, begin func() error) error {
 	if b.line.enter() {
 		defer unlock(b.line.file)
@@ -352,9 +351,8 @@ func (w *writer) query(text string, dest ...any) error {
 	return w.run(s, func(scan func(...any) error) error { return scan(dest...) }, nil)
 }
 
-// Effect implements engine.Backend. The savepoint detects a transaction that SQLite has
-// rolled back by itself. Later statements would then be stored one by one, and only
-// RELEASE fails.
+// Effect implements engine.Backend. The savepoint detects a transaction that SQLite has rolled back
+// by itself. Later statements would then be stored one by one, and only RELEASE fails.
 func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
 	select {
 	case b.writing <- struct{}{}:

@@ -84,17 +84,17 @@ const filter = ` AND e.received >= $3::bigint AND e.received < $4::bigint AND ($
 // between has the sequences of a page.
 const between = `e.sequence > $1::bigint AND e.sequence <= $2::bigint`
 
-// story is the condition of the index events_story. The planner must not prefer it
-// for claims, so it is on an expression. In statements with it, the sequence is one, too,
-// or the planner would read the primary key for their order and their range.
+// story is the condition of the index events_story. The planner must not prefer it for claims, so
+// it is on an expression. In statements with it, the sequence is one, too, or the planner would
+// read the primary key for their order and their range.
 const (
 	story        = `(e.session || ''::bytea)`
 	storyBetween = `e.sequence + 0 > $1::bigint AND e.sequence + 0 <= $2::bigint`
 )
 
-// waiting finds the first waiting event of a session in events_waiting. A plain
-// "session = $1 ORDER BY sequence LIMIT 1" reads the primary key from its start if the
-// planner takes the table for a small one.
+// waiting finds the first waiting event of a session in events_waiting. A plain "session = $1 ORDER
+// BY sequence LIMIT 1" reads the primary key from its start if the planner takes the table for a
+// small one.
 const waiting = `SELECT w.sequence FROM {p}events w WHERE w.session >= $1::bytea AND w.session <= $1::bytea AND w.state = 0`
 
 // list is a page of events for a person.
@@ -102,9 +102,9 @@ const list = `SELECT ` + lightColumns + ` FROM {p}events e WHERE e.sequence < $1
 
 const listEnd = ` ORDER BY e.sequence DESC LIMIT $3::bigint`
 
-// texts are written for PostgreSQL, with a cast on every parameter: a server
-// behind a pooler that prepares nothing can't infer their types. {p} stands for
-// the prefix of the tables, {now} for the database's time in microseconds.
+// texts are written for PostgreSQL, with a cast on every parameter: a server behind a pooler that
+// prepares nothing can't infer their types. {p} stands for the prefix of the tables, {now} for the
+// database's time in microseconds.
 var texts = [Statements]string{
 	Due: `SELECT q.session, CASE WHEN q.owner IS NULL THEN 0 ELSE 1 END, q.fence, nextval('{p}fence')
 		FROM (SELECT session, owner, fence FROM {p}sessions WHERE next_at >= $1::bigint AND next_at <= {now}
@@ -188,8 +188,8 @@ func CheckPrefix(prefix string) error {
 	return nil
 }
 
-// Texts returns the statements of a dialect, by name: overrides where it has
-// another text, and every text through edit.
+// Texts returns the statements of a dialect, by name: overrides where it has another text, and
+// every text through edit.
 func Texts(prefix, now string, overrides map[Stmt]string, edit func(string) string) []string {
 	all := make([]string, Statements)
 	for s, text := range texts {
