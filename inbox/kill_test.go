@@ -49,8 +49,8 @@ func TestKilledProcessesLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// killSome kills two workers, and the server or else the receiver, while events
-// are published and handled.
+// killSome kills two workers, and the server or else the receiver, while events are published and
+// handled.
 func killSome(t *testing.T, s store, events, sessions, workers int, server *pgtest.Server) {
 	in := s.open(t)
 	s.createVisits(t)
