@@ -65,9 +65,11 @@ above() { [ "$1" != "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sorted | tail -n 1)
 
 # check_tree refuses a tree that can't be released.
 check_tree() {
-	local changed last heading
+	local changed large last heading
 	changed=$(git status --porcelain | sed -n 1p)
 	[ -z "$changed" ] || refuse "the tree is not clean (${changed# }); commit, remove or ignore what has changed"
+	large=$(git ls-tree -r -l HEAD | awk '$4 > 1048576 && !n++ { sub(/.*\t/, ""); print }')
+	[ -z "$large" ] || refuse "the tree has $large, which is larger than 1 MiB, and everyone who installs would download it; remove it"
 	last=$(newest)
 	heading=$(first_heading CHANGELOG.md)
 	if [ -z "$version" ]; then

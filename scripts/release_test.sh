@@ -66,6 +66,11 @@ refusals() {
 	echo >>README.md
 	refuses 1 'the tree is not clean' "$version"
 	git checkout -q README.md
+	head -c 1048577 /dev/zero >program
+	git add program
+	commit 'a program'
+	refuses 1 'the tree has program, which is larger' "$version"
+	git reset -q --hard HEAD~
 	mkdir dist
 	touch dist/file
 	refuses 1 'holds files' "$version"
