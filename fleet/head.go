@@ -60,7 +60,7 @@ func (h *headRun) do(ctx context.Context) error {
 	}
 	if h.blocker != nil {
 		h.result.Outcome, h.result.Err, h.result.Reason = OutcomeBlocked, h.blocker, reasonOf(h.blocker)
-		return nil
+		return nil //nolint:nilerr // the result has it
 	}
 	if !h.switches() {
 		h.findMove()

@@ -142,9 +142,7 @@ func objectOf(v any) (map[string]json.RawMessage, error) {
 		return nil, err
 	}
 	var members map[string]json.RawMessage
-	if json.Unmarshal(document, &members) != nil {
-		return nil, nil
-	}
+	_ = json.Unmarshal(document, &members) // leaves nil unless it is an object
 	return members, nil
 }
 
