@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/mask"
 	"golang.org/x/time/rate"
 )
 
@@ -214,7 +215,7 @@ func isAlphanumeric(r rune) bool {
 // and nothing of what is no URL, since that can be a token put in the wrong
 // place.
 func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error) {
-	shown := redactURLs(raw)
+	shown := mask.BareURLs(raw)
 	if strings.ContainsAny(shown, "@?#") {
 		shown = redacted
 	}
