@@ -20,7 +20,12 @@ func TestEndOfATextThatIsCutIsNotShown(t *testing.T) {
 	escaped := url.QueryEscape(token)
 	fit := (mask.MaxForeign + mask.MaxEscaped*len(token)) / len(escaped)
 	assert.Equal(t, mask.Redacted, mask.Answer(strings.Repeat(escaped, fit), 200, token))
-	assert.Empty(t, mask.Answer(strings.Repeat(escaped, fit+1), 200, token), "the beginning of a token is left before the cut")
+	assert.Equal(t, mask.Redacted, mask.Answer(strings.Repeat(escaped, fit+1), 200, token))
+	for _, form := range []string{token, escaped} {
+		before := strings.Repeat("w ", (mask.MaxForeign+mask.MaxEscaped*len(token)-len(form)+2)/2) // the cut is 2 bytes before the end of form
+		shown := mask.Answer(before+form, len(before)+len(form), token)
+		assert.True(t, strings.HasPrefix(before, strings.TrimSuffix(shown, "…")), "the beginning of the token is left before the cut")
+	}
 	long := strings.Repeat("word ", mask.MaxForeign)
 	assert.Equal(t, strings.Repeat("word ", 40)[:199]+"…", mask.Answer(long, 200, token))
 }
