@@ -84,8 +84,8 @@ func (b *schemaBuilder) refuse(goName, problem, remedy string) {
 	b.faults.add(toolFault("AddTool", b.tool, part, problem, remedy))
 }
 
-func toolFault(operation, tool, part, problem, remedy string, use ...string) error {
-	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, problem, remedy, use...)
+func toolFault(operation, tool, part, problem, remedy string) error {
+	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, problem, remedy)
 }
 
 // fields returns the usable fields of the struct t, those of embedded structs

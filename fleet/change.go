@@ -14,8 +14,8 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// Change describes one change that was made or would be made. It is for people: it
-// holds no secrets, and long texts are shortened.
+// Change describes one change that was made or would be made. It is for people: it holds no
+// secrets, and long texts are shortened.
 type Change struct {
 	Field string `json:"field"` // JSON name, voice, streaming, delivery, "webhook URL" or "tool NAME"
 	From  string `json:"from"`  // "" for what was added
@@ -27,8 +27,8 @@ const (
 	redacted  = "[redacted]"
 )
 
-// fieldChanges compares the fields of a spec with those of a head. It returns the
-// values to set and their changes.
+// fieldChanges compares the fields of a spec with those of a head. It returns the values to set and
+// their changes.
 func fieldChanges(head *heads.Head, set map[string]any) (fieldWork, error) {
 	work := fieldWork{}
 	if len(set) == 0 {
@@ -84,8 +84,8 @@ func (w *fieldWork) update() *heads.HeadUpdate {
 	return u
 }
 
-// unseen returns a field that a head still has as it was, or "". It ignores the key of
-// a dialog tool, which a service may never show.
+// unseen returns a field that a head still has as it was, or "". It ignores the key of a dialog
+// tool, which a service may never show.
 func (w *fieldWork) unseen(head *heads.Head) (string, error) {
 	now, err := fieldsOf(head.Raw.Bytes())
 	if err != nil {
@@ -125,8 +125,8 @@ func isEmpty(v any) bool {
 	return v == nil || reflect.ValueOf(v).Kind() != reflect.String && reflect.ValueOf(v).Len() == 0
 }
 
-// describeFields returns the changes of fields of a document in the contract's
-// order, without secrets.
+// describeFields returns the changes of fields of a document in the contract's order, without
+// secrets.
 func describeFields(document []byte, set map[string]json.RawMessage) ([]Change, error) {
 	after := document
 	for name, value := range set {
@@ -165,8 +165,8 @@ var emptyFields = sync.OnceValues(func() (map[string]any, error) {
 	return fields.(map[string]any), err
 })
 
-// fieldsOf returns the fields of a document as decoded JSON, with the digits that
-// they have in it. null is the empty value of a field, as in a heads.Head.
+// fieldsOf returns the fields of a document as decoded JSON, with the digits that they have in it.
+// null is the empty value of a field, as in a heads.Head.
 func fieldsOf(document []byte) (map[string]any, error) {
 	empty, err := emptyFields()
 	if err != nil {

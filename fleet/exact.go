@@ -16,8 +16,8 @@ func decodeExactly(document []byte) (v any, err error) {
 	return v, decoder.Decode(&v)
 }
 
-// sameJSON compares the JSON of two values. It ignores the order of keys and how a
-// number is written, and no digit of it.
+// sameJSON compares the JSON of two values. It ignores the order of keys and how a number is
+// written, and no digit of it.
 func sameJSON(a, b any) bool {
 	var decoded [2]any
 	for i, v := range []any{a, b} {
@@ -56,8 +56,8 @@ func withPlainNumbers(v any) any {
 	return v
 }
 
-// plainNumber writes a number of JSON as its digits, without zeros at both ends, and
-// an exponent: -1.50e3 is -15e2.
+// plainNumber writes a number of JSON as its digits, without zeros at both ends, and an exponent:
+// -1.50e3 is -15e2.
 func plainNumber(text string) json.Number {
 	digits, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	power, err := strconv.Atoi(cmp.Or(exponent, "0"))

@@ -11,8 +11,8 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// office has a head that can be converted, one that needs another voice, and one
-// that can't be converted.
+// office has a head that can be converted, one that needs another voice, and one that can't be
+// converted.
 func office() (e *headstest.Emulator, ids []string) {
 	e = headstest.NewEmulator(headstest.WithSeed(1))
 	expressive := e.AddVisual(headstest.Visual{Mode: heads.VisualModeTwoLoops})

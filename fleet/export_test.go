@@ -2,8 +2,8 @@ package fleet
 
 import "os"
 
-// FailWrites makes every later write of a record fail with err, after a part of the
-// record was written.
+// FailWrites makes every later write of a record fail with err, after a part of the record was
+// written.
 func (j *Journal) FailWrites(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

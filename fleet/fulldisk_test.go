@@ -27,8 +27,7 @@ type ending struct {
 	Reason   heads.Reason
 }
 
-// applyUntilFull is a process whose journal has no room for more than a part of
-// the third record.
+// applyUntilFull is a process whose journal has no room for more than a part of the third record.
 func applyUntilFull() {
 	path := os.Getenv("FLEET_TEST_JOURNAL")
 	var specs []fleet.Spec
@@ -47,8 +46,7 @@ func applyUntilFull() {
 	must(json.NewEncoder(os.Stdout).Encode(ending{errors.Is(err, syscall.EFBIG), outcomesOf(report), report.Results[2].Reason}))
 }
 
-// limitFiles lets no file of this process grow to more than a few bytes above
-// the size of one.
+// limitFiles lets no file of this process grow to more than a few bytes above the size of one.
 func limitFiles(path string) {
 	info, err := os.Stat(path)
 	must(err)

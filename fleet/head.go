@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/internal/rawjson"
@@ -31,10 +32,27 @@ type step struct {
 	do      func(context.Context) error
 }
 
-// do reads the head and, unless this is a plan, changes it. It returns the failure
-// of the head.
+// work does the work on one head, unless the run was stopped. ctx ends later than the caller's
+// context, so the work on a started head is finished.
+func (h *headRun) work(ctx context.Context) {
+	result := h.result
+	result.HeadID, result.Label, result.Outcome = h.spec.ID, h.spec.Label, OutcomeSkipped
+	if h.isStopped() {
+		return
+	}
+	started := time.Now()
+	if err := h.do(ctx); err != nil {
+		result.Outcome, result.Err, result.Reason = OutcomeFailed, err, reasonOf(err)
+	}
+	if h.apply { // two plans of one state are equal
+		result.Started, result.Duration = started, time.Since(started)
+	}
+	h.ended(*result)
+}
+
+// do reads the head and, unless this is a plan, changes it. It returns the failure of the head.
 func (h *headRun) do(ctx context.Context) error {
-	if err := h.look(ctx); err != nil {
+	if err := h.plan(ctx); err != nil {
 		return err
 	}
 	if h.result.Label == "" {
@@ -42,7 +60,7 @@ func (h *headRun) do(ctx context.Context) error {
 	}
 	if h.blocker != nil {
 		h.result.Outcome, h.result.Err, h.result.Reason = OutcomeBlocked, h.blocker, reasonOf(h.blocker)
-		return nil
+		return nil //nolint:nilerr // the result has it
 	}
 	if !h.switches() {
 		h.findMove()
@@ -97,9 +115,9 @@ func (h *headRun) expect() {
 	}
 }
 
-// look reads the head and determines the work to do.
-func (h *headRun) look(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{h.lookAtModeAndVoice, h.lookAtDelivery, h.lookAtWebhooks, h.lookAtTools} {
+// plan reads the head and determines the work to do.
+func (h *headRun) plan(ctx context.Context) error {
+	for _, part := range []func(context.Context) error{h.planModeAndVoice, h.planDelivery, h.planWebhooks, h.planTools} {
 		if err := part(ctx); err != nil || h.blocker != nil {
 			return err
 		}
@@ -107,18 +125,17 @@ func (h *headRun) look(ctx context.Context) error {
 	return nil
 }
 
-// lookAtModeAndVoice reads the head and adds the steps for its fields, voice and
-// mode.
-func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
+// planModeAndVoice reads the head and adds the steps for its fields, voice and mode.
+func (h *headRun) planModeAndVoice(ctx context.Context) error {
 	if wanted := h.spec.Streaming; wanted != nil && *wanted {
-		return h.lookAtStreaming(ctx)
+		return h.planStreaming(ctx)
 	}
 	var err error
 	if h.head, err = h.client.Heads.Get(ctx, h.spec.ID); err != nil {
 		return err
 	}
 	if h.switches() {
-		return h.lookAtLegacy(ctx)
+		return h.planLegacy(ctx)
 	}
 	voice := !sameVoice(h.spec.Voice, h.head)
 	if voice && h.head.VideoStreaming {
@@ -135,9 +152,8 @@ func (h *headRun) lookAtModeAndVoice(ctx context.Context) error {
 	return h.addFields(voice)
 }
 
-// lookAtLegacy is lookAtModeAndVoice for a streaming head whose spec has no
-// streaming.
-func (h *headRun) lookAtLegacy(ctx context.Context) (err error) {
+// planLegacy is planModeAndVoice for a streaming head whose spec has no streaming.
+func (h *headRun) planLegacy(ctx context.Context) (err error) {
 	if h.blocker, err = h.legacyBlocker(ctx); err != nil || h.blocker != nil {
 		return err
 	}
@@ -148,8 +164,8 @@ func (h *headRun) lookAtLegacy(ctx context.Context) (err error) {
 	return nil
 }
 
-// lookAtStreaming is lookAtModeAndVoice for a spec with streaming.
-func (h *headRun) lookAtStreaming(ctx context.Context) error {
+// planStreaming is planModeAndVoice for a spec with streaming.
+func (h *headRun) planStreaming(ctx context.Context) error {
 	plan, err := h.client.Heads.PlanStreaming(ctx, h.spec.ID, h.convertOptions())
 	if err != nil {
 		return err
@@ -167,9 +183,8 @@ func (h *headRun) lookAtStreaming(ctx context.Context) error {
 	return nil
 }
 
-// addSwitch adds the step for the mode, and the voice that goes with it: before the
-// switch to streaming, and after the switch to legacy mode, when the head can have
-// one that does not stream.
+// addSwitch adds the step for the mode, and the voice that goes with it: before the switch to
+// streaming, and after the switch to legacy mode, when the head can have one that does not stream.
 func (h *headRun) addSwitch() {
 	changes := []Change{switchChange("streaming", *h.spec.Streaming)}
 	if !sameVoice(h.spec.Voice, h.head) {
@@ -181,8 +196,8 @@ func (h *headRun) addSwitch() {
 	h.steps = append(h.steps, step{changes, h.exactSwitch(), h.switchMode})
 }
 
-// exactSwitch is the switch of the mode with the voice that goes with it and the
-// access URL that stops working.
+// exactSwitch is the switch of the mode with the voice that goes with it and the access URL that
+// stops working.
 func (h *headRun) exactSwitch() any {
 	return []any{"streaming", h.head.VideoStreaming, *h.spec.Streaming, h.head.PublicURL.Reveal(), h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice}
 }
@@ -199,8 +214,8 @@ func (h *headRun) switches() bool {
 	return h.spec.Streaming != nil && *h.spec.Streaming != h.head.VideoStreaming
 }
 
-// legacyBlocker returns why ConvertToLegacy would refuse the head, or the error of
-// the read that would show it. A plan has to know, and no field may be changed before.
+// legacyBlocker returns why ConvertToLegacy would refuse the head, or the error of the read that
+// would show it. A plan has to know, and no field may be changed before.
 func (h *headRun) legacyBlocker(ctx context.Context) (blocker, err error) {
 	if _, err := heads.ParseAccessURL(h.head.PublicURL.Reveal()); err != nil {
 		return err, nil
@@ -220,8 +235,7 @@ func (h *headRun) legacyBlocker(ctx context.Context) (blocker, err error) {
 	return fmt.Errorf("fleet: visual %s is in mode %q, only %q can be converted back: %w", visual.ID, visual.Mode, heads.VisualModeDefault, heads.ErrVisualMode), nil
 }
 
-// addFields adds the step for the fields of the spec, and for the voice as one of
-// them.
+// addFields adds the step for the fields of the spec, and for the voice as one of them.
 func (h *headRun) addFields(voice bool) error {
 	work, err := fieldChanges(h.head, h.spec.Set)
 	if err != nil {
@@ -253,8 +267,8 @@ func (h *headRun) fieldStep(work fieldWork, voice bool) step {
 	}}
 }
 
-// confirmFields reads the head to confirm an update. What the service has made of a
-// value is its own affair; what it has left as it was is not.
+// confirmFields reads the head to confirm an update. What the service has made of a value is its
+// own affair; what it has left as it was is not.
 func (h *headRun) confirmFields(ctx context.Context, work fieldWork, voice bool) error {
 	head, err := h.client.Heads.Get(ctx, h.spec.ID)
 	if err != nil {
@@ -270,7 +284,7 @@ func (h *headRun) confirmFields(ctx context.Context, work fieldWork, voice bool)
 	return err
 }
 
-func (h *headRun) lookAtDelivery(context.Context) error {
+func (h *headRun) planDelivery(context.Context) error {
 	if h.spec.Delivery == nil || *h.spec.Delivery == h.head.EnableEvents {
 		return nil
 	}
@@ -278,8 +292,7 @@ func (h *headRun) lookAtDelivery(context.Context) error {
 	return nil
 }
 
-// setDelivery turns the delivery of events on or off, and reads the head to confirm
-// it.
+// setDelivery turns the delivery of events on or off, and reads the head to confirm it.
 func (h *headRun) setDelivery(ctx context.Context) error {
 	if err := h.client.Webhooks.SetDelivery(ctx, h.spec.ID, *h.spec.Delivery); err != nil {
 		return err
@@ -291,7 +304,7 @@ func (h *headRun) setDelivery(ctx context.Context) error {
 	return err
 }
 
-func (h *headRun) lookAtWebhooks(ctx context.Context) error {
+func (h *headRun) planWebhooks(ctx context.Context) error {
 	if h.spec.Webhooks == nil {
 		return nil
 	}
@@ -306,7 +319,7 @@ func (h *headRun) lookAtWebhooks(ctx context.Context) error {
 	return nil
 }
 
-func (h *headRun) lookAtTools(context.Context) error {
+func (h *headRun) planTools(context.Context) error {
 	if h.spec.Tools == nil {
 		return nil
 	}
@@ -335,29 +348,3 @@ func (h *headRun) operationMode() heads.OperationMode {
 	}
 	return h.head.OperationMode
 }
-
-// reasonOf returns the reason of any failure of a head.
-func reasonOf(err error) heads.Reason {
-	var conversion *heads.ConversionError
-	switch {
-	case errors.As(err, &conversion):
-		return conversion.Reason
-	case errors.Is(err, errNotSeen):
-		return heads.ReasonUnknownOutcome
-	case errors.Is(err, errNoAddress):
-		return heads.ReasonAddress
-	case errors.Is(err, heads.ErrVisualMode):
-		return heads.ReasonVisual
-	case errors.Is(err, heads.ErrProviderNotStreaming):
-		return heads.ReasonProvider
-	case errors.Is(err, errJournal), errors.As(err, new(notShown)), errors.Is(err, context.Canceled), heads.Temporary(err):
-		return heads.ReasonTemporary
-	}
-	return heads.ReasonRefused
-}
-
-// notShown returns the error for a change that was accepted, but that a follow-up
-// read does not show.
-type notShown string
-
-func (e notShown) Error() string { return "fleet: " + string(e) + "; run it again" }

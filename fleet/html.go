@@ -56,9 +56,8 @@ type pageRemedy struct {
 	Remedy string
 }
 
-// WriteHTML writes the report as one HTML page that loads nothing: totals, a table
-// of all heads that can be sorted and filtered, old and new access URLs without
-// their keys, and what to do next.
+// WriteHTML writes the report as one HTML page that loads nothing: totals, a table of all heads
+// that can be sorted and filtered, old and new access URLs without their keys, and what to do next.
 func (r *Report) WriteHTML(w io.Writer) error {
 	data := pageData{
 		Environment: r.Environment,

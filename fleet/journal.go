@@ -14,27 +14,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/internal/durable"
 )
 
-// maxHeader is how much of a file is read to recognize its format.
-const maxHeader = 16 << 10
-
-// ErrJournalInUse is returned by OpenJournal if the journal is already open, in this
-// process or another one.
+// ErrJournalInUse is returned by OpenJournal if the journal is already open, in this process or
+// another one.
 var ErrJournalInUse = errors.New("the journal is in use")
 
 var errJournalClosed = errors.New("the journal is closed")
 
-// Journal is a file that records the id and the access URL of every head before its
-// mode is switched, without the key. Later runs can use the same journal. It grows
-// by one line for every switch.
+// Journal is a file that records the id and the access URL of every head before its mode is
+// switched, without the key. Later runs can use the same journal. It grows by one line for every
+// switch.
 //
-// A journal belongs to one service. Its first line names the service's base URL, and
-// every line after it has a checksum.
+// A journal belongs to one service. Its first line names the service's base URL, and every line
+// after it has a checksum.
 //
 // A Journal is safe for concurrent use.
 type Journal struct {
@@ -51,46 +46,17 @@ type Journal struct {
 	err     error // set if a record could not be written, and by Close
 }
 
-// journalRecord is one line after the first: a switch that is about to be sent, or
-// its outcome.
-type journalRecord struct {
-	HeadID    string     `json:"head_id"`
-	Label     string     `json:"label,omitempty"`
-	Streaming bool       `json:"streaming"` // the mode to which the head is switched
-	Old       oldAddress `json:"old"`
-	At        time.Time  `json:"at"`
-
-	// Accepted is set if the service has accepted the switch, but no read has
-	// shown the head in that mode yet.
-	Accepted bool `json:"accepted,omitempty"`
-}
-
-// oldAddress is an access URL without its key.
-type oldAddress struct {
-	Base         string `json:"base"`
-	OrgPublicID  string `json:"org_public_id"`
-	HeadPublicID string `json:"head_public_id"`
-}
-
-// journalKey identifies a switch. A later record of a key replaces an earlier one.
-type journalKey struct {
-	headID    string // lower case
-	streaming bool
-}
-
-// OpenJournal opens the journal at path, or creates it with mode 0600. If the
-// journal is already open, here or in another process, OpenJournal returns
-// ErrJournalInUse. If the file has another format, or a line that was changed since
-// it was written, OpenJournal returns an InvalidError and does not change the file.
+// OpenJournal opens the journal at path, or creates it with mode 0600. If the journal is already
+// open, here or in another process, OpenJournal returns ErrJournalInUse. If the file has another
+// format, or a line that was changed since it was written, OpenJournal returns an InvalidError and
+// does not change the file.
 //
-// The first Apply with a new journal writes its first line. Journals of format 1,
-// which name no service and have no checksums, can be read, and the first Apply
-// rewrites them. Plan and Apply return an InvalidError if the journal belongs to
-// another service.
+// The first Apply with a new journal writes its first line. Journals of format 1, which name no
+// service and have no checksums, can be read, and the first Apply rewrites them. Plan and Apply
+// return an InvalidError if the journal belongs to another service.
 //
-// OpenJournal removes an incomplete last line, which remains if the process was
-// killed while it wrote. Dropped returns the size of that line. Its switch was not
-// sent.
+// OpenJournal removes an incomplete last line, which remains if the process was killed while it
+// wrote. Dropped returns the size of that line. Its switch was not sent.
 func OpenJournal(path string) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -104,12 +70,10 @@ func OpenJournal(path string) (*Journal, error) {
 	return j, nil
 }
 
-// Dropped returns the size in bytes of the incomplete last line that OpenJournal
-// removed.
+// Dropped returns the size in bytes of the incomplete last line that OpenJournal removed.
 func (j *Journal) Dropped() int { return j.dropped }
 
-// Close closes the file. Another process can open it then. A second call does
-// nothing.
+// Close closes the file. Another process can open it then. A second call does nothing.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -184,8 +148,7 @@ func (j *Journal) restart(cut int) error {
 	return nil
 }
 
-// load reads the records, which begin at an offset, and removes what follows the
-// last whole line.
+// load reads the records, which begin at an offset, and removes what follows the last whole line.
 func (j *Journal) load(content []byte, start int) error {
 	const restore = "restore the file from a backup, or give another path"
 	end := bytes.LastIndexByte(content, '\n') + 1
@@ -231,10 +194,9 @@ func (j *Journal) complete(r journalRecord, end int64) error {
 	return nil
 }
 
-// serve prepares the journal for a run on the service at baseURL. It returns an
-// InvalidError if the journal belongs to another one. If the run writes, the journal
-// has the current format afterwards.
-func (j *Journal) serve(operation, baseURL string, writes bool) error {
+// bind prepares the journal for a run on the service at baseURL. It returns an InvalidError if the
+// journal belongs to another one. If the run writes, the journal has the current format afterwards.
+func (j *Journal) bind(operation, baseURL string, writes bool) error {
 	if j == nil {
 		return nil
 	}
@@ -282,8 +244,8 @@ func (j *Journal) begin(baseURL string) error {
 	return errors.Join(err, j.file.Sync(), durable.SyncDir(filepath.Dir(j.path)))
 }
 
-// rewrite replaces the file with one of the current format that has the same
-// records. The file stays locked, and is the old or the new one at any moment.
+// rewrite replaces the file with one of the current format that has the same records. The file
+// stays locked, and is the old or the new one at any moment.
 func (j *Journal) rewrite(baseURL string) error {
 	path, err := filepath.EvalSymlinks(j.path)
 	if err != nil {
@@ -321,8 +283,7 @@ func (j *Journal) seek(offset int64) error {
 	return err
 }
 
-// find returns the record of the last switch of a head to a mode. A nil journal has
-// none.
+// find returns the record of the last switch of a head to a mode. A nil journal has none.
 func (j *Journal) find(headID string, streaming bool) (journalRecord, bool) {
 	if j == nil {
 		return journalRecord{}, false
@@ -333,8 +294,8 @@ func (j *Journal) find(headID string, streaming bool) (journalRecord, bool) {
 	return r, ok
 }
 
-// setAccepted records that the service has accepted a switch, or that a read has
-// shown the head in its new mode.
+// setAccepted records that the service has accepted a switch, or that a read has shown the head in
+// its new mode.
 func (j *Journal) setAccepted(headID string, streaming, accepted bool) error {
 	r, ok := j.find(headID, streaming)
 	if !ok || r.Accepted == accepted {
@@ -344,8 +305,8 @@ func (j *Journal) setAccepted(headID string, streaming, accepted bool) error {
 	return j.add(r)
 }
 
-// add writes a record. When it returns nil, the record is on disk. After an error,
-// add always fails, since the record may be incomplete.
+// add writes a record. When it returns nil, the record is on disk. After an error, add always
+// fails, since the record may be incomplete.
 func (j *Journal) add(r journalRecord) error {
 	if j == nil {
 		return nil
@@ -370,8 +331,8 @@ func (j *Journal) add(r journalRecord) error {
 	return nil
 }
 
-// keep replaces the earlier record of a key. A switch to one mode ends the wait for
-// a switch to the other.
+// keep replaces the earlier record of a key. A switch to one mode ends the wait for a switch to the
+// other.
 func (j *Journal) keep(r journalRecord) {
 	j.records[r.key()] = r
 	opposite := r
@@ -404,15 +365,4 @@ func (j *Journal) broken() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.err
-}
-
-func (r journalRecord) key() journalKey { return journalKey{strings.ToLower(r.HeadID), r.Streaming} }
-
-func keyless(a heads.AccessURL) oldAddress {
-	return oldAddress{Base: a.Base, OrgPublicID: a.PublicOrgID, HeadPublicID: a.PublicHeadID}
-}
-
-// withKey returns the old access URL with the head's key, which has not changed.
-func (a oldAddress) withKey(key heads.Secret) heads.AccessURL {
-	return heads.AccessURL{Base: a.Base, PublicOrgID: a.OrgPublicID, PublicHeadID: a.HeadPublicID, APIKey: key}
 }

@@ -8,10 +8,13 @@ import (
 	"hash/crc32"
 	"regexp"
 	"strings"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
 )
 
-// currentFormat is the format in which journals are written. Format 1 had no base URL
-// and no checksums.
+// currentFormat is the format in which journals are written. Format 1 had no base URL and no
+// checksums.
 const currentFormat = 2
 
 const (
@@ -19,11 +22,13 @@ const (
 	headerStart   = `{"format":"heads-fleet-journal","version":2,"base_url":"`
 )
 
+// maxHeader is how much of a file is read to recognize its format.
+const maxHeader = 16 << 10
+
 // headerEnd matches what of a first line can follow headerStart.
 var headerEnd = regexp.MustCompile(`^[^"]*("}?)?$`)
 
-// isCutHeader reports whether content is the beginning of a first line. The empty
-// content is one.
+// isCutHeader reports whether content is the beginning of a first line. The empty content is one.
 func isCutHeader(content string) bool {
 	rest, begun := strings.CutPrefix(content, headerStart)
 	return strings.HasPrefix(headerFormat1, content) || strings.HasPrefix(headerStart, content) ||
@@ -43,8 +48,45 @@ func headerLine(baseURL string) string {
 	return string(line) + "\n"
 }
 
-// checksumOf returns the end of a record: its checksum as the last member, a CRC-32C
-// of the record without it.
+// journalRecord is one line after the first: a switch that is about to be sent, or its outcome.
+type journalRecord struct {
+	HeadID    string     `json:"head_id"`
+	Label     string     `json:"label,omitempty"`
+	Streaming bool       `json:"streaming"` // the mode to which the head is switched
+	Old       oldAddress `json:"old"`
+	At        time.Time  `json:"at"`
+
+	// Accepted is set if the service has accepted the switch, but no read has shown the head in
+	// that mode yet.
+	Accepted bool `json:"accepted,omitempty"`
+}
+
+// oldAddress is an access URL without its key.
+type oldAddress struct {
+	Base         string `json:"base"`
+	OrgPublicID  string `json:"org_public_id"`
+	HeadPublicID string `json:"head_public_id"`
+}
+
+// journalKey identifies a switch. A later record of a key replaces an earlier one.
+type journalKey struct {
+	headID    string // lower case
+	streaming bool
+}
+
+func (r journalRecord) key() journalKey { return journalKey{strings.ToLower(r.HeadID), r.Streaming} }
+
+func keyless(a heads.AccessURL) oldAddress {
+	return oldAddress{Base: a.Base, OrgPublicID: a.PublicOrgID, HeadPublicID: a.PublicHeadID}
+}
+
+// withKey returns the old access URL with the head's key, which has not changed.
+func (a oldAddress) withKey(key heads.Secret) heads.AccessURL {
+	return heads.AccessURL{Base: a.Base, PublicOrgID: a.OrgPublicID, PublicHeadID: a.HeadPublicID, APIKey: key}
+}
+
+// checksumOf returns the end of a record: its checksum as the last member, a CRC-32C of the record
+// without it.
 func checksumOf(record []byte) string {
 	return fmt.Sprintf(`,"crc32c":"%08x"}`, crc32.Checksum(record, crc32.MakeTable(crc32.Castagnoli)))
 }
@@ -58,8 +100,8 @@ func encodeRecord(r journalRecord) ([]byte, error) {
 	return append(append(record[:len(record)-1], checksumOf(record)...), '\n'), nil
 }
 
-// decodeRecord reads a line without its end. It reports whether the line is a record
-// as it was written.
+// decodeRecord reads a line without its end. It reports whether the line is a record as it was
+// written.
 func decodeRecord(line []byte, format int) (r journalRecord, ok bool) {
 	record := line
 	if format > 1 {
@@ -78,8 +120,8 @@ func decodeRecord(line []byte, format int) (r journalRecord, ok bool) {
 	return r, true
 }
 
-// inOrder orders records so that reading them again has the same result. An accepted
-// switch comes last, since a record of the other direction would end the wait for it.
+// inOrder orders records so that reading them again has the same result. An accepted switch comes
+// last, since a record of the other direction would end the wait for it.
 func inOrder(a, b journalRecord) int {
 	if a.Accepted != b.Accepted {
 		if a.Accepted {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks a file until it is closed. No other process and no other open file
-// of this process can lock it.
+// lockFile locks a file until it is closed. No other process and no other open file of this process
+// can lock it.
 func lockFile(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -23,8 +23,8 @@ func lockFile(f *os.File) error {
 	}
 }
 
-// replaceLocked renames next to path, which is the name of the locked file old. The
-// file that it returns is locked.
+// replaceLocked renames next to path, which is the name of the locked file old. The file that it
+// returns is locked.
 func replaceLocked(old, next *os.File, path string) (*os.File, error) {
 	if err := errors.Join(lockFile(next), os.Rename(next.Name(), path)); err != nil {
 		return nil, errors.Join(err, next.Close())

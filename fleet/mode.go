@@ -11,21 +11,8 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-var (
-	// errNoAddress is the failure of a head that an earlier run has switched, if its
-	// access URL is not known.
-	errNoAddress = errors.New("fleet: the head is in the wanted mode, but its new access URL is not known; give the bases of the access URLs of both modes (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again")
-
-	// errNotSeen is the failure of a head that does not show a switch accepted in an
-	// earlier run. The switch is not sent again.
-	errNotSeen = errors.New("fleet: an earlier run had the switch accepted, but the head does not show it yet; run it again later, or use another journal to send the switch again")
-
-	// errJournal is wrapped by the failure of a head whose switch could not be recorded.
-	errJournal = errors.New("fleet: the mode was not switched, since the switch could not be recorded")
-)
-
-// switchMode switches the head to the other mode, or waits for a switch that was
-// already accepted. Such a switch is never sent again.
+// switchMode switches the head to the other mode, or waits for a switch that was already accepted.
+// Such a switch is never sent again.
 func (h *headRun) switchMode(ctx context.Context) error {
 	if !h.isAwaited() {
 		return h.convert(ctx)
@@ -37,8 +24,8 @@ func (h *headRun) switchMode(ctx context.Context) error {
 	return h.withoutAddress(err)
 }
 
-// withoutAddress returns the error of a conversion. If it is only that the new access
-// URL is not known, that is reported after the other steps, which do not need it.
+// withoutAddress returns the error of a conversion. If it is only that the new access URL is not
+// known, that is reported after the other steps, which do not need it.
 func (h *headRun) withoutAddress(err error) error {
 	var failure *heads.ConversionError
 	if errors.As(err, &failure) && failure.Reason == heads.ReasonAddress {
@@ -67,8 +54,7 @@ func (h *headRun) convert(ctx context.Context) error {
 	return h.switched(convert(ctx, h.spec.ID, o))
 }
 
-// record writes the old access URL to disk. After an error, no further head is
-// started.
+// record writes the old access URL to disk. After an error, no further head is started.
 func (h *headRun) record() error {
 	err := h.o.Journal.add(journalRecord{
 		HeadID: h.spec.ID, Label: h.result.Label, Streaming: *h.spec.Streaming, Old: keyless(h.before()), At: time.Now().UTC(),
@@ -113,8 +99,8 @@ func (h *headRun) switched(done *heads.Conversion, err error) error {
 	return err
 }
 
-// isAwaited reports whether the switch was accepted in an earlier run and no read
-// has shown the head in its new mode since.
+// isAwaited reports whether the switch was accepted in an earlier run and no read has shown the
+// head in its new mode since.
 func (h *headRun) isAwaited() bool {
 	r, ok := h.o.Journal.find(h.spec.ID, *h.spec.Streaming)
 	return ok && r.Accepted
@@ -154,8 +140,7 @@ func (h *headRun) before() heads.AccessURL {
 	return address
 }
 
-// expectedAfter returns the access URL that the head will have, if the client knows
-// its base.
+// expectedAfter returns the access URL that the head will have, if the client knows its base.
 func (h *headRun) expectedAfter() heads.AccessURL {
 	switched := *h.head
 	switched.VideoStreaming = *h.spec.Streaming

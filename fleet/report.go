@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,12 +39,12 @@ type Result struct {
 	Outcome Outcome
 	Changes []Change // the changes that were made, even if the head failed later; for Plan, those that would be made
 
-	// Before and After are set if the mode was or would be changed. After is zero
-	// if the new access URL or the outcome of the switch is not known.
+	// Before and After are set if the mode was or would be changed. After is zero if the new access
+	// URL or the outcome of the switch is not known.
 	Before, After heads.AccessURL
 
-	// Reason and Err are set for every blocked and failed head, whatever the step,
-	// and for a pending one of Apply.
+	// Reason and Err are set for every blocked and failed head, whatever the step, and for a
+	// pending one of Apply.
 	Reason   heads.Reason
 	Err      error
 	Started  time.Time // zero if it was skipped, and for Plan
@@ -54,16 +55,14 @@ type Result struct {
 	digest     heads.Raw // identifies the changes to be made; empty if there are none
 }
 
-// Report has the results for all heads. Printing it shows how many heads have each
-// outcome.
+// Report has the results for all heads. Printing it shows how many heads have each outcome.
 type Report struct {
 	Environment    string // of the heads, set by the caller; Plan and Apply know none
 	Started, Ended time.Time
 	Results        []Result // in the order of the specs
 }
 
-// Move is a head whose access URL has changed. Its JSON has both URLs without their
-// keys.
+// Move is a head whose access URL has changed. Its JSON has both URLs without their keys.
 type Move struct {
 	HeadID, Label string
 	Old, New      heads.AccessURL
@@ -80,10 +79,10 @@ func (r *Report) Count(o Outcome) int {
 	return n
 }
 
-// Digest identifies the changes of a plan. Unlike Changes, which are masked and
-// shortened for people, it covers full values and the ids of registrations: two plans
-// have the same digest only if Apply would make the same changes to the same heads.
-// It is an HMAC-SHA256, so who does not know the key learns nothing from it.
+// Digest identifies the changes of a plan. Unlike Changes, which are masked and shortened for
+// people, it covers full values and the ids of registrations: two plans have the same digest only
+// if Apply would make the same changes to the same heads. It is an HMAC-SHA256, so who does not
+// know the key learns nothing from it.
 func (r *Report) Digest(key []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	for i := range r.Results {
@@ -94,9 +93,9 @@ func (r *Report) Digest(key []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Moves returns the heads whose access URL was changed by this run, or by an earlier
-// run with the same journal, in the order of the specs. Old has the same key as New.
-// Moves does not return heads whose new access URL is not known.
+// Moves returns the heads whose access URL was changed by this run, or by an earlier run with the
+// same journal, in the order of the specs. Old has the same key as New. Moves does not return heads
+// whose new access URL is not known.
 func (r *Report) Moves() []Move {
 	moves := []Move{}
 	for i := range r.Results {
@@ -107,10 +106,10 @@ func (r *Report) Moves() []Move {
 	return moves
 }
 
-// Unrecorded returns the ids of the heads that were streaming already, as wanted, and
-// of whose switch the journal has no record. Either they were created or converted
-// without this journal, or the journal was cut. Moves has no old access URLs of them.
-// Without a journal, Unrecorded returns an empty list.
+// Unrecorded returns the ids of the heads that were streaming already, as wanted, and of whose
+// switch the journal has no record. Either they were created or converted without this journal, or
+// the journal was cut. Moves has no old access URLs of them. Without a journal, Unrecorded returns
+// an empty list.
 func (r *Report) Unrecorded() []string {
 	ids := []string{}
 	for i := range r.Results {
@@ -217,8 +216,8 @@ func (r *Result) errorText() string {
 	return r.Err.Error()
 }
 
-// WriteCSV writes one line with the names of the columns and one line for every
-// head. A cell that a spreadsheet would read as a formula is prefixed with a '.
+// WriteCSV writes one line with the names of the columns and one line for every head. A cell that a
+// spreadsheet would read as a formula is prefixed with a '.
 func (r *Report) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	rows := [][]string{{"head_id", "label", "outcome", "reason", "old_address", "new_address", "changes", "error", "started", "duration_ms"}}
@@ -283,4 +282,9 @@ func (r Report) String() string {
 		}
 	}
 	return "fleet.Report{" + strings.Join(counts, ", ") + "}"
+}
+
+// isOf reports whether the results are those of specs, by their ids.
+func (r *Report) isOf(specs []Spec) bool {
+	return slices.EqualFunc(r.Results, specs, func(r Result, s Spec) bool { return r.HeadID == s.ID })
 }

@@ -10,8 +10,8 @@ import (
 
 // Spec is the declared state of one head. Absent fields are not changed.
 //
-// Printing a Spec shows only id and label, since URLs and fields may hold secrets.
-// Its JSON has everything except Omitted.
+// Printing a Spec shows only id and label, since URLs and fields may hold secrets. Its JSON has
+// everything except Omitted.
 type Spec struct {
 	ID            string         `json:"id" yaml:"id"`                                             // UUID
 	Label         string         `json:"label,omitempty" yaml:"label,omitempty"`                   // for people, never sent
@@ -23,14 +23,13 @@ type Spec struct {
 	PruneWebhooks bool           `json:"prune_webhooks,omitempty" yaml:"prune_webhooks,omitempty"` // delete all other registrations, duplicates too; nothing if Webhooks is nil
 	Tools         *[]heads.Tool  `json:"tools,omitempty" yaml:"tools,omitempty"`                   // all tools of the head; nil changes none
 
-	// Omitted is set by SpecOf. It names what the head has but a Spec can't hold,
-	// each with the reason. Plan and Apply ignore it.
+	// Omitted is set by SpecOf. It names what the head has but a Spec can't hold, each with the
+	// reason. Plan and Apply ignore it.
 	Omitted []string `json:"-" yaml:"-"`
 }
 
-// WebhookSpec is the declared state of one registration. If several registrations
-// have its URL, the oldest is used. Printing it shows host and events, since a URL
-// may hold a token.
+// WebhookSpec is the declared state of one registration. If several registrations have its URL, the
+// oldest is used. Printing it shows host and events, since a URL may hold a token.
 type WebhookSpec struct {
 	URL    string            `json:"url" yaml:"url"`       // https; http only to a loopback host
 	Events []heads.EventType `json:"events" yaml:"events"` // at least one; all others are off

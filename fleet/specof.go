@@ -12,16 +12,15 @@ import (
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
-// SpecOf reads a head and returns its state as a Spec. Applying the Spec changes
-// nothing. Its label is the name of the head.
+// SpecOf reads a head and returns its state as a Spec. Applying the Spec changes nothing. Its label
+// is the name of the head.
 //
-// GET /head/{id}, GET /head-events. The spec has the whole URLs of webhooks and
-// tools, which may hold secrets. Numbers have the digits, and objects the order of
-// keys, that the service sent; they are json.RawMessage in Set. It does not have
-// publicUrl and voiceflowApiKey. Omitted names what a Spec can't hold: registrations without an event, a
-// pluginOperationalModeConfig with a secret, values that Apply would refuse, and all
-// tools if one of them is invalid, since Apply removes the tools that are missing in
-// a spec with tools.
+// GET /head/{id}, GET /head-events. The spec has the whole URLs of webhooks and tools, which may
+// hold secrets. Numbers have the digits, and objects the order of keys, that the service sent; they
+// are json.RawMessage in Set. It does not have publicUrl and voiceflowApiKey. Omitted names what a
+// Spec can't hold: registrations without an event, a pluginOperationalModeConfig with a secret,
+// values that Apply would refuse, and all tools if one of them is invalid, since Apply removes the
+// tools that are missing in a spec with tools.
 func SpecOf(ctx context.Context, c *heads.Client, headID string) (*Spec, error) {
 	if ctx == nil || c == nil || c.Heads == nil {
 		return nil, invalid("fleet.SpecOf", "client and context", "must not be nil", "use heads.New and context.Background()", useNew)
@@ -81,8 +80,8 @@ func (s *specReader) takeFields(head *heads.Head) error {
 	return nil
 }
 
-// setValue returns the value of the only field of an update for Set: with its digits
-// and the order of its keys.
+// setValue returns the value of the only field of an update for Set: with its digits and the order
+// of its keys.
 func setValue(name string, field *heads.HeadUpdate) (v any, err error) {
 	value, _ := rawjson.Value(field.Document().Bytes(), name)
 	if kind := rawjson.Kind(value); kind == "number" || kind == "object" && name != "promptConfig" {
@@ -91,8 +90,7 @@ func setValue(name string, field *heads.HeadUpdate) (v any, err error) {
 	return v, json.Unmarshal(value, &v)
 }
 
-// holdsSecret reports whether a value of a document changes when its secrets are
-// masked.
+// holdsSecret reports whether a value of a document changes when its secrets are masked.
 func holdsSecret(document, value json.RawMessage) bool {
 	return !sameJSON(value, mask.JSON(value, mask.SecretsOf(document)...))
 }

@@ -20,9 +20,8 @@ type toolWork struct {
 	changes []Change
 }
 
-// toolChanges compares the tools of a spec with those of a head. It keeps keys that
-// the spec does not mention, in tools and in parameters of the same name, and ignores
-// the order.
+// toolChanges compares the tools of a spec with those of a head. It keeps keys that the spec does
+// not mention, in tools and in parameters of the same name, and ignores the order.
 func toolChanges(head *heads.Head, wanted []heads.Tool) (work toolWork, err error) {
 	var now []heads.Tool
 	if head.ConversationSettings != nil {
@@ -81,8 +80,7 @@ func (w *toolWork) give(old *heads.Tool, wanted heads.Tool) error {
 	return nil
 }
 
-// mergeTools returns the new tool with the keys that only the old one has at its
-// end.
+// mergeTools returns the new tool with the keys that only the old one has at its end.
 func mergeTools(old *heads.Tool, wanted heads.Tool) (heads.Tool, error) {
 	if old == nil {
 		return wanted, nil
@@ -144,9 +142,7 @@ func objectOf(v any) (map[string]json.RawMessage, error) {
 		return nil, err
 	}
 	var members map[string]json.RawMessage
-	if json.Unmarshal(document, &members) != nil {
-		return nil, nil
-	}
+	_ = json.Unmarshal(document, &members) // leaves nil unless it is an object
 	return members, nil
 }
 

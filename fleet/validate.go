@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,23 +11,20 @@ import (
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
-// The values of InvalidError.Use that are of this package. The faults of package
-// heads keep theirs.
+// The values of InvalidError.Use that are of this package. The faults of package heads keep theirs.
 const (
 	useBackground = "context.Background"
 	useNew        = "New"
 )
 
-// invalid returns an InvalidError. The problem continues the sentence that field
-// begins. If the remedy names a function, use is its name.
+// invalid returns an InvalidError. The problem continues the sentence that field begins. If the
+// remedy names a function, use is its name.
 func invalid(operation, field, problem, remedy string, use ...string) *heads.InvalidError {
 	return &heads.InvalidError{Operation: operation, Field: field, Problem: problem, Remedy: remedy, Use: strings.Join(use, "")}
 }
 
-// validate returns all faults of all specs and of the options, joined, each an
-// InvalidError.
-func validate(operation string, specs []Spec, o Options) error {
-	faults := append(o.faults(operation), o.plannedFaults(operation, specs)...)
+// validate returns all faults of all specs, each an InvalidError.
+func validate(operation string, specs []Spec) (faults []error) {
 	seen := map[string]int{}
 	for i, spec := range specs {
 		f := specFaults{operation: operation, spec: fmt.Sprintf("specs[%d] (label %q, id %q)", i, clip(spec.Label), clip(spec.ID))}
@@ -40,38 +36,6 @@ func validate(operation string, specs []Spec, o Options) error {
 			seen[id] = i
 		}
 		faults = append(faults, f.faults...)
-	}
-	return errors.Join(faults...)
-}
-
-func (o Options) faults(operation string) (faults []error) {
-	const remedy = "use 0 for the default"
-	if o.Concurrency < 0 {
-		faults = append(faults, invalid(operation, "Concurrency", fmt.Sprintf("%d is negative", o.Concurrency), remedy))
-	}
-	if o.StopAfter < -1 {
-		faults = append(faults, invalid(operation, "StopAfter", fmt.Sprintf("%d is below -1", o.StopAfter), "use -1 to never stop, 0 for the default"))
-	}
-	if o.Convert.ConfirmTimeout < 0 {
-		faults = append(faults, invalid(operation, "Convert.ConfirmTimeout", fmt.Sprintf("%v is negative", o.Convert.ConfirmTimeout), remedy))
-	}
-	if o.Convert.SettleTimeout < 0 {
-		faults = append(faults, invalid(operation, "Convert.SettleTimeout", fmt.Sprintf("%v is negative", o.Convert.SettleTimeout), remedy))
-	}
-	return faults
-}
-
-// plannedFaults refuses a plan of other specs.
-func (o Options) plannedFaults(operation string, specs []Spec) (faults []error) {
-	if o.Planned == nil {
-		return nil
-	}
-	same := len(o.Planned.Results) == len(specs)
-	for i := range specs {
-		same = same && o.Planned.Results[i].HeadID == specs[i].ID
-	}
-	if !same {
-		faults = append(faults, invalid(operation, "Planned", "is the plan of other specs", "plan these"))
 	}
 	return faults
 }

@@ -20,8 +20,8 @@ type webhookWork struct {
 	exact   []any // of each change: id, URL and events before, URL and events after
 }
 
-// byAge sorts registrations, the oldest first. The oldest of several with one URL is
-// the one that is used.
+// byAge sorts registrations, the oldest first. The oldest of several with one URL is the one that
+// is used.
 func byAge(registered []heads.Webhook) {
 	registration.SortByAge(registered, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
 }
@@ -65,8 +65,7 @@ func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
 	return work
 }
 
-// webhookField returns the name of a registration: its URL without parts that may be
-// secret.
+// webhookField returns the name of a registration: its URL without parts that may be secret.
 func webhookField(url string) string {
 	return "webhook " + mask.CallbackURL(url, "")
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// Client reports the attempts of a client, as the semantic conventions for HTTP
-// have it: a span named after method and route, such as "GET /head/{id}", and
-// the histogram http.client.request.duration.
+// Client reports the attempts of a client, as the semantic conventions for HTTP have it: a span
+// named after method and route, such as "GET /head/{id}", and the histogram
+// http.client.request.duration.
 func Client(opts ...Option) heads.Option {
 	t := newTelemetry(opts, "http.client.request.duration", "Duration of HTTP client requests.", buckets...)
 	return heads.WithObserver(heads.Observer[heads.Attempt]{Start: t.startAttempt, End: t.endAttempt})
@@ -61,8 +61,8 @@ func requestAttributes(a heads.Attempt) []attribute.KeyValue {
 	)
 }
 
-// splitHost returns the port of https for a host without a port: plain http is
-// for machines at hand, whose ports are given.
+// splitHost returns the port of https for a host without a port: plain http is for machines at
+// hand, whose ports are given.
 func splitHost(hostport string) (host string, port int) {
 	host, digits, err := net.SplitHostPort(hostport)
 	if err != nil {

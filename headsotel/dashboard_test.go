@@ -60,8 +60,7 @@ func TestDashboardAsksTheDataSourceThatIsChosen(t *testing.T) {
 
 var label = regexp.MustCompile(`{{\w+}}`)
 
-// shown returns what a panel shows at a time, for the time before it: legends
-// and values.
+// shown returns what a panel shows at a time, for the time before it: legends and values.
 func shown(t *testing.T, server prometheus, p panel, at time.Time, before string) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}

@@ -1,17 +1,17 @@
-// Package headsotel reports what package heads does to OpenTelemetry: a span and
-// a measurement for each attempt of a client, each delivery of an event and each
-// call of a tool, and what waits in an inbox.
+// Package headsotel reports what package heads does to OpenTelemetry: a span and a measurement for
+// each attempt of a client, each delivery of an event and each call of a tool, and what waits in an
+// inbox.
 //
 //	client, err := heads.New(baseURL, token, headsotel.Client())
 //	events, err := heads.NewEventHandler(keys, handle, headsotel.Events())
 //	tools, err := heads.NewToolHandler(toolsURL, headsotel.Tools())
 //	headsotel.Inbox(in)
 //
-// Without options, the global providers are used, which may be set later. While
-// there is none, a call costs two allocations more.
+// Without options, the global providers are used, which may be set later. While there is none, a
+// call costs two allocations more.
 //
-// No span and no measurement has an id, a query, a body, a key or the text of an
-// error. Every attribute takes few values.
+// No span and no measurement has an id, a query, a body, a key or the text of an error. Every
+// attribute takes few values.
 //
 // docs/observability.md lists the names, and has a dashboard for Grafana.
 package headsotel
@@ -33,8 +33,7 @@ import (
 
 const scope = "github.com/headsapi/heads-go/headsotel"
 
-// buckets are the boundaries of the semantic conventions for durations, in
-// seconds.
+// buckets are the boundaries of the semantic conventions for durations, in seconds.
 var buckets = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 
 // Option changes what Client, Events, Tools and Inbox report to.
@@ -46,27 +45,25 @@ type config struct {
 	propagate bool
 }
 
-// WithTracerProvider sets where spans go. The default, and nil, is the global
-// provider.
+// WithTracerProvider sets where spans go. The default, and nil, is the global provider.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(c *config) { c.tracers = p }
 }
 
-// WithMeterProvider sets where measurements go. The default, and nil, is the
-// global provider.
+// WithMeterProvider sets where measurements go. The default, and nil, is the global provider.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(c *config) { c.meters = p }
 }
 
-// Propagate sends the trace context of each attempt to the service, in the
-// headers traceparent and tracestate; no baggage is sent. It changes nothing in
-// Events and Tools: the headers of what arrives are never read.
+// Propagate sends the trace context of each attempt to the service, in the headers traceparent and
+// tracestate; no baggage is sent. It changes nothing in Events and Tools: the headers of what
+// arrives are never read.
 func Propagate() Option {
 	return func(c *config) { c.propagate = true }
 }
 
-// telemetry is one way to the providers. Its address is the key of its spans in
-// a context, so that no other span is ever ended by it.
+// telemetry is one way to the providers. Its address is the key of its spans in a context, so that
+// no other span is ever ended by it.
 type telemetry struct {
 	tracer    trace.Tracer
 	global    bool // the tracer is that of the global provider
@@ -98,8 +95,8 @@ func newTelemetry(opts []Option, duration, description string, boundaries ...flo
 	return t
 }
 
-// traces reports whether a span would reach anybody. The first global provider
-// passes spans on once another one is set, and until then drops them.
+// traces reports whether a span would reach anybody. The first global provider passes spans on once
+// another one is set, and until then drops them.
 func (t *telemetry) traces() bool {
 	if !t.global {
 		return true

@@ -613,8 +613,8 @@ func TestNothingSecretIsReported(t *testing.T) {
 	}
 }
 
-// inAnotherProcess runs the test alone with the variable set, since the global
-// provider can't be unset.
+// inAnotherProcess runs the test alone with the variable set, since the global provider can't be
+// unset.
 func inAnotherProcess(t *testing.T) (inside bool) {
 	t.Helper()
 	if os.Getenv("HEADSOTEL_TEST_ALONE") != "" {

@@ -84,8 +84,8 @@ func (h *hour) mark(at *time.Time) {
 	*at = time.Now()
 }
 
-// emulatedHour returns the second hour of a back end: what goes wrong in it went
-// wrong before, since a rate misses what a new counter begins with.
+// emulatedHour returns the second hour of a back end: what goes wrong in it went wrong before,
+// since a rate misses what a new counter begins with.
 func emulatedHour(t *testing.T) *hour {
 	h := &hour{happened: map[string]durations{}, gauges: map[string]map[string]float64{}}
 	synctest.Test(t, func(t *testing.T) {
@@ -143,8 +143,7 @@ func newProgram(t *testing.T, h *hour) *program {
 	return p
 }
 
-// random returns a time between two numbers of milliseconds, more often a short
-// one.
+// random returns a time between two numbers of milliseconds, more often a short one.
 func random(from, to float64) time.Duration {
 	return time.Duration((from + (to-from)*rand.Float64()*rand.Float64()) * float64(time.Millisecond))
 }
@@ -269,8 +268,8 @@ func (p *program) scrape() {
 	p.scraped.WriteString("# EOF\n")
 }
 
-// writeOpenMetrics writes the metrics under the names that the exporters of
-// OpenTelemetry use, with the time.
+// writeOpenMetrics writes the metrics under the names that the exporters of OpenTelemetry use, with
+// the time.
 func writeOpenMetrics(w *bytes.Buffer, metrics map[string]metricdata.Metrics) {
 	for name, m := range metrics {
 		if m.Unit == "s" {

@@ -139,8 +139,8 @@ func (in *emulatedInbox) Backlog(context.Context) (waiting, retrying, dead int64
 	return int64(len(in.waiting)), int64(len(in.retrying)), int64(in.dead), oldest, nil
 }
 
-// handle stores an event and handles it, in about one of five cases at a second
-// attempt. One of 50 dies.
+// handle stores an event and handles it, in about one of five cases at a second attempt. One of 50
+// dies.
 func (in *emulatedInbox) handle() {
 	in.mu.Lock()
 	in.id++

@@ -23,8 +23,8 @@ type prometheus string
 
 var listening = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
-// startPrometheus starts a server that ends with the test. Its data, which is
-// OpenMetrics text with times, is in dir.
+// startPrometheus starts a server that ends with the test. Its data, which is OpenMetrics text with
+// times, is in dir.
 func startPrometheus(t *testing.T, dir string, openMetrics []byte) prometheus {
 	t.Helper()
 	text := filepath.Join(t.TempDir(), "openmetrics")

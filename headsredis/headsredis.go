@@ -1,5 +1,5 @@
-// Package headsredis stores in Redis which events were handled, so several receivers
-// behind one URL handle each event only once:
+// Package headsredis stores in Redis which events were handled, so several receivers behind one URL
+// handle each event only once:
 //
 //	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs})
 //	store, err := headsredis.New(client)
@@ -10,14 +10,14 @@
 //
 // # What Redis must do
 //
-// The store needs Redis 2.6 or later, with the commands GET, SET, DEL, EVAL and
-// EVALSHA. Each event takes one key of about 200 bytes, which expires by itself.
+// The store needs Redis 2.6 or later, with the commands GET, SET, DEL, EVAL and EVALSHA. Each event
+// takes one key of about 200 bytes, which expires by itself.
 //
-// If Redis loses a key, its event may be handled a second time. Redis can lose keys
-// by eviction (set maxmemory-policy to noeviction), in a restart (set appendonly to
-// yes, and appendfsync to always to lose none), and in a failover, since replication
-// is asynchronous. No event is lost that way. While Redis does not answer, the
-// handler answers 503, and the service redelivers the event later.
+// If Redis loses a key, its event may be handled a second time. Redis can lose keys by eviction
+// (set maxmemory-policy to noeviction), in a restart (set appendonly to yes, and appendfsync to
+// always to lose none), and in a failover, since replication is asynchronous. No event is lost that
+// way. While Redis does not answer, the handler answers 503, and the service redelivers the event
+// later.
 package headsredis
 
 import (
@@ -36,8 +36,8 @@ const defaultPrefix = "heads:events:"
 
 // Deduplicator is a heads.Deduplicator in Redis. New returns one.
 //
-// A call returns soon after its context ends, whatever the timeouts of the client.
-// The client may retry commands.
+// A call returns soon after its context ends, whatever the timeouts of the client. The client may
+// retry commands.
 type Deduplicator struct {
 	client redis.UniversalClient
 	prefix string
@@ -46,10 +46,9 @@ type Deduplicator struct {
 // Option configures a Deduplicator.
 type Option func(*Deduplicator) error
 
-// WithPrefix sets the prefix of all keys in Redis. The default is "heads:events:".
-// Receivers of one URL need the same prefix. Programs that handle the same events for
-// different purposes need different prefixes. For an empty prefix, New returns an
-// InvalidError.
+// WithPrefix sets the prefix of all keys in Redis. The default is "heads:events:". Receivers of one
+// URL need the same prefix. Programs that handle the same events for different purposes need
+// different prefixes. For an empty prefix, New returns an InvalidError.
 func WithPrefix(prefix string) Option {
 	return func(d *Deduplicator) error {
 		if prefix == "" {
@@ -60,9 +59,9 @@ func WithPrefix(prefix string) Option {
 	}
 }
 
-// New returns a deduplicator that stores its keys through client: in a single
-// server, a cluster or a failover group. It makes no network call and never closes
-// the client. For a nil client or option, New returns an InvalidError.
+// New returns a deduplicator that stores its keys through client: in a single server, a cluster or
+// a failover group. It makes no network call and never closes the client. For a nil client or
+// option, New returns an InvalidError.
 func New(client redis.UniversalClient, opts ...Option) (*Deduplicator, error) {
 	if client == nil {
 		return nil, invalid("client", "is nil", "give one of package redis, such as redis.NewClient")
@@ -144,8 +143,7 @@ func (d *Deduplicator) Release(ctx context.Context, key, owner string) error {
 	return err
 }
 
-// keys returns the name of a key in Redis. It is a hash, so any text is safe and
-// short.
+// keys returns the name of a key in Redis. It is a hash, so any text is safe and short.
 func (d *Deduplicator) keys(key string) []string {
 	sum := sha256.Sum256([]byte(key))
 	return []string{d.prefix + hex.EncodeToString(sum[:])}
@@ -160,8 +158,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// do runs f until ctx ends. A client of go-redis ignores ctx while it waits for an
-// answer. If its ContextTimeoutEnabled is set, it uses the deadline only.
+// do runs f until ctx ends. A client of go-redis ignores ctx while it waits for an answer. If its
+// ContextTimeoutEnabled is set, it uses the deadline only.
 func do[T any](ctx context.Context, operation string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -189,8 +187,8 @@ func do[T any](ctx context.Context, operation string, f func() (T, error)) (T, e
 	}
 }
 
-// String returns the name of the type and the prefix. It does not show the client,
-// which has a password.
+// String returns the name of the type and the prefix. It does not show the client, which has a
+// password.
 func (d Deduplicator) String() string { return fmt.Sprintf("headsredis.Deduplicator(%q)", d.prefix) }
 
 // Format writes the same as String, whatever the verb.

@@ -69,8 +69,7 @@ func receive(socket, dir string) error {
 	return http.Serve(listener, handler)
 }
 
-// journal is the file to which all receivers write. A crash of a receiver does not
-// lose a line.
+// journal is the file to which all receivers write. A crash of a receiver does not lose a line.
 type journal struct {
 	dir  string
 	file *os.File
@@ -81,8 +80,8 @@ func openJournal(dir string) (*journal, error) {
 	return &journal{dir, file}, err
 }
 
-// handle is the event function. While it runs, it holds a lock, which the kernel
-// releases when the process ends.
+// handle is the event function. While it runs, it holds a lock, which the kernel releases when the
+// process ends.
 func (j *journal) handle(ctx context.Context, e *heads.Event) error {
 	lock, err := os.OpenFile(filepath.Join(j.dir, e.Key()), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -167,8 +166,8 @@ const (
 	fourthAfter = handlerTimeout + 5*time.Second + time.Second // the lease of a crashed receiver is over
 )
 
-// sender acts as the service. It delivers each event up to four times, two of them at
-// the same time to both receivers.
+// sender acts as the service. It delivers each event up to four times, two of them at the same time
+// to both receivers.
 type sender struct {
 	urls       [2]atomic.Pointer[string]
 	outage     sync.RWMutex // held for writing while something is broken
@@ -240,8 +239,8 @@ func (s *sender) send() (unanswered int64) {
 	return failed.Load()
 }
 
-// Two receivers share one Redis. One of them is killed in the middle, then Redis
-// hangs, then it is killed and started again.
+// Two receivers share one Redis. One of them is killed in the middle, then Redis hangs, then it is
+// killed and started again.
 func TestEveryEventIsHandledAndNoneTwiceAtTheSameTime(t *testing.T) {
 	server := startRedis(t)
 	journal, err := openJournal(t.TempDir())

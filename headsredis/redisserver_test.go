@@ -17,8 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// redisServer is a redis-server for one test, on a Unix socket. It keeps its keys
-// across restarts.
+// redisServer is a redis-server for one test, on a Unix socket. It keeps its keys across restarts.
 type redisServer struct {
 	t      testing.TB
 	dir    string
@@ -26,8 +25,8 @@ type redisServer struct {
 	cmd    *exec.Cmd
 }
 
-// startRedis starts a server that ends with the test. The test fails if there is no
-// program redis-server.
+// startRedis starts a server that ends with the test. The test fails if there is no program
+// redis-server.
 func startRedis(t testing.TB) *redisServer {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "redis") //nolint:usetesting // t.TempDir's names are too long for a socket
@@ -49,8 +48,7 @@ func (s *redisServer) start() {
 	require.Eventually(s.t, func() bool { return client.Ping(context.Background()).Err() == nil }, 20*time.Second, 10*time.Millisecond, "redis-server does not answer")
 }
 
-// ordinaryUser returns the user that runs the server. It is root only if there is no
-// other user.
+// ordinaryUser returns the user that runs the server. It is root only if there is no other user.
 func (s *redisServer) ordinaryUser() *syscall.SysProcAttr {
 	s.t.Helper()
 	if os.Geteuid() != 0 {
@@ -72,8 +70,7 @@ func (s *redisServer) kill() {
 	_ = s.cmd.Wait()
 }
 
-// hang stops the server without closing its connections, until the returned
-// function is called.
+// hang stops the server without closing its connections, until the returned function is called.
 func (s *redisServer) hang() (resume func()) {
 	s.t.Helper()
 	require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGSTOP))

@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
 const benchSessions = 300
@@ -54,8 +58,8 @@ func parallel(b *testing.B, publishers, n int, f func(i int) error) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "events/s")
 }
 
-// bareInsert is the baseline of an append: a table with a key and a body, and
-// INSERT in BEGIN and COMMIT with the same durability.
+// bareInsert is the baseline of an append: a table with a key and a body, and INSERT in BEGIN and
+// COMMIT with the same durability.
 func bareInsert(b *testing.B, s store, publishers int) {
 	s.exec(b, map[string]string{
 		"sqlite":   "CREATE TABLE bare (id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB UNIQUE, body BLOB)",
@@ -165,8 +169,8 @@ func benchHandle(b *testing.B, s store, f func(context.Context, *inbox.Delivery)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkLatency measures the time from the start of an append to the start of the
-// function, one event at a time.
+// BenchmarkLatency measures the time from the start of an append to the start of the function, one
+// event at a time.
 func BenchmarkLatency(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {
 		in := newStore(b, kind).open(b)
@@ -187,4 +191,224 @@ func BenchmarkLatency(b *testing.B) {
 		slices.Sort(took)
 		b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 	})
+}
+
+// BenchmarkDay sends 200,000 events through one SQLite file in ten steps. After each step, the
+// inbox restarts, everything becomes 12 hours older, and events older than the retention are
+// pruned. Run it with -benchtime 1x.
+func BenchmarkDay(b *testing.B) {
+	const steps, events, publishers = 10, 20000, 16
+	s := newStore(b, "sqlite")
+	var sizes []int64
+	var rates []float64
+	for step := range steps {
+		begun := time.Now()
+		dayStep(b, s, step*events, events, publishers)
+		rates = append(rates, events/time.Since(begun).Seconds())
+		size := fileSize(b, s.name) + fileSize(b, s.name+"-wal")
+		sizes = append(sizes, size)
+		b.Logf("step %d: %.0f events/s, %.1f MB, %d events kept", step, rates[step], float64(size)/1e6, s.int(b, "SELECT count(*) FROM heads_inbox_events"))
+	}
+	b.ReportMetric((rates[steps-2]+rates[steps-1])/(rates[0]+rates[1]), "rate-end/beginning")
+	b.ReportMetric(float64(sizes[steps-1])/float64(sizes[steps/2]), "size-end/middle")
+	b.ReportMetric(float64(sizes[steps-1])/1e6, "MB")
+	require.Zero(b, s.int(b, "SELECT count(*) FROM heads_inbox_events WHERE state <> 1"))
+}
+
+func dayStep(b *testing.B, s store, from, events, publishers int) {
+	db, err := s.db(context.Background())
+	require.NoError(b, err)
+	in, err := inbox.Open(context.Background(), db, inbox.WithRetention(24*time.Hour+6*time.Minute))
+	require.NoError(b, err)
+	var handled atomic.Int64
+	done := make(chan struct{})
+	stop := background(b, in, func(context.Context, *inbox.Delivery) error {
+		if handled.Add(1) == int64(events) {
+			close(done)
+		}
+		return nil
+	})
+	var publishing sync.WaitGroup
+	for i := range publishers {
+		publishing.Go(func() {
+			for n := from + i; n < from+events; n += publishers {
+				event := newEvent(b, "head", fmt.Sprint("session", n%benchSessions), n)
+				for { // as the service does after a 503
+					if _, err := in.Append(context.Background(), event); err == nil {
+						break
+					}
+					pauseFor(context.Background(), 100*time.Millisecond)
+				}
+			}
+		})
+	}
+	publishing.Wait()
+	<-done
+	stop()
+	s.exec(b, fmt.Sprintf("UPDATE heads_inbox_events SET received = received - %d", (12*time.Hour).Microseconds()))
+	_, err = in.Prune(context.Background())
+	require.NoError(b, err)
+	require.NoError(b, in.Close(context.Background()))
+}
+
+func fileSize(tb testing.TB, path string) int64 {
+	info, err := os.Stat(path)
+	if os.IsNotExist(err) {
+		return 0
+	}
+	require.NoError(tb, err)
+	return info.Size()
+}
+
+// BenchmarkIdle measures an idle Run, in percent of a core.
+func BenchmarkIdle(b *testing.B) {
+	forEachKind(b, func(b *testing.B, kind string) {
+		in := newStore(b, kind).open(b)
+		stop := background(b, in, func(context.Context, *inbox.Delivery) error { return nil })
+		defer stop()
+		pauseFor(context.Background(), 500*time.Millisecond)
+		const period = 5 * time.Second
+		before := cpuTime(b)
+		pauseFor(context.Background(), period)
+		b.ReportMetric(100*float64(cpuTime(b)-before)/float64(period), "%core")
+	})
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkTransactions counts the transactions that write, by their ids in PostgreSQL, one event
+// at a time and each in a session of its own.
+func BenchmarkTransactions(b *testing.B) {
+	s := newStore(b, "postgres")
+	in := s.open(b)
+	handled := make(chan struct{}, 1)
+	stop := background(b, in, func(context.Context, *inbox.Delivery) error { handled <- struct{}{}; return nil })
+	const events = 500
+	before := s.int(b, "SELECT txid_current()")
+	for n := range events {
+		_, err := in.Append(context.Background(), newEvent(b, "head", fmt.Sprint("session", n), n))
+		require.NoError(b, err)
+		<-handled
+	}
+	eventually(b, "handled", pendingIsZero(in))
+	stop()
+	b.ReportMetric(float64(s.int(b, "SELECT txid_current()")-before)/events, "transactions/event")
+}
+
+// setting returns a number of the environment, since these benchmarks take minutes with the numbers
+// of docs/inbox.md.
+func setting(b *testing.B, name string, otherwise int) int {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(b, err)
+	return n
+}
+
+// BenchmarkOpenTransaction handles events through Commit while a transaction stays open, at
+// HEADS_INBOX_RATE events a second for HEADS_INBOX_SECONDS, and compares the first and the last
+// fifth. Run it with -benchtime 1x.
+func BenchmarkOpenTransaction(b *testing.B) {
+	rate, seconds := setting(b, "HEADS_INBOX_RATE", 300), setting(b, "HEADS_INBOX_SECONDS", 20)
+	s := newStore(b, "postgres")
+	in := s.open(b)
+	s.createVisits(b)
+	dump, err := s.sql(b).BeginTx(b.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	require.NoError(b, err)
+	defer dump.Rollback()
+	_, err = dump.Exec("SELECT count(*) FROM heads_inbox_events")
+	require.NoError(b, err)
+	var mu sync.Mutex
+	var lags []time.Duration
+	var ends []time.Time
+	stop := background(b, in, func(ctx context.Context, d *inbox.Delivery) error {
+		err := d.Commit(ctx, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)", d.Event.SessionID, numberOf(d.Event), d.Sequence)
+			return err
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		lags, ends = append(lags, time.Since(d.Received)), append(ends, time.Now())
+		return err
+	})
+	events := rate * seconds
+	begun := time.Now()
+	var appending sync.WaitGroup
+	slots := make(chan struct{}, 64)
+	for n := range events {
+		pauseFor(b.Context(), time.Until(begun.Add(time.Duration(n)*time.Second/time.Duration(rate))))
+		e := newEvent(b, "head", fmt.Sprint("session", n/4), n)
+		slots <- struct{}{}
+		appending.Go(func() {
+			defer func() { <-slots }()
+			for {
+				if _, err := in.Append(context.Background(), e); err == nil {
+					return
+				}
+			}
+		})
+	}
+	appending.Wait()
+	stop()
+	mu.Lock()
+	defer mu.Unlock()
+	part := len(lags) / 5
+	require.Positive(b, part)
+	p50 := func(d []time.Duration) float64 {
+		d = slices.Sorted(slices.Values(d))
+		return float64(d[len(d)/2].Microseconds()) / 1000
+	}
+	handled := func(e []time.Time) float64 { return float64(len(e)) / e[len(e)-1].Sub(e[0]).Seconds() }
+	b.ReportMetric(p50(lags[:part]), "ms-p50-first")
+	b.ReportMetric(p50(lags[len(lags)-part:]), "ms-p50-last")
+	b.ReportMetric(handled(ends[:part]), "events/s-first")
+	b.ReportMetric(handled(ends[len(ends)-part:]), "events/s-last")
+}
+
+// BenchmarkLarge asks a table of HEADS_INBOX_ROWS rows. Run it with -benchtime 1x.
+func BenchmarkLarge(b *testing.B) {
+	rows := setting(b, "HEADS_INBOX_ROWS", 100_000)
+	s := newStore(b, "postgres")
+	in := s.open(b)
+	begun := time.Now().Add(-7 * 24 * time.Hour)
+	step := 7 * 24 * time.Hour / time.Duration(rows)
+	s.fill(b, rows, func(i int) filled {
+		f := filled{session: fmt.Sprint("session", i/3), state: engine.Handled, received: begun.Add(time.Duration(i) * step)}
+		switch {
+		case i%1000 == 500:
+			f.state = engine.Dead
+		case i%17 == 3:
+			f.state = engine.Waiting
+		}
+		return f
+	})
+	s.exec(b, "VACUUM ANALYZE")
+	measure := func(name string, f func() int) {
+		for i := range 3 {
+			begun := time.Now()
+			n := f()
+			b.ReportMetric(float64(time.Since(begun).Microseconds())/1000, fmt.Sprint("ms-", name, "-", i+1))
+			_ = n
+		}
+	}
+	replay := func(q inbox.Query) func() int {
+		return func() (n int) {
+			require.NoError(b, in.Replay(b.Context(), q, func(context.Context, *inbox.Delivery) error { n++; return nil }))
+			return n
+		}
+	}
+	measure("status", func() int {
+		status, err := in.Status(b.Context())
+		require.NoError(b, err)
+		b.Logf("%+v", status)
+		return 0
+	})
+	measure("session", replay(inbox.Query{HeadID: "head", SessionID: fmt.Sprint("session", rows/4)}))
+	measure("hour", replay(inbox.Query{From: time.Now().Add(-time.Hour), Limit: 100}))
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// bigTable fills a table whose rows are spread over the last 8 days: those of the first
-// day are old enough to be pruned. The oldest rows and every seventh wait, a few are dead.
+// bigTable fills a table whose rows are spread over the last 8 days: those of the first day are old
+// enough to be pruned. The oldest rows and every seventh wait, a few are dead.
 func (s store) bigTable(tb testing.TB, rows int) (waiting, dead, prunable int64) {
 	const days = 8
 	begun := time.Now().Add(-days * 24 * time.Hour)
@@ -57,8 +57,7 @@ func (s store) dropNewIndexes(tb testing.TB) {
 	s.exec(tb, "DROP INDEX heads_inbox_events_story")
 }
 
-// best returns the shortest of several measurements, since the machine is busy with other
-// things.
+// best returns the shortest of several measurements, since the machine is busy with other things.
 func best(f func()) (d time.Duration) {
 	d = time.Hour
 	for range 5 {

@@ -26,8 +26,8 @@ func (r reads) since(before reads, events int) reads {
 
 func (r reads) String() string { return fmt.Sprintf("%.1f entries and %.1f pages", r.entries, r.pages) }
 
-// reads returns entries of indexes and rows of tables, and pages of both. Connections
-// report when they are closed, so it waits until those of use are.
+// reads returns entries of indexes and rows of tables, and pages of both. Connections report when
+// they are closed, so it waits until those of use are.
 func (s store) reads(tb testing.TB) (r reads) {
 	tb.Helper()
 	db := s.sql(tb)
@@ -112,8 +112,8 @@ func TestFrozenWorkerHoldsNobodyUp(t *testing.T) {
 	assert.GreaterOrEqual(t, share, 0.9)
 }
 
-// A worker that is stopped between two statements of a transaction is not to be met at
-// random every time, so here its transaction is open for certain.
+// A worker that is stopped between two statements of a transaction is not to be met at random every
+// time, so here its transaction is open for certain.
 func TestLockedSessionsDoNotTakeTheDatabaseForAway(t *testing.T) {
 	const sessions = 20
 	s := newStore(t, "postgres")
@@ -197,8 +197,8 @@ func TestBacklogOfOneSessionIsFlat(t *testing.T) {
 	assert.LessOrEqual(t, last.pages, 1.25*first.pages+2)
 }
 
-// A session that appends keep locked for seconds is not passed over, and one whose
-// append commits late is found.
+// A session that appends keep locked for seconds is not passed over, and one whose append commits
+// late is found.
 func TestSessionsThatBecomeVisibleLateAreFound(t *testing.T) {
 	t.Parallel()
 	t.Run("locked for 5 s", func(t *testing.T) {

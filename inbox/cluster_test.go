@@ -15,8 +15,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// load publishes events of several sessions through several receivers, each event until
-// it is answered with 200, and remembers the answers.
+// load publishes events of several sessions through several receivers, each event until it is
+// answered with 200, and remembers the answers.
 type load struct {
 	mu           sync.Mutex
 	acknowledged map[int]bool
@@ -33,8 +33,7 @@ type answer struct {
 
 const loadSessions = 20
 
-// publish starts a publisher for each session. They share a pace of about 200 events a
-// second.
+// publish starts a publisher for each session. They share a pace of about 200 events a second.
 func publish(t *testing.T, urls ...string) *load {
 	l := &load{acknowledged: map[int]bool{}, stopped: make(chan struct{})}
 	for i := range loadSessions {
@@ -138,8 +137,8 @@ func startCompany(t *testing.T, s store, admin store) *company {
 	return c
 }
 
-// finish waits until everything is handled, and expects that nothing was lost, doubled,
-// out of order or overlapping.
+// finish waits until everything is handled, and expects that nothing was lost, doubled, out of
+// order or overlapping.
 func (c *company) finish(t *testing.T, admin store) {
 	t.Helper()
 	c.load.stop()
@@ -268,7 +267,8 @@ func TestPoolerNeedsNoOption(t *testing.T) {
 			// is not stored, so the end is taken.
 			p50 := admin.int(t, `SELECT (percentile_cont(0.5) WITHIN GROUP (ORDER BY finished - received) / 1000)::bigint FROM heads_inbox_events WHERE attempts = 1`)
 			t.Logf("from the append to the end of the function: p50 %d ms", p50)
-			// A Run that looks every 250 ms takes 150 ms. Beside other tests, the machine takes its part.
+			// A Run that looks every 250 ms takes 150 ms. Beside other tests, the machine takes its
+			// part.
 			assert.LessOrEqual(t, p50, int64(scale(t, 100, 60)))
 		})
 	}

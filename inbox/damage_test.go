@@ -21,8 +21,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
-// crashed returns copies of the files of an inbox as a crash would leave them. Some
-// events are only in the -wal file.
+// crashed returns copies of the files of an inbox as a crash would leave them. Some events are only
+// in the -wal file.
 func crashed(t *testing.T, events int) (path string) {
 	s := newStore(t, "sqlite")
 	in := s.open(t)
@@ -152,8 +152,8 @@ func TestFlippedBytesReachNoFunction(t *testing.T) {
 
 const namespaceVariable = "HEADS_INBOX_TEST_NAMESPACE"
 
-// mountSmall mounts a tmpfs of 2 MB, for which an ordinary user needs a
-// namespace: then the test runs once more in one, and mountSmall reports false.
+// mountSmall mounts a tmpfs of 2 MB, for which an ordinary user needs a namespace: then the test
+// runs once more in one, and mountSmall reports false.
 func mountSmall(t *testing.T) (dir string, ok bool) {
 	dir = t.TempDir()
 	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m")

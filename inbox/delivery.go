@@ -14,20 +14,35 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// Delivery is the argument of the function passed to Run or Replay: an event and its
-// attempt.
+// Delivery is the argument of the function passed to Run or Replay: an event and its attempt.
 type Delivery struct {
 	Event    *heads.Event
 	Sequence int64 // grows within a session
 	Attempt  int   // 1 for the first
-	// Fence grows with every claim of any session. An effect outside the database
-	// should store the highest fence of each session and refuse smaller ones. Then a
-	// worker that was stopped and continues too late changes nothing.
+	// Fence grows with every claim of any session. An effect outside the database should store the
+	// highest fence of each session and refuse smaller ones. Then a worker that was stopped and
+	// continues too late changes nothing.
 	Fence    int64
 	Received time.Time // when the event was stored, by the database's clock
 	Redriven bool      // it was returned from the dead letters
 
 	commitment *commitment // nil outside of Run
+}
+
+// deliveryOf returns ErrDamaged if the record was changed in the database.
+func deliveryOf(r *engine.Record) (*Delivery, error) {
+	event, err := eventOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Delivery{
+		Event:    event,
+		Sequence: r.Sequence,
+		Attempt:  int(r.Attempts),
+		Fence:    r.Fence,
+		Received: timeOf(r.Received),
+		Redriven: r.Redriven != 0,
+	}, nil
 }
 
 // String returns sequence, attempt and ids, without the body.
@@ -47,20 +62,18 @@ var (
 	errReturned  = errors.New("inbox: the function has returned; call Commit before")
 )
 
-// Commit runs effect and marks the event as handled in one transaction, so either
-// both are in the database or neither is. If effect returns an error, Commit rolls
-// back and returns it.
+// Commit runs effect and marks the event as handled in one transaction, so either both are in the
+// database or neither is. If effect returns an error, Commit rolls back and returns it.
 //
-// Commit marks the event first. If the claim on the event has ended, Commit returns
-// ErrFenced and does not run effect, so a worker that was stopped for too long
-// changes nothing. After a failed serialisation, a deadlock, a busy database or a
-// lost connection, Commit runs effect again, until the claim or ctx ends. effect must
-// return the errors of its statements. It must not end tx, and must not wait for
-// anything else, since SQLite stores nothing in the meantime.
+// Commit marks the event first. If the claim on the event has ended, Commit returns ErrFenced and
+// does not run effect, so a worker that was stopped for too long changes nothing. After a failed
+// serialisation, a deadlock, a busy database or a lost connection, Commit runs effect again, until
+// the claim or ctx ends. effect must return the errors of its statements. It must not end tx, and
+// must not wait for anything else, since SQLite stores nothing in the meantime.
 //
-// After Commit has returned nil, the event is handled, even if the function returns
-// an error. Commit returns an error if it is called a second time after that, after
-// the function has returned, or in Replay.
+// After Commit has returned nil, the event is handled, even if the function returns an error.
+// Commit returns an error if it is called a second time after that, after the function has
+// returned, or in Replay.
 func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) error {
 	m := d.commitment
 	if m == nil {
@@ -87,7 +100,8 @@ func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) er
 
 // commitment is the state of a Delivery in Run.
 type commitment struct {
-	run      *run
+	db       *database
+	lease    time.Duration
 	claim    *claim
 	sequence int64
 
@@ -109,12 +123,11 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(m.claim.ctx, func() { cancel(context.Cause(m.claim.ctx)) })()
-	db := m.run.in.db
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := db.Effect(ctx, m.run.lease, m.mark, effect)
+		err := m.db.Effect(ctx, m.lease, m.mark, effect)
 		if err == nil {
 			return nil
 		}
@@ -128,14 +141,14 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 			}
 			err = own.Err
 		case engine.KindOf(err) == engine.Failed && ctx.Err() == nil:
-			return m.run.in.public(err)
+			return m.db.public(err)
 		default:
 			// The commit may have succeeded.
 			settled := m.settle(errUnsettled)
 			if !errors.Is(settled, errUnsettled) {
 				return settled
 			}
-			err = m.run.in.public(err)
+			err = m.db.public(err)
 		}
 		if !sleep(ctx, rand.N(2*pause)) {
 			return errors.Join(context.Cause(ctx), err)
@@ -158,16 +171,15 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 	return err
 }
 
-// settle finds out how a commit ended by reading the event's row. The read is part of
-// a write, so what it has read is committed. If the event is handled under this
-// claim, settle returns nil; if it still waits under this claim, the given error.
-// settle ends with the claim, since the function must not run beside its successor.
+// settle finds out how a commit ended by reading the event's row. The read is part of a write, so
+// what it has read is committed. If the event is handled under this claim, settle returns nil; if
+// it still waits under this claim, the given error. settle ends with the claim, since the function
+// must not run beside its successor.
 func (m *commitment) settle(otherwise error) error {
 	ctx, cancel := context.WithTimeout(m.claim.ctx, storeTimeout)
 	defer cancel()
-	row, err := again(ctx, m.run.in, func(ctx context.Context, tx engine.Tx) (r eventState, err error) {
-		r.state, r.fence, err = look(ctx, tx, m.sequence)
-		return r, err
+	row, err := again(ctx, m.db, func(ctx context.Context, tx engine.Tx) (eventState, error) {
+		return stateOf(ctx, tx, m.sequence)
 	})
 	switch {
 	case m.claim.ctx.Err() != nil: // the next worker reads what is in the database
@@ -183,3 +195,11 @@ func (m *commitment) settle(otherwise error) error {
 }
 
 type eventState struct{ state, fence int64 }
+
+// stateOf reads the event's row and locks it until the transaction ends. Without the row, the state
+// is -1.
+func stateOf(ctx context.Context, tx engine.Tx, sequence int64) (e eventState, err error) {
+	e.state = -1
+	err = tx.Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&e.state, &e.fence) }, engine.EventState, sequence))
+	return e, err
+}

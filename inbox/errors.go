@@ -1,14 +1,13 @@
 package inbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
-	"github.com/headsapi/heads-go/inbox/internal/engine"
+	heads "github.com/headsapi/heads-go"
 )
 
 // Errors of this package, for errors.Is.
@@ -22,36 +21,12 @@ var (
 	ErrQueued      = errors.New("inbox: WithQueue and WithDeduplicator can't be used with an inbox: it stores events before it answers, and finds duplicates itself")
 )
 
-// public returns the exported error for an error of the database. Its text shows no
-// DSN and nothing of an event.
-func (in *Inbox) public(err error) error {
-	var e *engine.Error
-	switch {
-	case err == nil:
-		return nil
-	case in.closed.Err() != nil:
-		return ErrClosed
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), !errors.As(err, &e):
-		return err
-	}
-	switch e.Kind {
-	case engine.Again, engine.Locked, engine.Away, engine.ReadOnly:
-		return fmt.Errorf("%w: %s", ErrUnavailable, e.Text)
-	case engine.Full:
-		return fmt.Errorf("%w: %s", ErrFull, e.Text)
-	case engine.Damaged:
-		return fmt.Errorf("%w: %s", ErrDamaged, e.Text)
-	}
-	return errors.New("inbox: " + e.Text)
-}
-
 type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error { return e.error }
 
-// Permanent wraps err. If the function passed to Run returns such an error, which may
-// be wrapped, the event goes to the dead letters at once. If err is nil, Permanent
-// returns nil.
+// Permanent wraps err. If the function passed to Run returns such an error, which may be wrapped,
+// the event goes to the dead letters at once. If err is nil, Permanent returns nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -66,9 +41,9 @@ type retryError struct {
 
 func (e retryError) Unwrap() error { return e.error }
 
-// RetryAfter wraps err. If the function passed to Run returns such an error, which
-// may be wrapped, the event is handled again after d instead of the wait of Backoff.
-// The attempt is counted. If err is nil, RetryAfter returns nil.
+// RetryAfter wraps err. If the function passed to Run returns such an error, which may be wrapped,
+// the event is handled again after d instead of the wait of Backoff. The attempt is counted. If err
+// is nil, RetryAfter returns nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -84,17 +59,6 @@ func (e *panicError) Error() string { return fmt.Sprintf("inbox: panic: %v", e.v
 var errExited = errors.New("inbox: the function ended its goroutine")
 
 const maxErrorText = 1024
-
-// describe returns the text to store for an error of the function.
-func (in *Inbox) describe(err error) string {
-	switch {
-	case errors.Is(err, ErrDamaged):
-		return ErrDamaged.Error()
-	case in.errorText:
-		return clip(errorText(err), maxErrorText)
-	}
-	return clip(typeName(err), maxErrorText)
-}
 
 // errorText returns the text of an error, even if its Error method panics.
 func errorText(err error) string { return fmt.Sprint(err) }
@@ -120,4 +84,15 @@ func clip(text string, limit int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:limit], "") + "..."
+}
+
+func invalid(operation, field, problem, remedy string) error {
+	return &heads.InvalidError{Operation: "inbox." + operation, Field: field, Problem: problem, Remedy: remedy}
+}
+
+func refuse(bad bool, operation, field, problem, remedy string) error {
+	if bad {
+		return invalid(operation, field, problem, remedy)
+	}
+	return nil
 }

@@ -45,8 +45,7 @@ func Example() {
 	_ = serve
 }
 
-// The operator's page stands behind the login of the company's proxy, which sets a
-// header.
+// The operator's page stands behind the login of the company's proxy, which sets a header.
 func Example_console() {
 	serve := func(in *inbox.Inbox, mux *http.ServeMux, logger *slog.Logger) error {
 		page, err := console.New(in,
@@ -116,8 +115,8 @@ func ExampleInbox_Dead() {
 	// brought back: 1 <nil>
 }
 
-// shutDown stops receiving first, so that nothing is stored that isn't answered, and
-// closes the inbox last. ran has what Run returned.
+// shutDown stops receiving first, so that nothing is stored that isn't answered, and closes the
+// inbox last. ran has what Run returned.
 func shutDown(server *http.Server, handler *heads.EventHandler, stopRun context.CancelFunc, ran <-chan error, in *inbox.Inbox) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -185,8 +185,7 @@ func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
 	}
 }
 
-// A commit that an operator cancels while it waits for the standby succeeds with
-// a warning alone.
+// A commit that an operator cancels while it waits for the standby succeeds with a warning alone.
 func TestCommitWithAWarningIsNoSuccess(t *testing.T) {
 	primary, standby := newPair(t)
 	in := store{"postgres", primary.DSN("inbox")}.open(t)

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
@@ -18,42 +15,30 @@ type DB = engine.DB
 
 const (
 	defaultRetention = 7 * 24 * time.Hour
-	// minRetention is how long an EventHandler with the default WithMaxAge must
-	// know an event.
+	// minRetention is how long an EventHandler with the default WithMaxAge must know an event.
 	minRetention = 24*time.Hour + 6*time.Minute
 )
 
-// Inbox stores events and calls a function for each. Open returns one. An Inbox is
-// safe for concurrent use.
+// Inbox stores events and calls a function for each. Open returns one. An Inbox is safe for
+// concurrent use.
 type Inbox struct {
-	db        engine.Backend
+	db *database
+	*reporter
 	prefix    string
 	retention time.Duration
-	logger    *slog.Logger
-	observe   func(context.Context, Observation)
-	onAttempt atomic.Pointer[[]func(context.Context, time.Duration, error)]
-	errorText bool
 
 	health       health
 	wakes        wakes
 	acknowledged acknowledged
-	fences       atomic.Int64 // the highest that was handed out to this process
-
-	closed  context.Context //nolint:containedctx // ends when Close begins
-	close   context.CancelFunc
-	aborted context.Context //nolint:containedctx // ends when Close has waited long enough
-	abort   context.CancelFunc
-	mu      sync.Mutex
-	closing bool
-	users   sync.WaitGroup // appends, runs and the prober
+	fences       fences
 }
 
 // Option configures an Inbox.
 type Option func(*Inbox) error
 
-// WithTablePrefix sets the prefix of the table names, for several inboxes in one
-// database. The default is "heads_inbox_". A prefix has up to 40 lower-case letters,
-// digits and underscores, and does not begin with a digit.
+// WithTablePrefix sets the prefix of the table names, for several inboxes in one database. The
+// default is "heads_inbox_". A prefix has up to 40 lower-case letters, digits and underscores, and
+// does not begin with a digit.
 func WithTablePrefix(p string) Option {
 	return func(in *Inbox) error {
 		in.prefix = p
@@ -62,10 +47,10 @@ func WithTablePrefix(p string) Option {
 	}
 }
 
-// WithRetention sets how long handled events are kept after they were stored. They
-// are kept for Replay and to recognize redeliveries. The default is 7 days. Open
-// refuses less than 24 hours and 6 minutes, since a redelivery can be that late.
-// Waiting events and dead letters are kept until they are handled or deleted.
+// WithRetention sets how long handled events are kept after they were stored. They are kept for
+// Replay and to recognize redeliveries. The default is 7 days. Open refuses less than 24 hours and
+// 6 minutes, since a redelivery can be that late. Waiting events and dead letters are kept until
+// they are handled or deleted.
 func WithRetention(d time.Duration) Option {
 	return func(in *Inbox) error {
 		in.retention = d
@@ -73,9 +58,8 @@ func WithRetention(d time.Duration) Option {
 	}
 }
 
-// WithLogger logs failures: an unreachable database, and failed and dead events with
-// their ids and the type of the error. No line shows a body or a DSN. The default is
-// no log.
+// WithLogger logs failures: an unreachable database, and failed and dead events with their ids and
+// the type of the error. No line shows a body or a DSN. The default is no log.
 func WithLogger(l *slog.Logger) Option {
 	return func(in *Inbox) error {
 		in.logger = l
@@ -83,8 +67,8 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithObserver calls f for everything that happens to an event, for metrics and
-// tracing. f is called on the goroutine that did the work and delays it.
+// WithObserver calls f for everything that happens to an event, for metrics and tracing. f is
+// called on the goroutine that did the work and delays it.
 func WithObserver(f func(context.Context, Observation)) Option {
 	return func(in *Inbox) error {
 		in.observe = f
@@ -92,9 +76,9 @@ func WithObserver(f func(context.Context, Observation)) Option {
 	}
 }
 
-// WithErrorText stores the text of the function's errors, up to 1,024 bytes, for
-// DeadEvent.Error and the column error. By default, only the type of the error is
-// stored, since its text may contain parts of the event.
+// WithErrorText stores the text of the function's errors, up to 1,024 bytes, for DeadEvent.Error
+// and the column error. By default, only the type of the error is stored, since its text may
+// contain parts of the event.
 func WithErrorText() Option {
 	return func(in *Inbox) error {
 		in.errorText = true
@@ -102,14 +86,14 @@ func WithErrorText() Option {
 	}
 }
 
-// Open creates the tables in db, or migrates those of an older version, and returns
-// an inbox that stores its events there. Several processes may call Open at once, and
-// while other processes use the inbox.
+// Open creates the tables in db, or migrates those of an older version, and returns an inbox that
+// stores its events there. Several processes may call Open at once, and while other processes use
+// the inbox.
 //
-// The inbox owns db, and Close closes it. If Open fails, it closes db itself. Open
-// returns an error if db belongs to another inbox. It returns all faults of the
-// options joined, each a *heads.InvalidError, and ErrDamaged if the database is damaged
-// or lacks events that were acknowledged.
+// The inbox owns db, and Close closes it. If Open fails, it closes db itself. Open returns an error
+// if db belongs to another inbox. It returns all faults of the options joined, each a
+// *heads.InvalidError, and ErrDamaged if the database is damaged or lacks events that were
+// acknowledged.
 func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 	if db == nil {
 		return nil, invalid("Open", "db", "is nil", "make one with sqlite.Open or postgres.Open")
@@ -118,21 +102,19 @@ func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 	if err != nil {
 		return nil, invalid("Open", "db", "belongs to another inbox or was closed", "open one for each inbox")
 	}
-	in := &Inbox{db: backend, prefix: engine.DefaultPrefix, retention: defaultRetention}
-	in.closed, in.close = context.WithCancel(context.Background())
-	in.aborted, in.abort = context.WithCancel(context.Background())
+	in := &Inbox{db: newDatabase(backend), reporter: &reporter{}, prefix: engine.DefaultPrefix, retention: defaultRetention}
+	in.health.db, in.health.reporter = in.db, in.reporter
 	if err := errors.Join(in.apply(opts), ctx.Err()); err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
 	if err := backend.Setup(ctx, in.prefix); err != nil {
 		_ = backend.Close()
-		return nil, fmt.Errorf("inbox: open: %w", in.public(err))
+		return nil, fmt.Errorf("inbox: open: %w", in.db.public(err))
 	}
-	if err := in.checkFences(ctx); err != nil {
+	if err := checkFences(ctx, backend); err != nil {
 		_ = backend.Close()
-		return nil, fmt.Errorf("inbox: open: %w", in.public(err))
+		return nil, fmt.Errorf("inbox: open: %w", in.db.public(err))
 	}
-	in.health.start(in)
 	return in, nil
 }
 
@@ -147,56 +129,10 @@ func (in *Inbox) apply(opts []Option) (err error) {
 	return err
 }
 
-// Close refuses new events, ends every Run as if its context had ended, waits for the
-// work under way and closes the database. If ctx ends before that, Close ends the
-// contexts of the running functions, closes the database and returns the error of
-// ctx. A second Close does nothing.
-func (in *Inbox) Close(ctx context.Context) error {
-	in.mu.Lock()
-	if in.closing {
-		in.mu.Unlock()
-		return nil
-	}
-	in.closing = true
-	in.mu.Unlock()
-	in.close()
-	done := make(chan struct{})
-	go func() {
-		in.users.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		in.abort()
-		return in.db.Close()
-	case <-ctx.Done():
-	}
-	in.abort()
-	ended := make(chan struct{})
-	go func() {
-		_ = in.db.Close() // waits for an effect that still runs
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-time.After(drainGrace):
-	}
-	return ctx.Err()
-}
-
-// enter counts a user of the database until leave. It returns false after Close was
-// called.
-func (in *Inbox) enter() bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.closing {
-		return false
-	}
-	in.users.Add(1)
-	return true
-}
-
-func (in *Inbox) leave() { in.users.Done() }
+// Close refuses new events, ends every Run as if its context had ended, waits for the work under
+// way and closes the database. If ctx ends before that, Close ends the contexts of the running
+// functions, closes the database and returns the error of ctx. A second Close does nothing.
+func (in *Inbox) Close(ctx context.Context) error { return in.db.shut(ctx) }
 
 // String returns the name of the type.
 func (in *Inbox) String() string { return "inbox.Inbox" }
@@ -206,14 +142,3 @@ func (in *Inbox) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(in.String()
 
 // LogValue returns the same as String.
 func (in *Inbox) LogValue() slog.Value { return slog.StringValue(in.String()) }
-
-func invalid(operation, field, problem, remedy string) error {
-	return &heads.InvalidError{Operation: "inbox." + operation, Field: field, Problem: problem, Remedy: remedy}
-}
-
-func refuse(bad bool, operation, field, problem, remedy string) error {
-	if bad {
-		return invalid(operation, field, problem, remedy)
-	}
-	return nil
-}

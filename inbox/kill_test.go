@@ -49,8 +49,8 @@ func TestKilledProcessesLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// killSome kills two workers, and the server or else the receiver, while events
-// are published and handled.
+// killSome kills two workers, and the server or else the receiver, while events are published and
+// handled.
 func killSome(t *testing.T, s store, events, sessions, workers int, server *pgtest.Server) {
 	in := s.open(t)
 	s.createVisits(t)
@@ -58,11 +58,10 @@ func killSome(t *testing.T, s store, events, sessions, workers int, server *pgte
 	receiver := start(t, role{Role: "receiver", Kind: s.kind, Name: s.name})
 	p := &publisher{url: receiver.line(t), acknowledged: map[int]bool{}, progress: make(chan int, events)}
 	var all []*process
-	worker := func() *process {
+	worker := func() {
 		w := start(t, role{Role: "worker", Kind: s.kind, Name: s.name, Log: log, Lease: 2 * time.Second, Fail: 10})
 		w.line(t)
 		all = append(all, w)
-		return w
 	}
 	for range workers {
 		worker()

@@ -42,14 +42,13 @@ const (
 	listReads = 5000 // rows that List reads for one page
 )
 
-// List returns a page of the events that q selects, the latest first, and where the next
-// page begins: the value of before for the next call, or 0 at the end. The first call
-// has a before of 0.
+// List returns a page of the events that q selects, the latest first, and where the next page
+// begins: the value of before for the next call, or 0 at the end. The first call has a before of 0.
 //
-// s selects the events in a state. StateWaiting includes StateRetrying, and "" selects
-// all. A page has q.Limit entries, or 100 if q.Limit is 0. List reads at most 5,000 rows,
-// so a page may have fewer entries, or none, although next is not 0. List returns a
-// *heads.InvalidError for an unknown state and for a negative limit or before.
+// s selects the events in a state. StateWaiting includes StateRetrying, and "" selects all. A page
+// has q.Limit entries, or 100 if q.Limit is 0. List reads at most 5,000 rows, so a page may have
+// fewer entries, or none, although next is not 0. List returns a *heads.InvalidError for an unknown
+// state and for a negative limit or before.
 func (in *Inbox) List(ctx context.Context, q Query, s State, before int64) (page []Entry, next int64, err error) {
 	if err := checkList(q, s, before); err != nil {
 		return nil, 0, err
@@ -103,14 +102,14 @@ func checkList(q Query, s State, before int64) error {
 
 // listRows reads rows before a sequence, the latest first, without bodies.
 func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first int64, n int) (rows []*engine.Record, err error) {
-	if !in.enter() {
+	if !in.db.use() {
 		return nil, ErrClosed
 	}
-	defer in.leave()
+	defer in.db.done()
 	stmt, args := engine.ListAll, []any{before, first, int64(n)}
 	switch {
-	case q.isStory():
-		stmt, args = engine.ListStory, append(args, sessionOf(q.HeadID, q.SessionID))
+	case q.ofOneSession():
+		stmt, args = engine.ListOfSession, append(args, sessionOf(q.HeadID, q.SessionID))
 	case s == StateWaiting, s == StateRetrying:
 		stmt = engine.ListWaiting
 	case s == StateDead:
@@ -121,7 +120,7 @@ func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first i
 		rows = append(rows, r)
 		return engine.ScanLight(scan, r)
 	}, stmt, args...))
-	return rows, in.public(err)
+	return rows, in.db.public(err)
 }
 
 // matches checks every condition of q.
@@ -163,18 +162,18 @@ func entryOf(r *engine.Record) Entry {
 	return e
 }
 
-// Entry returns one event and its description. The event of a deleted dead letter, or of
-// one that was changed in the database, has no Raw. Entry returns ErrNotFound for a
-// sequence that no stored event has.
+// Entry returns one event and its description. The event of a deleted dead letter, or of one that
+// was changed in the database, has no Raw. Entry returns ErrNotFound for a sequence that no stored
+// event has.
 func (in *Inbox) Entry(ctx context.Context, sequence int64) (Entry, *heads.Event, error) {
-	if !in.enter() {
+	if !in.db.use() {
 		return Entry{}, nil, ErrClosed
 	}
-	defer in.leave()
+	defer in.db.done()
 	var r engine.Record
 	one := engine.Get(func(scan func(...any) error) error { return engine.ScanRecord(scan, &r) }, engine.OneEvent, sequence)
 	if err := in.db.Read().Send(ctx, one); err != nil {
-		return Entry{}, nil, in.public(err)
+		return Entry{}, nil, in.db.public(err)
 	}
 	if one.N == 0 {
 		return Entry{}, nil, fmt.Errorf("%w: %d", ErrNotFound, sequence)

@@ -3,14 +3,14 @@ package inbox
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// acknowledged is the highest sequence that this process has acknowledged. An append
-// that begins afterwards has a higher one, unless the database lost events.
+// acknowledged is the highest sequence that this process has acknowledged. An append that begins
+// afterwards has a higher one, unless the database lost events.
 type acknowledged struct {
 	mu    sync.Mutex
 	high  int64
@@ -24,8 +24,7 @@ func (a *acknowledged) before() (high int64, round int) {
 	return a.high, a.round
 }
 
-// add records a sequence and reports whether it shows a loss that no other append has
-// shown.
+// add records a sequence and reports whether it shows a loss that no other append has shown.
 func (a *acknowledged) add(sequence, high int64, round int) (lost bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,17 +40,14 @@ func (a *acknowledged) add(sequence, high int64, round int) (lost bool) {
 	return true
 }
 
-// noteLoss logs that the database lacks events that were acknowledged.
-func (in *Inbox) noteLoss(ctx context.Context, sequence, high int64) {
-	in.log(ctx, slog.LevelError, "the database has lost acknowledged events: it was restored from an older backup, or a failover lost commits",
-		slog.Int64("sequence", sequence), slog.Int64("acknowledged", high))
-}
+// fences is the highest fence that was handed out to this process.
+type fences struct{ atomic.Int64 }
 
-// sawFence records the highest fence that this process has seen.
-func (in *Inbox) sawFence(fence int64) {
+// saw records a fence that was handed out.
+func (f *fences) saw(fence int64) {
 	for {
-		high := in.fences.Load()
-		if fence <= high || in.fences.CompareAndSwap(high, fence) {
+		high := f.Load()
+		if fence <= high || f.CompareAndSwap(high, fence) {
 			return
 		}
 	}
@@ -64,12 +60,12 @@ func errWentBack(fence, high int64) error {
 		fence, high)}
 }
 
-// checkFences returns an error if the next fence would be one that an event has. That
-// happens if the tables were restored without the counter. A database that was restored
-// as a whole went back as a whole, so only processes that have seen higher fences notice.
-func (in *Inbox) checkFences(ctx context.Context) error {
+// checkFences returns an error if the next fence would be one that an event has. That happens if
+// the tables were restored without the counter. A database that was restored as a whole went back
+// as a whole, so only processes that have seen higher fences notice.
+func checkFences(ctx context.Context, db engine.Backend) error {
 	var last, highest int64
-	err := in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&last, &highest) }, engine.FencesHandedOut))
+	err := db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&last, &highest) }, engine.FencesHandedOut))
 	if err == nil && last < highest {
 		return &engine.Error{Kind: engine.Damaged, Text: fmt.Sprintf(
 			"the last fence handed out is %d, and an event has %d: the tables were restored without the counter of fences; raise it (docs/inbox.md, Restore)", last, highest)}

@@ -2,19 +2,23 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// ObservationKind is the kind of an observation. There are only these values, so they
-// are safe as metric labels.
+// ObservationKind is the kind of an observation. There are only these values, so they are safe as
+// metric labels.
 type ObservationKind string
 
-// The kinds of observations. Every started attempt ends as succeeded, failed or
-// fenced, unless its process dies.
+// The kinds of observations. Every started attempt ends as succeeded, failed or fenced, unless its
+// process dies.
 const (
 	KindAppended     ObservationKind = "appended"      // an event was stored
 	KindDuplicate    ObservationKind = "duplicate"     // an event was already known
@@ -67,25 +71,76 @@ func observed(kind ObservationKind, e *engine.Record) Observation {
 	}
 }
 
-func (in *Inbox) tell(ctx context.Context, o Observation) {
-	if in.observe != nil {
-		in.survive(ctx, func() { in.observe(ctx, o) })
-	}
-	in.tellOfAttempt(ctx, o)
+// reporter tells the user of an inbox what happens: the log, the observer and the functions of
+// OnAttempt.
+type reporter struct {
+	logger    *slog.Logger
+	errorText bool // the text of the function's errors may be shown and stored
+	observe   func(context.Context, Observation)
+
+	mu        sync.Mutex
+	onAttempt atomic.Pointer[[]func(context.Context, time.Duration, error)]
 }
 
-// survive calls f, which is the user's.
-func (in *Inbox) survive(ctx context.Context, f func()) {
+func (r *reporter) tell(ctx context.Context, o Observation) {
+	if r.observe != nil {
+		r.callObserver(ctx, func() { r.observe(ctx, o) })
+	}
+	r.tellOfAttempt(ctx, o)
+}
+
+// tellOfAttempt calls the functions of OnAttempt if o is the end of an attempt.
+func (r *reporter) tellOfAttempt(ctx context.Context, o Observation) {
+	err := o.Err
+	switch o.Kind {
+	case KindSucceeded:
+		err = nil // what the function returned after Commit undoes nothing
+	case KindFailed:
+	default:
+		return
+	}
+	for _, f := range r.attemptFunctions() {
+		r.callObserver(ctx, func() { f(ctx, o.Lag, err) })
+	}
+}
+
+func (r *reporter) addAttempt(f func(ctx context.Context, lag time.Duration, err error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := append(slices.Clone(r.attemptFunctions()), f)
+	r.onAttempt.Store(&all)
+}
+
+func (r *reporter) attemptFunctions() []func(context.Context, time.Duration, error) {
+	if all := r.onAttempt.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// callObserver calls a function of the user and logs its panic.
+func (r *reporter) callObserver(ctx context.Context, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			in.log(ctx, slog.LevelError, "the observer panicked")
+			r.log(ctx, slog.LevelError, "the observer panicked")
 		}
 	}()
 	f()
 }
 
-func (in *Inbox) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
-	if in.logger != nil {
-		in.logger.LogAttrs(ctx, level, "inbox: "+text, attrs...)
+func (r *reporter) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
+	if r.logger != nil {
+		r.logger.LogAttrs(ctx, level, "inbox: "+text, attrs...)
 	}
+}
+
+// describe returns the text to store for an error of the function.
+func (r *reporter) describe(err error) string {
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return ErrDamaged.Error()
+	case r.errorText:
+		return clip(errorText(err), maxErrorText)
+	}
+	return clip(typeName(err), maxErrorText)
 }

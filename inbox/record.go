@@ -40,8 +40,8 @@ func newRecord(e *heads.Event) (*engine.Record, error) {
 	return r, nil
 }
 
-// sessionOf hashes the ids, each after its length, so ids of any length and content
-// have keys of one size that do not collide.
+// sessionOf hashes the ids, each after its length, so ids of any length and content have keys of
+// one size that do not collide.
 func sessionOf(headID, sessionID string) []byte {
 	sum := sha256.Sum256(appendField(appendField(nil, []byte(headID)), []byte(sessionID)))
 	return sum[:]
@@ -61,8 +61,7 @@ func checksum(r *engine.Record) []byte {
 	return sum[:16]
 }
 
-// eventOf returns the event of a record, or ErrDamaged if the record was changed in the
-// database.
+// eventOf returns the event of a record, or ErrDamaged if the record was changed in the database.
 func eventOf(r *engine.Record) (*heads.Event, error) {
 	if !bytes.Equal(checksum(r), r.Checksum) {
 		return nil, fmt.Errorf("%w: event %d is not what was stored", ErrDamaged, r.Sequence)

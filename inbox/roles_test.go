@@ -159,8 +159,7 @@ func runUntilTerm(in *inbox.Inbox, f func(context.Context, *inbox.Delivery) erro
 	return errors.Join(err, in.Close(context.Background()))
 }
 
-// work stores a visit for every event through Commit, and logs when functions start
-// and end.
+// work stores a visit for every event through Commit, and logs when functions start and end.
 func work(r role) error {
 	in, err := r.open()
 	if err != nil {
@@ -231,8 +230,8 @@ func (s store) tally(tb testing.TB, acknowledged map[int]bool, log string, proce
 	return t
 }
 
-// overlapping counts the functions that ran while another function of the same session
-// ran. The functions of a killed process ended when it was killed.
+// overlapping counts the functions that ran while another function of the same session ran. The
+// functions of a killed process ended when it was killed.
 func overlapping(tb testing.TB, log string, processes []*process) (n int) {
 	text, err := os.ReadFile(log)
 	require.NoError(tb, err)
@@ -276,8 +275,8 @@ func overlapping(tb testing.TB, log string, processes []*process) (n int) {
 	return n
 }
 
-// publisher sends the events of one session one after the other, each until it is
-// answered with 200.
+// publisher sends the events of one session one after the other, each until it is answered with
+// 200.
 type publisher struct {
 	mu           sync.Mutex
 	url          string
@@ -324,8 +323,8 @@ func pauseFor(ctx context.Context, d time.Duration) {
 
 func logFile(tb testing.TB) string { return filepath.Join(tb.TempDir(), "functions.log") }
 
-// sleep waits for a line in its first function, before Commit or inside the
-// effect, and prints what Commit has returned.
+// sleep waits for a line in its first function, before Commit or inside the effect, and prints what
+// Commit has returned.
 func sleepInside(r role) error {
 	in, err := r.open()
 	if err != nil {

@@ -22,13 +22,7 @@ const (
 	defaultLease        = 30 * time.Second
 	defaultDrainTimeout = 20 * time.Second
 
-	maxTurn      = 64          // events of a session before others get their turn
-	maxTurnTime  = time.Second // the same in time
-	drainGrace   = 500 * time.Millisecond
-	storeTimeout = 5 * time.Second // of one try to store the outcome of an event
-	retryPause   = 100 * time.Millisecond
-	pruneEvery   = 10 * time.Minute
-
+	pruneEvery    = 10 * time.Minute
 	complainEvery = 5 * time.Second
 )
 
@@ -43,9 +37,8 @@ func Concurrency(n int) RunOption {
 	}
 }
 
-// MaxAttempts sets how many attempts an event has before it goes to the dead letters.
-// The default is 20, which takes 80 minutes with the default Backoff. An attempt whose
-// process dies is counted.
+// MaxAttempts sets how many attempts an event has before it goes to the dead letters. The default
+// is 20, which takes 80 minutes with the default Backoff. An attempt whose process dies is counted.
 func MaxAttempts(n int) RunOption {
 	return func(r *run) error {
 		r.maxAttempts = n
@@ -53,9 +46,9 @@ func MaxAttempts(n int) RunOption {
 	}
 }
 
-// Backoff sets how long a session waits after a failed attempt; attempt is 1 after the
-// first. The default is one second, doubled after each attempt up to 10 minutes, half
-// of it random. It also applies if a worker dies.
+// Backoff sets how long a session waits after a failed attempt; attempt is 1 after the first. The
+// default is one second, doubled after each attempt up to 10 minutes, half of it random. It also
+// applies if a worker dies.
 func Backoff(f func(attempt int) time.Duration) RunOption {
 	return func(r *run) error {
 		r.backoff = f
@@ -63,9 +56,9 @@ func Backoff(f func(attempt int) time.Duration) RunOption {
 	}
 }
 
-// Lease sets how long a worker's claim on a session lasts without renewal. Workers renew
-// their claims after a third of that time. If a worker dies, its sessions wait until
-// the lease ends. The default is 30 seconds, the minimum 300 ms.
+// Lease sets how long a worker's claim on a session lasts without renewal. Workers renew their
+// claims after a third of that time. If a worker dies, its sessions wait until the lease ends. The
+// default is 30 seconds, the minimum 300 ms.
 func Lease(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.lease = d
@@ -73,8 +66,8 @@ func Lease(d time.Duration) RunOption {
 	}
 }
 
-// DrainTimeout sets how long functions may go on after the context of Run has ended.
-// After that, their contexts end. The default is 20 seconds.
+// DrainTimeout sets how long functions may go on after the context of Run has ended. After that,
+// their contexts end. The default is 20 seconds.
 func DrainTimeout(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.drainTimeout = d
@@ -97,16 +90,11 @@ func longestBackoff(attempt int) time.Duration {
 
 // run is one call of Run.
 type run struct {
+	worker
 	in           *Inbox
-	f            func(context.Context, *Delivery) error
 	concurrency  int
-	maxAttempts  int
-	backoff      func(int) time.Duration
-	lease        time.Duration
 	drainTimeout time.Duration
 
-	owner      []byte
-	ctx        context.Context //nolint:containedctx // ends when nothing new may begin
 	base       context.Context //nolint:containedctx // of functions: without that end
 	slots      chan struct{}
 	wake       chan struct{}
@@ -118,49 +106,47 @@ type run struct {
 	claims map[*claim]struct{}
 }
 
-// Run calls f for every stored event until ctx ends. Then it waits for the running
-// functions and returns nil. Events of one session run one at a time, in the order in
-// which they were stored. Events of different sessions run in parallel. Any number of
-// processes and goroutines may call Run.
+// Run calls f for every stored event until ctx ends. Then it waits for the running functions and
+// returns nil. Events of one session run one at a time, in the order in which they were stored.
+// Events of different sessions run in parallel. Any number of processes and goroutines may call
+// Run.
 //
-// An event is handled when f returns nil or Delivery.Commit succeeds. After an error, a
-// panic or the death of the process, f is called again, so without Commit it may see
-// an event twice. Permanent and RetryAfter change what happens after an error. After
-// MaxAttempts, the event goes to the dead letters, and its session continues with the
-// next event.
+// An event is handled when f returns nil or Delivery.Commit succeeds. After an error, a panic or
+// the death of the process, f is called again, so without Commit it may see an event twice.
+// Permanent and RetryAfter change what happens after an error. After MaxAttempts, the event goes to
+// the dead letters, and its session continues with the next event.
 //
-// If the claim on the event is lost, the context of f ends with the cause ErrFenced. An
-// attempt that DrainTimeout ends is not counted. If a function ignores the end of its
-// context, Run does not wait for it, and another worker can claim its session when the
-// lease ends.
+// If the claim on the event is lost, the context of f ends with the cause ErrFenced. An attempt
+// that DrainTimeout ends is not counted. If a function ignores the end of its context, Run does not
+// wait for it, and another worker can claim its session when the lease ends.
 //
-// Run returns an error if options contradict each other or if the inbox is closed.
-// While the database is unreachable, Run tries again.
+// Run returns an error if options contradict each other or if the inbox is closed. While the
+// database is unreachable, Run tries again.
 func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) error, opts ...RunOption) error {
 	r, err := in.newRun(ctx, f, opts)
 	if err != nil {
 		return err
 	}
-	if !in.enter() {
+	if !in.db.use() {
 		return ErrClosed
 	}
-	defer in.leave()
+	defer in.db.done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.ctx = ctx
 	base, end := context.WithCancelCause(r.base)
 	r.base = base
-	defer context.AfterFunc(in.aborted, func() { end(ErrClosed) })()
-	defer context.AfterFunc(in.closed, cancel)()
+	defer context.AfterFunc(in.db.aborted, func() { end(ErrClosed) })()
+	defer context.AfterFunc(in.db.closed, cancel)()
 
 	helpers, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, helper := range []func(context.Context){r.renewClaims, r.pruneNow, r.listen} {
 		running.Go(func() { helper(helpers) })
 	}
-	r.wake = in.wakes.add()
+	r.wake = r.wakes.add()
 	r.work(ctx)
-	in.wakes.remove(r.wake)
+	r.wakes.remove(r.wake)
 	r.drain()
 	stop()
 	running.Wait()
@@ -169,14 +155,21 @@ func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) err
 
 func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) error, opts []RunOption) (*run, error) {
 	r := &run{
+		worker: worker{
+			terms: terms{
+				owner:       make([]byte, 16),
+				lease:       defaultLease,
+				maxAttempts: defaultMaxAttempts,
+				backoff:     defaultBackoff,
+			},
+			db:       in.db,
+			reporter: in.reporter,
+			wakes:    &in.wakes,
+			f:        f,
+		},
 		in:           in,
-		f:            f,
 		concurrency:  defaultConcurrency,
-		maxAttempts:  defaultMaxAttempts,
-		backoff:      defaultBackoff,
-		lease:        defaultLease,
 		drainTimeout: defaultDrainTimeout,
-		owner:        make([]byte, 16),
 		base:         context.WithoutCancel(ctx),
 		claims:       make(map[*claim]struct{}),
 	}
@@ -198,7 +191,7 @@ func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) 
 
 // work claims sessions while there are free slots, and waits for more.
 func (r *run) work(ctx context.Context) {
-	soon, late := r.in.db.Poll()
+	soon, late := r.db.Poll()
 	pause := soon
 	for {
 		n := r.freeSlots(ctx)
@@ -211,7 +204,7 @@ func (r *run) work(ctx context.Context) {
 		}
 		for _, c := range claims {
 			r.sessions.Add(1)
-			go r.session(c)
+			go r.start(c)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -232,13 +225,57 @@ func (r *run) work(ctx context.Context) {
 	}
 }
 
+// claim claims up to n due sessions and begins the first event of each. It reports whether there
+// may be more.
+func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err error) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	begun := time.Now()
+	t := &taking{terms: r.terms, fences: &r.in.fences, from: r.due.from(begun), high: r.in.fences.Load()}
+	err = r.db.Write(limited, func(ctx context.Context, tx engine.Tx) error { return t.take(ctx, tx, n) })
+	r.due.took(time.Since(begun), time.Now())
+	if err != nil {
+		// If it has succeeded, these claims are taken over later.
+		r.due.include(t.from)
+		return nil, false, err
+	}
+	r.due.low = t.low
+	r.mu.Lock()
+	for _, d := range t.claimed {
+		c := newClaim(r.base, d.session, d.fence, r.leaseEnd(t.sent))
+		c.first, c.spent = &d.event, d.spent
+		claims = append(claims, c)
+		r.claims[c] = struct{}{}
+	}
+	r.mu.Unlock()
+	for _, d := range t.takenOver {
+		r.tell(ctx, observed(KindTakenOver, &d.event))
+	}
+	return claims, t.due == n, nil
+}
+
+// start works on a session until it is released.
+func (r *run) start(c *claim) {
+	defer func() { <-r.slots }()
+	defer r.sessions.Done()
+	defer r.forget(c)
+	r.session(c)
+}
+
+func (r *run) forget(c *claim) {
+	r.mu.Lock()
+	delete(r.claims, c)
+	r.mu.Unlock()
+	c.stop()
+}
+
 // complain logs that no work can be claimed, and not with every try.
 func (r *run) complain(ctx context.Context, err error) {
 	if time.Since(r.complained) < complainEvery {
 		return
 	}
 	r.complained = time.Now()
-	r.in.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.in.public(err).Error()))
+	r.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.db.public(err).Error()))
 }
 
 // freeSlots waits for a free slot and returns how many are free.
@@ -257,10 +294,10 @@ func (r *run) freeSlots(ctx context.Context) int {
 	}
 }
 
-// wait returns when there may be work. It looks after the first pause, then twice as
-// long each time. It reports whether it was woken.
+// wait returns when there may be work. It looks after the first pause, then twice as long each
+// time. It reports whether it was woken.
 func (r *run) wait(ctx context.Context, pause time.Duration) (woken bool) {
-	_, late := r.in.db.Poll()
+	_, late := r.db.Poll()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -280,11 +317,10 @@ func (r *run) wait(ctx context.Context, pause time.Duration) (woken bool) {
 	}
 }
 
-// untilDue returns the time until the next session is due, or the given time if none is
-// due before.
+// untilDue returns the time until the next session is due, or the given time if none is due before.
 func (r *run) untilDue(ctx context.Context, within time.Duration) (time.Duration, error) {
 	var due, now int64
-	err := r.in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) },
+	err := r.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) },
 		engine.Next, r.due.from(time.Now()), micros(within)))
 	if err != nil || due == 0 {
 		return within, err
@@ -295,7 +331,7 @@ func (r *run) untilDue(ctx context.Context, within time.Duration) (time.Duration
 
 // listen wakes the workers when other processes have stored events.
 func (r *run) listen(ctx context.Context) {
-	r.in.db.Listen(ctx, r.in.wakes.all)
+	r.db.Listen(ctx, r.wakes.all)
 }
 
 // drain waits for the functions. Attempts that it ends are not counted.
@@ -320,8 +356,7 @@ func (r *run) drain() {
 	}
 }
 
-// cutOff subtracts the attempts of the functions that still run, and ends their
-// contexts.
+// cutOff subtracts the attempts of the functions that still run, and ends their contexts.
 func (r *run) cutOff() {
 	running := r.active()
 	var calls []*engine.Call
@@ -332,16 +367,16 @@ func (r *run) cutOff() {
 	}
 	ctx, cancel := context.WithTimeout(r.base, drainGrace)
 	defer cancel()
-	if err := r.in.db.Write(ctx, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) }); err != nil {
-		r.in.log(ctx, slog.LevelWarn, "attempts that were cut off count", slog.String("error", r.in.public(err).Error()))
+	if err := r.db.Write(ctx, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) }); err != nil {
+		r.log(ctx, slog.LevelWarn, "attempts that were cut off count", slog.String("error", r.db.public(err).Error()))
 	}
 	for _, c := range running {
 		c.end(context.Canceled)
 	}
 }
 
-// active returns the claims in the order of their sessions, which is the order in
-// which every transaction locks them.
+// active returns the claims in the order of their sessions, which is the order in which every
+// transaction locks them.
 func (r *run) active() []*claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -355,8 +390,7 @@ func (r *run) active() []*claim {
 	return all
 }
 
-// renewClaims renews all claims at once, and ends the contexts of those that
-// are lost.
+// renewClaims renews all claims at once, and ends the contexts of those that are lost.
 func (r *run) renewClaims(ctx context.Context) {
 	for sleep(ctx, r.lease/3) {
 		claims := r.active()
@@ -364,7 +398,7 @@ func (r *run) renewClaims(ctx context.Context) {
 			continue
 		}
 		if err := r.renew(ctx, claims); err != nil && ctx.Err() == nil {
-			r.in.log(ctx, slog.LevelWarn, "claims were not renewed", slog.String("error", r.in.public(err).Error()))
+			r.log(ctx, slog.LevelWarn, "claims were not renewed", slog.String("error", r.db.public(err).Error()))
 		}
 	}
 }
@@ -378,7 +412,7 @@ func (r *run) renew(ctx context.Context, claims []*claim) error {
 		for i, c := range claims {
 			calls[i] = engine.Do(engine.RenewSession, c.session, c.fence, r.owner, micros(r.lease))
 		}
-		err := r.in.db.Renew(limited, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) })
+		err := r.db.Renew(limited, func(ctx context.Context, tx engine.Tx) error { return tx.Send(ctx, calls...) })
 		if err == nil {
 			for i, c := range claims {
 				if calls[i].N == 0 {
@@ -398,7 +432,7 @@ func (r *run) renew(ctx context.Context, claims []*claim) error {
 func (r *run) pruneNow(ctx context.Context) {
 	for sleep(ctx, pruneEvery/2+mathrand.N(pruneEvery)) {
 		if _, err := r.in.Prune(ctx); err != nil && ctx.Err() == nil {
-			r.in.log(ctx, slog.LevelWarn, "pruning failed", slog.String("error", err.Error()))
+			r.log(ctx, slog.LevelWarn, "pruning failed", slog.String("error", err.Error()))
 		}
 	}
 }

@@ -9,6 +9,21 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
+const (
+	maxTurn     = 64          // events of a session before others get their turn
+	maxTurnTime = time.Second // the same in time
+)
+
+// worker handles the events of claimed sessions.
+type worker struct {
+	terms
+	db *database
+	*reporter
+	wakes *wakes
+	f     func(context.Context, *Delivery) error
+	ctx   context.Context //nolint:containedctx // ends when nothing new may begin
+}
+
 // verdict is the outcome of an attempt.
 type verdict int
 
@@ -29,68 +44,48 @@ type outcome struct {
 	uncount bool          // the attempt was not made
 }
 
-// session works on a claimed session until it has no waiting event, an event has
-// failed, its turn has ended, or the claim is lost.
-func (r *run) session(c *claim) {
-	defer func() { <-r.slots }()
-	defer r.sessions.Done()
-	defer r.forget(c)
+// session works on a claimed session until it has no waiting event, an event has failed, its turn
+// has ended, or the claim is lost.
+func (w *worker) session(c *claim) {
 	begun, event, spent := time.Now(), c.first, c.spent
 	for n := 1; event != nil; n++ {
-		o := r.handle(c, event, spent)
-		more := n < maxTurn && time.Since(begun) < maxTurnTime && r.ctx.Err() == nil
-		event, spent = r.finish(c, event, o, more)
+		o := w.handle(c, event, spent)
+		more := n < maxTurn && time.Since(begun) < maxTurnTime && w.ctx.Err() == nil
+		event, spent = w.finish(c, event, o, more)
 	}
 }
 
-func (r *run) forget(c *claim) {
-	r.mu.Lock()
-	delete(r.claims, c)
-	r.mu.Unlock()
-	c.stop()
-}
-
 // handle calls the function, unless the event can't be handled.
-func (r *run) handle(c *claim, e *engine.Record, spent bool) outcome {
+func (w *worker) handle(c *claim, e *engine.Record, spent bool) outcome {
 	if c.expired() {
 		return outcome{verdict: lost}
 	}
 	if spent {
 		return outcome{verdict: dead, err: errCrashed}
 	}
-	if r.ctx.Err() != nil {
+	if w.ctx.Err() != nil {
 		return outcome{verdict: putBack, uncount: true}
 	}
-	event, err := eventOf(e)
+	d, err := deliveryOf(e)
 	if err != nil {
 		return outcome{verdict: dead, err: err}
 	}
-	d := &Delivery{
-		Event:    event,
-		Sequence: e.Sequence,
-		Attempt:  int(e.Attempts),
-		Fence:    e.Fence,
-		Received: timeOf(e.Received),
-		Redriven: e.Redriven != 0,
-	}
-	d.commitment = &commitment{run: r, claim: c, sequence: e.Sequence}
-	r.in.tell(c.ctx, observed(KindStarted, e))
+	d.commitment = &commitment{db: w.db, lease: w.lease, claim: c, sequence: e.Sequence}
+	w.tell(c.ctx, observed(KindStarted, e))
 	c.running(e.Sequence)
 	begun := time.Now()
-	err = r.call(c, d)
+	err = w.call(c, d)
 	c.running(0)
-	o := r.judge(c, d.commitment, e, err)
-	r.report(c, e, o, time.Since(begun), err)
+	o := w.judge(c, d.commitment, e, err)
+	w.report(c, e, o, time.Since(begun), err)
 	return o
 }
 
-var (
-	errCrashed = errors.New("inbox: the process died in the last attempt")
-)
+var errCrashed = errors.New("inbox: the process died in the last attempt")
 
-// call calls the function and returns its error, or an error for a panic or a Goexit.
-// A function that ends its goroutine keeps no slot.
-func (r *run) call(c *claim, d *Delivery) (err error) {
+// call calls the function and returns its error, or an error for a panic or a Goexit. A function
+// that ends its goroutine keeps no slot.
+func (w *worker) call(c *claim, d *Delivery) (err error) {
 	done := make(chan struct{})
 	err = errExited
 	go func() {
@@ -100,14 +95,14 @@ func (r *run) call(c *claim, d *Delivery) (err error) {
 				err = &panicError{v}
 			}
 		}()
-		err = r.f(c.ctx, d)
+		err = w.f(c.ctx, d)
 	}()
 	<-done
 	return err
 }
 
 // judge decides on the outcome of the event. From now on, Commit returns an error.
-func (r *run) judge(c *claim, m *commitment, e *engine.Record, err error) outcome {
+func (w *worker) judge(c *claim, m *commitment, e *engine.Record, err error) outcome {
 	if m.finish() {
 		return outcome{verdict: committed, err: err}
 	}
@@ -120,16 +115,16 @@ func (r *run) judge(c *claim, m *commitment, e *engine.Record, err error) outcom
 		return outcome{verdict: lost, err: err}
 	case c.wasCut():
 		return outcome{verdict: putBack}
-	case errors.As(err, &permanent), int(e.Attempts) >= r.maxAttempts:
+	case errors.As(err, &permanent), int(e.Attempts) >= w.maxAttempts:
 		return outcome{verdict: dead, err: err}
 	case errors.As(err, &retry):
 		return outcome{verdict: failed, err: err, wait: retry.after}
 	}
-	return outcome{verdict: failed, err: err, wait: r.backoff(int(e.Attempts))}
+	return outcome{verdict: failed, err: err, wait: w.backoff(int(e.Attempts))}
 }
 
 // report calls the observer for an attempt that has ended.
-func (r *run) report(c *claim, e *engine.Record, o outcome, took time.Duration, err error) {
+func (w *worker) report(c *claim, e *engine.Record, o outcome, took time.Duration, err error) {
 	kind, level := KindSucceeded, slog.LevelWarn
 	switch o.verdict {
 	case failed, dead:
@@ -141,77 +136,76 @@ func (r *run) report(c *claim, e *engine.Record, o outcome, took time.Duration, 
 	}
 	seen := observed(kind, e)
 	seen.Duration, seen.Err = took, err
-	r.in.tell(c.ctx, seen)
+	w.tell(c.ctx, seen)
 	if o.verdict == dead {
 		level = slog.LevelError
 	}
 	if err != nil {
-		r.in.log(c.ctx, level, "an attempt ended with an error",
+		w.log(c.ctx, level, "an attempt ended with an error",
 			slog.String("outcome", string(kind)),
 			slog.Int64("sequence", e.Sequence),
 			slog.Int64("attempt", e.Attempts),
 			slog.String("head_id", clip(string(e.HeadID), 64)),
 			slog.String("session_id", clip(string(e.SessionID), 64)),
-			slog.String("error", r.in.describe(err)))
+			slog.String("error", w.describe(err)))
 	}
 }
 
-// finish stores the outcome. If more is set, it also begins the session's next event,
-// if there is one, and returns it. It retries until the claim ends; then another
-// worker begins the event again.
-func (r *run) finish(c *claim, e *engine.Record, o outcome, more bool) (next *engine.Record, spent bool) {
+// finish stores the outcome. If more is set, it also begins the session's next event, if there is
+// one, and returns it. It retries until the claim ends; then another worker begins the event again.
+func (w *worker) finish(c *claim, e *engine.Record, o outcome, more bool) (next *engine.Record, spent bool) {
 	if o.verdict == lost {
 		return nil, false
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(c.ctx), c.deadline())
 	defer cancel()
 	for {
-		f := &finishing{run: r, claim: c, event: e, outcome: o, more: more}
+		f := &finishing{worker: w, claim: c, event: e, outcome: o, more: more}
 		limited, stop := context.WithTimeout(ctx, storeTimeout)
-		err := r.in.db.Write(limited, f.store)
+		err := w.db.Write(limited, f.store)
 		stop()
 		switch {
 		case err == nil && f.fenced:
 			if o.verdict != committed {
-				r.in.tell(c.ctx, observed(KindFenced, e))
+				w.tell(c.ctx, observed(KindFenced, e))
 			}
 			return nil, false
 		case err == nil:
 			if o.verdict == dead {
-				r.died(c, e, o.err)
+				w.died(c, e, o.err)
 			}
 			if f.due {
-				r.in.wakes.all()
+				w.wakes.all()
 			}
 			return f.next, f.spent
 		case engine.KindOf(err) == engine.Failed && ctx.Err() == nil && limited.Err() == nil,
 			!sleep(ctx, retryPause):
-			r.in.log(c.ctx, slog.LevelError, "what became of an event was not stored: it is handled again",
-				slog.Int64("sequence", e.Sequence), slog.String("error", r.in.public(err).Error()))
+			w.log(c.ctx, slog.LevelError, "what became of an event was not stored: it is handled again",
+				slog.Int64("sequence", e.Sequence), slog.String("error", w.db.public(err).Error()))
 			return nil, false
 		}
-		ctx, cancel = r.prolong(ctx, cancel, c)
+		ctx, cancel = w.prolong(ctx, cancel, c)
 	}
 }
 
 // prolong returns a context that ends with the claim, also if the claim was renewed.
-func (r *run) prolong(ctx context.Context, cancel context.CancelFunc, c *claim) (context.Context, context.CancelFunc) {
+func (w *worker) prolong(ctx context.Context, cancel context.CancelFunc, c *claim) (context.Context, context.CancelFunc) {
 	cancel()
 	return context.WithDeadline(context.WithoutCancel(ctx), c.deadline())
 }
 
-func (r *run) died(c *claim, e *engine.Record, err error) {
+func (w *worker) died(c *claim, e *engine.Record, err error) {
 	seen := observed(KindDead, e)
 	seen.Err = err
-	r.in.tell(c.ctx, seen)
-	r.in.log(c.ctx, slog.LevelError, "an event went to the dead letters",
-		slog.Int64("sequence", e.Sequence), slog.Int64("attempts", e.Attempts), slog.String("error", r.in.describe(err)))
+	w.tell(c.ctx, seen)
+	w.log(c.ctx, slog.LevelError, "an event went to the dead letters",
+		slog.Int64("sequence", e.Sequence), slog.Int64("attempts", e.Attempts), slog.String("error", w.describe(err)))
 }
 
-// finishing is the transaction that stores an outcome and releases the session,
-// or begins its next event.
+// finishing is the transaction that stores an outcome and releases the session, or begins its next
+// event.
 type finishing struct {
-	run     *run
+	worker  *worker
 	claim   *claim
 	event   *engine.Record
 	outcome outcome
@@ -223,8 +217,8 @@ type finishing struct {
 	due    bool // the session has more events, for anyone
 }
 
-// store marks the event, then locks the session, and only then reads its waiting
-// events. Before the lock, it could miss an event that is being appended.
+// store marks the event, then locks the session, and only then reads its waiting events. Before the
+// lock, it could miss an event that is being appended.
 func (f *finishing) store(ctx context.Context, tx engine.Tx) error {
 	f.fenced, f.next, f.spent, f.due = false, nil, false, false
 	var next engine.Record
@@ -232,11 +226,11 @@ func (f *finishing) store(ctx context.Context, tx engine.Tx) error {
 	mark := f.mark()
 	lock := engine.Get(func(scan func(...any) error) error { var fence int64; return scan(&fence) },
 		engine.LockSession, f.claim.session, f.claim.fence)
-	look := engine.Get(func(scan func(...any) error) error { found = true; return engine.ScanRecord(scan, &next) },
+	first := engine.Get(func(scan func(...any) error) error { found = true; return engine.ScanRecord(scan, &next) },
 		engine.FirstEvent, f.claim.session, f.event.Sequence)
-	calls := []*engine.Call{lock, look}
+	calls := []*engine.Call{lock, first}
 	if mark != nil {
-		calls = []*engine.Call{mark, lock, look}
+		calls = []*engine.Call{mark, lock, first}
 	}
 	if err := tx.Send(ctx, calls...); err != nil {
 		return err
@@ -265,9 +259,9 @@ func (f *finishing) mark() *engine.Call {
 	case handled:
 		return engine.Do(engine.MarkHandled, sequence, fence)
 	case dead:
-		return engine.Do(engine.MarkDead, sequence, fence, f.run.in.describe(f.outcome.err))
+		return engine.Do(engine.MarkDead, sequence, fence, f.worker.describe(f.outcome.err))
 	case failed:
-		return engine.Do(engine.NoteFailure, sequence, fence, f.run.in.describe(f.outcome.err))
+		return engine.Do(engine.NoteFailure, sequence, fence, f.worker.describe(f.outcome.err))
 	case putBack:
 		if f.outcome.uncount {
 			return engine.Do(engine.Uncount, sequence, fence)
@@ -278,18 +272,12 @@ func (f *finishing) mark() *engine.Call {
 
 // done reports whether an earlier try has stored the verdict although it failed.
 func (f *finishing) done(ctx context.Context, tx engine.Tx) (bool, error) {
-	state, fence, err := look(ctx, tx, f.event.Sequence)
+	e, err := stateOf(ctx, tx, f.event.Sequence)
 	want := engine.Handled
 	if f.outcome.verdict == dead {
 		want = engine.Dead
 	}
-	return fence == f.claim.fence && (state == want || state == engine.Handled), err
-}
-
-func look(ctx context.Context, tx engine.Tx, sequence int64) (state, fence int64, err error) {
-	state = -1
-	err = tx.Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&state, &fence) }, engine.Look, sequence))
-	return state, fence, err
+	return e.fence == f.claim.fence && (e.state == want || e.state == engine.Handled), err
 }
 
 // release returns the statements that release the session.
@@ -304,10 +292,10 @@ func (f *finishing) release(found bool, next *engine.Record) []*engine.Call {
 		f.due = true
 		return []*engine.Call{engine.Do(engine.ReleaseSession, c.session, int64(0))}
 	}
-	f.next, f.spent = next, next.Attempts >= int64(f.run.maxAttempts)
+	f.next, f.spent = next, next.Attempts >= int64(f.worker.maxAttempts)
 	if next.Fence == c.fence {
 		return nil // an earlier try has begun it
 	}
 	begun(next, c.fence, f.spent)
-	return []*engine.Call{engine.Do(engine.BeginEvent, next.Sequence, c.fence, int64(f.run.maxAttempts))}
+	return []*engine.Call{engine.Do(engine.BeginEvent, next.Sequence, c.fence, int64(f.worker.maxAttempts))}
 }

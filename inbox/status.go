@@ -10,10 +10,10 @@ import (
 const (
 	maxCount   = 10000 // Status counts no further
 	sampleSize = 1000
+	pruneSize  = 500 // events in one transaction
 )
 
-// Status has the numbers of events in an inbox. Every number except Pending ends at
-// 10,000.
+// Status has the numbers of events in an inbox. Every number except Pending ends at 10,000.
 type Status struct {
 	Pending       int64     // neither handled nor dead; includes Running and Retrying
 	Running       int64     // sessions that a worker has claimed
@@ -25,19 +25,19 @@ type Status struct {
 	Healthy       bool      // the database accepts writes
 }
 
-// Status counts the events up to 10,000. It estimates a larger Pending from a thousand
-// random sequences between the oldest pending event and the latest event. While the
-// database is unreachable, it returns ErrUnavailable and a Status that is not healthy.
+// Status counts the events up to 10,000. It estimates a larger Pending from a thousand random
+// sequences between the oldest pending event and the latest event. While the database is
+// unreachable, it returns ErrUnavailable and a Status that is not healthy.
 func (in *Inbox) Status(ctx context.Context) (Status, error) {
-	if !in.enter() {
+	if !in.db.use() {
 		return Status{}, ErrClosed
 	}
-	defer in.leave()
+	defer in.db.done()
 	s, err := in.count(ctx)
 	if err != nil {
-		return Status{}, in.public(err)
+		return Status{}, in.db.public(err)
 	}
-	s.Healthy = in.health.down() == nil && in.touch(ctx) == nil
+	s.Healthy = in.health.down() == nil && in.health.touch(ctx) == nil
 	return s, nil
 }
 
@@ -62,8 +62,8 @@ func (in *Inbox) count(ctx context.Context) (s Status, err error) {
 	return s, err
 }
 
-// estimate returns about how many events wait. Sequences without an event, such as those
-// of duplicates, count as not waiting.
+// estimate returns about how many events wait. Sequences without an event, such as those of
+// duplicates, count as not waiting.
 func (in *Inbox) estimate(ctx context.Context, oldest int64) (int64, error) {
 	var first, last, hits int64
 	read := in.db.Read()
@@ -74,17 +74,17 @@ func (in *Inbox) estimate(ctx context.Context, oldest int64) (int64, error) {
 	return max(int64(float64(last-oldest+1)*float64(hits)/sampleSize), maxCount+1), err
 }
 
-// Prune removes handled events older than the retention and the rows of deleted dead
-// letters. It returns how many it removed. Run does the same regularly.
+// Prune removes handled events older than the retention and the rows of deleted dead letters. It
+// returns how many it removed. Run does the same regularly.
 func (in *Inbox) Prune(ctx context.Context) (int64, error) {
-	if !in.enter() {
+	if !in.db.use() {
 		return 0, ErrClosed
 	}
-	defer in.leave()
+	defer in.db.done()
 	begun := time.Now()
 	var total, now int64
 	if err := in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&now) }, engine.Now)); err != nil {
-		return 0, in.public(err)
+		return 0, in.db.public(err)
 	}
 	for after := int64(0); ; {
 		last, n, more, err := in.prunePage(ctx, after, now-micros(in.retention))
@@ -103,16 +103,15 @@ func (in *Inbox) Prune(ctx context.Context) (int64, error) {
 	return total, nil
 }
 
-// prunePage reads the events by sequence, which is nearly the order of time, until a
-// page has only newer events. So no index on the time is needed, and every transaction
-// is short.
+// prunePage reads the events by sequence, which is nearly the order of time, until a page has only
+// newer events. So no index on the time is needed, and every transaction is short.
 func (in *Inbox) prunePage(ctx context.Context, after, cutoff int64) (last, deleted int64, more bool, err error) {
 	var n, earliest, old int64
 	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
 		return scan(&last, &n, &earliest, &old)
 	}, engine.PruneBounds, after, int64(pruneSize), cutoff))
 	if err != nil {
-		return 0, 0, false, in.public(err)
+		return 0, 0, false, in.db.public(err)
 	}
 	if n == 0 || earliest >= cutoff {
 		return last, 0, false, nil
@@ -120,7 +119,7 @@ func (in *Inbox) prunePage(ctx context.Context, after, cutoff int64) (last, dele
 	if old == 0 {
 		return last, 0, n == pruneSize, nil
 	}
-	deleted, err = again(ctx, in, func(ctx context.Context, tx engine.Tx) (int64, error) {
+	deleted, err = again(ctx, in.db, func(ctx context.Context, tx engine.Tx) (int64, error) {
 		remove := engine.Do(engine.PruneEvents, after, last, cutoff)
 		err := tx.Send(ctx, remove)
 		return remove.N, err

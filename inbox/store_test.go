@@ -72,8 +72,8 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 			send = serveHandler(t, h)
 		}
 		reopen()
-		// Two registrations may deliver one event with different bodies, since the
-		// service may add fields.
+		// Two registrations may deliver one event with different bodies, since the service may add
+		// fields.
 		one := eventBody("head", "session", 1)
 		two := bytes.Replace(one, []byte("{"), []byte(`{"registration":2,`), 1)
 		assert.Equal(t, http.StatusOK, send(one))
@@ -424,9 +424,8 @@ func TestCloseEndsInTimeWhateverAFunctionDoes(t *testing.T) {
 
 func TestSchemaOfEveryEarlierVersion(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
-		// Version 0 is a database without tables, which every other test migrates. An
-		// SQLite file or a dump in testdata holds the tables of each released version, with
-		// an event.
+		// Version 0 is a database without tables, which every other test migrates. An SQLite file
+		// or a dump in testdata holds the tables of each released version, with an event.
 		files, err := os.ReadDir("testdata/formats/" + s.kind)
 		require.NoError(t, err)
 		require.NotEmpty(t, files)

@@ -14,7 +14,6 @@ root=$PWD
 . scripts/modules.sh
 
 apidiff_version=v0.0.0-20250819193227-8b4c13bb791b
-oasdiff_version=v1.33.0
 
 parts=("$@")
 [ $# -gt 0 ] || parts=(api behaviour consumers)

@@ -173,7 +173,7 @@ done 3< <(git -C "$repo" show "$version:README.md" | commands)
 
 newer=$(next_patch "$version")
 step "each library beside the root in $newer"
-git clone -q --no-hardlinks "$repo" "$work/newer"
+git clone -q -n --no-hardlinks "$repo" "$work/newer"
 git -C "$work/newer" -c user.name=heads-go -c user.email=heads-go@localhost tag -a -m "$newer" "$newer" "$version^{commit}"
 take "$work/newer" "$cache" "$module@$newer" >/dev/null
 for folder in "${libraries[@]:1}"; do

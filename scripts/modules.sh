@@ -5,6 +5,7 @@ nested=(inbox headsmcp headsotel headsredis cmd/headsctl) # with a version; so h
 libraries=("" inbox headsmcp headsotel headsredis)        # folders; "" is the root
 programs=(headsctl heads-emulator)                        # below cmd
 version_form='^v[01]\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-rc\.[1-9][0-9]*)?$'
+oasdiff_version=v1.33.0                                   # for compat.sh and suites.sh
 
 # tags VERSION prints the tags of a release, that of the root first.
 tags() {

@@ -15,7 +15,8 @@
 # A release is two commits: "Release vX.Y.Z" on the branch, with the tag of the root,
 # and "Modules of vX.Y.Z", its child on no branch, with the tags of the nested modules.
 # They lack the replace directives, with which go install refuses a module.
-# Whatever fails before the last step leaves the repository as it was.
+# Whatever fails before the last step leaves the repository as it was. That step sets
+# the tags and the branch at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -65,9 +66,11 @@ above() { [ "$1" != "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sorted | tail -n 1)
 
 # check_tree refuses a tree that can't be released.
 check_tree() {
-	local changed last heading
+	local changed large last heading
 	changed=$(git status --porcelain | sed -n 1p)
 	[ -z "$changed" ] || refuse "the tree is not clean (${changed# }); commit, remove or ignore what has changed"
+	large=$(git ls-tree -r -l HEAD | awk '$4 > 1048576 && !n++ { sub(/.*\t/, ""); print }')
+	[ -z "$large" ] || refuse "the tree has $large, which is larger than 1 MiB, and everyone who installs would download it; remove it"
 	last=$(newest)
 	heading=$(first_heading CHANGELOG.md)
 	if [ -z "$version" ]; then
@@ -152,9 +155,10 @@ build_artefacts() {
 			args+=("$platform/$name=$(build "$cache" "$platform" "$name")")
 		done
 	done
+	staged=$(dirname "$out")/.release-$(basename "$out")
+	rm -rf "$staged" # of a run that was killed
 	mkdir -p "$(dirname "$out")"
-	staged=$(mktemp -d -p "$(dirname "$out")" .release-XXXXXX)
-	chmod 755 "$staged"
+	mkdir -m 755 "$staged"
 	(cd "$root/internal/dev/release" && GOWORK=off go build -o "$work/pack" .)
 	GOMODCACHE=$work/modules "$work/pack" -version "$version" -time "$at_time" -out "$staged" "${args[@]}"
 	run_alone
@@ -254,14 +258,18 @@ if [ -n "$dry" ]; then
 	exit
 fi
 step 'tags and branch'
+trap '' INT TERM HUP # this is about to be complete
 tags "$version" | sed 's|^|refs/tags/|' | xargs git fetch -q --no-tags --no-write-fetch-head "$work/clone"
+git update-index -q --refresh || true
+{ [ "$(git symbolic-ref -q --short HEAD) $(git rev-parse HEAD)" = "$branch $before" ] && git read-tree -n -m -u "$before" "$released"; } ||
+	refuse "the branch or a file of the release has changed meanwhile; undo that or commit it, remove $out, and start again"
 {
 	echo start
 	while read -r tag; do
 		printf 'create refs/tags/%s %s\n' "$tag" "$(git -C "$work/clone" rev-parse "refs/tags/$tag")"
 	done < <(tags "$version")
-	printf 'prepare\ncommit\n'
-} | git update-ref --stdin >/dev/null
-git merge -q --ff-only "$released"
+	printf 'update refs/heads/%s %s %s\nprepare\ncommit\n' "$branch" "$released" "$before"
+} | git update-ref -m "release: $version" --stdin >/dev/null
+git read-tree -m -u "$before" "$released"
 printf '\n%s is ready. To publish it:\n\n\tgit push --atomic origin %s' "$version" "$branch"
 tags "$version" | tr '\n' ' ' | sed 's/^/ /; s/ $/\n/'

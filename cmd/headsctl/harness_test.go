@@ -146,7 +146,7 @@ func (c *terminal) read(name string) string {
 
 // serve starts a program that prints its settings as the first line of stdout,
 // and ends it with the test.
-func serve(t testing.TB, settings any, env []string, program string, args ...string) *exec.Cmd {
+func serve(t testing.TB, settings any, env []string, program string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -166,7 +166,6 @@ func serve(t testing.TB, settings any, env []string, program string, args ...str
 		require.NoError(t, err, log.String())
 	}
 	require.NoError(t, json.Unmarshal(line, settings), "%s", line)
-	return cmd
 }
 
 // demo starts headsctl demo, whose files are in the terminal's folder.

@@ -119,7 +119,7 @@ func (a *app) readRecording(file string) ([]*recording.Entry, error) {
 	if err != nil {
 		var faults []error
 		for _, part := range parts(err) {
-			var fault *recording.Fault
+			var fault *recording.LineError
 			if !errors.As(part, &fault) {
 				return nil, unreadable("the recording", file, part)
 			}

@@ -1,12 +1,12 @@
 // Fleet converts many heads to streaming mode, and resumes where it was killed.
 //
-// Without settings, it works on an emulator with 200 heads. It kills itself in the
-// middle to show that nothing is lost:
+// Without settings, it works on an emulator with 200 heads. It kills itself in the middle to show
+// that nothing is lost:
 //
 //	go run ./examples/fleet
 //
-// With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the heads of
-// a file: a JSON list of fleet.Spec. Use -plan first.
+// With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the heads of a file: a JSON list
+// of fleet.Spec. Use -plan first.
 //
 //	go run ./examples/fleet -specs heads.json -plan
 //	go run ./examples/fleet -specs heads.json -journal heads.journal -report heads.html
@@ -110,8 +110,7 @@ func writeReport(path string, report *fleet.Report) error {
 	return errors.Join(report.WriteHTML(file), file.Close())
 }
 
-// progress prints a line for every head that needs attention, and one for every
-// twenty heads.
+// progress prints a line for every head that needs attention, and one for every twenty heads.
 type progress struct {
 	out                   io.Writer
 	done, total, dieAfter int

@@ -1,16 +1,14 @@
-// Quickstart shows the main tasks of the library: read a head, change its greeting
-// and voice, switch it to streaming, register a webhook, add a tool, and receive the
-// events of a conversation.
+// Quickstart shows the main tasks of the library: read a head, change its greeting and voice,
+// switch it to streaming, register a webhook, add a tool, and receive the events of a conversation.
 //
-// Without settings, it works on an emulator inside this program, with its own
-// receiver and tool:
+// Without settings, it works on an emulator inside this program, with its own receiver and tool:
 //
 //	go run ./examples/quickstart
 //
 // With -console, it shows what happened on a web page until it is interrupted.
 //
-// With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head
-// given with -head or HEADS_HEAD_ID. It only reads, unless -write is given.
+// With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head given with -head or
+// HEADS_HEAD_ID. It only reads, unless -write is given.
 package main
 
 import (
@@ -71,8 +69,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return walk(ctx, out, client, s)
 }
 
-// onEmulator starts a server with a receiver and a tool. At the end, it plays a
-// session on the emulator.
+// onEmulator starts a server with a receiver and a tool. At the end, it plays a session on the
+// emulator.
 func onEmulator(ctx context.Context, out io.Writer, s settings) error {
 	options := []headstest.Option{headstest.WithLoopbackHTTP()}
 	if s.console {

@@ -1,8 +1,8 @@
-// Safechanges shows how to change a head and its webhooks so that nothing else
-// changes and nothing is created twice: Modify, HeadUpdateFromJSON and Ensure.
+// Safechanges shows how to change a head and its webhooks so that nothing else changes and nothing
+// is created twice: Modify, HeadUpdateFromJSON and Ensure.
 //
-// It works on an emulator inside this program, whose journal shows what was
-// sent, and which can lose an answer on demand:
+// It works on an emulator inside this program, whose journal shows what was sent, and which can
+// lose an answer on demand:
 //
 //	go run ./examples/safechanges
 package main

@@ -1,15 +1,13 @@
-// Tools shows two functions that a head can call: the weather and the status
-// of an order. One value is both the definition that is registered and the
-// handler that answers.
+// Tools shows two functions that a head can call: the weather and the status of an order. One value
+// is both the definition that is registered and the handler that answers.
 //
-// Without settings, it works on an emulator inside the program, which calls the
-// tools:
+// Without settings, it works on an emulator inside the program, which calls the tools:
 //
 //	go run ./examples/tools
 //
-// With HEADS_BASE_URL and HEADS_TOKEN it registers them on the head given with
-// -head or HEADS_HEAD_ID and answers until it is interrupted. The service must
-// reach this program at the https URL given with -url.
+// With HEADS_BASE_URL and HEADS_TOKEN it registers them on the head given with -head or
+// HEADS_HEAD_ID and answers until it is interrupted. The service must reach this program at the
+// https URL given with -url.
 package main
 
 import (
@@ -93,8 +91,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	}
 }
 
-// newTools returns the handler. The path token protects the tools: only callers who
-// know the URL of a tool can call it.
+// newTools returns the handler. The path token protects the tools: only callers who know the URL of
+// a tool can call it.
 func newTools(publicURL string, out io.Writer) (*heads.ToolHandler, error) {
 	tools, err := heads.NewToolHandler(publicURL,
 		heads.WithPathToken(rand.Text()),

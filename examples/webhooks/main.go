@@ -1,14 +1,14 @@
-// Webhooks is a server that registers itself for the events of a head, verifies
-// and prints them, and shuts down cleanly.
+// Webhooks is a server that registers itself for the events of a head, verifies and prints them,
+// and shuts down cleanly.
 //
-// Without settings, it works on an emulator inside the program, which plays a session
-// and delivers its events over TLS:
+// Without settings, it works on an emulator inside the program, which plays a session and delivers
+// its events over TLS:
 //
 //	go run ./examples/webhooks
 //
-// With HEADS_BASE_URL and HEADS_TOKEN it registers itself for the head given
-// with -head or HEADS_HEAD_ID and prints events until it is interrupted. The
-// service must reach this program at the https URL given with -url.
+// With HEADS_BASE_URL and HEADS_TOKEN it registers itself for the head given with -head or
+// HEADS_HEAD_ID and prints events until it is interrupted. The service must reach this program at
+// the https URL given with -url.
 package main
 
 import (
@@ -58,8 +58,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return serve(ctx, out, client, *headID, *listen, *publicURL)
 }
 
-// newHandler returns a handler that prints events. The key source reads the shared
-// keys from the service, so no key has to be configured.
+// newHandler returns a handler that prints events. The key source reads the shared keys from the
+// service, so no key has to be configured.
 func newHandler(out io.Writer, client *heads.Client) (*heads.EventHandler, error) {
 	return heads.NewEventHandler(client.Webhooks.KeySource(),
 		func(_ context.Context, e *heads.Event) error {
@@ -115,8 +115,8 @@ func serve(ctx context.Context, out io.Writer, client *heads.Client, headID, lis
 	return shutdown(ctx, out, server, handler)
 }
 
-// shutdown waits for the deliveries under way. Server and handler have their own
-// deadlines, so a slow connection takes no time from the handler.
+// shutdown waits for the deliveries under way. Server and handler have their own deadlines, so a
+// slow connection takes no time from the handler.
 func shutdown(ctx context.Context, out io.Writer, server *http.Server, handler *heads.EventHandler) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := errors.Join(within(ctx, server.Shutdown), within(ctx, handler.Shutdown)); err != nil {

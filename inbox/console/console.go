@@ -1,3 +1,7 @@
+// Package console is a web page for the operator of an inbox: what waits, what failed, and, if it
+// is allowed, dead letters redriven or deleted.
+//
+// The page has no login. Put it behind your own, or serve it on a loopback address.
 package console
 
 import (
@@ -17,9 +21,8 @@ import (
 // Option configures New.
 type Option func(*page) error
 
-// AllowChanges adds the buttons that redrive and delete dead letters. actor returns who
-// sends a request, for example from a header that your login sets. A change by "" is
-// refused.
+// AllowChanges adds the buttons that redrive and delete dead letters. actor returns who sends a
+// request, for example from a header that your login sets. A change by "" is refused.
 func AllowChanges(actor func(*http.Request) string) Option {
 	return func(p *page) error {
 		p.actor = actor
@@ -27,8 +30,7 @@ func AllowChanges(actor func(*http.Request) string) Option {
 	}
 }
 
-// AllowBodies adds the button that shows an event's body, which may hold what people have
-// said.
+// AllowBodies adds the button that shows an event's body, which may hold what people have said.
 func AllowBodies() Option {
 	return func(p *page) error {
 		p.bodies = true
@@ -36,9 +38,9 @@ func AllowBodies() Option {
 	}
 }
 
-// Hosts sets the host names, without ports, under which the page answers, beside
-// localhost and loopback addresses. Requests for others are refused with 403, since a
-// foreign site could point its own name to this machine.
+// Hosts sets the host names, without ports, under which the page answers, beside localhost and
+// loopback addresses. Requests for others are refused with 403, since a foreign site could point
+// its own name to this machine.
 func Hosts(names ...string) Option {
 	return func(p *page) (err error) {
 		err = refuse(len(names) == 0, "Hosts", "has no name", "give one, or leave the option out")
@@ -55,8 +57,8 @@ func isHostName(name string) bool {
 	return err == nil && name != "" && u.Host == name && u.Port() == "" && !strings.HasSuffix(name, ":")
 }
 
-// Audit logs a line for each change and for each body that was shown, with the actor, the
-// sequences and their number.
+// Audit logs a line for each change and for each body that was shown, with the actor, the sequences
+// and their number.
 func Audit(l *slog.Logger) Option {
 	return func(p *page) error {
 		p.audit = l
@@ -71,8 +73,8 @@ func refuse(bad bool, field, problem, remedy string) error {
 	return nil
 }
 
-// isLoopback reports whether a host is this machine. It is a copy of what module heads
-// has in an internal package, which a newer heads may not have any more.
+// isLoopback reports whether a host is this machine. It is a copy of what module heads has in an
+// internal package, which a newer heads may not have any more.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
@@ -89,9 +91,9 @@ type page struct {
 	rates  rates
 }
 
-// New returns the page. It has one path, with everything else in the query, so it can be
-// mounted anywhere. Without options, it only reads. New returns all faults of the options
-// joined, each a *heads.InvalidError.
+// New returns the page. It has one path, with everything else in the query, so it can be mounted
+// anywhere. Without options, it only reads. New returns all faults of the options joined, each a
+// *heads.InvalidError.
 func New(in *inbox.Inbox, opts ...Option) (http.Handler, error) {
 	p := &page{in: in, hosts: map[string]bool{}}
 	err := refuse(in == nil, "in", "is nil", "open one with inbox.Open")

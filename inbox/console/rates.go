@@ -25,8 +25,8 @@ type rates struct {
 	seen []sample
 }
 
-// add returns events a minute, as texts. An estimate says nothing about what is handled
-// in a minute, since it differs more from the next.
+// add returns events a minute, as texts. An estimate says nothing about what is handled in a
+// minute, since it differs more from the next.
 func (r *rates) add(now sample) (stored, handled string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,9 +20,8 @@ type Inbox struct {
 	attempt chan struct{} // has a value after an attempt
 }
 
-// Open returns an inbox in a temporary SQLite file, which is closed and removed when
-// the test ends. A fault ends the test. WithTablePrefix is not for it, since each inbox
-// has a file of its own.
+// Open returns an inbox in a temporary SQLite file, which is closed and removed when the test ends.
+// A fault ends the test. WithTablePrefix is not for it, since each inbox has a file of its own.
 func Open(t testing.TB, opts ...inbox.Option) *Inbox {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "inbox.db")
@@ -56,9 +55,8 @@ func Open(t testing.TB, opts ...inbox.Option) *Inbox {
 	return in
 }
 
-// WaitHandled waits until n events or more have been handled since Open, which means
-// that the file says so. Run must be under way. The error says how far it came when ctx
-// ended.
+// WaitHandled waits until n events or more have been handled since Open, which means that the file
+// says so. Run must be under way. The error says how far it came when ctx ended.
 func (in *Inbox) WaitHandled(ctx context.Context, n int) error {
 	for {
 		var handled int

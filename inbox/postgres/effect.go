@@ -15,9 +15,9 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// Effect implements engine.Backend. The transaction has the database's default
-// isolation. If it is idle for longer than the lease, for example in a stopped process,
-// the server ends it, so its locks do not outlive the claim.
+// Effect implements engine.Backend. The transaction has the database's default isolation. If it is
+// idle for longer than the lease, for example in a stopped process, the server ends it, so its
+// locks do not outlive the claim.
 func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
 	tx, err := b.effects.BeginTx(context.WithValue(ctx, leaseKey{}, lease), nil)
 	if err != nil {
@@ -35,8 +35,8 @@ func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(con
 	return b.outcome(ctx, begun, tx.Commit())
 }
 
-// effectKind checks whether the connection is lost, since a network error of an effect
-// may come from another call of the effect.
+// effectKind checks whether the connection is lost, since a network error of an effect may come
+// from another call of the effect.
 func (b *backend) effectKind(ctx context.Context, tx *sql.Tx, err error) engine.Kind {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -50,8 +50,8 @@ func (b *backend) effectKind(ctx context.Context, tx *sql.Tx, err error) engine.
 // leaseKey is the key of the lease in the context of a BeginTx.
 type leaseKey struct{}
 
-// openEffects returns a DB over the pool whose transactions begin with their limit of
-// idle time, in one round trip.
+// openEffects returns a DB over the pool whose transactions begin with their limit of idle time, in
+// one round trip.
 func openEffects(pool *pgxpool.Pool) *sql.DB {
 	db := sql.OpenDB(effectConnector{stdlib.GetPoolConnector(pool)})
 	db.SetMaxIdleConns(0) // they are the pool's

@@ -8,53 +8,16 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// outcome turns the error of a statement on an open connection into one of package
-// engine; see the function fault. It closes the connections to a server that has become
-// read-only or is shutting down, and to one that did not answer. It must not get the
-// errors of failed connects, or each would close what the last one has opened.
-func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error {
-	var e *pgconn.PgError
-	switch {
-	case err == nil:
-	case errors.As(err, &e):
-		if e.Code == readOnly || e.Code == "57P01" || e.Code == "57P02" {
-			b.reset()
-		}
-	case time.Since(begun) >= silence:
-		b.reset()
-	}
-	return fault(ctx, err)
-}
-
-// answers reports whether the server answered any append lately.
-func (b *backend) answers() bool { return time.Since(time.Unix(0, b.answered.Load())) < lately }
-
-// reset closes all connections, those in use when they are no longer used.
-func (b *backend) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if time.Since(b.lastReset) < resetInterval {
-		return
-	}
-	b.lastReset = time.Now()
-	b.appends.Reset()
-	b.renewals.Reset()
-	b.pool.Reset()
-	if b.hangUp != nil {
-		b.hangUp()
-	}
-}
-
-// fault keeps only the server's message, or the kind of failure, of the driver's error.
-// pgx prints hosts, and takes the rest of a password after an unescaped @ for a host.
+// fault keeps only the server's message, or the kind of failure, of the driver's error. pgx prints
+// hosts, and takes the rest of a password after an unescaped @ for a host.
 func fault(ctx context.Context, err error) error {
 	var own *engine.Error
 	var schema *engine.SchemaError
@@ -101,8 +64,7 @@ func kindOf(err error) engine.Kind {
 	return engine.Failed
 }
 
-// isLost reports whether an error means that the connection was lost or could not be
-// opened.
+// isLost reports whether an error means that the connection was lost or could not be opened.
 func isLost(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError
@@ -137,4 +99,12 @@ func describe(err error) string {
 		return "the connection was lost"
 	}
 	return fmt.Sprintf("%T", err)
+}
+
+func refused(reason string) error {
+	return &engine.Error{Kind: engine.Failed, Text: "postgres: " + reason}
+}
+
+func publicError(err error) error {
+	return errors.New("inbox: postgres: " + strings.TrimPrefix(err.Error(), "postgres: "))
 }

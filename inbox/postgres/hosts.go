@@ -10,12 +10,15 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
+
+const hostTimeout = time.Second // of each host, where there are several
 
 // hosts knows which hosts of a DSN did not answer, and to which cluster they belong.
 type hosts struct {
@@ -47,8 +50,8 @@ func newHosts(cfg *pgx.ConnConfig) *hosts {
 	return h
 }
 
-// order moves the hosts that did not answer to the end of the list. Otherwise, each
-// connect would wait for them again.
+// order moves the hosts that did not answer to the end of the list. Otherwise, each connect would
+// wait for them again.
 func (h *hosts) order(_ context.Context, cfg *pgx.ConnConfig) error {
 	if !h.several {
 		return nil
@@ -117,8 +120,8 @@ func (h *hosts) answered(host string, yes bool) {
 	}
 }
 
-// watchedConn reports whether the server answered at all. A stopped server accepts
-// connections, but does not answer.
+// watchedConn reports whether the server answered at all. A stopped server accepts connections, but
+// does not answer.
 type watchedConn struct {
 	net.Conn
 	report func(answered bool)
@@ -156,8 +159,8 @@ func (h *hosts) validate(next pgconn.ValidateConnectFunc) pgconn.ValidateConnect
 	}
 }
 
-// clusterOf returns the identifier that a primary shares with its standbys, or "" if it
-// can't be read.
+// clusterOf returns the identifier that a primary shares with its standbys, or "" if it can't be
+// read.
 func clusterOf(ctx context.Context, conn *pgconn.PgConn) string {
 	results, err := conn.Exec(ctx, "SELECT system_identifier FROM pg_catalog.pg_control_system()").ReadAll()
 	if err != nil || len(results) != 1 || len(results[0].Rows) != 1 {
@@ -166,8 +169,8 @@ func clusterOf(ctx context.Context, conn *pgconn.PgConn) string {
 	return string(results[0].Rows[0][0])
 }
 
-// examine connects to the server that accepts writes, and to all others that answer. It
-// reports whether a pooler is in between.
+// examine connects to the server that accepts writes, and to all others that answer. It reports
+// whether a pooler is in between.
 func (h *hosts) examine(ctx context.Context, cfg *pgx.ConnConfig) (pooled bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, cfg.Copy())
 	if err != nil {
@@ -208,12 +211,18 @@ func (h *hosts) compare(ctx context.Context, cfg *pgx.ConnConfig) error {
 	return nil
 }
 
-// isPooled compares the process id that the connection was told with that of the server
-// that runs its statements.
+// isPooled compares the process id that the connection was told with that of the server that runs
+// its statements.
 func isPooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	results, err := conn.PgConn().Exec(ctx, "SELECT pg_catalog.pg_backend_pid()").ReadAll()
 	if err != nil || len(results) != 1 || len(results[0].Rows) != 1 {
 		return false, err
 	}
 	return string(results[0].Rows[0][0]) != strconv.FormatUint(uint64(conn.PgConn().PID()), 10), nil
+}
+
+func disconnect(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
+	defer cancel()
+	_ = conn.Close(ctx)
 }

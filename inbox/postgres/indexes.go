@@ -10,9 +10,9 @@ import (
 
 const indexPause = 2 * time.Second // before another look, at least
 
-// buildIndexes builds the indexes that tables of older programs lack, beside the work,
-// until they are there or the inbox is closed. Until then, statements that need them
-// are right and slow. Several processes may do it at once.
+// buildIndexes builds the indexes that tables of older programs lack, beside the work, until they
+// are there or the inbox is closed. Until then, statements that need them are right and slow.
+// Several processes may do it at once.
 func (b *backend) buildIndexes(prefix string) {
 	for {
 		if done, err := b.buildMissing(b.ctx, prefix); done && err == nil {
@@ -55,8 +55,8 @@ func (b *backend) buildMissing(ctx context.Context, prefix string) (done bool, e
 	return false, nil // another process may have dropped one
 }
 
-// missingIndexes returns the indexes that can't be used, and why. A process that builds
-// one has locked the table.
+// missingIndexes returns the indexes that can't be used, and why. A process that builds one has
+// locked the table.
 func (b *backend) missingIndexes(ctx context.Context, prefix string) (map[string]string, error) {
 	missing := make(map[string]string)
 	for _, index := range indexes {

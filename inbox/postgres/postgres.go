@@ -1,5 +1,5 @@
-// Package postgres stores an inbox in PostgreSQL with github.com/jackc/pgx/v5, for
-// receivers and workers on any number of machines.
+// Package postgres stores an inbox in PostgreSQL with github.com/jackc/pgx/v5, for receivers and
+// workers on any number of machines.
 package postgres
 
 import (
@@ -25,34 +25,33 @@ const (
 	defaultConns   = 24
 	besidePool     = 8 // for appends, beside the pool of FromPool
 	setupTimeout   = 10 * time.Second
-	hostTimeout    = time.Second // of each host, where there are several
 	notifyInterval = 2 * time.Millisecond
 	notifyTimeout  = silence // on the connection of renewals and of the probe
-	// pollInterval is how soon a worker finds work without a notification. Behind a
-	// pooler, where LISTEN does not work, it looks after pollSoon, then twice as long.
+	// pollInterval is how soon a worker finds work without a notification. Behind a pooler, where
+	// LISTEN does not work, it looks after pollSoon, then twice as long.
 	pollInterval = 250 * time.Millisecond
 	pollSoon     = 5 * time.Millisecond
 	listenPause  = time.Second
 
-	// A statement that failed after silence shows a server that answers nothing. Its
-	// connections are closed, at most once every resetInterval.
+	// A statement that failed after silence shows a server that answers nothing. Its connections
+	// are closed, at most once every resetInterval.
 	silence       = 300 * time.Millisecond
 	resetInterval = 200 * time.Millisecond
 	// A server that has answered an append lately is there, whatever another waits for.
 	lately = time.Second
 )
 
-// Open returns a DB for the PostgreSQL database of a DSN, in either form. It connects
-// once. Its errors show nothing of the DSN.
+// Open returns a DB for the PostgreSQL database of a DSN, in either form. It connects once. Its
+// errors show nothing of the DSN.
 //
-// The DB opens up to 24 connections, half of them for appends, or the pool_max_conns of
-// the DSN. It opens two more: one renews claims and one listens for other processes. If
-// the DSN has several hosts, the DB uses the one that accepts writes and tries each for
-// a second. Open returns an error if they belong to different clusters.
+// The DB opens up to 24 connections, half of them for appends, or the pool_max_conns of the DSN. It
+// opens two more: one renews claims and one listens for other processes. If the DSN has several
+// hosts, the DB uses the one that accepts writes and tries each for a second. Open returns an error
+// if they belong to different clusters.
 //
-// Open recognizes a pooler, such as PgBouncer in transaction mode, and then prepares no
-// statements and looks for work more often, since LISTEN does not work there. A
-// default_query_exec_mode in the DSN is kept.
+// Open recognizes a pooler, such as PgBouncer in transaction mode, and then prepares no statements
+// and looks for work more often, since LISTEN does not work there. A default_query_exec_mode in the
+// DSN is kept.
 func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -89,11 +88,10 @@ func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	return engine.New(b), nil
 }
 
-// FromPool returns a DB that uses the caller's pool. Close does not close the pool. The
-// DB opens up to ten more connections with the pool's settings: eight for appends, so
-// functions can't use them up, one that renews claims, and one that listens for other
-// processes. Behind a pooler in transaction mode, give the pool a DefaultQueryExecMode
-// of pgx.QueryExecModeExec.
+// FromPool returns a DB that uses the caller's pool. Close does not close the pool. The DB opens up
+// to ten more connections with the pool's settings: eight for appends, so functions can't use them
+// up, one that renews claims, and one that listens for other processes. Behind a pooler in
+// transaction mode, give the pool a DefaultQueryExecMode of pgx.QueryExecModeExec.
 func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	if p == nil {
 		return nil, errors.New("inbox: postgres: the pool is nil")
@@ -107,28 +105,8 @@ func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	return engine.New(b), nil
 }
 
-func publicError(err error) error {
-	return errors.New("inbox: postgres: " + strings.TrimPrefix(err.Error(), "postgres: "))
-}
-
-const warned = "heads_inbox_warned"
-
-// noticeWarnings records a warning of the server on the connection. A commit with a
-// warning was not confirmed by the standby.
-func noticeWarnings(cfg *pgx.ConnConfig) {
-	next := cfg.OnNotice
-	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
-		if n.SeverityUnlocalized == "WARNING" {
-			c.CustomData()[warned] = true
-		}
-		if next != nil {
-			next(c, n)
-		}
-	}
-}
-
-// backend uses pool. Appends and renewals have their own connections, since functions
-// may use up the pool.
+// backend uses pool. Appends and renewals have their own connections, since functions may use up
+// the pool.
 type backend struct {
 	pool     *pgxpool.Pool
 	ownsPool bool
@@ -196,9 +174,8 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 	}
 }
 
-// Append implements engine.Backend: one statement, which is a transaction. Appends of a
-// session would wait for each other in the database, so they wait here, where they
-// occupy no connection.
+// Append implements engine.Backend: one statement, which is a transaction. Appends of a session
+// would wait for each other in the database, so they wait here, where they occupy no connection.
 func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64, err error) {
 	unlock, err := b.sessions.Lock(ctx, string(e.Session))
 	if err != nil {
@@ -235,14 +212,6 @@ func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64,
 // errBusy is no reason to take the database for unreachable.
 var errBusy = &engine.Error{Kind: engine.Locked, Text: "postgres: the session or all connections were busy for too long"}
 
-// unconfirmed returns an error for a commit with a warning.
-func unconfirmed(c *pgx.Conn) error {
-	if c.PgConn().CustomData()[warned] == nil {
-		return nil
-	}
-	return &engine.Error{Kind: engine.Again, Text: "postgres: the commit was not confirmed by the standby"}
-}
-
 // Write implements engine.Backend.
 func (b *backend) Write(ctx context.Context, f func(context.Context, engine.Tx) error) error {
 	return b.transact(ctx, b.pool, f)
@@ -251,6 +220,23 @@ func (b *backend) Write(ctx context.Context, f func(context.Context, engine.Tx) 
 // Renew implements engine.Backend.
 func (b *backend) Renew(ctx context.Context, f func(context.Context, engine.Tx) error) error {
 	return b.transact(ctx, b.renewals, f)
+}
+
+func (b *backend) transact(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, engine.Tx) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fault(ctx, err)
+	}
+	defer conn.Release()
+	begun := time.Now()
+	t := &transaction{conn: conn.Conn(), texts: b.texts}
+	if err = f(ctx, t); err == nil {
+		err = t.commit(ctx)
+	}
+	if err != nil {
+		t.rollback()
+	}
+	return b.outcome(ctx, begun, err)
 }
 
 // Read implements engine.Backend.
@@ -270,98 +256,6 @@ func (r reader) Send(ctx context.Context, calls ...*engine.Call) error {
 		}
 	}
 	return nil
-}
-
-// Listen implements engine.Backend.
-func (b *backend) Listen(ctx context.Context, wake func()) {
-	if b.pooled {
-		<-ctx.Done()
-		return
-	}
-	for ctx.Err() == nil {
-		listening, cancel := context.WithCancel(ctx)
-		b.mu.Lock()
-		b.hangUp = cancel
-		b.mu.Unlock()
-		b.listen(listening, wake)
-		cancel()
-		select {
-		case <-ctx.Done():
-		case <-time.After(listenPause):
-		}
-	}
-}
-
-func (b *backend) listen(ctx context.Context, wake func()) {
-	conn, err := b.connect(ctx)
-	if err != nil {
-		return
-	}
-	defer disconnect(conn)
-	if _, err := conn.Exec(ctx, "LISTEN "+b.channel); err != nil {
-		return
-	}
-	for wake(); ; wake() {
-		if _, err := conn.WaitForNotification(ctx); err != nil {
-			return
-		}
-	}
-}
-
-// connect opens a connection beside the pools.
-func (b *backend) connect(ctx context.Context) (*pgx.Conn, error) {
-	cfg := b.single.ConnConfig.Copy()
-	if b.single.BeforeConnect != nil {
-		if err := b.single.BeforeConnect(ctx, cfg); err != nil {
-			return nil, err
-		}
-	}
-	return pgx.ConnectConfig(ctx, cfg)
-}
-
-func disconnect(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
-	defer cancel()
-	_ = conn.Close(ctx)
-}
-
-// Notify implements engine.Backend.
-func (b *backend) Notify() {
-	select {
-	case b.signal <- struct{}{}:
-	default:
-	}
-}
-
-// notifyOthers runs outside the transactions of appends, since the lock of NOTIFY would
-// make their commits wait for each other.
-func (b *backend) notifyOthers() {
-	for {
-		select {
-		case <-b.signal:
-		case <-b.ctx.Done():
-			return
-		}
-		b.notify()
-		select {
-		case <-time.After(notifyInterval):
-		case <-b.ctx.Done():
-			return
-		}
-	}
-}
-
-func (b *backend) notify() {
-	ctx, cancel := context.WithTimeout(b.ctx, notifyTimeout)
-	defer cancel()
-	conn, err := b.renewals.Acquire(ctx)
-	if err != nil {
-		return
-	}
-	defer conn.Release()
-	begun := time.Now()
-	_, err = conn.Exec(ctx, "SELECT pg_notify($1::text, '')", b.channel)
-	_ = b.outcome(ctx, begun, err)
 }
 
 // Poll implements engine.Backend.
@@ -385,4 +279,41 @@ func (b *backend) Close() error {
 		}
 	})
 	return nil
+}
+
+// outcome turns the error of a statement on an open connection into one of package engine; see the
+// function fault. It closes the connections to a server that has become read-only or is shutting
+// down, and to one that did not answer. It must not get the errors of failed connects, or each
+// would close what the last one has opened.
+func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error {
+	var e *pgconn.PgError
+	switch {
+	case err == nil:
+	case errors.As(err, &e):
+		if e.Code == readOnly || e.Code == "57P01" || e.Code == "57P02" {
+			b.reset()
+		}
+	case time.Since(begun) >= silence:
+		b.reset()
+	}
+	return fault(ctx, err)
+}
+
+// answers reports whether the server answered any append lately.
+func (b *backend) answers() bool { return time.Since(time.Unix(0, b.answered.Load())) < lately }
+
+// reset closes all connections, those in use when they are no longer used.
+func (b *backend) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.lastReset) < resetInterval {
+		return
+	}
+	b.lastReset = time.Now()
+	b.appends.Reset()
+	b.renewals.Reset()
+	b.pool.Reset()
+	if b.hangUp != nil {
+		b.hangUp()
+	}
 }

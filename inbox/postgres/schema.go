@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -18,8 +17,7 @@ import (
 // clock_timestamp(), it can be compared by an index.
 const now = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
 
-// schema has the steps from each version to the next. A released step is never
-// changed.
+// schema has the steps from each version to the next. A released step is never changed.
 var schema = [][]string{{
 	`CREATE TABLE {p}meta (name text PRIMARY KEY, value text NOT NULL)`,
 	`INSERT INTO {p}meta VALUES ('schema', '0'), ('touched', '0')`,
@@ -52,20 +50,20 @@ var schema = [][]string{{
 	`CREATE INDEX {p}sessions_due ON {p}sessions (next_at)`,
 }}
 
-// indexes are built in Open where they are missing, beside the work. The planner must
-// not use them for claims, so they are on expressions; see package engine.
+// indexes are built in Open where they are missing, beside the work. The planner must not use them
+// for claims, so they are on expressions; see package engine.
 var indexes = []struct{ name, on string }{
 	{"events_oldest", `(sequence) WHERE state + 0 = 0`},
 	{"events_story", `((session || ''::bytea))`},
 }
 
-// lockTimeout is how long an append waits for a session that another transaction has
-// locked, so stopped workers do not use up the connections of appends.
+// lockTimeout is how long an append waits for a session that another transaction has locked, so
+// stopped workers do not use up the connections of appends.
 const lockTimeout = 250 * time.Millisecond
 
-// insertEvent locks the session first, so appends of one session wait for each other
-// and sequences have the order of their commits. The lock writes no version of the row,
-// but gives also a duplicate a transaction, whose commit waits for the standby.
+// insertEvent locks the session first, so appends of one session wait for each other and sequences
+// have the order of their commits. The lock writes no version of the row, but gives also a
+// duplicate a transaction, whose commit waits for the standby.
 const insertEvent = `WITH settings AS (
 		SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END AS raised,
 			set_config('lock_timeout', '{wait}', true) AS waits
@@ -83,8 +81,8 @@ func statements(prefix string) (texts []string, insert string) {
 	return texts, strings.ReplaceAll(engine.Expand(insertEvent, prefix, now), "{wait}", milliseconds(lockTimeout))
 }
 
-// setup checks the server and migrates the tables. DDL runs only for an older version,
-// since even CREATE INDEX IF NOT EXISTS blocks writers.
+// setup checks the server and migrates the tables. DDL runs only for an older version, since even
+// CREATE INDEX IF NOT EXISTS blocks writers.
 func (b *backend) setup(ctx context.Context, prefix string) error {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
@@ -125,10 +123,6 @@ func checkServer(ctx context.Context, conn *pgx.Conn) error {
 		return refused("the database is read-only; connect to the primary")
 	}
 	return nil
-}
-
-func refused(reason string) error {
-	return &engine.Error{Kind: engine.Failed, Text: "postgres: " + reason}
 }
 
 // schemaVersion returns the version of the tables, 0 without tables.
@@ -188,6 +182,3 @@ func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) er
 		return err
 	})
 }
-
-// milliseconds returns a duration as a setting.
-func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", max(d.Milliseconds(), 1)) }

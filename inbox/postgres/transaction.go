@@ -2,10 +2,11 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
@@ -13,27 +14,10 @@ import (
 // idleTimeout is how long a transaction may wait for its next statement.
 const idleTimeout = 2 * time.Second
 
-func (b *backend) transact(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, engine.Tx) error) error {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return fault(ctx, err)
-	}
-	defer conn.Release()
-	begun := time.Now()
-	t := &transaction{conn: conn.Conn(), texts: b.texts}
-	if err = f(ctx, t); err == nil {
-		err = t.commit(ctx)
-	}
-	if err != nil {
-		t.rollback()
-	}
-	return b.outcome(ctx, begun, err)
-}
-
-// opening begins a transaction, in the same round trip as the first statement. If the
-// process is stopped inside the transaction, the server ends it, so its locks hold up
-// others for a limited time. And the planner gets one choice: it takes a table that is
-// always emptied for a small one, and would read all of what an open transaction keeps.
+// opening begins a transaction, in the same round trip as the first statement. If the process is
+// stopped inside the transaction, the server ends it, so its locks hold up others for a limited
+// time. And the planner gets one choice: it takes a table that is always emptied for a small one,
+// and would read all of what an open transaction keeps.
 var opening = []string{
 	"BEGIN ISOLATION LEVEL READ COMMITTED",
 	`SELECT set_config('idle_in_transaction_session_timeout', '` + milliseconds(idleTimeout) + `', true),
@@ -134,8 +118,7 @@ func (t *transaction) commit(ctx context.Context) error {
 	return unconfirmed(t.conn)
 }
 
-// rollback ends a failed transaction. If the connection is closed, the server does
-// that.
+// rollback ends a failed transaction. If the connection is closed, the server does that.
 func (t *transaction) rollback() {
 	if t.begun && !t.conn.IsClosed() {
 		ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
@@ -145,3 +128,30 @@ func (t *transaction) rollback() {
 		}
 	}
 }
+
+const warned = "heads_inbox_warned"
+
+// noticeWarnings records a warning of the server on the connection. A commit with a warning was not
+// confirmed by the standby.
+func noticeWarnings(cfg *pgx.ConnConfig) {
+	next := cfg.OnNotice
+	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+		if n.SeverityUnlocalized == "WARNING" {
+			c.CustomData()[warned] = true
+		}
+		if next != nil {
+			next(c, n)
+		}
+	}
+}
+
+// unconfirmed returns an error for a commit with a warning.
+func unconfirmed(c *pgx.Conn) error {
+	if c.PgConn().CustomData()[warned] == nil {
+		return nil
+	}
+	return &engine.Error{Kind: engine.Again, Text: "postgres: the commit was not confirmed by the standby"}
+}
+
+// milliseconds returns a duration as a setting.
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", max(d.Milliseconds(), 1)) }

@@ -14,8 +14,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// The server ends a transaction whose process does nothing, as if it were stopped: one of
-// the inbox after idleTimeout, an effect after the lease.
+// The server ends a transaction whose process does nothing, as if it were stopped: one of the inbox
+// after idleTimeout, an effect after the lease.
 func TestServerEndsIdleTransactions(t *testing.T) {
 	server, err := pgtest.New()
 	require.NoError(t, err)

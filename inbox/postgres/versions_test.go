@@ -19,10 +19,9 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// oldStatements are those that programs had before the tables got the indexes
-// events_oldest and events_story: they update the session's row with every append, look
-// from the low end, and know no settings of the planner. The numbers of their parameters
-// are those of today.
+// oldStatements are those that programs had before the tables got the indexes events_oldest and
+// events_story: they update the session's row with every append, look from the low end, and know no
+// settings of the planner. The numbers of their parameters are those of today.
 var oldStatements = map[engine.Stmt]string{
 	engine.Due: `SELECT q.session, CASE WHEN q.owner IS NULL THEN 0 ELSE 1 END, q.fence, nextval('{p}fence')
 		FROM (SELECT session, owner, fence FROM {p}sessions WHERE next_at <= {now} AND $1::bigint IS NOT NULL ORDER BY next_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED) q`,
@@ -95,8 +94,8 @@ func (p program) die(t *testing.T, admin *pgx.Conn) {
 	}
 }
 
-// Programs of both versions receive and work side by side; the new one dies, the old one
-// is enough, and a new one comes again.
+// Programs of both versions receive and work side by side; the new one dies, the old one is enough,
+// and a new one comes again.
 func TestProgramsOfTwoVersionsWorkSideBySide(t *testing.T) {
 	const sessions = 20
 	server, err := pgtest.New()

@@ -15,8 +15,8 @@ import (
 
 var errClosed = &engine.Error{Kind: engine.Failed, Text: "sqlite: the database is closed"}
 
-// fault turns an error of the driver into one of package engine. It returns errors of
-// contexts and of package engine unchanged.
+// fault turns an error of the driver into one of package engine. It returns errors of contexts and
+// of package engine unchanged.
 func fault(err error) error {
 	var own *engine.Error
 	var schema *engine.SchemaError
@@ -32,8 +32,7 @@ func fault(err error) error {
 	return &engine.Error{Kind: kind, Text: fmt.Sprintf("sqlite: %s (%d)", sqlite.ErrorCodeString[code&0xff], code)}
 }
 
-// kindOf returns what can be done about an error, and SQLite's code, if it has
-// one.
+// kindOf returns what can be done about an error, and SQLite's code, if it has one.
 func kindOf(err error) (engine.Kind, int) {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

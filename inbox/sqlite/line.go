@@ -1,11 +1,8 @@
 package sqlite
 
 import (
-	"context"
 	"os"
 	"time"
-
-	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
 const (
@@ -15,10 +12,10 @@ const (
 	lockPoll    = 300 * time.Microsecond
 )
 
-// line makes the processes that share a file take turns. SQLite has no queue for its
-// lock, so a process that writes all the time could starve the renewals of another. The
-// process that waits for SQLite's lock holds a lock on the mark file, and a process that
-// has just committed waits for that lock.
+// line makes the processes that share a file take turns. SQLite has no queue for its lock, so a
+// process that writes all the time could starve the renewals of another. The process that waits for
+// SQLite's lock holds a lock on the mark file, and a process that has just committed waits for that
+// lock.
 type line struct {
 	file   *os.File
 	detour time.Time // until then no process waits, since the first in the line may be stopped
@@ -38,18 +35,4 @@ func (l *line) enter() bool {
 		time.Sleep(lockPoll)
 	}
 	return true
-}
-
-// begin waits in the line while begin finds the database busy. The caller holds
-// the backend's turn.
-func (b *backend) begin(ctx context.Context, begin func() error) error {
-	if b.line.enter() {
-		defer unlock(b.line.file)
-	}
-	for begun := time.Now(); ; time.Sleep(lockPoll) {
-		err := begin()
-		if err == nil || ctx.Err() != nil || engine.KindOf(fault(err)) != engine.Again || time.Since(begun) > lockTimeout {
-			return err
-		}
-	}
 }

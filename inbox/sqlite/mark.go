@@ -11,21 +11,12 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// mark is a file beside the database with the highest acknowledged sequence. It shows if
-// the database was replaced by an older one. It need not survive a power failure, so it
-// is not synced.
+// mark is a file beside the database with the highest acknowledged sequence. It shows if the
+// database was replaced by an older one. It need not survive a power failure, so it is not synced.
 type mark struct {
 	mu   sync.Mutex
 	file *os.File
 	high int64
-}
-
-// markPath returns the name of the file, one for every prefix.
-func (b *backend) markPath(prefix string) string {
-	if prefix == engine.DefaultPrefix {
-		return b.path + "-mark"
-	}
-	return b.path + "-" + prefix + "-mark"
 }
 
 const markLength = 20
@@ -53,8 +44,8 @@ func openMark(path string, high int64) (*mark, error) {
 	return &mark{file: f, high: high}, nil
 }
 
-// raise writes the sequence, unless this process or another has written a higher one.
-// If the mark can't be written, fewer faults are noticed.
+// raise writes the sequence, unless this process or another has written a higher one. If the mark
+// can't be written, fewer faults are noticed.
 func (m *mark) raise(sequence int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

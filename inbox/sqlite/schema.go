@@ -12,12 +12,10 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// now is the time of the machine in microseconds. All processes that can use the file
-// share it.
+// now is the time of the machine in microseconds. All processes that can use the file share it.
 const now = `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
 
-// schema has the steps from each version to the next. A released step is never
-// changed.
+// schema has the steps from each version to the next. A released step is never changed.
 var schema = []string{
 	`CREATE TABLE {p}meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 	INSERT INTO {p}meta VALUES ('schema', '0'), ('fence', '0'), ('touched', '0');
@@ -52,9 +50,8 @@ var schema = []string{
 const insertEvent = `INSERT INTO {p}events (key, session, head_id, session_id, type, body, checksum, received)
 	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, {now}) ON CONFLICT (key) DO NOTHING RETURNING sequence`
 
-// overrides are the statements that differ from PostgreSQL's. Only one
-// transaction writes at a time, so nothing needs a lock, and the fences come
-// from a row.
+// overrides are the statements that differ from PostgreSQL's. Only one transaction writes at a
+// time, so nothing needs a lock, and the fences come from a row.
 var overrides = map[engine.Stmt]string{
 	engine.Due: `SELECT session, owner IS NOT NULL, fence,
 			(SELECT CAST(value AS INTEGER) FROM {p}meta WHERE name = 'fence') + row_number() OVER (ORDER BY next_at)
@@ -67,8 +64,8 @@ var overrides = map[engine.Stmt]string{
 		coalesce((SELECT max(q.fence) FROM (SELECT e.fence FROM {p}events e ORDER BY e.sequence DESC LIMIT 1000) q), 0)`,
 }
 
-// indexes are built in Open where they are missing. The one on sessions is on an
-// expression, as on PostgreSQL, so claims do not use it.
+// indexes are built in Open where they are missing. The one on sessions is on an expression, as on
+// PostgreSQL, so claims do not use it.
 const indexes = `CREATE INDEX IF NOT EXISTS {p}events_oldest ON {p}events (sequence) WHERE state + 0 = 0;
 	CREATE INDEX IF NOT EXISTS {p}events_story ON {p}events (substr(session, 1));`
 
@@ -89,8 +86,8 @@ func statements(prefix, now string) []string {
 	return append(texts, engine.Expand(insertEvent, prefix, now))
 }
 
-// check looks for damage and migrates the tables. If the file lacks a sequence that the
-// mark has, the file is an older one.
+// check looks for damage and migrates the tables. If the file lacks a sequence that the mark has,
+// the file is an older one.
 func (b *backend) check(prefix string, acknowledged int64) error {
 	if err := b.writer.quickCheck(); err != nil {
 		return fault(err)

@@ -79,8 +79,8 @@ func (s *simulation) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(s.draw(int(high-low)))
 }
 
-// process is the database as one process sees it. By chance, a call is delayed, fails
-// before or after it was done, stops the process for one to three leases, or ends it.
+// process is the database as one process sees it. By chance, a call is delayed, fails before or
+// after it was done, stops the process for one to three leases, or ends it.
 type process struct {
 	*simulation
 	lock   sync.Mutex
@@ -179,8 +179,8 @@ func (s *simulation) closeAtTheEnd(in *inbox.Inbox) {
 	})
 }
 
-// receive publishes the events of a session, each until it is acknowledged. A receiver
-// that dies is replaced.
+// receive publishes the events of a session, each until it is acknowledged. A receiver that dies is
+// replaced.
 func (s *simulation) receive(session string) {
 	p := &process{simulation: s}
 	in, err := p.open()
@@ -254,8 +254,8 @@ func (s *simulation) work(ended chan<- struct{}) {
 	}
 }
 
-// handle takes some time and stores an effect. No function of the session may run whose
-// context lives.
+// handle takes some time and stores an effect. No function of the session may run whose context
+// lives.
 func (p *process) handle(ctx context.Context, d *inbox.Delivery) error {
 	if p.gone() || ctx.Err() != nil {
 		return errSimulated
@@ -394,8 +394,8 @@ func (s *simulation) check(t *testing.T) {
 	}
 }
 
-// TestSimulation runs 300 schedules, fewer with the race detector. With SIM_SEED, it runs one 20 times, since a seed
-// repeats faults and not the order of goroutines.
+// TestSimulation runs 300 schedules, fewer with the race detector. With SIM_SEED, it runs one 20
+// times, since a seed repeats faults and not the order of goroutines.
 func TestSimulation(t *testing.T) {
 	first, seeds, times := uint64(1), uint64(300), 1
 	if raceEnabled {

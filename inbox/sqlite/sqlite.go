@@ -1,5 +1,5 @@
-// Package sqlite stores an inbox in an SQLite file with modernc.org/sqlite, which needs
-// no C compiler.
+// Package sqlite stores an inbox in an SQLite file with modernc.org/sqlite, which needs no C
+// compiler.
 package sqlite
 
 import (
@@ -25,9 +25,9 @@ const (
 	readTimeout  = time.Second          // for a lock of another process
 	writeTimeout = 5 * time.Millisecond // for one try; see line
 	setupTimeout = 10 * time.Second
-	// watchInterval is how soon a worker notices that another process has stored
-	// an event. It compares the time of the -wal file, which has the resolution of
-	// the kernel's clock tick. pollInterval is how soon it finds what it missed.
+	// watchInterval is how soon a worker notices that another process has stored an event. It
+	// compares the time of the -wal file, which has the resolution of the kernel's clock tick.
+	// pollInterval is how soon it finds what it missed.
 	watchInterval = 20 * time.Millisecond
 	pollInterval  = 250 * time.Millisecond
 )
@@ -36,9 +36,8 @@ const (
 // 0600. The file is in WAL mode, and every commit is synced. Several processes of one
 // machine can use one file.
 //
-// Open returns an error for a folder, and for a file on a network file system, where WAL
-// mode does not work. inbox.Open opens and checks the file, and returns an error if it
-// is damaged.
+// Open returns an error for a folder, and for a file on a network file system, where WAL mode does
+// not work. inbox.Open opens and checks the file, and returns an error if it is damaged.
 func Open(path string) (*inbox.DB, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return nil, fmt.Errorf("inbox: sqlite: path %q: want the path of a file", path)
@@ -54,7 +53,7 @@ func Open(path string) (*inbox.DB, error) {
 }
 
 func newBackend(path string) *backend {
-	return &backend{path: path, now: now, turn: make(chan struct{}, 1)}
+	return &backend{path: path, now: now, writing: make(chan struct{}, 1)}
 }
 
 func checkPath(path string) error {
@@ -71,13 +70,13 @@ func checkPath(path string) error {
 	return nil
 }
 
-// backend has one connection for its own writes, which share transactions, one for
-// effects, and several for reads. Only the holder of turn writes.
+// backend has one connection for its own writes, which share transactions, one for effects, and
+// several for reads.
 type backend struct {
-	path  string
-	now   string // the SQL of the time
-	turn  chan struct{}
-	texts []string
+	path    string
+	now     string        // the SQL of the time
+	writing chan struct{} // full while a transaction writes
+	texts   []string
 
 	writer  *writer
 	effects *sql.DB
@@ -92,8 +91,8 @@ type backend struct {
 	stopped chan struct{} // closed when the writer has ended
 }
 
-// dsn returns the name of the file as a URI with the settings of a connection. It
-// escapes ?, # and % in the path.
+// dsn returns the name of the file as a URI with the settings of a connection. It escapes ?, # and
+// % in the path.
 func (b *backend) dsn(busy time.Duration, more ...string) string {
 	q := url.Values{
 		"mode":    {"rw"},
@@ -143,8 +142,7 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// connect opens the connection of the writer. Another process may be creating
-// the file.
+// connect opens the connection of the writer. Another process may be creating the file.
 func (b *backend) connect(ctx context.Context) (conn driver.Conn, err error) {
 	connector, err := sqlite.NewConnector(b.dsn(writeTimeout))
 	if err != nil {
@@ -201,9 +199,9 @@ func retryBusy(ctx context.Context, f func() error) error {
 
 var creating sync.Mutex
 
-// create creates the file, since SQLite would make it readable by others. No other
-// connection of this process may open the file before create has closed it, since
-// closing drops the locks of all connections.
+// create creates the file, since SQLite would make it readable by others. No other connection of
+// this process may open the file before create has closed it, since closing drops the locks of all
+// connections.
 func create(path string) error {
 	creating.Lock()
 	defer creating.Unlock()
@@ -228,8 +226,8 @@ func syncFolder(dir string) {
 // Read implements engine.Backend.
 func (b *backend) Read() engine.Tx { return b.reads }
 
-// Listen implements engine.Backend. It checks the time of the -wal file, which costs a
-// fiftieth of a query.
+// Listen implements engine.Backend. It checks the time of the -wal file, which costs a fiftieth of
+// a query.
 func (b *backend) Listen(ctx context.Context, wake func()) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -259,7 +257,7 @@ func (b *backend) Close() error {
 		if b.queue != nil {
 			close(b.stop)
 			<-b.stopped
-			b.turn <- struct{}{} // an effect that is under way ends first
+			b.writing <- struct{}{} // an effect that is under way ends first
 		}
 		if b.reads != nil {
 			_ = b.reads.db.Close()
@@ -275,4 +273,12 @@ func (b *backend) Close() error {
 		}
 	})
 	return nil
+}
+
+// markPath returns the name of the file, one for every prefix.
+func (b *backend) markPath(prefix string) string {
+	if prefix == engine.DefaultPrefix {
+		return b.path + "-mark"
+	}
+	return b.path + "-" + prefix + "-mark"
 }

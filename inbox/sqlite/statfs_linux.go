@@ -2,8 +2,7 @@ package sqlite
 
 import "syscall"
 
-// networkFileSystem returns the name of the network file system that dir is
-// on, or "".
+// networkFileSystem returns the name of the network file system that dir is on, or "".
 func networkFileSystem(dir string) string {
 	var s syscall.Statfs_t
 	if syscall.Statfs(dir, &s) != nil {

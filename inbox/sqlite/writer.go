@@ -33,8 +33,8 @@ const (
 	opLeft // by its caller, before it ran
 )
 
-// Append implements engine.Backend. Everything that can be read was synced before, so a
-// duplicate needs no write.
+// Append implements engine.Backend. Everything that can be read was synced before, so a duplicate
+// needs no write.
 func (b *backend) Append(ctx context.Context, e *engine.Record) (int64, error) {
 	o := &op{done: make(chan error, 1)}
 	o.f = func(ctx context.Context, tx engine.Tx) error {
@@ -80,8 +80,8 @@ func (b *backend) do(ctx context.Context, o *op) error {
 	}
 }
 
-// write is the goroutine that runs the operations. All that wait when a transaction
-// begins share the transaction and its sync.
+// write is the goroutine that runs the operations. All that wait when a transaction begins share
+// the transaction and its sync.
 func (b *backend) write() {
 	defer close(b.stopped)
 	group := make([]*op, 0, maxGroup)
@@ -92,10 +92,10 @@ func (b *backend) write() {
 		case <-b.stop:
 			return
 		}
-		b.turn <- struct{}{}
+		b.writing <- struct{}{}
 		group = b.gather(group)
 		b.commit(group)
-		<-b.turn
+		<-b.writing
 		clear(group)
 	}
 }
@@ -112,8 +112,8 @@ func (b *backend) gather(group []*op) []*op {
 	return group
 }
 
-// commit runs a group in one transaction. If that fails, it runs each operation in its
-// own transaction, so none fails because of another.
+// commit runs a group in one transaction. If that fails, it runs each operation in its own
+// transaction, so none fails because of another.
 func (b *backend) commit(group []*op) {
 	live := group[:0]
 	for _, o := range group {
@@ -164,8 +164,8 @@ func (b *backend) answer(group []*op, err error) {
 	}
 }
 
-// writer is the connection of the backend's own writes. It does not use package sql,
-// which would take as much time as SQLite itself.
+// writer is the connection of the backend's own writes. It does not use package sql, which would
+// take as much time as SQLite itself.
 type writer struct {
 	backend  *backend
 	conn     driver.Conn
@@ -174,8 +174,8 @@ type writer struct {
 	end      driver.Stmt
 }
 
-// alone runs f in a transaction. After an error, it replaces the connection, whose state
-// is unknown.
+// alone runs f in a transaction. After an error, it replaces the connection, whose state is
+// unknown.
 func (w *writer) alone(f func() error) error {
 	if err := w.open(); err != nil {
 		return err
@@ -204,6 +204,19 @@ func (w *writer) lock() error {
 		return begin()
 	}
 	return w.backend.begin(context.Background(), begin)
+}
+
+// begin waits in the line while begin finds the database busy. The caller has filled b.writing.
+func (b *backend) begin(ctx context.Context, begin func() error) error {
+	if b.line.enter() {
+		defer unlock(b.line.file)
+	}
+	for begun := time.Now(); ; time.Sleep(lockPoll) {
+		err := begin()
+		if err == nil || ctx.Err() != nil || engine.KindOf(fault(err)) != engine.Again || time.Since(begun) > lockTimeout {
+			return err
+		}
+	}
 }
 
 // open connects if necessary and prepares missing statements.
@@ -338,13 +351,12 @@ func (w *writer) query(text string, dest ...any) error {
 	return w.run(s, func(scan func(...any) error) error { return scan(dest...) }, nil)
 }
 
-// Effect implements engine.Backend. The savepoint detects a transaction that SQLite has
-// rolled back by itself. Later statements would then be stored one by one, and only
-// RELEASE fails.
+// Effect implements engine.Backend. The savepoint detects a transaction that SQLite has rolled back
+// by itself. Later statements would then be stored one by one, and only RELEASE fails.
 func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
 	select {
-	case b.turn <- struct{}{}:
-		defer func() { <-b.turn }()
+	case b.writing <- struct{}{}:
+		defer func() { <-b.writing }()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-b.stop:

@@ -1,12 +1,11 @@
-// Goshop is a shop behind a head, with the standard library alone: it takes the
-// events of conversations and answers the tool order_status. The scenarios of
-// shop.test.yaml test it:
+// Goshop is a shop behind a head, with the standard library alone: it takes the events of
+// conversations and answers the tool order_status. The scenarios of shop.test.yaml test it:
 //
 //	go build -o shop .
 //	headsctl test .
 //
-// Every event is on disk before it is answered, so that none is lost when the shop is
-// killed, and an event that comes twice is taken once.
+// Every event is on disk before it is answered, so that none is lost when the shop is killed, and
+// an event that comes twice is taken once.
 package main
 
 import (

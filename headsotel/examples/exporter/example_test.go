@@ -26,8 +26,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
-// startMetrics has everything that is created without an own provider report to
-// /metrics, until the function that it returns is called.
+// startMetrics has everything that is created without an own provider report to /metrics, until the
+// function that it returns is called.
 func startMetrics(mux *http.ServeMux) (stop func(context.Context) error, err error) {
 	exporter, err := prometheus.New()
 	if err != nil {

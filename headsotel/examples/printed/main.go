@@ -1,5 +1,5 @@
-// Printed converts a head, receives an event and answers a tool call, all with
-// an emulator inside the program, and prints the spans and metrics of it.
+// Printed converts a head, receives an event and answers a tool call, all with an emulator inside
+// the program, and prints the spans and metrics of it.
 //
 //	go run ./examples/printed
 package main

@@ -1,10 +1,9 @@
-// Receiver shows that no event is lost and no effect happens twice. Three receivers
-// behind one URL share an inbox, and one of them is killed while it works.
+// Receiver shows that no event is lost and no effect happens twice. Three receivers behind one URL
+// share an inbox, and one of them is killed while it works.
 //
-// An emulator inside the program plays sessions and delivers their events. Every receiver
-// is a separate process, which stores the events that it receives and handles stored
-// events, its own or another's. For every event it inserts a row into the table visits,
-// through Commit:
+// An emulator inside the program plays sessions and delivers their events. Every receiver is a
+// separate process, which stores the events that it receives and handles stored events, its own or
+// another's. For every event it inserts a row into the table visits, through Commit:
 //
 //	go run ./examples/receiver
 //	go run ./examples/receiver -dsn postgres://localhost/visits
@@ -290,8 +289,8 @@ func (r *receiver) stop() {
 	_ = r.cmd.Wait()
 }
 
-// balancer passes each delivery to the next receiver, even to a dead one; then the
-// event is redelivered.
+// balancer passes each delivery to the next receiver, even to a dead one; then the event is
+// redelivered.
 type balancer struct {
 	receivers []*receiver
 	next      atomic.Int64

@@ -1,5 +1,5 @@
-// Package engine is the interface between package inbox and a database. Packages
-// sqlite and postgres implement it, so a program links only the driver that it uses.
+// Package engine is the interface between package inbox and a database. Packages sqlite and
+// postgres implement it, so a program links only the driver that it uses.
 package engine
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// DB is a database for one inbox. sqlite.Open, postgres.Open and postgres.FromPool
-// return one. After inbox.Open, the inbox owns it.
+// DB is a database for one inbox. sqlite.Open, postgres.Open and postgres.FromPool return one.
+// After inbox.Open, the inbox owns it.
 type DB struct {
 	backend Backend
 	taken   atomic.Bool
@@ -33,8 +33,7 @@ func Take(db *DB) (Backend, error) {
 	return db.backend, nil
 }
 
-// Close closes a DB that was never passed to inbox.Open. Otherwise Inbox.Close closes
-// it.
+// Close closes a DB that was never passed to inbox.Open. Otherwise Inbox.Close closes it.
 func (db *DB) Close() error {
 	if db.taken.Swap(true) {
 		return ErrTaken
@@ -48,18 +47,18 @@ func (db *DB) String() string { return "inbox.DB" }
 // Format writes the same as String, whatever the verb.
 func (db *DB) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, db.String()) }
 
-// Backend is a database. It is safe for concurrent use. Its errors are *Error, or the
-// error of the context.
+// Backend is a database. It is safe for concurrent use. Its errors are *Error, or the error of the
+// context.
 type Backend interface {
 	// Setup checks the database, migrates its tables and prepares s.
 	Setup(ctx context.Context, prefix string) error
 	// Append stores an event and returns its sequence, or 0 if the event is known.
 	Append(ctx context.Context, e *Record) (int64, error)
-	// Write runs f in a transaction, which on SQLite may hold other writes too.
-	// After an error f may run again.
+	// Write runs f in a transaction, which on SQLite may hold other writes too. After an error f
+	// may run again.
 	Write(ctx context.Context, f func(context.Context, Tx) error) error
-	// Effect runs mark and then effect in a transaction that holds nothing else.
-	// It returns an error of effect as *EffectError.
+	// Effect runs mark and then effect in a transaction that holds nothing else. It returns an
+	// error of effect as *EffectError.
 	Effect(ctx context.Context, lease time.Duration, mark func(context.Context, Tx) error, effect func(*sql.Tx) error) error
 	// Renew is a Write that doesn't wait for connections that functions use.
 	Renew(ctx context.Context, f func(context.Context, Tx) error) error
@@ -69,8 +68,8 @@ type Backend interface {
 	Listen(ctx context.Context, wake func())
 	// Notify tells the other processes that events were stored.
 	Notify()
-	// Poll is how long a worker waits before it looks for work without a
-	// notification: soon after work, then twice as long each time, up to late.
+	// Poll is how long a worker waits before it looks for work without a notification: soon after
+	// work, then twice as long each time, up to late.
 	Poll() (soon, late time.Duration)
 	Close() error
 }
@@ -131,8 +130,8 @@ const (
 	Stale                // the claim on the event has ended
 )
 
-// Error is a failure of the database. Its text holds no secret and nothing of
-// an event, and it keeps no other error, since drivers print both.
+// Error is a failure of the database. Its text holds no secret and nothing of an event, and it
+// keeps no other error, since drivers print both.
 type Error struct {
 	Kind Kind
 	Text string

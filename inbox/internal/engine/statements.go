@@ -24,7 +24,7 @@ const (
 	MarkHandled                 // sequence, fence
 	MarkDead                    // sequence, fence, error
 	NoteFailure                 // sequence, fence, error
-	Look                        // sequence: state, fence
+	EventState                  // sequence: state, fence
 	LockSession                 // session, fence
 	FirstEvent                  // session, after: the first waiting event after that, or else the first
 	DropSession                 // session
@@ -33,8 +33,8 @@ const (
 	Uncount                     // sequence, fence
 	DeadPage                    // after, last, from, to, 1 if of one head, head, 1 if of one session, session, limit
 	ReplayPage                  // the same
-	DeadStory                   // the same, and the session: head and session are those of one
-	ReplayStory                 // the same
+	DeadOfSession               // the same, and the session: head and session are those of one
+	ReplayOfSession             // the same
 	RedriveEvent                // sequence: session
 	WakeSession                 // session
 	DeleteDead                  // sequence
@@ -49,7 +49,7 @@ const (
 	ListAll                     // before, first, limit: light rows, the latest first
 	ListWaiting                 // the same
 	ListDead                    // the same
-	ListStory                   // the same, and the session
+	ListOfSession               // the same, and the session
 	OneEvent                    // sequence
 	FencesHandedOut             // the last one; the highest of the latest events
 	PruneBounds                 // after, limit, cutoff: last sequence, number, earliest received, number to delete
@@ -84,17 +84,17 @@ const filter = ` AND e.received >= $3::bigint AND e.received < $4::bigint AND ($
 // between has the sequences of a page.
 const between = `e.sequence > $1::bigint AND e.sequence <= $2::bigint`
 
-// story is the condition of the index events_story. The planner must not prefer it
-// for claims, so it is on an expression. In statements with it, the sequence is one, too,
-// or the planner would read the primary key for their order and their range.
+// story is the condition of the index events_story. The planner must not prefer it for claims, so
+// it is on an expression. In statements with it, the sequence is one, too, or the planner would
+// read the primary key for their order and their range.
 const (
 	story        = `(e.session || ''::bytea)`
 	storyBetween = `e.sequence + 0 > $1::bigint AND e.sequence + 0 <= $2::bigint`
 )
 
-// waiting finds the first waiting event of a session in events_waiting. A plain
-// "session = $1 ORDER BY sequence LIMIT 1" reads the primary key from its start if the
-// planner takes the table for a small one.
+// waiting finds the first waiting event of a session in events_waiting. A plain "session = $1 ORDER
+// BY sequence LIMIT 1" reads the primary key from its start if the planner takes the table for a
+// small one.
 const waiting = `SELECT w.sequence FROM {p}events w WHERE w.session >= $1::bytea AND w.session <= $1::bytea AND w.state = 0`
 
 // list is a page of events for a person.
@@ -102,9 +102,9 @@ const list = `SELECT ` + lightColumns + ` FROM {p}events e WHERE e.sequence < $1
 
 const listEnd = ` ORDER BY e.sequence DESC LIMIT $3::bigint`
 
-// texts are written for PostgreSQL, with a cast on every parameter: a server
-// behind a pooler that prepares nothing can't infer their types. {p} stands for
-// the prefix of the tables, {now} for the database's time in microseconds.
+// texts are written for PostgreSQL, with a cast on every parameter: a server behind a pooler that
+// prepares nothing can't infer their types. {p} stands for the prefix of the tables, {now} for the
+// database's time in microseconds.
 var texts = [Statements]string{
 	Due: `SELECT q.session, CASE WHEN q.owner IS NULL THEN 0 ELSE 1 END, q.fence, nextval('{p}fence')
 		FROM (SELECT session, owner, fence FROM {p}sessions WHERE next_at >= $1::bigint AND next_at <= {now}
@@ -127,7 +127,7 @@ var texts = [Statements]string{
 	MarkDead: `UPDATE {p}events SET state = 2, finished = {now}, error = $3::text
 		WHERE sequence = $1::bigint AND fence = $2::bigint AND state = 0`,
 	NoteFailure: `UPDATE {p}events SET error = $3::text WHERE sequence = $1::bigint AND fence = $2::bigint AND state = 0`,
-	Look:        `UPDATE {p}events SET fence = fence WHERE sequence = $1::bigint RETURNING state, fence`,
+	EventState:  `UPDATE {p}events SET fence = fence WHERE sequence = $1::bigint RETURNING state, fence`,
 	LockSession: `SELECT fence FROM {p}sessions WHERE session = $1::bytea AND fence = $2::bigint FOR UPDATE`,
 	FirstEvent: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.state = 0 AND e.sequence = coalesce(
 		(` + waiting + ` AND w.sequence > $2::bigint ORDER BY w.session, w.sequence LIMIT 1),
@@ -142,9 +142,9 @@ var texts = [Statements]string{
 		ORDER BY e.sequence LIMIT $9::bigint`,
 	ReplayPage: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.state <> 3 AND ` + between + filter + `
 		ORDER BY e.sequence LIMIT $9::bigint`,
-	DeadStory: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state + 0 = 2 AND ` + storyBetween + filter + `
+	DeadOfSession: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state + 0 = 2 AND ` + storyBetween + filter + `
 		ORDER BY e.sequence + 0 LIMIT $9::bigint`,
-	ReplayStory: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state <> 3 AND ` + storyBetween + filter + `
+	ReplayOfSession: `SELECT ` + eventColumns + ` FROM {p}events e WHERE ` + story + ` = $10::bytea AND e.state <> 3 AND ` + storyBetween + filter + `
 		ORDER BY e.sequence + 0 LIMIT $9::bigint`,
 	RedriveEvent: `UPDATE {p}events SET state = 0, attempts = 0, redriven = 1, finished = NULL, error = NULL
 		WHERE sequence = $1::bigint AND state = 2 RETURNING session`,
@@ -165,7 +165,7 @@ var texts = [Statements]string{
 	ListAll:      list + `true` + listEnd,
 	ListWaiting:  list + `e.state + 0 = 0` + listEnd,
 	ListDead:     list + `e.state = 2` + listEnd,
-	ListStory: `SELECT ` + lightColumns + ` FROM {p}events e WHERE ` + story + ` = $4::bytea
+	ListOfSession: `SELECT ` + lightColumns + ` FROM {p}events e WHERE ` + story + ` = $4::bytea
 		AND e.sequence + 0 < $1::bigint AND e.sequence + 0 >= $2::bigint ORDER BY e.sequence + 0 DESC LIMIT $3::bigint`,
 	OneEvent: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.sequence = $1::bigint`,
 	FencesHandedOut: `SELECT (SELECT last_value FROM {p}fence),
@@ -188,8 +188,8 @@ func CheckPrefix(prefix string) error {
 	return nil
 }
 
-// Texts returns the statements of a dialect, by name: overrides where it has
-// another text, and every text through edit.
+// Texts returns the statements of a dialect, by name: overrides where it has another text, and
+// every text through edit.
 func Texts(prefix, now string, overrides map[Stmt]string, edit func(string) string) []string {
 	all := make([]string, Statements)
 	for s, text := range texts {

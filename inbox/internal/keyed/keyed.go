@@ -1,5 +1,5 @@
-// Package keyed has locks for things that have a key, such as sessions. It is a copy of
-// the one of module heads: a newer heads may not have it any more.
+// Package keyed has locks for things that have a key, such as sessions. It is a copy of the one of
+// module heads: a newer heads may not have it any more.
 package keyed
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Locks lets one goroutine at a time hold a key. It stores nothing for keys that no
-// goroutine holds. The zero value is ready to use.
+// Locks lets one goroutine at a time hold a key. It stores nothing for keys that no goroutine
+// holds. The zero value is ready to use.
 type Locks[K comparable] struct {
 	mu   sync.Mutex
 	held map[K]chan struct{} // closed when the key is free again

@@ -20,15 +20,15 @@ type Recording struct {
 	CutLine int // the number of a last line that was not written to its end; 0 without one
 }
 
-// Fault is what is wrong with a line.
-type Fault struct {
+// LineError is what is wrong with a line.
+type LineError struct {
 	Line    int
 	Problem string
 }
 
-func (f *Fault) Error() string { return f.Problem }
+func (f *LineError) Error() string { return f.Problem }
 
-// Read reads a recording. It returns a *Fault for each line that is wrong, joined.
+// Read reads a recording. It returns a *LineError for each line that is wrong, joined.
 // Members that it does not know are ignored.
 func Read(r io.Reader) (*Recording, error) {
 	reader := reader{recording: new(Recording), byID: map[string]*Entry{}}
@@ -48,7 +48,7 @@ func Read(r io.Reader) (*Recording, error) {
 		}
 		if err := reader.read(line, number); err != nil {
 			for _, problem := range strings.Split(err.Error(), "\n") {
-				faults = append(faults, &Fault{number, problem})
+				faults = append(faults, &LineError{number, problem})
 			}
 			if number == 1 {
 				return nil, errors.Join(faults...)
@@ -59,7 +59,7 @@ func Read(r io.Reader) (*Recording, error) {
 		}
 	}
 	if reader.header == 0 {
-		faults = append(faults, &Fault{1, ErrNoRecording.Error()})
+		faults = append(faults, &LineError{1, ErrNoRecording.Error()})
 	}
 	return reader.recording, errors.Join(faults...)
 }

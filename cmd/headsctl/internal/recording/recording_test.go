@@ -120,7 +120,7 @@ func TestRecordingsCanBePutTogether(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, r.Entries, 2)
 	_, err = recording.Read(strings.NewReader(strings.Replace(string(all), `"version":1`, `"version":2`, 1)))
-	var fault *recording.Fault
+	var fault *recording.LineError
 	require.ErrorAs(t, err, &fault)
 	assert.Equal(t, 1, fault.Line)
 }

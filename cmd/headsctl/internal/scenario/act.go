@@ -151,7 +151,7 @@ func compareCall(expect *yamltext.Value, call *headstest.ToolCall) error {
 			found = comparePaths(m.Value, call.Reply, "json")
 		}
 		if found != nil {
-			return found.problem(notAsExpected)
+			return found.problem()
 		}
 	}
 	return nil
@@ -213,7 +213,7 @@ func (w *world) declared(h head, tool string) (parameters []string, known bool, 
 		}
 		var declared []struct{ Name string }
 		if len(t.Parameters) > 0 && json.Unmarshal(t.Parameters, &declared) != nil {
-			return nil, false, nil
+			return nil, false, nil //nolint:nilerr // another form is not known
 		}
 		for _, p := range declared {
 			parameters = append(parameters, p.Name)
@@ -337,7 +337,7 @@ func compareHTTP(expect *yamltext.Value, status int, reply []byte) *problem {
 			found = comparePaths(m.Value, reply, "json")
 		}
 		if found != nil {
-			return found.problem(notAsExpected)
+			return found.problem()
 		}
 	}
 	return nil
@@ -389,7 +389,7 @@ func compareRun(expect *yamltext.Value, exit int, stdout, stderr string) *proble
 			found = compareText(m.Value, stderr, "stderr")
 		}
 		if found != nil {
-			return found.problem(notAsExpected)
+			return found.problem()
 		}
 	}
 	return nil

@@ -422,7 +422,7 @@ func (w *world) state(ctx context.Context, st *step) error {
 	}
 	return w.await(ctx, st, func(context.Context) verdict {
 		if found := comparePaths(st.arg, w.document(h.id), ""); found != nil {
-			return verdict{problem: found.problem(notAsExpected)}
+			return verdict{problem: found.problem()}
 		}
 		return holdsNow
 	})

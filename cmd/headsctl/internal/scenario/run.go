@@ -17,11 +17,8 @@ type problem struct{ text, expected, actual string }
 
 func (p *problem) Error() string { return p.text }
 
-func (m *mismatch) problem(what string) *problem {
-	if m.where != "" {
-		what = strings.TrimSpace(m.where + " " + what)
-	}
-	return &problem{what, m.expected, m.actual}
+func (m *mismatch) problem() *problem {
+	return &problem{strings.TrimSpace(m.where + " " + notAsExpected), m.expected, m.actual}
 }
 
 const notAsExpected = "is not as expected"

@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/engine"
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 	"github.com/headsapi/heads-go/inbox/postgres"
 	"github.com/headsapi/heads-go/inbox/sqlite"
@@ -46,8 +48,7 @@ var (
 	databases atomic.Int64
 )
 
-// newDatabase returns the DSN of an empty database of the server that the tests
-// share.
+// newDatabase returns the DSN of an empty database of the server that the tests share.
 func newDatabase(tb testing.TB) string {
 	s, err := startServer()
 	require.NoError(tb, err)
@@ -57,8 +58,7 @@ func newDatabase(tb testing.TB) string {
 	return s.DSN(name)
 }
 
-// store is where a test keeps its inbox: an SQLite file or a database of a
-// PostgreSQL server.
+// store is where a test keeps its inbox: an SQLite file or a database of a PostgreSQL server.
 type store struct {
 	kind string // "sqlite" or "postgres"
 	name string // path or DSN
@@ -125,8 +125,7 @@ func (s store) int(tb testing.TB, text string, args ...any) (n int64) {
 
 var begin = time.Now().UTC().Truncate(time.Second)
 
-// eventBody returns a body as the service sends it; n makes the time, and so the
-// event.
+// eventBody returns a body as the service sends it; n makes the time, and so the event.
 func eventBody(head, session string, n int) []byte {
 	body, err := json.Marshal(map[string]any{
 		"event_type": "start_conversation",
@@ -227,4 +226,56 @@ func openPool(t *testing.T, pool *pgxpool.Pool) *inbox.Inbox {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, in.Close(context.Background())) })
 	return in
+}
+
+// filled is an event of a large table.
+type filled struct {
+	session  string
+	state    int64
+	received time.Time
+}
+
+// fill stores n events in a PostgreSQL, faster than Append does. Waiting events get a row in the
+// table of sessions.
+func (s store) fill(tb testing.TB, n int, describe func(i int) filled) {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), s.name)
+	require.NoError(tb, err)
+	defer conn.Close(context.Background())
+	columns := []string{"key", "session", "head_id", "session_id", "type", "body", "checksum", "state", "attempts", "received", "finished", "error"}
+	_, err = conn.CopyFrom(tb.Context(), pgx.Identifier{"heads_inbox_events"}, columns, pgx.CopyFromSlice(n, func(i int) ([]any, error) {
+		f := describe(i)
+		e, err := heads.ParseEvent(eventBody("head", f.session, i))
+		if err != nil {
+			return nil, err
+		}
+		r, err := inbox.NewRecord(e)
+		if err != nil {
+			return nil, err
+		}
+		var finished, text any
+		attempts := int64(0)
+		if f.state != engine.Waiting {
+			finished, attempts = f.received.UnixMicro(), 1
+		}
+		if f.state == engine.Dead {
+			text = "*errors.errorString"
+		}
+		return []any{r.Key, r.Session, r.HeadID, r.SessionID, r.Type, r.Body, r.Checksum, f.state, attempts, f.received.UnixMicro(), finished, text}, nil
+	}))
+	require.NoError(tb, err)
+	_, err = conn.Exec(tb.Context(), `INSERT INTO heads_inbox_sessions (session, fence, next_at)
+		SELECT DISTINCT session, 0, (extract(epoch FROM now()) * 1000000)::bigint FROM heads_inbox_events WHERE state = 0 ON CONFLICT DO NOTHING`)
+	require.NoError(tb, err)
+}
+
+// full reports whether all counts are asked for, and not the small ones.
+func full(tb testing.TB) bool { return runs(tb) > 1 }
+
+// scale returns the small number of a count, or the large one for a full run.
+func scale(tb testing.TB, small, large int) int {
+	if full(tb) {
+		return large
+	}
+	return small
 }
