@@ -58,7 +58,7 @@ type Call struct {
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxPooled keeps one huge answer from holding its memory for ever.
+// maxPooled is the largest buffer that is used again, in bytes.
 const maxPooled = 1 << 20
 
 // Release returns the answer's buffer to the pool. The body must not be used afterwards.
