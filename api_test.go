@@ -185,7 +185,7 @@ var noDefaults = map[string][]string{
 		"defaultDeduplicatorSize", "defaultMaxAge", "defaultFutureSkew", "defaultHandlerTimeout", "eventBodyTimeout",
 		"defaultToolTimeout", "defaultToolReplyLimit", "defaultToolConcurrency", // read where they apply
 		"base64Len",                                                         // how it is done
-		"maxErrorText", "maxLabel", "maxMessage", "maxMasked", "maxEscaped", // texts of errors and logs
+		"maxErrorText", "maxLabel", "maxMessage", // texts of errors and logs
 	},
 	"fleet":     {"maxChange", "currentFormat"},
 	"headstest": {"idStream", "tokenStream", "chanceStream", "maxCompared", "maxKeys", "maxKey"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
@@ -123,7 +124,7 @@ var (
 // two in it.
 func isPlaceholder(s string) bool {
 	s = strings.TrimSpace(s)
-	if s == "string" || isMasked(s) {
+	if s == "string" || mask.IsMasked(s) {
 		return true
 	}
 	if !strings.Contains(s, "<") {
@@ -169,7 +170,7 @@ func sampleInURL(u *url.URL) string {
 // findPlaceholder returns the first placeholder among the strings of a JSON
 // value, at any depth, or "". Names of members are ignored.
 func findPlaceholder(raw []byte) string {
-	if bytes.IndexByte(raw, '<') < 0 && !mayHoldMasked(raw) && !bytes.Contains(raw, []byte("string")) {
+	if bytes.IndexByte(raw, '<') < 0 && !mask.MayHoldMasked(raw) && !bytes.Contains(raw, []byte("string")) {
 		return ""
 	}
 	for text := range rawjson.Strings(raw) {
@@ -186,8 +187,8 @@ func placeholderIn(s string) string {
 	if found := partPlaceholder.FindString(s); found != "" {
 		return found
 	}
-	if isMasked(strings.TrimSpace(s)) {
-		return maskedIn(s)
+	if mask.IsMasked(strings.TrimSpace(s)) {
+		return mask.MaskedIn(s)
 	}
 	return strings.TrimSpace(s)
 }

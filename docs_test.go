@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/stretchr/testify/assert"
@@ -114,6 +115,75 @@ func TestArchitectureListsEveryFileOnce(t *testing.T) {
 	packages, err := filepath.Glob("internal/*")
 	require.NoError(t, err)
 	assert.ElementsMatch(t, append(files, packages...), listed)
+}
+
+// Every folder of an example has one row, with a command that names it and the time
+// that it takes.
+func TestExamplesPageListsEveryExample(t *testing.T) {
+	var folders []string
+	require.NoError(t, filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		folder := filepath.Dir(path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case !d.IsDir() && strings.Contains(folder, "examples/") && !slices.Contains(folders, folder):
+			folders = append(folders, folder)
+		}
+		return nil
+	}))
+	assert.Greater(t, len(folders), 11)
+	text, err := os.ReadFile("examples/README.md")
+	require.NoError(t, err)
+	var listed []string
+	for _, row := range regexp.MustCompile(`(?m)^\| \[.*`).FindAllString(string(text), -1) {
+		found := regexp.MustCompile("^\\| \\[.+\\]\\((.+)\\).* \\| .+ \\| `(.+)` \\| [0-9.]+ s \\|$").FindStringSubmatch(row)
+		require.NotNil(t, found, row)
+		assert.Contains(t, found[2], filepath.Base(found[1]), row)
+		listed = append(listed, filepath.Join("examples", found[1]))
+	}
+	assert.ElementsMatch(t, folders, listed)
+}
+
+// Prose is wrapped so that it can be read and compared in a terminal. Tables, code,
+// headings and pictures are exempt.
+func TestPagesWrapAt100Characters(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	for _, pattern := range []string{"*/*.md", "*/*/*.md", "*/*/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		pages = append(pages, found...)
+	}
+	assert.Greater(t, len(pages), 20)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		assert.Empty(t, longLines(string(text)), page)
+	}
+}
+
+// longLines returns the lines of a page's prose that are longer than 100 characters.
+func longLines(page string) (long []string) {
+	code := false
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		exempt := code || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "#") ||
+			strings.HasPrefix(line, "<img ") || strings.HasPrefix(line, "![")
+		if !exempt && utf8.RuneCountInString(line) > 100 {
+			long = append(long, line)
+		}
+	}
+	return long
+}
+
+func TestLongLinesAreThoseOfProse(t *testing.T) {
+	wide := strings.Repeat("word ", 21)
+	assert.Equal(t, []string{wide}, longLines("short\n"+wide+"\n| "+wide+"|\n```text\n"+wide+"\n```\n    "+wide+"\n"))
 }
 
 func contains(bodies []string, snippet string) bool {

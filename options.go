@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/transport"
 	"golang.org/x/time/rate"
 )
@@ -256,7 +257,7 @@ func isAlphanumeric(r rune) bool {
 // and nothing of what is no URL, since that can be a token put in the wrong
 // place.
 func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error) {
-	shown := redactURLs(raw)
+	shown := mask.BareURLs(raw)
 	if strings.ContainsAny(shown, "@?#") {
 		shown = redacted
 	}

@@ -17,7 +17,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -65,17 +64,15 @@ func TestMessageMasksTheTokenHoweverItIsEscaped(t *testing.T) {
 				require.NoError(t, err)
 				var failure *Error
 				require.ErrorAs(t, getHead(t.Context(), client), &failure)
-				assert.Equal(t, "before [redacted] [redacted]; after", failure.Message)
+				want := "before [redacted] [redacted]; after"
+				if escape(token) != token {
+					want = "[redacted]"
+				}
+				assert.Equal(t, want, failure.Message)
 				assert.Equal(t, "[redacted]", failure.Code)
 				assert.Equal(t, "[redacted]", failure.RequestID)
 			})
 		}
-	}
-}
-
-func TestMaskingKeepsOtherTexts(t *testing.T) {
-	for _, text := range []string{"", "100% of &amp; and &#61; \\u003d", "%", "%4", "%zz", "&", "&;", "&#;", `\`, `\u`, `\u00`, "a%20b", "é%C3%A9 &eacute; \xff"} {
-		assert.Equal(t, text, mask.Secrets(text, pathToken, ""))
 	}
 }
 
@@ -104,16 +101,6 @@ func TestMessageMasksWhatFollowsAQuestionMark(t *testing.T) {
 			assert.Equal(t, want, failure.Message)
 		})
 	}
-}
-
-func TestEndOfATextThatIsCutIsNotShown(t *testing.T) {
-	token := strings.Repeat("t=", 500)
-	escaped := url.QueryEscape(token)
-	fit := (maxMasked + maxEscaped*len(token)) / len(escaped)
-	assert.Equal(t, redacted, answerText(strings.Repeat(escaped, fit), maxMessage, token))
-	assert.Empty(t, answerText(strings.Repeat(escaped, fit+1), maxMessage, token), "the beginning of a token is left before the cut")
-	long := strings.Repeat("word ", maxMasked)
-	assert.Equal(t, strings.Repeat("word ", 40)[:199]+"…", answerText(long, maxMessage, token))
 }
 
 // shown returns everything that a failing call shows: its error, and what its
@@ -161,7 +148,8 @@ func TestReasonPhraseOfAProxyIsCleaned(t *testing.T) {
 	for name, row := range map[string]struct{ phrase, want string }{
 		"words":              {"Proxy Authentication Required", "no answer: Proxy Authentication Required"},
 		"control characters": {"No\x1b[31mway\tthere", "no answer: No [31mway there"},
-		"token":              {"No " + pathToken + " %74oken-of-the-tests", "no answer: No [redacted] [redacted]"},
+		"token":              {"No " + pathToken + " or " + pathToken, "no answer: No [redacted] or [redacted]"},
+		"escaped token":      {"No " + pathToken + " or %74oken-of-the-tests", "no answer: [redacted]"},
 		"query":              {"No /x?key=hush-hush and https://p.example.com/y?key=hush-hush", "no answer: No /x?[redacted] and https://p.example.com/y"},
 		"password":           {"No https://me:hush-hush@p.example.com/", "no answer: No https://p.example.com/"},
 		"long":               {strings.Repeat("é", 100<<10), strings.Repeat("é", maxErrorText-1) + "…"},

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"regexp"
-	"strings"
 	"unique"
 
 	"github.com/headsapi/heads-go/internal/mask"
-	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 const redacted = mask.Redacted
@@ -188,44 +185,3 @@ func (s *sealed[T]) set(value T) {
 // writeText is the whole body of a Format method: the same safe text for every
 // verb. A write to a fmt.State does not fail.
 func writeText(f fmt.State, text string) { _, _ = io.WriteString(f, text) }
-
-var maskedLength = regexp.MustCompile(`^\[[0-9]+ bytes\]$`)
-
-// isMasked reports whether a text is what a Secret or a Raw shows of itself, or
-// a URL with such a text in it.
-func isMasked(text string) bool {
-	if !strings.Contains(text, "[") {
-		return false
-	}
-	return text == redacted || maskedLength.MatchString(text) ||
-		strings.Contains(text, redacted) && strings.Contains(text, "://") && !strings.ContainsAny(text, " \t\r\n")
-}
-
-// findMasked returns the first text in a JSON value, at any depth, for which
-// isMasked is true, or "". Names of members are ignored.
-func findMasked(raw []byte) string {
-	if !mayHoldMasked(raw) {
-		return ""
-	}
-	for text := range rawjson.Strings(raw) {
-		if isMasked(strings.TrimSpace(text)) {
-			return maskedIn(text)
-		}
-	}
-	return ""
-}
-
-// maskedIn returns what to show of a text for which isMasked is true. Of a URL
-// that is [redacted] only, since the rest may be a secret.
-func maskedIn(text string) string {
-	if strings.Contains(text, redacted) {
-		return redacted
-	}
-	return strings.TrimSpace(text)
-}
-
-// mayHoldMasked reports whether isMasked can be true for a text in a JSON value.
-func mayHoldMasked(raw []byte) bool {
-	return bytes.IndexByte(raw, '[') >= 0 && (bytes.Contains(raw, []byte(redacted)) || bytes.Contains(raw, []byte(" bytes]"))) ||
-		bytes.IndexByte(raw, '\\') >= 0
-}

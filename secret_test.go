@@ -384,7 +384,6 @@ func TestRawIsMaskedAsJSON(t *testing.T) {
 	assert.Equal(t, `null`, string(read.N.Bytes()))
 }
 
-// A head is stored as its Raw, not as its JSON.
 // A secret of the document is masked in its other texts too.
 func TestRawMasksItsSecretsInsideEveryText(t *testing.T) {
 	const key, path = "0canary123456789", "canary-path-token"
@@ -394,8 +393,8 @@ func TestRawMasksItsSecretsInsideEveryText(t *testing.T) {
 		"greetings": `Hello <iframe src="` + address + `&amp;x=1"></iframe>, open //chat.example.com/a/b?api_key=other-canary or https:\/\/x.example.com\/?k=other-canary`,
 		"name":      "Key " + key, "phrases": []string{address}, "customWords": map[string]string{key: key, "token": "toh-ken"},
 		"fileUrl": "https://files.example.com/" + key, "documentUrl": "https://files.example.com/canary-dialog",
-		"promptConfig": map[string]any{"id": "1", "system_prompt": "Post to https://a.example.com/canary-path-token/x with canary-dialog or " + strings.ReplaceAll(key, "9", "%39")},
-		"iconConfig":   map[string]any{"text": "see " + address}, "organisation": map[string]any{"name": key, "apiKey": "canary-organisation"},
+		"promptConfig": map[string]any{"id": "1", "system_prompt": "Post to https://a.example.com/canary-path-token/x with canary-dialog or " + key},
+		"iconConfig":   map[string]any{"text": "see " + strings.ReplaceAll(key, "9", "%39")}, "organisation": map[string]any{"name": key, "apiKey": "canary-organisation"},
 		"conversationSettings": map[string]any{"model": "of canary-organisation", "tools": []any{map[string]any{
 			"name": "order", "description": "canary-organisation", "url": "https://a.example.com/" + path + "/order", "parameters": []any{},
 		}}},
@@ -410,9 +409,11 @@ func TestRawMasksItsSecretsInsideEveryText(t *testing.T) {
 	assert.Equal(t, "Key [redacted]", head.Name)
 	assert.Contains(t, head.Greetings, `<iframe src="https://chat.example.com/MyOrg-1/li-1?api_key=[redacted]`)
 	assert.Equal(t, "Post to https://a.example.com/[redacted]/x with [redacted] or [redacted]", head.PromptConfig.SystemPrompt)
+	assert.JSONEq(t, `{"text":"[redacted]"}`, string(head.IconConfig.Bytes()), "its characters are escaped")
 	assert.Equal(t, "toh-ken", head.CustomWords["token"])
 }
 
+// A head is stored as its Raw, not as its JSON.
 func TestStoredHeadKeepsItsSecrets(t *testing.T) {
 	document := `{"id":"` + testHead + `","publicUrl":"https://chat.example.com/o/h?api_key=` + leaf + `","voiceflowApiKey":"` + leaf +
 		`","organisation":{"apiKey":"` + leaf + `"},"pluginOperationalModeConfig":{"apiKey":"` + leaf + `"},"conversationSettings":{"apiKey":"` + leaf + `","tools":[]},"added":"` + leaf + `"}`

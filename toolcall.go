@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
 	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/toolargs"
 )
 
 const (
@@ -139,7 +139,7 @@ func (s *toolServer) receive(w http.ResponseWriter, r *http.Request, t *servedTo
 		t.logger.WarnContext(ctx, "tool call could not be read", slog.String("error", shownError(err)))
 		return ctx, toolResult{ToolUnreadable, toolUnreadableReply, err, 0}
 	}
-	values, session := argumentsOf(doc, t.fields)
+	values, session := t.fields.Split(doc)
 	ctx = withSession(ctx, session)
 	return ctx, s.answer(ctx, t, values)
 }
@@ -166,32 +166,6 @@ func readObject(r *http.Request, body httpbody.Reader) ([]byte, error) {
 		return nil, errNotAnObject
 	}
 	return bytes.Clone(doc), nil
-}
-
-// argumentsOf returns the values of the fields, and the session beside them.
-// The arguments are flat in the body, or, when none of the tool's parameters is
-// there, in an object of their own.
-func argumentsOf(body []byte, fields argumentFields) (values []json.RawMessage, session json.RawMessage) {
-	session = sessionOf(body)
-	values, found := fields.find(body)
-	for _, name := range []string{"parameters", "arguments"} {
-		if found {
-			break
-		}
-		nested, _ := rawjson.Value(body, name)
-		values, found = fields.find(nested)
-	}
-	return values, slices.Clip(session)
-}
-
-// sessionOf returns the session_metadata of a call. Two of them are none: no one
-// could tell which is true.
-func sessionOf(body []byte) json.RawMessage {
-	if exactjson.Once(body, sessionMetadataName) != nil {
-		return nil
-	}
-	session, _ := rawjson.Value(body, sessionMetadataName)
-	return session
 }
 
 // answer returns what the model is told. It waits for the function no longer
@@ -252,9 +226,9 @@ func callTool(ctx context.Context, t *servedTool, values []json.RawMessage) (res
 
 // resultOf chooses what the model may know of err.
 func resultOf(ctx context.Context, t *servedTool, err error) toolResult {
-	var faults argumentFaults
+	var faults toolargs.Faults
 	if errors.As(err, &faults) {
-		names := faults.parameters()
+		names := faults.Parameters()
 		t.logger.WarnContext(ctx, "tool call has unusable arguments", slog.Any("parameters", names))
 		return toolResult{ToolArguments, faults.Error(), fmt.Errorf("heads: unusable arguments: %s", strings.Join(names, ", ")), 0}
 	}
@@ -344,8 +318,8 @@ func SessionFromContext(ctx context.Context) (SessionMetadata, bool) {
 // sessionIDFrom returns the session's id without reading the rest.
 func sessionIDFrom(ctx context.Context) (id string) {
 	raw, _ := ctx.Value(sessionKey{}).(json.RawMessage)
-	if member, _ := rawjson.Value(raw, "session_id"); !isNull(member) && exactjson.Once(raw, "session_id") == nil {
-		id, _ = scalarText(member)
+	if member, _ := rawjson.Value(raw, "session_id"); !toolargs.IsNull(member) && exactjson.Once(raw, "session_id") == nil {
+		id, _ = toolargs.ScalarText(member)
 	}
 	return id
 }
@@ -353,7 +327,7 @@ func sessionIDFrom(ctx context.Context) (id string) {
 // withSession returns ctx with the session in raw, or ctx itself when raw holds
 // none. SessionFromContext parses it, since most functions don't ask.
 func withSession(ctx context.Context, raw json.RawMessage) context.Context {
-	if isNull(raw) {
+	if toolargs.IsNull(raw) {
 		return ctx
 	}
 	return context.WithValue(ctx, sessionKey{}, raw)
@@ -379,8 +353,8 @@ func parseSession(raw json.RawMessage) SessionMetadata {
 		"public_head_id": &m.PublicHeadID,
 		"public_org_id":  &m.PublicOrgID,
 	} {
-		if member := members[name]; !isNull(member) {
-			*field, _ = scalarText(member)
+		if member := members[name]; !toolargs.IsNull(member) {
+			*field, _ = toolargs.ScalarText(member)
 		}
 	}
 	if stamp := members["timestamp"]; stamp != nil {

@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -20,6 +21,7 @@ import (
 	"github.com/headsapi/heads-go/internal/httpbody"
 	"github.com/headsapi/heads-go/internal/loopback"
 	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/toolargs"
 )
 
 const (
@@ -74,7 +76,7 @@ type toolServer struct {
 // servedTool is a definition with the function that answers it.
 type servedTool struct {
 	tool   Tool
-	fields argumentFields
+	fields toolargs.Fields
 	call   func(ctx context.Context, values []json.RawMessage) (string, error) // one value for each field
 	logger *slog.Logger                                                        // with the name of the tool
 }
@@ -304,24 +306,27 @@ func AddTool[In any](h *ToolHandler, name, description string, f func(context.Co
 	if h == nil || h.server == nil {
 		return toolFault(operation, name, "handler", "is not one that NewToolHandler returned", "make one first")
 	}
-	b := schemaBuilder{tool: name, location: h.server.location}
-	fields := newArgumentFields(b.parameters(reflect.TypeFor[In]()))
+	fields, schemaFaults := toolargs.FromStruct(reflect.TypeFor[In](), toolargs.Options{Location: h.server.location, Stamp: reflect.TypeFor[Time]()})
+	var faults faultList
+	for _, f := range schemaFaults {
+		faults.add(toolFault(operation, name, f.Part, f.Problem, f.Remedy))
+	}
 	if f == nil {
-		b.faults.add(toolFault(operation, name, "function", "is nil", "give the function that answers"))
+		faults.add(toolFault(operation, name, "function", "is nil", "give the function that answers"))
 	}
 	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
 		var in In
-		if faults := fields.decode(values, reflect.ValueOf(&in).Elem()); faults != nil {
+		if faults := fields.Decode(values, reflect.ValueOf(&in).Elem()); faults != nil {
 			return "", faults
 		}
 		return f(ctx, in)
 	}
 	return h.server.add(operation, &servedTool{
-		tool:   Tool{Name: name, Description: description, Parameters: toolParameters(fields.list)},
+		tool:   Tool{Name: name, Description: description, Parameters: toolParameters(fields.List())},
 		fields: fields,
 		call:   call,
 		logger: h.server.logger.With(slog.String("tool", name)),
-	}, b.faults)
+	}, faults)
 }
 
 // ToolSpec defines a tool whose parameters are known only when the program
@@ -359,17 +364,18 @@ func AddToolFunc(h *ToolHandler, t ToolSpec, f func(ctx context.Context, argumen
 		faults.add(toolFault(operation, t.Name, "function", "is nil", "give the function that answers"))
 	}
 	tool := Tool{Name: t.Name, Description: t.Description, Parameters: slices.Clone(t.Parameters)}
-	list := make([]argumentField, len(tool.Parameters))
+	list := make([]toolargs.Field, len(tool.Parameters))
 	for i := range tool.Parameters {
 		p := &tool.Parameters[i]
-		if p.Name == sessionMetadataName {
+		if p.Name == toolargs.SessionMetadata {
 			faults.add(toolFault(operation, t.Name, "parameter "+p.Name, "has the name that carries the session", "choose another"))
 		}
-		list[i] = declaredField(p, slices.Contains(t.Required, p.Name))
+		list[i] = toolargs.Declared(p.Name, p.Type, slices.Contains(t.Required, p.Name))
+		p.Type = list[i].WireType()
 	}
-	fields := newArgumentFields(list)
+	fields := toolargs.NewFields(list)
 	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
-		arguments, argumentFaults := fields.object(values)
+		arguments, argumentFaults := fields.Object(values)
 		if argumentFaults != nil {
 			return "", argumentFaults
 		}
@@ -381,6 +387,10 @@ func AddToolFunc(h *ToolHandler, t ToolSpec, f func(ctx context.Context, argumen
 		call:   call,
 		logger: h.server.logger.With(slog.String("tool", t.Name)),
 	}, faults)
+}
+
+func toolFault(operation, tool, part, problem, remedy string, use ...string) error {
+	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, problem, remedy, use...)
 }
 
 func checkRequired(operation string, t ToolSpec) (faults faultList) {
@@ -395,27 +405,36 @@ func checkRequired(operation string, t ToolSpec) (faults faultList) {
 	return faults
 }
 
-// declaredField returns the field of p, and sets p.Type to what is registered.
-func declaredField(p *ToolParameter, required bool) argumentField {
-	f := argumentField{name: p.Name, optional: !required}
-	f.wireType, f.blankIsAbsent = p.Type, p.Type != "string"
-	if types := strings.Split(p.Type, "|"); len(types) > 1 && !slices.ContainsFunc(types, notScalar) {
-		f.wireType, f.blankIsAbsent = anyScalar, !slices.Contains(types, "string")
-		p.Type = "string"
-	}
-	return f
-}
-
-func notScalar(wireType string) bool {
-	return !slices.Contains([]string{"string", "number", "integer", "boolean"}, wireType)
-}
-
-func toolParameters(fields []argumentField) []ToolParameter {
+func toolParameters(fields []toolargs.Field) []ToolParameter {
 	parameters := make([]ToolParameter, len(fields))
 	for i, f := range fields {
-		parameters[i] = ToolParameter{Name: f.name, Type: f.wireType, Description: f.description}
+		parameters[i] = ToolParameter{Name: f.Name, Type: f.WireType(), Description: f.Description}
 	}
 	return parameters
+}
+
+// ReadArgument reads raw, one JSON value, as AddTool reads an argument of the
+// type, and returns it as a JSON value of that type: 5 for "5" and for 5.0 if the
+// type is integer, "7" for 7 if it is string, [7] if it is array. For functions
+// given to AddToolFunc, which read what is inside a list or an object themselves.
+//
+// An error of ReadArgument is meant for the model, which reads the text if the
+// function returns it. A type that a tool's parameter can't have and a value that
+// is not JSON are InvalidErrors.
+func ReadArgument(wireType string, raw json.RawMessage) (json.RawMessage, error) {
+	const operation = "ReadArgument"
+	raw = bytes.TrimSpace(raw)
+	switch {
+	case !slices.Contains(toolTypes, wireType):
+		return nil, invalid(operation, "type "+quote(wireType), "is unknown", fmt.Sprintf("want one of %s", strings.Join(toolTypes, ", ")))
+	case !json.Valid(raw):
+		return nil, invalid(operation, "value", "is not JSON", "give one JSON value")
+	}
+	value, faults := toolargs.Read(wireType, raw)
+	if faults != nil {
+		return nil, faults
+	}
+	return value, nil
 }
 
 // add serves t unless there are faults, those given or those in its definition.

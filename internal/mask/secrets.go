@@ -11,76 +11,40 @@ import (
 // and %25253D for =.
 const maxEscapes = 3
 
-// Secrets replaces secrets in a text, including those whose characters are
-// escaped as in URLs, HTML or JSON. Empty secrets are ignored.
+// Secrets replaces secrets in a text. If the text holds a secret whose characters are
+// escaped as in URLs, HTML or JSON, Secrets returns "[redacted]" for the whole text.
+// Empty secrets are ignored.
 func Secrets(text string, secrets ...string) string {
 	for _, secret := range secrets {
 		if secret == "" {
 			continue
 		}
 		text = strings.ReplaceAll(text, secret, Redacted)
-		if strings.ContainsAny(text, `%&\`) {
-			text = maskEscaped(text, secret)
+		if strings.ContainsAny(text, `%&\`) && holdsEscaped([]byte(text), []byte(secret)) {
+			return Redacted
 		}
 	}
 	return text
 }
 
-func maskEscaped(text, secret string) string {
-	hidden := make([]bool, len(text))
-	read := unescaped{text: []byte(text), ends: make([]int, len(text))}
-	for i := range read.ends {
-		read.ends[i] = i + 1
-	}
+func holdsEscaped(text, secret []byte) bool {
 	for range maxEscapes {
-		read = read.unescape()
-		for i := bytes.Index(read.text, []byte(secret)); i >= 0; {
-			end := i + len(secret)
-			for j := read.start(i); j < read.ends[end-1]; j++ {
-				hidden[j] = true
-			}
-			next := bytes.Index(read.text[end:], []byte(secret))
-			if next < 0 {
-				break
-			}
-			i = end + next
+		text = unescape(text)
+		if bytes.Contains(text, secret) {
+			return true
 		}
 	}
-	var b strings.Builder
-	for i := range len(text) {
-		switch {
-		case !hidden[i]:
-			b.WriteByte(text[i])
-		case i == 0 || !hidden[i-1]:
-			b.WriteString(Redacted)
-		}
-	}
-	return b.String()
-}
-
-// unescaped is a text together with the place of each character in the original.
-type unescaped struct {
-	text []byte
-	ends []int
-}
-
-func (u unescaped) start(i int) int {
-	if i == 0 {
-		return 0
-	}
-	return u.ends[i-1]
+	return false
 }
 
 // unescape replaces each escape sequence with its character.
-func (u unescaped) unescape() unescaped {
-	next := unescaped{text: make([]byte, 0, len(u.text)), ends: make([]int, 0, len(u.text))}
-	for i := 0; i < len(u.text); {
-		c, size := unescapeFirst(u.text[i:])
-		i += size
-		next.text = append(next.text, c)
-		next.ends = append(next.ends, u.ends[i-1])
+func unescape(text []byte) []byte {
+	plain := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		c, size := unescapeFirst(text)
+		plain, text = append(plain, c), text[size:]
 	}
-	return next
+	return plain
 }
 
 // unescapeFirst returns the first character of a text and its length there.

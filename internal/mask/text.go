@@ -2,6 +2,7 @@ package mask
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -63,3 +64,7 @@ func Text(text string, secrets ...string) string {
 		return parts[1] + strings.TrimPrefix(URL("x://"+parts[2]), "x://")
 	})
 }
+
+// Quote returns a value that was given by mistake in quotes, clipped to fit into an
+// error.
+func Quote(value string) string { return strconv.Quote(OneLine(value, 64)) }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,15 +14,16 @@ import (
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-var picture = flag.String("picture", "", "file to write the picture of docs/emulator.md to")
+var pictures = flag.String("pictures", "", "folder to write the pictures of docs/emulator.md and README.md to")
 
-// maxPicture is how large the picture in docs may be.
+// maxPicture is how large each picture in docs may be.
 const maxPicture = 200_000
 
 // busy plays a session with redeliveries and opens everything that can be opened.
@@ -98,20 +100,38 @@ func TestConsoleLooksRightInBothSchemesAndEveryWidth(t *testing.T) {
 			assert.NotEmpty(t, b.shot(fmt.Sprintf("%s-%d", scheme, width)))
 		}
 	}
-	if *picture != "" {
+	if *pictures != "" {
 		b.view(1280, "light")
 		b.do(emulation.SetDeviceMetricsOverride(1280, 1290, 0.7, false)) // down to the timeline
 		var taken []byte
 		b.do(chromedp.CaptureScreenshot(&taken))
-		require.Less(t, len(taken), maxPicture)
-		require.NoError(t, os.WriteFile(*picture, taken, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(*pictures, "console.png"), taken, 0o644))
+
+		b.do(chromedp.Reload())
+		b.status("live")
+		b.region("Timeline").shows("2 messages, 2 events, 4 delivery attempts (2 failed), 1 tool call.")
+		b.do(emulation.SetDeviceMetricsOverride(760, 1290, 2, false))
+		b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			taken, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).WithClip(timelineClip(b)).Do(ctx)
+			return err
+		}))
+		require.NoError(t, os.WriteFile(filepath.Join(*pictures, "timeline.png"), taken, 0o644))
 	}
 }
 
-func TestPictureOfTheDocsIsSmall(t *testing.T) {
-	taken, err := os.ReadFile("../../../docs/console.png")
-	require.NoError(t, err)
-	assert.Less(t, len(taken), maxPicture)
+// timelineClip returns the part of a page that shows the timeline.
+func timelineClip(b *tab) *page.Viewport {
+	top := eval[float64](b, `document.querySelector("#timeline").getBoundingClientRect().top + scrollY`)
+	height := eval[float64](b, `document.querySelector("#timeline").getBoundingClientRect().height`)
+	return &page.Viewport{Y: top - 8, Width: 760, Height: height + 16, Scale: 1}
+}
+
+func TestPicturesOfTheDocsAreSmall(t *testing.T) {
+	for _, name := range []string{"console.png", "timeline.png"} {
+		taken, err := os.ReadFile("../../../docs/" + name)
+		require.NoError(t, err)
+		assert.Less(t, len(taken), maxPicture, name)
+	}
 }
 
 func TestEveryControlHasAName(t *testing.T) {

@@ -1,4 +1,4 @@
-package heads
+package toolargs
 
 import (
 	"encoding/json"
@@ -10,10 +10,15 @@ import (
 	"time"
 )
 
-// This file reads the times and durations among the arguments of a tool.
+// Stamp is a time with the text that it was read from. FromStruct reads a type of the
+// same shape, see Options.Stamp.
+type Stamp struct {
+	time.Time
+	Text string
+}
 
 func timeDecoder(location *time.Location) decodeFunc {
-	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
+	return func(raw json.RawMessage, v reflect.Value) Faults {
 		_, parsed, faults := readTime(raw, location)
 		if faults == nil {
 			v.Set(reflect.ValueOf(parsed))
@@ -23,10 +28,10 @@ func timeDecoder(location *time.Location) decodeFunc {
 }
 
 func stampDecoder(location *time.Location) decodeFunc {
-	return func(raw json.RawMessage, v reflect.Value) argumentFaults {
+	return func(raw json.RawMessage, v reflect.Value) Faults {
 		text, parsed, faults := readTime(raw, location)
 		if faults == nil {
-			v.Set(reflect.ValueOf(Time{Time: parsed, Text: text}))
+			v.Set(reflect.ValueOf(Stamp{Time: parsed, Text: text}).Convert(v.Type()))
 		}
 		return faults
 	}
@@ -42,8 +47,8 @@ var (
 // and a date, which is midnight in location. Without a location, the model is
 // asked for the zone of a time, and a date is midnight in UTC: guessing the
 // zone of a meeting moves it by hours, that of a date does not change the date.
-func readTime(raw json.RawMessage, location *time.Location) (text string, parsed time.Time, faults argumentFaults) {
-	text, _ = scalarText(raw)
+func readTime(raw json.RawMessage, location *time.Location) (text string, parsed time.Time, faults Faults) {
+	text, _ = ScalarText(raw)
 	trimmed := strings.TrimSpace(text)
 	zone := location
 	if zone == nil {
@@ -58,10 +63,10 @@ func readTime(raw json.RawMessage, location *time.Location) (text string, parsed
 	parsed, ok := parseAny(zonelessLayouts, trimmed, zone)
 	switch {
 	case !ok:
-		return "", time.Time{}, wrongArgument("a date and time like 2006-01-02T15:04:05Z", raw)
+		return "", time.Time{}, wrong("a date and time like 2006-01-02T15:04:05Z", raw)
 	case location == nil:
-		return "", time.Time{}, argumentFaults{{problem: "must have a time zone, like 2006-01-02T15:04:05+01:00, but " +
-			quoteArgument(raw) + " has none; add it or ask the user for it"}}
+		return "", time.Time{}, Faults{{problem: "must have a time zone, like 2006-01-02T15:04:05+01:00, but " +
+			quoteValue(raw) + " has none; add it or ask the user for it"}}
 	}
 	return text, parsed, nil
 }
@@ -75,10 +80,10 @@ func parseAny(layouts []string, text string, location *time.Location) (time.Time
 	return time.Time{}, false
 }
 
-func decodeDuration(raw json.RawMessage, v reflect.Value) argumentFaults {
+func decodeDuration(raw json.RawMessage, v reflect.Value) Faults {
 	d, ok := readDuration(raw)
 	if !ok {
-		return wrongArgument(`a duration like "90s", "1h30m" or "PT1H30M", or a number of seconds`, raw)
+		return wrong(`a duration like "90s", "1h30m" or "PT1H30M", or a number of seconds`, raw)
 	}
 	v.SetInt(int64(d))
 	return nil
@@ -95,7 +100,7 @@ func readDuration(raw json.RawMessage) (time.Duration, bool) {
 		}
 		return time.Duration(math.Round(seconds * float64(time.Second))), true
 	}
-	text, _ := scalarText(raw)
+	text, _ := ScalarText(raw)
 	text = strings.ReplaceAll(text, " ", "")
 	if d, ok := parseISODuration(strings.ToUpper(text)); ok {
 		return d, true

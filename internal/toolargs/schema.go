@@ -1,4 +1,4 @@
-package heads
+package toolargs
 
 import (
 	"encoding"
@@ -6,51 +6,47 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/check"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
-// sessionMetadataName is the key beside the arguments in the body of a call.
-const sessionMetadataName = "session_metadata"
-
-// argument is one Go type as a tool's argument: the type that is registered,
-// and how a value is read.
-type argument struct {
-	wireType      string // "string", "number", "integer", "boolean", "array" or "object"
-	decode        decodeFunc
-	blankIsAbsent bool // a blank string means that there is no value
-	nullable      bool // null is a value
+// Options say how FromStruct reads times.
+type Options struct {
+	// Location is the time zone of a time without one. If it is nil, the model is asked
+	// for the zone.
+	Location *time.Location
+	// Stamp is a struct type to which Stamp can be converted.
+	Stamp reflect.Type
 }
 
-// argumentField is one field of a struct of arguments.
-type argumentField struct {
-	argument
-	name, description string
-	goName            string // with the fields that it is in: "Address.Street"
-	index             []int
-	optional          bool
+// SchemaFault is what is wrong with a part of a struct: "field City" or "type In".
+type SchemaFault struct {
+	Part string
+	check.Fault
 }
 
-// schemaBuilder reads the fields of a tool's argument struct and collects all
-// faults in it.
-type schemaBuilder struct {
-	tool     string
-	location *time.Location // of times without a zone; nil if they are refused
-	open     []reflect.Type // the types that the one at hand is part of
-	faults   faultList
-}
-
-// parameters returns the fields of In that are without fault. The descriptions
-// of inner fields have no place in the registration, so only the outer ones
-// need one.
-func (b *schemaBuilder) parameters(in reflect.Type) []argumentField {
+// FromStruct returns the fields of the struct type in that have no fault, and the
+// faults of the others. Only the outer fields need a description, since those of inner
+// fields can't be registered.
+func FromStruct(in reflect.Type, o Options) (Fields, []SchemaFault) {
+	b := schemaBuilder{Options: o}
 	if in.Kind() != reflect.Struct {
 		b.refuse("", "is of type "+in.String(), "give a struct whose fields are the parameters")
-		return nil
+		return Fields{}, b.faults
 	}
 	b.open = append(b.open, in)
-	return slices.DeleteFunc(b.fields(in, ""), func(f argumentField) bool { return !b.accepts(f) })
+	accepted := slices.DeleteFunc(b.fields(in, ""), func(f Field) bool { return !b.accepts(f) })
+	return NewFields(accepted), b.faults
+}
+
+// schemaBuilder reads the fields of a struct type and collects all faults in it.
+type schemaBuilder struct {
+	Options
+	open   []reflect.Type // the types that contain the current one
+	faults []SchemaFault
 }
 
 // foreignTag matches a jsonschema tag in the syntax of another library: one with
@@ -60,14 +56,14 @@ var foreignTag = regexp.MustCompile(`(?i)^\s*([^\s=]+=|required\s*(,|$)|nullable
 
 // accepts reports whether a field can be registered under its name and
 // description, and refuses it otherwise.
-func (b *schemaBuilder) accepts(f argumentField) bool {
+func (b *schemaBuilder) accepts(f Field) bool {
 	switch {
-	case f.name == sessionMetadataName:
-		b.refuse(f.goName, "is named "+sessionMetadataName+", which carries the session", "choose another json name")
-	case strings.TrimSpace(f.description) == "":
+	case f.Name == SessionMetadata:
+		b.refuse(f.goName, "is named "+SessionMetadata+", which carries the session", "choose another json name")
+	case strings.TrimSpace(f.Description) == "":
 		b.refuse(f.goName, "has no description", "write one into its jsonschema tag")
-	case foreignTag.MatchString(f.description):
-		b.refuse(f.goName, "has the jsonschema tag "+quote(f.description)+" in the syntax of another library", "write the description alone, "+
+	case foreignTag.MatchString(f.Description):
+		b.refuse(f.goName, "has the jsonschema tag "+mask.Quote(f.Description)+" in the syntax of another library", "write the description alone, "+
 			"like jsonschema:\"City to report on\"; a field is required unless it is a pointer or its json tag has omitempty")
 	default:
 		return true
@@ -81,21 +77,17 @@ func (b *schemaBuilder) refuse(goName, problem, remedy string) {
 	if goName == "" {
 		part = "type In"
 	}
-	b.faults.add(toolFault("AddTool", b.tool, part, problem, remedy))
-}
-
-func toolFault(operation, tool, part, problem, remedy string) error {
-	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, problem, remedy)
+	b.faults = append(b.faults, SchemaFault{part, check.Fault{Problem: problem, Remedy: remedy}})
 }
 
 // fields returns the usable fields of the struct t, those of embedded structs
 // among them, and refuses a name that occurs twice.
-func (b *schemaBuilder) fields(t reflect.Type, goPath string) []argumentField {
-	var fields []argumentField
+func (b *schemaBuilder) fields(t reflect.Type, goPath string) []Field {
+	var fields []Field
 	for _, f := range b.visible(t, goPath, nil) {
-		same := slices.IndexFunc(fields, func(other argumentField) bool { return other.name == f.name })
+		same := slices.IndexFunc(fields, func(other Field) bool { return other.Name == f.Name })
 		if same >= 0 {
-			b.refuse(f.goName, "has the json name "+f.name+" of field "+fields[same].goName, "choose another")
+			b.refuse(f.goName, "has the json name "+f.Name+" of field "+fields[same].goName, "choose another")
 			continue
 		}
 		fields = append(fields, f)
@@ -104,8 +96,8 @@ func (b *schemaBuilder) fields(t reflect.Type, goPath string) []argumentField {
 }
 
 // visible returns the fields of t before their names are compared.
-func (b *schemaBuilder) visible(t reflect.Type, goPath string, index []int) []argumentField {
-	var fields []argumentField
+func (b *schemaBuilder) visible(t reflect.Type, goPath string, index []int) []Field {
+	var fields []Field
 	hidden := 0
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -135,16 +127,16 @@ func (b *schemaBuilder) visible(t reflect.Type, goPath string, index []int) []ar
 }
 
 // field returns the exported field sf. It reports false after a fault.
-func (b *schemaBuilder) field(sf reflect.StructField, goName string) (argumentField, bool) {
+func (b *schemaBuilder) field(sf reflect.StructField, goName string) (Field, bool) {
 	name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
 	if name == "" {
 		name = sf.Name
 	}
 	a, ok := b.argument(sf.Type, goName)
-	return argumentField{
+	return Field{
 		argument:    a,
-		name:        name,
-		description: sf.Tag.Get("jsonschema"),
+		Name:        name,
+		Description: sf.Tag.Get("jsonschema"),
 		goName:      goName,
 		optional:    sf.Type.Kind() == reflect.Pointer || mayBeOmitted(options),
 	}, ok
@@ -156,7 +148,7 @@ func mayBeOmitted(options string) bool {
 }
 
 // embedded returns the fields of an embedded struct as those of the outer one.
-func (b *schemaBuilder) embedded(t reflect.Type, goName string, index []int) []argumentField {
+func (b *schemaBuilder) embedded(t reflect.Type, goName string, index []int) []Field {
 	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(textUnmarshalerType) ||
 		reflect.PointerTo(t).Implements(jsonUnmarshalerType) {
 		b.refuse(goName, "is embedded and not a plain struct", "make it a field with a name")
@@ -168,7 +160,6 @@ func (b *schemaBuilder) embedded(t reflect.Type, goName string, index []int) []a
 var (
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 	jsonUnmarshalerType = reflect.TypeFor[json.Unmarshaler]()
-	wireTimeType        = reflect.TypeFor[Time]()
 	goTimeType          = reflect.TypeFor[time.Time]()
 	goDurationType      = reflect.TypeFor[time.Duration]()
 	rawMessageType      = reflect.TypeFor[json.RawMessage]()
@@ -188,9 +179,9 @@ func (b *schemaBuilder) argument(t reflect.Type, goName string) (argument, bool)
 	case t == rawMessageType:
 		return argument{wireType: "object", decode: decodeRaw, nullable: true}, true
 	case t == goTimeType:
-		return argument{wireType: "string", decode: timeDecoder(b.location), blankIsAbsent: true}, true
-	case t == wireTimeType:
-		return argument{wireType: "string", decode: stampDecoder(b.location), blankIsAbsent: true}, true
+		return argument{wireType: "string", decode: timeDecoder(b.Location), blankIsAbsent: true}, true
+	case t == b.Stamp:
+		return argument{wireType: "string", decode: stampDecoder(b.Location), blankIsAbsent: true}, true
 	case t == goDurationType:
 		return argument{wireType: "string", decode: decodeDuration, blankIsAbsent: true}, true
 	case t.Kind() == reflect.Pointer:
@@ -208,9 +199,7 @@ func (b *schemaBuilder) argument(t reflect.Type, goName string) (argument, bool)
 	}
 }
 
-func isScalar(k reflect.Kind) bool {
-	return slices.Contains([]string{"string", "boolean", "integer", "number"}, wireTypeOf(k))
-}
+func isScalar(k reflect.Kind) bool { return !notScalar(wireTypeOf(k)) }
 
 func scalarArgument(k reflect.Kind) argument {
 	a := argument{wireType: wireTypeOf(k), blankIsAbsent: k != reflect.String}
@@ -235,7 +224,7 @@ func (b *schemaBuilder) composite(t reflect.Type, goName string) (argument, bool
 	switch t.Kind() {
 	case reflect.Struct:
 		before := len(b.faults)
-		a.decode = structDecoder(newArgumentFields(b.fields(t, goName+".")))
+		a.decode = structDecoder(NewFields(b.fields(t, goName+".")))
 		return a, len(b.faults) == before
 	case reflect.Slice:
 		if isBase64(t) {

@@ -1,0 +1,6 @@
+package mask
+
+const (
+	MaxEscaped = maxEscaped
+	MaxForeign = maxForeign
+)
