@@ -184,7 +184,7 @@ var noDefaults = map[string][]string{
 	".": {
 		"defaultDeduplicatorSize", "defaultMaxAge", "defaultFutureSkew", "defaultHandlerTimeout", "eventBodyTimeout",
 		"defaultToolTimeout", "defaultToolReplyLimit", "defaultToolConcurrency", // read where they apply
-		"base64Len",                                                         // how it is done
+		"base64Len",                              // how it is done
 		"maxErrorText", "maxLabel", "maxMessage", // texts of errors and logs
 	},
 	"fleet":     {"maxChange", "currentFormat"},

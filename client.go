@@ -72,7 +72,6 @@ func newClient(base *url.URL, token string, cfg *config) *Client {
 		AttemptTimeout: attemptTimeout(cfg.attemptTimeout, given.Timeout),
 		Logger:         cfg.logger,
 		Failure:        attemptError,
-		Shown:          func(text string, secrets ...string) string { return answerText(text, maxLabel, secrets...) },
 	}
 	if cfg.application != "" {
 		c.UserAgent = cfg.application + " " + userAgent

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/transport"
 )
@@ -144,7 +145,7 @@ func (r Request) encodeBody() ([]byte, error) {
 		if err != nil {
 			return nil, invalid(opDo, "body", "can't be written as JSON", "give a value that JSON can hold")
 		}
-		if found := findMasked(encoded); found != "" {
+		if found := mask.FindMasked(encoded); found != "" {
 			return nil, invalid(opDo, "body", fmt.Sprintf("holds %q, which a Secret or a Raw shows of itself", found), "give what it holds, with Secret.Reveal or Raw.Bytes", useReveal)
 		}
 		body = encoded

@@ -10,12 +10,11 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/headsapi/heads-go/internal/exactjson"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // These errors match an *Error by its status with errors.Is. ErrServer matches
@@ -391,80 +390,36 @@ func (e *transportError) Unwrap() []error {
 	return []error{e.err.get()}
 }
 
-// errorText is the text in the body of an error answer, in the forms of field
-// note 20.
-type errorText struct{ message, code string }
-
-func readErrorText(body []byte) errorText {
-	var doc map[string]json.RawMessage
-	if json.Unmarshal(body, &doc) != nil {
-		return errorText{message: plainText(body)}
-	}
-	found := errorText{message: jsonText(body), code: jsonText(doc["code"])}
-	for _, key := range []string{"error", "message"} {
-		var nested map[string]json.RawMessage
-		if found.code == "" && json.Unmarshal(doc[key], &nested) == nil {
-			found.code = jsonText(nested["code"])
-		}
-	}
-	return found
+// redactedError is a foreign error with a text that is safe to show.
+type redactedError struct {
+	text string
+	err  sealed[error] // its own text may hold a secret
 }
 
-// plainText returns the message of a body that is not a JSON object. It returns
-// "" for a text with escapes, since a token in it could not be recognized.
-func plainText(body []byte) string {
-	if text := jsonText(body); text != "" {
-		return text
-	}
-	text := strings.TrimSpace(string(body))
-	if !utf8.ValidString(text) || strings.Contains(text, `\`) {
-		return ""
-	}
-	return text
+// redact returns err with the text of shownText.
+func redact(err error, secrets ...string) error {
+	return &redactedError{text: shownText(err, secrets...), err: seal(err)}
 }
 
-// jsonText returns the text of a JSON value; see textIn.
-func jsonText(raw json.RawMessage) string {
-	var value any
-	if json.Unmarshal(raw, &value) != nil {
-		return ""
-	}
-	if number, ok := value.(float64); ok {
-		return strconv.FormatFloat(number, 'f', -1, 64)
-	}
-	return textIn(value)
+// shownText returns the text of a foreign error without the secrets, in at most maxErrorText
+// characters.
+func shownText(err error, secrets ...string) string {
+	return mask.ErrorText(err.Error(), maxErrorText, secrets...)
 }
 
-// messageKeys are the keys of an object that may hold its text, the best first.
-var messageKeys = []string{"message", "error", "errors", "text", "detail", "title", "msg", "code"}
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err.get() }
 
-// textIn returns the text in a JSON value: a string itself, all texts of a list,
-// and of an object the first text under one of the messageKeys. A number is a
-// message only under the key message.
-func textIn(value any) string {
-	switch v := value.(type) {
-	case string:
-		return v
-	case []any:
-		var texts []string
-		for _, item := range v {
-			if text := textIn(item); text != "" {
-				texts = append(texts, text)
-			}
-		}
-		return strings.Join(texts, "; ")
-	case map[string]any:
-		if number, ok := v["message"].(float64); ok {
-			return strconv.FormatFloat(number, 'f', -1, 64)
-		}
-		for _, key := range messageKeys {
-			if text := textIn(v[key]); text != "" {
-				return text
-			}
-		}
-	}
-	return ""
-}
+// quote returns a value that was given by mistake in quotes, clipped to fit into
+// an error.
+func quote(value string) string { return mask.Quote(value) }
+
+// label returns a foreign label, such as an id or a name, in a form that may be shown.
+func label(text string) string { return mask.OneLine(text, maxLabel) }
+
+// shownError returns the text of an error that a function of the user returned, fit for
+// a log line. It recovers from an Error method that panics.
+func shownError(err error) string { return mask.OneLine(fmt.Sprint(err), 1024) }
 
 // Temporary reports whether the same call may succeed later. It returns true if
 // the service sent no answer, did not get enough time, or answered 408, 425, 429

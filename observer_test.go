@@ -1,16 +1,19 @@
 package heads
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -401,4 +404,90 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+func TestObserverSeesEveryAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		mine := context.WithValue(t.Context(), key{}, "mine")
+		var attempts []Attempt
+		slow := func(r *http.Request) (*http.Response, error) {
+			<-time.After(3 * time.Second)
+			return answer(200, headJSON, "X-Request-Id: r-3")(r)
+		}
+		tr := newScript(answer(503, `{"message":"busy"}`, "Retry-After: 2", "X-Request-Id: r-1"),
+			fail(&url.Error{Op: "Get", URL: "https://api.example.com/x?key=hush-hush", Err: errors.New("with " + pathToken)}), slow)
+		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MinWait: time.Second, MaxWait: 5 * time.Second}),
+			WithObserver(Observer[Attempt]{End: func(ctx context.Context, a Attempt) {
+				assert.Equal(t, mine, ctx, "the context of the call")
+				attempts = append(attempts, a)
+			}}))
+		require.NoError(t, getHead(mine, client))
+		require.Len(t, attempts, 3)
+		for i, a := range attempts {
+			assert.Equal(t, "Heads.Get", a.Operation)
+			assert.Equal(t, "GET", a.Method)
+			assert.Equal(t, "/head/{id}", a.Route, "the label, not the path")
+			assert.Equal(t, i+1, a.Number)
+		}
+		first, second, third := attempts[0], attempts[1], attempts[2]
+		assert.Equal(t, 503, first.StatusCode)
+		assert.Equal(t, "r-1", first.RequestID)
+		assert.Equal(t, 2*time.Second, first.RetryIn)
+		require.ErrorIs(t, first.Err, ErrServer)
+		require.ErrorContains(t, first.Err, "busy")
+
+		assert.Zero(t, second.StatusCode, "no response came")
+		assert.Empty(t, second.RequestID, "each attempt has its own")
+		assert.Positive(t, second.RetryIn)
+		assert.LessOrEqual(t, second.RetryIn, 2*time.Second)
+		require.EqualError(t, second.Err, `Get "https://api.example.com/x": with [redacted]`)
+
+		assert.Equal(t, 200, third.StatusCode)
+		assert.Equal(t, "r-3", third.RequestID)
+		assert.Equal(t, 3*time.Second, third.Duration)
+		assert.Zero(t, third.RetryIn)
+		require.NoError(t, third.Err)
+	})
+}
+
+func TestObserverDoesNotSeeWhatWasNotSent(t *testing.T) {
+	client := newTestClient(t, memoryURL, newScript(answer(200, "")), WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { panic("told") }}))
+	_, err := client.Heads.Get(t.Context(), "li-28379")
+	require.ErrorIs(t, err, ErrInvalid)
+}
+
+func TestErrorOfAnAttemptHasNeitherBodyNorHeader(t *testing.T) {
+	var got Attempt
+	client := newTestClient(t, memoryURL, newScript(answer(400, `{"message":"no","extra":"x"}`, "Set-Cookie: a=b")),
+		WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { got = a }}))
+	require.Error(t, getHead(t.Context(), client))
+	var failure *Error
+	require.ErrorAs(t, got.Err, &failure)
+	assert.Equal(t, "no", failure.Message)
+	assert.Zero(t, failure.Body.Len())
+	assert.Nil(t, failure.Header)
+}
+
+func TestLogLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		tr := newScript(answer(503, `{"message":"busy"}`, "Retry-After: 2", "X-Request-Id: r-1"),
+			fail(errors.New("lost with "+pathToken)), answer(200, "[]", "X-Request-Id: r-3"))
+		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MaxWait: 5 * time.Second}), WithLogger(logger))
+		_, err := client.Webhooks.List(t.Context(), testHead)
+		require.NoError(t, err)
+		assert.Equal(t, strings.Join([]string{
+			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=1 status=503 duration=0s request_id=r-1 error="heads: Webhooks.List: GET /head-events: 503 Service Unavailable: busy (retry after 2s) [request r-1]" retry_in=2s`,
+			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=2 status=0 duration=0s error="lost with [redacted]" retry_in=0s`,
+			`level=DEBUG msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=3 status=200 duration=0s request_id=r-3`,
+			``,
+		}, "\n"), out.String())
+	})
 }

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/google/go-querystring/query"
 	"github.com/headsapi/heads-go/internal/exactjson"
@@ -211,13 +213,88 @@ func newError(c *transport.Call) *Error {
 	text := readErrorText(c.Body.Bytes())
 	e := &Error{
 		Operation: c.Op.Name, Method: c.Op.Method, Path: c.Path,
-		StatusCode: c.Status, Code: answerText(text.code, maxLabel, c.Tokens()...), Message: answerText(text.message, maxMessage, c.Tokens()...),
+		StatusCode: c.Status, Code: mask.Answer(text.code, maxLabel, c.Tokens()...), Message: mask.Answer(text.message, maxMessage, c.Tokens()...),
 		RequestID: c.RequestID(), RetryAfter: c.RetryAfter(), Attempts: c.Attempts,
 	}
 	if target := redirectTarget(c); target != "" {
 		e.Message = mask.OneLine("redirected to "+target+", which is not followed; give the URL at which the service itself answers", maxMessage)
 	}
 	return e
+}
+
+// errorText is the text in the body of an error answer, in the forms of field
+// note 20.
+type errorText struct{ message, code string }
+
+func readErrorText(body []byte) errorText {
+	var doc map[string]json.RawMessage
+	if json.Unmarshal(body, &doc) != nil {
+		return errorText{message: plainText(body)}
+	}
+	found := errorText{message: jsonText(body), code: jsonText(doc["code"])}
+	for _, key := range []string{"error", "message"} {
+		var nested map[string]json.RawMessage
+		if found.code == "" && json.Unmarshal(doc[key], &nested) == nil {
+			found.code = jsonText(nested["code"])
+		}
+	}
+	return found
+}
+
+// plainText returns the message of a body that is not a JSON object. It returns
+// "" for a text with escapes, since a token in it could not be recognized.
+func plainText(body []byte) string {
+	if text := jsonText(body); text != "" {
+		return text
+	}
+	text := strings.TrimSpace(string(body))
+	if !utf8.ValidString(text) || strings.Contains(text, `\`) {
+		return ""
+	}
+	return text
+}
+
+// jsonText returns the text of a JSON value; see textIn.
+func jsonText(raw json.RawMessage) string {
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return ""
+	}
+	if number, ok := value.(float64); ok {
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	return textIn(value)
+}
+
+// messageKeys are the keys of an object that may hold its text, the best first.
+var messageKeys = []string{"message", "error", "errors", "text", "detail", "title", "msg", "code"}
+
+// textIn returns the text in a JSON value: a string itself, all texts of a list,
+// and of an object the first text under one of the messageKeys. A number is a
+// message only under the key message.
+func textIn(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case []any:
+		var texts []string
+		for _, item := range v {
+			if text := textIn(item); text != "" {
+				texts = append(texts, text)
+			}
+		}
+		return strings.Join(texts, "; ")
+	case map[string]any:
+		if number, ok := v["message"].(float64); ok {
+			return strconv.FormatFloat(number, 'f', -1, 64)
+		}
+		for _, key := range messageKeys {
+			if text := textIn(v[key]); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
 }
 
 // redirectTarget names the host that a redirect points to, for its error.
@@ -238,13 +315,13 @@ func redirectTarget(c *transport.Call) string {
 
 // newTransportError is the outcome of a call whose last attempt got no whole answer.
 func newTransportError(ctx context.Context, c *transport.Call, err error) error {
-	err = redactURLError(err)
+	err = mask.URLError(err)
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
 	e := &transportError{
 		where: c.Op.Name + ": " + c.Op.Method + " " + c.Path,
-		text:  errorTextOf(err, c.Tokens()...), attempts: c.Attempts, err: seal(err),
+		text:  shownText(err, c.Tokens()...), attempts: c.Attempts, err: seal(err),
 	}
 	if c.MayBeCarriedOut() {
 		e.text += "; the request was not retried and may have been carried out"

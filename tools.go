@@ -82,12 +82,12 @@ func (t Tool) MarshalJSON() ([]byte, error) { return t.document(), nil }
 // Format shows name, host and number of parameters; the path of the URL may hold a
 // token.
 func (t Tool) Format(f fmt.State, _ rune) {
-	writeText(f, fmt.Sprintf("heads.Tool{%q, host: %s, parameters: %d}", t.Name, hostOf(t.URL), len(t.Parameters)))
+	writeText(f, fmt.Sprintf("heads.Tool{%q, host: %s, parameters: %d}", t.Name, mask.Host(t.URL, maxLabel), len(t.Parameters)))
 }
 
 // LogValue returns name, host and number of parameters.
 func (t Tool) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("name", label(t.Name)), slog.String("host", hostOf(t.URL)), slog.Int("parameters", len(t.Parameters)))
+	return slog.GroupValue(slog.String("name", label(t.Name)), slog.String("host", mask.Host(t.URL, maxLabel)), slog.Int("parameters", len(t.Parameters)))
 }
 
 // UnmarshalJSON accepts any shape and keeps the whole document. Only a name that
@@ -516,7 +516,7 @@ func (cs *ConversationSettings) checkExtras(operation string, before *Conversati
 }
 
 func checkExtra(operation, key string, value []byte) error {
-	if found := findMasked(value); found != "" {
+	if found := mask.FindMasked(value); found != "" {
 		return invalid(operation, mask.OneLine(key, maxLabel), fmt.Sprintf("holds %q, which stands for what is not shown", found), "give the value itself")
 	}
 	return nil

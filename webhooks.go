@@ -17,6 +17,7 @@ import (
 
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/keycache"
+	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/transport"
@@ -321,7 +322,7 @@ func (w *Webhook) attrs() []slog.Attr {
 }
 
 func (w Webhook) describe() string {
-	return fmt.Sprintf("heads.Webhook{%d, head: %s, host: %s, events: %s}", w.ID, label(w.HeadID), hostOf(w.URL), joinEvents(w.Events()))
+	return fmt.Sprintf("heads.Webhook{%d, head: %s, host: %s, events: %s}", w.ID, label(w.HeadID), mask.Host(w.URL, maxLabel), joinEvents(w.Events()))
 }
 
 // Format shows head, host and events.
@@ -331,11 +332,11 @@ func (s WebhookSpec) Format(f fmt.State, _ rune) { writeText(f, s.describe()) }
 func (s WebhookSpec) LogValue() slog.Value { return slog.GroupValue(s.attrs()...) }
 
 func (s WebhookSpec) attrs() []slog.Attr {
-	return []slog.Attr{slog.String("head_id", label(s.HeadID)), slog.String("host", hostOf(s.URL)), slog.String("events", joinEvents(s.Events))}
+	return []slog.Attr{slog.String("head_id", label(s.HeadID)), slog.String("host", mask.Host(s.URL, maxLabel)), slog.String("events", joinEvents(s.Events))}
 }
 
 func (s WebhookSpec) describe() string {
-	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", label(s.HeadID), hostOf(s.URL), joinEvents(s.Events))
+	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", label(s.HeadID), mask.Host(s.URL, maxLabel), joinEvents(s.Events))
 }
 
 func (w *Webhook) prove(id string) error {

@@ -56,9 +56,9 @@ func (t *connTrace) attach(ctx context.Context) context.Context {
 	})
 }
 
-// RoundTrip makes one whole attempt: it limits its time, reads the answer to its
-// end and keeps the outcome in the call. It always returns an empty body, so
-// nothing is left to drain or to close.
+// RoundTrip makes one whole attempt: it limits the time, reads the answer to its end and
+// stores the outcome in the call. It always returns an empty body, so nothing is left to
+// drain or to close.
 func (c *Call) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.waited, c.WaitErr = c.client.pace.wait(req.Context())
 	if c.WaitErr != nil {
@@ -76,7 +76,7 @@ func (c *Call) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.Err = c.attempt(ctx, req, header)
 	c.duration = time.Since(start)
-	c.holdOthers()
+	c.pauseOthers()
 	if c.Err != nil || c.Status >= http.StatusInternalServerError {
 		c.inDoubt = true
 	}
@@ -106,7 +106,7 @@ func (c *Call) roundTrip(ctx context.Context, req *http.Request, header http.Hea
 	}
 	attempt := &c.first
 	if c.Attempts > 1 {
-		attempt = new(http.Request) // the transport may still hold the one before
+		attempt = new(http.Request) // the transport may still use the one before
 	}
 	*attempt = *req.WithContext(ctx)
 	attempt.Header = header
@@ -122,8 +122,8 @@ func (c *Call) roundTrip(ctx context.Context, req *http.Request, header http.Hea
 	return c.read(resp)
 }
 
-// read copies the answer into the call. An answer that breaks off is an error;
-// one that is too long is cut.
+// read copies the answer into the call. An answer that breaks off is an error. One that is
+// too long is cut.
 func (c *Call) read(resp *http.Response) error {
 	c.Status, c.Header, c.TooLong = resp.StatusCode, resp.Header, false
 	c.Body.Reset()
@@ -140,7 +140,7 @@ func (c *Call) read(resp *http.Response) error {
 	return nil
 }
 
-// newAttempt describes an attempt as it begins.
+// newAttempt describes an attempt that has no outcome yet.
 func (c *Call) newAttempt() Attempt {
 	return Attempt{
 		Operation: c.Op.Name, Method: c.Op.Method, Route: c.Op.Route, Host: c.client.Base.Host,
@@ -148,10 +148,10 @@ func (c *Call) newAttempt() Attempt {
 	}
 }
 
-// startObservers tells the observers that an attempt begins, and adds their
-// entries to its header. It returns the context for the attempt.
+// startObservers tells the observers that an attempt begins, and adds their entries to its
+// header. It returns the context of the attempt.
 func (c *Call) startObservers(ctx context.Context, header http.Header) context.Context {
-	var last, own http.Header // of the last Start; of the client alone
+	var last, own http.Header // of the last observer; of the client alone
 	add := func() {
 		if len(last) > 0 && own == nil {
 			own = maps.Clone(header)
@@ -176,7 +176,7 @@ func (c *Call) startObservers(ctx context.Context, header http.Header) context.C
 	return ctx
 }
 
-// OwnHeader reports whether the client alone sets a header.
+// OwnHeader reports whether only the client may set a header, given in its canonical form.
 func OwnHeader(canonical string) bool {
 	switch canonical {
 	case "Authorization", "Host", "Content-Length", "Transfer-Encoding", "Cookie":
@@ -185,7 +185,7 @@ func OwnHeader(canonical string) bool {
 	return false
 }
 
-// report tells observers and logger of the attempt that just ended.
+// report tells observers and logger about the attempt that has just ended.
 func (c *Call) report(ctx context.Context, final bool) {
 	if c.client.Logger == nil && c.client.Observers == nil {
 		return

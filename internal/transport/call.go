@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // Call is one call: what all its attempts share, and the outcome of the last one. It is the
@@ -58,7 +60,7 @@ type Call struct {
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxPooled keeps one huge answer from holding its memory for ever.
+// maxPooled is the largest buffer that is used again, in bytes.
 const maxPooled = 1 << 20
 
 // Release returns the answer's buffer to the pool. The body must not be used afterwards.
@@ -156,6 +158,8 @@ func (c *Call) Tokens() []string {
 // Host returns the host of the base URL, with its port if it has one.
 func (c *Call) Host() string { return c.client.Base.Host }
 
+const maxRequestID = 128 // in characters
+
 // RequestID returns the id that the service gave the last request, without secrets.
 func (c *Call) RequestID() string {
 	id := c.Header.Get("X-Request-Id")
@@ -165,5 +169,5 @@ func (c *Call) RequestID() string {
 	if id == "" {
 		return ""
 	}
-	return c.client.Shown(id, c.Tokens()...)
+	return mask.Answer(id, maxRequestID, c.Tokens()...)
 }

@@ -10,80 +10,80 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pace says when the next attempt of a client may begin. All calls share it:
-// the limit of WithRateLimit, and the hold that an answer with Retry-After puts
-// on the client.
+// pace decides when the next attempt of a client may begin. All calls share it: the rate
+// limit, and the pause that an answer with Retry-After causes.
 type pace struct {
-	limiter *rate.Limiter             // nil without WithRateLimit
-	hold    atomic.Pointer[time.Time] // nil before the first hold
+	limiter *rate.Limiter             // nil for no limit
+	pause   atomic.Pointer[time.Time] // its end; nil before the first pause
 }
 
-// wait returns when an attempt may begin, and how long it was kept. It fails at
-// once if the context's deadline comes first.
+// wait returns when an attempt may begin, and how long it has waited. It fails at once if
+// the context's deadline comes first.
 //
-// The slot of the rate limit is taken after a hold. If another hold begins while
-// the attempt waits for its slot, the attempt gives the slot up and takes one after
-// that hold. Otherwise all attempts that waited would leave together when it ends.
+// The slot of the rate limit is reserved after a pause. If another pause begins while the
+// attempt waits for its slot, it cancels the slot and reserves one after that pause.
+// Otherwise all waiting attempts would begin at the moment the pause ends.
 func (p *pace) wait(ctx context.Context) (waited time.Duration, err error) {
 	for {
-		held, err := p.waitForHold(ctx)
-		waited += held
+		paused, err := p.waitForPause(ctx)
+		waited += paused
 		if err != nil || p.limiter == nil {
 			return waited, err
 		}
 		slot := p.limiter.Reserve()
-		limited, err := turn(ctx, slot.Delay(), "the rate limit")
+		limited, err := waitFor(ctx, slot.Delay(), "the rate limit")
 		waited += limited
 		if err != nil {
 			slot.Cancel()
 			return waited, err
 		}
-		if p.held() <= 0 {
+		if p.pauseLeft() <= 0 {
 			return waited, nil
 		}
 	}
 }
 
-// held returns how long the hold still lasts.
-func (p *pace) held() time.Duration {
-	until := p.hold.Load()
+// pauseLeft returns how long the pause still lasts.
+func (p *pace) pauseLeft() time.Duration {
+	until := p.pause.Load()
 	if until == nil {
 		return 0
 	}
 	left := time.Until(*until)
 	if left <= 0 {
-		p.hold.CompareAndSwap(until, nil)
+		p.pause.CompareAndSwap(until, nil)
 	}
 	return left
 }
 
-func (p *pace) waitForHold(ctx context.Context) (waited time.Duration, err error) {
+func (p *pace) waitForPause(ctx context.Context) (waited time.Duration, err error) {
 	for {
-		left := p.held()
+		left := p.pauseLeft()
 		if left <= 0 {
 			return waited, nil
 		}
-		kept, err := turn(ctx, left, "the wait that the service asked for")
-		waited += kept
+		slept, err := waitFor(ctx, left, "the wait that the service asked for")
+		waited += slept
 		if err != nil {
 			return waited, err
 		}
 	}
 }
 
-// holdFor keeps every attempt back for a time, if none keeps them back longer.
-func (p *pace) holdFor(d time.Duration) {
+// pauseFor makes every attempt wait for d, unless a longer pause is under way.
+func (p *pace) pauseFor(d time.Duration) {
 	until := time.Now().Add(d)
 	for {
-		current := p.hold.Load()
-		if current != nil && !until.After(*current) || p.hold.CompareAndSwap(current, &until) {
+		current := p.pause.Load()
+		if current != nil && !until.After(*current) || p.pause.CompareAndSwap(current, &until) {
 			return
 		}
 	}
 }
 
-// turn waits, unless the context's deadline comes first, and returns how long.
-func turn(ctx context.Context, d time.Duration, reason string) (time.Duration, error) {
+// waitFor waits for d, unless the context's deadline comes first. It returns how long it has
+// waited.
+func waitFor(ctx context.Context, d time.Duration, reason string) (time.Duration, error) {
 	if d <= 0 {
 		return 0, nil
 	}

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-func TestShorterHoldDoesNotEndALongerOne(t *testing.T) {
+func TestShorterPauseDoesNotEndALongerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pace
 		start := time.Now()
-		p.holdFor(5 * time.Second)
-		p.holdFor(time.Second)
+		p.pauseFor(5 * time.Second)
+		p.pauseFor(time.Second)
 		waited, err := p.wait(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, 5*time.Second, waited)
@@ -26,49 +26,49 @@ func TestShorterHoldDoesNotEndALongerOne(t *testing.T) {
 	})
 }
 
-func TestHoldThatBeginsDuringTheWaitForATurnIsKept(t *testing.T) {
+func TestPauseThatBeginsDuringTheWaitForASlotIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pace{limiter: rate.NewLimiter(0.5, 1)}
 		start := time.Now()
-		require.True(t, p.limiter.Allow()) // the next turn comes after 2 s
-		p.holdFor(time.Second)
-		time.AfterFunc(1500*time.Millisecond, func() { p.holdFor(5 * time.Second) })
+		require.True(t, p.limiter.Allow()) // the next slot comes after 2 s
+		p.pauseFor(time.Second)
+		time.AfterFunc(1500*time.Millisecond, func() { p.pauseFor(5 * time.Second) })
 		waited, err := p.wait(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, 6500*time.Millisecond, time.Since(start))
-		assert.Equal(t, 6500*time.Millisecond, waited, "for the hold, the turn and the other hold")
+		assert.Equal(t, 6500*time.Millisecond, waited, "for the pause, the slot and the other pause")
 	})
 }
 
-// Attempts that waited for their slot when the hold began must not leave together
-// when it ends: no second has more than the burst and what the rate adds in it.
-func TestAttemptsThatAHoldKeptBackKeepTheRateLimit(t *testing.T) {
+// Attempts that waited for their slot when the pause began must not all begin when it ends:
+// no second has more than the burst and what the rate adds in it.
+func TestAttemptsAfterAPauseKeepTheRateLimit(t *testing.T) {
 	const perSecond, burst, calls = 100, 20, 400
 	for name, pause := range map[string]time.Duration{
-		"a hold shorter than the queue": 500 * time.Millisecond,
-		"a hold longer than the queue":  10 * time.Second,
+		"a pause shorter than the queue": 500 * time.Millisecond,
+		"a pause longer than the queue":  10 * time.Second,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := pace{limiter: rate.NewLimiter(perSecond, burst)}
-				left := make(chan time.Time, calls)
+				begun := make(chan time.Time, calls)
 				for range calls {
 					go func() {
 						if _, err := p.wait(t.Context()); assert.NoError(t, err) {
-							left <- time.Now()
+							begun <- time.Now()
 						}
 					}()
 				}
 				<-time.After(time.Second)
-				p.holdFor(pause)
-				held := time.Now().Add(pause)
+				p.pauseFor(pause)
+				end := time.Now().Add(pause)
 				var times []time.Time
 				for range calls {
-					times = append(times, <-left)
+					times = append(times, <-begun)
 				}
 				assert.LessOrEqual(t, mostInASecond(times), perSecond+burst)
-				assert.False(t, slices.ContainsFunc(times, func(at time.Time) bool { return at.After(held.Add(-pause)) && at.Before(held) }),
-					"nothing leaves during the hold")
+				assert.False(t, slices.ContainsFunc(times, func(at time.Time) bool { return at.After(end.Add(-pause)) && at.Before(end) }),
+					"nothing is sent during the pause")
 			})
 		})
 	}

@@ -21,20 +21,19 @@ type RetryPolicy struct {
 	MinWait, MaxWait time.Duration
 }
 
-// atOnce is the wait before a retry that need not wait. It is not 0, which means
-// that there is no retry.
+// atOnce is the wait before a retry without a wait. It is not 0, which means that no retry
+// follows.
 const atOnce = time.Nanosecond
 
-// The rest of the package knows go-retryablehttp by these names alone.
+// No other file imports go-retryablehttp.
 type (
 	retryLoop    = retryablehttp.Client
 	retryRequest = retryablehttp.Request
 )
 
-// send runs the attempts in a retry loop of the call's own. Their outcome is in
-// the call, since the loop forgets the last answer when a wait is cut short, and
-// its error texts contain the URL. The error that send returns matters only if
-// no attempt was made.
+// send runs the attempts in a retry loop of this call. Their outcome is in the call: the loop
+// drops the last answer if a wait is cut short, and its error texts contain the URL. The
+// error that send returns matters only if no attempt was made.
 func (c *Call) send(body []byte) error {
 	if body != nil {
 		if err := c.retry.SetBody(body); err != nil {
@@ -43,7 +42,7 @@ func (c *Call) send(body []byte) error {
 	}
 	c.httpClient = http.Client{Transport: c, Jar: c.client.Jar, CheckRedirect: lastResponse}
 	c.loop.HTTPClient = &c.httpClient
-	c.loop.RetryMax = math.MaxInt // counted in next, which also knows the method
+	c.loop.RetryMax = math.MaxInt // next counts them, and also knows the method
 	c.loop.CheckRetry = func(ctx context.Context, _ *http.Response, _ error) (bool, error) {
 		again := c.next(ctx)
 		c.loop.RetryWaitMin = c.wait
@@ -60,8 +59,7 @@ func lastResponse(*http.Request, []*http.Request) error { return http.ErrUseLast
 // minWait makes the retry loop wait as long as next has decided.
 func minWait(minimum, _ time.Duration, _ int, _ *http.Response) time.Duration { return minimum }
 
-// next decides after each attempt whether another one follows, and after which
-// wait.
+// next decides after each attempt whether another one follows, and after what wait.
 func (c *Call) next(ctx context.Context) bool {
 	if c.WaitErr != nil {
 		return false
@@ -74,7 +72,7 @@ func (c *Call) next(ctx context.Context) bool {
 	return again
 }
 
-// renewToken asks the token source again after a 401, once a call.
+// renewToken asks the token source again after a 401, at most once in a call.
 func (c *Call) renewToken(ctx context.Context) bool {
 	if c.Status != http.StatusUnauthorized || c.Err != nil || c.renewed || c.client.credentials.source == nil {
 		return false
@@ -113,8 +111,8 @@ func (c *Call) planRetry(ctx context.Context) bool {
 	return true
 }
 
-// repeatable reports whether the request may be sent again after the outcome of
-// the last attempt.
+// repeatable reports whether the request may be retried after the outcome of the last
+// attempt.
 func (c *Call) repeatable() bool {
 	if c.Err != nil {
 		return c.Op.Repeatable || !c.mayBeWritten()
@@ -131,9 +129,8 @@ func (c *Call) repeatable() bool {
 	return false
 }
 
-// mayBeWritten reports whether any byte of the request can have been sent. The
-// trace of the connection proves it; for a transport without one, the kind of
-// the error does.
+// mayBeWritten reports whether a byte of the request may have been sent. The trace of the
+// connection shows it, or else, for a transport without a trace, the kind of the error.
 func (c *Call) mayBeWritten() bool {
 	if c.trace.connected.Load() {
 		return true
@@ -147,13 +144,14 @@ func (c *Call) mayBeWritten() bool {
 		!errors.As(c.Err, &certificate)
 }
 
-// backoff returns the wait before a retry, counted from 0, with full jitter:
-// random between 0 and the doubled MinWait, at most MaxWait.
+// backoff returns the wait before a retry, counted from 0, with full jitter: a random
+// duration below Longest.
 func (p RetryPolicy) backoff(retry int) time.Duration {
 	return rand.N(max(p.Longest(retry), 1)) // it panics on 0
 }
 
-// Longest returns what the wait before a retry is below.
+// Longest returns the upper limit of the wait before a retry, counted from 0: MinWait,
+// doubled for each retry before, at most MaxWait.
 func (p RetryPolicy) Longest(retry int) time.Duration {
 	if p.MinWait <= p.MaxWait>>retry {
 		return p.MinWait << retry
@@ -175,19 +173,19 @@ func (c *Call) RetryAfter() time.Duration {
 	return wait
 }
 
-// holdOthers makes every attempt of the client wait for as long as the last
-// answer asks this one to.
-func (c *Call) holdOthers() {
+// pauseOthers makes every attempt of the client wait for as long as the last answer asks
+// this call to wait.
+func (c *Call) pauseOthers() {
 	if c.Status != http.StatusTooManyRequests && c.Status != http.StatusServiceUnavailable {
 		return
 	}
 	if wait, _ := c.retryAfter(); wait > 0 {
-		c.client.pace.holdFor(min(wait, c.client.Retry.MaxWait))
+		c.client.pace.pauseFor(min(wait, c.client.Retry.MaxWait))
 	}
 }
 
-// parseRetryAfter reads both forms of the header: seconds and an HTTP date. A
-// number too large for a Duration becomes the largest one.
+// parseRetryAfter reads both forms of the header: seconds and an HTTP date. A number too
+// large for a Duration becomes the largest Duration.
 func parseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if value == "" {

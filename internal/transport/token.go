@@ -9,8 +9,8 @@ import (
 // service refused. The text of its error shows no token.
 type TokenSource func(ctx context.Context, rejected string) (string, error)
 
-// credential is a token and the header made of it, which is shared by all
-// requests and never changed.
+// credential is a token and the header made of it, which all requests share. It never
+// changes.
 type credential struct {
 	token  string
 	header []string
@@ -20,22 +20,22 @@ func newCredential(token string) *credential {
 	return &credential{token: token, header: []string{"Bearer " + token}}
 }
 
-// credentials holds the token in force.
+// credentials hold the token in force.
 type credentials struct {
 	source  TokenSource // nil with a fixed token
 	current atomic.Pointer[credential]
-	turn    chan struct{} // held by the one that asks the source
+	asking  chan struct{} // full while a call asks the source
 }
 
 func newCredentials(token string, source TokenSource) *credentials {
-	c := &credentials{source: source, turn: make(chan struct{}, 1)}
+	c := &credentials{source: source, asking: make(chan struct{}, 1)}
 	if source == nil {
 		c.current.Store(newCredential(token))
 	}
 	return c
 }
 
-// get returns the token in force, asking the source when there is none yet.
+// get returns the token in force. It asks the source if there is none yet.
 func (c *credentials) get(ctx context.Context) (*credential, error) {
 	if cred := c.current.Load(); cred != nil {
 		return cred, nil
@@ -43,13 +43,13 @@ func (c *credentials) get(ctx context.Context) (*credential, error) {
 	return c.renew(ctx, nil)
 }
 
-// renew returns another credential than the refused one: the one that somebody
-// else has fetched meanwhile, or a new one from the source. It returns the
-// refused one itself when the source has no other.
+// renew returns another credential than the refused one: the one that another call has
+// fetched meanwhile, or a new one from the source. If the source has no other token, it
+// returns the refused credential.
 func (c *credentials) renew(ctx context.Context, refused *credential) (*credential, error) {
 	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
+	case c.asking <- struct{}{}:
+		defer func() { <-c.asking }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -32,8 +32,6 @@ type Config struct {
 	// Failure returns the error of an attempt that failed, for observers and the log. It
 	// shows no secret.
 	Failure func(*Call) error
-	// Shown returns a text of an answer without secrets, on one line.
-	Shown func(text string, secrets ...string) string
 }
 
 // Client makes calls. It is safe for concurrent use.

@@ -49,7 +49,6 @@ func newTestClient(rt roundTrip, change func(*Config)) *Client {
 		AttemptTimeout: time.Minute,
 		Retry:          RetryPolicy{MaxRetries: 3},
 		Failure:        func(c *Call) error { return errors.Join(c.Err, errors.New(http.StatusText(c.Status))) },
-		Shown:          func(text string, _ ...string) string { return text },
 	}
 	if change != nil {
 		change(&c)

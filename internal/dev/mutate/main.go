@@ -1,6 +1,7 @@
-// Mutate makes one small change to the root package at a time and runs its tests, to
-// find rules that no test checks. It negates conditions, removes statements and
-// changes constants. It does not change the source files.
+// Mutate makes one small change to the root package, or to an internal one, at a time. It
+// runs the tests of that package and those of the root package, to find rules that no test
+// checks. It negates conditions, removes statements and changes constants. It does not
+// change the source files.
 //
 //	go run ./internal/dev/mutate                       # the files that matter most
 //	go run ./internal/dev/mutate -files heads.go -v    # one file, every mutant shown
@@ -271,6 +272,11 @@ func (c *campaign) test(m mutant) (verdict string, err error) {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
+	if filepath.Dir(m.file) != "." {
+		if verdict, err := c.testInternal(dir, m); verdict != "survived" || err != nil {
+			return verdict, err
+		}
+	}
 	without := [2][]string{c.outside, c.inside}
 	if slices.Contains(c.outside, strings.TrimSuffix(m.file, ".go")+"_test.go") {
 		without[0], without[1] = without[1], without[0]
@@ -282,31 +288,53 @@ func (c *campaign) test(m mutant) (verdict string, err error) {
 			return "", err
 		}
 		binary := filepath.Join(dir, fmt.Sprintf("mutant%d.test", i))
-		if exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".").Run() != nil {
+		if !compiles(overlay, binary, ".") {
 			return "does not compile", nil
 		}
-		if killed, err := c.fails(binary, "-test.run", c.run, "-test.skip", c.slow); killed || err != nil {
+		if killed, err := c.fails(".", binary, "-test.run", c.run, "-test.skip", c.slow); killed || err != nil {
 			return "killed", err
 		}
 		binaries = append(binaries, binary)
 	}
 	for _, binary := range binaries {
-		if killed, err := c.fails(binary, "-test.run", c.slow); killed || err != nil {
+		if killed, err := c.fails(".", binary, "-test.run", c.slow); killed || err != nil {
 			return "killed", err
 		}
 	}
 	return "survived", nil
 }
 
+// testInternal runs the tests of the internal package that the mutant is in.
+func (c *campaign) testInternal(dir string, m mutant) (verdict string, err error) {
+	overlay, err := writeOverlay(dir, m, nil)
+	if err != nil {
+		return "", err
+	}
+	folder, binary := filepath.Dir(m.file), filepath.Join(dir, "internal.test")
+	if !compiles(overlay, binary, "./"+filepath.ToSlash(folder)) {
+		return "does not compile", nil
+	}
+	if killed, err := c.fails(folder, binary, "-test.run", c.run); killed || err != nil {
+		return "killed", err
+	}
+	return "survived", nil
+}
+
+func compiles(overlay, binary, folder string) bool {
+	return exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, folder).Run() == nil
+}
+
 // limited runs a program with at most 4 GiB of memory.
 const limited = `ulimit -v 4194304; exec "$@"`
 
-// fails runs tests and reports whether one fails, hangs or needs too much memory.
-func (c *campaign) fails(binary string, args ...string) (bool, error) {
+// fails runs tests in a folder and reports whether one fails, hangs or needs too much memory.
+func (c *campaign) fails(folder, binary string, args ...string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	command := append([]string{"-c", limited, "sh", binary, "-test.failfast"}, args...)
-	err := exec.CommandContext(ctx, "sh", command...).Run()
+	tests := exec.CommandContext(ctx, "sh", command...)
+	tests.Dir = folder
+	err := tests.Run()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
 		return true, nil

@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,8 +12,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -713,4 +717,387 @@ func TestRetryLoopHasNoLogger(t *testing.T) {
 	text, err := os.ReadFile(written.Name())
 	require.NoError(t, err)
 	assert.Empty(t, string(text))
+}
+
+// assertTimeout checks what a caller can rely on after a timeout.
+func assertTimeout(t testing.TB, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	var timeout net.Error
+	require.ErrorAs(t, err, &timeout)
+	assert.True(t, timeout.Timeout())
+}
+
+func TestAnswersAreReadUpTo8MiB(t *testing.T) {
+	const limit = 8 << 20
+	for name, row := range map[string]struct {
+		size int
+		ok   bool
+	}{"8 MiB": {limit, true}, "8 MiB and a byte": {limit + 1, false}, "9 MiB": {9 << 20, false}} {
+		for _, call := range calls {
+			t.Run(name+" "+call.method, func(t *testing.T) {
+				// As JSON the answer is an object with white space before it.
+				body := `{"id":"` + testHead + `","sharedKey":"k"}`
+				if call.method == "DELETE" {
+					body = `{"id":7}`
+				}
+				tr := newScript(answer(200, strings.Repeat(" ", row.size-len(body))+body))
+				err := call.run(t.Context(), newTestClient(t, memoryURL, tr))
+				assert.Equal(t, 1, tr.sent(), "it was done")
+				if row.ok {
+					require.NoError(t, err)
+					return
+				}
+				var decode *DecodeError
+				require.ErrorAs(t, err, &decode)
+				assert.Equal(t, 4<<10, decode.Body.Len())
+				assert.ErrorContains(t, err, "the answer is longer than 8388608 bytes")
+			})
+		}
+	}
+}
+
+// A compressed answer is short on the wire and can be long when it is read.
+func TestUnpackedAnswersAreLimitedToo(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		packed := gzip.NewWriter(w)
+		_, _ = io.Copy(packed, io.LimitReader(zeros{}, 9<<20))
+		packed.Close()
+	})
+	var decode *DecodeError
+	require.ErrorAs(t, getHead(t.Context(), client), &decode)
+}
+
+func TestLongErrorIsStillAFullError(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(400)
+		_, _ = io.Copy(w, io.LimitReader(zeros{}, 9<<20))
+	})
+	var failure *Error
+	require.ErrorAs(t, getHead(t.Context(), client), &failure)
+	assert.Equal(t, 400, failure.StatusCode)
+	assert.Equal(t, strings.Repeat("0", 64<<10), string(failure.Body.Bytes()))
+	assert.Len(t, []rune(failure.Message), 200)
+}
+
+func TestCutOffAnswerIsRetriedUntilItIsWhole(t *testing.T) {
+	cut := 0
+	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if cut++; cut <= 2 {
+			w.Header().Set("Content-Length", "1000")
+		}
+		fmt.Fprint(w, headJSON)
+	})
+	head, err := client.Heads.Get(t.Context(), testHead)
+	require.NoError(t, err)
+	assert.Equal(t, "Ada", head.Name)
+	assert.Equal(t, 3, cut)
+}
+
+func TestCutOffAnswerIsNoAnswer(t *testing.T) {
+	for _, code := range []int{200, 404, 500} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			var got Attempt
+			client := newTestClient(t, memoryURL, newScript(cutOff(code)), WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { got = a }}))
+			err := getHead(t.Context(), client)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.ErrorContains(t, err, "no answer")
+			require.ErrorContains(t, err, fmt.Sprintf("status %d, but the answer broke off", code), "the status is not lost")
+			assert.Zero(t, got.StatusCode)
+			var failure *Error
+			if code == 200 {
+				require.NotErrorAs(t, err, &failure, "an *Error is never a success")
+				return
+			}
+			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, code, failure.StatusCode)
+		})
+	}
+}
+
+// Transports of tests often don't set the fields that http.Client fills in.
+func TestIncompleteResponsesOfATransport(t *testing.T) {
+	bare := func(r *http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }
+	client := newTestClient(t, memoryURL, newScript(bare))
+	resp, err := client.Heads.setVideoStreaming(t.Context(), testHead, true)
+	require.NoError(t, err)
+	assert.Equal(t, 204, resp.StatusCode)
+	assert.Zero(t, resp.Body.Len())
+
+	client = newTestClient(t, memoryURL, newScript(func(*http.Request) (*http.Response, error) { return nil, nil }))
+	require.ErrorContains(t, getHead(t.Context(), client), "neither a response nor an error")
+}
+
+// trackedBody counts how often a body is closed and how much of it was not read.
+type trackedBody struct {
+	io.Reader
+	closed *int
+}
+
+func (b trackedBody) Close() error { *b.closed++; return nil }
+
+func TestBodiesAreReadAndClosedOnEveryPath(t *testing.T) {
+	for name, row := range map[string]struct {
+		step  step
+		whole bool // the body is read to its end
+	}{
+		"success":       {answer(200, headJSON), true},
+		"error":         {answer(400, strings.Repeat("x", 100<<10)), true},
+		"repeated":      {answer(500, strings.Repeat("x", 100<<10)), true},
+		"redirect":      {answer(302, "moved", "Location: /x"), true},
+		"refused token": {answer(401, "no"), true},
+		"undecodable":   {answer(200, "text"), true},
+		"cut off":       {cutOff(200), true},
+		"too long":      {answer(200, strings.Repeat(" ", 9<<20)), false},
+	} {
+		for _, call := range calls {
+			t.Run(name+" "+call.method, func(t *testing.T) {
+				opened, closed := 0, 0
+				var bodies []io.Reader
+				client := newTestClient(t, memoryURL, newScript(func(r *http.Request) (*http.Response, error) {
+					resp, err := row.step(r)
+					opened++
+					bodies = append(bodies, resp.Body)
+					resp.Body = trackedBody{resp.Body, &closed}
+					return resp, err
+				}))
+				_ = call.run(t.Context(), client)
+				assert.Positive(t, opened)
+				assert.Equal(t, opened, closed, "each is closed once")
+				for _, body := range bodies {
+					rest, _ := io.ReadAll(body)
+					assert.Equal(t, row.whole, len(rest) == 0)
+				}
+			})
+		}
+	}
+}
+
+// The text of a transport's error may hold anything.
+func TestTransportErrorsAreRedactedAndUnwrap(t *testing.T) {
+	lost := errors.New("connection lost")
+	for name, row := range map[string]struct {
+		err  error
+		says string
+	}{
+		"plain":    {lost, "connection lost"},
+		"URL":      {&url.Error{Op: "Get", URL: "https://me:hush-hush@api.example.com/head-events?headId=hush-hush#hush-hush", Err: lost}, `Get "https://api.example.com/head-events": connection lost`},
+		"in text":  {fmt.Errorf("proxy https://me:hush-hush@proxy.example.com said no to https://api.example.com/x?api_key=hush-hush: %w", lost), "proxy https://proxy.example.com said no to https://api.example.com/x connection lost"},
+		"token":    {fmt.Errorf("header Bearer %s: %w", pathToken, lost), "header Bearer [redacted]: connection lost"},
+		"two URLs": {&url.Error{Op: "Get", URL: "https://a.example.com?k=hush-hush", Err: &url.Error{Op: "proxyconnect", URL: "https://b.example.com/?k=hush-hush", Err: lost}}, `Get "https://a.example.com": proxyconnect "https://b.example.com/": connection lost`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newTestClient(t, memoryURL, newScript(fail(row.err)))
+			_, err := client.Webhooks.List(t.Context(), testHead)
+			require.ErrorIs(t, err, lost)
+			assert.Equal(t, "heads: Webhooks.List: GET /head-events: no answer: "+row.says+" (4 attempts)", err.Error())
+			var asURL *url.Error
+			if errors.As(err, &asURL) {
+				assert.NotContains(t, asURL.Error(), "hush-hush")
+			}
+		})
+	}
+}
+
+func TestTransportErrorsUnwrapToTheirKind(t *testing.T) {
+	t.Run("refused", func(t *testing.T) {
+		server := refusing(t)
+		_, err := newTestClient(t, server.url+prefix, server.transport).Webhooks.List(t.Context(), testHead)
+		var op *net.OpError
+		require.ErrorAs(t, err, &op)
+		assert.Equal(t, "dial", op.Op)
+		assert.NotContains(t, err.Error(), "headId", "no query")
+		var asNet net.Error
+		require.ErrorAs(t, err, &asNet)
+		assert.False(t, asNet.Timeout())
+	})
+	t.Run("deadline of the call", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			tr := newScript(hang)
+			assertTimeout(t, getHead(ctx, newTestClient(t, memoryURL, tr)))
+			assert.Equal(t, 1, tr.sent())
+		})
+	})
+	t.Run("cause of the caller", func(t *testing.T) {
+		mine := errors.New("user went away")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := getHead(ctx, newTestClient(t, memoryURL, newScript(func(r *http.Request) (*http.Response, error) {
+			cancel(mine)
+			return nil, context.Cause(r.Context())
+		})))
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, mine)
+	})
+}
+
+// An attempt ends when the context of its call ends. A finished attempt leaves
+// no timer.
+func TestAttemptsEndWithTheirContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var contexts []context.Context
+		tr := newScript(func(r *http.Request) (*http.Response, error) {
+			contexts = append(contexts, r.Context())
+			return answer(503, "")(r)
+		})
+		require.Error(t, getHead(t.Context(), newTestClient(t, memoryURL, tr)))
+		require.Len(t, contexts, 4)
+		for _, ctx := range contexts {
+			require.ErrorIs(t, ctx.Err(), context.Canceled)
+		}
+	})
+}
+
+// A transport may call the service while it serves a call. The two calls must
+// not be confused.
+func TestCallWithinACall(t *testing.T) {
+	inner := newTestClient(t, memoryURL, newScript(answer(500, ""), answer(200, `{"id":"`+testHead+`","name":"inner"}`)))
+	var attempts []string
+	outer := newTestClient(t, memoryURL, newScript(func(r *http.Request) (*http.Response, error) {
+		head, err := inner.Heads.Get(r.Context(), testHead)
+		if assert.NoError(t, err) {
+			assert.Equal(t, "inner", head.Name)
+		}
+		return answer(200, headJSON)(r)
+	}), WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { attempts = append(attempts, fmt.Sprint(a.Number, a.StatusCode)) }}))
+	head, err := outer.Heads.Get(t.Context(), testHead)
+	require.NoError(t, err)
+	assert.Equal(t, "Ada", head.Name)
+	assert.Equal(t, []string{"1 200"}, attempts)
+}
+
+func TestRateLimitCountsEveryAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		tr := newScript(answer(500, ""), answer(500, ""), answer(200, headJSON))
+		client := newTestClient(t, memoryURL, tr, WithRateLimit(1, 1))
+		require.NoError(t, getHead(t.Context(), client))
+		require.NoError(t, getHead(t.Context(), client))
+		assert.Equal(t, 4, tr.sent())
+		assert.InDelta(t, 3*time.Second, time.Since(start), float64(time.Millisecond))
+	})
+}
+
+func TestRateLimitIsSharedByAllGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		client := newTestClient(t, memoryURL, newScript(answer(200, headJSON)), WithRateLimit(10, 5))
+		var calls sync.WaitGroup
+		for range 25 {
+			calls.Go(func() { assert.NoError(t, getHead(t.Context(), client)) })
+		}
+		calls.Wait()
+		assert.InDelta(t, 2*time.Second, time.Since(start), float64(time.Millisecond), "5 at once, then 10 a second")
+	})
+}
+
+func TestRateLimitFailsAtOnceWhereTheDeadlineComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newScript(answer(200, headJSON))
+		client := newTestClient(t, memoryURL, tr, WithRateLimit(0.1, 1))
+		require.NoError(t, getHead(t.Context(), client))
+
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := getHead(ctx, client)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Contains(t, err.Error(), "nothing was sent")
+		assert.Zero(t, time.Since(start))
+
+		require.NoError(t, getHead(t.Context(), client), "the turn was released")
+		assert.Equal(t, 10*time.Second, time.Since(start))
+		assert.Equal(t, 2, tr.sent())
+	})
+}
+
+func TestRateLimitKeepsTheLastAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newTestClient(t, memoryURL, newScript(answer(500, "")), WithRateLimit(0.1, 1))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := getHead(ctx, client)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, ErrServer)
+
+		client = newTestClient(t, memoryURL, newScript(fail(io.ErrUnexpectedEOF)), WithRateLimit(0.1, 1))
+		err = getHead(ctx, client)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	})
+}
+
+func TestCancelEndsTheWaitForATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newTestClient(t, memoryURL, newScript(answer(200, headJSON)), WithRateLimit(0.001, 1))
+		require.NoError(t, getHead(t.Context(), client))
+		start := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		require.ErrorIs(t, getHead(ctx, client), context.Canceled)
+		assert.Equal(t, time.Second, time.Since(start))
+	})
+}
+
+func TestRetryAfterHoldsTheWholeClientBack(t *testing.T) {
+	for name, row := range map[string]struct {
+		status     int
+		retryAfter string
+		held       time.Duration
+	}{
+		"429":             {http.StatusTooManyRequests, "3", 3 * time.Second},
+		"503":             {http.StatusServiceUnavailable, "3", 3 * time.Second},
+		"at most MaxWait": {http.StatusTooManyRequests, "3600", 10 * time.Second},
+		"429 without":     {http.StatusTooManyRequests, "", 0},
+		"429 with 0":      {http.StatusTooManyRequests, "0", 0},
+		"another status":  {http.StatusInternalServerError, "3", 0},
+		"a final answer":  {http.StatusNotFound, "3", 0},
+		"a success":       {http.StatusOK, "3", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first := answer(row.status, headJSON)
+				if row.retryAfter != "" {
+					first = answer(row.status, headJSON, "Retry-After: "+row.retryAfter)
+				}
+				// A call that returns at once holds the others back, too.
+				var waited time.Duration
+				client := newTestClient(t, memoryURL, newScript(first, answer(200, headJSON)),
+					WithRetryPolicy(RetryPolicy{MaxWait: 10 * time.Second}),
+					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { waited = a.Waited }}))
+				_ = getHead(t.Context(), client)
+				start := time.Now()
+				require.NoError(t, getHead(t.Context(), client))
+				assert.Equal(t, row.held, time.Since(start))
+				assert.Equal(t, row.held, waited)
+			})
+		})
+	}
+}
+
+func TestHoldFailsAtOnceWhereTheDeadlineComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newScript(answer(429, "", "Retry-After: 8"), answer(200, headJSON))
+		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxWait: 10 * time.Second}))
+		require.ErrorIs(t, getHead(t.Context(), client), ErrRateLimited)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		start := time.Now()
+		require.ErrorIs(t, getHead(ctx, client), context.DeadlineExceeded)
+		assert.Zero(t, time.Since(start))
+		assert.Equal(t, 1, tr.sent())
+	})
+}
+
+func TestRateLimitRefusesInvalidLimits(t *testing.T) {
+	for name, opt := range map[string]Option{
+		"zero":     WithRateLimit(0, 1),
+		"negative": WithRateLimit(-1, 1),
+		"no burst": WithRateLimit(1, 0),
+	} {
+		_, err := New(memoryURL, pathToken, opt)
+		require.ErrorIs(t, err, ErrInvalid, name)
+	}
 }
