@@ -198,68 +198,11 @@ func concealReply(text string) string {
 	return concealText(text)
 }
 
-// withoutKeys returns a seed that can be shared and imported. It has no keys, so
-// an import generates new ones.
-func (s Seed) withoutKeys() Seed {
-	return Seed{Visuals: keyless(s.Visuals), Heads: keyless(s.Heads), Tools: keyless(s.Tools), Registrations: keyless(s.Registrations)}
-}
-
-func keyless(list []json.RawMessage) []json.RawMessage {
-	out := make([]json.RawMessage, len(list))
-	for i, raw := range list {
-		v, _ := decode(raw).(map[string]any)
-		dropKeys(v)
-		out[i], _ = encodeJSON(v) // it was JSON before
+// origin returns a URL without everything that may hold a secret.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
 	}
-	return out
-}
-
-// dropKeys removes the values that conceal hides.
-func dropKeys(v any) {
-	switch v := v.(type) {
-	case []any:
-		for i, item := range v {
-			if text, isText := item.(string); isText {
-				v[i] = withoutSecrets(text)
-			}
-			dropKeys(item)
-		}
-	case map[string]any:
-		for name, item := range v {
-			text, isText := item.(string)
-			switch {
-			case name == "customWords":
-			case item != nil && secretName.MatchString(name), name == "publicUrl":
-				delete(v, name)
-			case isText && isCallback(name):
-				v[name] = withoutPathTokens(withoutSecrets(text), v["name"])
-			case isText:
-				v[name] = withoutSecrets(text)
-			default:
-				dropKeys(item)
-			}
-		}
-	}
-}
-
-// withoutSecrets returns a text that an import accepts in the place of the text, such as
-// a URL without its query.
-func withoutSecrets(text string) string {
-	shown := concealText(text)
-	if shown == text {
-		return text
-	}
-	return strings.NewReplacer("?"+concealed, "", concealed, "hidden").Replace(shown)
-}
-
-// withoutPathTokens returns a callback URL without the segments of its path that are long
-// enough to be a token. The name of the tool is none.
-func withoutPathTokens(address string, tool any) string {
-	segments := strings.Split(address, "/")
-	for i, segment := range segments {
-		if i > 2 && len(segment) >= minToken && segment != tool {
-			segments[i] = "hidden"
-		}
-	}
-	return strings.Join(segments, "/")
+	return u.Scheme + "://" + u.Host
 }

@@ -3,7 +3,6 @@ package headstest
 import (
 	"context"
 	"crypto/hmac"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -140,24 +139,6 @@ func (f *deliveryFilter) set(key, value string) (err error) {
 	return err
 }
 
-var errQuery = errors.New("not a key or a value of the query")
-
-// page is the part of a journal that a query selects: the newest entries, or the
-// newest before an id.
-type page struct{ before, limit int }
-
-func (p *page) set(key, value string) error {
-	target, ok := map[string]*int{"before": &p.before, "limit": &p.limit}[key]
-	if !ok {
-		return errQuery
-	}
-	n, err := strconv.Atoi(value)
-	if *target = n; err != nil || n < 1 {
-		return errQuery
-	}
-	return nil
-}
-
 // listDeliveries returns the attempts of the journal that match, oldest first. With
 // wait, it waits for the first one.
 func (c *control) listDeliveries(r *http.Request) (any, error) {
@@ -182,18 +163,6 @@ func (c *control) listDeliveries(r *http.Request) (any, error) {
 
 func (c *control) findDelivery(r *http.Request) (Delivery, error) {
 	return find(c.emulator.core, func(st *state) *journal[Delivery] { return &st.deliveries }, r.PathValue("id"), "delivery")
-}
-
-// find returns the entry of a journal whose id is in the path.
-func find[T any](c *core, journalOf func(*state) *journal[T], id, what string) (T, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n, _ := strconv.Atoi(id) // not a number: 0, which no entry has
-	v, ok := journalOf(c.st).at(n)
-	if !ok || strconv.Itoa(n) != id {
-		return v, refuse(http.StatusNotFound, "the journal holds no %s %q", what, id)
-	}
-	return v, nil
 }
 
 func (c *control) getDelivery(r *http.Request) (any, error) {

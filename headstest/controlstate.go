@@ -1,46 +1,13 @@
 package headstest
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/headsapi/heads-go/internal/exactjson"
 )
-
-// index lists the control API.
-func (c *control) index(*http.Request) (any, error) {
-	var requests []string
-	for _, pattern := range c.patterns() {
-		requests = append(requests, strings.TrimSuffix(pattern, "{$}"))
-	}
-	slices.SortFunc(requests, func(a, b string) int { return cmp.Compare(pathOf(a), pathOf(b)) })
-	return map[string]any{"about": "The control API of the emulator; docs/emulator.md describes it.", "requests": requests}, nil
-}
-
-// patterns returns the whole control API.
-func (c *control) patterns() []string {
-	patterns := []string{"GET /_emulator/stream"}
-	for pattern := range c.actions() {
-		patterns = append(patterns, pattern)
-	}
-	return patterns
-}
-
-// pathOf returns the path of a pattern, followed by its method, to sort by.
-func pathOf(pattern string) string {
-	method, path, _ := strings.Cut(pattern, " ")
-	return path + " " + method
-}
-
-func (c *control) health(*http.Request) (any, error) {
-	return map[string]string{"status": "ok"}, nil
-}
-
-func (c *control) openAPI(*http.Request) (any, error) { return rawJSON(openAPI), nil }
 
 // stateView lists the fields that it shows, so a new field of a record is not
 // shown by accident. The operations return whole records to callers with the token.
@@ -153,54 +120,6 @@ func viewRegistration(record json.RawMessage) registrationView {
 	}
 	slices.Sort(view.Events)
 	return view
-}
-
-// origin returns a URL without everything that may hold a secret.
-func origin(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
-}
-
-// seed adds the records of the body, either all of them or none.
-func (c *control) seed(r *http.Request) (any, error) {
-	text, err := readBody(r)
-	if err != nil {
-		return nil, err
-	}
-	s, err := ParseSeed(text)
-	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%v", err)
-	}
-	added, err := c.emulator.Import(s)
-	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%v; nothing was added", err)
-	}
-	return added, nil
-}
-
-// export returns a seed. It has keys if the query asks for them.
-func (c *control) export(r *http.Request) (any, error) {
-	switch query := r.URL.Query(); {
-	case r.URL.RawQuery == "", query.Get("keys") == "false":
-		return c.emulator.Export().withoutKeys(), nil
-	case query.Get("keys") != "true":
-		return nil, refuse(http.StatusBadRequest, "the query takes keys=true or keys=false")
-	}
-	if err := admitSecret(r); err != nil {
-		return nil, err
-	}
-	return c.emulator.Export(), nil
-}
-
-// reset restores the state with which the emulator started.
-func (c *control) reset(*http.Request) (any, error) {
-	c.emulator.mu.Lock()
-	start := c.emulator.start
-	c.emulator.mu.Unlock()
-	return c.emulator.Restart(start)
 }
 
 // knows returns an error if there is no such head.

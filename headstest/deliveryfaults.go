@@ -36,39 +36,3 @@ func (f DeliveryFault) Validate() error {
 	}
 	return nil
 }
-
-// InjectDelivery adds a fault to the deliveries of later events. If several faults
-// match an event, the one that was injected first is used. InjectDelivery panics
-// if Validate returns an error.
-func (e *Emulator) InjectDelivery(f DeliveryFault) (remove func()) {
-	if err := f.Validate(); err != nil {
-		panic("headstest: InjectDelivery: " + err.Error())
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	st, injected := e.st, &deliveryFault{f, f.Times}
-	st.deliveryFaults = append(st.deliveryFaults, injected)
-	e.notify()
-	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.notify()
-		st.deliveryFaults = slices.DeleteFunc(st.deliveryFaults, func(f *deliveryFault) bool { return f == injected })
-	}
-}
-
-// takeDeliveryFault returns the fault that matches and counts it. It returns the
-// zero fault, which does nothing, if none matches.
-func (st *state) takeDeliveryFault(webhookID int64, t heads.EventType) DeliveryFault {
-	i := slices.IndexFunc(st.deliveryFaults, func(f *deliveryFault) bool {
-		return (f.WebhookID == 0 || f.WebhookID == webhookID) && (f.Event == "" || f.Event == t)
-	})
-	if i < 0 {
-		return DeliveryFault{}
-	}
-	f := st.deliveryFaults[i]
-	if f.left--; f.left == 0 {
-		st.deliveryFaults = slices.Delete(st.deliveryFaults, i, i+1)
-	}
-	return f.DeliveryFault
-}

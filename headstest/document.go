@@ -82,18 +82,30 @@ func appendName(b []byte, name string) []byte {
 
 func needsEscape(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
 
-// encodeJSON leaves <, > and & as they are, as most servers do.
-func encodeJSON(v any) (json.RawMessage, error) {
-	if raw, ok := v.(json.RawMessage); ok && json.Valid(raw) {
-		return bytes.Clone(raw), nil
+func now() string { return time.Now().UTC().Format(recordTime) }
+
+// list writes a JSON list and keeps the bytes of its items.
+func list(items []json.RawMessage) json.RawMessage {
+	b := []byte("[")
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item...)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	return append(b, ']')
 }
 
-func now() string { return time.Now().UTC().Format(recordTime) }
+// objects returns the objects in a JSON list.
+func objects(list json.RawMessage) []document {
+	var items []json.RawMessage
+	_ = json.Unmarshal(list, &items) // other JSON has no items
+	var all []document
+	for _, item := range items {
+		var d document
+		if json.Unmarshal(item, &d) == nil && d != nil {
+			all = append(all, d)
+		}
+	}
+	return all
+}

@@ -61,3 +61,6 @@ func eventBody(e heads.Event, layout string) []byte {
 	}{stamp, e.HeadID, e.SessionID, e.PublicHeadID, e.PublicOrgID, string(e.Type)}) // strings can always be encoded
 	return body
 }
+
+// remoteAddr is an address reserved for documentation.
+const remoteAddr = "192.0.2.1:1234"

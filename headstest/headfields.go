@@ -1,7 +1,6 @@
 package headstest
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 )
@@ -57,17 +56,6 @@ func fieldRule(name string) (r rule, ok bool) {
 	}
 	return r, ok
 }
-
-// decode decodes valid JSON. Numbers stay text, so no number is too large.
-func decode(raw json.RawMessage) any {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	_ = dec.Decode(&v)
-	return v
-}
-
-func isA[T any](v any) bool { _, ok := v.(T); return ok }
 
 func orNull(accepts func(any) bool) func(any) bool {
 	return func(v any) bool { return v == nil || accepts(v) }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 )
 
 // ids generates what the service assigns. It is used under the emulator's lock.
@@ -69,3 +70,13 @@ func (i *ids) webhookID() int64 {
 	i.webhooks++
 	return i.webhooks
 }
+
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// Each purpose has its own random sequence, so neither a token, generated or given,
+// nor a fault changes the ids of a seed.
+const (
+	idStream     = 1
+	tokenStream  = 2
+	chanceStream = 3
+)

@@ -1,36 +1,11 @@
 package headstest
 
 import (
-	"net/http"
 	"slices"
-	"time"
 )
 
 // journalBytes is how many bytes of bodies one journal keeps.
 const journalBytes = 32 << 20
-
-// Request is one request that the emulator has answered. Header and Body are as
-// received, with the credential. They are shared with the journal and must not be
-// changed. Printing a Request shows only method, path and status.
-type Request struct {
-	ID                  int // counts the requests from 1, and from 1 again after a Reset
-	Method, Path, Query string
-	Header              http.Header
-	Body                []byte
-	Status              int // 0 if the connection was cut without an answer
-	At                  time.Time
-	Duration            time.Duration
-
-	effect *effect // nil without a console
-}
-
-// Requests returns the answered requests, oldest first. A request is in the list
-// before its caller receives the answer.
-func (e *Emulator) Requests() []Request {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.st.requests.since(0)
-}
 
 // journal keeps the newest entries, up to a number and a total size. It is used
 // under the emulator's lock.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 	"unicode/utf8"
 )
 
@@ -48,19 +49,6 @@ type reply struct {
 
 func jsonReply(status int, body []byte) reply {
 	return reply{status, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, body}
-}
-
-// undocumented returns the answer of an operation whose answer the contract does
-// not document. It is called under the lock, before the record can change again.
-func (c *core) undocumented(record document) reply {
-	switch c.cfg.responses {
-	case ResponsesRecord:
-		return jsonReply(http.StatusOK, record.encode())
-	case ResponsesBool:
-		return jsonReply(http.StatusOK, []byte("true"))
-	default:
-		return reply{status: http.StatusOK, header: http.Header{}}
-	}
 }
 
 // write sends the answer up to the cut.
@@ -158,4 +146,26 @@ func queryOf(r *http.Request) (url.Values, error) {
 		return nil, refuse(http.StatusBadRequest, "the query is malformed")
 	}
 	return query, nil
+}
+
+// cutting is how much of an answer is not sent.
+type cutting int
+
+const (
+	cutNothing cutting = iota
+	cutMiddle
+	cutWhole
+)
+
+// wholeSeconds writes a Retry-After, rounded up.
+func wholeSeconds(d time.Duration) string {
+	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
+}
+
+func unreadable(err error) *refusal {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
+	}
+	return refuse(http.StatusBadRequest, "the body broke off")
 }

@@ -195,3 +195,16 @@ func (s *Session) wanted(h document, t heads.EventType) (list []*webhook, why st
 	}
 	return list, ""
 }
+
+// happened records a happening in a session and returns its id. It is called under
+// the lock.
+func (s *Session) happened(h happening) int {
+	h.ID, h.SessionID, h.HeadID = s.st.log.total()+1, s.id, s.headID
+	if h.At.IsZero() {
+		h.At = time.Now()
+	}
+	h.At = h.At.UTC()
+	s.st.log.add(h, len(h.Text)+len(h.Sent)+len(h.Reply)+len(h.Message))
+	s.core.wake()
+	return h.ID
+}

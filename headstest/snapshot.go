@@ -43,3 +43,96 @@ func (e *Emulator) Snapshot() Snapshot {
 	}
 	return s
 }
+
+// Import adds the records of a seed to those of the emulator, in the order visuals,
+// heads, tools, registrations. If a record is refused, Import adds nothing.
+func (e *Emulator) Import(s Seed) (Added, error) {
+	records, err := s.records()
+	if err != nil {
+		return Added{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.st.records()
+	added, err := e.add(records)
+	if err != nil {
+		e.st.restore(before)
+		return Added{}, err
+	}
+	e.warnOf(added)
+	e.notify()
+	return added, nil
+}
+
+// Restart resets the emulator and adds the records of a seed. From then on, the
+// reset of the control API restores this seed. If a record is refused, Restart
+// changes nothing.
+func (e *Emulator) Restart(s Seed) (Added, error) {
+	records, err := s.records()
+	if err != nil {
+		return Added{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.st
+	e.st = newState(e.lifetime, &e.cfg)
+	added, err := e.add(records)
+	if err != nil {
+		e.st.end()
+		e.st = before
+		return Added{}, err
+	}
+	before.end()
+	e.start = s
+	e.warnOf(added)
+	e.notify()
+	return added, nil
+}
+
+// warnOf logs a line for each early registration of a seed. It is called under the lock.
+func (c *core) warnOf(added Added) {
+	for _, id := range added.Registrations {
+		c.warnIfEarly(c.st.webhooks[id])
+	}
+}
+
+// Export returns the records of the emulator as a seed, with their keys. It does
+// not return sessions, journals and faults.
+func (e *Emulator) Export() Seed {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := Seed{Visuals: []json.RawMessage{}, Heads: []json.RawMessage{}, Tools: []json.RawMessage{}, Registrations: []json.RawMessage{}}
+	for _, id := range slices.Sorted(maps.Keys(e.st.visuals)) {
+		v := e.st.visuals[id]
+		record := maps.Clone(v.shown)
+		record.set("mode", v.mode)
+		s.Visuals = append(s.Visuals, record.encode())
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.st.heads)) {
+		s.Heads = append(s.Heads, seedOfHead(e.st.heads[id]).encode())
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.st.webhooks)) {
+		record := e.st.webhooks[id].document()
+		for _, assigned := range []string{"id", "createdAt", "updatedAt", "orgId"} {
+			delete(record, assigned)
+		}
+		s.Registrations = append(s.Registrations, record.encode())
+	}
+	return s
+}
+
+// seedOfHead moves the fields that a head does not have in the contract to extra.
+func seedOfHead(h document) document {
+	record, extra := document{}, document{}
+	for name, value := range h {
+		if _, known := fieldRule(name); known || name == "id" {
+			record[name] = value
+		} else {
+			extra[name] = value
+		}
+	}
+	if len(extra) > 0 {
+		record["extra"] = extra.encode()
+	}
+	return record
+}

@@ -13,9 +13,6 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// maxToolReply is the longest reply of a tool.
-const maxToolReply = 1 << 20
-
 // metadataKey is the only key of a tool call that is not an argument.
 const metadataKey = "session_metadata"
 

@@ -102,3 +102,6 @@ func kindOf(v any) string {
 		return "an object"
 	}
 }
+
+// maxToolReply is the longest reply of a tool.
+const maxToolReply = 1 << 20

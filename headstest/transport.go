@@ -13,9 +13,6 @@ import (
 // host is never looked up.
 const memoryURL = "https://emulator.example.test"
 
-// remoteAddr is an address reserved for documentation.
-const remoteAddr = "192.0.2.1:1234"
-
 // Client returns a client that reaches the emulator in memory, without a socket. It
 // can be used in a testing/synctest bubble. Client panics if an option is refused.
 func (e *Emulator) Client(opts ...heads.Option) *heads.Client {
