@@ -32,6 +32,7 @@ func TestEveryRouteIsInTheDescription(t *testing.T) {
 	}
 	slices.Sort(described)
 	assert.Equal(t, described, headstest.Routes())
+	assert.Equal(t, described, headstest.Patterns())
 	assert.Len(t, described, 11+3, "the contract's, and those seen in the field")
 }
 

@@ -1,17 +1,22 @@
 package headstest
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"mime"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/loopback"
 )
+
+// controlPrefix begins every path of the control API and no path of the contract.
+const controlPrefix = "/_emulator/"
 
 // maxControlBody is the longest body of a request to the control API.
 const maxControlBody = 4 << 20
@@ -120,10 +125,7 @@ func (do action) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // writeRefusal answers in the form of the operations. An error without a status
 // means that the emulator's state does not allow the request.
 func writeRefusal(w http.ResponseWriter, err error) {
-	var r *refusal
-	if !errors.As(err, &r) {
-		r = refuse(http.StatusConflict, "%s", strings.TrimPrefix(err.Error(), "headstest: "))
-	}
+	r := cmp.Or(refusalIn(err), refuse(http.StatusConflict, "%s", strings.TrimPrefix(err.Error(), "headstest: ")))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.reply().body) // an error means that the caller has left
@@ -169,13 +171,21 @@ func (p *page) set(key, value string) error {
 }
 
 // find returns the entry of a journal whose id is in the path.
-func find[T any](c *core, journalOf func(*state) *journal[T], id, what string) (T, error) {
+func find[T any](c *core, journalOf func(*run) *journal[T], id, what string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, _ := strconv.Atoi(id) // not a number: 0, which no entry has
-	v, ok := journalOf(c.st).at(n)
+	v, ok := journalOf(c.run).at(n)
 	if !ok || strconv.Itoa(n) != id {
 		return v, refuse(http.StatusNotFound, "the journal holds no %s %q", what, id)
 	}
 	return v, nil
+}
+
+// knows returns an error if there is no such head.
+func (c *control) knows(headID string) error {
+	if !slices.Contains(c.emulator.Heads(), headID) {
+		return refuse(http.StatusNotFound, "there is no head %q", headID)
+	}
+	return nil
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/headsapi/heads-go/internal/console"
 )
 
-// controlPrefix begins every path of the control API and no path of the contract.
-const controlPrefix = "/_emulator/"
-
 func newControl(c *core) *control {
 	ctl := &control{emulator: &Emulator{c}, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
 	for pattern, do := range ctl.actions() {

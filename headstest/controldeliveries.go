@@ -1,6 +1,7 @@
 package headstest
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"fmt"
@@ -69,7 +70,7 @@ func (c *control) viewDelivery(d Delivery) deliveryView {
 func (c *control) judge(d Delivery) string {
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	w, ok := c.emulator.st.webhooks[d.WebhookID]
+	w, ok := c.emulator.run.webhooks[d.WebhookID]
 	if !ok {
 		return "unknown"
 	}
@@ -153,7 +154,7 @@ func (c *control) listDeliveries(r *http.Request) (any, error) {
 	}
 	list := []deliveryView{}
 	c.emulator.mu.Lock()
-	found := c.emulator.st.deliveries.newest(f.before, or(f.limit, c.emulator.cfg.journalSize), f.matches)
+	found := c.emulator.run.deliveries.newest(f.before, cmp.Or(f.limit, c.emulator.cfg.journalSize), f.matches)
 	c.emulator.mu.Unlock()
 	for _, d := range found {
 		list = append(list, c.viewDelivery(d))
@@ -162,7 +163,7 @@ func (c *control) listDeliveries(r *http.Request) (any, error) {
 }
 
 func (c *control) findDelivery(r *http.Request) (Delivery, error) {
-	return find(c.emulator.core, func(st *state) *journal[Delivery] { return &st.deliveries }, r.PathValue("id"), "delivery")
+	return find(c.emulator.core, func(rn *run) *journal[Delivery] { return &rn.deliveries }, r.PathValue("id"), "delivery")
 }
 
 func (c *control) getDelivery(r *http.Request) (any, error) {

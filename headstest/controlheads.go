@@ -2,6 +2,7 @@ package headstest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -33,7 +34,7 @@ type toolFormField struct {
 func (c *control) record(r *http.Request) (document, error) {
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	h, err := c.emulator.st.head(r.PathValue("id"))
+	h, err := c.emulator.run.head(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -151,5 +152,5 @@ func wordsOf(body []byte, status int) string {
 	if json.Unmarshal(body, &said) == nil && said.Message != "" {
 		return said.Message
 	}
-	return or(string(bytes.TrimSpace(body)), http.StatusText(status))
+	return cmp.Or(string(bytes.TrimSpace(body)), http.StatusText(status))
 }

@@ -56,7 +56,7 @@ func (c *control) viewState() stateView {
 	defer c.emulator.mu.Unlock()
 	registrations := views(s.Webhooks, viewRegistration)
 	for i, r := range registrations {
-		if w, ok := c.emulator.st.webhooks[r.ID]; ok && w.early {
+		if w, ok := c.emulator.run.webhooks[r.ID]; ok && w.early {
 			registrations[i].Note = madeEarly
 		}
 	}
@@ -64,7 +64,7 @@ func (c *control) viewState() stateView {
 		Heads:         views(s.Heads, viewHead),
 		Visuals:       views(s.Visuals, viewVisual),
 		Registrations: registrations,
-		Sessions:      c.emulator.st.sessionViews(),
+		Sessions:      c.emulator.run.sessionViews(),
 		Faults:        viewFaults(s),
 	}
 }
@@ -120,12 +120,4 @@ func viewRegistration(record json.RawMessage) registrationView {
 	}
 	slices.Sort(view.Events)
 	return view
-}
-
-// knows returns an error if there is no such head.
-func (c *control) knows(headID string) error {
-	if !slices.Contains(c.emulator.Heads(), headID) {
-		return refuse(http.StatusNotFound, "there is no head %q", headID)
-	}
-	return nil
 }

@@ -9,7 +9,7 @@ import (
 func (c *core) getSettings(r *http.Request) (reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.st.head(r.PathValue("headId"))
+	h, err := c.run.head(r.PathValue("headId"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -26,11 +26,11 @@ func (c *core) putSettings(r *http.Request) (reply, error) {
 	if !ok {
 		return reply{}, refuse(http.StatusBadRequest, "the body must hold the settings as an object under conversationSettings")
 	}
-	if err := c.checkTools(settings); err != nil {
-		return reply{}, err
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.run.checkTools(settings); err != nil {
+		return reply{}, err
+	}
 	h, err := c.changing(r, r.PathValue("headId"))
 	if err != nil {
 		return reply{}, err
@@ -46,5 +46,5 @@ func (e *Emulator) AddTool(headID string, definition json.RawMessage) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.notify()
-	return e.addTool(headID, definition)
+	return e.run.addTool(headID, definition)
 }

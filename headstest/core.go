@@ -23,10 +23,10 @@ type core struct {
 	end      context.CancelFunc
 	workers  sync.WaitGroup // the deliveries, and the calls of a handler in memory, under way
 
-	control *control // nil without WithConsole
+	control http.Handler // nil without WithConsole
 
 	mu        sync.Mutex
-	st        *state
+	run       *run
 	start     Seed // what the control API's reset returns to
 	closed    bool
 	listeners map[chan struct{}]struct{} // the callers that wait for a change

@@ -23,11 +23,6 @@ type DeliveryFault struct {
 	Age              time.Duration     // subtracted from the timestamp; below 0 for one in the future
 }
 
-type deliveryFault struct {
-	DeliveryFault
-	left int
-}
-
 // Validate returns an error for a fault of an event that never occurs.
 func (f DeliveryFault) Validate() error {
 	known := slices.ContainsFunc(eventFlags, func(flag eventFlag) bool { return flag.event == f.Event })
@@ -35,4 +30,8 @@ func (f DeliveryFault) Validate() error {
 		return fmt.Errorf("there is no event %q, so the fault would never happen", string(f.Event))
 	}
 	return nil
+}
+
+func (f DeliveryFault) matches(webhookID int64, t heads.EventType) bool {
+	return (f.WebhookID == 0 || f.WebhookID == webhookID) && (f.Event == "" || f.Event == t)
 }

@@ -1,6 +1,7 @@
 package headstest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,7 +14,7 @@ import (
 func (e *Emulator) Deliveries() []Delivery {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.st.deliveries.since(0)
+	return e.run.deliveries.since(0)
 }
 
 // WaitDelivery returns the first attempt in the journal that matches. If there is
@@ -25,15 +26,15 @@ func (e *Emulator) WaitDelivery(ctx context.Context, match func(Delivery) bool) 
 	}
 	changed, stop := e.listen()
 	defer stop()
-	var st *state
+	var rn *run
 	seen := 0
 	for {
 		e.mu.Lock()
-		if e.st != st {
-			st, seen = e.st, 0
+		if e.run != rn {
+			rn, seen = e.run, 0
 		}
-		fresh := st.deliveries.since(seen)
-		seen = st.deliveries.total()
+		fresh := rn.deliveries.since(seen)
+		seen = rn.deliveries.total()
 		e.mu.Unlock()
 		if i := slices.IndexFunc(fresh, match); i >= 0 {
 			return fresh[i], nil
@@ -54,66 +55,66 @@ func (e *Emulator) WaitDelivery(ctx context.Context, match func(Delivery) bool) 
 func (e *Emulator) Redeliver(d Delivery) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w, ok := e.st.webhooks[d.WebhookID]
-	if !ok {
+	if _, ok := e.run.webhooks[d.WebhookID]; !ok {
 		return ErrRemoved
 	}
-	e.st.undelivered[d.Event.SessionID]++
-	e.push(w, job{webhookID: w.id, url: d.URL, event: d.Event, body: d.Body, signature: d.Header.Get(signatureHeader), eventID: d.eventID})
+	e.run.undelivered[d.Event.SessionID]++
+	e.push(e.run.queue(d.WebhookID), job{webhookID: d.WebhookID, url: d.URL, event: d.Event, body: d.Body, signature: d.Header.Get(signatureHeader), eventID: d.eventID})
 	return nil
 }
 
 // enqueue signs an event for a registration and applies a fault. Like push, it is
 // called under the lock.
 func (c *core) enqueue(w *webhook, e heads.Event, eventID int) {
-	f := c.st.takeDeliveryFault(w.id, e.Type)
-	c.notify() // a fault may be used up
+	f, _ := c.run.deliveryFaults.take(func(f DeliveryFault) bool { return f.matches(w.id, e.Type) }) // without one, the zero fault does nothing
+	c.notify()                                                                                       // a fault may be used up
 	e.Timestamp.Time = e.Timestamp.Add(-f.Age)
 	e.Timestamp.Text = e.Timestamp.Format(c.cfg.timestampLayout)
 	body := eventBody(e, c.cfg.timestampLayout)
 	e.Raw = heads.NewRaw(body)
 	j := job{webhookID: w.id, url: w.url, event: e, body: body, delay: f.Delay, eventID: eventID}
-	j.signature = sign(j.body, w.sharedKey, or(f.Encoding, c.cfg.encoding))
+	j.signature = sign(j.body, w.sharedKey, cmp.Or(f.Encoding, c.cfg.encoding))
 	if f.CorruptSignature {
 		j.signature = corrupt(j.signature)
 	}
-	c.st.undelivered[e.SessionID]++
+	c.run.undelivered[e.SessionID]++
 	if f.Drop {
-		c.give(c.st, j, 0, ErrDropped)
+		c.give(c.run, j, 0, ErrDropped)
 		return
 	}
 	jobs := []job{j}
 	if f.Duplicate {
-		c.st.undelivered[e.SessionID]++
+		c.run.undelivered[e.SessionID]++
 		jobs = append(jobs, j)
 	}
+	q := c.run.queue(w.id)
 	if f.Reorder {
-		w.queue.held = append(w.queue.held, jobs...)
+		q.held = append(q.held, jobs...)
 		return
 	}
-	c.push(w, append(jobs, w.queue.held...)...)
-	w.queue.held = nil
+	c.push(q, append(jobs, q.held...)...)
+	q.held = nil
 }
 
-func (c *core) push(w *webhook, jobs ...job) {
-	q, st := w.queue, c.st
+func (c *core) push(q *queue, jobs ...job) {
+	rn := c.run
 	for _, j := range jobs {
 		switch {
 		case c.closed:
-			c.give(st, j, 0, ErrClosed)
+			c.give(rn, j, 0, ErrClosed)
 		case len(q.jobs) >= c.cfg.backlog:
-			c.give(st, j, 0, ErrBacklog)
+			c.give(rn, j, 0, ErrBacklog)
 		default:
 			q.jobs = append(q.jobs, j)
 		}
 	}
 	if !q.working && len(q.jobs) > 0 {
 		q.working = true
-		c.workers.Go(func() { c.work(st, q) })
+		c.workers.Go(func() { c.work(rn, q) })
 	}
 }
 
-func (c *core) work(st *state, q *queue) {
+func (c *core) work(rn *run, q *queue) {
 	for {
 		c.mu.Lock()
 		if len(q.jobs) == 0 {
@@ -125,30 +126,30 @@ func (c *core) work(st *state, q *queue) {
 		q.jobs[0] = job{} // the array is kept until append moves it
 		q.jobs = q.jobs[1:]
 		c.mu.Unlock()
-		c.deliver(st, j)
+		c.deliver(rn, j)
 	}
 }
 
 // deliver makes attempts until one succeeds or the schedule is used up.
-func (c *core) deliver(st *state, j job) {
+func (c *core) deliver(rn *run, j job) {
 	wait := j.delay
 	for attempt := 1; ; attempt++ {
-		if !sleep(st.ctx, wait) {
-			c.giveUp(st, j, attempt-1, ErrClosed)
+		if !sleep(rn.ctx, wait) {
+			c.giveUp(rn, j, attempt-1, ErrClosed)
 			return
 		}
-		if !c.registered(st, j.webhookID) {
-			c.giveUp(st, j, attempt-1, ErrRemoved)
+		if !c.registered(rn, j.webhookID) {
+			c.giveUp(rn, j, attempt-1, ErrRemoved)
 			return
 		}
-		d := c.attempt(st.ctx, j)
+		d := c.attempt(rn.ctx, j)
 		d.Attempt = attempt
-		d.Final = d.answered() || attempt > len(c.cfg.retrySchedule) || st.ctx.Err() != nil
+		d.Final = d.answered() || attempt > len(c.cfg.retrySchedule) || rn.ctx.Err() != nil
 		if !d.Final {
 			d.RetryIn = c.cfg.retrySchedule[attempt-1]
 		}
 		c.mu.Lock()
-		c.note(st, d)
+		c.note(rn, d)
 		c.mu.Unlock()
 		if d.Final {
 			return
@@ -176,44 +177,37 @@ func (c *core) attempt(ctx context.Context, j job) Delivery {
 }
 
 // giveUp calls give under the lock.
-func (c *core) giveUp(st *state, j job, attempts int, why error) {
+func (c *core) giveUp(rn *run, j job, attempts int, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.give(st, j, attempts, why)
+	c.give(rn, j, attempts, why)
 }
 
 // give records that an event is not attempted again, after the given number of
 // attempts.
-func (c *core) give(st *state, j job, attempts int, why error) {
+func (c *core) give(rn *run, j job, attempts int, why error) {
 	d := j.delivery()
 	d.Attempt, d.Err, d.Final = attempts, why, true
-	c.note(st, d)
+	c.note(rn, d)
 }
 
 // note adds an attempt to the journal and wakes the waiting callers. Every delivery
 // that enqueue or Redeliver has begun ends with one final attempt.
-func (c *core) note(st *state, d Delivery) {
+func (c *core) note(rn *run, d Delivery) {
 	c.cfg.logger.Info("delivery", "webhook", d.WebhookID, "event", string(d.Event.Type), "session", d.Event.SessionID,
 		"attempt", d.Attempt, "status", d.Status, "took", d.Duration, "retry_in", d.RetryIn, "final", d.Final, "err", d.Err)
 	if d.Final {
-		st.ended(d.Event.SessionID)
+		rn.ended(d.Event.SessionID)
 	}
-	d.ID = st.deliveries.total() + 1
-	st.deliveries.add(d, len(d.Body)+len(d.Reply))
+	d.ID = rn.deliveries.total() + 1
+	rn.deliveries.add(d, len(d.Body)+len(d.Reply))
 	c.wake()
 }
 
-// ended counts down the deliveries of a session that have not ended.
-func (st *state) ended(sessionID string) {
-	if st.undelivered[sessionID]--; st.undelivered[sessionID] <= 0 {
-		delete(st.undelivered, sessionID)
-	}
-}
-
-func (c *core) registered(st *state, id int64) bool {
+func (c *core) registered(rn *run, id int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, ok := st.webhooks[id]
+	_, ok := rn.webhooks[id]
 	return ok
 }
 

@@ -23,8 +23,7 @@ func effectOf(r *http.Request) *effect {
 // changing returns the head that a request is about to change. Like changed, it is
 // called under the lock.
 func (c *core) changing(r *http.Request, id string) (document, error) {
-	h, err := c.st.head(id)
-	delete(c.st.encoded, id)
+	h, err := c.run.headToChange(id)
 	if e := effectOf(r); e != nil && err == nil {
 		e.headID, e.before = id, maps.Clone(h)
 	}

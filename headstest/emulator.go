@@ -17,9 +17,10 @@ func NewEmulator(opts ...Option) *Emulator {
 		c.token = newIDs(cfg.seed, tokenStream).hex(24)
 	}
 	c.lifetime, c.end = context.WithCancel(context.Background())
-	c.st = newState(c.lifetime, &c.cfg)
-	for pattern, op := range c.operations() {
-		c.mux.Handle(pattern, op)
+	c.run = newRun(c.lifetime, &c.cfg)
+	operations := c.operations()
+	for _, pattern := range patterns {
+		c.mux.Handle(pattern, operations[pattern])
 	}
 	if cfg.console {
 		c.control = newControl(c)
@@ -32,8 +33,8 @@ func NewEmulator(opts ...Option) *Emulator {
 func (e *Emulator) Reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.st.end()
-	e.st = newState(e.lifetime, &e.cfg)
+	e.run.end()
+	e.run = newRun(e.lifetime, &e.cfg)
 	e.notify()
 }
 

@@ -9,6 +9,9 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
+// remoteAddr is an address reserved for documentation.
+const remoteAddr = "192.0.2.1:1234"
+
 // NewEventRequest returns a signed delivery of an event. It can be sent by an
 // http.Client or passed to a handler, like a request of a server. The body is
 // e.Raw if that is set; otherwise it is encoded from the other fields. An event
@@ -61,6 +64,3 @@ func eventBody(e heads.Event, layout string) []byte {
 	}{stamp, e.HeadID, e.SessionID, e.PublicHeadID, e.PublicOrgID, string(e.Type)}) // strings can always be encoded
 	return body
 }
-
-// remoteAddr is an address reserved for documentation.
-const remoteAddr = "192.0.2.1:1234"

@@ -1,9 +1,11 @@
 package headstest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -35,12 +37,6 @@ type Fault struct {
 	Share         float64 // the share of matching requests, chosen at random; with WithSeed the same in every run; 0: all
 }
 
-// fault is an injected fault and how often it can still happen.
-type fault struct {
-	Fault
-	left int
-}
-
 // Validate returns an error if the fault can't happen: if no operation has its
 // method and route, if its status can't end an answer, or if its share is not from
 // 0 to 1.
@@ -52,13 +48,13 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("share %v is not from 0 to 1", f.Share)
 	case !f.hasOperation():
 		return fmt.Errorf(`no operation has method %q and route %q, so the fault would never happen; give a route such as "/head/{id}", or leave it out`,
-			or(f.Method, "any"), or(f.Route, "any"))
+			cmp.Or(f.Method, "any"), cmp.Or(f.Route, "any"))
 	}
 	return nil
 }
 
 func (f Fault) hasOperation() bool {
-	for _, pattern := range patterns() {
+	for _, pattern := range patterns {
 		method, route, _ := strings.Cut(pattern, " ")
 		if (f.Method == "" || strings.EqualFold(f.Method, method)) && (f.Route == "" || sameRoute(f.Route, route) || isPathOf(f.Route, route)) {
 			return true
@@ -81,4 +77,38 @@ func (f Fault) matches(r *http.Request, pattern string) bool {
 // strikes reports whether a matching request is in the fault's share.
 func (f Fault) strikes(chance *rand.Rand) bool {
 	return f.Share == 0 || chance.Float64() < f.Share
+}
+
+// faultList has injected faults, in the order in which they were injected.
+type faultList[F any] []injected[F]
+
+// injected is a fault that can happen left times. If left is 0 or less, it always happens.
+type injected[F any] struct {
+	id    *F // identifies the fault when it is removed
+	fault F
+	left  int
+}
+
+// add adds a fault and returns a function that removes it.
+func (l *faultList[F]) add(f F, times int) (remove func()) {
+	id := &f
+	*l = append(*l, injected[F]{id, f, times})
+	return func() {
+		*l = slices.DeleteFunc(*l, func(f injected[F]) bool { return f.id == id })
+	}
+}
+
+// take returns the first fault that matches and counts it. A fault that has happened
+// as often as it can is removed.
+func (l *faultList[F]) take(matches func(F) bool) (f F, ok bool) {
+	i := slices.IndexFunc(*l, func(f injected[F]) bool { return matches(f.fault) })
+	if i < 0 {
+		return f, false
+	}
+	taken := &(*l)[i]
+	f = taken.fault
+	if taken.left--; taken.left == 0 {
+		*l = slices.Delete(*l, i, i+1)
+	}
+	return f, true
 }

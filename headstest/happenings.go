@@ -2,6 +2,16 @@ package headstest
 
 import "time"
 
+// session is what the emulator knows of a session.
+type session struct {
+	id        string
+	userID    string
+	headID    string
+	streaming bool // the mode of the access URL at which the session was opened
+	started   bool
+	closed    bool
+}
+
 // What happens in a session.
 const (
 	happenedStart    = "start"

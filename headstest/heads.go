@@ -9,11 +9,11 @@ import (
 func (c *core) getHead(r *http.Request) (reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.st.head(r.PathValue("id"))
+	h, err := c.run.head(r.PathValue("id"))
 	if err != nil {
 		return reply{}, err
 	}
-	return jsonReply(http.StatusOK, c.st.encodedHead(r.PathValue("id"), h)), nil
+	return jsonReply(http.StatusOK, c.run.encodedHead(r.PathValue("id"), h)), nil
 }
 
 // updateHead checks the whole update before it changes anything.
@@ -36,7 +36,7 @@ func (c *core) updateHead(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if err := c.merge(h, sent); err != nil {
+	if err := c.run.merge(h, sent); err != nil {
 		return reply{}, err
 	}
 	return c.changed(r, h), nil
@@ -84,12 +84,12 @@ func (e *Emulator) AddHead(h Head) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.notify()
-	return e.addHead(h)
+	return e.run.addHead(h)
 }
 
 // Heads returns the ids of all heads, in the order of the ids.
 func (e *Emulator) Heads() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Sorted(maps.Keys(e.st.heads))
+	return slices.Sorted(maps.Keys(e.run.heads))
 }

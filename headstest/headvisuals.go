@@ -8,7 +8,7 @@ func (c *core) getVisual(r *http.Request) (reply, error) {
 	id := r.PathValue("headVisualId")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v, ok := c.st.visuals[id]
+	v, ok := c.run.visuals[id]
 	if !ok {
 		return reply{}, refuse(http.StatusNotFound, "there is no head visual %q", id)
 	}
@@ -21,5 +21,5 @@ func (e *Emulator) AddVisual(v Visual) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.notify()
-	return e.st.addVisual(v)
+	return e.run.addVisual(v)
 }

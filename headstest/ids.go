@@ -8,6 +8,14 @@ import (
 	"regexp"
 )
 
+// Each purpose has its own random sequence, so neither a token, generated or given,
+// nor a fault changes the ids of a seed.
+const (
+	idStream     = 1
+	tokenStream  = 2
+	chanceStream = 3
+)
+
 // ids generates what the service assigns. It is used under the emulator's lock.
 type ids struct {
 	src      *rand.PCG
@@ -32,9 +40,9 @@ func newIDs(seed *uint64, stream uint64) *ids {
 }
 
 // clone returns a copy that continues with the same sequence.
-func (i *ids) clone() ids {
+func (i *ids) clone() *ids {
 	src := *i.src
-	return ids{&src, i.public, i.webhooks}
+	return &ids{&src, i.public, i.webhooks}
 }
 
 // hex returns n random bytes in hex.
@@ -72,11 +80,3 @@ func (i *ids) webhookID() int64 {
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-
-// Each purpose has its own random sequence, so neither a token, generated or given,
-// nor a fault changes the ids of a seed.
-const (
-	idStream     = 1
-	tokenStream  = 2
-	chanceStream = 3
-)

@@ -1,11 +1,6 @@
 package headstest
 
-import (
-	"net/http"
-	"slices"
-
-	heads "github.com/headsapi/heads-go"
-)
+import "net/http"
 
 // Inject adds a fault to the answers of later requests. If several faults match a
 // request, the one that was injected first is used. The credential is checked after
@@ -16,15 +11,7 @@ func (e *Emulator) Inject(f Fault) (remove func()) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	st, injected := e.st, &fault{f, f.Times}
-	st.faults = append(st.faults, injected)
-	e.notify()
-	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.notify()
-		st.faults = slices.DeleteFunc(st.faults, func(f *fault) bool { return f == injected })
-	}
+	return e.injected(e.run.faults.add(f, f.Times))
 }
 
 // InjectDelivery adds a fault to the deliveries of later events. If several faults
@@ -36,14 +23,18 @@ func (e *Emulator) InjectDelivery(f DeliveryFault) (remove func()) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	st, injected := e.st, &deliveryFault{f, f.Times}
-	st.deliveryFaults = append(st.deliveryFaults, injected)
-	e.notify()
+	return e.injected(e.run.deliveryFaults.add(f, f.Times))
+}
+
+// injected notifies the listeners of a new fault. It returns a function that removes
+// the fault under the lock.
+func (c *core) injected(remove func()) func() {
+	c.notify()
 	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.notify()
-		st.deliveryFaults = slices.DeleteFunc(st.deliveryFaults, func(f *deliveryFault) bool { return f == injected })
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		remove()
+		c.notify()
 	}
 }
 
@@ -52,42 +43,21 @@ func (e *Emulator) InjectDelivery(f DeliveryFault) (remove func()) {
 func (e *Emulator) RemoveFaults() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.st.faults, e.st.deliveryFaults = nil, nil
+	e.run.faults, e.run.deliveryFaults = nil, nil
 	e.notify()
 }
 
-// takeFault returns the fault that matches and counts it.
+// takeFault returns the fault of a request.
 func (c *core) takeFault(r *http.Request) (Fault, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.st.faults) == 0 {
+	if len(c.run.faults) == 0 {
 		return Fault{}, false
 	}
 	_, pattern := c.mux.Handler(r)
-	i := slices.IndexFunc(c.st.faults, func(f *fault) bool { return f.matches(r, pattern) && f.strikes(c.st.chance) })
-	if i < 0 {
-		return Fault{}, false
+	f, ok := c.run.faults.take(func(f Fault) bool { return f.matches(r, pattern) && f.strikes(c.run.chance) })
+	if ok {
+		c.notify()
 	}
-	f := c.st.faults[i]
-	if f.left--; f.left == 0 {
-		c.st.faults = slices.Delete(c.st.faults, i, i+1)
-	}
-	c.notify()
-	return f.Fault, true
-}
-
-// takeDeliveryFault returns the fault that matches and counts it. It returns the
-// zero fault, which does nothing, if none matches.
-func (st *state) takeDeliveryFault(webhookID int64, t heads.EventType) DeliveryFault {
-	i := slices.IndexFunc(st.deliveryFaults, func(f *deliveryFault) bool {
-		return (f.WebhookID == 0 || f.WebhookID == webhookID) && (f.Event == "" || f.Event == t)
-	})
-	if i < 0 {
-		return DeliveryFault{}
-	}
-	f := st.deliveryFaults[i]
-	if f.left--; f.left == 0 {
-		st.deliveryFaults = slices.Delete(st.deliveryFaults, i, i+1)
-	}
-	return f.DeliveryFault
+	return f, ok
 }

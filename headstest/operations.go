@@ -14,8 +14,7 @@ import (
 // maxBody is the longest body of a request.
 const maxBody = 1 << 20
 
-// operations returns the eleven operations of the contract, and three others that
-// were seen in the field.
+// operations returns the operations by their patterns.
 func (c *core) operations() map[string]operation {
 	return map[string]operation{
 		"PUT /head/update":                         c.updateHead,
@@ -60,7 +59,7 @@ func (e *Emulator) serveOperation(w http.ResponseWriter, r *http.Request) {
 // hold returns a copy of a request whose body can be replaced. The effect is nil
 // without a console.
 func (c *core) hold(r *http.Request) (*http.Request, *effect) {
-	if c.control == nil || r.Method == http.MethodGet {
+	if !c.cfg.console || r.Method == http.MethodGet {
 		return r.WithContext(r.Context()), nil
 	}
 	return withEffect(r)
@@ -122,8 +121,8 @@ func (c *core) namesNoRecord(pattern, last string) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, isHead := c.st.heads[last]
-	_, isVisual := c.st.visuals[last]
+	_, isHead := c.run.heads[last]
+	_, isVisual := c.run.visuals[last]
 	return !isHead && !isVisual
 }
 
@@ -143,8 +142,8 @@ func (c *core) record(r Request) {
 	c.cfg.logger.Info("request", "method", r.Method, "path", concealPath(r.Path), "status", r.Status, "took", r.Duration)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.ID = c.st.requests.total() + 1
-	c.st.requests.add(r, len(r.Body))
+	r.ID = c.run.requests.total() + 1
+	c.run.requests.add(r, len(r.Body))
 	if r.Method == http.MethodGet {
 		c.wake()
 	} else {
@@ -157,5 +156,5 @@ func (c *core) record(r Request) {
 func (e *Emulator) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.st.requests.since(0)
+	return e.run.requests.since(0)
 }

@@ -1,6 +1,7 @@
 package headstest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ type operation func(r *http.Request) (reply, error)
 func (op operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rep, err := op(r)
 	if err != nil {
-		rep = refusalOf(err).reply()
+		rep = cmp.Or(refusalIn(err), refuse(http.StatusInternalServerError, "%v", err)).reply() // 500: a fault of this package
 	}
 	w.(*recorder).reply = rep
 }
@@ -50,6 +51,15 @@ type reply struct {
 func jsonReply(status int, body []byte) reply {
 	return reply{status, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, body}
 }
+
+// cutting is how much of an answer is not sent.
+type cutting int
+
+const (
+	cutNothing cutting = iota
+	cutMiddle
+	cutWhole
+)
 
 // write sends the answer up to the cut.
 func (rep reply) write(w http.ResponseWriter, cut cutting) {
@@ -90,13 +100,23 @@ func (r *refusal) reply() reply {
 	return jsonReply(r.status, body)
 }
 
-// refusalOf returns the refusal in err. Any other error is a fault of this package.
-func refusalOf(err error) *refusal {
+// statusOf has the statuses of the state's errors.
+var statusOf = map[errorKind]int{
+	badValue:   http.StatusBadRequest,
+	noRecord:   http.StatusNotFound,
+	wrongMode:  http.StatusConflict,
+	cantStream: http.StatusUnprocessableEntity,
+}
+
+// refusalIn returns the refusal that err wraps, or that answers the error of the state
+// that err wraps. For any other error it returns nil.
+func refusalIn(err error) *refusal {
 	var r *refusal
-	if errors.As(err, &r) {
-		return r
+	var s *stateError
+	if !errors.As(err, &r) && errors.As(err, &s) {
+		return &refusal{statusOf[s.kind], s.message}
 	}
-	return refuse(http.StatusInternalServerError, "%v", err)
+	return r
 }
 
 // object reads the JSON object in the body of a request.
@@ -147,15 +167,6 @@ func queryOf(r *http.Request) (url.Values, error) {
 	}
 	return query, nil
 }
-
-// cutting is how much of an answer is not sent.
-type cutting int
-
-const (
-	cutNothing cutting = iota
-	cutMiddle
-	cutWhole
-)
 
 // wholeSeconds writes a Retry-After, rounded up.
 func wholeSeconds(d time.Duration) string {

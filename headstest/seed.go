@@ -1,6 +1,7 @@
 package headstest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -179,26 +180,26 @@ func (d document) values() map[string]any {
 }
 
 // add adds records after those that they refer to, and stops at the first one that
-// is refused. It is called under the lock.
-func (c *core) add(r records) (Added, error) {
+// is refused.
+func (st *state) add(r records) (Added, error) {
 	added := Added{Heads: []string{}, Visuals: []string{}, Registrations: []int64{}}
 	for _, v := range r.visuals {
-		added.Visuals = append(added.Visuals, c.st.addVisual(v))
+		added.Visuals = append(added.Visuals, st.addVisual(v))
 	}
 	for _, h := range r.heads {
-		added.Heads = append(added.Heads, c.addHead(h))
+		added.Heads = append(added.Heads, st.addHead(h))
 	}
 	for i, t := range r.tools {
-		if err := c.addTool(t.headID, t.definition); err != nil {
+		if err := st.addTool(t.headID, t.definition); err != nil {
 			return added, fmt.Errorf("tools[%d]: %w", i, err)
 		}
 	}
 	for i, d := range r.registrations {
-		w, err := c.addWebhook(d)
+		w, err := st.addWebhook(d)
 		if err != nil {
 			return added, fmt.Errorf("registrations[%d]: %w", i, err)
 		}
-		w.sharedKey = or(d.str("sharedKey"), w.sharedKey)
+		w.sharedKey = cmp.Or(d.str("sharedKey"), w.sharedKey)
 		added.Registrations = append(added.Registrations, w.id)
 	}
 	return added, nil

@@ -9,21 +9,12 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// maxSessions is how many sessions the control API keeps. It drops the oldest
-// first.
-const maxSessions = 4096
-
 // Session is a conversation of a user with a head. Its methods act as the user,
 // which may cause events. A Session is safe for concurrent use.
 type Session struct {
-	core      *core
-	st        *state
-	id        string
-	userID    string
-	headID    string
-	streaming bool // the mode of the access URL at which the session was opened
-	started   bool
-	closed    bool
+	core *core
+	run  *run
+	*session
 }
 
 // StartSession opens a session at the head's current access URL. If that is not
@@ -31,12 +22,11 @@ type Session struct {
 func (e *Emulator) StartSession(headID string) *Session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := &Session{
-		core: e.core, st: e.st, id: e.st.ids.uuid(), userID: e.st.ids.uuid(),
-		headID: headID, streaming: e.st.heads[headID].is("videoStreaming"),
-	}
-	if _, known := e.st.heads[headID]; known {
-		e.st.addSession(s)
+	s := &Session{e.core, e.run, &session{
+		id: e.run.ids.uuid(), userID: e.run.ids.uuid(), headID: headID, streaming: e.run.heads[headID].is("videoStreaming"),
+	}}
+	if _, known := e.run.heads[headID]; known {
+		e.run.addSession(s.session)
 		s.happened(happening{Kind: happenedStart})
 		e.notify()
 	}
@@ -50,19 +40,10 @@ func (e *Emulator) StartSession(headID string) *Session {
 func (s *Session) Undelivered() int {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	if s.st.ctx.Err() != nil { // Reset and Close end every delivery
+	if s.run.ctx.Err() != nil { // Reset and Close end every delivery
 		return 0
 	}
-	return s.st.undelivered[s.id]
-}
-
-// addSession keeps the newest sessions for the control API.
-func (st *state) addSession(s *Session) {
-	st.sessions = append(st.sessions, s)
-	if len(st.sessions) > maxSessions {
-		st.sessions[0] = nil // the array is kept until append moves it
-		st.sessions = st.sessions[1:]
-	}
+	return s.run.undelivered[s.id]
 }
 
 // ID returns the session id, which the session's events carry.
@@ -150,9 +131,9 @@ func (s *Session) accessible() (document, error) {
 }
 
 func (s *Session) open() (document, error) {
-	h, ok := s.st.heads[s.headID]
+	h, ok := s.run.heads[s.headID]
 	switch {
-	case s.st != s.core.st:
+	case s.run != s.core.run:
 		return nil, errors.New("headstest: the session ended when the emulator was reset")
 	case !ok:
 		return nil, fmt.Errorf("headstest: there is no head %q", s.headID)
@@ -177,7 +158,7 @@ func (s *Session) emit(h document, t heads.EventType) {
 
 // wanted returns the registrations that an event is delivered to, or why there is none.
 func (s *Session) wanted(h document, t heads.EventType) (list []*webhook, why string) {
-	list = s.st.webhooksOf(s.headID)
+	list = s.run.webhooksOf(s.headID)
 	if !h.is("enableEvents") {
 		return nil, "delivery is off"
 	}
@@ -199,12 +180,12 @@ func (s *Session) wanted(h document, t heads.EventType) (list []*webhook, why st
 // happened records a happening in a session and returns its id. It is called under
 // the lock.
 func (s *Session) happened(h happening) int {
-	h.ID, h.SessionID, h.HeadID = s.st.log.total()+1, s.id, s.headID
+	h.ID, h.SessionID, h.HeadID = s.run.log.total()+1, s.id, s.headID
 	if h.At.IsZero() {
 		h.At = time.Now()
 	}
 	h.At = h.At.UTC()
-	s.st.log.add(h, len(h.Text)+len(h.Sent)+len(h.Reply)+len(h.Message))
+	s.run.log.add(h, len(h.Text)+len(h.Sent)+len(h.Reply)+len(h.Message))
 	s.core.wake()
 	return h.ID
 }

@@ -22,24 +22,22 @@ func (e *Emulator) Snapshot() Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var s Snapshot
-	for _, id := range slices.Sorted(maps.Keys(e.st.heads)) {
-		s.Heads = append(s.Heads, e.st.heads[id].encode())
+	for _, id := range slices.Sorted(maps.Keys(e.run.heads)) {
+		s.Heads = append(s.Heads, e.run.heads[id].encode())
 	}
-	for _, id := range slices.Sorted(maps.Keys(e.st.visuals)) {
-		s.Visuals = append(s.Visuals, e.st.visuals[id].shown.encode())
+	for _, id := range slices.Sorted(maps.Keys(e.run.visuals)) {
+		s.Visuals = append(s.Visuals, e.run.visuals[id].shown.encode())
 	}
-	for _, id := range slices.Sorted(maps.Keys(e.st.webhooks)) {
-		s.Webhooks = append(s.Webhooks, e.st.webhooks[id].document().encode())
+	for _, id := range slices.Sorted(maps.Keys(e.run.webhooks)) {
+		s.Webhooks = append(s.Webhooks, e.run.webhooks[id].document().encode())
 	}
-	for _, f := range e.st.faults {
-		left := f.Fault
-		left.Times = max(f.left, 0)
-		s.Faults = append(s.Faults, left)
+	for _, f := range e.run.faults {
+		f.fault.Times = max(f.left, 0)
+		s.Faults = append(s.Faults, f.fault)
 	}
-	for _, f := range e.st.deliveryFaults {
-		left := f.DeliveryFault
-		left.Times = max(f.left, 0)
-		s.DeliveryFaults = append(s.DeliveryFaults, left)
+	for _, f := range e.run.deliveryFaults {
+		f.fault.Times = max(f.left, 0)
+		s.DeliveryFaults = append(s.DeliveryFaults, f.fault)
 	}
 	return s
 }
@@ -53,12 +51,12 @@ func (e *Emulator) Import(s Seed) (Added, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before := e.st.records()
-	added, err := e.add(records)
+	next := e.run.clone()
+	added, err := next.add(records)
 	if err != nil {
-		e.st.restore(before)
 		return Added{}, err
 	}
+	e.run.state = next
 	e.warnOf(added)
 	e.notify()
 	return added, nil
@@ -74,16 +72,14 @@ func (e *Emulator) Restart(s Seed) (Added, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before := e.st
-	e.st = newState(e.lifetime, &e.cfg)
-	added, err := e.add(records)
+	next := newRun(e.lifetime, &e.cfg)
+	added, err := next.add(records)
 	if err != nil {
-		e.st.end()
-		e.st = before
+		next.end()
 		return Added{}, err
 	}
-	before.end()
-	e.start = s
+	e.run.end()
+	e.run, e.start = next, s
 	e.warnOf(added)
 	e.notify()
 	return added, nil
@@ -92,7 +88,7 @@ func (e *Emulator) Restart(s Seed) (Added, error) {
 // warnOf logs a line for each early registration of a seed. It is called under the lock.
 func (c *core) warnOf(added Added) {
 	for _, id := range added.Registrations {
-		c.warnIfEarly(c.st.webhooks[id])
+		c.warnIfEarly(c.run.webhooks[id])
 	}
 }
 
@@ -102,17 +98,17 @@ func (e *Emulator) Export() Seed {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := Seed{Visuals: []json.RawMessage{}, Heads: []json.RawMessage{}, Tools: []json.RawMessage{}, Registrations: []json.RawMessage{}}
-	for _, id := range slices.Sorted(maps.Keys(e.st.visuals)) {
-		v := e.st.visuals[id]
+	for _, id := range slices.Sorted(maps.Keys(e.run.visuals)) {
+		v := e.run.visuals[id]
 		record := maps.Clone(v.shown)
 		record.set("mode", v.mode)
 		s.Visuals = append(s.Visuals, record.encode())
 	}
-	for _, id := range slices.Sorted(maps.Keys(e.st.heads)) {
-		s.Heads = append(s.Heads, seedOfHead(e.st.heads[id]).encode())
+	for _, id := range slices.Sorted(maps.Keys(e.run.heads)) {
+		s.Heads = append(s.Heads, seedOfHead(e.run.heads[id]).encode())
 	}
-	for _, id := range slices.Sorted(maps.Keys(e.st.webhooks)) {
-		record := e.st.webhooks[id].document()
+	for _, id := range slices.Sorted(maps.Keys(e.run.webhooks)) {
+		record := e.run.webhooks[id].document()
 		for _, assigned := range []string{"id", "createdAt", "updatedAt", "orgId"} {
 			delete(record, assigned)
 		}

@@ -1,49 +1,31 @@
 package headstest
 
 import (
-	"context"
+	"fmt"
 	"maps"
-	"math/rand/v2"
-	"strconv"
 )
 
-// state is what Reset replaces. It is used under the emulator's lock.
+// state has the records of an emulator, and changes them by the rules of the contract.
+// It knows no HTTP, no events and no sessions. It is used under the emulator's lock.
 type state struct {
-	ctx            context.Context //nolint:containedctx // ends with Reset and Close
-	end            context.CancelFunc
-	ids            *ids
-	organisation   document
-	visuals        map[string]*visual
-	heads          map[string]document
-	encoded        map[string][]byte // the answers of GET for heads that were read since their last change
-	webhooks       map[int64]*webhook
-	requests       journal[Request]
-	deliveries     journal[Delivery]
-	log            journal[happening]
-	sessions       []*Session     // oldest first
-	undelivered    map[string]int // by session, the deliveries that have not ended
-	epoch          string         // differs for each state, so a reader of the stream notices a Reset
-	faults         []*fault
-	chance         *rand.Rand // for faults with a share
-	deliveryFaults []*deliveryFault
+	cfg          *config
+	ids          *ids
+	organisation document
+	visuals      map[string]*visual
+	heads        map[string]document
+	encoded      map[string][]byte // the heads that were read since their last change, in JSON
+	webhooks     map[int64]*webhook
 }
 
-func newState(ctx context.Context, cfg *config) *state {
+func newState(cfg *config) *state {
 	st := &state{
+		cfg:      cfg,
 		ids:      newIDs(cfg.seed, idStream),
 		visuals:  map[string]*visual{},
 		heads:    map[string]document{},
 		encoded:  map[string][]byte{},
 		webhooks: map[int64]*webhook{},
-
-		undelivered: map[string]int{},
-		requests:    journal[Request]{limit: cfg.journalSize},
-		deliveries:  journal[Delivery]{limit: cfg.journalSize},
-		log:         journal[happening]{limit: cfg.journalSize},
-		epoch:       strconv.FormatUint(rand.Uint64(), 36),
-		chance:      rand.New(newSource(cfg.seed, chanceStream)),
 	}
-	st.ctx, st.end = context.WithCancel(ctx)
 	st.organisation = newDocument(map[string]any{
 		"id": st.ids.uuid(), "createdAt": now(), "updatedAt": now(), "apiKey": st.ids.hex(16),
 		"name": "MyOrg", "publicId": st.ids.orgPublicID(), "alias": "my-org",
@@ -52,31 +34,61 @@ func newState(ctx context.Context, cfg *config) *state {
 	return st
 }
 
-func or[T comparable](given, otherwise T) T {
-	var none T
-	if given == none {
-		return otherwise
-	}
-	return given
-}
-
-// savedRecords are the records of a state at one moment.
-type savedRecords struct {
-	ids      ids
-	visuals  map[string]*visual
-	heads    map[string]document
-	webhooks map[int64]*webhook
-}
-
-func (st *state) records() savedRecords {
-	saved := savedRecords{st.ids.clone(), maps.Clone(st.visuals), map[string]document{}, maps.Clone(st.webhooks)}
+// clone returns a copy to which records can be added without a change of st.
+func (st *state) clone() *state {
+	c := *st
+	c.ids, c.visuals, c.webhooks = st.ids.clone(), maps.Clone(st.visuals), maps.Clone(st.webhooks)
+	c.heads, c.encoded = make(map[string]document, len(st.heads)), map[string][]byte{}
 	for id, h := range st.heads {
-		saved.heads[id] = maps.Clone(h)
+		c.heads[id] = maps.Clone(h)
 	}
-	return saved
+	return &c
 }
 
-func (st *state) restore(saved savedRecords) {
-	clear(st.encoded)
-	st.ids, st.visuals, st.heads, st.webhooks = &saved.ids, saved.visuals, saved.heads, saved.webhooks
+// errorKind is the kind of a stateError.
+type errorKind int
+
+const (
+	badValue   errorKind = iota // a value breaks the contract
+	noRecord                    // there is no such record
+	wrongMode                   // the mode of the head's visual does not allow the change
+	cantStream                  // the voice does not allow the change
+)
+
+// stateError is why a record can't be read or changed.
+type stateError struct {
+	kind    errorKind
+	message string
+}
+
+func (e *stateError) Error() string { return e.message }
+
+func stateErrorf(kind errorKind, format string, args ...any) error {
+	return &stateError{kind, fmt.Sprintf(format, args...)}
+}
+
+// head returns a head to read.
+func (st *state) head(id string) (document, error) {
+	h, ok := st.heads[id]
+	if !ok {
+		return nil, stateErrorf(noRecord, "there is no head %q", id)
+	}
+	return h, nil
+}
+
+// headToChange returns a head whose fields the caller is about to change.
+func (st *state) headToChange(id string) (document, error) {
+	delete(st.encoded, id)
+	return st.head(id)
+}
+
+// encodedHead encodes a head once for all reads between two changes, since a head
+// has many fields.
+func (st *state) encodedHead(id string, h document) []byte {
+	body, ok := st.encoded[id]
+	if !ok {
+		body = h.encode()
+		st.encoded[id] = body
+	}
+	return body
 }

@@ -1,12 +1,11 @@
 package headstest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -20,13 +19,6 @@ type Visual struct {
 	Mode     heads.VisualMode
 	HideMode bool           // the visual has its mode, but answers do not show it
 	Fields   map[string]any // further JSON fields of answers, which replace generated ones
-}
-
-// visual has its mode beside its document, since a test may hide or rename the
-// mode.
-type visual struct {
-	mode  heads.VisualMode
-	shown document
 }
 
 // Head is a head to add. Empty fields are generated: the id, a visual in default
@@ -88,26 +80,25 @@ func (st *state) addVisual(v Visual) string {
 	return v.ID
 }
 
-// addHead is called under the lock.
-func (c *core) addHead(h Head) string {
+func (st *state) addHead(h Head) string {
 	if h.ID == "" {
-		h.ID = c.st.ids.uuid()
+		h.ID = st.ids.uuid()
 	}
-	if _, known := c.st.visuals[h.HeadVisualID]; !known {
-		h.HeadVisualID = c.st.addVisual(Visual{ID: h.HeadVisualID})
+	if _, known := st.visuals[h.HeadVisualID]; !known {
+		h.HeadVisualID = st.addVisual(Visual{ID: h.HeadVisualID})
 	}
-	c.st.heads[h.ID] = c.newHead(h)
-	delete(c.st.encoded, h.ID)
+	st.heads[h.ID] = st.newHead(h)
+	delete(st.encoded, h.ID)
 	return h.ID
 }
 
 // newHead fills in every documented field.
-func (c *core) newHead(h Head) document {
-	ids, org := c.st.ids, c.st.organisation
+func (st *state) newHead(h Head) document {
+	ids, org := st.ids, st.organisation
 	d := newDocument(map[string]any{
-		"id": h.ID, "name": or(h.Name, "Ada"), "alias": "ada", "language": "en-US", "languageSpeechRecognition": "en-US",
-		"ttsProvider": or(h.TTSProvider, "azure"), "ttsVoice": or(h.TTSVoice, "en-US-plain"),
-		"operationMode": or(h.OperationMode, heads.OperationModeTTT), "ocProvider": "playground",
+		"id": h.ID, "name": cmp.Or(h.Name, "Ada"), "alias": "ada", "language": "en-US", "languageSpeechRecognition": "en-US",
+		"ttsProvider": cmp.Or(h.TTSProvider, "azure"), "ttsVoice": cmp.Or(h.TTSVoice, "en-US-plain"),
+		"operationMode": cmp.Or(h.OperationMode, heads.OperationModeTTT), "ocProvider": "playground",
 		"promptConfig": map[string]any{"id": ids.uuid(), "system_prompt": "You are a friendly guide."},
 		"greetings":    "Hello, how can I help you?", "voiceflowApiKey": nil, "isRandomSuggestions": false,
 		"phrases": []string{}, "suggestions": []string{"What can you do?"}, "customWords": map[string]string{},
@@ -131,47 +122,9 @@ func (c *core) newHead(h Head) document {
 		d.set("splitter", !d.is("videoStreaming"))
 	}
 	if given["publicUrl"] == nil {
-		d.set("publicUrl", c.accessAddress(d))
+		d.set("publicUrl", st.accessAddress(d))
 	}
 	return d
-}
-
-// accessAddress returns the access URL of a head in its mode. It keeps the head's
-// key, or generates one for a head without a key.
-func (c *core) accessAddress(h document) string {
-	base := c.cfg.chatURL
-	if h.is("videoStreaming") {
-		base = c.cfg.streamURL
-	}
-	key := ""
-	if u, err := url.Parse(h.str("publicUrl")); err == nil {
-		key = u.Query().Get("api_key")
-	}
-	if key == "" {
-		key = c.st.ids.hex(16)
-	}
-	return base + "/" + url.PathEscape(h.str("orgPublicId")) + "/" + url.PathEscape(h.str("publicId")) +
-		"?" + url.Values{"api_key": {key}}.Encode()
-}
-
-// head returns the head of a request.
-func (st *state) head(id string) (document, error) {
-	h, ok := st.heads[id]
-	if !ok {
-		return nil, refuse(http.StatusNotFound, "there is no head %q", id)
-	}
-	return h, nil
-}
-
-// encodedHead encodes a head once for all reads between two changes, since a head
-// has many fields.
-func (st *state) encodedHead(id string, h document) []byte {
-	body, ok := st.encoded[id]
-	if !ok {
-		body = h.encode()
-		st.encoded[id] = body
-	}
-	return body
 }
 
 // checkFields returns an error that names every invalid field.
@@ -186,14 +139,14 @@ func checkFields(sent document) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return refuse(http.StatusBadRequest, "%s", strings.Join(wrong, "; "))
+		return stateErrorf(badValue, "%s", strings.Join(wrong, "; "))
 	}
 	return nil
 }
 
 // merge replaces the fields of the head with those that were sent. Fields that are
 // not in the contract are stored unchanged.
-func (c *core) merge(h, sent document) error {
+func (st *state) merge(h, sent document) error {
 	if len(sent) == 0 {
 		return nil
 	}
@@ -205,7 +158,7 @@ func (c *core) merge(h, sent document) error {
 	_, provider := sent["ttsProvider"]
 	_, voice := sent["ttsVoice"]
 	if h.is("videoStreaming") && (provider || voice) {
-		if err := c.voiceStreams(next.str("ttsProvider"), next.str("ttsVoice")); err != nil {
+		if err := st.voiceStreams(next.str("ttsProvider"), next.str("ttsVoice")); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,7 @@
 package headstest
 
 import (
-	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -10,52 +10,70 @@ import (
 
 // mayStream checks the conditions of a switch between legacy and streaming, in
 // either direction.
-func (c *core) mayStream(h document, streaming bool) error {
-	v, ok := c.st.visuals[h.str("headVisualId")]
+func (st *state) mayStream(h document, streaming bool) error {
+	v, ok := st.visuals[h.str("headVisualId")]
 	if !ok {
-		return refuse(http.StatusConflict, "the head has no visual; only a head whose visual is in mode default can change between legacy and streaming")
+		return stateErrorf(wrongMode, "the head has no visual; only a head whose visual is in mode default can change between legacy and streaming")
 	}
 	if v.mode != heads.VisualModeDefault {
-		return refuse(http.StatusConflict, "the head's visual is in mode %q; only a head whose visual is in mode default can change between legacy and streaming, so create a new head", string(v.mode))
+		return stateErrorf(wrongMode, "the head's visual is in mode %q; only a head whose visual is in mode default can change between legacy and streaming, so create a new head", string(v.mode))
 	}
 	if !streaming {
 		return nil
 	}
-	return c.voiceStreams(h.str("ttsProvider"), h.str("ttsVoice"))
+	return st.voiceStreams(h.str("ttsProvider"), h.str("ttsVoice"))
 }
 
 // voiceStreams returns an error for a voice that can't stream.
-func (c *core) voiceStreams(provider, voice string) error {
-	capable := slices.ContainsFunc(c.cfg.providers, func(id string) bool { return strings.EqualFold(id, provider) })
+func (st *state) voiceStreams(provider, voice string) error {
+	capable := slices.ContainsFunc(st.cfg.providers, func(id string) bool { return strings.EqualFold(id, provider) })
 	if !capable {
-		return refuse(http.StatusUnprocessableEntity, "the text-to-speech provider %q is not capable of streaming; set a voice of %s first",
-			provider, strings.Join(c.cfg.providers, " or "))
+		return stateErrorf(cantStream, "the text-to-speech provider %q is not capable of streaming; set a voice of %s first",
+			provider, strings.Join(st.cfg.providers, " or "))
 	}
-	if slices.Contains(c.cfg.mutedVoices, voice) {
-		return refuse(http.StatusUnprocessableEntity, "the voice %q does not support streaming; set another voice first", voice)
+	if slices.Contains(st.cfg.mutedVoices, voice) {
+		return stateErrorf(cantStream, "the voice %q does not support streaming; set another voice first", voice)
 	}
 	return nil
 }
 
 // setStreaming switches a head to the other mode. Streaming turns text splitting
 // off, and a switch back to legacy does not turn it on again.
-func (c *core) setStreaming(h document, streaming bool) {
+func (st *state) setStreaming(h document, streaming bool) {
 	h.set("videoStreaming", streaming)
 	if streaming {
 		h.set("splitter", false)
 	}
-	if !c.cfg.staleAddresses {
-		h.set("publicUrl", c.accessAddress(h))
+	if !st.cfg.staleAddresses {
+		h.set("publicUrl", st.accessAddress(h))
 	}
 	h.touch()
 }
 
 // setSplitter turns text splitting on or off. A head can't split and stream, so
 // turning it on switches a streaming head back to legacy.
-func (c *core) setSplitter(h document, on bool) {
+func (st *state) setSplitter(h document, on bool) {
 	h.set("splitter", on)
 	h.touch()
 	if on && h.is("videoStreaming") {
-		c.setStreaming(h, false)
+		st.setStreaming(h, false)
 	}
+}
+
+// accessAddress returns the access URL of a head in its mode. It keeps the head's
+// key, or generates one for a head without a key.
+func (st *state) accessAddress(h document) string {
+	base := st.cfg.chatURL
+	if h.is("videoStreaming") {
+		base = st.cfg.streamURL
+	}
+	key := ""
+	if u, err := url.Parse(h.str("publicUrl")); err == nil {
+		key = u.Query().Get("api_key")
+	}
+	if key == "" {
+		key = st.ids.hex(16)
+	}
+	return base + "/" + url.PathEscape(h.str("orgPublicId")) + "/" + url.PathEscape(h.str("publicId")) +
+		"?" + url.Values{"api_key": {key}}.Encode()
 }

@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 )
 
-// addTool is called under the lock.
-func (c *core) addTool(headID string, definition json.RawMessage) error {
-	h, ok := c.st.heads[headID]
-	delete(c.st.encoded, headID)
-	if !ok {
-		return fmt.Errorf("headstest: there is no head %q", headID)
+// addTool adds a tool to the settings of a head.
+func (st *state) addTool(headID string, definition json.RawMessage) error {
+	h, err := st.headToChange(headID)
+	if err != nil {
+		return fmt.Errorf("headstest: %w", err)
 	}
 	var added document
 	if err := json.Unmarshal(definition, &added); err != nil || added == nil {
@@ -26,7 +24,7 @@ func (c *core) addTool(headID string, definition json.RawMessage) error {
 	next := document{}
 	maps.Copy(next, settings)
 	next["tools"] = list(append(tools, definition))
-	if err := c.checkTools(decode(next.encode()).(map[string]any)); err != nil {
+	if err := st.checkTools(decode(next.encode()).(map[string]any)); err != nil {
 		return fmt.Errorf("headstest: %w", err)
 	}
 	h["conversationSettings"] = next.encode()
@@ -38,32 +36,32 @@ func (c *core) addTool(headID string, definition json.RawMessage) error {
 // that the contract doesn't have may hold any JSON. Like the service, it accepts
 // a parameter without a type, and parameters as an object, such as a JSON Schema,
 // although the head can't be loaded with them.
-func (c *core) checkTools(settings map[string]any) error {
+func (st *state) checkTools(settings map[string]any) error {
 	given, ok := settings["tools"]
 	if !ok {
 		return nil
 	}
 	tools, ok := given.([]any)
 	if !ok {
-		return refuse(http.StatusBadRequest, "conversationSettings.tools must be a list")
+		return stateErrorf(badValue, "conversationSettings.tools must be a list")
 	}
 	for i, t := range tools {
 		tool, _ := t.(map[string]any)
-		if problem := c.toolProblem(tool); problem != "" {
-			return refuse(http.StatusBadRequest, "conversationSettings.tools[%d] %s", i, problem)
+		if problem := st.toolProblem(tool); problem != "" {
+			return stateErrorf(badValue, "conversationSettings.tools[%d] %s", i, problem)
 		}
 	}
 	return nil
 }
 
-func (c *core) toolProblem(tool map[string]any) string {
+func (st *state) toolProblem(tool map[string]any) string {
 	if name, _ := tool["name"].(string); name == "" {
 		return "needs a name"
 	}
 	if d, ok := tool["description"]; ok && !isA[string](d) {
 		return "must have a string description"
 	}
-	if target, _ := tool["url"].(string); c.checkOutbound(target) != nil {
+	if target, _ := tool["url"].(string); st.checkOutbound(target) != nil {
 		return "needs a url that is an HTTPS address"
 	}
 	if hasKey(tool, "parameters") && !isA[[]any](tool["parameters"]) && !hasUnloadableParameters(tool) {

@@ -3,7 +3,6 @@ package headstest
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,46 +11,12 @@ import (
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
-// eventFlags are the flags of a registration and the events that they turn on.
-var eventFlags = []eventFlag{
-	{"startConversation", heads.EventStartConversation},
-	{"endConversation", heads.EventEndConversation},
-	{"timeoutConversation", heads.EventTimeoutConversation},
-	{"inactivityWarning", heads.EventInactivityWarning},
-}
-
-type eventFlag struct {
-	name  string
-	event heads.EventType
-}
-
-// webhook is one registration.
-type webhook struct {
-	id                            int64
-	createdAt, updatedAt          string
-	orgID, headID, url, sharedKey string
-	events                        map[heads.EventType]bool
-	queue                         *queue
-	early                         bool // made, or moved to its head, while delivery was off
-}
-
 // madeEarly says in the log, the console and the control API what a field note says of
 // an early registration. The contract is silent about the order.
 const madeEarly = "made before delivery was enabled; the real service may not deliver to it"
 
-func (w *webhook) document() document {
-	d := newDocument(map[string]any{
-		"id": w.id, "createdAt": w.createdAt, "updatedAt": w.updatedAt,
-		"orgId": w.orgID, "headId": w.headID, "webhookUrl": w.url, "sharedKey": w.sharedKey,
-	})
-	for _, f := range eventFlags {
-		d.set(f.name, w.events[f.event])
-	}
-	return d
-}
-
 // apply sets the fields of a POST or PATCH, or none if one is invalid.
-func (c *core) apply(w *webhook, sent document) error {
+func (st *state) apply(w *webhook, sent document) error {
 	next := *w
 	next.events = map[heads.EventType]bool{}
 	for _, f := range eventFlags {
@@ -59,24 +24,24 @@ func (c *core) apply(w *webhook, sent document) error {
 		if raw, ok := sent[f.name]; ok {
 			on, ok := decode(raw).(bool)
 			if !ok {
-				return refuse(http.StatusBadRequest, "%s must be true or false", f.name)
+				return stateErrorf(badValue, "%s must be true or false", f.name)
 			}
 			next.events[f.event] = on
 		}
 	}
 	if raw, ok := sent["webhookUrl"]; ok {
 		target, _ := decode(raw).(string)
-		if err := c.checkOutbound(target); err != nil {
-			return refuse(http.StatusBadRequest, "webhookUrl %v", err)
+		if err := st.checkOutbound(target); err != nil {
+			return stateErrorf(badValue, "webhookUrl %v", err)
 		}
 		next.url = target
 	}
 	if raw, ok := sent["headId"]; ok {
 		id, ok := decode(raw).(string)
 		if !ok || id == "" {
-			return refuse(http.StatusBadRequest, "headId must be the UUID of a head")
+			return stateErrorf(badValue, "headId must be the UUID of a head")
 		}
-		h, err := c.st.head(id)
+		h, err := st.head(id)
 		if err != nil {
 			return err
 		}
@@ -91,12 +56,12 @@ func (c *core) apply(w *webhook, sent document) error {
 }
 
 // checkOutbound returns an error for a URL that the service does not call.
-func (c *core) checkOutbound(target string) error {
+func (st *state) checkOutbound(target string) error {
 	u, err := url.Parse(target)
 	switch {
 	case err != nil || u.Hostname() == "":
 		return fmt.Errorf("must be an absolute HTTPS URL")
-	case u.Scheme == "https", u.Scheme == "http" && c.cfg.loopbackHTTP && loopback.Is(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && st.cfg.loopbackHTTP && loopback.Is(u.Hostname()):
 		return nil
 	case u.Scheme == "http" && loopback.Is(u.Hostname()):
 		return fmt.Errorf("must use HTTPS (WithLoopbackHTTP allows plain http to this machine)")
@@ -105,24 +70,23 @@ func (c *core) checkOutbound(target string) error {
 	}
 }
 
-func (c *core) addWebhook(sent document) (*webhook, error) {
-	w := &webhook{createdAt: now(), queue: &queue{}}
-	if err := c.apply(w, sent); err != nil {
+func (st *state) addWebhook(sent document) (*webhook, error) {
+	w := &webhook{createdAt: now()}
+	if err := st.apply(w, sent); err != nil {
 		return nil, err
 	}
-	w.id, w.sharedKey = c.st.ids.webhookID(), c.st.ids.hex(32)
-	c.st.webhooks[w.id] = w
+	w.id, w.sharedKey = st.ids.webhookID(), st.ids.hex(32)
+	st.webhooks[w.id] = w
 	return w, nil
 }
 
-// webhook returns the registration whose id is in the path.
-func (st *state) webhook(r *http.Request) (*webhook, error) {
-	given := r.PathValue("webhookId")
-	id, _ := strconv.ParseInt(given, 10, 64) // not a number: an id that no registration has
+// webhook returns the webhook whose id is written in a text.
+func (st *state) webhook(given string) (*webhook, error) {
+	id, _ := strconv.ParseInt(given, 10, 64) // not a number: an id that no webhook has
 	if w, ok := st.webhooks[id]; ok {
 		return w, nil
 	}
-	return nil, refuse(http.StatusNotFound, "there is no webhook %q", given)
+	return nil, stateErrorf(noRecord, "there is no webhook %q", given)
 }
 
 // webhooksOf returns the registrations of a head, oldest first.

@@ -1,6 +1,7 @@
 package headstest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -48,20 +49,20 @@ type batch struct {
 func (c *core) next(p position) (batch, position) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := c.st
-	now := position{st.epoch, st.requests.total(), st.deliveries.total(), st.log.total(), c.version}
+	rn := c.run
+	now := position{rn.epoch, rn.requests.total(), rn.deliveries.total(), rn.log.total(), c.version}
 	if p.epoch != now.epoch || p.requests > now.requests || p.deliveries > now.deliveries || p.log > now.log {
 		return batch{Fresh: true, State: true}, now
 	}
 	b := batch{State: p.version != now.version}
 	b.more = now.requests-p.requests > maxBatch || now.deliveries-p.deliveries > maxBatch || now.log-p.log > maxBatch
-	for _, r := range st.requests.since(max(p.requests, now.requests-maxBatch)) {
+	for _, r := range rn.requests.since(max(p.requests, now.requests-maxBatch)) {
 		b.Requests = append(b.Requests, rowOfRequest(r))
 	}
-	for _, d := range st.deliveries.since(max(p.deliveries, now.deliveries-maxBatch)) {
+	for _, d := range rn.deliveries.since(max(p.deliveries, now.deliveries-maxBatch)) {
 		b.Deliveries = append(b.Deliveries, rowOfDelivery(d))
 	}
-	b.Log = st.log.since(max(p.log, now.log-maxBatch))
+	b.Log = rn.log.since(max(p.log, now.log-maxBatch))
 	return b, now
 }
 
@@ -99,7 +100,7 @@ func (c *control) stream(w http.ResponseWriter, r *http.Request) {
 // positionOf returns the position at which the reader has stopped. A browser that
 // opens a new stream sends no Last-Event-ID, so the page sends it as after.
 func positionOf(r *http.Request) position {
-	at, _ := parsePosition(or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
+	at, _ := parsePosition(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	return at
 }
 

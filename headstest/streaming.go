@@ -11,10 +11,10 @@ func (c *core) putVideoStreaming(r *http.Request) (reply, error) {
 		return reply{}, refuse(http.StatusBadRequest, "video-streaming takes no body")
 	}
 	return c.putSwitch(r, "videoStreaming", func(h document, streaming bool) error {
-		if err := c.mayStream(h, streaming); err != nil {
+		if err := c.run.mayStream(h, streaming); err != nil {
 			return err
 		}
-		c.setStreaming(h, streaming)
+		c.run.setStreaming(h, streaming)
 		return nil
 	})
 }
@@ -22,7 +22,7 @@ func (c *core) putVideoStreaming(r *http.Request) (reply, error) {
 // putSplitter is not in the contract.
 func (c *core) putSplitter(r *http.Request) (reply, error) {
 	return c.putSwitch(r, "splitter", func(h document, on bool) error {
-		c.setSplitter(h, on)
+		c.run.setSplitter(h, on)
 		return nil
 	})
 }
@@ -33,12 +33,11 @@ func (c *core) putSplitter(r *http.Request) (reply, error) {
 func (e *Emulator) EnableSplitter(headID string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	h, ok := e.st.heads[headID]
-	delete(e.st.encoded, headID)
-	if !ok {
-		return fmt.Errorf("headstest: there is no head %q", headID)
+	h, err := e.run.headToChange(headID)
+	if err != nil {
+		return fmt.Errorf("headstest: %w", err)
 	}
-	e.setSplitter(h, true)
+	e.run.setSplitter(h, true)
 	e.notify()
 	return nil
 }

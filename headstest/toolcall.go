@@ -95,7 +95,7 @@ func (s *Session) prepareTool(name string) (tool, document, error) {
 	if !ok {
 		return tool{}, nil, fmt.Errorf("headstest: the head has no tool %q", name)
 	}
-	if err := s.core.checkOutbound(t.URL); err != nil {
+	if err := s.run.checkOutbound(t.URL); err != nil {
 		return tool{}, nil, fmt.Errorf("headstest: the URL of tool %q %w", name, err)
 	}
 	return t, s.metadata(h), nil

@@ -30,7 +30,7 @@ func (c *core) createWebhook(r *http.Request) (reply, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w, err := c.addWebhook(sent)
+	w, err := c.run.addWebhook(sent)
 	if err != nil {
 		return reply{}, err
 	}
@@ -55,7 +55,7 @@ func (e *Emulator) AddWebhook(headID, url string, events ...heads.EventType) (id
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.notify()
-	w, err := e.addWebhook(sent)
+	w, err := e.run.addWebhook(sent)
 	if err != nil {
 		return 0, "", fmt.Errorf("headstest: %w", err)
 	}
@@ -74,11 +74,11 @@ func (c *core) listWebhooks(r *http.Request) (reply, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, err := c.st.head(headID[0]); err != nil {
+	if _, err := c.run.head(headID[0]); err != nil {
 		return reply{}, err
 	}
 	var list [][]byte
-	for _, w := range c.st.webhooksOf(headID[0]) {
+	for _, w := range c.run.webhooksOf(headID[0]) {
 		list = append(list, w.document().encode())
 	}
 	return jsonReply(http.StatusOK, slices.Concat([]byte("["), bytes.Join(list, []byte(",")), []byte("]"))), nil
@@ -87,7 +87,7 @@ func (c *core) listWebhooks(r *http.Request) (reply, error) {
 func (c *core) getWebhook(r *http.Request) (reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w, err := c.st.webhook(r)
+	w, err := c.run.webhook(r.PathValue("webhookId"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -105,12 +105,12 @@ func (c *core) patchWebhook(r *http.Request) (reply, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w, err := c.st.webhook(r)
+	w, err := c.run.webhook(r.PathValue("webhookId"))
 	if err != nil {
 		return reply{}, err
 	}
 	before := w.headID
-	if err := c.apply(w, sent); err != nil {
+	if err := c.run.apply(w, sent); err != nil {
 		return reply{}, err
 	}
 	if w.headID != before {
@@ -122,15 +122,15 @@ func (c *core) patchWebhook(r *http.Request) (reply, error) {
 func (c *core) deleteWebhook(r *http.Request) (reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w, err := c.st.webhook(r)
+	w, err := c.run.webhook(r.PathValue("webhookId"))
 	if err != nil {
 		return reply{}, err
 	}
-	delete(c.st.webhooks, w.id)
-	for _, j := range w.queue.held {
-		c.give(c.st, j, 0, ErrRemoved)
+	delete(c.run.webhooks, w.id)
+	for _, j := range c.run.queue(w.id).held {
+		c.give(c.run, j, 0, ErrRemoved)
 	}
-	w.queue.held = nil
+	delete(c.run.queues, w.id)
 	return c.undocumented(w.document()), nil
 }
 
@@ -138,7 +138,7 @@ func (c *core) deleteWebhook(r *http.Request) (reply, error) {
 func (c *core) getEnableEvents(r *http.Request) (reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.st.head(r.PathValue("headId"))
+	h, err := c.run.head(r.PathValue("headId"))
 	if err != nil {
 		return reply{}, err
 	}
