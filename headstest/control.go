@@ -21,20 +21,20 @@ const controlPrefix = "/_emulator/"
 // maxControlBody is the longest body of a request to the control API.
 const maxControlBody = 4 << 20
 
-// control serves the console and does what the contract has no operation for. It
-// requires no token, so it answers requests of this machine only, and never those
-// of a web page of another site. It shows a token, a key or a URL with a secret
-// only in answer to a request for that one secret.
+// control serves the console and the control API, which does what the contract has no
+// operation for. It requires no token, so it answers requests of this machine only, and
+// refuses those of web pages of other sites. It sends a token, a key or a URL with a secret
+// only if the request asks for that secret.
 type control struct {
 	emulator *Emulator
 	mux      *http.ServeMux
 	origins  *http.CrossOriginProtection
 }
 
-// admit refuses requests of other machines, and of pages of other sites in a
-// browser of this one. If a page makes its own name resolve to a loopback address,
-// Host shows that name. Without a preflight request, a page can't send
-// application/json to another site.
+// admit refuses requests of other machines, and requests that pages of other sites cause in
+// a browser on this machine. If such a page makes its own host name resolve to a loopback
+// address, the header Host has that name. A page can't send application/json to another site
+// without a preflight request, which admit refuses.
 func (c *control) admit(r *http.Request) error {
 	if !fromThisMachine(r) {
 		return refuse(http.StatusForbidden, "the control API answers only the machine on which the emulator runs")
@@ -51,8 +51,8 @@ func (c *control) admit(r *http.Request) error {
 	return refuse(http.StatusUnsupportedMediaType, "the Content-Type must be application/json, with and without a body")
 }
 
-// admitSecret guards a read whose answer holds a secret. It requires a header that
-// only the console's own page, or a caller that is not a page, can send.
+// admitSecret guards a read whose answer holds a secret. It requires a header that only the
+// console's own page, or a caller that is not a web page, can send.
 func admitSecret(r *http.Request) error {
 	sameOrigin := r.Header.Get("Sec-Fetch-Site") == "same-origin" || r.Header.Get("Origin") == "http://"+r.Host
 	switch {
@@ -97,7 +97,8 @@ func nothingAt(r *http.Request) error {
 
 func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
 
-// action returns its answer, which is encoded as JSON unless it is a rawJSON.
+// action answers one request of the control API. The answer is encoded as JSON unless it is
+// a rawJSON.
 type action func(r *http.Request) (any, error)
 
 // rawJSON is an answer that is already JSON. It is sent byte for byte.
@@ -119,19 +120,19 @@ func (do action) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		raw = rawJSON(append(encoded, '\n'))
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(raw) // an error means that the caller has left
+	_, _ = w.Write(raw) // an error means that the caller has disconnected
 }
 
-// writeRefusal answers in the form of the operations. An error without a status
-// means that the emulator's state does not allow the request.
+// writeRefusal answers with an error, in the form of the operations. The status of an error
+// that is neither a refusal nor an error of the state is 409.
 func writeRefusal(w http.ResponseWriter, err error) {
 	r := cmp.Or(refusalIn(err), refuse(http.StatusConflict, "%s", strings.TrimPrefix(err.Error(), "headstest: ")))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(r.status)
-	_, _ = w.Write(r.reply().body) // an error means that the caller has left
+	_, _ = w.Write(r.reply().body) // an error means that the caller has disconnected
 }
 
-// readBody reads the body of a request to the control API.
+// readBody reads the body of a request.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -170,7 +171,7 @@ func (p *page) set(key, value string) error {
 	return nil
 }
 
-// find returns the entry of a journal whose id is in the path.
+// find returns the entry of a journal with the id of a path.
 func find[T any](c *core, journalOf func(*run) *journal[T], id, what string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,8 +183,8 @@ func find[T any](c *core, journalOf func(*run) *journal[T], id, what string) (T,
 	return v, nil
 }
 
-// knows returns an error if there is no such head.
-func (c *control) knows(headID string) error {
+// requireHead returns an error if there is no such head.
+func (c *control) requireHead(headID string) error {
 	if !slices.Contains(c.emulator.Heads(), headID) {
 		return refuse(http.StatusNotFound, "there is no head %q", headID)
 	}

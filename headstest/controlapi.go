@@ -100,8 +100,7 @@ func (c *control) page(w http.ResponseWriter) {
 	}
 }
 
-// routed refuses paths and methods that no action has, in the form of every other
-// refusal.
+// routed refuses paths and methods that no action has.
 func (c *control) routed(w http.ResponseWriter, r *http.Request) error {
 	has := func(r *http.Request) bool { _, pattern := c.mux.Handler(r); return pattern != "" }
 	if has(r) {
@@ -124,7 +123,7 @@ func (c *control) index(*http.Request) (any, error) {
 	return map[string]any{"about": "The control API of the emulator; docs/emulator.md describes it.", "requests": requests}, nil
 }
 
-// patterns returns the whole control API.
+// patterns returns the patterns of all actions and of the stream.
 func (c *control) patterns() []string {
 	patterns := []string{"GET /_emulator/stream"}
 	for pattern := range c.actions() {

@@ -41,7 +41,7 @@ type deliveryView struct {
 	Headers   map[string]string `json:"headers"`
 	Body      string            `json:"body"`
 	Reply     string            `json:"reply"`     // the first 4 KiB of the receiver's answer
-	Signature string            `json:"signature"` // right or wrong for the registration's key, or unknown if it was deleted
+	Signature string            `json:"signature"` // right, wrong, or unknown without the webhook
 }
 
 func rowOfDelivery(d Delivery) deliveryRow {
@@ -58,7 +58,8 @@ func rowOfDelivery(d Delivery) deliveryRow {
 
 func (c *control) viewDelivery(d Delivery) deliveryView {
 	v := deliveryView{
-		deliveryRow: rowOfDelivery(d), Headers: map[string]string{}, Body: string(d.Body), Reply: concealReply(string(d.Reply)), Signature: c.judge(d),
+		deliveryRow: rowOfDelivery(d), Headers: map[string]string{}, Body: string(d.Body),
+		Reply: concealReply(string(d.Reply)), Signature: c.checkSignature(d),
 	}
 	for name := range d.Header {
 		v.Headers[name] = d.Header.Get(name)
@@ -66,8 +67,8 @@ func (c *control) viewDelivery(d Delivery) deliveryView {
 	return v
 }
 
-// judge checks the signature as a receiver with the registration's key does.
-func (c *control) judge(d Delivery) string {
+// checkSignature checks the signature as a receiver with the webhook's key does.
+func (c *control) checkSignature(d Delivery) string {
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
 	w, ok := c.emulator.run.webhooks[d.WebhookID]
@@ -82,7 +83,7 @@ func (c *control) judge(d Delivery) string {
 	return "wrong"
 }
 
-// deliveryFilter is what a query asks for.
+// deliveryFilter selects the deliveries that a query asks for.
 type deliveryFilter struct {
 	webhookID int64
 	event     heads.EventType
@@ -180,7 +181,7 @@ func (c *control) getDeliveryBody(r *http.Request) (any, error) {
 	return rawJSON(d.Body), err
 }
 
-// resend sends the event of an attempt once more, after the events that wait.
+// resend sends the event of an attempt once more, after the events in the queue.
 func (c *control) resend(r *http.Request) (any, error) {
 	d, err := c.findDelivery(r)
 	if err != nil {
@@ -192,7 +193,7 @@ func (c *control) resend(r *http.Request) (any, error) {
 	return map[string]int{"resent": d.ID}, nil
 }
 
-// copied is a text to copy.
+// copied is a text for the clipboard.
 type copied struct {
 	Text string `json:"text"`
 }

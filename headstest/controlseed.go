@@ -89,8 +89,8 @@ func dropKeys(v any) {
 	}
 }
 
-// withoutSecrets returns a text that an import accepts in the place of the text, such as
-// a URL without its query.
+// withoutSecrets removes the secrets from a text, for example the query of a URL. An import
+// accepts the result.
 func withoutSecrets(text string) string {
 	shown := concealText(text)
 	if shown == text {
@@ -100,7 +100,7 @@ func withoutSecrets(text string) string {
 }
 
 // withoutPathTokens returns a callback URL without the segments of its path that are long
-// enough to be a token. The name of the tool is none.
+// enough to be a token. It keeps the name of the tool.
 func withoutPathTokens(address string, tool any) string {
 	segments := strings.Split(address, "/")
 	for i, segment := range segments {

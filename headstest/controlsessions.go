@@ -8,10 +8,10 @@ type sessionView struct {
 	Closed bool   `json:"closed"`
 }
 
-// sessionLog is a session and its happenings.
+// sessionLog is a session and what happened in it.
 type sessionLog struct {
 	sessionView
-	Log []happening `json:"log"` // oldest first
+	Log []logEntry `json:"log"` // oldest first
 }
 
 // view is called under the lock.
@@ -49,7 +49,7 @@ func (c *control) getSession(r *http.Request) (any, error) {
 	}
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	log := s.run.log.newest(0, c.emulator.cfg.journalSize, func(h happening) bool { return h.SessionID == s.id })
+	log := s.run.log.newest(0, c.emulator.cfg.journalSize, func(h logEntry) bool { return h.SessionID == s.id })
 	return sessionLog{s.view(), log}, nil
 }
 
@@ -61,7 +61,7 @@ func (c *control) startSession(r *http.Request) (any, error) {
 	if err := decodeBody(r, &sent); err != nil {
 		return nil, err
 	}
-	if err := c.knows(sent.HeadID); err != nil {
+	if err := c.requireHead(sent.HeadID); err != nil {
 		return nil, err
 	}
 	return c.viewSession(c.emulator.StartSession(sent.HeadID)), nil

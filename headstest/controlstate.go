@@ -12,11 +12,11 @@ import (
 // stateView lists the fields that it shows, so a new field of a record is not
 // shown by accident. The operations return whole records to callers with the token.
 type stateView struct {
-	Heads         []headView         `json:"heads"`
-	Visuals       []visualView       `json:"visuals"`
-	Registrations []registrationView `json:"registrations"`
-	Sessions      []sessionView      `json:"sessions"`
-	Faults        faultsView         `json:"faults"`
+	Heads         []headView    `json:"heads"`
+	Visuals       []visualView  `json:"visuals"`
+	Registrations []webhookView `json:"registrations"`
+	Sessions      []sessionView `json:"sessions"`
+	Faults        faultsView    `json:"faults"`
 }
 
 type headView struct {
@@ -40,12 +40,12 @@ type visualView struct {
 	Mode string `json:"mode"`
 }
 
-type registrationView struct {
+type webhookView struct {
 	ID       int64    `json:"id"`
 	HeadID   string   `json:"headId"`
 	Receiver string   `json:"receiver"` // scheme and host only
 	Events   []string `json:"events"`
-	Note     string   `json:"note,omitempty"` // what the real service may do otherwise
+	Note     string   `json:"note,omitempty"` // what the real service may do differently
 }
 
 func (c *control) state(*http.Request) (any, error) { return c.viewState(), nil }
@@ -54,7 +54,7 @@ func (c *control) viewState() stateView {
 	s := c.emulator.Snapshot()
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	registrations := views(s.Webhooks, viewRegistration)
+	registrations := views(s.Webhooks, viewWebhook)
 	for i, r := range registrations {
 		if w, ok := c.emulator.run.webhooks[r.ID]; ok && w.early {
 			registrations[i].Note = madeEarly
@@ -78,7 +78,7 @@ func views[T any](records []json.RawMessage, view func(json.RawMessage) T) []T {
 	return list
 }
 
-// ofAnyType leaves a field of another type zero.
+// ofAnyType makes exactjson.Decode ignore a field of another type.
 var ofAnyType = exactjson.Rules{Open: func(string) bool { return true }}
 
 func viewHead(record json.RawMessage) headView {
@@ -108,10 +108,10 @@ func viewVisual(record json.RawMessage) visualView {
 	return v
 }
 
-func viewRegistration(record json.RawMessage) registrationView {
+func viewWebhook(record json.RawMessage) webhookView {
 	var d document
 	_ = json.Unmarshal(record, &d)
-	view := registrationView{HeadID: d.str("headId"), Receiver: origin(d.str("webhookUrl")), Events: []string{}}
+	view := webhookView{HeadID: d.str("headId"), Receiver: origin(d.str("webhookUrl")), Events: []string{}}
 	_ = json.Unmarshal(d["id"], &view.ID)
 	for _, f := range eventFlags {
 		if d.is(f.name) {

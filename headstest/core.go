@@ -11,8 +11,8 @@ import (
 // its state. An Emulator is safe for concurrent use.
 type Emulator struct{ *core }
 
-// core is a type of its own, so printing an Emulator by value copies no lock and
-// shows no token.
+// core has the fields of an Emulator. It is behind a pointer, so printing an Emulator by
+// value copies no lock and shows no token.
 type core struct {
 	cfg      config
 	token    string
@@ -21,13 +21,13 @@ type core struct {
 	hangUp   func()          // closes the client's idle connections
 	lifetime context.Context //nolint:containedctx // ends with Close
 	end      context.CancelFunc
-	workers  sync.WaitGroup // the deliveries, and the calls of a handler in memory, under way
+	workers  sync.WaitGroup // running deliveries, and running calls of a handler in memory
 
 	control http.Handler // nil without WithConsole
 
 	mu        sync.Mutex
 	run       *run
-	start     Seed // what the control API's reset returns to
+	start     Seed // restored by the reset of the control API
 	closed    bool
 	listeners map[chan struct{}]struct{} // the callers that wait for a change
 	version   int                        // counts the changes outside the journals
@@ -56,7 +56,7 @@ func (c *core) wake() {
 	for ch := range c.listeners {
 		select {
 		case ch <- struct{}{}:
-		default: // a signal already waits
+		default: // a signal is already pending
 		}
 	}
 }
@@ -67,7 +67,8 @@ func (c *core) notify() {
 	c.wake()
 }
 
-// delay waits and reports whether the caller has not left.
+// delay waits for d. It reports whether the caller is still connected and the emulator is
+// not closed.
 func (c *core) delay(r *http.Request, d time.Duration) bool {
 	if d <= 0 {
 		return true

@@ -22,13 +22,12 @@ var (
 
 // Delivery is one attempt to deliver an event. The attempt succeeded if Status is
 // 2xx and Err is nil. Header and Body are as sent, with the signature. They are
-// shared with the journal and must not be changed. Printing a Delivery does not
-// show its URL, header or body.
+// shared with the journal and must not be changed.
 type Delivery struct {
 	ID              int // counts the attempts from 1, and from 1 again after a Reset
 	WebhookID       int64
 	URL             string
-	Attempt, Status int // Attempt is 1 for the first, 0 if none was made; Status is 0 without an answer
+	Attempt, Status int // Attempt: 1 for the first, 0 if none was made. Status: 0 without an answer
 	Event           heads.Event
 	Body            []byte
 	Err             error
@@ -40,18 +39,18 @@ type Delivery struct {
 	RetryIn time.Duration
 	At      time.Time
 
-	eventID int // the id of the happening that caused it
+	eventID int // the id of the entry in the log of the session
 }
 
-// queue holds the events that wait for one registration. While it is not empty, one
+// queue has the events that wait for delivery to one webhook. While it is not empty, one
 // goroutine delivers them, so they arrive in their order.
 type queue struct {
 	jobs    []job
-	held    []job // held by a fault until the next event
+	held    []job // by a fault, until the next event
 	working bool
 }
 
-// job is one event for one registration, both as they were when the event occurred.
+// job is one event for one webhook, both as they were when the event occurred.
 type job struct {
 	webhookID int64
 	url       string
@@ -73,7 +72,7 @@ func (j job) delivery() Delivery {
 	}
 }
 
-// corrupt changes one character and keeps the encoding valid.
+// corrupt changes one character of a signature. The encoding is still valid.
 func corrupt(signature string) string {
 	b := bytes.Clone([]byte(signature))
 	if b[0] == '1' {

@@ -50,8 +50,8 @@ func (e *Emulator) WaitDelivery(ctx context.Context, match func(Delivery) bool) 
 }
 
 // Redeliver sends the event of an earlier delivery once more, with the same body
-// and signature, after the events that wait for its registration. If the
-// registration was deleted, Redeliver returns ErrRemoved.
+// and signature, after the events in the queue of its webhook. If the webhook was deleted,
+// Redeliver returns ErrRemoved.
 func (e *Emulator) Redeliver(d Delivery) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,15 +59,19 @@ func (e *Emulator) Redeliver(d Delivery) error {
 		return ErrRemoved
 	}
 	e.run.undelivered[d.Event.SessionID]++
-	e.push(e.run.queue(d.WebhookID), job{webhookID: d.WebhookID, url: d.URL, event: d.Event, body: d.Body, signature: d.Header.Get(signatureHeader), eventID: d.eventID})
+	e.push(e.run.queue(d.WebhookID), job{
+		webhookID: d.WebhookID, url: d.URL, event: d.Event, body: d.Body,
+		signature: d.Header.Get(signatureHeader), eventID: d.eventID,
+	})
 	return nil
 }
 
-// enqueue signs an event for a registration and applies a fault. Like push, it is
+// enqueue signs an event for a webhook and applies a fault. Like push, it is
 // called under the lock.
 func (c *core) enqueue(w *webhook, e heads.Event, eventID int) {
-	f, _ := c.run.deliveryFaults.take(func(f DeliveryFault) bool { return f.matches(w.id, e.Type) }) // without one, the zero fault does nothing
-	c.notify()                                                                                       // a fault may be used up
+	// If no fault matches, take returns the zero fault, which does nothing.
+	f, _ := c.run.deliveryFaults.take(func(f DeliveryFault) bool { return f.matches(w.id, e.Type) })
+	c.notify() // a fault may be used up
 	e.Timestamp.Time = e.Timestamp.Add(-f.Age)
 	e.Timestamp.Text = e.Timestamp.Format(c.cfg.timestampLayout)
 	body := eventBody(e, c.cfg.timestampLayout)
@@ -79,7 +83,7 @@ func (c *core) enqueue(w *webhook, e heads.Event, eventID int) {
 	}
 	c.run.undelivered[e.SessionID]++
 	if f.Drop {
-		c.give(c.run, j, 0, ErrDropped)
+		c.giveUp(c.run, j, 0, ErrDropped)
 		return
 	}
 	jobs := []job{j}
@@ -101,9 +105,9 @@ func (c *core) push(q *queue, jobs ...job) {
 	for _, j := range jobs {
 		switch {
 		case c.closed:
-			c.give(rn, j, 0, ErrClosed)
+			c.giveUp(rn, j, 0, ErrClosed)
 		case len(q.jobs) >= c.cfg.backlog:
-			c.give(rn, j, 0, ErrBacklog)
+			c.giveUp(rn, j, 0, ErrBacklog)
 		default:
 			q.jobs = append(q.jobs, j)
 		}
@@ -134,12 +138,10 @@ func (c *core) work(rn *run, q *queue) {
 func (c *core) deliver(rn *run, j job) {
 	wait := j.delay
 	for attempt := 1; ; attempt++ {
-		if !sleep(rn.ctx, wait) {
-			c.giveUp(rn, j, attempt-1, ErrClosed)
-			return
-		}
-		if !c.registered(rn, j.webhookID) {
-			c.giveUp(rn, j, attempt-1, ErrRemoved)
+		if err := c.waitForAttempt(rn, j, wait); err != nil {
+			c.mu.Lock()
+			c.giveUp(rn, j, attempt-1, err)
+			c.mu.Unlock()
 			return
 		}
 		d := c.attempt(rn.ctx, j)
@@ -149,13 +151,26 @@ func (c *core) deliver(rn *run, j job) {
 			d.RetryIn = c.cfg.retrySchedule[attempt-1]
 		}
 		c.mu.Lock()
-		c.note(rn, d)
+		c.recordDelivery(rn, d)
 		c.mu.Unlock()
 		if d.Final {
 			return
 		}
 		wait = d.RetryIn
 	}
+}
+
+// waitForAttempt returns an error if the emulator or the webhook is gone after the wait.
+func (c *core) waitForAttempt(rn *run, j job, wait time.Duration) error {
+	if !sleep(rn.ctx, wait) {
+		return ErrClosed
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := rn.webhooks[j.webhookID]; !ok {
+		return ErrRemoved
+	}
+	return nil
 }
 
 // attempt posts the event once. A redirect is an error answer.
@@ -168,7 +183,7 @@ func (c *core) attempt(ctx context.Context, j job) Delivery {
 		d.Err = withoutURL(err)
 		return d
 	}
-	resp, reply, err := c.exchange(req.WithContext(ctx), maxReply) //nolint:bodyclose // exchange has closed it
+	resp, reply, err := c.exchange(req.WithContext(ctx), maxReply) //nolint:bodyclose // closed there
 	d.Reply, d.Err, d.Duration = reply, err, time.Since(d.At)
 	if resp != nil {
 		d.Status = resp.StatusCode
@@ -176,24 +191,17 @@ func (c *core) attempt(ctx context.Context, j job) Delivery {
 	return d
 }
 
-// giveUp calls give under the lock.
+// giveUp records that an event is not attempted again, after the given number of attempts.
+// Like recordDelivery, it is called under the lock.
 func (c *core) giveUp(rn *run, j job, attempts int, why error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.give(rn, j, attempts, why)
-}
-
-// give records that an event is not attempted again, after the given number of
-// attempts.
-func (c *core) give(rn *run, j job, attempts int, why error) {
 	d := j.delivery()
 	d.Attempt, d.Err, d.Final = attempts, why, true
-	c.note(rn, d)
+	c.recordDelivery(rn, d)
 }
 
-// note adds an attempt to the journal and wakes the waiting callers. Every delivery
+// recordDelivery adds an attempt to the journal and wakes the waiting callers. Every delivery
 // that enqueue or Redeliver has begun ends with one final attempt.
-func (c *core) note(rn *run, d Delivery) {
+func (c *core) recordDelivery(rn *run, d Delivery) {
 	c.cfg.logger.Info("delivery", "webhook", d.WebhookID, "event", string(d.Event.Type), "session", d.Event.SessionID,
 		"attempt", d.Attempt, "status", d.Status, "took", d.Duration, "retry_in", d.RetryIn, "final", d.Final, "err", d.Err)
 	if d.Final {
@@ -202,13 +210,6 @@ func (c *core) note(rn *run, d Delivery) {
 	d.ID = rn.deliveries.total() + 1
 	rn.deliveries.add(d, len(d.Body)+len(d.Reply))
 	c.wake()
-}
-
-func (c *core) registered(rn *run, id int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := rn.webhooks[id]
-	return ok
 }
 
 // sleep waits and reports whether the context has not ended.

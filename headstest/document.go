@@ -13,8 +13,7 @@ import (
 	"github.com/headsapi/heads-go/internal/exactjson"
 )
 
-// How the emulator writes times, in UTC: those of records, and those of events
-// and tool calls.
+// Layouts of times, which are in UTC: those of records, and those of events and tool calls.
 const (
 	recordTime = "2006-01-02T15:04:05.000Z"
 	eventTime  = "2006-01-02 15:04:05"
@@ -114,7 +113,7 @@ func objects(list json.RawMessage) []document {
 	return all
 }
 
-// encodeJSON leaves <, > and & as they are, as most servers do.
+// encodeJSON encodes a value without escapes for <, > and &, as most servers do.
 func encodeJSON(v any) (json.RawMessage, error) {
 	if raw, ok := v.(json.RawMessage); ok && json.Valid(raw) {
 		return bytes.Clone(raw), nil
@@ -158,7 +157,7 @@ func isA[T any](v any) bool { _, ok := v.(T); return ok }
 
 func hasKey(m map[string]any, key string) bool { _, ok := m[key]; return ok }
 
-// duration is written as in "1.5s".
+// duration is a time.Duration that is written as in "1.5s".
 type duration time.Duration
 
 func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }

@@ -8,13 +8,13 @@ import (
 
 type effectKey struct{}
 
-// withEffect lets the operation record the effect of a request.
+// withEffect returns a copy of a request in which its operation records the effect.
 func withEffect(r *http.Request) (*http.Request, *effect) {
 	e := &effect{}
 	return r.WithContext(context.WithValue(r.Context(), effectKey{}, e)), e
 }
 
-// effectOf returns nil without a console.
+// effectOf returns the effect of a request, or nil without a console.
 func effectOf(r *http.Request) *effect {
 	e, _ := r.Context().Value(effectKey{}).(*effect)
 	return e

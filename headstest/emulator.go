@@ -28,8 +28,8 @@ func NewEmulator(opts ...Option) *Emulator {
 	return &Emulator{c}
 }
 
-// Reset removes all heads, visuals, registrations, sessions, journals and faults,
-// and ends the deliveries under way. It keeps the options and the token.
+// Reset removes all heads, visuals, webhooks, sessions, journals and faults,
+// and ends running deliveries. It keeps the options and the token.
 func (e *Emulator) Reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,9 +38,8 @@ func (e *Emulator) Reset() {
 	e.notify()
 }
 
-// Close ends the deliveries and delayed answers under way, and waits for the
-// goroutines of the deliveries. Nothing is delivered afterwards. Close may be
-// called more than once.
+// Close ends running deliveries and delayed answers, and waits for the goroutines of the
+// deliveries. Nothing is delivered afterwards. Close may be called more than once.
 func (e *Emulator) Close() {
 	e.mu.Lock()
 	e.closed = true

@@ -27,16 +27,20 @@ const (
 
 // Fault is a fault in the answers to requests. Without Status and Cut, the
 // operation runs, and only the other fields of the fault apply.
+//
+// Route is a route of the contract, with any names for its parameters, or a path. Share is
+// the share of matching requests, chosen at random. With WithSeed the choice is the same in
+// every run.
 type Fault struct {
-	Method, Route string        // empty: any. A route of the contract, its parameters under any name, or a path
+	Method, Route string        // empty: any
 	Status, Times int           // Status: answered at once, without effect. Times 0: always
 	Body          string        // the answer's body; without Status it replaces the operation's own
 	RetryAfter    time.Duration // sent as Retry-After in whole seconds, rounded up
-	Latency       time.Duration // the wait before the effect; with After or CutAfter, the wait after it
+	Latency       time.Duration // waited before the effect, or with After or CutAfter after it
 	Cut           CutPoint
 	After         bool    // the request has its effect before Status is answered
-	CutBody       bool    // the connection is closed half way through the body; an empty answer is not sent at all
-	Share         float64 // the share of matching requests, chosen at random; with WithSeed the same in every run; 0: all
+	CutBody       bool    // the connection is closed after half of the body, or before an empty answer
+	Share         float64 // above 0 and up to 1; 0: all matching requests
 }
 
 // Validate returns an error if the fault can't happen: if no operation has its
@@ -76,15 +80,15 @@ func (f Fault) matches(r *http.Request, pattern string) bool {
 	return sameRoute(f.Route, route)
 }
 
-// strikes reports whether a matching request is in the fault's share.
-func (f Fault) strikes(chance *rand.Rand) bool {
+// inShare reports whether a matching request is in the fault's share.
+func (f Fault) inShare(chance *rand.Rand) bool {
 	return f.Share == 0 || chance.Float64() < f.Share
 }
 
 // faultList has injected faults, in the order in which they were injected.
 type faultList[F any] []injected[F]
 
-// injected is a fault that can happen left times. If left is 0 or less, it always happens.
+// injected is a fault that still happens left times. If left is below 1, it always happens.
 type injected[F any] struct {
 	id    *F // identifies the fault when it is removed
 	fault F
@@ -116,15 +120,15 @@ func (l *faultList[F]) take(matches func(F) bool) (f F, ok bool) {
 }
 
 // DeliveryFault is a fault in the delivery of events. It is applied when an event
-// occurs, once for each registration that receives the event.
+// occurs, once for each webhook that receives the event.
 type DeliveryFault struct {
 	WebhookID        int64             // 0: any
 	Event            heads.EventType   // "": any
 	Times            int               // 0: always
 	Drop             bool              // not sent; the journal has it with ErrDropped
 	Duplicate        bool              // sent twice, byte for byte
-	Reorder          bool              // sent after the next event of the registration
-	Delay            time.Duration     // the wait before the first attempt; later events of the registration wait too
+	Reorder          bool              // sent after the next event of the webhook
+	Delay            time.Duration     // before the first attempt; later events of the webhook wait, too
 	CorruptSignature bool              // one character of the signature is changed
 	Encoding         SignatureEncoding // instead of the emulator's own
 	Age              time.Duration     // subtracted from the timestamp; below 0 for one in the future

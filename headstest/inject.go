@@ -38,8 +38,8 @@ func (c *core) injected(remove func()) func() {
 	}
 }
 
-// RemoveFaults removes all faults of requests and deliveries. An event that a fault
-// with Reorder holds back still waits for the next event.
+// RemoveFaults removes all faults of requests and deliveries. An event that a fault with
+// Reorder has delayed still waits for the next event.
 func (e *Emulator) RemoveFaults() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *core) takeFault(r *http.Request) (Fault, bool) {
 		return Fault{}, false
 	}
 	_, pattern := c.mux.Handler(r)
-	f, ok := c.run.faults.take(func(f Fault) bool { return f.matches(r, pattern) && f.strikes(c.run.chance) })
+	f, ok := c.run.faults.take(func(f Fault) bool { return f.matches(r, pattern) && f.inShare(c.run.chance) })
 	if ok {
 		c.notify()
 	}

@@ -78,7 +78,7 @@ func (j *journal[T]) newest(n, limit int, match func(T) bool) []T {
 
 // Request is one request that the emulator has answered. Header and Body are as
 // received, with the credential. They are shared with the journal and must not be
-// changed. Printing a Request shows only method, path and status.
+// changed.
 type Request struct {
 	ID                  int // counts the requests from 1, and from 1 again after a Reset
 	Method, Path, Query string
@@ -105,7 +105,7 @@ type fieldChange struct {
 	before, after json.RawMessage
 }
 
-// difference ignores the time of the change.
+// difference returns the fields in which two documents differ, without updatedAt.
 func difference(before, after document) (changes []fieldChange) {
 	names := maps.Clone(before)
 	maps.Copy(names, after)

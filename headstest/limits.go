@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// underLimits applies the limits of every request, rate and latency, and then the
-// faults.
+// underLimits answers a request under the latency, the rate limit and the faults.
 func (c *core) underLimits(r *http.Request, answer func() reply) (reply, cutting) {
 	wait := c.overRate()
 	switch {
@@ -33,7 +32,7 @@ func (c *core) overRate() time.Duration {
 	return max(time.Duration(seconds*float64(time.Second)), 1)
 }
 
-// underFaults answers a request and applies its fault.
+// underFaults answers a request and applies a fault that matches it.
 func (c *core) underFaults(r *http.Request, answer func() reply) (reply, cutting) {
 	f, ok := c.takeFault(r)
 	if !ok {

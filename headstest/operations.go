@@ -40,33 +40,34 @@ var operationMethods = []string{
 	http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut,
 }
 
+// serveOperation answers a request to an operation and records it.
 func (e *Emulator) serveOperation(w http.ResponseWriter, r *http.Request) {
 	at := time.Now()
-	held, done := e.hold(r)
-	if held.Body == nil { // a request without a server
-		held.Body = http.NoBody
+	req, done := e.copyRequest(r)
+	if req.Body == nil { // the request does not come from a server
+		req.Body = http.NoBody
 	}
-	body, readErr := io.ReadAll(http.MaxBytesReader(w, held.Body, maxBody))
-	held.Body = io.NopCloser(bytes.NewReader(body))
-	rep, cut := e.underLimits(held, func() reply { return e.answer(held, readErr) })
-	e.record(Request{
+	body, readErr := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	rep, cut := e.underLimits(req, func() reply { return e.answer(req, readErr) })
+	e.recordRequest(Request{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery,
 		Header: r.Header.Clone(), Body: body, Status: rep.status, At: at, effect: done,
 	})
 	rep.write(w, cut)
 }
 
-// hold returns a copy of a request whose body can be replaced. The effect is nil
+// copyRequest returns a copy of a request, whose body can be replaced. The effect is nil
 // without a console.
-func (c *core) hold(r *http.Request) (*http.Request, *effect) {
+func (c *core) copyRequest(r *http.Request) (*http.Request, *effect) {
 	if !c.cfg.console || r.Method == http.MethodGet {
 		return r.WithContext(r.Context()), nil
 	}
 	return withEffect(r)
 }
 
-// answer performs the operation of a request. A request without a token is told, too,
-// that there is no such operation.
+// answer performs the operation of a request. A request to a path that has
+// no operation is refused even without a token.
 func (c *core) answer(r *http.Request, readErr error) reply {
 	known := c.hasOperation(r)
 	var allowed []string
@@ -103,8 +104,8 @@ func (c *core) authorized(r *http.Request) bool {
 }
 
 // hasOperation reports whether the emulator has an operation for the method and
-// path of a request. A path that ends in a name in the place of an id has none, so
-// GET /head/all and DELETE /head/update are no operations, as on the service.
+// path of a request. A path with a name in the place of an id at its end has none, so
+// GET /head/all and DELETE /head/update are not operations, as on the service.
 func (c *core) hasOperation(r *http.Request) bool {
 	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect
 		return false
@@ -131,13 +132,14 @@ func (c *core) namesNoRecord(pattern, last string) bool {
 func (c *core) notAnOperation(r *http.Request) *refusal {
 	refused := refuse(http.StatusNotFound, "%s %s is not an operation of this emulator; the nearest one is %s",
 		r.Method, r.URL.Path, nearestOperation(r.Method, r.URL.Path))
-	if _, pattern := c.mux.Handler(r); strings.HasSuffix(pattern, "}") { // its name may be meant as an id
+	// The name may be meant as an id.
+	if _, pattern := c.mux.Handler(r); strings.HasSuffix(pattern, "}") {
 		refused.message += fmt.Sprintf("; there is no %s %q", recordOf(pattern), path.Base(r.URL.Path))
 	}
 	return refused
 }
 
-func (c *core) record(r Request) {
+func (c *core) recordRequest(r Request) {
 	r.Duration = time.Since(r.At)
 	c.cfg.logger.Info("request", "method", r.Method, "path", concealPath(r.Path), "status", r.Status, "took", r.Duration)
 	c.mu.Lock()

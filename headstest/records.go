@@ -2,20 +2,20 @@ package headstest
 
 import heads "github.com/headsapi/heads-go"
 
-// visual has its mode beside its document, since a test may hide or rename the
-// mode.
+// visual is a head visual. Its mode is kept outside the document, since a test may hide or
+// rename it there.
 type visual struct {
 	mode  heads.VisualMode
 	shown document
 }
 
-// webhook is one registration.
+// webhook is a registration: the URL to which events of a head are delivered.
 type webhook struct {
 	id                            int64
 	createdAt, updatedAt          string
 	orgID, headID, url, sharedKey string
 	events                        map[heads.EventType]bool
-	early                         bool // made, or moved to its head, while delivery was off
+	early                         bool // made, or moved to its head, while delivery was disabled
 }
 
 func (w *webhook) document() document {
@@ -29,7 +29,7 @@ func (w *webhook) document() document {
 	return d
 }
 
-// eventFlags are the flags of a registration and the events that they turn on.
+// eventFlags are the flags of a webhook and the events that they turn on.
 var eventFlags = []eventFlag{
 	{"startConversation", heads.EventStartConversation},
 	{"endConversation", heads.EventEndConversation},

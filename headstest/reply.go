@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// operation answers one of the contract's requests, whose body is in memory.
+// operation answers a request to one of the operations. The body of the request is in memory.
 type operation func(r *http.Request) (reply, error)
 
 // ServeHTTP passes the reply to the recorder that Emulator.ServeHTTP passed to the
@@ -22,7 +22,8 @@ type operation func(r *http.Request) (reply, error)
 func (op operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rep, err := op(r)
 	if err != nil {
-		rep = cmp.Or(refusalIn(err), refuse(http.StatusInternalServerError, "%v", err)).reply() // 500: a fault of this package
+		// Any other error is a fault of this package.
+		rep = cmp.Or(refusalIn(err), refuse(http.StatusInternalServerError, "%v", err)).reply()
 	}
 	w.(*recorder).reply = rep
 }
@@ -76,7 +77,7 @@ func (rep reply) write(w http.ResponseWriter, cut cutting) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(rep.body) // an error means that the caller has left
+	_, _ = w.Write(rep.body) // an error means that the caller has disconnected
 }
 
 // refusal is an error with the status that it is answered with.
@@ -119,7 +120,7 @@ func refusalIn(err error) *refusal {
 	return r
 }
 
-// object reads the JSON object in the body of a request.
+// object decodes the body of a request, a JSON object.
 func object(r *http.Request) (document, error) {
 	body, _ := io.ReadAll(r.Body) // in memory
 	if len(body) == 0 {
@@ -159,7 +160,7 @@ func switchQuery(r *http.Request, name string) (bool, error) {
 	}
 }
 
-// queryOf refuses a malformed query, of which URL.Query would read a part.
+// queryOf refuses a malformed query. URL.Query would silently ignore a part of it.
 func queryOf(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

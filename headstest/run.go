@@ -10,15 +10,15 @@ import (
 // first.
 const maxSessions = 4096
 
-// run is what Reset replaces: the records, what has happened, and the faults. It is
-// used under the emulator's lock.
+// run has everything that Reset replaces: the records, what has happened, and the faults.
+// It is used under the emulator's lock.
 type run struct {
 	*state
 	ctx            context.Context //nolint:containedctx // ends with Reset and Close
 	end            context.CancelFunc
 	requests       journal[Request]
 	deliveries     journal[Delivery]
-	log            journal[happening]
+	log            journal[logEntry]
 	sessions       []*session       // oldest first
 	queues         map[int64]*queue // by the id of the webhook
 	undelivered    map[string]int   // by session, the deliveries that have not ended
@@ -33,7 +33,7 @@ func newRun(ctx context.Context, cfg *config) *run {
 		state:       newState(cfg),
 		requests:    journal[Request]{limit: cfg.journalSize},
 		deliveries:  journal[Delivery]{limit: cfg.journalSize},
-		log:         journal[happening]{limit: cfg.journalSize},
+		log:         journal[logEntry]{limit: cfg.journalSize},
 		queues:      map[int64]*queue{},
 		undelivered: map[string]int{},
 		epoch:       strconv.FormatUint(rand.Uint64(), 36),

@@ -14,12 +14,17 @@ import (
 
 // Seed holds the records with which an emulator starts. Its JSON form is that of a
 // file for the flag -seed-file of heads-emulator. [ParseSeed] reads one and refuses
-// unknown fields. Printing a Seed shows only how many records it has.
+// unknown fields.
 type Seed struct {
-	Visuals       []json.RawMessage `json:"visuals"`       // as GET /head_visual/{headVisualId} answers them; further fields may be in an object "extra", too
-	Heads         []json.RawMessage `json:"heads"`         // as GET /head/{id} answers them; fields that a head does not have in the contract are in an object "extra"
-	Tools         []json.RawMessage `json:"tools"`         // items of conversationSettings.tools with a headId
-	Registrations []json.RawMessage `json:"registrations"` // bodies of POST /head-events; one may have its sharedKey
+	// As GET /head_visual/{headVisualId} answers them. Further fields may be in an object "extra".
+	Visuals []json.RawMessage `json:"visuals"`
+	// As GET /head/{id} answers them. Fields that a head does not have in the contract are in an
+	// object "extra".
+	Heads []json.RawMessage `json:"heads"`
+	// Items of conversationSettings.tools with a headId.
+	Tools []json.RawMessage `json:"tools"`
+	// Webhooks: bodies of POST /head-events, optionally with a sharedKey.
+	Registrations []json.RawMessage `json:"registrations"`
 }
 
 // Added are the ids of the records that a seed has added.
@@ -134,7 +139,7 @@ func (d document) tool() (seedTool, error) {
 	return seedTool{headID, d.encode()}, err
 }
 
-// registration refuses keys that the operation does not have.
+// webhook refuses keys that the operation does not have.
 func (d document) registration() (document, error) {
 	known := []string{"headId", "webhookUrl", "sharedKey"}
 	for _, f := range eventFlags {

@@ -27,16 +27,16 @@ func (e *Emulator) StartSession(headID string) *Session {
 	}}
 	if _, known := e.run.heads[headID]; known {
 		e.run.addSession(s.session)
-		s.happened(happening{Kind: happenedStart})
+		s.addEntry(logEntry{Kind: entryStart})
 		e.notify()
 	}
 	return s
 }
 
-// Undelivered returns how many deliveries of the session's events have not ended: those
-// that wait, for their turn, their next attempt or a fault, and those under way. A
-// duplicate and a redelivery count as deliveries of their own. When Undelivered returns
-// 0, the journal has the last attempt of each.
+// Undelivered returns how many deliveries of the session's events have not ended: those that
+// wait for earlier events, for their next attempt or because of a fault, and those that are
+// running. A duplicate and a call of Redeliver count as further deliveries. When Undelivered
+// returns 0, the journal has the last attempt of each.
 func (s *Session) Undelivered() int {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Session) ID() string { return s.id }
 // was opened, since the old access URL is then no longer accessible.
 func (s *Session) UserMessage(text string) error {
 	return s.act(func(h document) {
-		s.happened(happening{Kind: happenedMessage, Text: concealText(text)})
+		s.addEntry(logEntry{Kind: entryMessage, Text: concealText(text)})
 		if !s.started {
 			s.started = true
 			s.emit(h, heads.EventStartConversation)
@@ -68,7 +68,7 @@ func (s *Session) UserMessage(text string) error {
 // event inactivity_warning. It returns an error in the same cases as UserMessage.
 func (s *Session) Inactive() error {
 	return s.act(func(h document) {
-		s.happened(happening{Kind: happenedInactive})
+		s.addEntry(logEntry{Kind: entryInactive})
 		s.emit(h, heads.EventInactivityWarning)
 	})
 }
@@ -78,7 +78,7 @@ func (s *Session) Inactive() error {
 // in the same cases as UserMessage.
 func (s *Session) Timeout() error {
 	return s.act(func(h document) {
-		s.close(happenedTimeout)
+		s.close(entryTimeout)
 		s.emit(h, heads.EventTimeoutConversation)
 		s.emit(h, heads.EventEndConversation)
 	})
@@ -93,19 +93,19 @@ func (s *Session) Close() error {
 	if err != nil {
 		return err
 	}
-	s.close(happenedClose)
+	s.close(entryClose)
 	s.emit(h, heads.EventEndConversation)
 	return nil
 }
 
-// close ends the session, with or without a timeout. It is called under the lock.
+// close ends the session. It is called under the lock.
 func (s *Session) close(how string) {
 	s.closed = true
-	s.happened(happening{Kind: how})
+	s.addEntry(logEntry{Kind: how})
 	s.core.notify()
 }
 
-// act does what needs an accessible URL.
+// act calls do with the head if the access URL of the session is accessible.
 func (s *Session) act(do func(document)) error {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
@@ -117,6 +117,7 @@ func (s *Session) act(do func(document)) error {
 	return nil
 }
 
+// accessible returns the head of a session whose access URL is accessible.
 func (s *Session) accessible() (document, error) {
 	h, err := s.open()
 	switch {
@@ -130,6 +131,7 @@ func (s *Session) accessible() (document, error) {
 	return h, loads(h)
 }
 
+// open returns the head of a session that is open.
 func (s *Session) open() (document, error) {
 	h, ok := s.run.heads[s.headID]
 	switch {
@@ -143,10 +145,10 @@ func (s *Session) open() (document, error) {
 	return h, nil
 }
 
-// emit queues an event for every registration that receives it.
+// emit queues an event for every webhook that receives it.
 func (s *Session) emit(h document, t heads.EventType) {
 	wanted, why := s.wanted(h, t)
-	id := s.happened(happening{Kind: happenedEvent, Event: string(t), Receivers: len(wanted), Why: why})
+	id := s.addEntry(logEntry{Kind: entryEvent, Event: string(t), Receivers: len(wanted), Why: why})
 	e := heads.Event{
 		Type: t, Timestamp: heads.Time{Time: time.Now().UTC()}, HeadID: s.headID, SessionID: s.id,
 		PublicHeadID: h.str("publicId"), PublicOrgID: h.str("orgPublicId"),
@@ -156,7 +158,7 @@ func (s *Session) emit(h document, t heads.EventType) {
 	}
 }
 
-// wanted returns the registrations that an event is delivered to, or why there is none.
+// wanted returns the webhooks that an event is delivered to, or why there is none.
 func (s *Session) wanted(h document, t heads.EventType) (list []*webhook, why string) {
 	list = s.run.webhooksOf(s.headID)
 	if !h.is("enableEvents") {
@@ -177,9 +179,9 @@ func (s *Session) wanted(h document, t heads.EventType) (list []*webhook, why st
 	return list, ""
 }
 
-// happened records a happening in a session and returns its id. It is called under
-// the lock.
-func (s *Session) happened(h happening) int {
+// addEntry adds what happened to the log and returns the id of the entry. It is called
+// under the lock.
+func (s *Session) addEntry(h logEntry) int {
 	h.ID, h.SessionID, h.HeadID = s.run.log.total()+1, s.id, s.headID
 	if h.At.IsZero() {
 		h.At = time.Now()

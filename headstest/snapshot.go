@@ -7,8 +7,7 @@ import (
 )
 
 // Snapshot is the state of an emulator at one moment. The records are as an
-// operation returns them, with their secrets. Printing a Snapshot shows only how
-// many records it has.
+// operation returns them, with their secrets.
 type Snapshot struct {
 	Heads, Visuals []json.RawMessage // in the order of their ids
 	Webhooks       []json.RawMessage // oldest first
@@ -43,7 +42,7 @@ func (e *Emulator) Snapshot() Snapshot {
 }
 
 // Import adds the records of a seed to those of the emulator, in the order visuals,
-// heads, tools, registrations. If a record is refused, Import adds nothing.
+// heads, tools, webhooks. If a record is refused, Import adds nothing.
 func (e *Emulator) Import(s Seed) (Added, error) {
 	records, err := s.records()
 	if err != nil {
@@ -85,7 +84,7 @@ func (e *Emulator) Restart(s Seed) (Added, error) {
 	return added, nil
 }
 
-// warnOf logs a line for each early registration of a seed. It is called under the lock.
+// warnOf logs a line for each early webhook of a seed. It is called under the lock.
 func (c *core) warnOf(added Added) {
 	for _, id := range added.Registrations {
 		c.warnIfEarly(c.run.webhooks[id])

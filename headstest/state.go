@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// state has the records of an emulator, and changes them by the rules of the contract.
+// state has the records of an emulator and changes them under the rules of the contract.
 // It knows no HTTP, no events and no sessions. It is used under the emulator's lock.
 type state struct {
 	cfg          *config
@@ -67,7 +67,7 @@ func stateErrorf(kind errorKind, format string, args ...any) error {
 	return &stateError{kind, fmt.Sprintf(format, args...)}
 }
 
-// head returns a head to read.
+// head returns a head, to be read.
 func (st *state) head(id string) (document, error) {
 	h, ok := st.heads[id]
 	if !ok {
@@ -76,7 +76,7 @@ func (st *state) head(id string) (document, error) {
 	return h, nil
 }
 
-// headToChange returns a head whose fields the caller is about to change.
+// headToChange returns a head, to be changed.
 func (st *state) headToChange(id string) (document, error) {
 	delete(st.encoded, id)
 	return st.head(id)

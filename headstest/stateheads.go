@@ -23,12 +23,16 @@ type Visual struct {
 
 // Head is a head to add. Empty fields are generated: the id, a visual in default
 // mode, a name, a voice of the provider azure, the mode ttt.
+//
+// Fields has further fields of a head in the contract, by their JSON names. An id in it is
+// ignored. Extra has fields that a head does not have in the contract, as the service may add
+// them.
 type Head struct {
 	ID, HeadVisualID, Name, TTSProvider, TTSVoice string
 	OperationMode                                 heads.OperationMode
 	VideoStreaming, EnableEvents                  bool
-	Fields                                        map[string]any // further fields of a head in the contract, by JSON name; an id is ignored
-	Extra                                         map[string]any // fields that a head does not have in the contract, as the service may add them
+	Fields                                        map[string]any
+	Extra                                         map[string]any
 }
 
 // Validate returns an error that names every fault of Fields and Extra: in Fields a
@@ -122,7 +126,7 @@ func (st *state) newHead(h Head) document {
 		d.set("splitter", !d.is("videoStreaming"))
 	}
 	if given["publicUrl"] == nil {
-		d.set("publicUrl", st.accessAddress(d))
+		d.set("publicUrl", st.accessURL(d))
 	}
 	return d
 }

@@ -45,7 +45,7 @@ func (st *state) setStreaming(h document, streaming bool) {
 		h.set("splitter", false)
 	}
 	if !st.cfg.staleAddresses {
-		h.set("publicUrl", st.accessAddress(h))
+		h.set("publicUrl", st.accessURL(h))
 	}
 	h.touch()
 }
@@ -60,9 +60,9 @@ func (st *state) setSplitter(h document, on bool) {
 	}
 }
 
-// accessAddress returns the access URL of a head in its mode. It keeps the head's
+// accessURL returns the access URL of a head in its mode. It keeps the head's
 // key, or generates one for a head without a key.
-func (st *state) accessAddress(h document) string {
+func (st *state) accessURL(h document) string {
 	base := st.cfg.chatURL
 	if h.is("videoStreaming") {
 		base = st.cfg.streamURL

@@ -11,8 +11,8 @@ import (
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
-// madeEarly says in the log, the console and the control API what a field note says of
-// an early registration. The contract is silent about the order.
+// madeEarly is the note about an early webhook in the log, the console and the control API.
+// The contract does not define the order; the service was seen to behave so.
 const madeEarly = "made before delivery was enabled; the real service may not deliver to it"
 
 // apply sets the fields of a POST or PATCH, or none if one is invalid.
@@ -80,7 +80,7 @@ func (st *state) addWebhook(sent document) (*webhook, error) {
 	return w, nil
 }
 
-// webhook returns the webhook whose id is written in a text.
+// webhook returns the webhook with an id.
 func (st *state) webhook(given string) (*webhook, error) {
 	id, _ := strconv.ParseInt(given, 10, 64) // not a number: an id that no webhook has
 	if w, ok := st.webhooks[id]; ok {
@@ -89,7 +89,7 @@ func (st *state) webhook(given string) (*webhook, error) {
 	return nil, stateErrorf(noRecord, "there is no webhook %q", given)
 }
 
-// webhooksOf returns the registrations of a head, oldest first.
+// webhooksOf returns the webhooks of a head, oldest first.
 func (st *state) webhooksOf(headID string) []*webhook {
 	var list []*webhook
 	for _, w := range st.webhooks {

@@ -48,7 +48,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case cut && !rec.Flushed && r.Context().Err() != nil:
 		return nil, context.Cause(r.Context())
-	case cut && !rec.Flushed: // a server has not sent what is not flushed
+	case cut && !rec.Flushed: // a server would have sent nothing
 		return nil, io.EOF
 	}
 	resp := rec.Result()
@@ -90,9 +90,9 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// handlerTransport passes deliveries and tool calls to a handler, each in its own
-// goroutine. So the emulator does not wait for a handler longer than its time
-// limit. Close waits for these goroutines.
+// handlerTransport passes deliveries and tool calls to a handler, each in its own goroutine,
+// so a handler that exceeds its time limit does not block the emulator. Close waits for these
+// goroutines.
 type handlerTransport struct {
 	core    *core
 	handler http.Handler

@@ -10,14 +10,14 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// warnIfEarly logs a line for an early registration.
+// warnIfEarly logs a line for an early webhook.
 func (c *core) warnIfEarly(w *webhook) {
 	if w.early {
 		c.cfg.logger.Warn(madeEarly, "webhook", w.id, "head", w.headID, "strict_order", c.cfg.strictOrder)
 	}
 }
 
-// createWebhook adds a registration, even if there is one with the same URL.
+// createWebhook adds a webhook, even if there is one with the same URL.
 func (c *core) createWebhook(r *http.Request) (reply, error) {
 	sent, err := object(r)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *core) createWebhook(r *http.Request) (reply, error) {
 }
 
 // AddWebhook registers a URL for the given events, under the same rules as the
-// operation. It returns the registration's id and shared key.
+// operation. It returns the webhook's id and shared key.
 func (e *Emulator) AddWebhook(headID, url string, events ...heads.EventType) (id int64, sharedKey string, err error) {
 	sent := newDocument(map[string]any{"headId": headID, "webhookUrl": url})
 	for _, t := range events {
@@ -128,7 +128,7 @@ func (c *core) deleteWebhook(r *http.Request) (reply, error) {
 	}
 	delete(c.run.webhooks, w.id)
 	for _, j := range c.run.queue(w.id).held {
-		c.give(c.run, j, 0, ErrRemoved)
+		c.giveUp(c.run, j, 0, ErrRemoved)
 	}
 	delete(c.run.queues, w.id)
 	return c.undocumented(w.document()), nil

@@ -2,7 +2,7 @@ package headstest
 
 import "time"
 
-// session is what the emulator knows of a session.
+// session is the record of a Session.
 type session struct {
 	id        string
 	userID    string
@@ -12,19 +12,19 @@ type session struct {
 	closed    bool
 }
 
-// What happens in a session.
+// Kinds of entries in the log.
 const (
-	happenedStart    = "start"
-	happenedMessage  = "message"
-	happenedInactive = "inactive"
-	happenedTimeout  = "timeout"
-	happenedClose    = "close"
-	happenedEvent    = "event"
-	happenedToolCall = "tool call"
+	entryStart    = "start"
+	entryMessage  = "message"
+	entryInactive = "inactive"
+	entryTimeout  = "timeout"
+	entryClose    = "close"
+	entryEvent    = "event"
+	entryToolCall = "tool call"
 )
 
-// happening is one thing that happened in a session, shown by the console.
-type happening struct {
+// logEntry describes one thing that happened in a session. The console shows it.
+type logEntry struct {
 	ID        int       `json:"id"` // counts from 1
 	Kind      string    `json:"kind"`
 	SessionID string    `json:"sessionId"`
@@ -34,8 +34,8 @@ type happening struct {
 
 	Text      string `json:"text,omitempty"`      // of a message
 	Event     string `json:"event,omitempty"`     // its type
-	Receivers int    `json:"receivers,omitempty"` // the registrations that an event is delivered to
-	Why       string `json:"why,omitempty"`       // there is none
+	Receivers int    `json:"receivers,omitempty"` // the webhooks that an event is delivered to
+	Why       string `json:"why,omitempty"`       // why there are none
 
 	Tool string `json:"tool,omitempty"`
 	Sent string `json:"sent,omitempty"`
