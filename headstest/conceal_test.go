@@ -17,8 +17,8 @@ import (
 // pathToken is as long as the shortest path token of a tool handler.
 const pathToken = "canary0123456789"
 
-// shown returns everything that the control API shows without a Reveal, streamed rows
-// included.
+// shown returns everything that the control API shows without a request for a secret,
+// including the stream.
 func (a *api) shown() string {
 	a.t.Helper()
 	paths := []string{"state", "sessions", "deliveries", "requests", "faults", "export"}
@@ -96,7 +96,7 @@ func TestRequestsAreShownWithoutTheirSecrets(t *testing.T) {
 	assert.NoError(t, err, "an export without keys can be imported")
 }
 
-// Answers are foreign text. What is no secret in them is shown byte for byte.
+// Answers are texts of other programs. Parts without a secret are shown byte for byte.
 func TestAnswersAreShownWithoutTheirSecrets(t *testing.T) {
 	a := withConsole(t, headstest.WithRetrySchedule())
 	reply := ""
