@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/keycache"
 	"github.com/headsapi/heads-go/internal/keyed"
 	"github.com/headsapi/heads-go/internal/rawjson"
@@ -80,9 +81,7 @@ func New(baseURL, token string, opts ...Option) (*Client, error) {
 	faults.add(err)
 	switch {
 	case cfg.tokenSource == nil:
-		if fault := checkToken(token); fault.problem != "" {
-			faults.add(fault.of("New", "token"))
-		}
+		faults.add(faultOf("New", "token", check.Token(token)))
 	case token != "":
 		faults.add(invalid("New", "token", "is given beside a token source", "give one of the two"))
 	}
@@ -420,7 +419,7 @@ func checkHeader(given http.Header) (http.Header, error) {
 			faults.add(invalid(opDo, "header", fmt.Sprintf("%s is set by the client itself", canonical), "leave it out"))
 			continue
 		}
-		if !isToken(name) {
+		if !check.IsHeaderName(name) {
 			faults.add(invalid(opDo, "header", fmt.Sprintf("%s is not a header name", quote(name)), "want letters, digits and dashes"))
 		}
 		if slices.ContainsFunc(given[name], unsafeInHeader) {

@@ -37,7 +37,7 @@ func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
 func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 	for _, field := range headFields {
 		if !field.isWritable() && field.changed(before, after) {
-			faults.add(field.unchangeable().of(operation, field.name))
+			faults.add(faultOf(operation, field.name, field.unchangeable()))
 		}
 	}
 	return faults

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/keycache"
 	"github.com/headsapi/heads-go/internal/panics"
 )
@@ -179,9 +180,9 @@ func WithHeads(ids ...string) KeySourceOption {
 	return func(s *cachedKeys) error {
 		var faults faultList
 		for _, id := range ids {
-			if !isUUID(id) {
-				f := headIDFault(id)
-				faults.add(invalid(keySourceOperation, "WithHeads", "holds an id that "+f.problem, f.remedy))
+			if !check.IsUUID(id) {
+				f := check.HeadID(id)
+				faults.add(invalid(keySourceOperation, "WithHeads", "holds an id that "+f.Problem, f.Remedy))
 				continue
 			}
 			source := s.source.get()
@@ -240,7 +241,7 @@ func (s cachedKeys) Keys(ctx context.Context, hint KeyHint) ([]string, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	if !isUUID(hint.HeadID) {
+	if !check.IsUUID(hint.HeadID) {
 		return nil, nil
 	}
 	return s.source.get().Get(ctx, strings.ToLower(hint.HeadID), hint.Mismatch)
@@ -270,7 +271,7 @@ func keysOf(hooks []Webhook) (keys []string) {
 
 // learn passes the key of a registration to the sources of the client.
 func (s *WebhooksService) learn(hook *Webhook) {
-	if isUUID(hook.HeadID) {
+	if check.IsUUID(hook.HeadID) {
 		s.keyCache().Learn(strings.ToLower(hook.HeadID), hook.SharedKey.Reveal())
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/headsapi/heads-go/internal/check"
 )
 
 // TokenSource returns bearer tokens. It is asked once before the first request,
@@ -67,8 +69,8 @@ func (c *credentials) renew(ctx context.Context, refused *credential) (*credenti
 	if err != nil {
 		return nil, redact(fmt.Errorf("token source: %w", err), rejected, token)
 	}
-	if fault := checkToken(token); fault.problem != "" {
-		return nil, fmt.Errorf("token source: the token %s; %s", fault.problem, fault.remedy)
+	if fault := check.Token(token); fault.Problem != "" {
+		return nil, fmt.Errorf("token source: the token %s; %s", fault.Problem, fault.Remedy)
 	}
 	if token == rejected {
 		return refused, nil

@@ -435,7 +435,7 @@ func (w *Webhook) sameReadOnly(operation string, after *Webhook) error {
 	var faults faultList
 	check := func(field string, same bool) {
 		if !same {
-			faults.add(readOnly.of(operation, field))
+			faults.add(faultOf(operation, field, readOnly))
 		}
 	}
 	check("id", w.ID == after.ID)
