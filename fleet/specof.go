@@ -117,7 +117,7 @@ func (s *specReader) takeWebhooks(hooks []heads.Webhook) {
 			continue
 		}
 		seen[key] = true
-		if fault := (heads.WebhookSpec{HeadID: anyID, URL: w.URL, Events: w.Events()}).Validate(); fault != nil {
+		if fault := (heads.WebhookSpec{HeadID: s.ID, URL: w.URL, Events: w.Events()}).Validate(); fault != nil {
 			s.omit(fmt.Sprintf("webhook %d", w.ID), faultText(fault))
 			continue
 		}
