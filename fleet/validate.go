@@ -12,7 +12,7 @@ import (
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
-// The values of InvalidError.Use that are of this package. The faults of package heads keep theirs.
+// The values of InvalidError.Use that this package sets. Faults of package heads keep their own.
 const (
 	useBackground = "context.Background"
 	useNew        = "New"
@@ -41,7 +41,7 @@ func validate(operation string, specs []Spec) (faults []error) {
 	return faults
 }
 
-// specFaults returns the faults of one spec.
+// specFaults collects the faults of one spec.
 type specFaults struct {
 	operation, spec string
 	faults          []error
@@ -93,7 +93,8 @@ func (f *specFaults) check(spec Spec) {
 	}
 }
 
-// keysOfTheirOwn has the fields of a head that a Spec has outside Set.
+// keysOfTheirOwn maps the fields of a head that can't be in Set to the keys of a Spec that replace
+// them.
 var keysOfTheirOwn = map[string]string{
 	"id": "id", "ttsProvider": "voice", "ttsVoice": "voice", "videoStreaming": "streaming", "enableEvents": "delivery", "conversationSettings": "tools",
 }

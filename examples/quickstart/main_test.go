@@ -104,7 +104,7 @@ func TestQuickstartNamesAWrongHeadID(t *testing.T) {
 	require.ErrorContains(t, err, "is a public id")
 }
 
-// interrupter interrupts the program once it waits.
+// interrupter interrupts the program when it waits for that.
 type interrupter struct {
 	strings.Builder
 	waits func(text string)
