@@ -22,5 +22,5 @@
 //
 // If a spec is invalid, Apply sends nothing and returns an error without a report.
 // If the run was cut short, Apply returns an error and a report. Failures of heads
-// are not errors of Apply. They are in the report, each with what to do.
+// are not errors of Apply. They are in the report, each with its remedy.
 package fleet

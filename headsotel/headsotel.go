@@ -1,19 +1,19 @@
-// Package headsotel reports what package heads does to OpenTelemetry: a span and
-// a measurement for each attempt of a client, each delivery of an event and each
-// call of a tool, and what waits in an inbox.
+// Package headsotel reports to OpenTelemetry what package heads does. It records a
+// span and a measurement for each attempt of a client, each delivery of an event and
+// each call of a tool, and the state of an inbox.
 //
 //	client, err := heads.New(baseURL, token, headsotel.Client())
 //	events, err := heads.NewEventHandler(keys, handle, headsotel.Events())
 //	tools, err := heads.NewToolHandler(toolsURL, headsotel.Tools())
 //	headsotel.Inbox(in)
 //
-// Without options, the global providers are used, which may be set later. While
-// there is none, a call costs two allocations more.
+// By default, the global providers are used, which may be set later. Without a
+// provider, a call costs two more allocations.
 //
-// No span and no measurement has an id, a query, a body, a key or the text of an
-// error. Every attribute takes few values.
+// No span or measurement contains an id, a query, a body, a key or the text of an
+// error. Every attribute has few values.
 //
-// docs/observability.md lists the names, and has a dashboard for Grafana.
+// docs/observability.md lists the names and describes a dashboard for Grafana.
 package headsotel
 
 import (

@@ -8,7 +8,7 @@
 //	}
 //	return heads.NewEventHandler(keys, handle, heads.WithDeduplicator(store))
 //
-// # What Redis must do
+// # Configuration of Redis
 //
 // The store needs Redis 2.6 or later, with the commands GET, SET, DEL, EVAL and
 // EVALSHA. Each event takes one key of about 200 bytes, which expires by itself.
@@ -16,7 +16,7 @@
 // If Redis loses a key, its event may be handled a second time. Redis can lose keys
 // by eviction (set maxmemory-policy to noeviction), in a restart (set appendonly to
 // yes, and appendfsync to always to lose none), and in a failover, since replication
-// is asynchronous. No event is lost that way. While Redis does not answer, the
+// is asynchronous. No event is lost in these cases. While Redis does not answer, the
 // handler answers 503, and the service redelivers the event later.
 package headsredis
 

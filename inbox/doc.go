@@ -23,8 +23,8 @@
 //	})
 //
 // After a 200, the event is on disk: with package sqlite on one disk, with package
-// postgres wherever PostgreSQL stores a commit. The event is handled at least once or
-// goes to the dead letters. Through Delivery.Commit, its effect in the same database
-// happens exactly once. Events of one session run one at a time, in the order in
-// which they were stored.
+// postgres as durable as your synchronous_commit. The event is then handled at least
+// once, or it becomes a dead letter. With Delivery.Commit, its effect in the same
+// database happens exactly once. Events of one session are handled one at a time, in
+// the order in which they were stored.
 package inbox
