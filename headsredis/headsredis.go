@@ -8,7 +8,7 @@
 //	}
 //	return heads.NewEventHandler(keys, handle, heads.WithDeduplicator(store))
 //
-// # What Redis must do
+// # Configuration of Redis
 //
 // The store needs Redis 2.6 or later, with the commands GET, SET, DEL, EVAL and EVALSHA. Each event
 // takes one key of about 200 bytes, which expires.

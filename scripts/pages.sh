@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs each shell line of README.md, CONTRIBUTING.md and the pages in docs once.
+# Runs each shell line of README.md, CONTRIBUTING.md, the page of the examples and the
+# pages in docs once.
 # Each line is a separate command. conformance.sh runs those of docs/emulator.md,
 # which need a receiver; the tests of cmd/headsctl run those of docs/headsctl.md and
 # docs/scenarios.md, and day.sh those of docs/day.md. Those of docs/listen.md need a
@@ -28,7 +29,7 @@ shell_lines() {
 	' "$@" | awk '!seen[$0]++'
 }
 
-pages=(README.md CONTRIBUTING.md)
+pages=(README.md CONTRIBUTING.md examples/README.md)
 for page in docs/*.md; do
 	case $page in
 	docs/day.md | docs/emulator.md | docs/headsctl.md | docs/listen.md | docs/scenarios.md) ;;
