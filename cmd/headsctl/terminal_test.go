@@ -4,9 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"unicode"
 
@@ -62,25 +60,4 @@ func TestAPipeThatNobodyReadsIsNoFaultOfTheService(t *testing.T) {
 	assert.Contains(t, stderr.String(), "broken pipe; nobody reads the output any more")
 	assert.NotContains(t, stderr.String(), "HEADS_BASE_URL")
 	assert.Contains(t, c.ok("get", c.ids[1]), "MODE            streaming", "the work is done")
-}
-
-func TestCtrlCEndsAReadOfAnything(t *testing.T) {
-	t.Parallel()
-	c := newTerminal(t).at("http://127.0.0.1:1", "token")
-	c.write("body", "{}")
-	pipe := filepath.Join(c.dir, "pipe")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	for _, args := range [][]string{
-		{"get", someID, "--token-file", pipe}, {"set", someID, "name=@" + pipe}, {"convert", "-f", pipe, "--yes"}, {"apply", "-f", pipe, "--yes"},
-		{"tools", "put", someID, "-f", pipe}, {"call", "PUT", "/x", "--data", "@" + pipe}, {"addresses", "scan", "--moves", pipe, "."},
-		{"events", "verify", "--body", pipe, "--signature", "x", "--key-file", "body"}, {"events", "verify", "--body", "body", "--signature", "x", "--key-file", pipe},
-	} {
-		cmd := c.command(t.Context(), args...)
-		require.NoError(t, cmd.Start())
-		writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the reader
-		require.NoError(t, err)
-		require.NoError(t, cmd.Process.Signal(os.Interrupt))
-		assert.Equal(t, exitInterrupted, exitCode(t, cmd.Wait()), "%v", args)
-		require.NoError(t, writer.Close())
-	}
 }
