@@ -256,6 +256,7 @@ func TestAllFaultsOfAllFilesComeBeforeAnythingStarts(t *testing.T) {
 	step("shell", "say: \"${env:HEADS_TOKEN}\"", "11:14: ${env:HEADS_TOKEN} is refused")
 	step("open", "say: \"${PORT\"", "11:14: ${PORT is not closed")
 	step("duration", "wait: 2", `11:15: "2" is not a duration; write one such as 250ms`)
+	step("durationkind", "wait: {s: 2}", "11:15: this is an object; want a duration such as 250ms")
 	step("re2", "{http: GET /x, expect: {body: {matches: \"(\"}}}", "11:49: error parsing regexp")
 	step("path", "{http: GET /x, expect: {json: {a.b: 1}}}", `11:40: "a.b" is not a path; write one such as $.orders[0].status`)
 	step("fault", "fault: {event: start_conversation, dulpicate: true}", `11:44: unknown key "dulpicate" (did you mean duplicate?)`)

@@ -170,7 +170,7 @@ func (r *fileReader) duration(v *yamltext.Value, otherwise time.Duration) time.D
 
 func parseDuration(v *yamltext.Value) (time.Duration, error) {
 	if v.Kind != yamltext.Text && v.Kind != yamltext.Number {
-		return 0, v.Errorf("this is a %s; want a duration such as 250ms or 2s", v.Kind)
+		return 0, v.Errorf("this is %s; want a duration such as 250ms or 2s", v.Kind.WithArticle())
 	}
 	d, err := time.ParseDuration(v.Text)
 	if err != nil || d < 0 {

@@ -140,7 +140,15 @@ func (v *Value) Want(kind Kind) error {
 	case kind == Bool && v.Kind == Text:
 		return v.Errorf("this is a text; want true or false")
 	}
-	return v.Errorf("this is a %s; want a %s", v.Kind, kind)
+	return v.Errorf("this is %s; want %s", v.Kind.WithArticle(), kind.WithArticle())
+}
+
+// WithArticle returns the kind as a sentence names it: "a text", "an object".
+func (k Kind) WithArticle() string {
+	if k == Object {
+		return "an " + string(k)
+	}
+	return "a " + string(k)
 }
 
 // AppendJSON appends the value as JSON: members in their order, numbers with their
