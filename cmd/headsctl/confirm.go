@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -30,7 +32,7 @@ func (a *app) needsConsent(given consent, file, env string) error {
 	case env != "":
 		return nil
 	case given.name != "":
-		return usage("--confirm %s is for --env %s; add it", oneLine(given.name), oneLine(given.name))
+		return usage("--confirm %s is for --env %s; add it", show.Line(given.name), show.Line(given.name))
 	case given.yes || a.canAsk(file):
 		return nil
 	}
@@ -44,7 +46,7 @@ func (a *app) checkConsent(given consent, file string) error {
 	case e == nil:
 		return nil
 	case given.name != "" && given.name != e.Name:
-		return usage("--confirm %s is not the environment of --env %s; give the same name twice", oneLine(given.name), e.Name)
+		return usage("--confirm %s is not the environment of --env %s; give the same name twice", show.Line(given.name), e.Name)
 	case given.name != "" || given.yes && !e.Protect || a.canAsk(file):
 		return nil
 	case e.Protect:
@@ -54,7 +56,7 @@ func (a *app) checkConsent(given consent, file string) error {
 }
 
 // canAsk reports whether there is a person, if the file is not read from stdin.
-func (a *app) canAsk(file string) bool { return file != "-" && isTerminal(a.stdin) }
+func (a *app) canAsk(file string) bool { return file != "-" && console.IsTerminal(a.stdin) }
 
 // mustAsk reports whether what was said leaves the question open.
 func (a *app) mustAsk(given consent) bool {
@@ -69,9 +71,9 @@ func (w *work) confirm(plan *fleet.Report) (bool, error) {
 			continue
 		}
 		changes += len(r.Changes)
-		w.a.note("%s", w.a.cut(inWordsOf(w.a.environment, resultLine(r, string(r.Outcome)))))
+		w.a.note("%s", w.a.stdout.Cut(inWordsOf(w.a.environment, resultLine(r, string(r.Outcome)))))
 		for _, line := range changeLines(r.Changes) {
-			w.a.note("%s", w.a.cut(line))
+			w.a.note("%s", w.a.stdout.Cut(line))
 		}
 	}
 	work := fmt.Sprintf("%d changes to %d heads", changes, plan.Count(fleet.OutcomePending))

@@ -9,6 +9,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -76,7 +77,7 @@ func specsOf(all []headsfile.Head, err error) ([]fleet.Spec, error) {
 // targetsIn returns the heads of an environment: those that were named, or all.
 func (a *app) targetsIn(cmd *cobra.Command, f targetFlags, named []string) ([]target, error) {
 	if f.file == "" {
-		return nil, usage("%s --env %s wants -f with the heads.yaml that has the environment", cmd.CommandPath(), oneLine(f.env))
+		return nil, usage("%s --env %s wants -f with the heads.yaml that has the environment", cmd.CommandPath(), show.Line(f.env))
 	}
 	file, err := a.readHeadsFile(f.file, f.env)
 	if err != nil {
@@ -141,9 +142,9 @@ func checkEnvironmentOf(report, of, env string) error {
 	case of == env:
 		return nil
 	case env == "":
-		return usage("%s is a report of the environment %s; add --env %s if you mean that one", report, oneLine(of), oneLine(of))
+		return usage("%s is a report of the environment %s; add --env %s if you mean that one", report, show.Line(of), show.Line(of))
 	case of == "":
-		return usage("%s is a report of no environment; leave out --env, or give a report of %s", report, oneLine(env))
+		return usage("%s is a report of no environment; leave out --env, or give a report of %s", report, show.Line(env))
 	}
-	return usage("%s is a report of the environment %s, not of %s; give a report of %s", report, oneLine(of), oneLine(env), oneLine(env))
+	return usage("%s is a report of the environment %s, not of %s; give a report of %s", report, show.Line(of), show.Line(env), show.Line(env))
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 )
 
@@ -101,7 +102,7 @@ func (a *app) printError(line string) {
 		fmt.Fprintf(a.stderr, "%s\n", text)
 		return
 	}
-	fmt.Fprintln(a.stderr, a.paint(red, a.stderr, "error:"), line)
+	fmt.Fprintln(a.stderr, a.stderr.Paint(console.Red, "error:"), line)
 }
 
 // errorLines returns the parts of joined errors, each on one line, with what to
@@ -197,4 +198,15 @@ func wantsJSON(args []string) bool {
 		}
 	}
 	return false
+}
+
+// hideTokenFile masks the token of --token-file in the errors of a command that has
+// not read it yet.
+func (a *app) hideTokenFile() {
+	if a.tokenFile == "" {
+		return
+	}
+	if token, err := a.readSecret("--token-file", a.tokenFile); err == nil {
+		a.hideToken(token)
+	}
 }

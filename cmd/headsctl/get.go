@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
 )
 
 func (a *app) getCommand() *cobra.Command {
@@ -51,15 +52,15 @@ func (a *app) getHead(cmd *cobra.Command, id string) (*heads.Head, error) {
 func (a *app) printRaw(h *heads.Head, secrets bool) error {
 	doc := h.Raw.Bytes()
 	if !secrets {
-		doc = maskBody(doc)
+		doc = redact.Body(doc)
 	}
-	a.printDocument(doc)
+	a.stdout.Document(doc)
 	return nil
 }
 
 // printHead writes what people look for in a head.
 func (a *app) printHead(h *heads.Head, active string, secrets bool) {
-	a.table([][]string{
+	a.stdout.Table([][]string{
 		{"ID", h.ID},
 		{"NAME", h.Name},
 		{"MODE", modeOf(h)},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // target is a head that a command works on.
@@ -90,7 +91,7 @@ func parseIDs(file string, text []byte) ([]target, error) {
 			continue
 		}
 		if !uuid.MatchString(id) {
-			faults = append(faults, fmt.Errorf("%s:%d: %q is not the id of a head; give the UUID in the head's id field", file, number, oneLine(id)))
+			faults = append(faults, fmt.Errorf("%s:%d: %q is not the id of a head; give the UUID in the head's id field", file, number, show.Line(id)))
 			continue
 		}
 		list.add(target{id, label})

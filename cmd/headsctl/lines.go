@@ -3,10 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -16,16 +17,8 @@ var (
 	applied = []fleet.Outcome{fleet.OutcomeChanged, fleet.OutcomeUnchanged, fleet.OutcomeBlocked, fleet.OutcomeFailed, fleet.OutcomeSkipped}
 )
 
-// printTyped writes an object with its type as one line of JSON.
-func (a *app) printTyped(kind string, v any) {
-	document, err := json.Marshal(v)
-	if err == nil {
-		a.say(`{"type":"%s",%s`, kind, strings.TrimPrefix(string(escapeSteering(document)), "{"))
-	}
-}
-
 var outcomeColours = map[fleet.Outcome]string{
-	fleet.OutcomeChanged: green, fleet.OutcomePending: yellow, fleet.OutcomeBlocked: red, fleet.OutcomeFailed: red,
+	fleet.OutcomeChanged: console.Green, fleet.OutcomePending: console.Yellow, fleet.OutcomeBlocked: console.Red, fleet.OutcomeFailed: console.Red,
 }
 
 // printResult writes the line of one head, and under that of a plan one for
@@ -35,7 +28,7 @@ func (a *app) printResult(r fleet.Result, asJSON, withChanges bool) {
 		a.printTyped("result", r)
 		return
 	}
-	a.say("%s", inWordsOf(a.environment, resultLine(r, a.paint(outcomeColours[r.Outcome], a.stdout, string(r.Outcome)))))
+	a.say("%s", inWordsOf(a.environment, resultLine(r, a.stdout.Paint(outcomeColours[r.Outcome], string(r.Outcome)))))
 	if withChanges {
 		a.printChanges(r.Changes)
 	}
@@ -44,7 +37,7 @@ func (a *app) printResult(r fleet.Result, asJSON, withChanges bool) {
 // resultLine is outcome, id and label, and what matters of the rest.
 func resultLine(r fleet.Result, outcome string) string {
 	words := []string{outcome, r.HeadID}
-	if label := oneLine(r.Label); label != "" {
+	if label := show.Line(r.Label); label != "" {
 		words = append(words, label)
 	}
 	if address := withoutQuery(r.After.String()); address != "" {
@@ -76,13 +69,13 @@ func (a *app) printChanges(changes []fleet.Change) {
 func changeLines(changes []fleet.Change) []string {
 	var lines []string
 	for _, c := range changes {
-		switch from, to := oneLine(c.From), oneLine(c.To); {
+		switch from, to := show.Line(c.From), show.Line(c.To); {
 		case from == "":
-			lines = append(lines, fmt.Sprintf("  + %s: %s", oneLine(c.Field), to))
+			lines = append(lines, fmt.Sprintf("  + %s: %s", show.Line(c.Field), to))
 		case to == "":
-			lines = append(lines, fmt.Sprintf("  - %s: %s", oneLine(c.Field), from))
+			lines = append(lines, fmt.Sprintf("  - %s: %s", show.Line(c.Field), from))
 		default:
-			lines = append(lines, fmt.Sprintf("  ~ %s: %s → %s", oneLine(c.Field), from, to))
+			lines = append(lines, fmt.Sprintf("  ~ %s: %s → %s", show.Line(c.Field), from, to))
 		}
 	}
 	return lines
@@ -130,14 +123,4 @@ func countsOf(report *fleet.Report, outcomes []fleet.Outcome) map[fleet.Outcome]
 		counts[outcome] = report.Count(outcome)
 	}
 	return counts
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
-
-// shellQuote makes one word of any text.
-func shellQuote(text string) string {
-	if plainWord.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -16,7 +16,9 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
 )
 
 func main() {
@@ -29,14 +31,13 @@ func main() {
 type app struct {
 	args           []string
 	stdin          *os.File
-	stdout, stderr *output
+	stdout, stderr *console.Output
 	jsonErrors     bool
-	colour         bool
 
 	tokenFile   string
 	environment *headsfile.Environment // of --env; nil for the settings of the shell
 	headsFile   string                 // that the environment is from
-	tokenMask   *tokenMask
+	tokenMask   *redact.Token
 	debug       bool
 
 	requests    atomic.Int64 // attempts made
@@ -46,9 +47,10 @@ type app struct {
 }
 
 func newApp(stdin, stdout, stderr *os.File, args []string) *app {
+	colour := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	a := &app{
-		args: args, stdin: stdin, stdout: newOutput(stdout), stderr: newOutput(stderr),
-		jsonErrors: wantsJSON(args), colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		args: args, stdin: stdin, stdout: console.NewOutput(stdout, colour), stderr: console.NewOutput(stderr, colour),
+		jsonErrors: wantsJSON(args),
 	}
 	a.hideToken(os.Getenv("HEADS_TOKEN"))
 	return a
@@ -62,7 +64,7 @@ func (a *app) run(ctx context.Context) int {
 	root.SetArgs(a.args)
 	err := root.ExecuteContext(ctx)
 	code := a.report(err)
-	if failure := a.stdout.failure(); failure != nil && !errors.Is(err, failure) {
+	if failure := a.stdout.Failure(); failure != nil && !errors.Is(err, failure) {
 		failed := a.report(failure)
 		if code == exitDone || code == exitFound {
 			code = failed
@@ -91,4 +93,11 @@ func (a *app) watchSignals(ctx context.Context) context.Context {
 		os.Exit(exitInterrupted)
 	}()
 	return ctx
+}
+
+// hideToken masks the token, too, in whatever is printed from now on.
+func (a *app) hideToken(token string) {
+	a.tokenMask = redact.NewToken(token, a.tokenMask)
+	a.stdout.SetMask(a.tokenMask.Hide)
+	a.stderr.SetMask(a.tokenMask.Hide)
 }

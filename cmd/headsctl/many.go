@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -89,13 +91,13 @@ func checkReports(paths, types []string) error {
 	for _, path := range paths {
 		if !slices.Contains(types, filepath.Ext(path)) {
 			last := len(types) - 1
-			return usage("--report %s: the name must end in %s or %s", oneLine(path), strings.Join(types[:last], ", "), types[last])
+			return usage("--report %s: the name must end in %s or %s", show.Line(path), strings.Join(types[:last], ", "), types[last])
 		}
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return usage("--report %s is a folder; give the name of a file", oneLine(path))
+			return usage("--report %s is a folder; give the name of a file", show.Line(path))
 		}
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-			return usage("--report %s: there is no folder %s; make it first", oneLine(path), oneLine(filepath.Dir(path)))
+			return usage("--report %s: there is no folder %s; make it first", show.Line(path), show.Line(filepath.Dir(path)))
 		}
 	}
 	return nil
@@ -171,8 +173,8 @@ type runFunc func(context.Context, *heads.Client, []fleet.Spec, fleet.Options) (
 
 // run plans or applies, and shows the progress.
 func (w *work) run(run runFunc, verb string, each func(fleet.Result)) (*fleet.Report, error) {
-	bar := w.a.newProgress(verb, len(w.specs))
-	defer bar.stop()
+	bar := console.NewProgress(w.a.stdout, w.a.stderr, verb, len(w.specs))
+	defer bar.Stop()
 	stop := context.AfterFunc(w.cmd.Context(), func() {
 		w.a.note("interrupted: heads that have begun are finished; press Ctrl-C again to end at once")
 	})
@@ -180,7 +182,7 @@ func (w *work) run(run runFunc, verb string, each func(fleet.Result)) (*fleet.Re
 	o := w.options()
 	inOrder := newOrdered(w.specs, each)
 	o.OnResult = func(r fleet.Result) {
-		bar.done(r.Outcome == fleet.OutcomeFailed)
+		bar.Done(r.Outcome == fleet.OutcomeFailed)
 		inOrder.ended(r)
 	}
 	report, err := run(w.cmd.Context(), w.client, w.specs, o)
@@ -267,7 +269,7 @@ func codeOf(report *fleet.Report, planned, detailed bool) int {
 func (w *work) tellUnrecorded(report *fleet.Report) {
 	if n := len(report.Unrecorded()); n > 0 {
 		w.a.note("the journal %s does not know %s: created or converted without it, or the journal was cut; the report has no old access URL of any",
-			oneLine(w.path), count(n, "streaming head"))
+			show.Line(w.path), show.Count(n, "streaming head"))
 	}
 }
 
@@ -305,7 +307,7 @@ func (a *app) writeReport(path string, report *fleet.Report) (err error) {
 	if err := write(&text); err != nil {
 		return err
 	}
-	_, err = file.Write(a.tokenMask.hide(text.Bytes()))
+	_, err = file.Write(a.tokenMask.Hide(text.Bytes()))
 	return err
 }
 
@@ -313,7 +315,7 @@ func (a *app) writeReport(path string, report *fleet.Report) (err error) {
 func (w *work) resume() string {
 	words := []string{"headsctl"}
 	for _, arg := range w.a.args {
-		words = append(words, shellQuote(arg))
+		words = append(words, show.ShellWord(arg))
 	}
 	return strings.Join(words, " ")
 }

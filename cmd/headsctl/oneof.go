@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 )
 
@@ -12,5 +13,5 @@ func oneOf(what, text string, known []string) error {
 	if slices.Contains(known, text) {
 		return nil
 	}
-	return usage("%s %q is unknown%s; use one of %s", what, oneLine(text), similar.Hint(text, known), strings.Join(known, ", "))
+	return usage("%s %q is unknown%s; use one of %s", what, show.Line(text), similar.Hint(text, known), strings.Join(known, ", "))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -41,7 +42,7 @@ func (a *app) specs(cmd *cobra.Command, f specFlags) ([]fleet.Spec, error) {
 			return []fleet.Spec{s}, nil
 		}
 	}
-	return nil, usage("--only %s: %s has no head of this id", oneLine(f.only), f.file)
+	return nil, usage("--only %s: %s has no head of this id", show.Line(f.only), f.file)
 }
 
 const specHelp = `

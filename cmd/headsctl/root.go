@@ -1,14 +1,13 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 )
 
@@ -63,7 +62,7 @@ func group(cmd *cobra.Command) *cobra.Command {
 		for _, c := range cmd.Commands() {
 			names = append(names, c.Name())
 		}
-		return usage("%s has no command %q%s; %s -h lists the commands", cmd.CommandPath(), oneLine(args[0]), similar.Hint(args[0], names), cmd.CommandPath())
+		return usage("%s has no command %q%s; %s -h lists the commands", cmd.CommandPath(), show.Line(args[0]), similar.Hint(args[0], names), cmd.CommandPath())
 	}
 	cmd.Use = strings.Fields(cmd.Use)[0] + " COMMAND"
 	cmd.DisableFlagsInUseLine = true
@@ -95,11 +94,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	found := flagName.FindStringSubmatch(text)
 	switch {
 	case found == nil:
-		return usage("%s; %s -h lists the flags", oneLine(parseError.ReplaceAllString(text, "")), cmd.CommandPath())
+		return usage("%s; %s -h lists the flags", show.Line(parseError.ReplaceAllString(text, "")), cmd.CommandPath())
 	case found[1] == "token":
 		return usage("there is no flag --token, since it would stand in the process list; use --token-file or HEADS_TOKEN")
 	case found[2] != "":
-		return usage("unknown flag -%s; %s -h lists the flags", oneLine(found[2]), cmd.CommandPath())
+		return usage("unknown flag -%s; %s -h lists the flags", show.Line(found[2]), cmd.CommandPath())
 	}
 	name, _, _ := strings.Cut(found[1], "=")
 	var known []string
@@ -110,7 +109,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if near := similar.Name(name, known); near != "" {
 		hint = " (did you mean --" + near + "?)"
 	}
-	return usage("unknown flag --%s%s; %s -h lists the flags", oneLine(name), hint, cmd.CommandPath())
+	return usage("unknown flag --%s%s; %s -h lists the flags", show.Line(name), hint, cmd.CommandPath())
 }
 
 // want returns a check for the number of arguments, named as in the usage line.
@@ -119,25 +118,12 @@ func want(least, most int, names string) cobra.PositionalArgs {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
 			return nil
 		}
-		return usage("%s wants %s, not %s", cmd.CommandPath(), names, count(len(args), "argument"))
+		return usage("%s wants %s, not %s", cmd.CommandPath(), names, show.Count(len(args), "argument"))
 	}
-}
-
-// count writes a number of things.
-func count(n int, thing string) string { return counted(n, thing, thing+"s") }
-
-// counted is count for things whose plural has another ending.
-func counted(n int, thing, things string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %s", n, things)
 }
 
 // say writes a line to stdout.
-func (a *app) say(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format+"\n", args...) }
+func (a *app) say(format string, args ...any) { a.stdout.Say(format, args...) }
 
 // note writes a line to stderr.
-func (a *app) note(format string, args ...any) {
-	_, _ = io.WriteString(a.stderr, fmt.Sprintf(format, args...)+"\n")
-}
+func (a *app) note(format string, args ...any) { a.stderr.Say(format, args...) }

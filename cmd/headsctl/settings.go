@@ -12,6 +12,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
@@ -75,10 +76,10 @@ func (a *app) observe(_ context.Context, t heads.Attempt) {
 		line += ", waited " + t.Waited.Round(time.Millisecond).String()
 	}
 	if t.RequestID != "" {
-		line += ", request " + oneLine(t.RequestID)
+		line += ", request " + show.Line(t.RequestID)
 	}
 	if t.Err != nil && t.StatusCode == 0 {
-		line += ": " + oneLine(t.Err.Error())
+		line += ": " + show.Line(t.Err.Error())
 	}
 	a.note("%s", line)
 }
@@ -155,7 +156,7 @@ func nameOf(path string) string {
 	if path == "-" {
 		return "stdin"
 	}
-	return oneLine(path)
+	return show.Line(path)
 }
 
 // inFile puts the name of a file before each of the joined errors, and makes

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/headstest"
 )
@@ -42,10 +43,10 @@ object is read as JSON. ARG:=JSON is always JSON.`,
 				return err
 			}
 			if len(call.Reply) > 0 {
-				a.printDocument(call.Reply)
+				a.stdout.Document(call.Reply)
 			}
 			if call.Problem != "" {
-				return fmt.Errorf("the service could not use the reply of tool %s: %s", oneLine(tool.Name), oneLine(call.Problem))
+				return fmt.Errorf("the service could not use the reply of tool %s: %s", show.Line(tool.Name), show.Line(call.Problem))
 			}
 			return nil
 		},
@@ -63,7 +64,7 @@ func toolNamed(h *heads.Head, name string) (heads.Tool, error) {
 			names = append(names, t.Name)
 		}
 	}
-	return heads.Tool{}, fmt.Errorf("the head has no tool %q%s; headsctl tools list shows them", oneLine(name), similar.Hint(name, names))
+	return heads.Tool{}, fmt.Errorf("the head has no tool %q%s; headsctl tools list shows them", show.Line(name), similar.Hint(name, names))
 }
 
 // toolArguments reads ARG=VALUE and ARG:=JSON. It reports all faults together.
@@ -84,13 +85,13 @@ func toolArguments(tool heads.Tool, assignments []string) (map[string]any, error
 		isJSON = isJSON || known && declared != "string" && declared != ""
 		switch {
 		case !found:
-			faults = append(faults, fmt.Errorf("%q is not an argument; write ARG=VALUE or ARG:=JSON", oneLine(text)))
+			faults = append(faults, fmt.Errorf("%q is not an argument; write ARG=VALUE or ARG:=JSON", show.Line(text)))
 		case !known:
-			faults = append(faults, fmt.Errorf("the tool has no parameter %q%s", oneLine(name), similar.Hint(name, names)))
+			faults = append(faults, fmt.Errorf("the tool has no parameter %q%s", show.Line(name), similar.Hint(name, names)))
 		case twice:
 			faults = append(faults, fmt.Errorf("argument %s is given twice; give it once", name))
 		case isJSON && !json.Valid([]byte(given)):
-			faults = append(faults, fmt.Errorf("argument %s is of type %q, and its value is not JSON", name, oneLine(declared)))
+			faults = append(faults, fmt.Errorf("argument %s is of type %q, and its value is not JSON", name, show.Line(declared)))
 		case isJSON:
 			values[name] = json.RawMessage(given)
 		default:

@@ -10,6 +10,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 )
 
@@ -53,7 +54,7 @@ func (a *app) printTools(tools []heads.Tool) {
 		}
 		rows = append(rows, []string{t.Name, strings.Join(parameters, ","), t.URL, t.Description})
 	}
-	a.table(rows)
+	a.stdout.Table(rows)
 }
 
 func (a *app) toolsPutCommand() *cobra.Command {
@@ -128,13 +129,13 @@ func (a *app) toolsRemoveCommand() *cobra.Command {
 				if t.Name == args[1] {
 					_, err := c.ConversationSettings.RemoveTool(cmd.Context(), args[0], args[1])
 					if err == nil {
-						a.say("removed %s", oneLine(args[1]))
+						a.say("removed %s", show.Line(args[1]))
 					}
 					return err
 				}
 				names = append(names, t.Name)
 			}
-			a.note("the head has no tool %q%s", oneLine(args[1]), similar.Hint(args[1], names))
+			a.note("the head has no tool %q%s", show.Line(args[1]), similar.Hint(args[1], names))
 			a.say("unchanged")
 			return nil
 		},
@@ -190,5 +191,5 @@ func (a *app) printFindings(findings []heads.Finding) {
 	for _, f := range findings {
 		rows = append(rows, []string{fmt.Sprint(f.Severity), f.Code, f.Subject, f.Problem, f.Remedy})
 	}
-	a.table(rows)
+	a.stdout.Table(rows)
 }

@@ -1,4 +1,5 @@
-package main
+// Package compare finds how heads differ between environments.
+package compare
 
 import (
 	"bytes"
@@ -12,7 +13,8 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -23,9 +25,9 @@ type fact struct {
 	shown string // masked
 }
 
-// facts are the facts of one head in one environment.
-type facts struct {
-	x     *explainer
+// Facts are the facts of one head in one environment.
+type Facts struct {
+	x     *Explainer
 	is    map[string]fact   // by field
 	want  map[string]fact   // of the file
 	names map[string]string // of fields as they are shown
@@ -36,9 +38,9 @@ type facts struct {
 // unlike are fields that are never the same for two heads.
 var unlike = []string{"publicUrl", "ttsProvider", "ttsVoice"} // the last two are the voice
 
-// factsOf compares a head with what the file wants of it.
-func factsOf(x *explainer, head *heads.Head, hooks []heads.Webhook, spec *fleet.Spec) (*facts, error) {
-	f := &facts{x: x, is: map[string]fact{}, want: map[string]fact{}, names: map[string]string{}, drift: map[string]bool{}}
+// FactsOf compares a head with what the file wants of it.
+func FactsOf(x *Explainer, head *heads.Head, hooks []heads.Webhook, spec *fleet.Spec) (*Facts, error) {
+	f := &Facts{x: x, is: map[string]fact{}, want: map[string]fact{}, names: map[string]string{}, drift: map[string]bool{}}
 	f.takeFields(head, spec)
 	f.put("voice", head.TTSProvider+"/"+head.TTSVoice)
 	f.put("streaming", fmt.Sprint(head.VideoStreaming))
@@ -58,10 +60,10 @@ func factsOf(x *explainer, head *heads.Head, hooks []heads.Webhook, spec *fleet.
 }
 
 // put sets what a field is, wants what it should be.
-func (f *facts) put(field, text string)   { f.is[f.known(field)] = fact{text, text} }
-func (f *facts) wants(field, text string) { f.want[f.known(field)] = fact{text, text} }
+func (f *Facts) put(field, text string)   { f.is[f.known(field)] = fact{text, text} }
+func (f *Facts) wants(field, text string) { f.want[f.known(field)] = fact{text, text} }
 
-func (f *facts) known(field string) string {
+func (f *Facts) known(field string) string {
 	if !slices.Contains(f.order, field) {
 		f.order = append(f.order, field)
 	}
@@ -69,24 +71,26 @@ func (f *facts) known(field string) string {
 }
 
 // takeFields takes the fields that an update can change.
-func (f *facts) takeFields(head *heads.Head, spec *fleet.Spec) {
-	exact := mapTexts(head.Raw.Bytes(), f.x.put)
-	shown := maskBody(exact)
+func (f *Facts) takeFields(head *heads.Head, spec *fleet.Spec) {
+	exact := rawjson.MapTexts(head.Raw.Bytes(), f.x.put)
+	shown := redact.Body(exact)
 	for _, name := range heads.WritableFields() {
 		if slices.Contains(unlike, name) {
 			continue
 		}
 		field := f.known(fieldName(name))
-		f.is[field] = f.fieldFact(name, member(exact, name), member(shown, name))
+		f.is[field] = f.fieldFact(name, rawjson.Get(exact, name), rawjson.Get(shown, name))
 		value, ok := spec.Set[name]
 		if !ok {
 			continue
 		}
 		wanted, _ := rawjson.Encode(map[string]any{name: value}) // it was read from a file
-		wanted = mapTexts(wanted, f.x.put)
-		f.want[field] = f.fieldFact(name, member(wanted, name), member(maskBody(wanted), name))
+		wanted = rawjson.MapTexts(wanted, f.x.put)
+		f.want[field] = f.fieldFact(name, rawjson.Get(wanted, name), rawjson.Get(redact.Body(wanted), name))
 	}
 }
+
+const systemPrompt = "promptConfig.system_prompt"
 
 // fieldName is how plan calls a field.
 func fieldName(name string) string {
@@ -96,19 +100,9 @@ func fieldName(name string) string {
 	return name
 }
 
-// member returns the value of a member of an object, or nil.
-func member(document []byte, name string) []byte {
-	for m := range rawjson.Members(document) {
-		if m.Key == name {
-			return m.Value
-		}
-	}
-	return nil
-}
-
-func (f *facts) fieldFact(name string, exact, shown []byte) fact {
+func (f *Facts) fieldFact(name string, exact, shown []byte) fact {
 	if name == "promptConfig" {
-		exact, shown = member(exact, "system_prompt"), member(shown, "system_prompt")
+		exact, shown = rawjson.Get(exact, "system_prompt"), rawjson.Get(shown, "system_prompt")
 	}
 	return fact{plainValue(exact), f.x.show(plainValue(shown))}
 }
@@ -163,7 +157,7 @@ func plainNumbers(v any) any {
 }
 
 // takeWebhooks takes the registrations, by URL.
-func (f *facts) takeWebhooks(hooks []heads.Webhook, spec *fleet.Spec) {
+func (f *Facts) takeWebhooks(hooks []heads.Webhook, spec *fleet.Spec) {
 	for _, w := range spec.Webhooks {
 		f.wants(f.webhook(w.URL), eventList(w.Events))
 	}
@@ -188,7 +182,7 @@ func (f *facts) takeWebhooks(hooks []heads.Webhook, spec *fleet.Spec) {
 }
 
 // webhook returns the field of the registrations of a URL.
-func (f *facts) webhook(url string) string {
+func (f *Facts) webhook(url string) string {
 	exact := f.x.put(url)
 	field := "webhook " + urlKey(exact)
 	f.names[field] = "webhook " + f.x.showURL(exact)
@@ -223,7 +217,7 @@ func eventList(types []heads.EventType) string {
 }
 
 // takeTools takes the tools, by name.
-func (f *facts) takeTools(head *heads.Head, spec *fleet.Spec) {
+func (f *Facts) takeTools(head *heads.Head, spec *fleet.Spec) {
 	if spec.Tools != nil {
 		for _, tool := range *spec.Tools {
 			document, err := tool.MarshalJSON()
@@ -246,13 +240,13 @@ func (f *facts) takeTools(head *heads.Head, spec *fleet.Spec) {
 	}
 }
 
-func (f *facts) toolFact(document []byte) fact {
-	exact := mapTexts(document, f.x.put)
-	return fact{plainValue(exact), f.x.show(plainValue(maskBody(exact)))}
+func (f *Facts) toolFact(document []byte) fact {
+	exact := rawjson.MapTexts(document, f.x.put)
+	return fact{plainValue(exact), f.x.show(plainValue(redact.Body(exact)))}
 }
 
 // findDrift asks package fleet what is not as the file wants it.
-func (f *facts) findDrift(head *heads.Head, hooks []heads.Webhook, spec *fleet.Spec) error {
+func (f *Facts) findDrift(head *heads.Head, hooks []heads.Webhook, spec *fleet.Spec) error {
 	check := func(field string, part fleet.Spec) error {
 		changes, err := fleet.Drift(head, hooks, part)
 		f.drift[field] = f.drift[field] || len(changes) > 0
@@ -278,7 +272,7 @@ func (f *facts) findDrift(head *heads.Head, hooks []heads.Webhook, spec *fleet.S
 	tools, err := fleet.Drift(head, nil, fleet.Spec{Tools: spec.Tools})
 	for _, c := range tools {
 		for _, field := range f.order {
-			if yamltext.OneLine(field, maxShown) == c.Field {
+			if show.Clip(field, maxShown) == c.Field {
 				f.drift[field] = true
 			}
 		}

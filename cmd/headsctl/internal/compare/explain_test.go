@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 func TestValuesArePutBackIntoURLsAsWholeWords(t *testing.T) {
 	t.Parallel()
-	x := newExplainer(&headsfile.Environment{Name: "staging", Values: map[string]string{
+	x := NewExplainer(&headsfile.Environment{Name: "staging", Values: map[string]string{
 		"app": "https://staging.example.com", "shop": "https://staging.example.com/shop", "host": "cdn.example.com", "base": "https://base.example.com/", "none": "", "shard": "eu",
 	}})
 	for text, want := range map[string]string{

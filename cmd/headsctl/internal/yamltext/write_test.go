@@ -1,4 +1,4 @@
-package main
+package yamltext_test
 
 import (
 	"encoding/json"
@@ -11,22 +11,16 @@ import (
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext/yamltest"
 )
-
-var difficult = []string{
-	"", "yes", "null", "~", "1e3", "0x1f", "- a", "a: b", "a #b", "line1\nline2\n", "line\n\n", " lead\nx", "x\n trail ", "true",
-	"2020-01-01", "\n", "a\n\n\nb", "|", "? a", "'q'", "a\r\nb", "\tx", "x\t", "0o7", "1_000", ".inf", "<<", "=", "!!str a", "&a", "*a",
-	"...", "---", "a\n---\nb", "a:", "{a}", "line1\n  indented\nline3\n", "Ask:\n- one\n- two # x\n", "12345678-1234-1234-1234-123456789012",
-	"0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", "5e123456-1234-1234-1234-123456789012", "https://a.example.com/x?y=z#f", "https://a.example.com:", "é\n😀",
-}
 
 func TestYAMLIsReadAsTheSameDocument(t *testing.T) {
 	letters := []rune("ab1 :-#\n\t'\"{}[],&*!|>%@`?~0.eE+xyon\\<=é\u00a0\u2028\r\x00\x1b😀\u0085\u009b\u202e/")
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 3_000 {
 		text := ""
-		if i < len(difficult) {
-			text = difficult[i]
+		if i < len(yamltest.Difficult) {
+			text = yamltest.Difficult[i]
 		} else {
 			for range random.IntN(9) {
 				text += string(letters[random.IntN(len(letters))])
@@ -41,7 +35,7 @@ func TestYAMLIsReadAsTheSameDocument(t *testing.T) {
 		}
 		doc, err := rawjson.Encode(want)
 		require.NoError(t, err)
-		written := toYAML(doc)
+		written := yamltext.Write(doc)
 		got, err := yamltext.Parse(written)
 		require.NoError(t, err, "%q\n%s", text, written)
 		again, err := got.AppendJSON(nil)

@@ -1,4 +1,4 @@
-package main
+package yamltext
 
 import (
 	"bytes"
@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
-// toYAML writes a JSON document as YAML that is read back as the same document.
+// Write writes a JSON document as YAML that is read back as the same document.
 // The encoder of the YAML library is not used, since it keeps neither the order of
 // keys nor the digits of numbers.
-func toYAML(doc []byte) []byte {
+func Write(doc []byte) []byte {
 	return append(bytes.TrimPrefix(appendYAML(nil, doc, 0), []byte{'\n'}), '\n')
 }
 
@@ -25,7 +26,7 @@ func appendYAML(out, value []byte, indent int) []byte {
 		for m := range rawjson.Members(value) {
 			empty = false
 			out = startLine(out, indent)
-			out = append(out, scalar(string(m.Key))+":"...)
+			out = append(out, Scalar(string(m.Key))+":"...)
 			out = appendYAML(out, m.Value, indent+1)
 		}
 		if empty {
@@ -48,7 +49,7 @@ func appendYAML(out, value []byte, indent int) []byte {
 		if isBlock(text) {
 			return appendBlock(out, text, indent)
 		}
-		return append(out, " "+scalar(text)...)
+		return append(out, " "+Scalar(text)...)
 	}
 	return append(append(out, ' '), withPoint(bytes.TrimSpace(value))...)
 }
@@ -81,14 +82,14 @@ var (
 	reserved   = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 )
 
-// scalar writes a text without quotes where that can't be read as anything
+// Scalar writes a text without quotes where that can't be read as anything
 // else, and as a JSON string otherwise.
-func scalar(text string) string {
+func Scalar(text string) string {
 	plain := plainText.MatchString(text) && !slices.Contains(reserved, strings.ToLower(text))
 	if plain || plainURL.MatchString(text) || plainID.MatchString(text) && !strings.HasPrefix(text, "0") {
 		return text
 	}
-	return string(escapeSteering(rawjson.String(text)))
+	return string(show.JSON(rawjson.String(text)))
 }
 
 // isBlock reports whether a text is written as lines of its own.

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// progress is a bar on stderr, or nothing if stderr is no terminal.
-type progress struct {
+// Progress is a bar on stderr, or nothing if stderr is no terminal.
+type Progress struct {
 	pool     *mpb.Progress
 	bar      *mpb.Bar
 	failures atomic.Int64
@@ -19,14 +19,14 @@ type progress struct {
 	restore []func()
 }
 
-// newProgress shows a bar for a number of heads until stop.
-func (a *app) newProgress(verb string, total int) *progress {
-	p := &progress{}
-	if !a.stderr.terminal || total == 0 {
+// NewProgress shows a bar for a number of heads until Stop.
+func NewProgress(stdout, stderr *Output, verb string, total int) *Progress {
+	p := &Progress{}
+	if !stderr.Terminal || total == 0 {
 		return p
 	}
 	started := time.Now()
-	p.pool = mpb.New(mpb.WithOutput(a.stderr.file), mpb.WithWidth(64), mpb.WithRefreshRate(100*time.Millisecond))
+	p.pool = mpb.New(mpb.WithOutput(stderr.file), mpb.WithWidth(64), mpb.WithRefreshRate(100*time.Millisecond))
 	p.bar = p.pool.New(int64(total), mpb.BarStyle().Lbound("[").Filler("=").Tip(">").Padding("-").Rbound("]"),
 		mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name(verb+" "), decor.CountersNoUnit("%d/%d ")),
@@ -38,16 +38,16 @@ func (a *app) newProgress(verb string, total int) *progress {
 			decor.AverageETA(decor.ET_STYLE_GO), decor.Name(" left"),
 		),
 	)
-	p.share(a)
+	p.share(stdout, stderr)
 	return p
 }
 
 // share lets lines pass above the bar: those of stderr, and those of stdout if
 // that is the same terminal.
-func (p *progress) share(a *app) {
-	p.restore = append(p.restore, a.stderr.redirect(p.pool))
-	if a.stdout.terminal && sameFile(a.stdout.file, a.stderr.file) {
-		p.restore = append(p.restore, a.stdout.redirect(p.pool))
+func (p *Progress) share(stdout, stderr *Output) {
+	p.restore = append(p.restore, stderr.redirect(p.pool))
+	if stdout.Terminal && sameFile(stdout.file, stderr.file) {
+		p.restore = append(p.restore, stdout.redirect(p.pool))
 	}
 }
 
@@ -60,8 +60,8 @@ func sameFile(a, b *os.File) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// done counts a head that has ended.
-func (p *progress) done(failed bool) {
+// Done counts a head that has ended.
+func (p *Progress) Done(failed bool) {
 	if failed {
 		p.failures.Add(1)
 	}
@@ -70,8 +70,8 @@ func (p *progress) done(failed bool) {
 	}
 }
 
-// stop takes the bar away.
-func (p *progress) stop() {
+// Stop takes the bar away.
+func (p *Progress) Stop() {
 	if p.pool == nil {
 		return
 	}

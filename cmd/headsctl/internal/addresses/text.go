@@ -1,4 +1,4 @@
-package main
+package addresses
 
 import (
 	"bufio"
@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // sampleSize is how much of a file tells whether it is a text.
@@ -131,7 +133,7 @@ func (r *utf16Reader) decode(piece []byte) (decoded []byte, err error) {
 		m, _ := io.ReadFull(r.in, rest)
 		piece = append(piece, rest[:m]...)
 	}
-	lossy := fmt.Errorf("%s is broken UTF-16, which can't be rewritten without a loss; it is skipped: convert it to UTF-8 first", oneLine(r.path))
+	lossy := fmt.Errorf("%s is broken UTF-16, which can't be rewritten without a loss; it is skipped: convert it to UTF-8 first", show.Line(r.path))
 	if len(piece)%2 != 0 {
 		return nil, lossy
 	}

@@ -1,4 +1,5 @@
-package main
+// Package addresses finds old access URLs in text files, and puts new ones in their place.
+package addresses
 
 import (
 	"bufio"
@@ -29,7 +30,8 @@ func parseAddress(text string) (address, error) {
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
 		return address{}, errors.New("an access URL is missing, or not an http or https URL with a path; use a report as headsctl wrote it")
 	}
-	return address{u.Scheme, strings.ToLower(u.Host), strings.Split(strings.Trim(u.Path, "/"), "/"), withoutQuery(text)}, nil
+	withoutQuery, _, _ := strings.Cut(text, "?")
+	return address{u.Scheme, strings.ToLower(u.Host), strings.Split(strings.Trim(u.Path, "/"), "/"), withoutQuery}, nil
 }
 
 func (a address) path() string { return strings.Join(a.segments, "/") }
@@ -37,14 +39,24 @@ func (a address) path() string { return strings.Join(a.segments, "/") }
 // move is an old access URL and the new one.
 type move struct{ old, new address }
 
-// rewriter finds old access URLs in files.
-type rewriter struct {
-	a     *app
-	hosts map[string]*oldHost // by host name, without a port
-
-	writes bool   // remove what runs that were killed have left
-	buffer []byte // of replace
+// Occurrence is an old access URL in a file.
+type Occurrence struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
 }
+
+// Rewriter finds old access URLs in files.
+type Rewriter struct {
+	Writes bool // Walk removes what runs that were killed have left
+
+	hosts  map[string]*oldHost // by host name, without a port
+	buffer []byte              // of replace
+}
+
+// New returns a Rewriter that knows no access URLs.
+func New() *Rewriter { return &Rewriter{hosts: map[string]*oldHost{}} }
 
 // oldHost holds the moves from one host name.
 type oldHost struct {
@@ -52,8 +64,8 @@ type oldHost struct {
 	depths []int           // how many segments the paths have, longest first
 }
 
-// add remembers a move.
-func (r *rewriter) add(from, to string) error {
+// Add remembers a move.
+func (r *Rewriter) Add(from, to string) error {
 	before, err := parseAddress(from)
 	if err != nil {
 		return err
@@ -84,7 +96,7 @@ type found struct {
 }
 
 // find returns the old access URLs in a text, in order.
-func (r *rewriter) find(text []byte) []found {
+func (r *Rewriter) find(text []byte) []found {
 	var all []found
 	lower := lowerASCII(text)
 	for name, host := range r.hosts {
@@ -215,9 +227,9 @@ const (
 	lookBack = 4 * nearby
 )
 
-// search copies a file to w, with the new access URLs in the place of the old ones,
+// Search copies a file to w, with the new access URLs in the place of the old ones,
 // and returns what was found. It skips binaries.
-func (r *rewriter) search(ctx context.Context, file string, w io.Writer) (all []occurrence, err error) {
+func (r *Rewriter) Search(ctx context.Context, file string, w io.Writer) (all []Occurrence, err error) {
 	text, err := openText(ctx, file)
 	if text == nil || err != nil {
 		return nil, err
@@ -226,18 +238,18 @@ func (r *rewriter) search(ctx context.Context, file string, w io.Writer) (all []
 	out := bufio.NewWriterSize(w, overlap)
 	line, encoded := 1, text.encode(out)
 	err = r.replace(text, encoded, func(passed []byte) { line += bytes.Count(passed, []byte{'\n'}) }, func(f found) {
-		all = append(all, occurrence{file, line, f.move.old.text, f.move.new.text})
+		all = append(all, Occurrence{file, line, f.move.old.text, f.move.new.text})
 	})
 	return all, errors.Join(err, out.Flush())
 }
 
-// rewrite puts the new access URLs into a file and returns what it has replaced.
-func (r *rewriter) rewrite(ctx context.Context, file string, backup bool) (all []occurrence, err error) {
-	if all, err = r.search(ctx, file, io.Discard); err != nil || len(all) == 0 {
+// Rewrite puts the new access URLs into a file and returns what it has replaced.
+func (r *Rewriter) Rewrite(ctx context.Context, file string, backup bool) (all []Occurrence, err error) {
+	if all, err = r.Search(ctx, file, io.Discard); err != nil || len(all) == 0 {
 		return nil, err
 	}
 	err = replaceFile(ctx, file, func(w io.Writer) error {
-		all, err = r.search(ctx, file, w)
+		all, err = r.Search(ctx, file, w)
 		return err
 	}, backup)
 	return all, err
@@ -245,7 +257,7 @@ func (r *rewriter) rewrite(ctx context.Context, file string, backup bool) (all [
 
 // replace copies a text with the new access URLs in the place of the old ones. It
 // tells of the text before each, of each, and of what is left.
-func (r *rewriter) replace(in io.Reader, out io.Writer, passed func([]byte), each func(found)) error {
+func (r *Rewriter) replace(in io.Reader, out io.Writer, passed func([]byte), each func(found)) error {
 	if r.buffer == nil {
 		r.buffer = make([]byte, lookBack+window+overlap)
 	}
@@ -297,21 +309,16 @@ var skippedFolders = []string{".git", "node_modules"}
 
 var backupName = regexp.MustCompile(`\.bak(\.[0-9]+)?$`)
 
-// walk calls visit for every file below the paths, each once. Errors of files
-// are printed, and end in exit code 1.
-func (r *rewriter) walk(ctx context.Context, paths []string, visit func(file string) error) error {
-	failed := false
-	fail := func(err error) {
-		failed = true
-		r.a.printError(oneLine(err.Error()))
-	}
+// Walk calls visit for every file below the paths, each once, and fail for each that can't
+// be read or visited. It returns an error only if ctx has ended.
+func (r *Rewriter) Walk(ctx context.Context, paths []string, visit func(file string) error, fail func(error)) error {
 	seen := map[string]bool{}
 	for _, root := range paths {
 		info, err := os.Stat(root)
 		switch {
 		case err == nil && info.IsDir() && !strings.HasSuffix(root, string(filepath.Separator)):
 			root += string(filepath.Separator) // follows a symbolic link that was named
-		case err == nil && info.Mode().IsRegular() && r.writes:
+		case err == nil && info.Mode().IsRegular() && r.Writes:
 			if err := removeLeftovers(filepath.Dir(real(root))); err != nil {
 				fail(err)
 			}
@@ -324,7 +331,7 @@ func (r *rewriter) walk(ctx context.Context, paths []string, visit func(file str
 				fail(err)
 			case entry.IsDir() && path != root && slices.Contains(skippedFolders, entry.Name()):
 				return fs.SkipDir
-			case entry.IsDir() && r.writes:
+			case entry.IsDir() && r.Writes:
 				if err := removeLeftovers(path); err != nil {
 					fail(err)
 				}
@@ -341,9 +348,6 @@ func (r *rewriter) walk(ctx context.Context, paths []string, visit func(file str
 		if err != nil {
 			return err
 		}
-	}
-	if failed {
-		return exit(exitFailed)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"cmp"
@@ -11,11 +11,12 @@ import (
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
 )
 
-// explainer puts the names of values back into the URLs of a head, so that those of
+// Explainer puts the names of values back into the URLs of a head, so that those of
 // two environments can be compared.
-type explainer struct {
+type Explainer struct {
 	values  []explained // the longest first
 	unmixed *strings.Replacer
 }
@@ -26,8 +27,9 @@ type explained struct{ name, text, standIn string }
 
 const firstStandIn = '\ue000'
 
-func newExplainer(e *headsfile.Environment) *explainer {
-	x := &explainer{}
+// NewExplainer returns one for the values of an environment and its name.
+func NewExplainer(e *headsfile.Environment) *Explainer {
+	x := &Explainer{}
 	var shown []string
 	add := func(name, text string) {
 		standIn := string(firstStandIn + rune(len(x.values)))
@@ -51,7 +53,7 @@ func newExplainer(e *headsfile.Environment) *explainer {
 var urls = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
 
 // put returns a text with stand-ins for the values in its URLs.
-func (x *explainer) put(text string) string {
+func (x *Explainer) put(text string) string {
 	last := firstStandIn + rune(len(x.values))
 	if strings.ContainsFunc(text, func(r rune) bool { return r >= firstStandIn && r < last }) {
 		return text
@@ -74,7 +76,7 @@ func (x *explainer) put(text string) string {
 
 // at returns the value that is at a place of a URL, as a whole: not a part of a longer
 // word.
-func (x *explainer) at(url string, at int) *explained {
+func (x *Explainer) at(url string, at int) *explained {
 	for i := range x.values {
 		v := &x.values[i]
 		if v.text != "" && strings.HasPrefix(url[at:], v.text) && isEdge(url[:at], v.text) && isEdge(url[:at+len(v.text)], url[at+len(v.text):]) {
@@ -94,10 +96,10 @@ func isEdge(before, after string) bool {
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // show returns a masked text with ${name} in the place of the stand-ins.
-func (x *explainer) show(text string) string { return x.unmixed.Replace(text) }
+func (x *Explainer) show(text string) string { return x.unmixed.Replace(text) }
 
 // showURL masks the URL of a webhook.
-func (x *explainer) showURL(url string) string {
-	document := enclose('{', [][]byte{rawjson.AppendMember(nil, "webhookUrl", rawjson.String(url))}, '}')
-	return x.show(rawjson.Unquote(member(maskBody(document), "webhookUrl")))
+func (x *Explainer) showURL(url string) string {
+	document := rawjson.Object(rawjson.AppendMember(nil, "webhookUrl", rawjson.String(url)))
+	return x.show(rawjson.Unquote(rawjson.Get(redact.Body(document), "webhookUrl")))
 }
