@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
-	"github.com/headsapi/heads-go/fleet"
 )
 
 // consent is what was said before anybody is asked.
@@ -61,26 +59,6 @@ func (a *app) canAsk(file string) bool { return file != "-" && console.IsTermina
 // mustAsk reports whether what was said leaves the question open.
 func (a *app) mustAsk(given consent) bool {
 	return given.name == "" && (!given.yes || a.environment != nil && a.environment.Protect)
-}
-
-// confirm shows what would be done, and asks whether to do it.
-func (w *work) confirm(plan *fleet.Report) (bool, error) {
-	changes := 0
-	for _, r := range plan.Results {
-		if r.Outcome == fleet.OutcomeUnchanged {
-			continue
-		}
-		changes += len(r.Changes)
-		w.a.note("%s", w.a.stdout.Cut(inWordsOf(w.a.environment, resultLine(r, string(r.Outcome)))))
-		for _, line := range changeLines(r.Changes) {
-			w.a.note("%s", w.a.stdout.Cut(line))
-		}
-	}
-	work := fmt.Sprintf("%d changes to %d heads", changes, plan.Count(fleet.OutcomePending))
-	if e := w.a.environment; e != nil && e.Protect {
-		return w.a.ask(w.cmd.Context(), "Type "+e.Name+" to apply "+work+": ", e.Name)
-	}
-	return w.a.ask(w.cmd.Context(), "Apply "+work+"? [y/N] ", "y", "yes")
 }
 
 // ask writes a question to stderr, and reports whether the answer is one of those

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
@@ -96,51 +93,4 @@ func inFileOf(e *headsfile.Environment, doc []byte) []byte {
 // escapeValues writes ${ as $${ in all texts of a document, but not in its keys.
 func escapeValues(doc []byte) []byte {
 	return rawjson.MapTexts(doc, func(text string) string { return strings.ReplaceAll(text, "${", "$${") })
-}
-
-// forEach calls f for every head, several at a time, and returns the results in
-// the order of the heads. Failures are printed as they come; the error is that
-// of the exit code.
-func forEach[In, Out any](a *app, ctx context.Context, verb string, all []In, jobs int, f func(In) (Out, error)) ([]Out, error) {
-	results, errs := make([]Out, len(all)), make([]error, len(all))
-	bar := console.NewProgress(a.stdout, a.stderr, verb, len(all))
-	places := make(chan struct{}, jobs)
-	var group sync.WaitGroup
-	for i, one := range all {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			errs[i] = ctx.Err()
-			continue
-		}
-		group.Go(func() {
-			defer func() { <-places }()
-			results[i], errs[i] = f(one)
-			bar.Done(errs[i] != nil)
-		})
-	}
-	group.Wait()
-	bar.Stop()
-	if err := ctx.Err(); err != nil {
-		return results, fmt.Errorf("not all heads were read: %w", err)
-	}
-	return results, a.failures(errs)
-}
-
-// failures prints the errors and returns that of the exit code.
-func (a *app) failures(errs []error) error {
-	failed := false
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		failed = true
-		for _, line := range a.errorLines(err) {
-			a.printError(line)
-		}
-	}
-	if failed {
-		return exit(exitFailed)
-	}
-	return nil
 }

@@ -40,15 +40,6 @@ func (a *app) getCommand() *cobra.Command {
 	return cmd
 }
 
-// getHead reads one head.
-func (a *app) getHead(cmd *cobra.Command, id string) (*heads.Head, error) {
-	c, err := a.clientFor(id)
-	if err != nil {
-		return nil, err
-	}
-	return c.Heads.Get(cmd.Context(), id)
-}
-
 func (a *app) printRaw(h *heads.Head, secrets bool) error {
 	doc := h.Raw.Bytes()
 	if !secrets {
@@ -100,12 +91,6 @@ func shownAddress(h *heads.Head, secrets bool) string {
 	if short := withoutQuery(address); short != address && !secrets {
 		return short + " (key hidden)"
 	}
-	return address
-}
-
-// withoutQuery returns an access URL without its key.
-func withoutQuery(address string) string {
-	address, _, _ = strings.Cut(address, "?")
 	return address
 }
 

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// journalPath returns where the journal is, or "" for none.
-func (f *manyFlags) journalPath(baseURL string, reads bool) (string, error) {
+// journalPath returns where the journal is, or "" for none, by what --journal says.
+func journalPath(given, baseURL string, reads bool) (string, error) {
 	switch {
-	case f.journal == "none", f.journal == "" && reads:
+	case given == "none", given == "" && reads:
 		return "", nil
-	case f.journal != "":
-		return f.journal, nil
+	case given != "":
+		return given, nil
 	}
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {

@@ -124,3 +124,9 @@ func countsOf(report *fleet.Report, outcomes []fleet.Outcome) map[fleet.Outcome]
 	}
 	return counts
 }
+
+// withoutQuery returns an access URL without its key.
+func withoutQuery(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	return address
+}

@@ -23,19 +23,6 @@ func outputFlag(cmd *cobra.Command, format *string) {
 	checkBefore(cmd, func() error { return oneOf("the output format", *format, formats) })
 }
 
-// checkBefore adds a check of flags that runs before the command.
-func checkBefore(cmd *cobra.Command, check func() error) {
-	earlier := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if earlier != nil {
-			if err := earlier(cmd, args); err != nil {
-				return err
-			}
-		}
-		return check()
-	}
-}
-
 // print writes a value as JSON or YAML, or calls table for the format of that
 // name.
 func (a *app) print(format string, v any, table func()) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,46 +11,6 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 )
-
-const intro = `Headsctl looks after heads: it reads and changes them, converts many of them to
-streaming mode, and finds what keeps a head from working.
-
-Settings come from variables, or with --env from a heads.yaml:
-  HEADS_BASE_URL     base URL of the service
-  HEADS_TOKEN        access token, unless --token-file is given
-  HEADS_CHAT_URL     base of access URLs of heads in legacy mode
-  HEADS_STREAM_URL   base of access URLs of heads in streaming mode
-  HEADS_SHARED_KEY   shared key of a webhook, for the commands events, listen and replay
-  HEADS_PATH_TOKEN   what replay puts in the place of [redacted] in the paths of a recording
-
-Exit codes:
-  0    done, or nothing to do
-  1    something failed or is blocked, the service refused or is not there, or the answer was no
-  2    wrong usage, missing settings, a faulty file or id; nothing was sent
-  3    plan, diff or addresses scan found something, with --exit-code
-  130  interrupted`
-
-// newRootCommand returns the program's commands.
-func newRootCommand(a *app) *cobra.Command {
-	root := group(&cobra.Command{
-		Use: "headsctl", Short: "Look after heads from a terminal", Long: intro,
-		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true,
-	})
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(flagError)
-	root.PersistentFlags().StringVar(&a.tokenFile, "token-file", "", "read the access token from `FILE` instead of HEADS_TOKEN")
-	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "write a line for every request to stderr")
-	root.AddCommand(
-		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.diffCommand(), a.convertCommand(), a.doctorCommand(),
-		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(),
-		a.listenCommand(), a.replayCommand(), a.callCommand(),
-		a.testCommand(), a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
-	)
-	root.SetHelpCommand(helpCommand(root))
-	return root
-}
 
 // group makes a command that only holds others: without one of them it prints
 // its help.
@@ -122,8 +83,23 @@ func want(least, most int, names string) cobra.PositionalArgs {
 	}
 }
 
-// say writes a line to stdout.
-func (a *app) say(format string, args ...any) { a.stdout.Say(format, args...) }
+// oneOf refuses a text that is none of the known ones.
+func oneOf(what, text string, known []string) error {
+	if slices.Contains(known, text) {
+		return nil
+	}
+	return usage("%s %q is unknown%s; use one of %s", what, show.Line(text), similar.Hint(text, known), strings.Join(known, ", "))
+}
 
-// note writes a line to stderr.
-func (a *app) note(format string, args ...any) { a.stderr.Say(format, args...) }
+// checkBefore adds a check of flags that runs before the command.
+func checkBefore(cmd *cobra.Command, check func() error) {
+	earlier := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if earlier != nil {
+			if err := earlier(cmd, args); err != nil {
+				return err
+			}
+		}
+		return check()
+	}
+}
