@@ -15,17 +15,35 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
-// target is a head that a command works on.
-type target struct{ id, label string }
-
 var uuid = headsfile.ID
 
+// checkID refuses what is not the id of a head.
 func checkID(id string) error {
 	if uuid.MatchString(id) {
 		return nil
 	}
 	return usage("%q is not the id of a head; give the UUID in the head's id field", id)
 }
+
+// clientFor is client for a command on one head.
+func (a *app) clientFor(id string) (*heads.Client, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	return a.client()
+}
+
+// getHead reads one head.
+func (a *app) getHead(cmd *cobra.Command, id string) (*heads.Head, error) {
+	c, err := a.clientFor(id)
+	if err != nil {
+		return nil, err
+	}
+	return c.Heads.Get(cmd.Context(), id)
+}
+
+// target is a head that a command works on.
+type target struct{ id, label string }
 
 // targetFlags are how a command is told its heads.
 type targetFlags struct{ file, env string }
@@ -52,6 +70,31 @@ func (a *app) targets(cmd *cobra.Command, f targetFlags, args []string) ([]targe
 		return nil, err
 	}
 	return parseIDs(nameOf(f.file), text)
+}
+
+// targetsIn returns the heads of an environment: those that were named, or all.
+func (a *app) targetsIn(cmd *cobra.Command, f targetFlags, named []string) ([]target, error) {
+	if f.file == "" {
+		return nil, usage("%s --env %s wants -f with the heads.yaml that has the environment", cmd.CommandPath(), show.Line(f.env))
+	}
+	file, err := a.readHeadsFile(f.file, f.env)
+	if err != nil {
+		return nil, err
+	}
+	specs, err := file.Specs(f.env)
+	if err != nil {
+		return nil, inFile(f.file, err)
+	}
+	if len(named) > 0 {
+		if specs, err = specsOf(a.selectHeads(file, f.env, named...)); err != nil {
+			return nil, err
+		}
+	}
+	var list targetList
+	for _, s := range specs {
+		list.add(target{s.ID, s.Label})
+	}
+	return list.targets, nil
 }
 
 func targetsOf(ids []string) ([]target, error) {
@@ -137,46 +180,4 @@ func (l *targetList) add(t target) {
 	}
 	l.seen[key] = true
 	l.targets = append(l.targets, t)
-}
-
-// clientFor is client for a command on one head.
-func (a *app) clientFor(id string) (*heads.Client, error) {
-	if err := checkID(id); err != nil {
-		return nil, err
-	}
-	return a.client()
-}
-
-// getHead reads one head.
-func (a *app) getHead(cmd *cobra.Command, id string) (*heads.Head, error) {
-	c, err := a.clientFor(id)
-	if err != nil {
-		return nil, err
-	}
-	return c.Heads.Get(cmd.Context(), id)
-}
-
-// targetsIn returns the heads of an environment: those that were named, or all.
-func (a *app) targetsIn(cmd *cobra.Command, f targetFlags, named []string) ([]target, error) {
-	if f.file == "" {
-		return nil, usage("%s --env %s wants -f with the heads.yaml that has the environment", cmd.CommandPath(), show.Line(f.env))
-	}
-	file, err := a.readHeadsFile(f.file, f.env)
-	if err != nil {
-		return nil, err
-	}
-	specs, err := file.Specs(f.env)
-	if err != nil {
-		return nil, inFile(f.file, err)
-	}
-	if len(named) > 0 {
-		if specs, err = specsOf(a.selectHeads(file, f.env, named...)); err != nil {
-			return nil, err
-		}
-	}
-	var list targetList
-	for _, s := range specs {
-		list.add(target{s.ID, s.Label})
-	}
-	return list.targets, nil
 }
