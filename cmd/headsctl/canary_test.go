@@ -114,22 +114,6 @@ func TestNoOutputShowsASecret(t *testing.T) {
 	}
 }
 
-func TestExportHoldsWhatApplyNeedsAndSaysSo(t *testing.T) {
-	t.Parallel()
-	c := secretive(t)
-	r := c.run("export", someID)
-	assert.Equal(t, 0, r.code)
-	for _, secret := range []string{accessKey, orgKey, pathToken, queryToken} {
-		assert.Contains(t, r.stdout, secret)
-		assert.NotContains(t, r.stderr, secret)
-	}
-	assert.Contains(t, r.stderr, "the file holds keys or tokens as they are, since apply needs them: keep it as you keep a password\n")
-	c.write("heads.yaml", r.stdout)
-	assert.Equal(t, 0, c.run("plan", "-f", "heads.yaml", "--exit-code").code)
-	plain := emulator(t, legacyHeads(1))
-	assert.NotContains(t, plain.run("export", plain.ids[0]).stderr, "keys or tokens")
-}
-
 // A service, or a proxy before it, may answer with what it was sent.
 func TestAnAnswerThatRepeatsTheTokenIsMasked(t *testing.T) {
 	t.Parallel()

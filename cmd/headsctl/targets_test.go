@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,4 +34,21 @@ func TestAFileOfIDsMayComeFromASpreadsheet(t *testing.T) {
 		require.Error(t, err, name)
 		assert.Contains(t, err.Error(), "ids.csv:", name)
 	}
+}
+
+func TestIdsComeFromAFileOrStdin(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	file := "\xef\xbb\xbfhead_id,name\r\n\r\n# a comment\r\n" + c.ids[0] + ",Reception\r\n" + strings.ToUpper(c.ids[0]) + "\r\n " + c.ids[1] + " \r\n"
+	r := c.runWith(file, "export", "-f", "-")
+	assert.Equal(t, 0, r.code, r.stderr)
+	assert.Contains(t, r.stdout, "label: Reception")
+	assert.Equal(t, 2, strings.Count(r.stdout, "  - id: "))
+	r = c.runWith(file+"li-1\nid\n", "convert", "-f", "-", "--yes", "--debug")
+	assert.Equal(t, 2, r.code)
+	assert.Equal(t, []string{
+		`error: stdin:7: "li-1" is not the id of a head; give the UUID in the head's id field`,
+		`error: stdin:8: "id" is not the id of a head; give the UUID in the head's id field`,
+	}, lines(r.stderr), "all together, and nothing was sent")
+	assert.Contains(t, c.runWith(file, "convert", "-f", "-", "--dry-run").stdout, "2 pending")
 }

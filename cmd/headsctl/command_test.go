@@ -1,16 +1,10 @@
 package main
 
 import (
-	"encoding/json"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
-
-const someID = "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01"
 
 func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 	t.Parallel()
@@ -96,17 +90,6 @@ func TestWrongUsageEndsWith2AndOneLine(t *testing.T) {
 	}
 }
 
-func TestMissingSettingsEndWith2(t *testing.T) {
-	t.Parallel()
-	c := newTerminal(t)
-	r := c.run("get", someID)
-	assert.Equal(t, 2, r.code)
-	assert.Contains(t, r.stderr, "HEADS_BASE_URL is not set")
-	assert.Contains(t, r.stderr, "HEADS_TOKEN is not set")
-	assert.Equal(t, 2, strings.Count(r.stderr, "\n"), "one line each")
-	c.with("HEADS_BASE_URL=http://a.example.com", "HEADS_TOKEN=x").fails(2, "base URL", "get", someID)
-}
-
 func TestWithoutACommandHelpIsShown(t *testing.T) {
 	t.Parallel()
 	c := newTerminal(t)
@@ -121,63 +104,4 @@ func TestWithoutACommandHelpIsShown(t *testing.T) {
 	}
 	assert.Contains(t, c.ok("__complete", "set", someID, ""), "greetings=")
 	assert.Contains(t, c.ok("__complete", "get", someID, "-o", ""), "yaml")
-}
-
-func TestErrorsAreJSONWhereJSONIsAsked(t *testing.T) {
-	t.Parallel()
-	c := newTerminal(t).at("http://127.0.0.1:1", "token")
-	for name, args := range map[string][]string{
-		"-o json": {"get", "x", "-o", "json"}, "-ojson": {"get", "x", "-ojson"}, "--output=json": {"get", "x", "--output=json"},
-		"--json": {"plan", "-f", "nowhere", "--json"}, "unknown flag": {"convert", "--json", "--nope"}, "unknown command": {"gte", "-o=json"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := c.fails(2, "", args...)
-			var line struct{ Type, Error string }
-			require.NoError(t, json.Unmarshal([]byte(r.stderr), &line), r.stderr)
-			assert.Equal(t, "error", line.Type)
-			assert.NotEmpty(t, line.Error)
-		})
-	}
-}
-
-func TestAServiceThatRefusesOrIsNotThereEndsWith1(t *testing.T) {
-	t.Parallel()
-	c := emulator(t, legacyHeads(1))
-	r := c.at(c.url, "wrong").fails(1, "set HEADS_TOKEN or --token-file", "get", c.ids[0])
-	assert.Contains(t, r.stderr, "401")
-	r = c.fails(1, "check the id", "get", someID)
-	assert.Contains(t, r.stderr, "404")
-	c.at("http://127.0.0.1:1", "x").fails(1, "check that HEADS_BASE_URL is right", "get", someID)
-	assert.Equal(t, 1, c.run("convert", someID, "--yes").code)
-	assert.Equal(t, 1, c.run("plan", "-f", c.write("h.yaml", "heads: [{id: "+someID+"}]")).code)
-	assert.Equal(t, 1, c.run("export", someID, c.ids[0]).code)
-	assert.Equal(t, 1, c.run("delivery", "on", someID, c.ids[0]).code)
-	assert.Equal(t, 1, c.run("doctor", someID).code)
-	assert.Equal(t, 1, c.run("call", "DELETE", "/head-events/77").code)
-}
-
-func TestTheTokenFileGoesBeforeTheEnvironment(t *testing.T) {
-	t.Parallel()
-	c := emulator(t, legacyHeads(1))
-	file := c.write("token", c.token+"\n")
-	assert.Contains(t, c.at(c.url, "wrong").ok("--token-file", file, "get", c.ids[0]), "Head 1")
-}
-
-func TestAFullDiskIsAFailure(t *testing.T) {
-	t.Parallel()
-	c := demo(t)
-	for _, args := range [][]string{{"version"}, {"plan", "-f", "heads.yaml", "--exit-code"}} { // 1 goes before 3
-		cmd := c.command(t.Context(), args...)
-		cmd.Stdout = openFull(t)
-		assert.Equal(t, 1, exitCode(t, cmd.Run()), args)
-	}
-}
-
-// openFull opens a device on which nothing has room.
-func openFull(t *testing.T) *os.File {
-	t.Helper()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = full.Close() })
-	return full
 }

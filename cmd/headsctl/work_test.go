@@ -6,13 +6,71 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/fleet"
 )
+
+func TestRunsAreCutShortAfterFailures(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(6), "-rate-limit", "0.001")
+	r := c.run("convert", "--yes", "-j", "1", "--stop-after", "1", "--report", "r.json", c.ids[0], c.ids[1], c.ids[2])
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stdout, "2 skipped\n")
+	assert.Contains(t, r.stdout, "\nskipped ")
+	assert.Contains(t, r.stderr, "when the service is well again, run: headsctl convert --yes -j 1")
+	assert.Len(t, parse[struct{ Results []object }](t, c.read("r.json")).Results, 3, "written whatever happens")
+}
+
+func TestOneRunAtATimeHasAJournal(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(1))
+	path := filepath.Join(c.dir, "j")
+	journal, err := fleet.OpenJournal(path)
+	require.NoError(t, err)
+	convert := []string{"convert", c.ids[0], "--yes", "--journal", path}
+	c.fails(2, "wait for the other run to end", convert...)
+	require.NoError(t, journal.Close())
+	c.ok(convert...)
+	c.write("j", c.read("j")+`{"head_id":`)
+	r := c.run(convert...)
+	assert.Equal(t, 0, r.code)
+	assert.Contains(t, r.stderr, "the last line of the journal "+path+" was cut off and has been removed (11 bytes)")
+}
+
+func TestATruncatedJournalIsTold(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(2))
+	convert := append([]string{"convert", "--yes", "--journal", "journal.jsonl"}, c.ids...)
+	require.Equal(t, "", c.run(convert...).stderr)
+	whole := c.read("journal.jsonl")
+	header, _, _ := strings.Cut(whole, "\n")
+	assert.Contains(t, header, `"base_url":"`+c.url+`"`)
+	assert.Empty(t, c.run(convert...).stderr, "all is known")
+	for name, content := range map[string]string{"header": header + "\n", "nothing": ""} {
+		c.write("journal.jsonl", content)
+		r := c.run(convert...)
+		assert.Equal(t, 0, r.code, name)
+		assert.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
+		assert.Contains(t, r.stderr, "the journal journal.jsonl does not know 2 streaming heads: ", name)
+	}
+}
+
+func TestTheJournalOfAnotherServiceIsRefused(t *testing.T) {
+	t.Parallel()
+	one, other := emulator(t, legacyHeads(1)), emulator(t, legacyHeads(1))
+	one.ok("convert", "--yes", "--journal", "journal.jsonl", one.ids[0])
+	path := filepath.Join(one.dir, "journal.jsonl")
+	for _, args := range [][]string{{"--yes"}, {"--dry-run"}} {
+		r := other.fails(2, one.url+", not to "+other.url, append([]string{"convert", "--debug", "--journal", path, other.ids[0]}, args...)...)
+		assert.Empty(t, r.stdout)
+	}
+}
 
 // longPrompt is a prompt whose end no plan shows.
 func longPrompt(end string) string {
@@ -58,68 +116,6 @@ func TestAHeadThatNobodySawInThePlanIsNotConverted(t *testing.T) {
 	assert.Contains(t, plain(s), "\nchanged "+c.ids[0])
 	assert.Contains(t, plain(s), "\npending "+c.ids[1])
 	assert.Contains(t, c.ok("get", c.ids[1]), "MODE            legacy")
-}
-
-func TestMCPConfirmsWhatThePlanDoesNotShow(t *testing.T) {
-	t.Parallel()
-	c := emulator(t, legacyHeads(1))
-	m := c.mcp("--allow-writes")
-	hook := func(token string) string { return "https://a.example.com/" + token + strings.Repeat("0", 16) }
-	list := func() []object {
-		return parse[[]object](t, c.ok("webhooks", "list", c.ids[0], "-o", "json", "--show-secrets"))
-	}
-	for range 100 {
-		c.ok("set", c.ids[0], "promptConfig.system_prompt="+longPrompt("Old."))
-		prompt := object{"spec": "heads: [{id: " + c.ids[0] + ", set: {promptConfig: {system_prompt: New.}}}]"}
-		dry := m.ok("heads_apply", prompt)
-		c.ok("set", c.ids[0], "promptConfig.system_prompt="+longPrompt("Not."))
-		prompt["confirm"] = dry["confirm"]
-		fresh := parse[object](t, m.fails("heads_apply", prompt))
-		require.Contains(t, fresh["error"], "nothing was done")
-		require.NotEqual(t, dry["confirm"], fresh["confirm"])
-	}
-	c.ok("webhooks", "ensure", c.ids[0], "--url", hook("first"), "--event", "end_conversation")
-	spec := object{"spec": "heads: [{id: " + c.ids[0] + ", webhooks: [], prune_webhooks: true}]"}
-	dry := m.ok("heads_apply", spec)
-	c.ok("webhooks", "delete", fmt.Sprint(list()[0]["id"]))
-	c.ok("webhooks", "ensure", c.ids[0], "--url", hook("other"), "--event", "end_conversation")
-	spec["confirm"] = dry["confirm"]
-	fresh := parse[object](t, m.fails("heads_apply", spec))
-	assert.Equal(t, dry["changes"], fresh["changes"], "both look the same, since tokens are masked")
-	require.Len(t, list(), 1)
-	assert.Equal(t, hook("other"), list()[0]["webhookUrl"], "it is there")
-
-	again := c.mcp("--allow-writes")
-	assert.NotEqual(t, fresh["confirm"], again.ok("heads_apply", object{"spec": spec["spec"]})["confirm"], "another process has another key")
-	spec["confirm"] = fresh["confirm"]
-	assert.EqualValues(t, 1, m.ok("heads_apply", spec)["counts"].(object)["changed"])
-	assert.Empty(t, list())
-}
-
-// Between the check of a confirmation and the first change the head is read once
-// more.
-func TestMCPComparesEachHeadBeforeItsFirstChange(t *testing.T) {
-	t.Parallel()
-	c := emulator(t, legacyHeads(1))
-	target, err := url.Parse(c.url)
-	require.NoError(t, err)
-	var reads atomic.Int64
-	forward := httputil.NewSingleHostReverseProxy(target)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && reads.Add(1) == 3 { // the dry run, the check, and then
-			assert.Equal(t, 0, c.run("set", c.ids[0], "greetings=Bonjour").code)
-		}
-		forward.ServeHTTP(w, r)
-	}))
-	defer proxy.Close()
-	m := c.at(proxy.URL, c.token).mcp("--allow-writes")
-	spec := object{"spec": "heads: [{id: " + c.ids[0] + ", set: {greetings: Hi}}]"}
-	spec["confirm"] = m.ok("heads_apply", spec)["confirm"]
-	reply := parse[object](t, m.fails("heads_apply", spec))
-	assert.EqualValues(t, 1, reply["counts"].(object)["pending"])
-	assert.Contains(t, fmt.Sprint(reply["items"]), "no longer as it was planned for")
-	assert.Contains(t, fmt.Sprint(reply["items"]), "from:Bonjour")
-	assert.Equal(t, "Bonjour", parse[object](t, c.ok("get", c.ids[0], "-o", "json"))["greetings"])
 }
 
 func TestPlansComeInTheOrderOfTheFile(t *testing.T) {
