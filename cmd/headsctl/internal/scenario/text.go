@@ -3,6 +3,7 @@ package scenario
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"strings"
 
@@ -58,3 +59,12 @@ func decodeJSON(document []byte) (v any, err error) {
 	}
 	return v, nil
 }
+
+func textOr(v *yamltext.Value) string {
+	if v == nil {
+		return ""
+	}
+	return v.Text
+}
+
+var errTrailing = errors.New("there is more than one JSON document")
