@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/headsapi/heads-go/fleet"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // consent is what was said before anybody is asked.
@@ -30,7 +30,7 @@ func (a *app) needsConsent(given consent, file, env string) error {
 	case env != "":
 		return nil
 	case given.name != "":
-		return usage("--confirm %s is for --env %s; add it", oneLine(given.name), oneLine(given.name))
+		return usage("--confirm %s is for --env %s; add it", show.Line(given.name), show.Line(given.name))
 	case given.yes || a.canAsk(file):
 		return nil
 	}
@@ -44,7 +44,7 @@ func (a *app) checkConsent(given consent, file string) error {
 	case e == nil:
 		return nil
 	case given.name != "" && given.name != e.Name:
-		return usage("--confirm %s is not the environment of --env %s; give the same name twice", oneLine(given.name), e.Name)
+		return usage("--confirm %s is not the environment of --env %s; give the same name twice", show.Line(given.name), e.Name)
 	case given.name != "" || given.yes && !e.Protect || a.canAsk(file):
 		return nil
 	case e.Protect:
@@ -54,31 +54,11 @@ func (a *app) checkConsent(given consent, file string) error {
 }
 
 // canAsk reports whether there is a person, if the file is not read from stdin.
-func (a *app) canAsk(file string) bool { return file != "-" && isTerminal(a.stdin) }
+func (a *app) canAsk(file string) bool { return file != "-" && console.IsTerminal(a.stdin) }
 
 // mustAsk reports whether what was said leaves the question open.
 func (a *app) mustAsk(given consent) bool {
 	return given.name == "" && (!given.yes || a.environment != nil && a.environment.Protect)
-}
-
-// confirm shows what would be done, and asks whether to do it.
-func (w *work) confirm(plan *fleet.Report) (bool, error) {
-	changes := 0
-	for _, r := range plan.Results {
-		if r.Outcome == fleet.OutcomeUnchanged {
-			continue
-		}
-		changes += len(r.Changes)
-		w.a.note("%s", w.a.cut(inWordsOf(w.a.environment, resultLine(r, string(r.Outcome)))))
-		for _, line := range changeLines(r.Changes) {
-			w.a.note("%s", w.a.cut(line))
-		}
-	}
-	work := fmt.Sprintf("%d changes to %d heads", changes, plan.Count(fleet.OutcomePending))
-	if e := w.a.environment; e != nil && e.Protect {
-		return w.a.ask(w.cmd.Context(), "Type "+e.Name+" to apply "+work+": ", e.Name)
-	}
-	return w.a.ask(w.cmd.Context(), "Apply "+work+"? [y/N] ", "y", "yes")
 }
 
 // ask writes a question to stderr, and reports whether the answer is one of those

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -59,7 +60,7 @@ func conversions(targets []target, voice string, undo bool) ([]fleet.Spec, error
 	if voice != "" {
 		provider, id, _ := strings.Cut(voice, "/")
 		if provider == "" || id == "" {
-			return nil, usage("%q is not a voice; give PROVIDER/ID, such as azure/en-US-plain", oneLine(voice))
+			return nil, usage("%q is not a voice; give PROVIDER/ID, such as azure/en-US-plain", show.Line(voice))
 		}
 		wanted = &heads.Voice{Provider: provider, ID: id}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/headstest"
 )
 
@@ -62,14 +63,14 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 func demoText(url, token, dir string) string {
 	lines := []string{
 		"# The emulator is listening, with 25 heads. In another terminal:",
-		"export HEADS_BASE_URL=" + shellQuote(url),
-		"export HEADS_TOKEN=" + shellQuote(token),
+		"export HEADS_BASE_URL=" + show.ShellWord(url),
+		"export HEADS_TOKEN=" + show.ShellWord(token),
 		"",
 		"# Watch it in a browser: " + url + "/_emulator/",
 		"",
 		"# Then try, in this order:",
 	}
-	in := func(name string) string { return shellQuote(filepath.Join(dir, name)) }
+	in := func(name string) string { return show.ShellWord(filepath.Join(dir, name)) }
 	lines = append(lines,
 		"headsctl doctor -f "+in("ids.csv"),
 		"headsctl plan -f "+in("heads.yaml"),
@@ -104,7 +105,7 @@ func demoFolder(dir string) (string, error) {
 	}
 	ids, _ := os.ReadFile(filepath.Join(dir, "ids.csv"))
 	if len(entries) > 0 && !strings.HasPrefix(string(ids), demoMark) {
-		return "", usage("--dir %s holds other files; give a folder that is new or empty", oneLine(dir))
+		return "", usage("--dir %s holds other files; give a folder that is new or empty", show.Line(dir))
 	}
 	return dir, nil
 }

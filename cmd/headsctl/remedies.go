@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // ownFault is the remedy for what no argument can cause.
@@ -62,7 +63,7 @@ func plainError(err error) string {
 	for _, fault := range invalidErrors(err) {
 		text = strings.ReplaceAll(text, fault.Error(), plainFault(fault))
 	}
-	text = oneLine(text)
+	text = show.Line(text)
 	return text[len(method.FindString(text)):]
 }
 

@@ -14,6 +14,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/fleet"
 )
@@ -148,7 +149,7 @@ func (a *app) parseAssignments(assignments []string) (map[string]any, error) {
 func (a *app) parseAssignment(text string) (name string, value any, err error) {
 	name, given, found := strings.Cut(text, "=")
 	if !found {
-		return "", nil, fmt.Errorf("%q is not an assignment; write FIELD=VALUE or FIELD:=JSON", oneLine(text))
+		return "", nil, fmt.Errorf("%q is not an assignment; write FIELD=VALUE or FIELD:=JSON", show.Line(text))
 	}
 	name, isJSON := strings.CutSuffix(name, ":")
 	if err := checkField(name); err != nil {
@@ -185,5 +186,5 @@ func checkField(name string) error {
 	if command, ok := setElsewhere[name]; ok {
 		return fmt.Errorf("field %s has a command of its own; %s", name, command)
 	}
-	return fmt.Errorf("field %q is unknown or read-only%s; headsctl set -h tells how to write an assignment", oneLine(name), similar.Hint(name, settable))
+	return fmt.Errorf("field %q is unknown or read-only%s; headsctl set -h tells how to write an assignment", show.Line(name), similar.Hint(name, settable))
 }
