@@ -64,15 +64,15 @@ func (a *app) watchSignals(ctx context.Context) context.Context {
 	return ctx
 }
 
-// hideToken masks the token, too, in whatever is printed from now on.
+// hideToken masks the token in all later output, besides earlier tokens.
 func (a *app) hideToken(token string) {
 	a.tokenMask = redact.NewToken(token, a.tokenMask)
 	a.stdout.SetMask(a.tokenMask.Hide)
 	a.stderr.SetMask(a.tokenMask.Hide)
 }
 
-// wantsJSON reports whether the arguments ask for JSON, also when they can't be
-// read otherwise.
+// wantsJSON reports whether the arguments ask for JSON. It works on arguments that can't be
+// parsed, too.
 func wantsJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]

@@ -9,7 +9,7 @@ import (
 	"github.com/headsapi/heads-go/fleet"
 )
 
-// specFlags are how plan and apply are told what is wanted.
+// specFlags select the heads.yaml, and the heads in it, for plan and apply.
 type specFlags struct{ file, only, env string }
 
 func (f *specFlags) add(cmd *cobra.Command) {

@@ -12,8 +12,7 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 )
 
-// group makes a command that only holds others: without one of them it prints
-// its help.
+// group makes a command that only has subcommands. Called without one, it prints its help.
 func group(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -48,8 +47,8 @@ var parseError = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
 
 var flagName = regexp.MustCompile(`^unknown flag: --(\S*)|^unknown shorthand flag: '(.)'`)
 
-// flagError makes an error of the flags one line with the nearest name. It never
-// shows the value of an unknown flag, which may be a token.
+// flagError turns an error of the flags into one line with the nearest name. It never shows
+// the value of an unknown flag, which may be a token.
 func flagError(cmd *cobra.Command, err error) error {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	found := flagName.FindStringSubmatch(text)
@@ -83,7 +82,7 @@ func want(least, most int, names string) cobra.PositionalArgs {
 	}
 }
 
-// oneOf refuses a text that is none of the known ones.
+// oneOf returns a usage error unless text is one of known.
 func oneOf(what, text string, known []string) error {
 	if slices.Contains(known, text) {
 		return nil

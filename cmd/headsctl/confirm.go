@@ -12,7 +12,7 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
-// consent is what was said before anybody is asked.
+// consent is the confirmation that flags give: --yes and --confirm.
 type consent struct {
 	yes  bool
 	name string // of the environment
@@ -23,8 +23,9 @@ func (c *consent) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.name, "confirm", "", "do not ask; `NAME` is that of --env once more, a protected one too")
 }
 
-// needsConsent refuses to write without a person who could be asked. What an
-// environment needs is known when its file was read, to checkConsent.
+// needsConsent returns an error if the flags confirm nothing and there is no terminal to ask
+// on. The rules of an environment are known only when its file was read; checkConsent checks
+// them.
 func (a *app) needsConsent(given consent, file, env string) error {
 	switch {
 	case env != "":
@@ -37,7 +38,7 @@ func (a *app) needsConsent(given consent, file, env string) error {
 	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
 }
 
-// checkConsent is needsConsent for an environment.
+// checkConsent is needsConsent for the environment of --env.
 func (a *app) checkConsent(given consent, file string) error {
 	e := a.environment
 	switch {
@@ -53,16 +54,16 @@ func (a *app) checkConsent(given consent, file string) error {
 	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
 }
 
-// canAsk reports whether there is a person, if the file is not read from stdin.
+// canAsk reports whether there is a terminal to ask on. There is none if the file is read from
+// stdin.
 func (a *app) canAsk(file string) bool { return file != "-" && console.IsTerminal(a.stdin) }
 
-// mustAsk reports whether what was said leaves the question open.
+// mustAsk reports whether the flags leave the question open.
 func (a *app) mustAsk(given consent) bool {
 	return given.name == "" && (!given.yes || a.environment != nil && a.environment.Protect)
 }
 
-// ask writes a question to stderr, and reports whether the answer is one of those
-// that agree.
+// ask writes a question to stderr, and reports whether the answer is one of agree.
 func (a *app) ask(ctx context.Context, question string, agree ...string) (bool, error) {
 	_, _ = io.WriteString(a.stderr, question)
 	answer := make(chan string, 1)

@@ -54,7 +54,7 @@ Run again, it changes nothing; after a failure, it goes on with what is left.`,
 	return cmd
 }
 
-// conversions returns what is wanted of the heads.
+// conversions returns the specs that convert the heads.
 func conversions(targets []target, voice string, undo bool) ([]fleet.Spec, error) {
 	var wanted *heads.Voice
 	if voice != "" {

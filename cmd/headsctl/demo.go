@@ -42,8 +42,8 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	// The ids are the same on every run, the token is not: whoever runs a
-	// program on this machine could work it out.
+	// The ids are the same on every run. The token is random, since any program on this
+	// machine could compute a fixed one.
 	server := headstest.NewServer(headstest.WithSeed(demoSeed), headstest.WithToken(rand.Text()), headstest.WithLoopbackHTTP(), headstest.WithConsole())
 	defer server.Close()
 	ids := addDemoHeads(server.Emulator)
@@ -86,8 +86,8 @@ func demoText(url, token, dir string) string {
 
 const demoMark = "# made by headsctl demo\n"
 
-// demoFolder makes the folder of the files. One that holds anything but those of
-// an earlier demo is refused.
+// demoFolder creates the folder of the files. It refuses a folder that holds other files than
+// those of an earlier demo.
 func demoFolder(dir string) (string, error) {
 	if dir == "" {
 		return os.MkdirTemp("", "headsctl-demo-")
@@ -172,7 +172,7 @@ func addDemoWebhooks(e *headstest.Emulator, id string) {
 	}
 }
 
-// must stops at what the emulator refuses of the demo's own records.
+// must panics if the emulator refuses a record of the demo.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -250,7 +250,8 @@ heads:
 `, ids[0], ids[1], ids[2])
 }
 
-// demoEnvironments is a file for two environments, which are two parts of the demo.
+// demoEnvironments returns a heads.yaml with two environments, which are two parts of the
+// demo.
 func demoEnvironments(ids []string) string {
 	return fmt.Sprintf(`# What is wanted of two heads in staging and production. In the demo, both are this
 # emulator, with other heads.

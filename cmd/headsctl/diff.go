@@ -64,7 +64,7 @@ type side struct {
 // diffHead is an entry of the file, as each side sees it.
 type diffHead []headsfile.Head
 
-// newDiff reads the file and makes the clients. Nothing has been sent when it returns.
+// newDiff reads the file and makes the clients. It sends nothing.
 func (a *app) newDiff(path string, envs []string, p pace) (*diff, error) {
 	switch {
 	case path == "":
@@ -99,7 +99,7 @@ func (a *app) newDiff(path string, envs []string, p pace) (*diff, error) {
 	return d, faulty(errors.Join(faults...))
 }
 
-// add adds the heads as one more side sees them.
+// add adds the heads of one more side.
 func (d *diff) add(all []headsfile.Head) {
 	if d.heads == nil {
 		d.heads = make([]diffHead, len(all))
@@ -156,7 +156,7 @@ func (d *diff) run(ctx context.Context, jobs int, exitCode, asJSON bool) error {
 	return nil
 }
 
-// compare reads a head wherever it is.
+// compare reads a head in each environment that has it, and compares them.
 func (d *diff) compare(ctx context.Context, h diffHead) diffResult {
 	r := diffResult{Type: "result", Label: h[0].Label, Outcome: outcomeSame, Heads: map[string]*string{}, Differences: []compare.Difference{}}
 	var found []*compare.Facts
@@ -225,7 +225,7 @@ func (d *diff) print(r diffResult, asJSON bool) {
 
 var diffColours = map[string]string{outcomeDiffers: console.Yellow, outcomeMissing: console.Yellow, outcomeFailed: console.Red}
 
-// valueTexts are the values of a field as a line has them.
+// valueTexts returns the values of a field as they are printed.
 func (d *diff) valueTexts(one compare.Difference) (texts []string) {
 	wanted := map[string][]string{}
 	var order []string

@@ -15,8 +15,8 @@ func environmentFlag(cmd *cobra.Command, env *string) {
 	cmd.Flags().StringVar(env, "env", "", "work in the environment `NAME` of the heads.yaml, with its settings alone")
 }
 
-// readHeadsFile reads a heads.yaml. Unless the name is "", everything that follows has
-// the settings of that environment.
+// readHeadsFile reads a heads.yaml. Unless env is "", the app uses the settings of that
+// environment from then on.
 func (a *app) readHeadsFile(path, env string) (*headsfile.File, error) {
 	file, err := a.parseHeadsFile(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func environmentOf(file *headsfile.File, path, env string) (*headsfile.Environme
 	return e, nil
 }
 
-// parseHeadsFile reads a heads.yaml without a choice of an environment.
+// parseHeadsFile reads a heads.yaml and selects no environment.
 func (a *app) parseHeadsFile(path string) (*headsfile.File, error) {
 	text, err := a.readYAML("the file of heads", path)
 	if err != nil {
@@ -71,7 +71,7 @@ func specsOf(all []headsfile.Head, err error) ([]fleet.Spec, error) {
 	return specs, err
 }
 
-// checkEnvironmentOf refuses a report of another environment than that of --env.
+// checkEnvironmentOf refuses a report of an environment other than that of --env.
 func checkEnvironmentOf(report, of, env string) error {
 	switch {
 	case of == env:

@@ -146,8 +146,7 @@ func (a *app) sendEvent(ctx context.Context, request *http.Request) error {
 	return nil
 }
 
-// withoutURL takes the URL, whose query may hold a secret, out of an error of
-// net/http.
+// withoutURL removes the URL, whose query may hold a secret, from an error of net/http.
 func withoutURL(err error) error {
 	var e *url.Error
 	if errors.As(err, &e) {

@@ -14,8 +14,8 @@ const (
 	exitInterrupted = 130
 )
 
-// exitError ends the program with a code. Without an error nothing is printed:
-// stdout has told it.
+// exitError ends the program with a code. If err is nil, nothing is printed, since stdout says
+// it already.
 type exitError struct {
 	code int
 	err  error
@@ -30,12 +30,12 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage is an error of whoever typed the command: exit code 2.
+// usage returns an error in the command line, which ends with exit code 2.
 func usage(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// faulty makes err exit code 2.
+// faulty returns err with exit code 2.
 func faulty(err error) error {
 	if err == nil {
 		return nil
@@ -43,7 +43,7 @@ func faulty(err error) error {
 	return &exitError{exitUsage, err}
 }
 
-// exit ends the program with a code and no message.
+// exit returns an error that ends the program with a code and no message, or nil for 0.
 func exit(code int) error {
 	if code == exitDone {
 		return nil
@@ -51,7 +51,7 @@ func exit(code int) error {
 	return &exitError{code: code}
 }
 
-// parts takes joined errors apart.
+// parts splits joined errors.
 func parts(err error) []error {
 	var e *exitError
 	if errors.As(err, &e) && e.err != nil {

@@ -70,7 +70,7 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 	return failed
 }
 
-// inFileOf makes a file of heads one for an environment.
+// inFileOf turns a heads.yaml without environments into one with the given environment.
 func inFileOf(e *headsfile.Environment, doc []byte) []byte {
 	var entries [][]byte
 	for entry := range rawjson.Elements(escapeValues(rawjson.Get(doc, "heads"))) {

@@ -49,7 +49,7 @@ func (a *app) printRaw(h *heads.Head, secrets bool) error {
 	return nil
 }
 
-// printHead writes what people look for in a head.
+// printHead prints the main fields of a head.
 func (a *app) printHead(h *heads.Head, active string, secrets bool) {
 	a.stdout.Table([][]string{
 		{"ID", h.ID},
@@ -85,7 +85,8 @@ func toolNames(h *heads.Head) string {
 	return strings.Join(names, ", ")
 }
 
-// shownAddress returns the access URL of a head, or that it has a key.
+// shownAddress returns the access URL of a head as it is printed: without its key unless
+// secrets is set.
 func shownAddress(h *heads.Head, secrets bool) string {
 	address := h.PublicURL.Reveal()
 	if short := withoutQuery(address); short != address && !secrets {

@@ -19,7 +19,7 @@ func (a *app) readInput(what, path string) ([]byte, error) {
 	return a.readStart(what, path, math.MaxInt64)
 }
 
-// readStart is readInput for the first bytes.
+// readStart is like readInput, but reads at most limit bytes.
 func (a *app) readStart(what, path string, limit int64) ([]byte, error) {
 	if path != "-" {
 		return a.readFileStart(what, path, limit)
@@ -32,7 +32,7 @@ func (a *app) readFile(what, path string) ([]byte, error) {
 	return a.readFileStart(what, path, math.MaxInt64)
 }
 
-// readFileStart is readFile for the first bytes.
+// readFileStart is like readFile, but reads at most limit bytes.
 func (a *app) readFileStart(what, path string, limit int64) ([]byte, error) {
 	return a.read(what, path, func() ([]byte, error) {
 		file, err := os.Open(path)
@@ -44,7 +44,7 @@ func (a *app) readFileStart(what, path string, limit int64) ([]byte, error) {
 	})
 }
 
-// readYAML is readInput for YAML: no more is read than it may have.
+// readYAML is like readInput, but stops after the largest YAML text that is accepted.
 func (a *app) readYAML(what, path string) ([]byte, error) {
 	return a.readStart(what, path, yamltext.MaxBytes+1)
 }
@@ -62,7 +62,7 @@ func (a *app) readSecret(what, path string) (string, error) {
 	return secret, nil
 }
 
-// read calls a function that may wait for ever. Ctrl-C ends the program then.
+// read calls a function that may block forever. Meanwhile Ctrl-C ends the program at once.
 func (a *app) read(what, path string, f func() ([]byte, error)) ([]byte, error) {
 	a.reading.Store(true)
 	defer a.reading.Store(false)
@@ -81,7 +81,7 @@ func unreadable(what, path string, err error) error {
 	return faulty(headsfile.Unreadable(what, path, err))
 }
 
-// nameOf is how messages call a file.
+// nameOf returns the name of a file for messages.
 func nameOf(path string) string {
 	if path == "-" {
 		return "stdin"
@@ -89,8 +89,8 @@ func nameOf(path string) string {
 	return show.Line(path)
 }
 
-// inFile puts the name of a file before each of the joined errors, and makes
-// them exit code 2.
+// inFile puts the name of a file before each of the joined errors, and returns them with exit
+// code 2.
 func inFile(file string, err error) error {
 	var all []error
 	for _, part := range parts(err) {

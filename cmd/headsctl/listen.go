@@ -86,7 +86,7 @@ func (a *app) listen(ctx context.Context, f listenFlags) error {
 	if err != nil {
 		return err
 	}
-	// Before the recording is made: what can't listen leaves nothing behind.
+	// This comes before the recording is created, so that a failure leaves no file.
 	socket, err := listenOn(f)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (a *app) listen(ctx context.Context, f listenFlags) error {
 		defer func() { _ = settings.Record.Close() }()
 	}
 	a.printListening(socket.Addr(), f, settings.Target)
-	// A terminal may stand still for a while. No answer waits for it.
+	// A terminal may block for a while. No answer waits for it.
 	lines, printed := make(chan listen.Line, 10_000), make(chan struct{})
 	go func() {
 		defer close(printed)
@@ -224,7 +224,7 @@ func listenOn(f listenFlags) (net.Listener, error) {
 	return socket, nil
 }
 
-// rootCause takes the addresses out of an error of package net.
+// rootCause removes the addresses from an error of package net.
 func rootCause(err error) error {
 	var e *net.OpError
 	if errors.As(err, &e) {
@@ -245,7 +245,7 @@ func openRecording(path string) (*recording.Writer, error) {
 	return nil, usage("--record %s %w; it was not changed; give a new file, or a recording", show.Line(path), err)
 }
 
-// serveListener serves until Ctrl-C, and ends what is under way.
+// serveListener serves until Ctrl-C and then completes the requests under way.
 func (a *app) serveListener(ctx context.Context, socket net.Listener, f listenFlags, l *listen.Listener) error {
 	server := &http.Server{
 		Handler: l, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -298,7 +298,7 @@ func (a *app) printListening(addr net.Addr, f listenFlags, target *forward.Targe
 
 var statusColours = map[int]string{2: console.Green, 3: console.Yellow, 4: console.Red, 5: console.Red}
 
-// printLine writes what became of a request.
+// printLine prints the outcome of a request.
 func (a *app) printLine(line listen.Line, asJSON bool) {
 	if asJSON {
 		a.printJSON(line)
@@ -322,7 +322,7 @@ func (a *app) printLine(line listen.Line, asJSON bool) {
 	a.say("%s", text)
 }
 
-// word makes one word of a text from outside, of at most 200 columns: - for none.
+// word returns a text from outside as one word of at most 200 columns, or - if it is empty.
 func word(text string) string {
 	if text = strings.ReplaceAll(show.Line(text), " ", "_"); text == "" {
 		return "-"

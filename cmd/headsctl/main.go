@@ -22,9 +22,8 @@ func main() {
 	os.Exit(a.run(ctx))
 }
 
-// run executes the command and returns the exit code. An error of writing to
-// stdout counts as a failure, so that no caller takes half of an output for
-// the whole.
+// run executes the command and returns the exit code. An error of writing to stdout is a
+// failure, so that no caller takes partial output for complete output.
 func (a *app) run(ctx context.Context) int {
 	root := newRootCommand(a)
 	root.SetArgs(a.args)
@@ -57,7 +56,7 @@ Exit codes:
   3    plan, diff or addresses scan found something, with --exit-code
   130  interrupted`
 
-// newRootCommand returns the program's commands.
+// newRootCommand returns the root command, with the table of all commands.
 func newRootCommand(a *app) *cobra.Command {
 	root := group(&cobra.Command{
 		Use: "headsctl", Short: "Look after heads from a terminal", Long: intro,

@@ -39,7 +39,7 @@ func (p *pace) options() []heads.Option {
 	return []heads.Option{heads.WithRateLimit(p.rate, 1)}
 }
 
-// targetsAndClient returns what a command that reads many heads begins with.
+// targetsAndClient returns the heads of a command that reads many of them, and a client.
 func (a *app) targetsAndClient(cmd *cobra.Command, from targetFlags, p pace, args []string) ([]target, *heads.Client, error) {
 	targets, err := a.targets(cmd, from, args)
 	if err != nil {
@@ -49,9 +49,8 @@ func (a *app) targetsAndClient(cmd *cobra.Command, from targetFlags, p pace, arg
 	return targets, c, err
 }
 
-// forEach calls f for every head, several at a time, and returns the results in
-// the order of the heads. Failures are printed as they come; the error is that
-// of the exit code.
+// forEach calls f for every head, several at a time, and returns the results in the order of
+// the heads. It prints the failures in the end; the error has the exit code.
 func forEach[In, Out any](a *app, ctx context.Context, verb string, all []In, jobs int, f func(In) (Out, error)) ([]Out, error) {
 	results, errs := make([]Out, len(all)), make([]error, len(all))
 	bar := console.NewProgress(a.stdout, a.stderr, verb, len(all))

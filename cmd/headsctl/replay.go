@@ -21,7 +21,8 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
-// pathTokenVariable has what is redacted in the paths of a recording.
+// pathTokenVariable is the variable whose value replaces [redacted] in the paths of a
+// recording.
 const pathTokenVariable = "HEADS_PATH_TOKEN"
 
 // replayFlags are those of replay.
@@ -31,7 +32,8 @@ type replayFlags struct {
 	resign, yes, json, asTest bool
 }
 
-// speeds are the values of --speed, and how often the recorded waits fit into a second.
+// speeds maps the values of --speed to the factor by which waits are shorter than recorded; 0
+// means no waits.
 var speeds = map[string]float64{"max": 0, "10x": 10, "1x": 1}
 
 func (a *app) replayCommand() *cobra.Command {
@@ -104,7 +106,7 @@ func (a *app) replay(ctx context.Context, file string, f replayFlags) error {
 	return a.runReplay(ctx, run, chosen, f.json)
 }
 
-// are writes a number of things as a subject.
+// are returns a number of things with its verb, such as "1 event is".
 func are(n int, thing string) string {
 	if n == 1 {
 		return show.Count(n, thing) + " is"
@@ -112,7 +114,7 @@ func are(n int, thing string) string {
 	return show.Count(n, thing) + " are"
 }
 
-// readRecording reads a file. Its faults are lines of their own.
+// readRecording reads a recording. The error joins its faults.
 func (a *app) readRecording(file string) ([]*recording.Entry, error) {
 	text, err := a.readInput("the recording", file)
 	if err != nil {
@@ -144,7 +146,7 @@ func nothingChosen(file string, only []string) error {
 		nameOf(file), show.Line(strings.Join(only, " --only ")))
 }
 
-// newRun refuses what would fail on the way before anything is sent.
+// newRun returns an error for entries that can't be sent, before anything is sent.
 func (a *app) newRun(file string, target *forward.Target, chosen []*recording.Entry, f replayFlags) (*replay.Run, error) {
 	if !target.IsLoopback() && !f.yes {
 		return nil, usage("--to %s is not on this machine, and what the recording causes happens there again; add --yes if that is what you want", target)
@@ -220,7 +222,7 @@ func (a *app) printReplayed(r replay.Result, asJSON bool) {
 	a.say("%s", line)
 }
 
-// printScenario prints what headsctl test reads.
+// printScenario prints the recording as a scenario for headsctl test.
 func (a *app) printScenario(file string, target *forward.Target, chosen []*recording.Entry) error {
 	scenario, left := replay.AsTest(chosen, target.URL(), "as recorded in "+nameOf(file))
 	if len(scenario.Scenarios[0].Steps) == 0 {

@@ -83,7 +83,7 @@ func (a *app) errorLineIn(e *headsfile.Environment, err error) string {
 	return inWordsOf(e, text)
 }
 
-// remedy says what to do about an answer of the service, or about none.
+// remedy returns what to do about an error answer of the service, or about none at all.
 func remedy(err error) string {
 	var answer *heads.Error
 	var network net.Error
@@ -124,7 +124,7 @@ func (a *app) hideTokenFile() {
 	}
 }
 
-// inWordsOf puts the settings of an environment in the place of those of the shell.
+// inWordsOf replaces the names of the shell's settings in a text by those of an environment.
 func inWordsOf(e *headsfile.Environment, text string) string {
 	if e == nil {
 		return text
@@ -140,7 +140,7 @@ func inWordsOf(e *headsfile.Environment, text string) string {
 	).Replace(text)
 }
 
-// failures prints the errors and returns that of the exit code.
+// failures prints the errors and returns one with the exit code.
 func (a *app) failures(errs []error) error {
 	failed := false
 	for _, err := range errs {
@@ -158,7 +158,7 @@ func (a *app) failures(errs []error) error {
 	return nil
 }
 
-// faultyUnlessSent makes err exit code 2 if no request was made.
+// faultyUnlessSent returns err with exit code 2 if no request was made.
 func (a *app) faultyUnlessSent(err error) error {
 	if a.requests.Load() == 0 {
 		return faulty(err)

@@ -21,8 +21,7 @@ var outcomeColours = map[fleet.Outcome]string{
 	fleet.OutcomeChanged: console.Green, fleet.OutcomePending: console.Yellow, fleet.OutcomeBlocked: console.Red, fleet.OutcomeFailed: console.Red,
 }
 
-// printResult writes the line of one head, and under that of a plan one for
-// each change.
+// printResult prints the line of one head, and for a plan a line for each change below it.
 func (a *app) printResult(r fleet.Result, asJSON, withChanges bool) {
 	if asJSON {
 		a.printTyped("result", r)
@@ -34,7 +33,7 @@ func (a *app) printResult(r fleet.Result, asJSON, withChanges bool) {
 	}
 }
 
-// resultLine is outcome, id and label, and what matters of the rest.
+// resultLine returns the outcome, id, label, new access URL and reason of a result.
 func resultLine(r fleet.Result, outcome string) string {
 	words := []string{outcome, r.HeadID}
 	if label := show.Line(r.Label); label != "" {
@@ -65,7 +64,7 @@ func (a *app) printChanges(changes []fleet.Change) {
 	}
 }
 
-// changeLines are as a plan shows them: + is added, - is removed, ~ is changed.
+// changeLines returns the lines of a plan: + is added, - is removed, ~ is changed.
 func changeLines(changes []fleet.Change) []string {
 	var lines []string
 	for _, c := range changes {
@@ -81,7 +80,7 @@ func changeLines(changes []fleet.Change) []string {
 	return lines
 }
 
-// blockedNote is in the totals of a run with blocked heads.
+// blockedNote is printed after the totals of a run with blocked heads.
 const blockedNote = "a blocked head gets nothing of its entry"
 
 // printTotals writes the last line: how many heads had which outcome.

@@ -95,8 +95,8 @@ func (a *app) set(cmd *cobra.Command, id string, assignments []string, dryRun bo
 	return err
 }
 
-// takeVoice takes provider and voice out of the fields. One without the other
-// keeps the head's own.
+// takeVoice removes provider and voice from the fields. If only one of them is given, the
+// head's own is used for the other.
 func takeVoice(cmd *cobra.Command, c *heads.Client, id string, fields map[string]any) (*heads.Voice, error) {
 	provider, withProvider := fields["ttsProvider"]
 	voice, withVoice := fields["ttsVoice"]

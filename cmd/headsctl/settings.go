@@ -37,7 +37,7 @@ func (a *app) clientOptions() []heads.Option {
 	return []heads.Option{heads.WithApplication("headsctl", heads.Version), heads.WithObserver(heads.Observer[heads.Attempt]{End: a.observe})}
 }
 
-// baseURL is the address of the service for that the client was made.
+// baseURL returns the base URL of the client.
 func (a *app) baseURL() string {
 	if a.environment == nil {
 		return os.Getenv("HEADS_BASE_URL")
@@ -46,7 +46,7 @@ func (a *app) baseURL() string {
 	return text
 }
 
-// observe counts the attempts, and tells of them with --debug.
+// observe counts the attempts and prints them with --debug.
 func (a *app) observe(_ context.Context, t heads.Attempt) {
 	a.requests.Add(1)
 	if !a.debug {
@@ -72,8 +72,8 @@ func (a *app) observe(_ context.Context, t heads.Attempt) {
 	a.note("%s", line)
 }
 
-// clientIn returns a client for an environment. A token that is given goes before that
-// of the file.
+// clientIn returns a client for an environment. If token is not empty, it replaces that of the
+// file.
 func (a *app) clientIn(e *headsfile.Environment, token string, opts ...heads.Option) (*heads.Client, error) {
 	c, err := e.Client(token, append(a.clientOptions(), opts...)...)
 	switch {

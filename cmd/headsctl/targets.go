@@ -25,7 +25,7 @@ func checkID(id string) error {
 	return usage("%q is not the id of a head; give the UUID in the head's id field", id)
 }
 
-// clientFor is client for a command on one head.
+// clientFor is client for a command on one head, whose id it checks.
 func (a *app) clientFor(id string) (*heads.Client, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (a *app) getHead(cmd *cobra.Command, id string) (*heads.Head, error) {
 // target is a head that a command works on.
 type target struct{ id, label string }
 
-// targetFlags are how a command is told its heads.
+// targetFlags select the heads of a command.
 type targetFlags struct{ file, env string }
 
 func (f *targetFlags) add(cmd *cobra.Command) {
@@ -112,9 +112,9 @@ func targetsOf(ids []string) ([]target, error) {
 
 var header = regexp.MustCompile(`(?i)^"?(id|head_id|headId|head)`)
 
-// parseIDs reads one id a line; what follows a comma is its label, which may be
-// quoted as in CSV. It skips blank lines, comments, repeated ids and a first line with names of columns.
-// It reports all other lines together.
+// parseIDs reads one id on each line. After a comma follows its label, which may be quoted as
+// in CSV. Blank lines, comments, repeated ids and a first line with column names are ignored.
+// All other lines are reported together.
 func parseIDs(file string, text []byte) ([]target, error) {
 	var list targetList
 	var faults []error
@@ -146,8 +146,8 @@ func parseIDs(file string, text []byte) ([]target, error) {
 	return list.targets, faulty(errors.Join(faults...))
 }
 
-// cutLabel takes a line apart. If the id or the label is quoted, the line is CSV, and
-// more columns are ignored.
+// cutLabel splits a line. If the id or the label is quoted, the line is CSV, and more columns
+// are ignored.
 func cutLabel(line string) (id, label string, err error) {
 	id, label, _ = strings.Cut(line, ",")
 	id, label = strings.TrimSpace(id), strings.TrimSpace(label)
@@ -164,7 +164,7 @@ func cutLabel(line string) (id, label string, err error) {
 	return strings.TrimSpace(columns[0]), strings.TrimSpace(columns[1]), nil
 }
 
-// targetList holds each head once, whatever the case of its id.
+// targetList holds each head once. Ids are case-insensitive.
 type targetList struct {
 	targets []target
 	seen    map[string]bool

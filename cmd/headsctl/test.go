@@ -29,7 +29,7 @@ type testFlags struct {
 	json, dryRun bool
 }
 
-// scenariosPerCore is how many scenarios run at a time: they mostly wait.
+// scenariosPerCore is how many scenarios run at a time for each core. They mostly wait.
 const scenariosPerCore = 4
 
 var testReportTypes = []string{".xml", ".json", ".html"}
@@ -80,8 +80,8 @@ func (a *app) scenarioReader() scenario.Reader {
 	return scenario.Reader{Heads: headsfile.Entries, HeadsFile: a.specsForTest, Plain: plainError}
 }
 
-// specsForTest reads the heads.yaml that a scenario file names, for one of its
-// environments or "". Of an environment only ids and values count.
+// specsForTest reads the heads.yaml that a scenario file names, for one of its environments or
+// "". Only the ids and values of an environment are used.
 func (a *app) specsForTest(path, environment string) ([]fleet.Spec, error) {
 	file, err := a.parseHeadsFile(path)
 	if err != nil {
@@ -164,7 +164,7 @@ func (f *testFlags) again(s *scenario.Scenario) string {
 
 var scenarioColours = map[scenario.Outcome]string{scenario.Passed: console.Green, scenario.Failed: console.Red, scenario.Skipped: console.Yellow}
 
-// printTested writes the line of a scenario, and below that of a failed one why.
+// printTested prints the line of a scenario, and for a failed one the reason below it.
 func (a *app) printTested(r scenario.Result, asJSON bool) {
 	if asJSON {
 		a.printTyped("result", r)

@@ -284,8 +284,8 @@ func toolArguments(tool heads.Tool, assignments []string) (map[string]any, error
 	return values, faulty(errors.Join(faults...))
 }
 
-// callTool calls a tool through an emulator that has the head, so that a reply is
-// judged in the same words.
+// callTool calls a tool through an emulator that has the head, so problems of a reply have the
+// emulator's words.
 func callTool(ctx context.Context, h *heads.Head, tool heads.Tool, values map[string]any) (*headstest.ToolCall, error) {
 	e := headstest.NewEmulator(headstest.WithLoopbackHTTP())
 	defer e.Close()
@@ -310,8 +310,7 @@ func callTool(ctx context.Context, h *heads.Head, tool heads.Tool, values map[st
 	return call, inService(err)
 }
 
-// inService takes the name of the emulator from an error, which is about the service
-// here.
+// inService removes the name of the emulator from an error, which is about the service here.
 func inService(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

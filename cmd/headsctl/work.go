@@ -51,7 +51,7 @@ func (f *manyFlags) add(cmd *cobra.Command, keeps bool) {
 	})
 }
 
-// checkReports refuses a report that could not be written in the end.
+// checkReports refuses names of reports that can't be written.
 func checkReports(paths, types []string) error {
 	for _, path := range paths {
 		if !slices.Contains(types, filepath.Ext(path)) {
@@ -95,8 +95,8 @@ func (a *app) newWork(cmd *cobra.Command, f *manyFlags, specs []fleet.Spec, read
 	return w, w.openJournal(reads)
 }
 
-// outliveReaders keeps the program from ending, within a conversion or before a
-// report is written, when whoever reads its output has gone.
+// outliveReaders lets the program go on when the reader of its output has ended. Otherwise
+// SIGPIPE could end it within a conversion or before a report is written.
 func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
 
 // openJournal opens the journal if the run has one.
@@ -123,7 +123,8 @@ func (w *work) openJournal(reads bool) error {
 	return nil
 }
 
-// journalPath returns where the journal is, or "" for none, by what --journal says.
+// journalPath returns the path of the journal, or "" for none. given is the value of
+// --journal.
 func journalPath(given, baseURL string, reads bool) (string, error) {
 	switch {
 	case given == "none", given == "" && reads:
@@ -159,7 +160,7 @@ func journalName(baseURL string) string {
 	return fmt.Sprintf("%s-%x.jsonl", strings.Trim(unusual.ReplaceAllString(text, "_"), "_"), sum[:4])
 }
 
-// close gives the journal back. Its records are on disk by then.
+// close closes the journal, whose records are on disk already.
 func (w *work) close() {
 	if w.journal != nil {
 		_ = w.journal.Close()
@@ -250,8 +251,8 @@ func (w *work) finish(report *fleet.Report, err error, planned bool) error {
 	return exit(codeOf(report, planned, w.flags.exitCode))
 }
 
-// codeOf returns the exit code of a run that came to its end. With detailed, a plan
-// tells work to do from heads that are blocked, whatever else is blocked.
+// codeOf returns the exit code of a complete run. With detailed, a plan with pending changes
+// returns exitFound, even if other heads are blocked.
 func codeOf(report *fleet.Report, planned, detailed bool) int {
 	unread := report.Count(fleet.OutcomeFailed) + report.Count(fleet.OutcomeSkipped)
 	pending, blocked := report.Count(fleet.OutcomePending), report.Count(fleet.OutcomeBlocked)
@@ -266,7 +267,7 @@ func codeOf(report *fleet.Report, planned, detailed bool) int {
 	return exitDone
 }
 
-// tellUnrecorded tells of heads whose switch the journal should have, and does not.
+// tellUnrecorded reports heads whose switch should be in the journal and is not.
 func (w *work) tellUnrecorded(report *fleet.Report) {
 	if n := len(report.Unrecorded()); n > 0 {
 		w.a.note("the journal %s does not know %s: created or converted without it, or the journal was cut; the report has no old access URL of any",
@@ -304,7 +305,7 @@ func (a *app) writeReport(path string, report *fleet.Report) (err error) {
 	return err
 }
 
-// resume returns the command that goes on with what is left.
+// resume returns the command that continues the run.
 func (w *work) resume() string {
 	words := []string{"headsctl"}
 	for _, arg := range w.a.args {
@@ -313,8 +314,7 @@ func (w *work) resume() string {
 	return strings.Join(words, " ")
 }
 
-// write plans, asks and applies. Without a terminal on stdin nobody can be
-// asked, and --yes or --confirm is needed.
+// write plans, asks and applies. Without a terminal on stdin, --yes or --confirm is needed.
 func (w *work) write(given consent) error {
 	if w.a.mustAsk(given) {
 		plan, err := w.run(fleet.Plan, "planning", func(fleet.Result) {})

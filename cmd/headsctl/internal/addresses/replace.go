@@ -102,7 +102,7 @@ func copyFile(ctx context.Context, w io.Writer, path string) error {
 	return err
 }
 
-// errDiffers ends a comparison.
+// errDiffers ends a comparison at the first difference.
 var errDiffers = errors.New("the files differ")
 
 // sameContent reports whether two files hold the same.

@@ -64,7 +64,7 @@ type oldHost struct {
 	depths []int           // how many segments the paths have, longest first
 }
 
-// Add remembers a move.
+// Add adds the old and the new access URL of a head.
 func (r *Rewriter) Add(from, to string) error {
 	before, err := parseAddress(from)
 	if err != nil {
@@ -141,7 +141,7 @@ var (
 	portStart  = regexp.MustCompile(`^(` + colon + `)([0-9]{1,5})`)
 )
 
-// nearby is how much text before a host is looked at.
+// nearby is how much text before a host is examined, in bytes.
 const nearby = 64
 
 // match reports whether the host name at text[start:end] belongs to an old
@@ -218,9 +218,8 @@ func (h *oldHost) lookUp(host string, f form, text []byte, at int) (move, int, b
 	return move{}, 0, false
 }
 
-// How much of a file is looked at together: the old access URLs that begin in a
-// window. Behind it are overlap bytes, and no access URL in any form is longer; before
-// it are lookBack bytes.
+// How much of a file is searched at once: the old access URLs that begin in a window. Behind
+// it are overlap bytes, and no access URL in any form is longer; before it are lookBack bytes.
 const (
 	window   = 1 << 20
 	overlap  = 1 << 16
@@ -255,8 +254,8 @@ func (r *Rewriter) Rewrite(ctx context.Context, file string, backup bool) (all [
 	return all, err
 }
 
-// replace copies a text with the new access URLs in the place of the old ones. It
-// tells of the text before each, of each, and of what is left.
+// replace copies a text with the new access URLs in the place of the old ones. It calls passed
+// for all text in order, and each for an old access URL before its text is passed.
 func (r *Rewriter) replace(in io.Reader, out io.Writer, passed func([]byte), each func(found)) error {
 	if r.buffer == nil {
 		r.buffer = make([]byte, lookBack+window+overlap)

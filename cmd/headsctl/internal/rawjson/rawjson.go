@@ -1,6 +1,6 @@
-// Package rawjson takes JSON apart and keeps the order of keys and the digits of
-// numbers. It has the names of the library's own package, which this module can't
-// import: it may be built with any later version of the library.
+// Package rawjson splits JSON documents and keeps the order of keys and the digits of numbers.
+// It has the names of the library's own package, which this module can't import: it may be
+// built with any later version of the library.
 package rawjson
 
 import (

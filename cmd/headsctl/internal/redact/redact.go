@@ -49,7 +49,7 @@ func fromLatin1(text string) []byte {
 	return b
 }
 
-// Restore puts the texts of a document where a masked form of it has others.
+// Restore replaces the masked texts of a document by those of the same document unmasked.
 func Restore(masked, document []byte) []byte {
 	switch kind := rawjson.Kind(masked); {
 	case kind != rawjson.Kind(document):

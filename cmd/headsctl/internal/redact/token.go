@@ -12,12 +12,12 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
-// minToken is how long an access token is at least, in bytes. A shorter one can't be
-// told from the words of a message.
+// minToken is the length of the shortest token that is masked, in bytes. A shorter one could
+// be a word of a message.
 const minToken = 8
 
-// Token takes an access token out of what is printed, by value: a text from
-// elsewhere may hold it.
+// Token masks an access token by value wherever it is printed, since a text from elsewhere may
+// hold it.
 type Token struct {
 	token   string
 	forms   *strings.Replacer // nil masks nothing

@@ -258,7 +258,7 @@ func (b *backend) waitReady(ctx context.Context) error {
 	}
 }
 
-// isReady looks once. If the back end is not ready, it may say why.
+// isReady checks once. If the back end is not ready, it may say why.
 func (b *backend) isReady(ctx context.Context) (ready bool, why string) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()

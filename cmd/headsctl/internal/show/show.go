@@ -1,4 +1,4 @@
-// Package show makes texts from outside fit for a line of a terminal.
+// Package show prepares texts from outside for a terminal.
 package show
 
 import (
@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// CutMark is where a text was shortened.
+// CutMark marks where a text was shortened.
 const CutMark = "…"
 
-// Line makes one line of a text from outside, without anything that a
-// terminal would obey.
+// Line returns a text from outside as one line. Characters that a terminal may obey become
+// U+FFFD.
 func Line(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -27,8 +27,8 @@ func Line(text string) string {
 	return strings.ToValidUTF8(text, "�")
 }
 
-// Clip puts a text on one line of at most limit characters, without what a terminal
-// obeys.
+// Clip returns a text as one line of at most limit characters, without those that a terminal
+// may obey.
 func Clip(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 	if runes := []rune(text); len(runes) > limit {
@@ -45,7 +45,7 @@ func Steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bid
 // and YAML allow in a text as they are.
 var steering = regexp.MustCompile(`[\x{7f}-\x{9f}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 
-// JSON escapes them in a JSON document, which stays the same document.
+// JSON escapes these characters in a JSON document. Its value stays the same.
 func JSON(doc []byte) []byte {
 	return steering.ReplaceAllFunc(doc, func(found []byte) []byte {
 		r, _ := utf8.DecodeRune(found)
@@ -55,7 +55,7 @@ func JSON(doc []byte) []byte {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
 
-// ShellWord makes one word of any text for a shell.
+// ShellWord quotes a text for a shell where that is needed.
 func ShellWord(text string) string {
 	if plainWord.MatchString(text) {
 		return text
@@ -63,10 +63,10 @@ func ShellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Count writes a number of things.
+// Count returns a number of things, such as "2 heads".
 func Count(n int, thing string) string { return Counted(n, thing, thing+"s") }
 
-// Counted is Count for things whose plural has another ending.
+// Counted is Count for things with another plural.
 func Counted(n int, thing, things string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -62,8 +62,7 @@ func withPoint(number []byte) []byte {
 	return number
 }
 
-// appendItem writes an item of a list, whose first member stands beside the
-// dash.
+// appendItem writes an item of a list, whose first member follows the dash on its line.
 func appendItem(out, value []byte, indent int) []byte {
 	item := appendYAML(nil, value, indent)
 	return append(append(out, ' '), bytes.TrimLeft(item, "\n ")...)
