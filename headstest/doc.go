@@ -27,9 +27,9 @@
 // The emulator follows every rule of the service's contract: the bearer
 // credential, the states of a head and the changes between them, read-only fields
 // that are ignored, HTTPS URLs, omitted event flags that are off, settings that
-// are replaced as a whole, events that need both switches on, five seconds for a
-// receiver, three redeliveries with growing waits, the order of events for each
-// webhook. If the contract does not document the answer of an operation, the
+// are replaced as a whole, events that need delivery to be enabled and their flag
+// to be true, five seconds for a receiver, three redeliveries with growing waits, the order
+// of events for each webhook. If the contract does not document the answer of an operation, the
 // body is empty, unless WithResponses sets another one.
 //
 // # What is not in the contract
@@ -42,10 +42,10 @@
 // its sessions fail. A third one has an option: a webhook that is made before
 // delivery is enabled never delivers (WithStrictOrder).
 //
-// The service may have operations that neither has. The emulator refuses them, also
-// without a token, and says so: "POST /head/create is not an operation of this
-// emulator; the nearest one is PUT /head/update". A last segment of letters, such as
-// all, is taken for the name of an operation unless a record has it as its id.
+// The service may have operations that are neither in the contract nor in the emulator. The
+// emulator refuses them, even without a token: "POST /head/create is not an operation of this
+// emulator; the nearest one is PUT /head/update". A word in the place of an id, as in
+// GET /head/all, is an id only if a record has it.
 //
 // # Refusals
 //
