@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// concealed replaces a secret in what is shown.
+// concealed is shown in the place of a secret.
 const concealed = "[hidden]"
 
 var secretName = regexp.MustCompile(`(?i)(^|api|shared|access|private|provider)[_-]?keys?$|token|secret|password|authorization|credential`)
 
 // conceal returns the value of a field without secrets. It hides texts under the name of
-// a secret, what texts hold of secrets, and the paths of callback URLs. A value without a
+// a secret, secrets within other texts, and the paths of callback URLs. A value without a
 // secret keeps its bytes.
 func conceal(name string, raw json.RawMessage) json.RawMessage {
 	before, _ := encodeJSON(decode(raw)) // it was JSON before
@@ -52,7 +52,7 @@ func concealValue(name string, v any) any {
 	return v
 }
 
-// isCallback reports whether a field has the URL of a tool or a registration.
+// isCallback reports whether a field has the URL of a tool or a webhook.
 func isCallback(name string) bool {
 	return strings.EqualFold(name, "url") || strings.EqualFold(name, "webhookUrl")
 }
@@ -72,7 +72,7 @@ func concealCallback(address string) string {
 	}
 }
 
-// What may be a secret in a text: the URLs in it, values after the name of a secret, and
+// Parts of a text that may hold a secret: URLs, values after the name of a secret, and the
 // credentials of a header.
 var (
 	urlInText        = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
@@ -115,8 +115,8 @@ func concealURL(text string) string {
 	return shown
 }
 
-// plainWords matches a segment of a path that is no token however long it is: words, as
-// in conversation-settings or enableEvents, and short numbers between them, as in a
+// plainWords matches a segment of a path that is not a token, whatever its length: words,
+// as in conversation-settings or enableEvents, and short numbers between them, as in a
 // public id.
 var plainWords = regexp.MustCompile(`^[A-Z]?[a-z]{0,15}([A-Z][a-z]{2,14})*([-_.]([A-Z]?[a-z]{1,15}([A-Z][a-z]{2,14})*|\d{1,6}))*$`)
 
@@ -148,8 +148,7 @@ var shownParameters = []string{"headId", "videoStreaming", "enableEvents", "spli
 
 var parameterName = regexp.MustCompile(`^[A-Za-z][\w.-]{0,39}$`)
 
-// concealQuery hides the values of parameters that no operation has, and what can't be
-// read.
+// concealQuery hides the values of parameters that no operation has, and malformed pairs.
 func concealQuery(query string) string {
 	if query == "" {
 		return ""
@@ -176,8 +175,8 @@ func concealDocument(d document) document {
 	return shown
 }
 
-// concealBody shows the body of a request to an operation if it is a JSON object, and
-// nothing of any other, in which a secret can't be told from the rest.
+// concealBody shows the body of a request to an operation if it is a JSON object. In any
+// other body the secrets can't be found, so it shows only the length.
 func concealBody(body []byte) string {
 	var d document
 	switch {
@@ -198,68 +197,11 @@ func concealReply(text string) string {
 	return concealText(text)
 }
 
-// withoutKeys returns a seed that can be shared and imported. It has no keys, so
-// an import generates new ones.
-func (s Seed) withoutKeys() Seed {
-	return Seed{Visuals: keyless(s.Visuals), Heads: keyless(s.Heads), Tools: keyless(s.Tools), Registrations: keyless(s.Registrations)}
-}
-
-func keyless(list []json.RawMessage) []json.RawMessage {
-	out := make([]json.RawMessage, len(list))
-	for i, raw := range list {
-		v, _ := decode(raw).(map[string]any)
-		dropKeys(v)
-		out[i], _ = encodeJSON(v) // it was JSON before
+// origin returns the scheme and host of a URL, which hold no secret.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
 	}
-	return out
-}
-
-// dropKeys removes the values that conceal hides.
-func dropKeys(v any) {
-	switch v := v.(type) {
-	case []any:
-		for i, item := range v {
-			if text, isText := item.(string); isText {
-				v[i] = withoutSecrets(text)
-			}
-			dropKeys(item)
-		}
-	case map[string]any:
-		for name, item := range v {
-			text, isText := item.(string)
-			switch {
-			case name == "customWords":
-			case item != nil && secretName.MatchString(name), name == "publicUrl":
-				delete(v, name)
-			case isText && isCallback(name):
-				v[name] = withoutPathTokens(withoutSecrets(text), v["name"])
-			case isText:
-				v[name] = withoutSecrets(text)
-			default:
-				dropKeys(item)
-			}
-		}
-	}
-}
-
-// withoutSecrets returns a text that an import accepts in the place of the text, such as
-// a URL without its query.
-func withoutSecrets(text string) string {
-	shown := concealText(text)
-	if shown == text {
-		return text
-	}
-	return strings.NewReplacer("?"+concealed, "", concealed, "hidden").Replace(shown)
-}
-
-// withoutPathTokens returns a callback URL without the segments of its path that are long
-// enough to be a token. The name of the tool is none.
-func withoutPathTokens(address string, tool any) string {
-	segments := strings.Split(address, "/")
-	for i, segment := range segments {
-		if i > 2 && len(segment) >= minToken && segment != tool {
-			segments[i] = "hidden"
-		}
-	}
-	return strings.Join(segments, "/")
+	return u.Scheme + "://" + u.Host
 }

@@ -17,8 +17,8 @@ import (
 // pathToken is as long as the shortest path token of a tool handler.
 const pathToken = "canary0123456789"
 
-// shown reads everything that the control API shows without a Reveal, streamed rows
-// included, and finds no canary there.
+// shown reads everything that the control API shows without a request for a secret, including the
+// stream, and finds no canary there.
 func (a *api) shown() {
 	a.t.Helper()
 	paths := []string{"state", "sessions", "deliveries", "requests", "faults", "export"}
@@ -93,7 +93,7 @@ func TestRequestsAreShownWithoutTheirSecrets(t *testing.T) {
 	assert.NoError(t, err, "an export without keys can be imported")
 }
 
-// Answers are foreign text. What is no secret in them is shown byte for byte.
+// Answers are texts of other programs. Parts without a secret are shown byte for byte.
 func TestAnswersAreShownWithoutTheirSecrets(t *testing.T) {
 	a := withConsole(t, headstest.WithRetrySchedule())
 	reply := ""

@@ -1,21 +1,17 @@
 package headstest
 
 import (
-	"bytes"
-	_ "embed"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"io"
 	"mime"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/headsapi/heads-go/internal/console"
-	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/loopback"
 )
 
@@ -25,113 +21,20 @@ const controlPrefix = "/_emulator/"
 // maxControlBody is the longest body of a request to the control API.
 const maxControlBody = 4 << 20
 
-// openAPI describes the operations and the control API.
-//
-//go:embed openapi.json
-var openAPI []byte
-
-// control serves the console and does what the contract has no operation for. It
-// requires no token, so it answers requests of this machine only, and never those
-// of a web page of another site. It shows a token, a key or a URL with a secret
-// only in answer to a request for that one secret.
+// control serves the console and the control API, which does what the contract has no
+// operation for. It requires no token, so it answers requests of this machine only, and
+// refuses those of web pages of other sites. It sends a token, a key or a URL with a secret
+// only if the request asks for that secret.
 type control struct {
 	emulator *Emulator
 	mux      *http.ServeMux
 	origins  *http.CrossOriginProtection
 }
 
-func newControl(c *core) *control {
-	ctl := &control{emulator: &Emulator{c}, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
-	for pattern, do := range ctl.actions() {
-		ctl.mux.Handle(pattern, do)
-	}
-	ctl.mux.HandleFunc("GET /_emulator/stream", ctl.stream)
-	ctl.mux.HandleFunc("GET /_emulator/assets/{name}", func(w http.ResponseWriter, r *http.Request) {
-		if !console.ServeAsset(w, r.PathValue("name")) {
-			writeRefusal(w, nothingAt(r))
-		}
-	})
-	return ctl
-}
-
-// actions returns the control API without the stream and the files of the
-// console.
-func (c *control) actions() map[string]action {
-	return map[string]action{
-		"GET /_emulator/{$}":                         c.index,
-		"GET /_emulator/health":                      c.health,
-		"GET /_emulator/openapi.json":                c.openAPI,
-		"GET /_emulator/state":                       c.state,
-		"GET /_emulator/export":                      c.export,
-		"POST /_emulator/seed":                       c.seed,
-		"POST /_emulator/reset":                      c.reset,
-		"GET /_emulator/heads/{id}":                  c.getHead,
-		"GET /_emulator/heads/{id}/address":          c.getAddress,
-		"POST /_emulator/heads/{id}/update":          c.updateHead,
-		"POST /_emulator/heads/{id}/video-streaming": c.switchStreaming,
-		"POST /_emulator/heads/{id}/enable-events":   c.switchEvents,
-		"POST /_emulator/heads/{id}/splitter":        c.splitter,
-		"GET /_emulator/sessions":                    c.listSessions,
-		"POST /_emulator/sessions":                   c.startSession,
-		"GET /_emulator/sessions/{id}":               c.getSession,
-		"POST /_emulator/sessions/{id}/{action}":     c.actInSession,
-		"POST /_emulator/sessions/{id}/tool-calls":   c.callToolInSession,
-		"POST /_emulator/tool-calls":                 c.callTool,
-		"GET /_emulator/deliveries":                  c.listDeliveries,
-		"GET /_emulator/deliveries/{id}":             c.getDelivery,
-		"GET /_emulator/deliveries/{id}/body":        c.getDeliveryBody,
-		"GET /_emulator/deliveries/{id}/curl":        c.getDeliveryCurl,
-		"GET /_emulator/deliveries/{id}/go-test":     c.getDeliveryTest,
-		"POST /_emulator/deliveries/{id}/resend":     c.resend,
-		"GET /_emulator/requests":                    c.listRequests,
-		"GET /_emulator/requests/{id}":               c.getRequest,
-		"GET /_emulator/faults":                      c.listFaults,
-		"POST /_emulator/faults/requests":            c.addRequestFault,
-		"POST /_emulator/faults/deliveries":          c.addDeliveryFault,
-		"DELETE /_emulator/faults":                   c.removeFaults,
-	}
-}
-
-// isControl reports whether a request is for the control API.
-func isControl(r *http.Request) bool { return strings.HasPrefix(r.URL.Path+"/", controlPrefix) }
-
-// ServeHTTP answers a request and logs one line, as for an operation.
-func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK, forPage: r.Header.Get("Emulator-Console") != ""}
-	console.SetSecurityHeaders(seen.Header())
-	r.Body = http.MaxBytesReader(seen, r.Body, maxControlBody)
-	if err := c.admit(r); err != nil {
-		writeRefusal(seen, err)
-	} else if err := c.routed(seen, r); err != nil {
-		writeRefusal(seen, err)
-	} else if r.URL.Path == controlPrefix && isBrowser(r) {
-		c.page(seen)
-	} else {
-		c.mux.ServeHTTP(seen, r)
-	}
-	c.emulator.cfg.logger.Info("control", "method", r.Method, "path", r.URL.Path, "status", seen.status, "took", time.Since(start))
-}
-
-// isBrowser reports whether the caller accepts HTML.
-func isBrowser(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
-}
-
-// page serves the console with its initial state.
-func (c *control) page(w http.ResponseWriter) {
-	state, err := encodeJSON(c.viewState())
-	if err == nil {
-		err = console.ServePage(w, string(state))
-	}
-	if err != nil {
-		writeRefusal(w, err)
-	}
-}
-
-// admit refuses requests of other machines, and of pages of other sites in a
-// browser of this one. If a page makes its own name resolve to a loopback address,
-// Host shows that name. Without a preflight request, a page can't send
-// application/json to another site.
+// admit refuses requests of other machines, and requests that pages of other sites cause in
+// a browser on this machine. If such a page makes its own host name resolve to a loopback
+// address, the header Host has that name. A page can't send application/json to another site
+// without a preflight request, which admit refuses.
 func (c *control) admit(r *http.Request) error {
 	if !fromThisMachine(r) {
 		return refuse(http.StatusForbidden, "the control API answers only the machine on which the emulator runs")
@@ -148,8 +51,8 @@ func (c *control) admit(r *http.Request) error {
 	return refuse(http.StatusUnsupportedMediaType, "the Content-Type must be application/json, with and without a body")
 }
 
-// admitSecret guards a read whose answer holds a secret. It requires a header that
-// only the console's own page, or a caller that is not a page, can send.
+// admitSecret guards a read whose answer holds a secret. It requires a header that only the
+// console's own page, or a caller that is not a web page, can send.
 func admitSecret(r *http.Request) error {
 	sameOrigin := r.Header.Get("Sec-Fetch-Site") == "same-origin" || r.Header.Get("Origin") == "http://"+r.Host
 	switch {
@@ -188,27 +91,14 @@ func fromAnotherSite(r *http.Request) bool {
 	return site == "cross-site" || site == "same-site"
 }
 
-// routed refuses paths and methods that no action has, in the form of every other
-// refusal.
-func (c *control) routed(w http.ResponseWriter, r *http.Request) error {
-	has := func(r *http.Request) bool { _, pattern := c.mux.Handler(r); return pattern != "" }
-	if has(r) {
-		return nil
-	}
-	if allowed := methodsWith(r, []string{http.MethodGet, http.MethodPost, http.MethodDelete}, has); len(allowed) > 0 {
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return refuse(http.StatusMethodNotAllowed, "%s is not a method of %s; use %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))
-	}
-	return nothingAt(r)
-}
-
 func nothingAt(r *http.Request) error {
 	return refuse(http.StatusNotFound, "there is nothing at %s; GET %s lists the control API", r.URL.Path, controlPrefix)
 }
 
 func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
 
-// action returns its answer, which is encoded as JSON unless it is a rawJSON.
+// action answers one request of the control API. The answer is encoded as JSON unless it is
+// a rawJSON.
 type action func(r *http.Request) (any, error)
 
 // rawJSON is an answer that is already JSON. It is sent byte for byte.
@@ -230,22 +120,19 @@ func (do action) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		raw = rawJSON(append(encoded, '\n'))
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(raw) // an error means that the caller has left
+	_, _ = w.Write(raw) // an error means that the caller has disconnected
 }
 
-// writeRefusal answers in the form of the operations. An error without a status
-// means that the emulator's state does not allow the request.
+// writeRefusal answers with an error, in the form of the operations. The status of an error
+// that is neither a refusal nor an error of the state is 409.
 func writeRefusal(w http.ResponseWriter, err error) {
-	var r *refusal
-	if !errors.As(err, &r) {
-		r = refuse(http.StatusConflict, "%s", strings.TrimPrefix(err.Error(), "headstest: "))
-	}
+	r := cmp.Or(refusalIn(err), refuse(http.StatusConflict, "%s", strings.TrimPrefix(err.Error(), "headstest: ")))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(r.status)
-	_, _ = w.Write(r.reply().body) // an error means that the caller has left
+	_, _ = w.Write(r.reply().body) // an error means that the caller has disconnected
 }
 
-// readBody reads the body of a request to the control API.
+// readBody reads the body of a request.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -266,54 +153,40 @@ func decodeBody(r *http.Request, v any) error {
 	return nil
 }
 
-// decodeStrictly reads exactly one JSON value. It refuses unknown fields, which are
-// also those in another letter case, and fields that occur twice.
-func decodeStrictly(text []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return errors.New("the JSON can't be used: " + err.Error())
+var errQuery = errors.New("not a key or a value of the query")
+
+// page is the part of a journal that a query selects: the newest entries, or the
+// newest before an id.
+type page struct{ before, limit int }
+
+func (p *page) set(key, value string) error {
+	target, ok := map[string]*int{"before": &p.before, "limit": &p.limit}[key]
+	if !ok {
+		return errQuery
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("there is something after the JSON value")
-	}
-	if err := exactjson.Known(text, v); err != nil {
-		return errors.New("the JSON can't be used: " + err.Error())
+	n, err := strconv.Atoi(value)
+	if *target = n; err != nil || n < 1 {
+		return errQuery
 	}
 	return nil
 }
 
-// statusWriter keeps the status for the log. For the console's page it sends the
-// status in a header, since a browser reports every refusal as an error of the
-// page, while this page shows refusals itself.
-type statusWriter struct {
-	http.ResponseWriter
-	status  int
-	forPage bool
+// find returns the entry of a journal with the id of a path.
+func find[T any](c *core, journalOf func(*run) *journal[T], id, what string) (T, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, _ := strconv.Atoi(id) // not a number: 0, which no entry has
+	v, ok := journalOf(c.run).at(n)
+	if !ok || strconv.Itoa(n) != id {
+		return v, refuse(http.StatusNotFound, "the journal holds no %s %q", what, id)
+	}
+	return v, nil
 }
 
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	if w.forPage {
-		w.Header().Set("Emulator-Status", strconv.Itoa(status))
-		status = http.StatusOK
+// requireHead returns an error if there is no such head.
+func (c *control) requireHead(headID string) error {
+	if !slices.Contains(c.emulator.Heads(), headID) {
+		return refuse(http.StatusNotFound, "there is no head %q", headID)
 	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap lets the stream flush.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// duration is written as in "1.5s".
-type duration time.Duration
-
-func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-func (d *duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
-	if err != nil {
-		return errors.New(`a duration must be written as in "1.5s"`)
-	}
-	*d = duration(parsed)
 	return nil
 }

@@ -1,9 +1,9 @@
 package headstest
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -41,7 +41,7 @@ type deliveryView struct {
 	Headers   map[string]string `json:"headers"`
 	Body      string            `json:"body"`
 	Reply     string            `json:"reply"`     // the first 4 KiB of the receiver's answer
-	Signature string            `json:"signature"` // right or wrong for the registration's key, or unknown if it was deleted
+	Signature string            `json:"signature"` // right, wrong, or unknown without the webhook
 }
 
 func rowOfDelivery(d Delivery) deliveryRow {
@@ -58,7 +58,8 @@ func rowOfDelivery(d Delivery) deliveryRow {
 
 func (c *control) viewDelivery(d Delivery) deliveryView {
 	v := deliveryView{
-		deliveryRow: rowOfDelivery(d), Headers: map[string]string{}, Body: string(d.Body), Reply: concealReply(string(d.Reply)), Signature: c.judge(d),
+		deliveryRow: rowOfDelivery(d), Headers: map[string]string{}, Body: string(d.Body),
+		Reply: concealReply(string(d.Reply)), Signature: c.checkSignature(d),
 	}
 	for name := range d.Header {
 		v.Headers[name] = d.Header.Get(name)
@@ -66,11 +67,11 @@ func (c *control) viewDelivery(d Delivery) deliveryView {
 	return v
 }
 
-// judge checks the signature as a receiver with the registration's key does.
-func (c *control) judge(d Delivery) string {
+// checkSignature checks the signature as a receiver with the webhook's key does.
+func (c *control) checkSignature(d Delivery) string {
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	w, ok := c.emulator.st.webhooks[d.WebhookID]
+	w, ok := c.emulator.run.webhooks[d.WebhookID]
 	if !ok {
 		return "unknown"
 	}
@@ -82,7 +83,7 @@ func (c *control) judge(d Delivery) string {
 	return "wrong"
 }
 
-// deliveryFilter is what a query asks for.
+// deliveryFilter selects the deliveries that a query asks for.
 type deliveryFilter struct {
 	webhookID int64
 	event     heads.EventType
@@ -140,24 +141,6 @@ func (f *deliveryFilter) set(key, value string) (err error) {
 	return err
 }
 
-var errQuery = errors.New("not a key or a value of the query")
-
-// page is the part of a journal that a query selects: the newest entries, or the
-// newest before an id.
-type page struct{ before, limit int }
-
-func (p *page) set(key, value string) error {
-	target, ok := map[string]*int{"before": &p.before, "limit": &p.limit}[key]
-	if !ok {
-		return errQuery
-	}
-	n, err := strconv.Atoi(value)
-	if *target = n; err != nil || n < 1 {
-		return errQuery
-	}
-	return nil
-}
-
 // listDeliveries returns the attempts of the journal that match, oldest first. With
 // wait, it waits for the first one.
 func (c *control) listDeliveries(r *http.Request) (any, error) {
@@ -172,7 +155,7 @@ func (c *control) listDeliveries(r *http.Request) (any, error) {
 	}
 	list := []deliveryView{}
 	c.emulator.mu.Lock()
-	found := c.emulator.st.deliveries.newest(f.before, or(f.limit, c.emulator.cfg.journalSize), f.matches)
+	found := c.emulator.run.deliveries.newest(f.before, cmp.Or(f.limit, c.emulator.cfg.journalSize), f.matches)
 	c.emulator.mu.Unlock()
 	for _, d := range found {
 		list = append(list, c.viewDelivery(d))
@@ -181,19 +164,7 @@ func (c *control) listDeliveries(r *http.Request) (any, error) {
 }
 
 func (c *control) findDelivery(r *http.Request) (Delivery, error) {
-	return find(c.emulator.core, func(st *state) *journal[Delivery] { return &st.deliveries }, r.PathValue("id"), "delivery")
-}
-
-// find returns the entry of a journal whose id is in the path.
-func find[T any](c *core, journalOf func(*state) *journal[T], id, what string) (T, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n, _ := strconv.Atoi(id) // not a number: 0, which no entry has
-	v, ok := journalOf(c.st).at(n)
-	if !ok || strconv.Itoa(n) != id {
-		return v, refuse(http.StatusNotFound, "the journal holds no %s %q", what, id)
-	}
-	return v, nil
+	return find(c.emulator.core, func(rn *run) *journal[Delivery] { return &rn.deliveries }, r.PathValue("id"), "delivery")
 }
 
 func (c *control) getDelivery(r *http.Request) (any, error) {
@@ -210,7 +181,7 @@ func (c *control) getDeliveryBody(r *http.Request) (any, error) {
 	return rawJSON(d.Body), err
 }
 
-// resend sends the event of an attempt once more, after the events that wait.
+// resend sends the event of an attempt once more, after the events in the queue.
 func (c *control) resend(r *http.Request) (any, error) {
 	d, err := c.findDelivery(r)
 	if err != nil {
@@ -222,7 +193,7 @@ func (c *control) resend(r *http.Request) (any, error) {
 	return map[string]int{"resent": d.ID}, nil
 }
 
-// copied is a text to copy.
+// copied is a text for the clipboard.
 type copied struct {
 	Text string `json:"text"`
 }

@@ -46,7 +46,7 @@ var cuts = names[CutPoint]{"": CutNone, "before": CutBefore, "after": CutAfter}
 
 var encodings = names[SignatureEncoding]{"": 0, "hex": SignatureHex, "base64": SignatureBase64}
 
-// names are how the values of a type are written.
+// names has the values of a type by their names in JSON.
 type names[T comparable] map[string]T
 
 func (n names[T]) of(value T) string {

@@ -2,6 +2,7 @@ package headstest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -33,7 +34,7 @@ type toolFormField struct {
 func (c *control) record(r *http.Request) (document, error) {
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	h, err := c.emulator.st.head(r.PathValue("id"))
+	h, err := c.emulator.run.head(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -115,15 +116,15 @@ func (c *control) operateSwitch(r *http.Request, operation, name string) (any, e
 
 // splitter turns on text splitting.
 func (c *control) splitter(r *http.Request) (any, error) {
-	if err := c.knows(r.PathValue("id")); err != nil {
+	if err := c.requireHead(r.PathValue("id")); err != nil {
 		return nil, err
 	}
 	return c.operate(r, "/head/"+url.PathEscape(r.PathValue("id"))+"/splitter?splitter=true", nil)
 }
 
-// operate sends a PUT of an operation with the emulator's own token. The request is
-// in the journal and has faults like any other. operate returns the head, not the
-// answer of the operation, which may hold keys.
+// operate sends a PUT to an operation, with the emulator's token. Like any other request, it
+// is in the journal and can have a fault. operate returns the head and not the answer of the
+// operation, which may hold keys.
 func (c *control) operate(r *http.Request, target string, body []byte) (any, error) {
 	req := httptest.NewRequestWithContext(r.Context(), http.MethodPut, target, bytes.NewReader(body))
 	req.Header.Set("Authorization", "Bearer "+c.emulator.token)
@@ -136,7 +137,7 @@ func (c *control) operate(r *http.Request, target string, body []byte) (any, err
 	case cut:
 		return nil, refuse(http.StatusBadGateway, "a fault cut the connection; the operation answered nothing whole")
 	case rec.Code/100 != 2:
-		return nil, refuse(rec.Code, "%s", wordsOf(rec.Body.Bytes(), rec.Code))
+		return nil, refuse(rec.Code, "%s", messageOf(rec.Body.Bytes(), rec.Code))
 	}
 	d, err := c.record(r)
 	if err != nil {
@@ -145,11 +146,11 @@ func (c *control) operate(r *http.Request, target string, body []byte) (any, err
 	return viewHead(d.encode()), nil
 }
 
-// wordsOf returns the message of a refusal.
-func wordsOf(body []byte, status int) string {
+// messageOf returns the message of a refusal.
+func messageOf(body []byte, status int) string {
 	var said struct{ Message string }
 	if json.Unmarshal(body, &said) == nil && said.Message != "" {
 		return said.Message
 	}
-	return or(string(bytes.TrimSpace(body)), http.StatusText(status))
+	return cmp.Or(string(bytes.TrimSpace(body)), http.StatusText(status))
 }

@@ -1,6 +1,7 @@
 package headstest
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -75,7 +76,7 @@ func (c *control) listRequests(r *http.Request) (any, error) {
 		}
 	}
 	c.emulator.mu.Lock()
-	found := c.emulator.st.requests.newest(p.before, or(p.limit, c.emulator.cfg.journalSize), func(Request) bool { return true })
+	found := c.emulator.run.requests.newest(p.before, cmp.Or(p.limit, c.emulator.cfg.journalSize), func(Request) bool { return true })
 	c.emulator.mu.Unlock()
 	rows := make([]requestRow, len(found))
 	for i, r := range found {
@@ -85,7 +86,7 @@ func (c *control) listRequests(r *http.Request) (any, error) {
 }
 
 func (c *control) getRequest(r *http.Request) (any, error) {
-	found, err := find(c.emulator.core, func(st *state) *journal[Request] { return &st.requests }, r.PathValue("id"), "request")
+	found, err := find(c.emulator.core, func(rn *run) *journal[Request] { return &rn.requests }, r.PathValue("id"), "request")
 	if err != nil {
 		return nil, err
 	}

@@ -8,18 +8,18 @@ type sessionView struct {
 	Closed bool   `json:"closed"`
 }
 
-// sessionLog is a session and its happenings.
+// sessionLog is a session and what happened in it.
 type sessionLog struct {
 	sessionView
-	Log []happening `json:"log"` // oldest first
+	Log []logEntry `json:"log"` // oldest first
 }
 
 // view is called under the lock.
-func (s *Session) view() sessionView { return sessionView{s.id, s.headID, s.closed} }
+func (s *session) view() sessionView { return sessionView{s.id, s.headID, s.closed} }
 
-func (st *state) sessionViews() []sessionView {
+func (rn *run) sessionViews() []sessionView {
 	list := []sessionView{}
-	for _, s := range st.sessions {
+	for _, s := range rn.sessions {
 		list = append(list, s.view())
 	}
 	return list
@@ -28,9 +28,9 @@ func (st *state) sessionViews() []sessionView {
 func (c *control) findSession(r *http.Request) (*Session, error) {
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	for _, s := range c.emulator.st.sessions {
+	for _, s := range c.emulator.run.sessions {
 		if s.id == r.PathValue("id") {
-			return s, nil
+			return &Session{c.emulator.core, c.emulator.run, s}, nil
 		}
 	}
 	return nil, refuse(http.StatusNotFound, "there is no session %q", r.PathValue("id"))
@@ -39,7 +39,7 @@ func (c *control) findSession(r *http.Request) (*Session, error) {
 func (c *control) listSessions(*http.Request) (any, error) {
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	return c.emulator.st.sessionViews(), nil
+	return c.emulator.run.sessionViews(), nil
 }
 
 func (c *control) getSession(r *http.Request) (any, error) {
@@ -49,7 +49,7 @@ func (c *control) getSession(r *http.Request) (any, error) {
 	}
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	log := s.st.log.newest(0, c.emulator.cfg.journalSize, func(h happening) bool { return h.SessionID == s.id })
+	log := s.run.log.newest(0, c.emulator.cfg.journalSize, func(h logEntry) bool { return h.SessionID == s.id })
 	return sessionLog{s.view(), log}, nil
 }
 
@@ -61,7 +61,7 @@ func (c *control) startSession(r *http.Request) (any, error) {
 	if err := decodeBody(r, &sent); err != nil {
 		return nil, err
 	}
-	if err := c.knows(sent.HeadID); err != nil {
+	if err := c.requireHead(sent.HeadID); err != nil {
 		return nil, err
 	}
 	return c.viewSession(c.emulator.StartSession(sent.HeadID)), nil

@@ -1,55 +1,22 @@
 package headstest
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/headsapi/heads-go/internal/exactjson"
 )
 
-// index lists the control API.
-func (c *control) index(*http.Request) (any, error) {
-	var requests []string
-	for _, pattern := range c.patterns() {
-		requests = append(requests, strings.TrimSuffix(pattern, "{$}"))
-	}
-	slices.SortFunc(requests, func(a, b string) int { return cmp.Compare(pathOf(a), pathOf(b)) })
-	return map[string]any{"about": "The control API of the emulator; docs/emulator.md describes it.", "requests": requests}, nil
-}
-
-// patterns returns the whole control API.
-func (c *control) patterns() []string {
-	patterns := []string{"GET /_emulator/stream"}
-	for pattern := range c.actions() {
-		patterns = append(patterns, pattern)
-	}
-	return patterns
-}
-
-// pathOf returns the path of a pattern, followed by its method, to sort by.
-func pathOf(pattern string) string {
-	method, path, _ := strings.Cut(pattern, " ")
-	return path + " " + method
-}
-
-func (c *control) health(*http.Request) (any, error) {
-	return map[string]string{"status": "ok"}, nil
-}
-
-func (c *control) openAPI(*http.Request) (any, error) { return rawJSON(openAPI), nil }
-
 // stateView lists the fields that it shows, so a new field of a record is not
 // shown by accident. The operations return whole records to callers with the token.
 type stateView struct {
-	Heads         []headView         `json:"heads"`
-	Visuals       []visualView       `json:"visuals"`
-	Registrations []registrationView `json:"registrations"`
-	Sessions      []sessionView      `json:"sessions"`
-	Faults        faultsView         `json:"faults"`
+	Heads         []headView    `json:"heads"`
+	Visuals       []visualView  `json:"visuals"`
+	Registrations []webhookView `json:"registrations"`
+	Sessions      []sessionView `json:"sessions"`
+	Faults        faultsView    `json:"faults"`
 }
 
 type headView struct {
@@ -73,12 +40,12 @@ type visualView struct {
 	Mode string `json:"mode"`
 }
 
-type registrationView struct {
+type webhookView struct {
 	ID       int64    `json:"id"`
 	HeadID   string   `json:"headId"`
 	Receiver string   `json:"receiver"` // scheme and host only
 	Events   []string `json:"events"`
-	Note     string   `json:"note,omitempty"` // what the real service may do otherwise
+	Note     string   `json:"note,omitempty"` // what the real service may do differently
 }
 
 func (c *control) state(*http.Request) (any, error) { return c.viewState(), nil }
@@ -87,9 +54,9 @@ func (c *control) viewState() stateView {
 	s := c.emulator.Snapshot()
 	c.emulator.mu.Lock()
 	defer c.emulator.mu.Unlock()
-	registrations := views(s.Webhooks, viewRegistration)
+	registrations := views(s.Webhooks, viewWebhook)
 	for i, r := range registrations {
-		if w, ok := c.emulator.st.webhooks[r.ID]; ok && w.early {
+		if w, ok := c.emulator.run.webhooks[r.ID]; ok && w.early {
 			registrations[i].Note = madeEarly
 		}
 	}
@@ -97,7 +64,7 @@ func (c *control) viewState() stateView {
 		Heads:         views(s.Heads, viewHead),
 		Visuals:       views(s.Visuals, viewVisual),
 		Registrations: registrations,
-		Sessions:      c.emulator.st.sessionViews(),
+		Sessions:      c.emulator.run.sessionViews(),
 		Faults:        viewFaults(s),
 	}
 }
@@ -111,7 +78,7 @@ func views[T any](records []json.RawMessage, view func(json.RawMessage) T) []T {
 	return list
 }
 
-// ofAnyType leaves a field of another type zero.
+// ofAnyType makes exactjson.Decode ignore a field of another type.
 var ofAnyType = exactjson.Rules{Open: func(string) bool { return true }}
 
 func viewHead(record json.RawMessage) headView {
@@ -141,10 +108,10 @@ func viewVisual(record json.RawMessage) visualView {
 	return v
 }
 
-func viewRegistration(record json.RawMessage) registrationView {
+func viewWebhook(record json.RawMessage) webhookView {
 	var d document
 	_ = json.Unmarshal(record, &d)
-	view := registrationView{HeadID: d.str("headId"), Receiver: origin(d.str("webhookUrl")), Events: []string{}}
+	view := webhookView{HeadID: d.str("headId"), Receiver: origin(d.str("webhookUrl")), Events: []string{}}
 	_ = json.Unmarshal(d["id"], &view.ID)
 	for _, f := range eventFlags {
 		if d.is(f.name) {
@@ -153,60 +120,4 @@ func viewRegistration(record json.RawMessage) registrationView {
 	}
 	slices.Sort(view.Events)
 	return view
-}
-
-// origin returns a URL without everything that may hold a secret.
-func origin(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
-}
-
-// seed adds the records of the body, either all of them or none.
-func (c *control) seed(r *http.Request) (any, error) {
-	text, err := readBody(r)
-	if err != nil {
-		return nil, err
-	}
-	s, err := ParseSeed(text)
-	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%v", err)
-	}
-	added, err := c.emulator.Import(s)
-	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%v; nothing was added", err)
-	}
-	return added, nil
-}
-
-// export returns a seed. It has keys if the query asks for them.
-func (c *control) export(r *http.Request) (any, error) {
-	switch query := r.URL.Query(); {
-	case r.URL.RawQuery == "", query.Get("keys") == "false":
-		return c.emulator.Export().withoutKeys(), nil
-	case query.Get("keys") != "true":
-		return nil, refuse(http.StatusBadRequest, "the query takes keys=true or keys=false")
-	}
-	if err := admitSecret(r); err != nil {
-		return nil, err
-	}
-	return c.emulator.Export(), nil
-}
-
-// reset restores the state with which the emulator started.
-func (c *control) reset(*http.Request) (any, error) {
-	c.emulator.mu.Lock()
-	start := c.emulator.start
-	c.emulator.mu.Unlock()
-	return c.emulator.Restart(start)
-}
-
-// knows returns an error if there is no such head.
-func (c *control) knows(headID string) error {
-	if !slices.Contains(c.emulator.Heads(), headID) {
-		return refuse(http.StatusNotFound, "there is no head %q", headID)
-	}
-	return nil
 }

@@ -31,7 +31,7 @@ func (c *control) callTool(r *http.Request) (any, error) {
 	if err := decodeBody(r, &sent); err != nil {
 		return nil, err
 	}
-	if err := c.knows(sent.HeadID); err != nil {
+	if err := c.requireHead(sent.HeadID); err != nil {
 		return nil, err
 	}
 	return sent.call(r.Context(), c.emulator.StartSession(sent.HeadID))

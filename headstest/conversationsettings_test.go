@@ -104,3 +104,15 @@ func TestParametersAsAnObjectAreStoredAndPreventLoading(t *testing.T) {
 		})
 	}
 }
+
+func TestConversationSettingsCanBeRead(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	path := "/head/" + id + "/conversation-settings"
+	assert.Equal(t, `{"conversationSettings":{"tools":[]}}`, a.ok("GET", path, "").body)
+	const whole = `{"conversationSettings":{"tools":[` + goodTool + `], "model" : {"n":1.0}}}`
+	a.ok("PUT", path, whole)
+	assert.Equal(t, whole, a.ok("GET", path, "").body, "byte for byte")
+	none := a.AddHead(headstest.Head{Fields: map[string]any{"conversationSettings": nil}})
+	assert.Equal(t, `{"conversationSettings":null}`, a.ok("GET", "/head/"+none+"/conversation-settings", "").body)
+}

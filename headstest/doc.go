@@ -29,7 +29,7 @@
 // that are ignored, HTTPS URLs, omitted event flags that are off, settings that
 // are replaced as a whole, events that need both switches on, five seconds for a
 // receiver, three redeliveries with growing waits, the order of events for each
-// registration. If the contract does not document the answer of an operation, the
+// webhook. If the contract does not document the answer of an operation, the
 // body is empty, unless WithResponses sets another one.
 //
 // # What is not in the contract
@@ -39,7 +39,7 @@
 // /head/{headId}/conversation-settings and PUT /head/{headId}/splitter. Two rules
 // for tools were seen in the field as well: a parameter without a type is
 // accepted; parameters as an object are stored, but the head can't be loaded and
-// its sessions fail. A third one has an option: a registration that is made before
+// its sessions fail. A third one has an option: a webhook that is made before
 // delivery is enabled never delivers (WithStrictOrder).
 //
 // The service may have operations that neither has. The emulator refuses them, also
@@ -54,7 +54,7 @@
 //
 //	400  a body, a query or a value that breaks the contract
 //	401  no bearer credential, or the wrong one
-//	404  an unknown head, visual or registration; a method and path that are no
+//	404  an unknown head, visual or webhook; a method and path that are no
 //	     operation of the emulator, with the operation that is nearest
 //	405  the path of an operation, with another method
 //	409  a mode switch that the mode of the head's visual does not allow

@@ -3,14 +3,17 @@ package headstest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/headsapi/heads-go/internal/exactjson"
 )
 
-// How the emulator writes times, in UTC: those of records, and those of events
-// and tool calls.
+// Layouts of times, which are in UTC: those of records, and those of events and tool calls.
 const (
 	recordTime = "2006-01-02T15:04:05.000Z"
 	eventTime  = "2006-01-02 15:04:05"
@@ -82,7 +85,35 @@ func appendName(b []byte, name string) []byte {
 
 func needsEscape(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
 
-// encodeJSON leaves <, > and & as they are, as most servers do.
+func now() string { return time.Now().UTC().Format(recordTime) }
+
+// list writes a JSON list and keeps the bytes of its items.
+func list(items []json.RawMessage) json.RawMessage {
+	b := []byte("[")
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item...)
+	}
+	return append(b, ']')
+}
+
+// objects returns the objects in a JSON list.
+func objects(list json.RawMessage) []document {
+	var items []json.RawMessage
+	_ = json.Unmarshal(list, &items) // other JSON has no items
+	var all []document
+	for _, item := range items {
+		var d document
+		if json.Unmarshal(item, &d) == nil && d != nil {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// encodeJSON encodes a value without escapes for <, > and &, as most servers do.
 func encodeJSON(v any) (json.RawMessage, error) {
 	if raw, ok := v.(json.RawMessage); ok && json.Valid(raw) {
 		return bytes.Clone(raw), nil
@@ -96,4 +127,46 @@ func encodeJSON(v any) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-func now() string { return time.Now().UTC().Format(recordTime) }
+// decode decodes valid JSON. Numbers stay text, so no number is too large.
+func decode(raw json.RawMessage) any {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	_ = dec.Decode(&v)
+	return v
+}
+
+// decodeStrictly reads exactly one JSON value. It refuses unknown fields, which are
+// also those in another letter case, and fields that occur twice.
+func decodeStrictly(text []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return errors.New("the JSON can't be used: " + err.Error())
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return errors.New("there is something after the JSON value")
+	}
+	if err := exactjson.Known(text, v); err != nil {
+		return errors.New("the JSON can't be used: " + err.Error())
+	}
+	return nil
+}
+
+func isA[T any](v any) bool { _, ok := v.(T); return ok }
+
+func hasKey(m map[string]any, key string) bool { _, ok := m[key]; return ok }
+
+// duration is a time.Duration that is written as in "1.5s".
+type duration time.Duration
+
+func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+func (d *duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return errors.New(`a duration must be written as in "1.5s"`)
+	}
+	*d = duration(parsed)
+	return nil
+}

@@ -1,37 +1,20 @@
 package headstest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
-	"slices"
 )
-
-// effect is what a request changed in a head, shown by the console.
-type effect struct {
-	headID  string
-	changes []fieldChange // in the order of the fields' names
-	ignored document      // the read-only fields of the body
-	before  document
-}
-
-// A value of fieldChange is nil if the head did not have the field.
-type fieldChange struct {
-	name          string
-	before, after json.RawMessage
-}
 
 type effectKey struct{}
 
-// withEffect lets the operation record the effect of a request.
+// withEffect returns a copy of a request in which its operation records the effect.
 func withEffect(r *http.Request) (*http.Request, *effect) {
 	e := &effect{}
 	return r.WithContext(context.WithValue(r.Context(), effectKey{}, e)), e
 }
 
-// effectOf returns nil without a console.
+// effectOf returns the effect of a request, or nil without a console.
 func effectOf(r *http.Request) *effect {
 	e, _ := r.Context().Value(effectKey{}).(*effect)
 	return e
@@ -40,8 +23,7 @@ func effectOf(r *http.Request) *effect {
 // changing returns the head that a request is about to change. Like changed, it is
 // called under the lock.
 func (c *core) changing(r *http.Request, id string) (document, error) {
-	h, err := c.st.head(id)
-	delete(c.st.encoded, id)
+	h, err := c.run.headToChange(id)
 	if e := effectOf(r); e != nil && err == nil {
 		e.headID, e.before = id, maps.Clone(h)
 	}
@@ -77,14 +59,15 @@ func (c *core) putSwitch(r *http.Request, field string, set func(h document, on 
 	return c.changed(r, h), nil
 }
 
-// difference ignores the time of the change.
-func difference(before, after document) (changes []fieldChange) {
-	names := maps.Clone(before)
-	maps.Copy(names, after)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if name != "updatedAt" && !bytes.Equal(before[name], after[name]) {
-			changes = append(changes, fieldChange{name, before[name], after[name]})
-		}
+// undocumented returns the answer of an operation whose answer the contract does
+// not document. It is called under the lock, before the record can change again.
+func (c *core) undocumented(record document) reply {
+	switch c.cfg.responses {
+	case ResponsesRecord:
+		return jsonReply(http.StatusOK, record.encode())
+	case ResponsesBool:
+		return jsonReply(http.StatusOK, []byte("true"))
+	default:
+		return reply{status: http.StatusOK, header: http.Header{}}
 	}
-	return changes
 }

@@ -9,10 +9,13 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
+// remoteAddr is an address reserved for documentation.
+const remoteAddr = "192.0.2.1:1234"
+
 // NewEventRequest returns a signed delivery of an event. It can be sent by an
 // http.Client or passed to a handler, like a request of a server. The body is
 // e.Raw if that is set; otherwise it is encoded from the other fields. An event
-// without a timestamp happens now. Times are written as in "2026-08-31 06:56:30",
+// without a timestamp has the current time. Times are written as in "2026-08-31 06:56:30",
 // in UTC, which is the form of the one real sample; Timestamp.Text overrides that.
 // NewEventRequest panics if the URL is malformed.
 //
@@ -26,7 +29,7 @@ func NewEventRequest(url string, e heads.Event, sharedKey string) *http.Request 
 	if err != nil {
 		panic("headstest: the URL of an event request: " + withoutURL(err).Error())
 	}
-	req.RemoteAddr = remoteAddr // a client doesn't send it
+	req.RemoteAddr = remoteAddr // for a handler; a client ignores it
 	return req
 }
 
@@ -58,6 +61,6 @@ func eventBody(e heads.Event, layout string) []byte {
 		PublicHeadID string `json:"public_head_id"`
 		PublicOrgID  string `json:"public_org_id"`
 		EventType    string `json:"event_type"`
-	}{stamp, e.HeadID, e.SessionID, e.PublicHeadID, e.PublicOrgID, string(e.Type)}) // strings can always be encoded
+	}{stamp, e.HeadID, e.SessionID, e.PublicHeadID, e.PublicOrgID, string(e.Type)}) // can't fail
 	return body
 }

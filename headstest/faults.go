@@ -1,14 +1,15 @@
 package headstest
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	heads "github.com/headsapi/heads-go"
 )
 
 // CutPoint is the point at which a fault closes the connection without an answer.
@@ -26,22 +27,20 @@ const (
 
 // Fault is a fault in the answers to requests. Without Status and Cut, the
 // operation runs, and only the other fields of the fault apply.
+//
+// Route is a route of the contract, with any names for its parameters, or a path. Share is
+// the share of matching requests, chosen at random. With WithSeed the choice is the same in
+// every run.
 type Fault struct {
-	Method, Route string        // empty: any. A route of the contract, its parameters under any name, or a path
+	Method, Route string        // empty: any
 	Status, Times int           // Status: answered at once, without effect. Times 0: always
 	Body          string        // the answer's body; without Status it replaces the operation's own
 	RetryAfter    time.Duration // sent as Retry-After in whole seconds, rounded up
-	Latency       time.Duration // the wait before the effect; with After or CutAfter, the wait after it
+	Latency       time.Duration // waited before the effect, or with After or CutAfter after it
 	Cut           CutPoint
 	After         bool    // the request has its effect before Status is answered
-	CutBody       bool    // the connection is closed half way through the body; an empty answer is not sent at all
-	Share         float64 // the share of matching requests, chosen at random; with WithSeed the same in every run; 0: all
-}
-
-// fault is an injected fault and how often it can still happen.
-type fault struct {
-	Fault
-	left int
+	CutBody       bool    // the connection is closed after half of the body, or before an empty answer
+	Share         float64 // above 0 and up to 1; 0: all matching requests
 }
 
 // Validate returns an error if the fault can't happen: if no operation has its
@@ -55,13 +54,13 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("share %v is not from 0 to 1", f.Share)
 	case !f.hasOperation():
 		return fmt.Errorf(`no operation has method %q and route %q, so the fault would never happen; give a route such as "/head/{id}", or leave it out`,
-			or(f.Method, "any"), or(f.Route, "any"))
+			cmp.Or(f.Method, "any"), cmp.Or(f.Route, "any"))
 	}
 	return nil
 }
 
 func (f Fault) hasOperation() bool {
-	for _, pattern := range patterns() {
+	for _, pattern := range patterns {
 		method, route, _ := strings.Cut(pattern, " ")
 		if (f.Method == "" || strings.EqualFold(f.Method, method)) && (f.Route == "" || sameRoute(f.Route, route) || isPathOf(f.Route, route)) {
 			return true
@@ -69,57 +68,6 @@ func (f Fault) hasOperation() bool {
 	}
 	return false
 }
-
-// Inject adds a fault to the answers of later requests. If several faults match a
-// request, the one that was injected first is used. The credential is checked after
-// the fault. Inject panics if Validate returns an error.
-func (e *Emulator) Inject(f Fault) (remove func()) {
-	if err := f.Validate(); err != nil {
-		panic("headstest: Inject: " + err.Error())
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	st, injected := e.st, &fault{f, f.Times}
-	st.faults = append(st.faults, injected)
-	e.notify()
-	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.notify()
-		st.faults = slices.DeleteFunc(st.faults, func(f *fault) bool { return f == injected })
-	}
-}
-
-// RemoveFaults removes all faults of requests and deliveries. An event that a fault
-// with Reorder holds back still waits for the next event.
-func (e *Emulator) RemoveFaults() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.st.faults, e.st.deliveryFaults = nil, nil
-	e.notify()
-}
-
-// takeFault returns the fault that matches and counts it.
-func (c *core) takeFault(r *http.Request) (Fault, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.st.faults) == 0 {
-		return Fault{}, false
-	}
-	_, pattern := c.mux.Handler(r)
-	i := slices.IndexFunc(c.st.faults, func(f *fault) bool { return f.matches(r, pattern) && f.strikes(c.st.chance) })
-	if i < 0 {
-		return Fault{}, false
-	}
-	f := c.st.faults[i]
-	if f.left--; f.left == 0 {
-		c.st.faults = slices.Delete(c.st.faults, i, i+1)
-	}
-	c.notify()
-	return f.Fault, true
-}
-
-var parameter = regexp.MustCompile(`\{[^{}/]*\}`)
 
 func (f Fault) matches(r *http.Request, pattern string) bool {
 	if f.Method != "" && !strings.EqualFold(f.Method, r.Method) {
@@ -132,87 +80,69 @@ func (f Fault) matches(r *http.Request, pattern string) bool {
 	return sameRoute(f.Route, route)
 }
 
-// strikes reports whether a matching request is in the fault's share.
-func (f Fault) strikes(chance *rand.Rand) bool {
+// inShare reports whether a matching request is in the fault's share.
+func (f Fault) inShare(chance *rand.Rand) bool {
 	return f.Share == 0 || chance.Float64() < f.Share
 }
 
-// sameRoute compares routes and ignores the names of their parameters.
-func sameRoute(a, b string) bool {
-	return parameter.ReplaceAllString(a, "{}") == parameter.ReplaceAllString(b, "{}")
+// faultList has injected faults, in the order in which they were injected.
+type faultList[F any] []injected[F]
+
+// injected is a fault that still happens left times. If left is below 1, it always happens.
+type injected[F any] struct {
+	id    *F // identifies the fault when it is removed
+	fault F
+	left  int
 }
 
-// isPathOf reports whether a path matches a route.
-func isPathOf(path, route string) bool {
-	ok, _ := regexp.MatchString("^"+parameter.ReplaceAllString(route, "[^/{}?#]+")+"$", path)
-	return ok
-}
-
-// cutting is how much of an answer is not sent.
-type cutting int
-
-const (
-	cutNothing cutting = iota
-	cutMiddle
-	cutWhole
-)
-
-// underFaults answers a request and applies its fault.
-func (c *core) underFaults(r *http.Request, answer func() reply) (reply, cutting) {
-	f, ok := c.takeFault(r)
-	if !ok {
-		return answer(), cutNothing
-	}
-	late := f.After || f.Cut == CutAfter
-	if !late && !c.delay(r, f.Latency) || f.Cut == CutBefore {
-		return reply{}, cutWhole
-	}
-	var rep reply
-	if late || f.Status == 0 {
-		rep = answer()
-	}
-	if late && !c.delay(r, f.Latency) || f.Cut == CutAfter {
-		return reply{}, cutWhole
-	}
-	rep = f.reshape(rep)
-	switch {
-	case !f.CutBody:
-		return rep, cutNothing
-	case len(rep.body) == 0:
-		return reply{}, cutWhole
-	default:
-		return rep, cutMiddle
+// add adds a fault and returns a function that removes it.
+func (l *faultList[F]) add(f F, times int) (remove func()) {
+	id := &f
+	*l = append(*l, injected[F]{id, f, times})
+	return func() {
+		*l = slices.DeleteFunc(*l, func(f injected[F]) bool { return f.id == id })
 	}
 }
 
-// delay waits and reports whether the caller has not left.
-func (c *core) delay(r *http.Request, d time.Duration) bool {
-	if d <= 0 {
-		return true
+// take returns the first fault that matches and counts it. A fault that has happened
+// as often as it can is removed.
+func (l *faultList[F]) take(matches func(F) bool) (f F, ok bool) {
+	i := slices.IndexFunc(*l, func(f injected[F]) bool { return matches(f.fault) })
+	if i < 0 {
+		return f, false
 	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-r.Context().Done():
-	case <-c.lifetime.Done():
+	taken := &(*l)[i]
+	f = taken.fault
+	if taken.left--; taken.left == 0 {
+		*l = slices.Delete(*l, i, i+1)
 	}
-	return false
+	return f, true
 }
 
-// reshape replaces the status, body and Retry-After of an answer with the fault's.
-func (f Fault) reshape(rep reply) reply {
-	if f.Status != 0 {
-		rep = reply{f.Status, http.Header{}, nil}
+// DeliveryFault is a fault in the delivery of events. It is applied when an event
+// occurs, once for each webhook that receives the event.
+type DeliveryFault struct {
+	WebhookID        int64             // 0: any
+	Event            heads.EventType   // "": any
+	Times            int               // 0: always
+	Drop             bool              // not sent; the journal has it with ErrDropped
+	Duplicate        bool              // sent twice, byte for byte
+	Reorder          bool              // sent after the next event of the webhook
+	Delay            time.Duration     // before the first attempt; later events of the webhook wait, too
+	CorruptSignature bool              // one character of the signature is changed
+	Encoding         SignatureEncoding // instead of the emulator's own
+	Age              time.Duration     // subtracted from the timestamp; below 0 for one in the future
+}
+
+// Validate returns an error for a fault of an event that never occurs.
+func (f DeliveryFault) Validate() error {
+	known := slices.ContainsFunc(eventFlags, func(flag eventFlag) bool { return flag.event == f.Event })
+	if f.Event != "" && !known {
+		return fmt.Errorf("there is no event %q, so the fault would never happen", string(f.Event))
 	}
-	if f.Body != "" {
-		rep.body = []byte(f.Body)
-		rep.header.Set("Content-Type", "text/plain; charset=utf-8")
-		if json.Valid(rep.body) {
-			rep.header.Set("Content-Type", "application/json")
-		}
-	}
-	if f.RetryAfter > 0 {
-		rep.header.Set("Retry-After", wholeSeconds(f.RetryAfter))
-	}
-	return rep
+	return nil
+}
+
+func (f DeliveryFault) matches(webhookID int64, t heads.EventType) bool {
+	return (f.WebhookID == 0 || f.WebhookID == webhookID) && (f.Event == "" || f.Event == t)
 }

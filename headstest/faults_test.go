@@ -2,7 +2,8 @@ package headstest_test
 
 import (
 	"context"
-	"errors"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -155,22 +157,6 @@ func TestCutBodyBreaksOffHalfWay(t *testing.T) {
 	}
 }
 
-// inMemory sends one request inside a bubble.
-func inMemory(ctx context.Context, e *headstest.Emulator, method, path, body string) (int, string, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://emulator"+path, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	req.Header.Set("Authorization", "Bearer "+e.BearerToken())
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := (&http.Client{Transport: e.Transport()}).Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	got, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(got), errors.Join(err, resp.Body.Close())
-}
-
 func TestLatencyIsWaitedBeforeOrAfterTheEffect(t *testing.T) {
 	rows := []struct {
 		name   string
@@ -239,16 +225,6 @@ func TestFaultRefusesAStatusThatEndsNoAnswer(t *testing.T) {
 	for _, status := range []int{-1, 1, 100, 199, 600} {
 		assert.Panics(t, func() { e.Inject(headstest.Fault{Status: status}) })
 	}
-}
-
-func TestTransportRefusesAnEndedContext(t *testing.T) {
-	e := headstest.NewEmulator()
-	defer e.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, _, err := inMemory(ctx, e, "GET", "/head/x", "")
-	assert.ErrorIs(t, err, context.Canceled)
-	assert.Empty(t, e.Requests())
 }
 
 func TestFaultsThatCanNeverHappenAreRefused(t *testing.T) {
@@ -327,4 +303,80 @@ func TestFaultsWithAShareLetOtherFaultsMatch(t *testing.T) {
 	assert.Equal(t, []int{3, 20, 7}, []int{count(got, 503), count(got, 500), count(got, 200)}, "times are those that have happened")
 	assert.NotEqual(t, []int{503, 503, 503}, got[:3])
 	assert.NotContains(t, got[:23], 200)
+}
+
+func TestDeliveryFaults(t *testing.T) {
+	const steps = "message inactive close"
+	plain := []string{"start_conversation", "inactivity_warning", "end_conversation"}
+	rows := []struct {
+		name  string
+		fault headstest.DeliveryFault
+		types []string
+		check func(t *testing.T, s *scene, start time.Time)
+	}{
+		{"nothing", headstest.DeliveryFault{}, plain, nil},
+		{"drop one", headstest.DeliveryFault{Times: 1, Drop: true}, plain[1:], func(t *testing.T, s *scene, _ time.Time) {
+			d := s.Deliveries()[0]
+			assert.Equal(t, []any{0, true, heads.EventStartConversation}, []any{d.Attempt, d.Final, d.Event.Type})
+			assert.ErrorIs(t, d.Err, headstest.ErrDropped)
+		}},
+		{"drop all", headstest.DeliveryFault{Drop: true}, []string{}, nil},
+		{"drop by event", headstest.DeliveryFault{Event: "inactivity_warning", Drop: true}, []string{plain[0], plain[2]}, nil},
+		{"drop of another registration", headstest.DeliveryFault{WebhookID: 99, Drop: true}, plain, nil},
+		{"drop of this registration", headstest.DeliveryFault{WebhookID: 1, Drop: true}, []string{}, nil},
+		{"duplicate", headstest.DeliveryFault{Times: 1, Duplicate: true}, []string{plain[0], plain[0], plain[1], plain[2]}, func(t *testing.T, s *scene, _ time.Time) {
+			assert.Equal(t, s.all()[0].body, s.all()[1].body)
+			assert.Equal(t, s.all()[0].signature, s.all()[1].signature)
+		}},
+		{"reorder", headstest.DeliveryFault{Times: 1, Reorder: true}, []string{plain[1], plain[0], plain[2]}, nil},
+		{"reorder and duplicate", headstest.DeliveryFault{Times: 1, Reorder: true, Duplicate: true}, []string{plain[1], plain[0], plain[0], plain[2]}, nil},
+		{"delay", headstest.DeliveryFault{Times: 1, Delay: time.Minute}, plain, func(t *testing.T, s *scene, start time.Time) {
+			assert.Equal(t, time.Minute, s.all()[0].at.Sub(start))
+			assert.Equal(t, time.Minute, s.all()[2].at.Sub(start))
+		}},
+		{"corrupt signature", headstest.DeliveryFault{Times: 1, CorruptSignature: true}, plain, func(t *testing.T, s *scene, _ time.Time) {
+			first := s.all()[0]
+			assert.NotEqual(t, hexHMAC(first.body, s.key), first.signature)
+			assert.Regexp(t, "^[0-9a-f]{64}$", first.signature)
+			assert.Equal(t, hexHMAC(s.all()[1].body, s.key), s.all()[1].signature)
+		}},
+		{"other encoding", headstest.DeliveryFault{Times: 1, Encoding: headstest.SignatureBase64}, plain, func(t *testing.T, s *scene, _ time.Time) {
+			sum, err := base64.StdEncoding.DecodeString(s.all()[0].signature)
+			require.NoError(t, err)
+			assert.Equal(t, hexHMAC(s.all()[0].body, s.key), hex.EncodeToString(sum))
+		}},
+		{"old timestamp", headstest.DeliveryFault{Times: 1, Age: 48 * time.Hour}, plain, func(t *testing.T, s *scene, start time.Time) {
+			assert.Contains(t, string(s.all()[0].body), start.UTC().Add(-48*time.Hour).Format("2006-01-02 15:04:05"))
+			assert.Equal(t, hexHMAC(s.all()[0].body, s.key), s.all()[0].signature, "signed all the same")
+		}},
+		{"future timestamp", headstest.DeliveryFault{Times: 1, Age: -time.Hour}, plain, func(t *testing.T, s *scene, start time.Time) {
+			assert.Contains(t, string(s.all()[0].body), start.UTC().Add(time.Hour).Format("2006-01-02 15:04:05"))
+		}},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			play(t, &receiver{}, nil, func(s *scene) {
+				start := time.Now()
+				s.InjectDelivery(row.fault)
+				require.NoError(t, perform(s.StartSession(s.head), steps))
+				s.settle()
+				assert.Equal(t, row.types, s.types())
+				if row.check != nil {
+					row.check(t, s, start)
+				}
+			})
+		})
+	}
+}
+
+func TestDeliveryFaultIsRemoved(t *testing.T) {
+	play(t, &receiver{}, nil, func(s *scene) {
+		remove := s.InjectDelivery(headstest.DeliveryFault{Drop: true})
+		session := s.StartSession(s.head)
+		require.NoError(t, session.UserMessage("x"))
+		remove()
+		require.NoError(t, session.Close())
+		s.settle()
+		assert.Equal(t, []string{"end_conversation"}, s.types())
+	})
 }

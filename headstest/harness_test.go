@@ -1,12 +1,22 @@
 package headstest_test
 
 import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,7 +81,7 @@ func (a *api) head(id string) map[string]any {
 	return object(a.t, a.ok("GET", "/head/"+id, "").body)
 }
 
-// register returns the id and the shared key of a new registration.
+// register returns the id and the shared key of a new webhook.
 func (a *api) register(body string) (id int64, sharedKey string) {
 	a.t.Helper()
 	var created struct{ SharedKey, HeadID string }
@@ -107,4 +117,117 @@ func (ans answer) refused(t testing.TB, status int, says string) {
 	assert.Equal(t, http.StatusText(status), body["error"])
 	assert.Contains(t, body["message"], says)
 	assert.Contains(t, ans.header.Get("Content-Type"), "application/json")
+}
+
+// receiver is the customer's server. It is a transport, so it works in a bubble.
+type receiver struct {
+	answer func(n int, r *http.Request, body []byte) (*http.Response, error) // n counts from 1
+
+	mu  sync.Mutex
+	got []received
+}
+
+type received struct {
+	at        time.Time
+	host      string
+	body      []byte
+	signature string
+	eventType string
+}
+
+func (rc *receiver) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var event struct {
+		EventType string `json:"event_type"`
+	}
+	mustUnmarshal(body, &event)
+	rc.mu.Lock()
+	rc.got = append(rc.got, received{time.Now(), r.URL.Host, body, r.Header.Get("x-signature-256"), event.EventType})
+	n := len(rc.got)
+	rc.mu.Unlock()
+	if rc.answer == nil {
+		return status(200), nil
+	}
+	return rc.answer(n, r, body)
+}
+
+func (rc *receiver) all() []received {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	return append([]received(nil), rc.got...)
+}
+
+func (rc *receiver) types() []string {
+	types := []string{}
+	for _, r := range rc.all() {
+		types = append(types, r.eventType)
+	}
+	return types
+}
+
+func status(code int) *http.Response {
+	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(nil))}
+}
+
+func always(code int) func(int, *http.Request, []byte) (*http.Response, error) {
+	return func(int, *http.Request, []byte) (*http.Response, error) { return status(code), nil }
+}
+
+var allEvents = []heads.EventType{
+	heads.EventStartConversation, heads.EventEndConversation, heads.EventInactivityWarning, heads.EventTimeoutConversation,
+}
+
+// scene is an emulator with one head whose delivery is enabled, and one webhook for all
+// events.
+type scene struct {
+	*headstest.Emulator
+	t    *testing.T
+	head string
+	hook int64
+	key  string
+	*receiver
+}
+
+// play runs a test in a bubble, in which waiting takes no time.
+func play(t *testing.T, rc *receiver, opts []headstest.Option, f func(s *scene)) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := append([]headstest.Option{headstest.WithDeliveryClient(&http.Client{Transport: rc})}, opts...)
+		e := headstest.NewEmulator(opts...)
+		defer e.Close()
+		head := e.AddHead(headstest.Head{EnableEvents: true})
+		hook, key, err := e.AddWebhook(head, "https://hook.example.test/x", allEvents...)
+		require.NoError(t, err)
+		f(&scene{e, t, head, hook, key, rc})
+	})
+}
+
+// settle waits until every delivery has ended.
+func (s *scene) settle() {
+	<-time.After(time.Hour) // of the bubble's clock
+	synctest.Wait()
+}
+
+func hexHMAC(body []byte, key string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// inMemory sends one request inside a bubble.
+func inMemory(ctx context.Context, e *headstest.Emulator, method, path, body string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://emulator"+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+e.BearerToken())
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := (&http.Client{Transport: e.Transport()}).Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	got, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(got), errors.Join(err, resp.Body.Close())
 }

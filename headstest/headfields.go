@@ -1,7 +1,6 @@
 package headstest
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 )
@@ -10,7 +9,7 @@ import (
 type rule struct {
 	wants   string
 	accepts func(any) bool
-	unset   bool // a head may hold null, as Go encodes a nil slice or map, but an update may not
+	unset   bool // a head may have null, as Go encodes a nil slice or map, but an update may not
 }
 
 var (
@@ -40,7 +39,7 @@ var writable = map[string]rule{
 
 // ignored has the fields that an update never changes: the contract's list, and the
 // two switches that have operations of their own. The contract states no type for
-// most of them; the fields that the emulator reads have the obvious type.
+// most of them; for the fields that the emulator reads, it is the obvious one.
 var ignored = map[string]rule{
 	"createdAt": anyField, "updatedAt": anyField, "publicId": textOrNullField, "documentJsonDto": anyField, "documentUrl": anyField,
 	"encodedPath": anyField, "iconConfig": anyField, "headVisualId": textOrNullField, "isActive": flagField, "orgId": textOrNullField,
@@ -57,17 +56,6 @@ func fieldRule(name string) (r rule, ok bool) {
 	}
 	return r, ok
 }
-
-// decode decodes valid JSON. Numbers stay text, so no number is too large.
-func decode(raw json.RawMessage) any {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	_ = dec.Decode(&v)
-	return v
-}
-
-func isA[T any](v any) bool { _, ok := v.(T); return ok }
 
 func orNull(accepts func(any) bool) func(any) bool {
 	return func(v any) bool { return v == nil || accepts(v) }
@@ -96,11 +84,11 @@ func isPrompt(v any) bool {
 
 var angled = regexp.MustCompile(`^<[A-Z][A-Z0-9_]*>$`)
 
-// isPlaceholder reports whether a text was left over from an example: the literal
-// word string, or a name in angle brackets such as <API_KEY>.
+// isPlaceholder reports whether a text is a placeholder of an example: the word string, or a
+// name in angle brackets such as <API_KEY>.
 func isPlaceholder(s string) bool { return s == "string" || angled.MatchString(s) }
 
-// holdsPlaceholder searches at every depth.
+// holdsPlaceholder reports whether a value is or contains a placeholder, at any depth.
 func holdsPlaceholder(v any) bool {
 	switch v := v.(type) {
 	case string:

@@ -1,32 +1,19 @@
 package headstest
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 )
 
 func (c *core) getHead(r *http.Request) (reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.st.head(r.PathValue("id"))
+	h, err := c.run.head(r.PathValue("id"))
 	if err != nil {
 		return reply{}, err
 	}
-	return jsonReply(http.StatusOK, c.st.encodedHead(r.PathValue("id"), h)), nil
-}
-
-// encodedHead encodes a head once for all reads between two changes, since a head
-// has many fields.
-func (st *state) encodedHead(id string, h document) []byte {
-	body, ok := st.encoded[id]
-	if !ok {
-		body = h.encode()
-		st.encoded[id] = body
-	}
-	return body
+	return jsonReply(http.StatusOK, c.run.encodedHead(r.PathValue("id"), h)), nil
 }
 
 // updateHead checks the whole update before it changes anything.
@@ -49,7 +36,7 @@ func (c *core) updateHead(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if err := c.merge(h, sent); err != nil {
+	if err := c.run.merge(h, sent); err != nil {
 		return reply{}, err
 	}
 	return c.changed(r, h), nil
@@ -87,55 +74,22 @@ func updateID(sent document) (string, error) {
 	return id, nil
 }
 
-// checkFields returns an error that names every invalid field.
-func checkFields(sent document) error {
-	var wrong []string
-	for _, key := range slices.Sorted(maps.Keys(sent)) {
-		value := decode(sent[key])
-		if rule, known := writable[key]; known && !rule.accepts(value) {
-			wrong = append(wrong, key+" must be "+rule.wants)
-		} else if holdsPlaceholder(value) {
-			wrong = append(wrong, key+" holds a placeholder value")
-		}
+// AddHead adds a head, or replaces the one with the same id, and returns the id. If
+// there is no visual HeadVisualID, AddHead adds one in default mode. It panics if
+// Validate returns an error.
+func (e *Emulator) AddHead(h Head) string {
+	if err := h.Validate(); err != nil {
+		panic("headstest: AddHead: " + err.Error())
 	}
-	if len(wrong) > 0 {
-		return refuse(http.StatusBadRequest, "%s", strings.Join(wrong, "; "))
-	}
-	return nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.notify()
+	return e.run.addHead(h)
 }
 
-// merge replaces the fields of the head with those that were sent. Fields that are
-// not in the contract are stored unchanged.
-func (c *core) merge(h, sent document) error {
-	if len(sent) == 0 {
-		return nil
-	}
-	next := maps.Clone(h)
-	maps.Copy(next, sent)
-	if _, changed := sent["promptConfig"]; changed {
-		next["promptConfig"] = mergePrompt(h["promptConfig"], sent["promptConfig"])
-	}
-	_, provider := sent["ttsProvider"]
-	_, voice := sent["ttsVoice"]
-	if h.is("videoStreaming") && (provider || voice) {
-		if err := c.voiceStreams(next.str("ttsProvider"), next.str("ttsVoice")); err != nil {
-			return err
-		}
-	}
-	next.touch()
-	maps.Copy(h, next)
-	return nil
-}
-
-// mergePrompt keeps the prompt's id, which is read-only.
-func mergePrompt(before, sent json.RawMessage) json.RawMessage {
-	var old, next document
-	_ = json.Unmarshal(before, &old) // empty for null, and for anything else that a test has set
-	_ = json.Unmarshal(sent, &next)  // checkFields has made sure that it is an object
-	delete(next, "id")
-	if old == nil {
-		old = document{}
-	}
-	maps.Copy(old, next)
-	return old.encode()
+// Heads returns the ids of all heads, in the order of the ids.
+func (e *Emulator) Heads() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Sorted(maps.Keys(e.run.heads))
 }

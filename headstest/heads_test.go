@@ -356,7 +356,7 @@ func TestChangesMoveUpdatedAt(t *testing.T) {
 	})
 }
 
-// A read after a change must not return what an earlier read has encoded.
+// A read after a change must not return the bytes of an earlier read.
 func TestReadShowsEveryKindOfChange(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{HeadVisualID: a.AddVisual(headstest.Visual{}), ID: "11111111-1111-4111-8111-111111111111"})
@@ -375,5 +375,24 @@ func TestReadShowsEveryKindOfChange(t *testing.T) {
 		require.NotContains(t, a.ok("GET", "/head/"+id, "").body, shows)
 		changes[shows]()
 		assert.Contains(t, a.ok("GET", "/head/"+id, "").body, shows)
+	}
+}
+
+func TestVoiceAloneCanBeChanged(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	want := a.head(id)
+	a.ok("PUT", "/head/update", `{"id":"`+id+`","ttsProvider":"elevenlabs","ttsVoice":"rachel"}`)
+	got := a.head(id)
+	want["ttsProvider"], want["ttsVoice"], want["updatedAt"] = "elevenlabs", "rachel", got["updatedAt"]
+	assert.Equal(t, want, got)
+}
+
+func TestModeOfAVisualIsFoundThroughTheHead(t *testing.T) {
+	a := newAPI(t)
+	for _, mode := range []string{"default", "two_loops"} {
+		id := a.AddHead(headstest.Head{HeadVisualID: a.AddVisual(headstest.Visual{Mode: heads.VisualMode(mode)})})
+		visual := object(t, a.ok("GET", fmt.Sprint("/head_visual/", a.head(id)["headVisualId"]), "").body)
+		assert.Equal(t, mode, visual["mode"])
 	}
 }

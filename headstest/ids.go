@@ -5,6 +5,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+)
+
+// Each purpose has its own random sequence, so neither a token, generated or given,
+// nor a fault changes the ids of a seed.
+const (
+	idStream     = 1
+	tokenStream  = 2
+	chanceStream = 3
 )
 
 // ids generates what the service assigns. It is used under the emulator's lock.
@@ -31,9 +40,9 @@ func newIDs(seed *uint64, stream uint64) *ids {
 }
 
 // clone returns a copy that continues with the same sequence.
-func (i *ids) clone() ids {
+func (i *ids) clone() *ids {
 	src := *i.src
-	return ids{&src, i.public, i.webhooks}
+	return &ids{&src, i.public, i.webhooks}
 }
 
 // hex returns n random bytes in hex.
@@ -69,3 +78,5 @@ func (i *ids) webhookID() int64 {
 	i.webhooks++
 	return i.webhooks
 }
+
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)

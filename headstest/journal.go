@@ -1,6 +1,9 @@
 package headstest
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -8,29 +11,6 @@ import (
 
 // journalBytes is how many bytes of bodies one journal keeps.
 const journalBytes = 32 << 20
-
-// Request is one request that the emulator has answered. Header and Body are as
-// received, with the credential. They are shared with the journal and must not be
-// changed. Printing a Request shows only method, path and status.
-type Request struct {
-	ID                  int // counts the requests from 1, and from 1 again after a Reset
-	Method, Path, Query string
-	Header              http.Header
-	Body                []byte
-	Status              int // 0 if the connection was cut without an answer
-	At                  time.Time
-	Duration            time.Duration
-
-	effect *effect // nil without a console
-}
-
-// Requests returns the answered requests, oldest first. A request is in the list
-// before its caller receives the answer.
-func (e *Emulator) Requests() []Request {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.st.requests.since(0)
-}
 
 // journal keeps the newest entries, up to a number and a total size. It is used
 // under the emulator's lock.
@@ -94,4 +74,45 @@ func (j *journal[T]) newest(n, limit int, match func(T) bool) []T {
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// Request is one request that the emulator has answered. Header and Body are as
+// received, with the credential. They are shared with the journal and must not be
+// changed.
+type Request struct {
+	ID                  int // counts the requests from 1, and from 1 again after a Reset
+	Method, Path, Query string
+	Header              http.Header
+	Body                []byte
+	Status              int // 0 if the connection was cut without an answer
+	At                  time.Time
+	Duration            time.Duration
+
+	effect *effect // nil without a console
+}
+
+// effect is what a request changed in a head, shown by the console.
+type effect struct {
+	headID  string
+	changes []fieldChange // in the order of the fields' names
+	ignored document      // the read-only fields of the body
+	before  document
+}
+
+// A value of fieldChange is nil if the head did not have the field.
+type fieldChange struct {
+	name          string
+	before, after json.RawMessage
+}
+
+// difference returns the fields in which two documents differ, without updatedAt.
+func difference(before, after document) (changes []fieldChange) {
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if name != "updatedAt" && !bytes.Equal(before[name], after[name]) {
+			changes = append(changes, fieldChange{name, before[name], after[name]})
+		}
+	}
+	return changes
 }

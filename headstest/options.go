@@ -73,7 +73,7 @@ func WithSeed(seed uint64) Option {
 }
 
 // Responses is the form of the answers that the contract does not document: those
-// to an update, a mode switch, a change of settings, of a registration or of the
+// to an update, a mode switch, a change of settings, of a webhook or of the
 // delivery switch, and a delete.
 type Responses int
 
@@ -85,7 +85,7 @@ const (
 )
 
 // WithResponses sets the form of undocumented answers. The answer to a new
-// registration is always an object with its shared key; with ResponsesRecord it is
+// webhook is always an object with its shared key; with ResponsesRecord it is
 // the whole record.
 func WithResponses(r Responses) Option {
 	return func(c *config) { c.responses = r }
@@ -97,10 +97,10 @@ func WithLoopbackHTTP() Option {
 	return func(c *config) { c.loopbackHTTP = true }
 }
 
-// WithStrictOrder makes the emulator never deliver to a registration that was made while
+// WithStrictOrder makes the emulator never deliver to a webhook that was made while
 // the head's delivery was off, also after delivery is enabled. The service is said to
 // behave so; the contract is silent, and by default the emulator delivers. A
-// registration of a seed is made when it is added, after its head.
+// webhook of a seed is made when it is added, after its head.
 func WithStrictOrder() Option {
 	return func(c *config) { c.strictOrder = true }
 }
@@ -139,7 +139,7 @@ func WithJournalSize(n int) Option {
 	return func(c *config) { c.journalSize = max(n, 1) }
 }
 
-// WithBacklog sets how many events may wait for the receiver of one registration.
+// WithBacklog sets how many events may wait for the receiver of one webhook.
 // The default is 131072. Further events fail with ErrBacklog.
 func WithBacklog(n int) Option {
 	return func(c *config) { c.backlog = max(n, 1) }
@@ -224,7 +224,7 @@ func WithConsole() Option {
 
 // WithLogger logs one line for every request, every delivery attempt and every tool
 // call, without headers, queries and bodies. The line of a failed tool call is a
-// warning that says what was wrong with the reply, and a registration that is made
+// warning that says what was wrong with the reply, and a webhook that is made
 // before delivery is enabled has a warning, too. The default, and nil, is silent.
 // The handler must not call the emulator.
 func WithLogger(l *slog.Logger) Option {

@@ -1,6 +1,7 @@
 package headstest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,10 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 	"unicode/utf8"
 )
 
-// operation answers one of the contract's requests, whose body is in memory.
+// operation answers a request to one of the operations. The body of the request is in memory.
 type operation func(r *http.Request) (reply, error)
 
 // ServeHTTP passes the reply to the recorder that Emulator.ServeHTTP passed to the
@@ -20,7 +22,8 @@ type operation func(r *http.Request) (reply, error)
 func (op operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rep, err := op(r)
 	if err != nil {
-		rep = refusalOf(err).reply()
+		// Any other error is a fault of this package.
+		rep = cmp.Or(refusalIn(err), refuse(http.StatusInternalServerError, "%v", err)).reply()
 	}
 	w.(*recorder).reply = rep
 }
@@ -50,18 +53,14 @@ func jsonReply(status int, body []byte) reply {
 	return reply{status, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, body}
 }
 
-// undocumented returns the answer of an operation whose answer the contract does
-// not document. It is called under the lock, before the record can change again.
-func (c *core) undocumented(record document) reply {
-	switch c.cfg.responses {
-	case ResponsesRecord:
-		return jsonReply(http.StatusOK, record.encode())
-	case ResponsesBool:
-		return jsonReply(http.StatusOK, []byte("true"))
-	default:
-		return reply{status: http.StatusOK, header: http.Header{}}
-	}
-}
+// cutting is how much of an answer is not sent.
+type cutting int
+
+const (
+	cutNothing cutting = iota
+	cutMiddle
+	cutWhole
+)
 
 // write sends the answer up to the cut.
 func (rep reply) write(w http.ResponseWriter, cut cutting) {
@@ -78,7 +77,7 @@ func (rep reply) write(w http.ResponseWriter, cut cutting) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = w.Write(rep.body) // an error means that the caller has left
+	_, _ = w.Write(rep.body) // an error means that the caller has disconnected
 }
 
 // refusal is an error with the status that it is answered with.
@@ -102,16 +101,26 @@ func (r *refusal) reply() reply {
 	return jsonReply(r.status, body)
 }
 
-// refusalOf returns the refusal in err. Any other error is a fault of this package.
-func refusalOf(err error) *refusal {
-	var r *refusal
-	if errors.As(err, &r) {
-		return r
-	}
-	return refuse(http.StatusInternalServerError, "%v", err)
+// statusOf has the statuses of the state's errors.
+var statusOf = map[errorKind]int{
+	badValue:   http.StatusBadRequest,
+	noRecord:   http.StatusNotFound,
+	wrongMode:  http.StatusConflict,
+	cantStream: http.StatusUnprocessableEntity,
 }
 
-// object reads the JSON object in the body of a request.
+// refusalIn returns the refusal that err wraps, or that answers the error of the state
+// that err wraps. For any other error it returns nil.
+func refusalIn(err error) *refusal {
+	var r *refusal
+	var s *stateError
+	if !errors.As(err, &r) && errors.As(err, &s) {
+		return &refusal{statusOf[s.kind], s.message}
+	}
+	return r
+}
+
+// object decodes the body of a request, a JSON object.
 func object(r *http.Request) (document, error) {
 	body, _ := io.ReadAll(r.Body) // in memory
 	if len(body) == 0 {
@@ -151,11 +160,24 @@ func switchQuery(r *http.Request, name string) (bool, error) {
 	}
 }
 
-// queryOf refuses a malformed query, of which URL.Query would read a part.
+// queryOf refuses a malformed query. URL.Query would silently ignore a part of it.
 func queryOf(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "the query is malformed")
 	}
 	return query, nil
+}
+
+// wholeSeconds writes a Retry-After, rounded up.
+func wholeSeconds(d time.Duration) string {
+	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
+}
+
+func unreadable(err error) *refusal {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
+	}
+	return refuse(http.StatusBadRequest, "the body broke off")
 }

@@ -1,73 +1,35 @@
 package headstest
 
 import (
-	"fmt"
-	"maps"
 	"net/http"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/nearest"
 )
 
-// operations returns the eleven operations of the contract, and three others that
-// were seen in the field.
-func (c *core) operations() map[string]operation {
-	return map[string]operation{
-		"PUT /head/update":                         c.updateHead,
-		"GET /head/{id}":                           c.getHead,
-		"GET /head_visual/{headVisualId}":          c.getVisual,
-		"PUT /head/{headId}/video-streaming":       c.putVideoStreaming,
-		"PUT /head/{headId}/conversation-settings": c.putSettings,
-		"PUT /head/{headId}/enable-events":         c.putEnableEvents,
-		"POST /head-events":                        c.createWebhook,
-		"GET /head-events":                         c.listWebhooks,
-		"GET /head-events/{webhookId}":             c.getWebhook,
-		"PATCH /head-events/{webhookId}":           c.patchWebhook,
-		"DELETE /head-events/{webhookId}":          c.deleteWebhook,
-
-		"GET /head/{headId}/enable-events":         c.getEnableEvents, // not in the contract
-		"GET /head/{headId}/conversation-settings": c.getSettings,     // not in the contract
-		"PUT /head/{headId}/splitter":              c.putSplitter,     // not in the contract
-	}
-}
-
-// patterns returns the patterns of the operations, sorted.
-func patterns() []string { return slices.Sorted(maps.Keys((&core{}).operations())) }
-
-// operationMethods are the methods that an operation can have.
-var operationMethods = []string{
-	http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut,
-}
-
-// hasOperation reports whether the emulator has an operation for the method and
-// path of a request. A path that ends in a name in the place of an id has none, so
-// GET /head/all and DELETE /head/update are no operations, as on the service.
-func (c *core) hasOperation(r *http.Request) bool {
-	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect
-		return false
-	}
-	_, pattern := c.mux.Handler(r)
-	return pattern != "" && !c.namesNoRecord(pattern, path.Base(r.URL.Path))
+// patterns are the patterns of the operations, sorted: the eleven operations of the
+// contract, and three others that were seen in the field.
+var patterns = []string{
+	"DELETE /head-events/{webhookId}",
+	"GET /head-events",
+	"GET /head-events/{webhookId}",
+	"GET /head/{headId}/conversation-settings", // not in the contract
+	"GET /head/{headId}/enable-events",         // not in the contract
+	"GET /head/{id}",
+	"GET /head_visual/{headVisualId}",
+	"PATCH /head-events/{webhookId}",
+	"POST /head-events",
+	"PUT /head/update",
+	"PUT /head/{headId}/conversation-settings",
+	"PUT /head/{headId}/enable-events",
+	"PUT /head/{headId}/splitter", // not in the contract
+	"PUT /head/{headId}/video-streaming",
 }
 
 // name matches the name of an operation. An id contains a digit, or is one letter.
 var name = regexp.MustCompile(`^[A-Za-z]{2,}([-_.][A-Za-z]+)*$`)
-
-// namesNoRecord reports whether the last segment of a path is a name where a route
-// has an id. A test may have added a record whose id is such a name.
-func (c *core) namesNoRecord(pattern, last string) bool {
-	if !strings.HasSuffix(pattern, "}") || !name.MatchString(last) {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, isHead := c.st.heads[last]
-	_, isVisual := c.st.visuals[last]
-	return !isHead && !isVisual
-}
 
 // methodsWith returns the methods for which has returns true, given the request with
 // that method.
@@ -80,17 +42,6 @@ func methodsWith(r *http.Request, methods []string, has func(*http.Request) bool
 		}
 	}
 	return allowed
-}
-
-// notAnOperation refuses a request for which the service may have an operation and
-// the emulator has none.
-func (c *core) notAnOperation(r *http.Request) *refusal {
-	refused := refuse(http.StatusNotFound, "%s %s is not an operation of this emulator; the nearest one is %s",
-		r.Method, r.URL.Path, nearestOperation(r.Method, r.URL.Path))
-	if _, pattern := c.mux.Handler(r); strings.HasSuffix(pattern, "}") { // its name may be meant as an id
-		refused.message += fmt.Sprintf("; there is no %s %q", recordOf(pattern), path.Base(r.URL.Path))
-	}
-	return refused
 }
 
 // recordOf returns what the last parameter of a route identifies.
@@ -108,7 +59,7 @@ func recordOf(pattern string) string {
 // nearestOperation returns the pattern that differs least from a method and a path.
 func nearestOperation(method, target string) (best string) {
 	least := 0
-	for _, pattern := range patterns() {
+	for _, pattern := range patterns {
 		itsMethod, route, _ := strings.Cut(pattern, " ")
 		d := routeDistance(strings.Split(path.Clean(target), "/"), strings.Split(route, "/"))
 		if method != itsMethod {
@@ -149,4 +100,17 @@ func absent(segment string) int {
 		return 4
 	}
 	return max(4, len(segment)*2/3)
+}
+
+var parameter = regexp.MustCompile(`\{[^{}/]*\}`)
+
+// sameRoute compares routes and ignores the names of their parameters.
+func sameRoute(a, b string) bool {
+	return parameter.ReplaceAllString(a, "{}") == parameter.ReplaceAllString(b, "{}")
+}
+
+// isPathOf reports whether a path matches a route.
+func isPathOf(path, route string) bool {
+	ok, _ := regexp.MatchString("^"+parameter.ReplaceAllString(route, "[^/{}?#]+")+"$", path)
+	return ok
 }

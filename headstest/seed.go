@@ -1,11 +1,11 @@
 package headstest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	heads "github.com/headsapi/heads-go"
@@ -14,12 +14,17 @@ import (
 
 // Seed holds the records with which an emulator starts. Its JSON form is that of a
 // file for the flag -seed-file of heads-emulator. [ParseSeed] reads one and refuses
-// unknown fields. Printing a Seed shows only how many records it has.
+// unknown fields.
 type Seed struct {
-	Visuals       []json.RawMessage `json:"visuals"`       // as GET /head_visual/{headVisualId} answers them; further fields may be in an object "extra", too
-	Heads         []json.RawMessage `json:"heads"`         // as GET /head/{id} answers them; fields that a head does not have in the contract are in an object "extra"
-	Tools         []json.RawMessage `json:"tools"`         // items of conversationSettings.tools with a headId
-	Registrations []json.RawMessage `json:"registrations"` // bodies of POST /head-events; one may have its sharedKey
+	// As GET /head_visual/{headVisualId} answers them. Further fields may be in an object "extra".
+	Visuals []json.RawMessage `json:"visuals"`
+	// As GET /head/{id} answers them. Fields that a head does not have in the contract are in an
+	// object "extra".
+	Heads []json.RawMessage `json:"heads"`
+	// Items of conversationSettings.tools with a headId.
+	Tools []json.RawMessage `json:"tools"`
+	// Webhooks: bodies of POST /head-events, optionally with a sharedKey.
+	Registrations []json.RawMessage `json:"registrations"`
 }
 
 // Added are the ids of the records that a seed has added.
@@ -38,92 +43,6 @@ func ParseSeed(text []byte) (Seed, error) {
 	}
 	_, err := s.records()
 	return s, err
-}
-
-// Import adds the records of a seed to those of the emulator, in the order visuals,
-// heads, tools, registrations. If a record is refused, Import adds nothing.
-func (e *Emulator) Import(s Seed) (Added, error) {
-	records, err := s.records()
-	if err != nil {
-		return Added{}, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	before := e.st.records()
-	added, err := e.add(records)
-	if err != nil {
-		e.st.restore(before)
-		return Added{}, err
-	}
-	e.warnOf(added)
-	e.notify()
-	return added, nil
-}
-
-// Restart resets the emulator and adds the records of a seed. From then on, the
-// reset of the control API restores this seed. If a record is refused, Restart
-// changes nothing.
-func (e *Emulator) Restart(s Seed) (Added, error) {
-	records, err := s.records()
-	if err != nil {
-		return Added{}, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	before := e.st
-	e.st = newState(e.lifetime, &e.cfg)
-	added, err := e.add(records)
-	if err != nil {
-		e.st.end()
-		e.st = before
-		return Added{}, err
-	}
-	before.end()
-	e.start = s
-	e.warnOf(added)
-	e.notify()
-	return added, nil
-}
-
-// Export returns the records of the emulator as a seed, with their keys. It does
-// not return sessions, journals and faults.
-func (e *Emulator) Export() Seed {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s := Seed{Visuals: []json.RawMessage{}, Heads: []json.RawMessage{}, Tools: []json.RawMessage{}, Registrations: []json.RawMessage{}}
-	for _, id := range slices.Sorted(maps.Keys(e.st.visuals)) {
-		v := e.st.visuals[id]
-		record := maps.Clone(v.shown)
-		record.set("mode", v.mode)
-		s.Visuals = append(s.Visuals, record.encode())
-	}
-	for _, id := range slices.Sorted(maps.Keys(e.st.heads)) {
-		s.Heads = append(s.Heads, seedOfHead(e.st.heads[id]).encode())
-	}
-	for _, id := range slices.Sorted(maps.Keys(e.st.webhooks)) {
-		record := e.st.webhooks[id].document()
-		for _, assigned := range []string{"id", "createdAt", "updatedAt", "orgId"} {
-			delete(record, assigned)
-		}
-		s.Registrations = append(s.Registrations, record.encode())
-	}
-	return s
-}
-
-// seedOfHead moves the fields that a head does not have in the contract to extra.
-func seedOfHead(h document) document {
-	record, extra := document{}, document{}
-	for name, value := range h {
-		if _, known := fieldRule(name); known || name == "id" {
-			record[name] = value
-		} else {
-			extra[name] = value
-		}
-	}
-	if len(extra) > 0 {
-		record["extra"] = extra.encode()
-	}
-	return record
 }
 
 // records are the decoded records of a seed.
@@ -195,8 +114,6 @@ func (d document) visual() (Visual, error) {
 	return Visual{ID: id, Mode: heads.VisualMode(mode), Fields: d.values()}, nil
 }
 
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-
 func (d document) head() (Head, error) {
 	id, err := d.take("id")
 	if err != nil {
@@ -222,7 +139,7 @@ func (d document) tool() (seedTool, error) {
 	return seedTool{headID, d.encode()}, err
 }
 
-// registration refuses keys that the operation does not have.
+// webhook refuses keys that the operation does not have.
 func (d document) registration() (document, error) {
 	known := []string{"headId", "webhookUrl", "sharedKey"}
 	for _, f := range eventFlags {
@@ -268,55 +185,27 @@ func (d document) values() map[string]any {
 }
 
 // add adds records after those that they refer to, and stops at the first one that
-// is refused. It is called under the lock.
-func (c *core) add(r records) (Added, error) {
+// is refused.
+func (st *state) add(r records) (Added, error) {
 	added := Added{Heads: []string{}, Visuals: []string{}, Registrations: []int64{}}
 	for _, v := range r.visuals {
-		added.Visuals = append(added.Visuals, c.st.addVisual(v))
+		added.Visuals = append(added.Visuals, st.addVisual(v))
 	}
 	for _, h := range r.heads {
-		added.Heads = append(added.Heads, c.addHead(h))
+		added.Heads = append(added.Heads, st.addHead(h))
 	}
 	for i, t := range r.tools {
-		if err := c.addTool(t.headID, t.definition); err != nil {
+		if err := st.addTool(t.headID, t.definition); err != nil {
 			return added, fmt.Errorf("tools[%d]: %w", i, err)
 		}
 	}
 	for i, d := range r.registrations {
-		w, err := c.addWebhook(d)
+		w, err := st.addWebhook(d)
 		if err != nil {
 			return added, fmt.Errorf("registrations[%d]: %w", i, err)
 		}
-		w.sharedKey = or(d.str("sharedKey"), w.sharedKey)
+		w.sharedKey = cmp.Or(d.str("sharedKey"), w.sharedKey)
 		added.Registrations = append(added.Registrations, w.id)
 	}
 	return added, nil
-}
-
-// warnOf logs a line for each early registration of a seed. It is called under the lock.
-func (c *core) warnOf(added Added) {
-	for _, id := range added.Registrations {
-		c.warnIfEarly(c.st.webhooks[id])
-	}
-}
-
-// savedRecords are the records of a state at one moment.
-type savedRecords struct {
-	ids      ids
-	visuals  map[string]*visual
-	heads    map[string]document
-	webhooks map[int64]*webhook
-}
-
-func (st *state) records() savedRecords {
-	saved := savedRecords{st.ids.clone(), maps.Clone(st.visuals), map[string]document{}, maps.Clone(st.webhooks)}
-	for id, h := range st.heads {
-		saved.heads[id] = maps.Clone(h)
-	}
-	return saved
-}
-
-func (st *state) restore(saved savedRecords) {
-	clear(st.encoded)
-	st.ids, st.visuals, st.heads, st.webhooks = &saved.ids, saved.visuals, saved.heads, saved.webhooks
 }

@@ -9,21 +9,12 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// maxSessions is how many sessions the control API keeps. It drops the oldest
-// first.
-const maxSessions = 4096
-
 // Session is a conversation of a user with a head. Its methods act as the user,
 // which may cause events. A Session is safe for concurrent use.
 type Session struct {
-	core      *core
-	st        *state
-	id        string
-	userID    string
-	headID    string
-	streaming bool // the mode of the access URL at which the session was opened
-	started   bool
-	closed    bool
+	core *core
+	run  *run
+	*session
 }
 
 // StartSession opens a session at the head's current access URL. If that is not
@@ -31,38 +22,28 @@ type Session struct {
 func (e *Emulator) StartSession(headID string) *Session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := &Session{
-		core: e.core, st: e.st, id: e.st.ids.uuid(), userID: e.st.ids.uuid(),
-		headID: headID, streaming: e.st.heads[headID].is("videoStreaming"),
-	}
-	if _, known := e.st.heads[headID]; known {
-		e.st.addSession(s)
-		s.happened(happening{Kind: happenedStart})
+	s := &Session{e.core, e.run, &session{
+		id: e.run.ids.uuid(), userID: e.run.ids.uuid(), headID: headID, streaming: e.run.heads[headID].is("videoStreaming"),
+	}}
+	if _, known := e.run.heads[headID]; known {
+		e.run.addSession(s.session)
+		s.addEntry(logEntry{Kind: entryStart})
 		e.notify()
 	}
 	return s
 }
 
-// Undelivered returns how many deliveries of the session's events have not ended: those
-// that wait, for their turn, their next attempt or a fault, and those under way. A
-// duplicate and a redelivery count as deliveries of their own. When Undelivered returns
-// 0, the journal has the last attempt of each.
+// Undelivered returns how many deliveries of the session's events have not ended: those that
+// wait for earlier events, for their next attempt or because of a fault, and those that are
+// running. A duplicate and a call of Redeliver count as further deliveries. When Undelivered
+// returns 0, the journal has the last attempt of each.
 func (s *Session) Undelivered() int {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	if s.st.ctx.Err() != nil { // Reset and Close end every delivery
+	if s.run.ctx.Err() != nil { // Reset and Close end every delivery
 		return 0
 	}
-	return s.st.undelivered[s.id]
-}
-
-// addSession keeps the newest sessions for the control API.
-func (st *state) addSession(s *Session) {
-	st.sessions = append(st.sessions, s)
-	if len(st.sessions) > maxSessions {
-		st.sessions[0] = nil // the array is kept until append moves it
-		st.sessions = st.sessions[1:]
-	}
+	return s.run.undelivered[s.id]
 }
 
 // ID returns the session id, which the session's events carry.
@@ -75,7 +56,7 @@ func (s *Session) ID() string { return s.id }
 // was opened, since the old access URL is then no longer accessible.
 func (s *Session) UserMessage(text string) error {
 	return s.act(func(h document) {
-		s.happened(happening{Kind: happenedMessage, Text: concealText(text)})
+		s.addEntry(logEntry{Kind: entryMessage, Text: concealText(text)})
 		if !s.started {
 			s.started = true
 			s.emit(h, heads.EventStartConversation)
@@ -87,7 +68,7 @@ func (s *Session) UserMessage(text string) error {
 // event inactivity_warning. It returns an error in the same cases as UserMessage.
 func (s *Session) Inactive() error {
 	return s.act(func(h document) {
-		s.happened(happening{Kind: happenedInactive})
+		s.addEntry(logEntry{Kind: entryInactive})
 		s.emit(h, heads.EventInactivityWarning)
 	})
 }
@@ -97,7 +78,7 @@ func (s *Session) Inactive() error {
 // in the same cases as UserMessage.
 func (s *Session) Timeout() error {
 	return s.act(func(h document) {
-		s.close(happenedTimeout)
+		s.close(entryTimeout)
 		s.emit(h, heads.EventTimeoutConversation)
 		s.emit(h, heads.EventEndConversation)
 	})
@@ -112,19 +93,19 @@ func (s *Session) Close() error {
 	if err != nil {
 		return err
 	}
-	s.close(happenedClose)
+	s.close(entryClose)
 	s.emit(h, heads.EventEndConversation)
 	return nil
 }
 
-// close ends the session, with or without a timeout. It is called under the lock.
+// close ends the session. It is called under the lock.
 func (s *Session) close(how string) {
 	s.closed = true
-	s.happened(happening{Kind: how})
+	s.addEntry(logEntry{Kind: how})
 	s.core.notify()
 }
 
-// act does what needs an accessible URL.
+// act calls do with the head if the access URL of the session is accessible.
 func (s *Session) act(do func(document)) error {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
@@ -136,6 +117,7 @@ func (s *Session) act(do func(document)) error {
 	return nil
 }
 
+// accessible returns the head of a session whose access URL is accessible.
 func (s *Session) accessible() (document, error) {
 	h, err := s.open()
 	switch {
@@ -149,10 +131,11 @@ func (s *Session) accessible() (document, error) {
 	return h, loads(h)
 }
 
+// open returns the head of a session that is open.
 func (s *Session) open() (document, error) {
-	h, ok := s.st.heads[s.headID]
+	h, ok := s.run.heads[s.headID]
 	switch {
-	case s.st != s.core.st:
+	case s.run != s.core.run:
 		return nil, errors.New("headstest: the session ended when the emulator was reset")
 	case !ok:
 		return nil, fmt.Errorf("headstest: there is no head %q", s.headID)
@@ -162,10 +145,10 @@ func (s *Session) open() (document, error) {
 	return h, nil
 }
 
-// emit queues an event for every registration that receives it.
+// emit queues an event for every webhook that receives it.
 func (s *Session) emit(h document, t heads.EventType) {
 	wanted, why := s.wanted(h, t)
-	id := s.happened(happening{Kind: happenedEvent, Event: string(t), Receivers: len(wanted), Why: why})
+	id := s.addEntry(logEntry{Kind: entryEvent, Event: string(t), Receivers: len(wanted), Why: why})
 	e := heads.Event{
 		Type: t, Timestamp: heads.Time{Time: time.Now().UTC()}, HeadID: s.headID, SessionID: s.id,
 		PublicHeadID: h.str("publicId"), PublicOrgID: h.str("orgPublicId"),
@@ -175,9 +158,9 @@ func (s *Session) emit(h document, t heads.EventType) {
 	}
 }
 
-// wanted returns the registrations that an event is delivered to, or why there is none.
+// wanted returns the webhooks that an event is delivered to, or why there is none.
 func (s *Session) wanted(h document, t heads.EventType) (list []*webhook, why string) {
-	list = s.st.webhooksOf(s.headID)
+	list = s.run.webhooksOf(s.headID)
 	if !h.is("enableEvents") {
 		return nil, "delivery is off"
 	}
@@ -194,4 +177,17 @@ func (s *Session) wanted(h document, t heads.EventType) (list []*webhook, why st
 		return nil, "made before delivery was enabled"
 	}
 	return list, ""
+}
+
+// addEntry adds what happened to the log and returns the id of the entry. It is called
+// under the lock.
+func (s *Session) addEntry(h logEntry) int {
+	h.ID, h.SessionID, h.HeadID = s.run.log.total()+1, s.id, s.headID
+	if h.At.IsZero() {
+		h.At = time.Now()
+	}
+	h.At = h.At.UTC()
+	s.run.log.add(h, len(h.Text)+len(h.Sent)+len(h.Reply)+len(h.Message))
+	s.core.wake()
+	return h.ID
 }

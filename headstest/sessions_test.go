@@ -148,7 +148,7 @@ func TestDeliveryNeedsBothSwitchesWhenTheEventOccurs(t *testing.T) {
 	}
 }
 
-func TestRegistrationBeforeEnablingDeliversNothingOfBefore(t *testing.T) {
+func TestWebhookBeforeEnablingDeliversNothingOfBefore(t *testing.T) {
 	rc := &receiver{}
 	play(t, rc, nil, func(s *scene) {
 		put := func(on bool) {
@@ -265,7 +265,7 @@ func TestUndeliveredEndsWhateverHappensToAnEvent(t *testing.T) {
 }
 
 // 20,000 sessions at once, each with three events: every event is delivered once and
-// in its order, and what is kept of them has a bound.
+// in its order, and the journal is bounded.
 func TestTwentyThousandSessions(t *testing.T) {
 	const sessions, kept = 20_000, 4096
 	play(t, &receiver{}, []headstest.Option{headstest.WithConsole()}, func(s *scene) {

@@ -20,7 +20,7 @@ const (
 	SignatureBase64                              // standard base64 with padding, 44 characters
 )
 
-// sign returns the HMAC-SHA256 of body under a registration's shared key.
+// sign returns the HMAC-SHA256 of body under a webhook's shared key.
 func sign(body []byte, sharedKey string, enc SignatureEncoding) string {
 	mac := hmac.New(sha256.New, []byte(sharedKey))
 	mac.Write(body)

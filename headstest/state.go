@@ -1,65 +1,31 @@
 package headstest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
-	"strings"
-
-	heads "github.com/headsapi/heads-go"
 )
 
-// Each purpose has its own random sequence, so neither a token, generated or given,
-// nor a fault changes the ids of a seed.
-const (
-	idStream     = 1
-	tokenStream  = 2
-	chanceStream = 3
-)
-
-// state is what Reset replaces. It is used under the emulator's lock.
+// state has the records of an emulator and changes them under the rules of the contract.
+// It knows no HTTP, no events and no sessions. It is used under the emulator's lock.
 type state struct {
-	ctx            context.Context //nolint:containedctx // ends with Reset and Close
-	end            context.CancelFunc
-	ids            *ids
-	organisation   document
-	visuals        map[string]*visual
-	heads          map[string]document
-	encoded        map[string][]byte // the answers of GET for heads that were read since their last change
-	webhooks       map[int64]*webhook
-	requests       journal[Request]
-	deliveries     journal[Delivery]
-	log            journal[happening]
-	sessions       []*Session     // oldest first
-	undelivered    map[string]int // by session, the deliveries that have not ended
-	epoch          string         // differs for each state, so a reader of the stream notices a Reset
-	faults         []*fault
-	chance         *rand.Rand // for faults with a share
-	deliveryFaults []*deliveryFault
+	cfg          *config
+	ids          *ids
+	organisation document
+	visuals      map[string]*visual
+	heads        map[string]document
+	encoded      map[string][]byte // the heads that were read since their last change, in JSON
+	webhooks     map[int64]*webhook
 }
 
-func newState(ctx context.Context, cfg *config) *state {
+func newState(cfg *config) *state {
 	st := &state{
+		cfg:      cfg,
 		ids:      newIDs(cfg.seed, idStream),
 		visuals:  map[string]*visual{},
 		heads:    map[string]document{},
 		encoded:  map[string][]byte{},
 		webhooks: map[int64]*webhook{},
-
-		undelivered: map[string]int{},
-		requests:    journal[Request]{limit: cfg.journalSize},
-		deliveries:  journal[Delivery]{limit: cfg.journalSize},
-		log:         journal[happening]{limit: cfg.journalSize},
-		epoch:       strconv.FormatUint(rand.Uint64(), 36),
-		chance:      rand.New(newSource(cfg.seed, chanceStream)),
 	}
-	st.ctx, st.end = context.WithCancel(ctx)
 	st.organisation = newDocument(map[string]any{
 		"id": st.ids.uuid(), "createdAt": now(), "updatedAt": now(), "apiKey": st.ids.hex(16),
 		"name": "MyOrg", "publicId": st.ids.orgPublicID(), "alias": "my-org",
@@ -68,182 +34,61 @@ func newState(ctx context.Context, cfg *config) *state {
 	return st
 }
 
-// Visual is a head visual to add. If ID is empty, it is generated. An empty Mode
-// means default.
-type Visual struct {
-	ID       string
-	Mode     heads.VisualMode
-	HideMode bool           // the visual has its mode, but answers do not show it
-	Fields   map[string]any // further JSON fields of answers, which replace generated ones
+// clone returns a copy to which records can be added without a change of st.
+func (st *state) clone() *state {
+	c := *st
+	c.ids, c.visuals, c.webhooks = st.ids.clone(), maps.Clone(st.visuals), maps.Clone(st.webhooks)
+	c.heads, c.encoded = make(map[string]document, len(st.heads)), map[string][]byte{}
+	for id, h := range st.heads {
+		c.heads[id] = maps.Clone(h)
+	}
+	return &c
 }
 
-// Head is a head to add. Empty fields are generated: the id, a visual in default
-// mode, a name, a voice of the provider azure, the mode ttt.
-type Head struct {
-	ID, HeadVisualID, Name, TTSProvider, TTSVoice string
-	OperationMode                                 heads.OperationMode
-	VideoStreaming, EnableEvents                  bool
-	Fields                                        map[string]any // further fields of a head in the contract, by JSON name; an id is ignored
-	Extra                                         map[string]any // fields that a head does not have in the contract, as the service may add them
+// errorKind is the kind of a stateError.
+type errorKind int
+
+const (
+	badValue   errorKind = iota // a value breaks the contract
+	noRecord                    // there is no such record
+	wrongMode                   // the mode of the head's visual does not allow the change
+	cantStream                  // the voice does not allow the change
+)
+
+// stateError is why a record can't be read or changed.
+type stateError struct {
+	kind    errorKind
+	message string
 }
 
-// Validate returns an error that names every fault of Fields and Extra: in Fields a
-// field that is not in the contract or has another type, in Extra a field that is
-// in the contract, and in both a value that can't be encoded as JSON.
-func (h Head) Validate() error {
-	var faults []string
-	for _, name := range slices.Sorted(maps.Keys(h.Fields)) {
-		rule, known := fieldRule(name)
-		raw, err := encodeJSON(h.Fields[name])
-		switch {
-		case name == "id":
-		case !known:
-			faults = append(faults, fmt.Sprintf("the contract gives a head no field %q; a field that the service has added belongs in Extra", name))
-		case err != nil:
-			faults = append(faults, fmt.Sprintf("the value of %s has no JSON form: %v", name, err))
-		case !rule.holds(decode(raw)):
-			faults = append(faults, name+" must be "+rule.wants)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(h.Extra)) {
-		if _, known := fieldRule(name); known || name == "id" {
-			faults = append(faults, fmt.Sprintf("the contract gives a head the field %q, which does not belong in Extra", name))
-		} else if _, err := encodeJSON(h.Extra[name]); err != nil {
-			faults = append(faults, fmt.Sprintf("the value of %s has no JSON form: %v", name, err))
-		}
-	}
-	if len(faults) > 0 {
-		return errors.New(strings.Join(faults, "; "))
-	}
-	return nil
+func (e *stateError) Error() string { return e.message }
+
+func stateErrorf(kind errorKind, format string, args ...any) error {
+	return &stateError{kind, fmt.Sprintf(format, args...)}
 }
 
-// AddVisual adds a visual, or replaces the one with the same id, and returns the
-// id. It panics if a value of Fields can't be encoded as JSON.
-func (e *Emulator) AddVisual(v Visual) string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.notify()
-	return e.st.addVisual(v)
-}
-
-func (st *state) addVisual(v Visual) string {
-	if v.ID == "" {
-		v.ID = st.ids.uuid()
-	}
-	if v.Mode == "" {
-		v.Mode = heads.VisualModeDefault
-	}
-	shown := newDocument(map[string]any{
-		"id": v.ID, "createdAt": now(), "updatedAt": now(), "name": "Visual", "mode": v.Mode,
-	})
-	if v.HideMode {
-		delete(shown, "mode")
-	}
-	maps.Copy(shown, newDocument(v.Fields))
-	st.visuals[v.ID] = &visual{mode: v.Mode, shown: shown}
-	return v.ID
-}
-
-// AddHead adds a head, or replaces the one with the same id, and returns the id. If
-// there is no visual HeadVisualID, AddHead adds one in default mode. It panics if
-// Validate returns an error.
-func (e *Emulator) AddHead(h Head) string {
-	if err := h.Validate(); err != nil {
-		panic("headstest: AddHead: " + err.Error())
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.notify()
-	return e.addHead(h)
-}
-
-// addHead is called under the lock.
-func (c *core) addHead(h Head) string {
-	if h.ID == "" {
-		h.ID = c.st.ids.uuid()
-	}
-	if _, known := c.st.visuals[h.HeadVisualID]; !known {
-		h.HeadVisualID = c.st.addVisual(Visual{ID: h.HeadVisualID})
-	}
-	c.st.heads[h.ID] = c.newHead(h)
-	delete(c.st.encoded, h.ID)
-	return h.ID
-}
-
-// Heads returns the ids of all heads, in the order of the ids.
-func (e *Emulator) Heads() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Sorted(maps.Keys(e.st.heads))
-}
-
-// newHead fills in every documented field.
-func (c *core) newHead(h Head) document {
-	ids, org := c.st.ids, c.st.organisation
-	d := newDocument(map[string]any{
-		"id": h.ID, "name": or(h.Name, "Ada"), "alias": "ada", "language": "en-US", "languageSpeechRecognition": "en-US",
-		"ttsProvider": or(h.TTSProvider, "azure"), "ttsVoice": or(h.TTSVoice, "en-US-plain"),
-		"operationMode": or(h.OperationMode, heads.OperationModeTTT), "ocProvider": "playground",
-		"promptConfig": map[string]any{"id": ids.uuid(), "system_prompt": "You are a friendly guide."},
-		"greetings":    "Hello, how can I help you?", "voiceflowApiKey": nil, "isRandomSuggestions": false,
-		"phrases": []string{}, "suggestions": []string{"What can you do?"}, "customWords": map[string]string{},
-		"fileUrl": nil, "pluginOperationalModeConfig": nil, "semanticThreshold": 0.75,
-		"videoStreaming": h.VideoStreaming, "enableEvents": h.EnableEvents,
-		"conversationSettings": map[string]any{"tools": []any{}},
-
-		"createdAt": now(), "updatedAt": now(), "publicId": ids.headPublicID(), "orgId": org["id"], "orgPublicId": org["publicId"],
-		"headVisualId": h.HeadVisualID, "isActive": true, "documentJsonDto": nil, "documentUrl": "https://files.example.test/document.pdf",
-		"encodedPath": "heads/" + h.ID, "iconConfig": map[string]any{"color": "#336699"}, "videoCache": nil,
-		"allowedOrigins": []string{"https://www.example.test"}, "allowedIframeOrigins": []string{},
-		"expirationSeconds": 3600, "ttsStream": false, "headVisualVideoUrl": "https://files.example.test/visual.mp4",
-		"posterVideoImage": "https://files.example.test/poster.png", "ttsDisplayName": "Plain",
-		"organisation": org.encode(),
-	})
-	given := newDocument(h.Fields)
-	delete(given, "id") // only Head.ID sets it
-	maps.Copy(d, given)
-	maps.Copy(d, newDocument(h.Extra))
-	if given["splitter"] == nil {
-		d.set("splitter", !d.is("videoStreaming"))
-	}
-	if given["publicUrl"] == nil {
-		d.set("publicUrl", c.accessAddress(d))
-	}
-	return d
-}
-
-// accessAddress returns the access URL of a head in its mode. It keeps the head's
-// key, or generates one for a head without a key.
-func (c *core) accessAddress(h document) string {
-	base := c.cfg.chatURL
-	if h.is("videoStreaming") {
-		base = c.cfg.streamURL
-	}
-	key := ""
-	if u, err := url.Parse(h.str("publicUrl")); err == nil {
-		key = u.Query().Get("api_key")
-	}
-	if key == "" {
-		key = c.st.ids.hex(16)
-	}
-	return base + "/" + url.PathEscape(h.str("orgPublicId")) + "/" + url.PathEscape(h.str("publicId")) +
-		"?" + url.Values{"api_key": {key}}.Encode()
-}
-
-func or[T comparable](given, otherwise T) T {
-	var none T
-	if given == none {
-		return otherwise
-	}
-	return given
-}
-
-// head returns the head of a request.
+// head returns a head, to be read.
 func (st *state) head(id string) (document, error) {
 	h, ok := st.heads[id]
 	if !ok {
-		return nil, refuse(http.StatusNotFound, "there is no head %q", id)
+		return nil, stateErrorf(noRecord, "there is no head %q", id)
 	}
 	return h, nil
+}
+
+// headToChange returns a head, to be changed.
+func (st *state) headToChange(id string) (document, error) {
+	delete(st.encoded, id)
+	return st.head(id)
+}
+
+// encodedHead encodes a head once for all reads between two changes, since a head
+// has many fields.
+func (st *state) encodedHead(id string, h document) []byte {
+	body, ok := st.encoded[id]
+	if !ok {
+		body = h.encode()
+		st.encoded[id] = body
+	}
+	return body
 }

@@ -1,15 +1,15 @@
 package headstest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
 )
 
-// The stream sends at most maxBatch entries of each kind at once, the newest ones;
-// lists have the others. It checks again after streamPause. If there were more
-// entries than a batch holds, the pause is longer, so a flood of requests does not
-// become a flood of events.
+// The stream sends at most maxBatch entries of each journal at once, the newest ones. The
+// lists have the others. After each batch it waits for streamPause, or for floodPause if
+// there were more entries, so a flood of requests does not become a flood of batches.
 const (
 	maxBatch    = 100
 	streamPause = 40 * time.Millisecond
@@ -23,7 +23,7 @@ type position struct {
 	version                   int
 }
 
-// id returns the id of an event, which a browser sends back as Last-Event-ID.
+// id returns the id of a batch, which a browser sends back as Last-Event-ID.
 func (p position) id() string {
 	return fmt.Sprintf("%s %d %d %d %d", p.epoch, p.requests, p.deliveries, p.log, p.version)
 }
@@ -33,40 +33,40 @@ func parsePosition(id string) (p position, ok bool) {
 	return p, n == 5 && err == nil && min(p.requests, p.deliveries, p.log) >= 0
 }
 
-// batch is one event of the stream. A fresh batch tells the reader to read
-// everything again, since the state is another one.
+// batch is one server-sent event of the stream. A fresh batch tells the reader to read
+// everything again, after a reset.
 type batch struct {
 	Fresh      bool          `json:"fresh"`
-	State      bool          `json:"state"` // heads, registrations, sessions or faults have changed
+	State      bool          `json:"state"` // heads, webhooks, sessions or faults have changed
 	Requests   []requestRow  `json:"requests"`
 	Deliveries []deliveryRow `json:"deliveries"`
-	Log        []happening   `json:"log"`
-	more       bool          // than the batch holds
+	Log        []logEntry    `json:"log"`
+	more       bool          // there are more entries than the batch has
 }
 
 // next returns what has happened since a position, and the position after it.
 func (c *core) next(p position) (batch, position) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := c.st
-	now := position{st.epoch, st.requests.total(), st.deliveries.total(), st.log.total(), c.version}
+	rn := c.run
+	now := position{rn.epoch, rn.requests.total(), rn.deliveries.total(), rn.log.total(), c.version}
 	if p.epoch != now.epoch || p.requests > now.requests || p.deliveries > now.deliveries || p.log > now.log {
 		return batch{Fresh: true, State: true}, now
 	}
 	b := batch{State: p.version != now.version}
 	b.more = now.requests-p.requests > maxBatch || now.deliveries-p.deliveries > maxBatch || now.log-p.log > maxBatch
-	for _, r := range st.requests.since(max(p.requests, now.requests-maxBatch)) {
+	for _, r := range rn.requests.since(max(p.requests, now.requests-maxBatch)) {
 		b.Requests = append(b.Requests, rowOfRequest(r))
 	}
-	for _, d := range st.deliveries.since(max(p.deliveries, now.deliveries-maxBatch)) {
+	for _, d := range rn.deliveries.since(max(p.deliveries, now.deliveries-maxBatch)) {
 		b.Deliveries = append(b.Deliveries, rowOfDelivery(d))
 	}
-	b.Log = st.log.since(max(p.log, now.log-maxBatch))
+	b.Log = rn.log.since(max(p.log, now.log-maxBatch))
 	return b, now
 }
 
-// stream sends batches as server-sent events until the caller leaves or the
-// emulator is closed. It continues after Last-Event-ID.
+// stream sends batches until the caller disconnects or the emulator is closed. It continues
+// after Last-Event-ID.
 func (c *control) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = fmt.Fprint(w, "retry: 500\n\n")
@@ -99,11 +99,11 @@ func (c *control) stream(w http.ResponseWriter, r *http.Request) {
 // positionOf returns the position at which the reader has stopped. A browser that
 // opens a new stream sends no Last-Event-ID, so the page sends it as after.
 func positionOf(r *http.Request) position {
-	at, _ := parsePosition(or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
+	at, _ := parsePosition(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	return at
 }
 
-// pause waits and reports whether the caller has not left.
+// pause waits between two batches. It returns false if the stream has ended.
 func (c *control) pause(r *http.Request, flood bool) bool {
 	if flood {
 		return c.emulator.delay(r, floodPause)

@@ -169,3 +169,33 @@ func TestStreamingProvidersAreSettable(t *testing.T) {
 	a.ok("PUT", streaming(a.AddHead(headstest.Head{TTSProvider: "acme"}), true), "")
 	a.do("PUT", streaming(a.AddHead(headstest.Head{TTSProvider: "azure"}), true), "").refused(t, 422, "acme")
 }
+
+func TestVoicesOfTheRecommendedModelsStream(t *testing.T) {
+	a := newAPI(t)
+	for _, model := range []string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"} {
+		id := a.AddHead(headstest.Head{TTSProvider: "elevenlabs", TTSVoice: "pNInz6obpgDQGcFmaJgB_eleven_" + model})
+		a.ok("PUT", streaming(id, true), "")
+		assert.Equal(t, true, a.head(id)["videoStreaming"], model)
+	}
+}
+
+func TestSplitterIsSwitchedByItsOperation(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{HeadVisualID: a.AddVisual(headstest.Visual{})})
+	before := a.head(id)
+	splitter := func(on bool) string { return fmt.Sprintf("/head/%s/splitter?splitter=%t", id, on) }
+	a.ok("PUT", splitter(false), "")
+	assert.Equal(t, []any{false, false}, []any{a.head(id)["splitter"], a.head(id)["videoStreaming"]})
+
+	a.ok("PUT", streaming(id, true), "")
+	a.ok("PUT", splitter(false), "")
+	assert.Equal(t, true, a.head(id)["videoStreaming"])
+	a.ok("PUT", splitter(true), "")
+	after := a.head(id)
+	assert.Equal(t, []any{true, false, before["publicUrl"]}, []any{after["splitter"], after["videoStreaming"], after["publicUrl"]},
+		"a streaming head is forced back to legacy")
+
+	for _, query := range []string{"", "?splitter", "?splitter=1", "?splitter=true&splitter=false", "?Splitter=true"} {
+		a.do("PUT", "/head/"+id+"/splitter"+query, "").refused(t, 400, "splitter")
+	}
+}

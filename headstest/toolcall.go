@@ -13,16 +13,12 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// maxToolReply is the longest reply of a tool.
-const maxToolReply = 1 << 20
-
 // metadataKey is the only key of a tool call that is not an argument.
 const metadataKey = "session_metadata"
 
-// ToolCall is one call of a tool. Problem says what the service expected and what came
-// instead, as in `expected {"message": "…"}, the reply has "result"`; the service would
-// then have no Message. Printing a ToolCall shows only status and
-// problem.
+// ToolCall is one call of a tool. If the reply does not have the contract's form, Message is
+// empty and Problem tells what was expected and what was received, as in
+// `expected {"message": "…"}, the reply has "result"`.
 type ToolCall struct {
 	URL     string
 	Body    []byte // as sent
@@ -77,8 +73,8 @@ func (s *Session) called(tool string, call *ToolCall, at time.Time) {
 	}
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	s.happened(happening{
-		Kind: happenedToolCall, At: at, Took: duration(time.Since(at)), Tool: tool, Sent: string(conceal("", call.Body)),
+	s.addEntry(logEntry{
+		Kind: entryToolCall, At: at, Took: duration(time.Since(at)), Tool: tool, Sent: string(conceal("", call.Body)),
 		toolOutcome: toolOutcome{call.Status, concealText(call.Message), call.Problem, concealReply(string(call.Reply))},
 	})
 }
@@ -98,7 +94,7 @@ func (s *Session) prepareTool(name string) (tool, document, error) {
 	if !ok {
 		return tool{}, nil, fmt.Errorf("headstest: the head has no tool %q", name)
 	}
-	if err := s.core.checkOutbound(t.URL); err != nil {
+	if err := s.run.checkOutbound(t.URL); err != nil {
 		return tool{}, nil, fmt.Errorf("headstest: the URL of tool %q %w", name, err)
 	}
 	return t, s.metadata(h), nil
@@ -138,7 +134,7 @@ func toolBody(args map[string]any, metadata document) ([]byte, error) {
 	return body.encode(), nil
 }
 
-// postTool sends the call and sets its status.
+// postTool sends the call, sets its status and returns the reply.
 func (c *core) postTool(ctx context.Context, call *ToolCall) (reply []byte, header http.Header, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.toolTimeout)
 	defer cancel()

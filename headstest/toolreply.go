@@ -14,6 +14,9 @@ import (
 	"github.com/headsapi/heads-go/internal/mask"
 )
 
+// maxToolReply is the longest reply of a tool.
+const maxToolReply = 1 << 20
+
 // wantedReply begins the description of a reply in another form.
 const wantedReply = `expected {"message": "…"}, `
 

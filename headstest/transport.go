@@ -13,9 +13,6 @@ import (
 // host is never looked up.
 const memoryURL = "https://emulator.example.test"
 
-// remoteAddr is an address reserved for documentation.
-const remoteAddr = "192.0.2.1:1234"
-
 // Client returns a client that reaches the emulator in memory, without a socket. It
 // can be used in a testing/synctest bubble. Client panics if an option is refused.
 func (e *Emulator) Client(opts ...heads.Option) *heads.Client {
@@ -51,7 +48,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case cut && !rec.Flushed && r.Context().Err() != nil:
 		return nil, context.Cause(r.Context())
-	case cut && !rec.Flushed: // a server has not sent what is not flushed
+	case cut && !rec.Flushed: // a server would have sent nothing
 		return nil, io.EOF
 	}
 	resp := rec.Result()
@@ -93,9 +90,9 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// handlerTransport passes deliveries and tool calls to a handler, each in its own
-// goroutine. So the emulator does not wait for a handler longer than its time
-// limit. Close waits for these goroutines.
+// handlerTransport passes deliveries and tool calls to a handler, each in its own goroutine,
+// so a handler that exceeds its time limit does not block the emulator. Close waits for these
+// goroutines.
 type handlerTransport struct {
 	core    *core
 	handler http.Handler

@@ -123,3 +123,13 @@ func TestDeliveryHandlerIsServedAsAServerWould(t *testing.T) {
 		})
 	}
 }
+
+func TestTransportRefusesAnEndedContext(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := inMemory(ctx, e, "GET", "/head/x", "")
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, e.Requests())
+}

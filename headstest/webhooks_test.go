@@ -22,7 +22,7 @@ func (a *api) list(headID string) []map[string]any {
 	return list
 }
 
-func TestRegistrationShowsItsRecord(t *testing.T) {
+func TestWebhookShowsItsRecord(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
 	assert.Equal(t, "[]", a.ok("GET", "/head-events?headId="+id, "").body)
@@ -44,7 +44,7 @@ func TestRegistrationShowsItsRecord(t *testing.T) {
 	assert.Equal(t, object(t, a.ok("GET", "/head-events/1", "").body), a.list(id)[0])
 }
 
-func TestSecondRegistrationIsAdded(t *testing.T) {
+func TestSecondWebhookIsAdded(t *testing.T) {
 	a := newAPI(t)
 	id, other := a.AddHead(headstest.Head{}), a.AddHead(headstest.Head{})
 	body := `{"headId":"` + id + `","webhookUrl":"https://hook.example.test"}`
@@ -63,7 +63,7 @@ func TestSecondRegistrationIsAdded(t *testing.T) {
 	}
 }
 
-func TestRegistrationIsRefused(t *testing.T) {
+func TestWebhookIsRefused(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
 	rows := []struct{ name, body, says string }{
@@ -147,7 +147,7 @@ func TestPatchIsRefused(t *testing.T) {
 	assert.Equal(t, before, a.ok("GET", path, "").body, "a refused change changes nothing")
 }
 
-func TestDeletedRegistrationIsRemoved(t *testing.T) {
+func TestDeletedWebhookIsRemoved(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
 	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
@@ -162,7 +162,7 @@ func TestDeletedRegistrationIsRemoved(t *testing.T) {
 	assert.NotEqual(t, hook, again)
 }
 
-func TestDeliverySwitchKeepsTheRegistrations(t *testing.T) {
+func TestDeliverySwitchKeepsTheWebhooks(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
 	a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
@@ -175,9 +175,9 @@ func TestDeliverySwitchKeepsTheRegistrations(t *testing.T) {
 
 const early = "made before delivery was enabled; the real service may not deliver to it"
 
-// The contract is silent about the order. A field note says that a registration made
+// The contract does not define the order. It was seen in the field that a webhook made
 // first never delivers.
-func TestRegistrationMadeBeforeDeliveryIsEnabled(t *testing.T) {
+func TestWebhookMadeBeforeDeliveryIsEnabled(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		t.Run(fmt.Sprintf("strict %t", strict), func(t *testing.T) {
 			var log lockedBuilder
@@ -238,8 +238,8 @@ func TestRegistrationMadeBeforeDeliveryIsEnabled(t *testing.T) {
 				assert.Equal(t, []int64{before, after}, delivered())
 			}
 
-			// The switch does not make a registration late again, and a registration
-			// that is moved to another head is made for that head.
+			// Disabling delivery again changes nothing for a webhook. A webhook that is moved to
+			// another head is then made for that head.
 			a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=false", "")
 			a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", "")
 			a.ok("PATCH", fmt.Sprint("/head-events/", before), `{"headId":"`+id+`"}`)
@@ -269,7 +269,7 @@ func (a *api) endedOf(s *headstest.Session) (list []headstest.Delivery) {
 	return slices.DeleteFunc(a.Deliveries(), func(d headstest.Delivery) bool { return !of(d) })
 }
 
-func TestRegistrationsOfASeedAreMadeAfterTheirHeads(t *testing.T) {
+func TestWebhooksOfASeedAreMadeAfterTheirHeads(t *testing.T) {
 	var log lockedBuilder
 	e := headstest.NewEmulator(headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	defer e.Close()
@@ -283,4 +283,52 @@ func TestRegistrationsOfASeedAreMadeAfterTheirHeads(t *testing.T) {
 	_, err = e.Import(seedOf(t, `{"registrations":[{"headId":"`+seedHead+`","webhookUrl":"https://a.example.test"},{"headId":"nobody","webhookUrl":"https://a.example.test"}]}`))
 	require.Error(t, err)
 	assert.Equal(t, 1, strings.Count(log.String(), early), "a refused seed makes none")
+}
+
+func TestAddWebhookFollowsTheOperationsRules(t *testing.T) {
+	e := headstest.NewEmulator()
+	defer e.Close()
+	id := e.AddHead(headstest.Head{})
+	_, _, err := e.AddWebhook(id, "http://hook.example.test")
+	assert.ErrorContains(t, err, "HTTPS")
+	_, _, err = e.AddWebhook("nobody", "https://hook.example.test")
+	assert.ErrorContains(t, err, "no head")
+	_, _, err = e.AddWebhook(id, "https://hook.example.test", "coffee_break")
+	assert.ErrorContains(t, err, "coffee_break")
+}
+
+func TestDeliverySwitchAndModeAreIndependent(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	mode, delivers := false, false
+	for _, step := range []string{"video", "events", "video", "events", "events", "video", "video", "events"} {
+		if step == "video" {
+			mode = !mode
+			a.ok("PUT", streaming(id, mode), "")
+		} else {
+			delivers = !delivers
+			a.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", id, delivers), "")
+		}
+		h := a.head(id)
+		require.Equal(t, []any{mode, delivers}, []any{h["videoStreaming"], h["enableEvents"]})
+	}
+}
+
+func TestSwitchOfDeliveryCanBeRead(t *testing.T) {
+	a := newAPI(t, headstest.WithResponses(headstest.ResponsesRecord))
+	id := a.AddHead(headstest.Head{})
+	for _, on := range []bool{false, true, false} {
+		a.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", id, on), "")
+		ans := a.ok("GET", "/head/"+id+"/enable-events", "")
+		assert.Equal(t, fmt.Sprint(on), ans.body, "bare, whatever the style of the answers")
+		assert.Contains(t, ans.header.Get("Content-Type"), "application/json")
+	}
+}
+
+func TestBodyOfEnableEventsIsIgnored(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{})
+	a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", `{"enableEvents":false}`)
+	assert.Equal(t, true, a.head(id)["enableEvents"])
+	a.do("PUT", "/head/"+id+"/enable-events", `{"enableEvents":false}`).refused(t, 400, "query")
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// canaries are secrets, one for every field of a head, a tool and a registration
+// canaries are secrets, one for every field of a head, a tool and a webhook
 // that can hold one.
 const canaries = `{
 	"heads": [{"id": "` + seedHead + `", "name": "Ada", "operationMode": "oc", "enableEvents": true, "voiceflowApiKey": "canary",
@@ -31,7 +31,7 @@ const canaries = `{
 	"registrations": [{"headId": "` + seedHead + `", "webhookUrl": "http://127.0.0.1:1/?key=canary", "endConversation": true, "sharedKey": "canary"}]
 }`
 
-// withConsole starts a server with a console, which is read as its own page does.
+// withConsole starts a server with a console. Requests have the headers of its own page.
 func withConsole(t testing.TB, opts ...headstest.Option) *api {
 	return newAPI(t, append(opts, headstest.WithConsole(), headstest.WithLoopbackHTTP())...)
 }
@@ -413,7 +413,7 @@ func TestCloseEndsTheStream(t *testing.T) {
 	assert.Less(t, time.Since(began), 5*time.Second)
 }
 
-func TestEventWithoutARegistrationSaysWhy(t *testing.T) {
+func TestEventWithoutAWebhookSaysWhy(t *testing.T) {
 	a := withConsole(t)
 	id := a.AddHead(headstest.Head{})
 	why := func() string {

@@ -51,8 +51,8 @@ func BenchmarkRequestsFrom64Goroutines(b *testing.B) {
 	b.ReportMetric(float64(len(took))/b.Elapsed().Seconds(), "requests/s")
 }
 
-// The journal keeps 1000 deliveries of about 1 kB each, so 100,000 deliveries must
-// not leave many times that.
+// The journal keeps 1000 deliveries of about 1 kB each, so after 100,000 deliveries the
+// emulator must not use many times that.
 func BenchmarkHundredThousandDeliveries(b *testing.B) {
 	const deliveries, journal, limit = 100_000, 1000, 8 << 20
 	for b.Loop() {
@@ -65,7 +65,7 @@ func BenchmarkHundredThousandDeliveries(b *testing.B) {
 		session := e.StartSession(id)
 		for n := range deliveries {
 			require.NoError(b, session.Inactive())
-			if n%1000 == 999 { // a delivery that was waited for has left the queue
+			if n%1000 == 999 { // a delivery that was waited for is no longer in the queue
 				_, err := e.WaitDelivery(b.Context(), func(d headstest.Delivery) bool { return d.ID == n+1 })
 				require.NoError(b, err)
 			}
