@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/headsapi/heads-go/internal/check"
 )
 
 // AccessURL is an access URL in its parts: {base}/{public org id}/{public head
@@ -27,13 +29,9 @@ func ParseAccessURL(raw string) (AccessURL, error) {
 }
 
 func parseAccessURL(operation, field, raw string) (AccessURL, error) {
-	if err := checkText(operation, field, raw, "give the publicUrl of a head as Heads.Get reads it", useHeadsGet); err != nil {
-		return AccessURL{}, err
-	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil ||
-		strings.Contains(raw, " ") || strings.Contains(u.Host, "%") { // a zone, which is of one machine
-		return AccessURL{}, invalid(operation, field, "is not an absolute https URL", "give the publicUrl of a head as Heads.Get reads it", useHeadsGet)
+	u, found := check.URL(raw, check.Access)
+	if len(found) > 0 {
+		return AccessURL{}, faultsOf(operation, field, found).join()
 	}
 	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if len(segments) < 2 || segments[len(segments)-2] == "" {
@@ -45,14 +43,14 @@ func parseAccessURL(operation, field, raw string) (AccessURL, error) {
 		return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s lacks the query parameter api_key", u.Host), "give the whole URL")
 	}
 	for _, id := range segments[len(segments)-2:] {
-		if isSample(id) {
+		if check.IsSample(id) {
 			return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s holds the placeholder %s", u.Host, quote(id)), "give the real URL")
 		}
 	}
-	if found := sampleInURL(&url.URL{Host: u.Host, Path: u.Path}); found != "" {
+	if found := check.SampleInURL(&url.URL{Host: u.Host, Path: u.Path}); found != "" {
 		return AccessURL{}, invalid(operation, field, "holds the placeholder "+quote(found), "give the real URL")
 	}
-	if isSample(key) {
+	if check.IsSample(key) {
 		return AccessURL{}, invalid(operation, field, fmt.Sprintf("on host %s holds a placeholder for its api_key", u.Host), "give the real key")
 	}
 	query.Del("api_key")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -52,7 +53,7 @@ func TestPlaceholders(t *testing.T) {
 		"string", " string ", "string\n", "<API_KEY>", "<ACCESS_TOKEN>", "<SHARED_KEY>", "<your key>", "<key-2>", "<a>", " <API_KEY> ",
 		"https://chat.example.com/o/h?api_key=<PUBLIC_API_KEY>", "https://chat.example.com/<ORG>/h",
 	} {
-		assert.True(t, isPlaceholder(text), "%q", text)
+		assert.True(t, check.IsPlaceholder(text), "%q", text)
 	}
 	for _, text := range []string{
 		"", "String", "STRING", "strings", "a string", "string of pearls", "<", "<>", "< API_KEY >", "<1>", "a < b", "a <b> c", "<b>bold</b>",
@@ -60,18 +61,18 @@ func TestPlaceholders(t *testing.T) {
 		"<RULES>Answer briefly.</RULES> More at https://www.example.com",
 		"See https://www.example.com and the section <OPENING_HOURS> below.",
 	} {
-		assert.False(t, isPlaceholder(text), "%q", text)
+		assert.False(t, check.IsPlaceholder(text), "%q", text)
 	}
 }
 
 func TestSamplesAreNoValues(t *testing.T) {
 	for _, text := range []string{"YOUR_ORG", "YOUR_KEY", "YOUR-API-KEY", "your_api_key", "Your key", "voiceID", "voiceId", "voice_id", "VOICE_ID", "voiceID_eleven_turbo_v2_5", "apiKey", "API_KEY",
 		"headId", "a voice of your choice", "Provider of your choice", "of-your-choice", " voiceID ", "string", "<KEY>"} {
-		assert.True(t, isSample(text), "%q", text)
+		assert.True(t, check.IsSample(text), "%q", text)
 	}
 	for _, text := range []string{"", "azure", "rachel", "en-GB-SoniaNeural", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", "0123456789abcdef", "MyOrg-1234", "your-org-1234", "Yours", "yourvoice",
 		"VF.DM.0123", "voice-1", "keyId", "li-28379", "of your own choice"} {
-		assert.False(t, isSample(text), "%q", text)
+		assert.False(t, check.IsSample(text), "%q", text)
 	}
 }
 
@@ -95,7 +96,7 @@ func TestFindPlaceholderLooksAtValuesAtEveryDepth(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			require.True(t, json.Valid([]byte(tt.document)))
-			assert.Equal(t, tt.found, findPlaceholder([]byte(tt.document)))
+			assert.Equal(t, tt.found, check.FindPlaceholder([]byte(tt.document)))
 		})
 	}
 }
@@ -106,6 +107,6 @@ func TestFindPlaceholderReadsADocumentOnce(t *testing.T) {
 	const depth = 1 << 17
 	document := strings.Repeat(`[`, depth) + `"<X>"` + strings.Repeat(`]`, depth)
 	start := time.Now()
-	assert.Equal(t, "<X>", findPlaceholder([]byte(document)))
+	assert.Equal(t, "<X>", check.FindPlaceholder([]byte(document)))
 	assert.Less(t, time.Since(start), 3*time.Second)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/transport"
 	"golang.org/x/time/rate"
 )
@@ -42,9 +43,7 @@ func New(baseURL, token string, opts ...Option) (*Client, error) {
 	faults.add(err)
 	switch {
 	case cfg.tokenSource == nil:
-		if fault := checkToken(token); fault.problem != "" {
-			faults.add(fault.of("New", "token"))
-		}
+		faults.add(faultOf("New", "token", check.Token(token)))
 	case token != "":
 		faults.add(invalid("New", "token", "is given beside a token source", "give one of the two"))
 	}

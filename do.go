@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/transport"
@@ -114,7 +115,7 @@ func checkHeader(given http.Header) (http.Header, error) {
 			faults.add(invalid(opDo, "header", fmt.Sprintf("%s is set by the client itself", canonical), "leave it out"))
 			continue
 		}
-		if !isToken(name) {
+		if !check.IsHeaderName(name) {
 			faults.add(invalid(opDo, "header", fmt.Sprintf("%s is not a header name", quote(name)), "want letters, digits and dashes"))
 		}
 		if slices.ContainsFunc(given[name], unsafeInHeader) {

@@ -1,7 +1,7 @@
-// Package heads is a client for a platform of conversational avatars
-// ("heads"): it changes the configuration of a head without losing any of it,
-// moves heads from legacy to streaming mode, registers and receives signed
-// webhook events, and lets heads call tools.
+// Package heads is a client for a platform of conversational avatars ("heads").
+// It changes single fields of a head's configuration and keeps all others,
+// converts heads from legacy to streaming mode, registers webhooks, receives
+// their signed events, and lets heads call tools.
 //
 //	client, err := heads.New(baseURL, token)
 //	if err != nil {
@@ -10,8 +10,8 @@
 //	update := heads.NewHeadUpdate().Greetings("Welcome back!")
 //	return client.Heads.Update(ctx, headID, update)
 //
-// Package headstest emulates the whole service, for tests and for work without
-// an account.
+// Package headstest emulates the whole service, for tests and for development
+// without an account.
 //
 // # Errors
 //
@@ -39,24 +39,24 @@
 // a limit that starts at 200 ms and doubles up to 10 s; WithRetryPolicy changes
 // these values. Retry-After is obeyed, but 0 or a date in the past does not
 // shorten the wait. If the wait would exceed the policy's limit or the deadline
-// of the context, the call returns at once with the answer it has. A wait ends
-// when the context ends.
+// of the context, the call returns at once with the last answer. A wait ends when
+// the context ends.
 //
-// An answer 429 or 503 with Retry-After also holds back the attempts of all other
-// calls of the client until then, at most for the policy's limit. WithRateLimit
-// limits how many attempts begin in a second.
+// An answer 429 or 503 with Retry-After also delays the attempts of all other
+// calls of the client until that time, at most for the policy's limit.
+// WithRateLimit limits how many attempts start in a second.
 //
 // An attempt is limited to 30 s (WithAttemptTimeout); a call is limited by its
-// context. An answer that breaks off is treated as no answer.
+// context. An incomplete answer is treated as no answer.
 //
 // # Safety
 //
-// A secret is held in a Secret and a body in a Raw. Package fmt, log/slog and the
-// encoders show neither, wherever the two stand; Secret.Reveal and Raw.Bytes
-// return the values. No log line, error or observer value shows a token, a shared
-// key, an API key, a query string or a body.
+// A secret has the type Secret and a body the type Raw. Package fmt, log/slog and
+// the encoders show neither, even in fields of your own types; Secret.Reveal and
+// Raw.Bytes return the values. No log line, error or observer value shows a token,
+// a shared key, an API key, a query string or a body.
 //
-// Two texts come from outside. Error.Message is one line of at most 200
+// Two texts come from other programs. Error.Message is one line of at most 200
 // characters from the answer. The text of a transport or proxy error is one line
 // of at most 400 characters. In both, the client's token is masked, also in its
 // escaped forms, and so is everything from a question mark to the next space.
@@ -65,6 +65,6 @@
 // Redirects are not followed, so a token is not sent to another host. Answers
 // are read up to 8 MiB.
 //
-// A Client and its services are safe for concurrent use. A HeadUpdate or
-// WebhookUpdate is not, until it is complete.
+// A Client and its services are safe for concurrent use. Do not change a
+// HeadUpdate or WebhookUpdate while another goroutine uses it.
 package heads

@@ -164,7 +164,7 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 // begins, with the given value or a verb. If the remedy names a method, an option
 // or a setter, use is its name.
 func invalid(operation, field, problem, remedy string, use ...string) error {
-	return fault{problem, remedy, strings.Join(use, "")}.of(operation, field)
+	return faultOf(operation, field, fault{Problem: problem, Remedy: remedy, Use: strings.Join(use, "")})
 }
 
 // The values of InvalidError.Use and Finding.Use. A program that is not written in
@@ -177,14 +177,12 @@ const (
 	useEnsure            = "Webhooks.Ensure"
 	useHeadsGet          = "Heads.Get"
 	useHeadsUpdate       = "Heads.Update"
-	useInsecureHTTP      = "WithInsecureHTTP"
 	useKeySource         = "Webhooks.KeySource"
 	useNew               = "New"
 	useNewHeadUpdate     = "NewHeadUpdate"
 	useNewWebhookUpdate  = "NewWebhookUpdate"
 	useOperationMode     = "HeadUpdate.OperationMode"
 	usePathEscape        = "url.PathEscape"
-	usePathToken         = "WithPathToken"
 	usePutTool           = "ConversationSettings.PutTool"
 	useQuery             = "Request.Query"
 	useRemoveDuplicates  = "EnsureOptions.RemoveDuplicates"
@@ -194,18 +192,8 @@ const (
 	useSettingsModify    = "ConversationSettings.Modify"
 	useSettingsTools     = "ConversationSettings.Tools"
 	useSystemPrompt      = "HeadUpdate.SystemPrompt"
-	useTokenSource       = "WithTokenSource"
 	useVoice             = "HeadUpdate.Voice"
 )
-
-// fault is what is wrong with a field, for an InvalidError. The zero fault is
-// none.
-type fault struct{ problem, remedy, use string }
-
-// of returns the InvalidError about a field.
-func (f fault) of(operation, field string) error {
-	return &InvalidError{Operation: operation, Field: field, Problem: f.problem, Remedy: f.remedy, Use: f.use}
-}
 
 // because returns an error with a text of its own that errors.Is matches with
 // the sentinel. The sentinel's general words are not part of the text, since

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -594,23 +595,27 @@ func TestConversionErrorShowsTheIDOnce(t *testing.T) {
 // have, by their names.
 func uses(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, parser.SkipObjectResolution)
-	require.NoError(t, err)
 	found := map[string]string{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 && strings.HasPrefix(spec.Names[0].Name, "use") {
-			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			require.NoError(t, err)
-			found[spec.Names[0].Name] = value
-		}
-		return true
-	})
+	for _, path := range useLists {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 && strings.HasPrefix(spec.Names[0].Name, "use") {
+				value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				require.NoError(t, err)
+				found[spec.Names[0].Name] = value
+			}
+			return true
+		})
+	}
 	require.NotEmpty(t, found)
 	return found
 }
 
-// A program with remedies of its own finds every Use in one list, and each names
-// what exists.
+// useLists are the files with those constants.
+var useLists = []string{"errors.go", "internal/check/fault.go"}
+
+// Every Use is in one of two lists, and names what exists.
 func TestEveryUseNamesWhatExists(t *testing.T) {
 	api, err := os.ReadFile("testdata/api.txt")
 	require.NoError(t, err)
@@ -628,6 +633,9 @@ func TestEveryUseNamesWhatExists(t *testing.T) {
 	// A literal in the place of a constant would be missing in the list.
 	paths, err := filepath.Glob("*.go")
 	require.NoError(t, err)
+	inside, err := filepath.Glob("internal/check/*.go")
+	require.NoError(t, err)
+	paths = append(paths, inside...)
 	used := map[string]bool{}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
@@ -636,12 +644,15 @@ func TestEveryUseNamesWhatExists(t *testing.T) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		require.NoError(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok && known[id.Name] != "" && path != "errors.go" {
+			if id, ok := n.(*ast.Ident); ok && known[id.Name] != "" && !slices.Contains(useLists, path) {
 				used[id.Name] = true
 			}
 			if lit, ok := n.(*ast.CompositeLit); ok {
 				id, isName := lit.Type.(*ast.Ident)
-				assert.False(t, isName && (id.Name == "InvalidError" || id.Name == "Finding") && path != "errors.go" && path != "examine.go", "%s makes one by itself", path)
+				assert.False(t, isName && (id.Name == "InvalidError" || id.Name == "Finding") && path != "checks.go" && path != "examine.go", "%s makes one by itself", path)
+			}
+			if lit, ok := n.(*ast.CompositeLit); ok {
+				assertUse(t, known, path, lit)
 			}
 			call, ok := n.(*ast.CallExpr)
 			if !ok {
@@ -656,6 +667,27 @@ func TestEveryUseNamesWhatExists(t *testing.T) {
 		})
 	}
 	assert.Len(t, used, len(known), "every constant is used")
+}
+
+// assertUse checks that the Use of a fault is a constant.
+func assertUse(t *testing.T, known map[string]string, path string, lit *ast.CompositeLit) {
+	if id, ok := lit.Type.(*ast.Ident); !ok || id.Name != "Fault" && id.Name != "fault" {
+		return
+	}
+	for i, element := range lit.Elts {
+		value := element
+		if pair, keyed := element.(*ast.KeyValueExpr); keyed && pair.Key.(*ast.Ident).Name == "Use" {
+			value = pair.Value
+		} else if keyed || i != 2 {
+			continue
+		}
+		switch use := value.(type) {
+		case *ast.Ident:
+			assert.NotEmpty(t, known[use.Name], "%s has a Use that is no constant", path)
+		case *ast.BasicLit:
+			assert.Fail(t, "a Use that is no constant", path)
+		}
+	}
 }
 
 func calledName(call *ast.CallExpr) string {

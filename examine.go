@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/loopback"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/registration"
@@ -134,7 +135,7 @@ func (x *examiner) examineHead() {
 }
 
 func (x *examiner) examineLanguage(field, tag string) {
-	if tag != "" && !isPlaceholder(tag) && !languageTag.MatchString(tag) {
+	if tag != "" && !check.IsPlaceholder(tag) && !languageTag.MatchString(tag) {
 		x.find(SeverityWarning, "language", field, quote(tag)+" is not a language tag.", `Set a BCP 47 tag such as "en-US".`)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/goldens"
 	"github.com/headsapi/heads-go/internal/transport"
 	"github.com/stretchr/testify/require"
@@ -78,7 +79,7 @@ func TestGoldenDefaults(t *testing.T) {
 		"client: bytes of an answer":                         transport.MaxAnswer,
 		"client: bytes of Error.Body":                        maxErrorBody,
 		"client: bytes of DecodeError.Body":                  maxDecodeBody,
-		"client: bytes of a token":                           maxToken,
+		"client: bytes of a token":                           check.MaxToken,
 		"client: providers that stream":                      slices.Sorted(maps.Keys(cfg.streamingProvider)),
 		"client: plain http to other machines":               cfg.insecureHTTP,
 		"conversion: ConfirmTimeout":                         defaultConfirmTimeout,
@@ -109,6 +110,6 @@ func TestGoldenDefaults(t *testing.T) {
 		"tools: timeout of the function":                     tools.server.timeout,
 		"tools: characters of a reply":                       tools.server.replyLimit,
 		"tools: calls at once":                               cap(tools.server.running),
-		"tools: least characters of a path token":            minPathToken,
+		"tools: least characters of a path token":            check.MinPathToken,
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
@@ -189,7 +190,7 @@ type headField struct {
 }
 
 // readOnly is the fault of a field that no one can change.
-var readOnly = fault{problem: unchangeable + ": it is read-only, and the service would ignore it", remedy: "leave it as it is"}
+var readOnly = fault{Problem: unchangeable + ": it is read-only, and the service would ignore it", Remedy: "leave it as it is"}
 
 const unchangeable = "can't be changed by an update"
 
@@ -197,7 +198,7 @@ const unchangeable = "can't be changed by an update"
 // can change are in the contract's order. A new field of the service is one line
 // here, a field in Head, and a setter.
 var headFields = bindFields([]headField{
-	{name: "id", access: fixed, fixed: fault{unchangeable + ": it identifies the head and never changes", "give the id of another head to Heads.Update", useHeadsUpdate}},
+	{name: "id", access: fixed, fixed: fault{Problem: unchangeable + ": it identifies the head and never changes", Remedy: "give the id of another head to Heads.Update", Use: useHeadsUpdate}},
 	{name: "name", access: writable},
 	{name: "alias", access: writable},
 	{name: "language", access: writable},
@@ -218,16 +219,16 @@ var headFields = bindFields([]headField{
 	{name: "fileUrl", access: nullable},
 	{name: "pluginOperationalModeConfig", access: nullable},
 	{name: "semanticThreshold", access: writable},
-	{name: "videoStreaming", access: fixed, fixed: fault{unchangeable, "use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy", useSetVideoStreaming}},
-	{name: "splitter", access: fixed, fixed: fault{unchangeable + ": it is read-only", "the service turns it off when Heads.SetVideoStreaming turns streaming on", useSetVideoStreaming}},
-	{name: "enableEvents", access: fixed, fixed: fault{unchangeable, "use Webhooks.SetDelivery", useSetDelivery}},
-	{name: "conversationSettings", access: fixed, fixed: fault{unchangeable, "use ConversationSettings.Modify or ConversationSettings.SetTools", useSettingsModify}},
+	{name: "videoStreaming", access: fixed, fixed: fault{Problem: unchangeable, Remedy: "use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy", Use: useSetVideoStreaming}},
+	{name: "splitter", access: fixed, fixed: fault{Problem: unchangeable + ": it is read-only", Remedy: "the service turns it off when Heads.SetVideoStreaming turns streaming on", Use: useSetVideoStreaming}},
+	{name: "enableEvents", access: fixed, fixed: fault{Problem: unchangeable, Remedy: "use Webhooks.SetDelivery", Use: useSetDelivery}},
+	{name: "conversationSettings", access: fixed, fixed: fault{Problem: unchangeable, Remedy: "use ConversationSettings.Modify or ConversationSettings.SetTools", Use: useSettingsModify}},
 	{name: "createdAt", access: open},
 	{name: "updatedAt", access: open},
 	{name: "publicId", access: open},
 	{name: "orgId", access: open},
 	{name: "orgPublicId", access: open},
-	{name: "headVisualId", access: open, fixed: fault{problem: unchangeable + ": it is read-only", remedy: "create a new head for another visual"}},
+	{name: "headVisualId", access: open, fixed: fault{Problem: unchangeable + ": it is read-only", Remedy: "create a new head for another visual"}},
 	{name: "documentUrl", access: open},
 	{name: "encodedPath", access: open},
 	{name: "headVisualVideoUrl", access: open},
@@ -365,10 +366,10 @@ func (f *headField) fault(value json.RawMessage) fault {
 		if f.access == nullable {
 			return fault{}
 		}
-		return fault{problem: "is null, which the service does not allow here", remedy: fmt.Sprintf("want a JSON %s", f.kind)}
+		return fault{Problem: "is null, which the service does not allow here", Remedy: fmt.Sprintf("want a JSON %s", f.kind)}
 	}
 	if !f.kind.fits(value) {
-		return fault{problem: "is a JSON " + rawjson.Kind(value), remedy: fmt.Sprintf("want a JSON %s", f.kind)}
+		return fault{Problem: "is a JSON " + rawjson.Kind(value), Remedy: fmt.Sprintf("want a JSON %s", f.kind)}
 	}
 	return fault{}
 }
@@ -376,20 +377,20 @@ func (f *headField) fault(value json.RawMessage) fault {
 // placeholder returns the placeholder in a value of the field, or "". A field that is not
 // known has a nil f.
 func (f *headField) placeholder(value json.RawMessage) string {
-	if found := findPlaceholder(value); found != "" || f == nil {
+	if found := check.FindPlaceholder(value); found != "" || f == nil {
 		return found
 	}
 	switch f.name {
 	case "ttsProvider", "ttsVoice", "ocProvider", "voiceflowApiKey":
-		if text := textOf(value); isSample(text) {
+		if text := textOf(value); check.IsSample(text) {
 			return strings.TrimSpace(text)
 		}
 	case "publicUrl", "fileUrl":
 		text := textOf(value)
 		if u, err := url.Parse(text); err == nil && u.Host != "" {
-			return sampleInURL(u)
+			return check.SampleInURL(u)
 		}
-		if isSample(text) {
+		if check.IsSample(text) {
 			return strings.TrimSpace(text)
 		}
 	}
@@ -517,7 +518,7 @@ func encodeField(v any) fieldValue {
 	}
 	raw, err := rawjson.Encode(v)
 	if err != nil {
-		return fieldValue{raw: json.RawMessage("null"), fault: fault{problem: "can't be written as JSON", remedy: "give a value that JSON can hold"}}
+		return fieldValue{raw: json.RawMessage("null"), fault: fault{Problem: "can't be written as JSON", Remedy: "give a value that JSON can hold"}}
 	}
 	return fieldValue{raw: raw}
 }

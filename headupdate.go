@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
@@ -66,8 +67,8 @@ func HeadUpdateFromJSON(document []byte) (*HeadUpdate, error) {
 				continue
 			}
 		}
-		if fault := field.fault(value); fault.problem != "" {
-			faults.add(fault.of(operation, field.name))
+		if fault := field.fault(value); fault.Problem != "" {
+			faults.add(faultOf(operation, field.name, fault))
 			continue
 		}
 		u.put(field.name, fieldValue{raw: value})
@@ -202,8 +203,8 @@ func (u *HeadUpdate) Validate() error {
 		faults.add(invalid(operation, "update", "sets no field, and an empty update can have unexpected effects", "call a setter"))
 	}
 	for _, f := range fields {
-		if fault := f.refusal(); fault.problem != "" {
-			faults.add(fault.of(operation, cmp.Or(mask.OneLine(f.name, maxLabel), "field name")))
+		if fault := f.refusal(); fault.Problem != "" {
+			faults.add(faultOf(operation, cmp.Or(mask.OneLine(f.name, maxLabel), "field name"), fault))
 		}
 	}
 	faults.add(u.checkVoice(operation))
@@ -232,24 +233,24 @@ func (u *HeadUpdate) checkVoice(operation string) error {
 
 // refusal returns why the field can't be sent, or no fault.
 func (f *updateField) refusal() fault {
-	if f.fault.problem != "" {
+	if f.fault.Problem != "" {
 		return f.fault
 	}
 	if strings.TrimSpace(f.name) == "" {
-		return fault{problem: "is blank", remedy: "give the name that the field has in JSON"}
+		return fault{Problem: "is blank", Remedy: "give the name that the field has in JSON"}
 	}
 	if known := findField(f.name); known != nil && known.isWritable() {
-		if fault := known.fault(f.raw); fault.problem != "" {
+		if fault := known.fault(f.raw); fault.Problem != "" {
 			return fault
 		}
 	} else if known := findFieldLike(f.name); known != nil {
 		if known.isWritable() {
-			return fault{problem: "is not a field of the service", remedy: "the name is " + known.name}
+			return fault{Problem: "is not a field of the service", Remedy: "the name is " + known.name}
 		}
 		return known.unchangeable()
 	}
 	if found := findField(f.name).placeholder(f.raw); found != "" {
-		return fault{problem: fmt.Sprintf("holds the placeholder %q", found), remedy: "give a real value or don't set the field"}
+		return fault{Problem: fmt.Sprintf("holds the placeholder %q", found), Remedy: "give a real value or don't set the field"}
 	}
 	return fault{}
 }
@@ -268,8 +269,8 @@ func (u *HeadUpdate) setText(name, v string) *HeadUpdate {
 // were read from the service and those of Set are not checked.
 func (u *HeadUpdate) setLanguage(name, v string) *HeadUpdate {
 	value := fieldValue{raw: rawjson.String(v)}
-	if v != "" && !isPlaceholder(v) && !languageTag.MatchString(v) {
-		value.fault = fault{problem: quote(v) + " is not a language tag", remedy: "give a BCP 47 tag such as en-US"}
+	if v != "" && !check.IsPlaceholder(v) && !languageTag.MatchString(v) {
+		value.fault = fault{Problem: quote(v) + " is not a language tag", Remedy: "give a BCP 47 tag such as en-US"}
 	}
 	u.put(name, value)
 	return u
@@ -376,7 +377,7 @@ func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
 func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 	for _, field := range headFields {
 		if !field.isWritable() && field.changed(before, after) {
-			faults.add(field.unchangeable().of(operation, field.name))
+			faults.add(faultOf(operation, field.name, field.unchangeable()))
 		}
 	}
 	return faults

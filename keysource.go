@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/keycache"
 )
 
@@ -166,9 +167,9 @@ func WithHeads(ids ...string) KeySourceOption {
 	return func(s *cachedKeys) error {
 		var faults faultList
 		for _, id := range ids {
-			if !isUUID(id) {
-				f := headIDFault(id)
-				faults.add(invalid(keySourceOperation, "WithHeads", "holds an id that "+f.problem, f.remedy))
+			if !check.IsUUID(id) {
+				f := check.HeadID(id)
+				faults.add(invalid(keySourceOperation, "WithHeads", "holds an id that "+f.Problem, f.Remedy))
 				continue
 			}
 			source := s.source.get()
@@ -215,7 +216,7 @@ func (s cachedKeys) Keys(ctx context.Context, hint KeyHint) ([]string, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	if !isUUID(hint.HeadID) {
+	if !check.IsUUID(hint.HeadID) {
 		return nil, nil
 	}
 	return s.source.get().Get(ctx, strings.ToLower(hint.HeadID), hint.Mismatch)

@@ -6,12 +6,10 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
-	"github.com/headsapi/heads-go/internal/loopback"
-	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/transport"
 	"golang.org/x/time/rate"
 )
@@ -89,8 +87,8 @@ func (ts TokenSource) checked() transport.TokenSource {
 		if err != nil {
 			return "", redact(fmt.Errorf("token source: %w", err), rejected, token)
 		}
-		if fault := checkToken(token); fault.problem != "" {
-			return "", fmt.Errorf("token source: the token %s; %s", fault.problem, fault.remedy)
+		if fault := check.Token(token); fault.Problem != "" {
+			return "", fmt.Errorf("token source: the token %s; %s", fault.Problem, fault.Remedy)
 		}
 		return token, nil
 	}
@@ -186,7 +184,7 @@ func WithObserver(o Observer[Attempt]) Option {
 // library's own User-Agent. The version may be empty.
 func WithApplication(name, version string) Option {
 	return func(c *config) error {
-		if !isToken(name) || version != "" && !isToken(version) {
+		if !check.IsHeaderName(name) || version != "" && !check.IsHeaderName(version) {
 			return invalid("New", "WithApplication", fmt.Sprintf("has name %q and version %q", name, version), "give a name, both of letters, digits and -._+!~ without spaces")
 		}
 		c.application = name
@@ -235,93 +233,4 @@ func WithInsecureHTTP() Option {
 		c.insecureHTTP = true
 		return nil
 	}
-}
-
-// isToken reports whether s can be a product name or version in a
-// User-Agent.
-func isToken(s string) bool {
-	for _, r := range s {
-		if r > 0x7e || !strings.ContainsRune("-._+!~", r) && !isAlphanumeric(r) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func isAlphanumeric(r rune) bool {
-	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-}
-
-// checkBaseURL holds what New demands of an address: absolute, http or https,
-// a host, nothing after the path. Its errors show neither userinfo nor query,
-// and nothing of what is no URL, since that can be a token put in the wrong
-// place.
-func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error) {
-	shown := mask.BareURLs(raw)
-	if strings.ContainsAny(shown, "@?#") {
-		shown = redacted
-	}
-	refuse := func(problem, remedy string, use ...string) (*url.URL, error) {
-		return nil, invalid(operation, field, fmt.Sprintf("%q %s", shown, problem), remedy, use...)
-	}
-	if err := checkText(operation, field, raw, "give an address such as https://api.example.com"); err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(raw)
-	if err != nil {
-		return nil, invalid(operation, field, "can't be parsed as a URL", "want an address such as https://api.example.com")
-	}
-	switch {
-	case u.Host == "" && u.Scheme != "http" && u.Scheme != "https":
-		return nil, invalid(operation, field, "is not absolute", "want https:// and a host")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return refuse("is neither http nor https", "want https:// and a host")
-	case u.Hostname() == "":
-		return refuse("has no host", "want an address such as https://api.example.com")
-	case u.User != nil:
-		return refuse("carries a user name or password", "take them out, the token is given on its own")
-	case u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#"):
-		return refuse("carries a query or fragment", "end the address after its path")
-	case strings.Contains(raw, " "):
-		return refuse("holds a space", "take it out")
-	case u.Scheme == "http" && !insecure && !loopback.Is(u.Hostname()):
-		return refuse("is plain http, which would show the token to the network", "use https, or WithInsecureHTTP", useInsecureHTTP)
-	}
-	u.Path = strings.TrimRight(u.Path, "/")
-	u.RawPath = strings.TrimRight(u.RawPath, "/")
-	return u, nil
-}
-
-// cleanAccessBase checks one address of WithAccessBases, if it was given, and
-// takes the slash off its end.
-func cleanAccessBase(field string, address *string, insecure bool) error {
-	if *address == "" {
-		return nil
-	}
-	u, err := checkBaseURL("New", field, *address, insecure)
-	if err == nil {
-		*address = u.String()
-	}
-	return err
-}
-
-const maxToken = 16 << 10
-
-// checkToken returns why a token can't be sent as a bearer credential, or no
-// fault. It never shows the token.
-func checkToken(token string) fault {
-	scheme, _, hasScheme := strings.Cut(token, " ")
-	switch {
-	case strings.TrimSpace(token) == "":
-		return fault{"is blank", "give the access token, or WithTokenSource", useTokenSource}
-	case hasScheme && strings.EqualFold(scheme, "bearer"):
-		return fault{problem: `starts with "Bearer "`, remedy: "give the token alone"}
-	case len(token) > maxToken:
-		return fault{problem: fmt.Sprintf("is %d bytes long", len(token)), remedy: fmt.Sprintf("want at most %d", maxToken)}
-	case strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0:
-		return fault{problem: "holds a space, a line break or another character that can't stand in a header", remedy: "give the token alone"}
-	case isSample(token):
-		return fault{problem: "is a placeholder", remedy: "give the real access token"}
-	}
-	return fault{}
 }

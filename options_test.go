@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -94,9 +95,9 @@ func TestBaseURL(t *testing.T) {
 func TestToken(t *testing.T) {
 	for name, row := range map[string]struct{ token, says string }{
 		"plain":             {token: "abc.DEF-123_~+/="},
-		"the longest":       {token: strings.Repeat("a", maxToken)},
+		"the longest":       {token: strings.Repeat("a", check.MaxToken)},
 		"empty":             {token: "", says: "is blank"},
-		"too long":          {token: strings.Repeat("a", maxToken+1), says: "want at most"},
+		"too long":          {token: strings.Repeat("a", check.MaxToken+1), says: "want at most"},
 		"with Bearer":       {token: "Bearer hush-hush", says: `starts with "Bearer "`},
 		"with bearer":       {token: "bearer hush-hush", says: `starts with "Bearer "`},
 		"line feed":         {token: "hush-hush\n", says: "line break"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/transport"
 )
 
@@ -313,7 +314,7 @@ func (e *ConversionError) Error() string {
 	case e.voiceSent:
 		b.WriteString("; the head has the new voice")
 	}
-	if !isUUID(e.HeadID) {
+	if !check.IsUUID(e.HeadID) {
 		return b.String()
 	}
 	// The id appears once; below it the route is enough.
@@ -346,7 +347,7 @@ func (o ConvertOptions) validate(operation, headID string) error {
 		if strings.TrimSpace(v.Provider) == "" || strings.TrimSpace(v.ID) == "" {
 			faults.add(invalid(operation, "voice", fmt.Sprintf("has provider %s and id %s, but both are needed", quote(v.Provider), quote(v.ID)), "leave Voice nil to keep the head's voice", useConvertVoice))
 		}
-		if isSample(v.Provider) || isSample(v.ID) {
+		if check.IsSample(v.Provider) || check.IsSample(v.ID) {
 			faults.add(invalid(operation, "voice", fmt.Sprintf("has provider %s and id %s, one of which is a placeholder", quote(v.Provider), quote(v.ID)), "give the real values"))
 		}
 	}

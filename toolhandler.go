@@ -17,9 +17,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/gate"
 	"github.com/headsapi/heads-go/internal/httpbody"
-	"github.com/headsapi/heads-go/internal/loopback"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/toolargs"
 )
@@ -28,7 +28,6 @@ const (
 	defaultToolTimeout     = 10 * time.Second
 	defaultToolReplyLimit  = 4000
 	defaultToolConcurrency = 64
-	minPathToken           = 16
 )
 
 // newToolHandler is the operation of the InvalidErrors.
@@ -105,8 +104,8 @@ func WithToolLogger(l *slog.Logger) ToolHandlerOption {
 // digits, "-", "_", "." or "~".
 func WithPathToken(secret string) ToolHandlerOption {
 	return func(h *ToolHandler) error {
-		if fault := pathTokenFault(secret); fault.problem != "" {
-			return fault.of(newToolHandler, "path token")
+		if err := faultOf(newToolHandler, "path token", check.PathToken(secret)); err != nil {
+			return err
 		}
 		h.server.pathToken = NewSecret(secret)
 		h.server.tokenSum = sha256.Sum256([]byte(secret))
@@ -219,62 +218,14 @@ func NewToolHandler(baseURL string, opts ...ToolHandlerOption) (*ToolHandler, er
 	return h, nil
 }
 
-// toolBase returns baseURL without a slash at its end. Its faults show the
-// scheme and the host alone, as the rest may hold a password.
+// toolBase returns baseURL without a slash at its end.
 func toolBase(baseURL string) (base string, faults faultList) {
-	refuse := func(problem, remedy string, use ...string) {
-		faults.add(invalid(newToolHandler, "base URL", problem, remedy, use...))
-	}
-	if err := checkText(newToolHandler, "base URL", baseURL, "give one like https://tools.example.com/heads"); err != nil {
-		return "", faultList{err}
-	}
-	u, err := url.Parse(baseURL)
-	if err != nil || !u.IsAbs() || u.Hostname() == "" {
-		refuse("is not an absolute URL", "give one like https://tools.example.com/heads")
+	u, found := check.URL(baseURL, check.ToolBase)
+	faults = faultsOf(newToolHandler, "base URL", found)
+	if u == nil {
 		return "", faults
 	}
-	if u.Scheme == "http" && !loopback.Is(u.Hostname()) {
-		refuse(fmt.Sprintf("is plain http to %s, which the service does not call", u.Host), "use https")
-	}
-	if u.Scheme != "https" && u.Scheme != "http" {
-		refuse(fmt.Sprintf("has scheme %s", u.Scheme), "use https")
-	}
-	if u.User != nil {
-		refuse("holds a user name or a password", "use WithPathToken or WithToolAuth", usePathToken)
-	}
-	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		refuse("has a query or a fragment", "leave it out")
-	}
-	if strings.Contains(baseURL, " ") {
-		refuse("holds a space", "take it out")
-	}
-	if slices.ContainsFunc(strings.Split(u.Path, "/"), isDots) {
-		refuse("has a path with . or .. in it", "write it out")
-	}
 	return u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), faults
-}
-
-func isDots(segment string) bool { return segment == "." || segment == ".." }
-
-// pathTokenFault returns why secret can't be a path segment that no proxy
-// rewrites, or no fault. It does not show the secret.
-func pathTokenFault(secret string) fault {
-	switch {
-	case secret == "":
-		return fault{problem: "is empty", remedy: "give 16 random bytes or more in hexadecimal"}
-	case isDots(secret):
-		return fault{problem: "is dots alone", remedy: "give 16 random bytes or more in hexadecimal"}
-	case strings.ContainsFunc(secret, needsEscape):
-		return fault{problem: "holds a character that has a meaning in a URL", remedy: "use letters, digits and - _ . ~"}
-	case len(secret) < minPathToken:
-		return fault{problem: "has " + strconv.Itoa(len(secret)) + " characters", remedy: "give 16 or more, such as 16 random bytes in hexadecimal"}
-	default:
-		return fault{}
-	}
-}
-
-func needsEscape(r rune) bool {
-	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("-_.~", r)
 }
 
 // AddTool makes f the answer to calls of the tool name.

@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
@@ -231,7 +232,7 @@ func (u unreadText) or(key, text string, fault error) error {
 }
 
 func checkDescription(operation, field, text string) error {
-	if strings.TrimSpace(text) == "" || isPlaceholder(text) {
+	if strings.TrimSpace(text) == "" || check.IsPlaceholder(text) {
 		return invalid(operation, field, fmt.Sprintf("description %s says nothing", quote(text)), "explain in a sentence what it is for, since the model reads it")
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/keycache"
 	"github.com/headsapi/heads-go/internal/mask"
@@ -439,7 +440,7 @@ func (w *Webhook) sameReadOnly(operation string, after *Webhook) error {
 	var faults faultList
 	check := func(field string, same bool) {
 		if !same {
-			faults.add(readOnly.of(operation, field))
+			faults.add(faultOf(operation, field, readOnly))
 		}
 	}
 	check("id", w.ID == after.ID)
@@ -623,7 +624,7 @@ func keysOf(hooks []Webhook) (keys []string) {
 
 // learn stores the key of a registration for the sources of the client.
 func (s *WebhooksService) learn(hook *Webhook) {
-	if isUUID(hook.HeadID) {
+	if check.IsUUID(hook.HeadID) {
 		s.keyCache().Learn(strings.ToLower(hook.HeadID), hook.SharedKey.Reveal())
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowdown returns the time of a run divided by the time of its requests.
+// slowdown returns the duration of a run divided by the duration of its requests.
 func slowdown(e *headstest.Emulator, r *fleet.Report, latency time.Duration, concurrency int) float64 {
 	ideal := time.Duration(len(e.Requests())) * latency / time.Duration(concurrency)
 	return float64(r.Ended.Sub(r.Started)) / float64(ideal)
@@ -36,7 +36,7 @@ func TestApplyTakesLittleMoreThanItsRequests(t *testing.T) {
 	})
 }
 
-// This measures real time, which includes the work of client, journal and emulator.
+// This measures real time, including that of client, journal and emulator.
 func BenchmarkApply1000HeadsAt50ms(b *testing.B) {
 	const latency, concurrency = 50 * time.Millisecond, 16
 	for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkApply1000HeadsAt50ms(b *testing.B) {
 	}
 }
 
-// service has no state: every head has the id that is asked for.
+// service has no state: it returns a head for every id.
 type service struct{}
 
 func (service) RoundTrip(r *http.Request) (*http.Response, error) {

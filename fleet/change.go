@@ -14,10 +14,10 @@ import (
 	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
-// Change describes one change that was made or would be made. It is for people: it holds no
-// secrets, and long texts are shortened.
+// Change describes one change that was made or would be made. It is meant for display: secrets are
+// masked and long texts are shortened.
 type Change struct {
-	Field string `json:"field"` // JSON name, voice, streaming, delivery, "webhook URL" or "tool NAME"
+	Field string `json:"field"` // JSON name, voice, streaming, delivery, webhook URL or tool NAME
 	From  string `json:"from"`  // "" for what was added
 	To    string `json:"to"`    // "" for what was removed
 }
@@ -28,7 +28,7 @@ const (
 )
 
 // fieldChanges compares the fields of a spec with those of a head. It returns the values to set and
-// their changes.
+// their descriptions.
 func fieldChanges(head *heads.Head, set map[string]any) (fieldWork, error) {
 	work := fieldWork{}
 	if len(set) == 0 {
@@ -61,8 +61,8 @@ func fieldChanges(head *heads.Head, set map[string]any) (fieldWork, error) {
 
 // fieldWork is the work to do on the fields of a head.
 type fieldWork struct {
-	set     map[string]json.RawMessage // what is sent, with its digits and the order of its keys
-	was     map[string]any             // what the head has in these fields, as fieldsOf returns it
+	set     map[string]json.RawMessage // the values to send, unchanged in their digits and order of keys
+	was     map[string]any             // the values of the head, as fieldsOf returns them
 	changes []Change
 }
 
@@ -73,7 +73,7 @@ func (w *fieldWork) put(name string, was any, value json.RawMessage) {
 	w.set[name], w.was[name] = value, was
 }
 
-// update returns the update that does the work, in the contract's order.
+// update returns an update with the fields in the contract's order.
 func (w *fieldWork) update() *heads.HeadUpdate {
 	u := heads.NewHeadUpdate()
 	for _, name := range heads.WritableFields() {
@@ -84,8 +84,8 @@ func (w *fieldWork) update() *heads.HeadUpdate {
 	return u
 }
 
-// unseen returns a field that a head still has as it was, or "". It ignores the key of a dialog
-// tool, which a service may never show.
+// unseen returns the name of a field that still has its old value after an update, or "". It
+// ignores voiceflowApiKey, which a service may never return.
 func (w *fieldWork) unseen(head *heads.Head) (string, error) {
 	now, err := fieldsOf(head.Raw.Bytes())
 	if err != nil {
@@ -111,7 +111,8 @@ func sameField(name string, now, wanted any) bool {
 	return sameValue(now, wanted)
 }
 
-// promptOf returns the prompt in a promptConfig, which may be the prompt itself.
+// promptOf returns the prompt in a promptConfig. A promptConfig may also be the prompt itself, as a
+// text.
 func promptOf(config any) any {
 	object, ok := config.(map[string]any)
 	if text, isText := config.(string); !ok && isText {
@@ -125,8 +126,8 @@ func isEmpty(v any) bool {
 	return v == nil || reflect.ValueOf(v).Kind() != reflect.String && reflect.ValueOf(v).Len() == 0
 }
 
-// describeFields returns the changes of fields of a document in the contract's order, without
-// secrets.
+// describeFields returns the changes of a document's fields in the contract's order, with secrets
+// masked.
 func describeFields(document []byte, set map[string]json.RawMessage) ([]Change, error) {
 	after := document
 	for name, value := range set {
@@ -155,7 +156,7 @@ func describeFields(document []byte, set map[string]json.RawMessage) ([]Change, 
 	return changes, nil
 }
 
-// emptyFields are the fields of a head of which the service has sent none.
+// emptyFields are the fields of a head without any values.
 var emptyFields = sync.OnceValues(func() (map[string]any, error) {
 	document, err := json.Marshal(heads.Head{})
 	if err != nil {
@@ -165,8 +166,8 @@ var emptyFields = sync.OnceValues(func() (map[string]any, error) {
 	return fields.(map[string]any), err
 })
 
-// fieldsOf returns the fields of a document as decoded JSON, with the digits that they have in it.
-// null is the empty value of a field, as in a heads.Head.
+// fieldsOf returns the fields of a document as decoded JSON, with all digits of numbers. A null
+// becomes the field's empty value, as in a heads.Head.
 func fieldsOf(document []byte) (map[string]any, error) {
 	empty, err := emptyFields()
 	if err != nil {
@@ -192,7 +193,7 @@ func textOf(v any) string {
 	case string:
 		return v
 	}
-	text, _ := rawjson.Encode(v) // it was decoded from JSON
+	text, _ := rawjson.Encode(v) // can't fail: v was decoded from JSON
 	return string(text)
 }
 
@@ -213,13 +214,13 @@ func switchChange(field string, to bool) Change {
 	return Change{Field: field, From: fmt.Sprint(!to), To: fmt.Sprint(to)}
 }
 
-// clip makes a text one line of at most maxChange characters.
+// clip turns a text into one line of at most maxChange characters.
 func clip(text string) string { return mask.OneLine(text, maxChange) }
 
-// oneLine makes a whole text one line.
+// oneLine turns a text into one line of any length.
 func oneLine(text string) string { return mask.OneLine(text, len(text)) }
 
-// clipBoth clips two texts and keeps their first difference visible.
+// clipBoth clips two texts so that their first difference stays visible.
 func clipBoth(from, to string) (string, string) {
 	a, b := []rune(oneLine(from)), []rune(oneLine(to))
 	same := 0
@@ -232,7 +233,7 @@ func clipBoth(from, to string) (string, string) {
 	return clip(from), clip(to)
 }
 
-// normalEvents returns event types in lower case, sorted, each once.
+// normalEvents returns event types in lower case, sorted, without duplicates.
 func normalEvents(types []heads.EventType) []heads.EventType {
 	normal := make([]heads.EventType, len(types))
 	for i, t := range types {

@@ -6,9 +6,9 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// Drift compares a head and its registrations, as they were read, with a spec. It returns the
-// changes that would bring the head to its state, in the order of Apply. Unlike Plan, it does not
-// check whether they can be made, so nothing is blocked.
+// Drift compares a head and its registrations with a spec. It returns the changes that Apply would
+// make, in the same order. It sends no request. Unlike Plan, it does not check whether the changes
+// are possible, so nothing is blocked.
 func Drift(head *heads.Head, registered []heads.Webhook, spec Spec) ([]Change, error) {
 	fields, err := fieldChanges(head, spec.Set)
 	if err != nil {

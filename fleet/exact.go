@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// decodeExactly decodes JSON and keeps the digits of its numbers.
+// decodeExactly decodes JSON and keeps all digits of numbers.
 func decodeExactly(document []byte) (v any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.UseNumber()
 	return v, decoder.Decode(&v)
 }
 
-// sameJSON compares the JSON of two values. It ignores the order of keys and how a number is
-// written, and no digit of it.
+// sameJSON reports whether two values have the same JSON. The order of keys and the notation of
+// numbers are ignored; every digit counts.
 func sameJSON(a, b any) bool {
 	var decoded [2]any
 	for i, v := range []any{a, b} {
@@ -35,7 +35,7 @@ func sameJSON(a, b any) bool {
 // sameValue is sameJSON for values that decodeExactly returned.
 func sameValue(a, b any) bool { return reflect.DeepEqual(withPlainNumbers(a), withPlainNumbers(b)) }
 
-// withPlainNumbers returns a copy whose numbers are written in one way.
+// withPlainNumbers returns a copy with all numbers in the notation of plainNumber.
 func withPlainNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -56,12 +56,12 @@ func withPlainNumbers(v any) any {
 	return v
 }
 
-// plainNumber writes a number of JSON as its digits, without zeros at both ends, and an exponent:
-// -1.50e3 is -15e2.
+// plainNumber writes a JSON number as its digits, without leading and trailing zeros, and an
+// exponent: -1.50e3 becomes -15e2.
 func plainNumber(text string) json.Number {
 	digits, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	power, err := strconv.Atoi(cmp.Or(exponent, "0"))
-	if err != nil { // larger than anything that is written out
+	if err != nil { // the exponent overflows an int
 		return json.Number(text)
 	}
 	digits, negative := strings.CutPrefix(digits, "-")

@@ -8,23 +8,23 @@ import (
 )
 
 var (
-	// errPlanChanged is in the result of a head that Apply left alone since its changes would not
-	// be those of Options.Planned.
+	// errPlanChanged is the error of a head that Apply did not change, since its changes would
+	// differ from Options.Planned.
 	errPlanChanged = errors.New("fleet: the head is no longer as it was planned for, and was not changed; look at its changes and run it again")
 
-	// errNoAddress is the failure of a head that an earlier run has switched, if its access URL is
-	// not known.
+	// errNoAddress is the error of a head that an earlier run has switched and whose new access URL
+	// is not known.
 	errNoAddress = errors.New("fleet: the head is in the wanted mode, but its new access URL is not known; give the bases of the access URLs of both modes (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again")
 
-	// errNotSeen is the failure of a head that does not show a switch accepted in an earlier run.
-	// The switch is not sent again.
+	// errNotSeen is the error of a head that does not yet show a switch that was accepted in an
+	// earlier run. The switch is not sent again.
 	errNotSeen = errors.New("fleet: an earlier run had the switch accepted, but the head does not show it yet; run it again later, or use another journal to send the switch again")
 
-	// errJournal is wrapped by the failure of a head whose switch could not be recorded.
+	// errJournal is wrapped by the error of a head whose switch could not be recorded.
 	errJournal = errors.New("fleet: the mode was not switched, since the switch could not be recorded")
 )
 
-// reasonOf returns the reason of any failure of a head.
+// reasonOf returns the reason for the failure of a head.
 func reasonOf(err error) heads.Reason {
 	var conversion *heads.ConversionError
 	switch {
@@ -44,8 +44,7 @@ func reasonOf(err error) heads.Reason {
 	return heads.ReasonRefused
 }
 
-// notShown returns the error for a change that was accepted, but that a follow-up read does not
-// show.
+// notShown is the error for a change that was accepted but is missing in a follow-up read.
 type notShown string
 
 func (e notShown) Error() string { return "fleet: " + string(e) + "; run it again" }

@@ -16,7 +16,7 @@ import (
 // For each head, it sends GET /head/{id}; before a switch of the mode, GET
 // /head_visual/{headVisualId}; and if the spec has webhooks, GET /head-events.
 //
-// The report depends on the heads and the specs alone: its results have no times.
+// The report depends on the heads and the specs only: its results have no times.
 //
 // It returns the same errors as Apply.
 func Plan(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Report, error) {
@@ -26,17 +26,17 @@ func Plan(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Repor
 // Apply changes every head to the state in its spec, in this order: fields and voice, mode,
 // delivery, webhooks, tools. If a head is converted, its voice is part of the conversion: it is set
 // before a switch to streaming, and rolled back with it, and after a switch to legacy mode. Apply
-// sends only what differs, so a second run only reads.
+// sends only values that differ, so a second run only reads.
 //
-// For each head, it sends the requests of Plan, and then, as far as needed, those of Heads.Update
-// and Heads.Get, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery, Webhooks.Ensure
-// and Delete, and ConversationSettings.SetTools.
+// For each head, it sends the requests of Plan, and then, as needed, those of Heads.Update and
+// Heads.Get, Heads.ConvertToStreaming or ConvertToLegacy, Webhooks.SetDelivery, Webhooks.Ensure and
+// Delete, and ConversationSettings.SetTools.
 //
 // If specs or options are invalid, Apply sends nothing. It returns an error that joins an
 // InvalidError for every fault, and no report. If the run is cut short, Apply returns the report
 // and an error that wraps the context's error, ErrStopped, or the error of the journal. When ctx
-// ends, no further head is started, and the started ones are finished within SettleTimeout.
-// Failures of heads are only in the report.
+// ends, no further head is started, and started heads are finished within SettleTimeout. Failures
+// of single heads are in the report only.
 func Apply(ctx context.Context, c *heads.Client, specs []Spec, o Options) (*Report, error) {
 	return start(ctx, "fleet.Apply", c, specs, o)
 }
@@ -60,8 +60,8 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	o.StopAfter = cmp.Or(o.StopAfter, defaultStopAfter)
-	// One half is for the requests of a head, the other for what a conversion settles after they
-	// have ended.
+	// The first half of SettleTimeout is for the requests of a started head, the second for the
+	// work of a conversion after its context has ended.
 	grace := cmp.Or(o.Convert.SettleTimeout, defaultSettleTimeout) / 2
 	o.Convert.SettleTimeout = max(grace, 1)
 	longer, cancel := timing.Outlive(ctx, grace)
@@ -80,7 +80,7 @@ func start(ctx context.Context, operation string, c *heads.Client, specs []Spec,
 			return nil
 		})
 	}
-	_ = group.Wait() // no head returns an error
+	_ = group.Wait() // the functions return no errors
 	report.Ended, report.Results = time.Now(), r.results
 	return report, r.cutShort()
 }

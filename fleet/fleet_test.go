@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// everything is a spec with every field, for a head in another state.
+// everything is a spec with every field that differs from the head's state.
 func everything(id string) fleet.Spec {
 	return fleet.Spec{
 		ID: id,
@@ -132,7 +132,7 @@ func TestASpecThatSpecOfReturnsChangesNothing(t *testing.T) {
 	}
 }
 
-// oddHead is a head with values that a Spec can't hold.
+// oddHead is a head with values that a Spec can't represent.
 func oddHead(t *testing.T, e *headstest.Emulator) string {
 	t.Helper()
 	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{
@@ -335,7 +335,8 @@ func TestAHeadBackInLegacyModeCanHaveAnyVoice(t *testing.T) {
 	}
 }
 
-// The mode stays switched if the voice is refused after it, and the next run knows.
+// If the voice is refused after the switch, the mode is not switched back, and the next run sees
+// that.
 func TestAVoiceThatIsRefusedAfterTheSwitchBack(t *testing.T) {
 	e := newEmulator(t)
 	id := e.AddHead(headstest.Head{VideoStreaming: true})
@@ -378,7 +379,7 @@ func TestStepsAndResultsComeOneAtATime(t *testing.T) {
 		busy = true
 		note()
 		for range 100 {
-			runtime.Gosched() // lets another call run, if it can
+			runtime.Gosched() // give another call a chance to run
 		}
 		busy = false
 	}

@@ -22,12 +22,12 @@ func init() { children["full"] = applyUntilFull }
 
 // ending is what applyUntilFull prints.
 type ending struct {
-	TooLarge bool // the error is that of the system
+	TooLarge bool // the error is the system's EFBIG
 	Outcomes []fleet.Outcome
 	Reason   heads.Reason
 }
 
-// applyUntilFull is a process whose journal has no room for more than a part of the third record.
+// applyUntilFull is a process whose journal has room for only a part of the third record.
 func applyUntilFull() {
 	path := os.Getenv("FLEET_TEST_JOURNAL")
 	var specs []fleet.Spec
@@ -46,7 +46,8 @@ func applyUntilFull() {
 	must(json.NewEncoder(os.Stdout).Encode(ending{errors.Is(err, syscall.EFBIG), outcomesOf(report), report.Results[2].Reason}))
 }
 
-// limitFiles lets no file of this process grow to more than a few bytes above the size of one.
+// limitFiles limits the size of every file of this process to a few bytes more than the given file
+// has.
 func limitFiles(path string) {
 	info, err := os.Stat(path)
 	must(err)

@@ -24,7 +24,7 @@ func newEmulator(t testing.TB, opts ...headstest.Option) *headstest.Emulator {
 	return e
 }
 
-// apply runs Apply, which must finish its run.
+// apply runs Apply and requires that it is not cut short.
 func apply(t testing.TB, e *headstest.Emulator, o fleet.Options, specs ...fleet.Spec) *fleet.Report {
 	t.Helper()
 	report, err := fleet.Apply(context.Background(), e.Client(), specs, o)

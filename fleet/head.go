@@ -17,23 +17,23 @@ type headRun struct {
 	*run
 	spec    *Spec
 	result  *Result
-	planned *Result // what the caller has seen of a plan; nil to compare with nothing
+	planned *Result // the result in Options.Planned, or nil
 
 	head      *heads.Head // as it was read
-	steps     []step      // the work to do, in this order
+	steps     []step      // the changes to make, in this order
 	blocker   error       // why the state can't be reached
-	noAddress error       // set if the head is in its mode, but its access URL is not known
+	noAddress error       // set if the head is in the right mode and its new access URL is not known
 }
 
-// step is a part of the work on a head.
+// step is one of the changes to a head, made with one operation.
 type step struct {
 	changes []Change
-	exact   any // the changes with full values and ids, to be encoded as JSON
+	exact   any // the changes with full values and ids, for the digest
 	do      func(context.Context) error
 }
 
-// work does the work on one head, unless the run was stopped. ctx ends later than the caller's
-// context, so the work on a started head is finished.
+// work plans and changes one head, unless the run was stopped. ctx ends later than the caller's
+// context, so a started head is finished.
 func (h *headRun) work(ctx context.Context) {
 	result := h.result
 	result.HeadID, result.Label, result.Outcome = h.spec.ID, h.spec.Label, OutcomeSkipped
@@ -44,13 +44,13 @@ func (h *headRun) work(ctx context.Context) {
 	if err := h.do(ctx); err != nil {
 		result.Outcome, result.Err, result.Reason = OutcomeFailed, err, reasonOf(err)
 	}
-	if h.apply { // two plans of one state are equal
+	if h.apply { // the results of Plan have no times
 		result.Started, result.Duration = started, time.Since(started)
 	}
 	h.ended(*result)
 }
 
-// do reads the head and, unless this is a plan, changes it. It returns the failure of the head.
+// do reads the head and, in Apply, changes it. It returns the error of the head.
 func (h *headRun) do(ctx context.Context) error {
 	if err := h.plan(ctx); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (h *headRun) do(ctx context.Context) error {
 	return h.noAddress
 }
 
-// digest identifies the work to do on the head.
+// digest identifies the changes to make.
 func (h *headRun) digest() (heads.Raw, error) {
 	exact := []any{h.spec.ID}
 	for _, step := range h.steps {
@@ -103,7 +103,7 @@ func (h *headRun) digest() (heads.Raw, error) {
 	return heads.NewRaw(sum[:]), err
 }
 
-// expect fills in the result of a plan.
+// expect fills in the result for changes that are not made.
 func (h *headRun) expect() {
 	h.result.Outcome = OutcomePending
 	for _, step := range h.steps {
@@ -115,7 +115,7 @@ func (h *headRun) expect() {
 	}
 }
 
-// plan reads the head and determines the work to do.
+// plan reads the head and determines the steps and blockers.
 func (h *headRun) plan(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{h.planModeAndVoice, h.planDelivery, h.planWebhooks, h.planTools} {
 		if err := part(ctx); err != nil || h.blocker != nil {
@@ -139,7 +139,7 @@ func (h *headRun) planModeAndVoice(ctx context.Context) error {
 	}
 	voice := !sameVoice(h.spec.Voice, h.head)
 	if voice && h.head.VideoStreaming {
-		// The client knows which providers can stream.
+		// Whether the new provider can stream is a rule of PlanStreaming.
 		plan, err := h.client.Heads.PlanStreaming(ctx, h.spec.ID, h.convertOptions())
 		if err != nil {
 			return err
@@ -183,8 +183,9 @@ func (h *headRun) planStreaming(ctx context.Context) error {
 	return nil
 }
 
-// addSwitch adds the step for the mode, and the voice that goes with it: before the switch to
-// streaming, and after the switch to legacy mode, when the head can have one that does not stream.
+// addSwitch adds the step for the mode. A new voice is part of it: it is set before a switch to
+// streaming, and after a switch to legacy mode, since only then the head accepts a voice that can't
+// stream.
 func (h *headRun) addSwitch() {
 	changes := []Change{switchChange("streaming", *h.spec.Streaming)}
 	if !sameVoice(h.spec.Voice, h.head) {
@@ -196,8 +197,8 @@ func (h *headRun) addSwitch() {
 	h.steps = append(h.steps, step{changes, h.exactSwitch(), h.switchMode})
 }
 
-// exactSwitch is the switch of the mode with the voice that goes with it and the access URL that
-// stops working.
+// exactSwitch describes a switch exactly: both modes, the access URL that stops working, and both
+// voices.
 func (h *headRun) exactSwitch() any {
 	return []any{"streaming", h.head.VideoStreaming, *h.spec.Streaming, h.head.PublicURL.Reveal(), h.head.TTSProvider, h.head.TTSVoice, h.spec.Voice}
 }
@@ -214,8 +215,8 @@ func (h *headRun) switches() bool {
 	return h.spec.Streaming != nil && *h.spec.Streaming != h.head.VideoStreaming
 }
 
-// legacyBlocker returns why ConvertToLegacy would refuse the head, or the error of the read that
-// would show it. A plan has to know, and no field may be changed before.
+// legacyBlocker returns the reason why ConvertToLegacy would refuse the head, or the error of a
+// request. It is checked in advance, since Plan must report it and no field may be changed before.
 func (h *headRun) legacyBlocker(ctx context.Context) (blocker, err error) {
 	if _, err := heads.ParseAccessURL(h.head.PublicURL.Reveal()); err != nil {
 		return err, nil
@@ -235,7 +236,7 @@ func (h *headRun) legacyBlocker(ctx context.Context) (blocker, err error) {
 	return fmt.Errorf("fleet: visual %s is in mode %q, only %q can be converted back: %w", visual.ID, visual.Mode, heads.VisualModeDefault, heads.ErrVisualMode), nil
 }
 
-// addFields adds the step for the fields of the spec, and for the voice as one of them.
+// addFields adds the step for the fields of the spec. If voice is set, it includes the voice.
 func (h *headRun) addFields(voice bool) error {
 	work, err := fieldChanges(h.head, h.spec.Set)
 	if err != nil {
@@ -267,8 +268,8 @@ func (h *headRun) fieldStep(work fieldWork, voice bool) step {
 	}}
 }
 
-// confirmFields reads the head to confirm an update. What the service has made of a value is its
-// own affair; what it has left as it was is not.
+// confirmFields reads the head to confirm an update. A value that the service has normalized is
+// accepted; a value that has not changed is an error.
 func (h *headRun) confirmFields(ctx context.Context, work fieldWork, voice bool) error {
 	head, err := h.client.Heads.Get(ctx, h.spec.ID)
 	if err != nil {
@@ -338,7 +339,7 @@ func (h *headRun) planTools(context.Context) error {
 	return nil
 }
 
-// operationMode returns the operation mode that the head will have.
+// operationMode returns the operation mode of the head after the update.
 func (h *headRun) operationMode() heads.OperationMode {
 	switch mode := h.spec.Set["operationMode"].(type) {
 	case string:

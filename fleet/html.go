@@ -15,7 +15,7 @@ var pageText string
 
 var page = template.Must(template.New("report").Parse(pageText))
 
-// remedies has what to do next, for each reason.
+// remedies says what to do next, by reason.
 var remedies = map[heads.Reason]string{
 	heads.ReasonVisual:         "A new head is needed: only a head whose visual is in mode default can change its mode.",
 	heads.ReasonProvider:       "Another voice is needed: give the spec a voice of a provider that can stream.",
@@ -25,7 +25,7 @@ var remedies = map[heads.Reason]string{
 	heads.ReasonAddress:        "The head is converted, but its new access URL is not known: set the base URLs of both modes and run it again.",
 }
 
-// pageData is what the page shows.
+// pageData is the data of the template.
 type pageData struct {
 	Environment string
 

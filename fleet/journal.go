@@ -24,9 +24,8 @@ var ErrJournalInUse = errors.New("the journal is in use")
 
 var errJournalClosed = errors.New("the journal is closed")
 
-// Journal is a file that records the id and the access URL of every head before its mode is
-// switched, without the key. Later runs can use the same journal. It grows by one line for every
-// switch.
+// Journal is a file that records the id and the access URL, without the key, of every head before
+// its mode is switched. Later runs can use the same journal. Each switch adds a line.
 //
 // A journal belongs to one service. Its first line names the service's base URL, and every line
 // after it has a checksum.
@@ -37,26 +36,25 @@ type Journal struct {
 	dropped int
 
 	mu      sync.Mutex
-	format  int    // of the file: 0 if it has no first line yet, 1, or currentFormat
+	format  int    // of the file: 0 for an empty file, 1 or currentFormat
 	service string // base URL; "" if format is below currentFormat
 	file    *os.File
-	write   func([]byte) (int, error) // of file; replaced in tests
-	end     int64                     // of the last whole line
+	write   func([]byte) (int, error) // file.Write; replaced in tests
+	end     int64                     // offset after the last complete line
 	records map[journalKey]journalRecord
 	err     error // set if a record could not be written, and by Close
 }
 
 // OpenJournal opens the journal at path, or creates it with mode 0600. If the journal is already
 // open, here or in another process, OpenJournal returns ErrJournalInUse. If the file has another
-// format, or a line that was changed since it was written, OpenJournal returns an InvalidError and
-// does not change the file.
+// format or a damaged line, OpenJournal returns an InvalidError and does not change the file.
 //
-// The first Apply with a new journal writes its first line. Journals of format 1, which name no
-// service and have no checksums, can be read, and the first Apply rewrites them. Plan and Apply
-// return an InvalidError if the journal belongs to another service.
+// The first Apply with a new journal writes its first line. Journals of format 1, which have no
+// base URL and no checksums, can be read; the first Apply rewrites them. Plan and Apply return an
+// InvalidError if the journal belongs to another service.
 //
-// OpenJournal removes an incomplete last line, which remains if the process was killed while it
-// wrote. Dropped returns the size of that line. Its switch was not sent.
+// OpenJournal removes an incomplete last line, which is left if the process was killed while it
+// wrote. The switch of that line was not sent. Dropped returns its size.
 func OpenJournal(path string) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -73,7 +71,7 @@ func OpenJournal(path string) (*Journal, error) {
 // Dropped returns the size in bytes of the incomplete last line that OpenJournal removed.
 func (j *Journal) Dropped() int { return j.dropped }
 
-// Close closes the file. Another process can open it then. A second call does nothing.
+// Close closes the file, so another process can open it. Later calls do nothing.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,7 +94,8 @@ func (j *Journal) open() error {
 		return fmt.Errorf("fleet: open journal %s: %w", j.path, err)
 	}
 	if here, err := os.Stat(j.path); err != nil || !sameFile(here, j.file) {
-		return fmt.Errorf("fleet: open journal %s: %w", j.path, ErrJournalInUse) // another process has just rewritten it
+		// Another process has just rewritten it.
+		return fmt.Errorf("fleet: open journal %s: %w", j.path, ErrJournalInUse)
 	}
 	content, err := io.ReadAll(io.LimitReader(j.file, maxHeader))
 	if err != nil {
@@ -136,7 +135,7 @@ func (j *Journal) readHeader(line string) bool {
 	return true
 }
 
-// restart empties a journal whose first line is incomplete.
+// restart truncates a journal whose first line is incomplete.
 func (j *Journal) restart(cut int) error {
 	j.dropped = cut
 	if cut == 0 {
@@ -148,7 +147,7 @@ func (j *Journal) restart(cut int) error {
 	return nil
 }
 
-// load reads the records, which begin at an offset, and removes what follows the last whole line.
+// load reads the records, which begin at offset start, and removes an incomplete last line.
 func (j *Journal) load(content []byte, start int) error {
 	const restore = "restore the file from a backup, or give another path"
 	end := bytes.LastIndexByte(content, '\n') + 1
@@ -180,7 +179,7 @@ func (j *Journal) load(content []byte, start int) error {
 	return j.seek(j.end)
 }
 
-// complete keeps a last record of which only the end of its line is missing.
+// complete keeps a last record whose newline is missing, and writes the newline.
 func (j *Journal) complete(r journalRecord, end int64) error {
 	j.keep(r)
 	if err := j.seek(end); err != nil {
@@ -205,7 +204,7 @@ func (j *Journal) bind(operation, baseURL string, writes bool) error {
 	defer j.mu.Unlock()
 	switch {
 	case j.err != nil || j.format < currentFormat && !writes:
-		return nil // without its record, no switch is sent
+		return nil // a failed journal prevents every switch
 	case j.format == currentFormat && serviceName(j.service) == baseURL:
 		return nil
 	case j.format == currentFormat:
@@ -223,7 +222,7 @@ func (j *Journal) bind(operation, baseURL string, writes bool) error {
 	return nil
 }
 
-// serviceName returns a base URL in the form in which two of one service are equal.
+// serviceName normalizes a base URL, so that two base URLs of one service are equal.
 func serviceName(baseURL string) string {
 	u, err := url.Parse(baseURL)
 	if err != nil {
@@ -244,14 +243,15 @@ func (j *Journal) begin(baseURL string) error {
 	return errors.Join(err, j.file.Sync(), durable.SyncDir(filepath.Dir(j.path)))
 }
 
-// rewrite replaces the file with one of the current format that has the same records. The file
-// stays locked, and is the old or the new one at any moment.
+// rewrite replaces the file with one of the current format that has the same records. The
+// replacement is atomic, and the file remains locked.
 func (j *Journal) rewrite(baseURL string) error {
 	path, err := filepath.EvalSymlinks(j.path)
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600) // nobody else writes it: the journal is locked
+	// No other process writes this file, since the journal is locked.
+	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (j *Journal) seek(offset int64) error {
 	return err
 }
 
-// find returns the record of the last switch of a head to a mode. A nil journal has none.
+// find returns the record of the last switch of a head to a mode. A nil journal has no records.
 func (j *Journal) find(headID string, streaming bool) (journalRecord, bool) {
 	if j == nil {
 		return journalRecord{}, false
@@ -294,8 +294,8 @@ func (j *Journal) find(headID string, streaming bool) (journalRecord, bool) {
 	return r, ok
 }
 
-// setAccepted records that the service has accepted a switch, or that a read has shown the head in
-// its new mode.
+// setAccepted records that the service has accepted a switch, or, with false, that a read has shown
+// the head in its new mode.
 func (j *Journal) setAccepted(headID string, streaming, accepted bool) error {
 	r, ok := j.find(headID, streaming)
 	if !ok || r.Accepted == accepted {
@@ -305,8 +305,8 @@ func (j *Journal) setAccepted(headID string, streaming, accepted bool) error {
 	return j.add(r)
 }
 
-// add writes a record. When it returns nil, the record is on disk. After an error, add always
-// fails, since the record may be incomplete.
+// add writes a record. When it returns nil, the record is on disk. After an error, every further
+// add fails, since the record may be incomplete.
 func (j *Journal) add(r journalRecord) error {
 	if j == nil {
 		return nil
@@ -317,7 +317,7 @@ func (j *Journal) add(r journalRecord) error {
 		return j.err
 	}
 	if known, ok := j.records[r.key()]; ok && known.Old == r.Old && known.Accepted == r.Accepted {
-		return nil // it is on disk
+		return nil // already on disk
 	}
 	line, err := encodeRecord(r)
 	if err == nil {
@@ -331,8 +331,8 @@ func (j *Journal) add(r journalRecord) error {
 	return nil
 }
 
-// keep replaces the earlier record of a key. A switch to one mode ends the wait for a switch to the
-// other.
+// keep stores a record in place of the earlier one with its key. A switch to one mode ends the wait
+// for a switch to the other.
 func (j *Journal) keep(r journalRecord) {
 	j.records[r.key()] = r
 	opposite := r
@@ -343,7 +343,7 @@ func (j *Journal) keep(r journalRecord) {
 	}
 }
 
-// append writes a whole line, or restores the file.
+// append writes a complete line, or truncates the file to its previous size.
 func (j *Journal) append(line []byte) error {
 	_, err := j.write(line)
 	if err == nil {

@@ -99,7 +99,7 @@ func TestWithoutItsRecordASwitchIsNotSentAndNoHeadBegins(t *testing.T) {
 	assert.Len(t, report.Moves(), 5, "nothing is forgotten")
 }
 
-// checksum is what a record of format 1 does not have.
+// checksum matches the checksum of a record, which format 1 does not have.
 var checksum = regexp.MustCompile(`,"crc32c":"[0-9a-f]{8}"`)
 
 func TestMovesHoldTheSwitchesOfEarlierRuns(t *testing.T) {
@@ -141,7 +141,7 @@ func TestAnAccessURLThatStaysIsNoMove(t *testing.T) {
 	assert.Zero(t, report.Results[0].After)
 	assert.True(t, get(t, e, spec.ID).EnableEvents, "the steps after it are done")
 
-	report = apply(t, e, fleet.Options{Journal: j}, spec) // as a new process would
+	report = apply(t, e, fleet.Options{Journal: j}, spec) // as a new process does
 	assert.Equal(t, heads.ReasonAddress, report.Results[0].Reason)
 	assert.Empty(t, report.Moves())
 
@@ -248,13 +248,13 @@ func TestNoSwitchIsSentAfterTheJournalIsClosed(t *testing.T) {
 	assert.Empty(t, writes(since(e, 0)))
 }
 
-// openInChild is the child of TestAJournalInUseIsRefusedHereAndInAnotherProcess.
+// openInChild is the child process of TestAJournalInUseIsRefusedHereAndInAnotherProcess.
 func openInChild() {
 	_, err := fleet.OpenJournal(os.Getenv("FLEET_TEST_JOURNAL"))
 	fmt.Println("in use:", strings.Contains(fmt.Sprint(err), fleet.ErrJournalInUse.Error()))
 }
 
-// recorded is a journal with switches, and what it is worth.
+// recorded is a journal with switches, and the moves that it must give.
 type recorded struct {
 	e       *headstest.Emulator
 	path    string
@@ -277,7 +277,7 @@ func newRecorded(t *testing.T) recorded {
 	return r
 }
 
-// plan is a run with a journal of the given content. It changes nothing.
+// plan runs Plan with a journal of the given content.
 func (r recorded) plan(t *testing.T, content []byte) (report *fleet.Report, dropped int, err error) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(r.path, content, 0o600))
@@ -421,7 +421,7 @@ func TestARewrittenJournalStillAwaitsAnAcceptedSwitch(t *testing.T) {
 	accepted := strings.Replace(first, `}`+"\n", `,"accepted":true}`+"\n", 1)
 	require.NoError(t, os.WriteFile(path, []byte(fleet.JournalHeaderFormat1+first+back+accepted), 0o600))
 	j := openJournal(t, path)
-	apply(t, e, fleet.Options{Journal: j}, fleet.Spec{ID: id, Delivery: on()}) // rewrites it
+	apply(t, e, fleet.Options{Journal: j}, fleet.Spec{ID: id, Delivery: on()}) // rewrites the journal
 	require.NoError(t, j.Close())
 	require.Contains(t, readFile(t, path), `"version":2`)
 

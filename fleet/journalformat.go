@@ -25,10 +25,10 @@ const (
 // maxHeader is how much of a file is read to recognize its format.
 const maxHeader = 16 << 10
 
-// headerEnd matches what of a first line can follow headerStart.
+// headerEnd matches the rest of a first line, or of its beginning, after headerStart.
 var headerEnd = regexp.MustCompile(`^[^"]*("}?)?$`)
 
-// isCutHeader reports whether content is the beginning of a first line. The empty content is one.
+// isCutHeader reports whether content is a prefix of a first line. The empty content is one.
 func isCutHeader(content string) bool {
 	rest, begun := strings.CutPrefix(content, headerStart)
 	return strings.HasPrefix(headerFormat1, content) || strings.HasPrefix(headerStart, content) ||
@@ -44,7 +44,7 @@ type journalHeader struct {
 
 // headerLine returns the first line of a journal.
 func headerLine(baseURL string) string {
-	line, _ := json.Marshal(journalHeader{"heads-fleet-journal", currentFormat, baseURL}) // of texts and a number
+	line, _ := json.Marshal(journalHeader{"heads-fleet-journal", currentFormat, baseURL}) // can't fail
 	return string(line) + "\n"
 }
 
@@ -70,7 +70,7 @@ type oldAddress struct {
 
 // journalKey identifies a switch. A later record of a key replaces an earlier one.
 type journalKey struct {
-	headID    string // lower case
+	headID    string // in lower case
 	streaming bool
 }
 
@@ -80,13 +80,12 @@ func keyless(a heads.AccessURL) oldAddress {
 	return oldAddress{Base: a.Base, OrgPublicID: a.PublicOrgID, HeadPublicID: a.PublicHeadID}
 }
 
-// withKey returns the old access URL with the head's key, which has not changed.
+// withKey returns the old access URL with the head's key, which a switch does not change.
 func (a oldAddress) withKey(key heads.Secret) heads.AccessURL {
 	return heads.AccessURL{Base: a.Base, PublicOrgID: a.OrgPublicID, PublicHeadID: a.HeadPublicID, APIKey: key}
 }
 
-// checksumOf returns the end of a record: its checksum as the last member, a CRC-32C of the record
-// without it.
+// checksumOf returns the last member of a record: the CRC-32C of the record without this member.
 func checksumOf(record []byte) string {
 	return fmt.Sprintf(`,"crc32c":"%08x"}`, crc32.Checksum(record, crc32.MakeTable(crc32.Castagnoli)))
 }
@@ -100,8 +99,7 @@ func encodeRecord(r journalRecord) ([]byte, error) {
 	return append(append(record[:len(record)-1], checksumOf(record)...), '\n'), nil
 }
 
-// decodeRecord reads a line without its end. It reports whether the line is a record as it was
-// written.
+// decodeRecord decodes a line without its newline. It reports whether the line is a valid record.
 func decodeRecord(line []byte, format int) (r journalRecord, ok bool) {
 	record := line
 	if format > 1 {
@@ -120,8 +118,8 @@ func decodeRecord(line []byte, format int) (r journalRecord, ok bool) {
 	return r, true
 }
 
-// inOrder orders records so that reading them again has the same result. An accepted switch comes
-// last, since a record of the other direction would end the wait for it.
+// inOrder compares records for rewriting. Reading them in this order gives the same state: accepted
+// switches come last, since a later record of the other direction would end the wait for them.
 func inOrder(a, b journalRecord) int {
 	if a.Accepted != b.Accepted {
 		if a.Accepted {

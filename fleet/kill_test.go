@@ -21,10 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// full reports whether tests run with all their rounds: FLEET_FULL=1.
+// full reports whether FLEET_FULL=1 asks for all rounds.
 var full = os.Getenv("FLEET_FULL") != ""
 
-// count returns a number of rounds.
+// count returns the number of rounds.
 func count(short, long int) int {
 	if full {
 		return long
@@ -32,7 +32,7 @@ func count(short, long int) int {
 	return short
 }
 
-// children are what this program does as a process of a test.
+// children are the main functions of this program when a test starts it.
 var children = map[string]func(){"apply": applyInChild, "open": openInChild}
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child returns the process of a test.
+// child returns a command that runs a main function of children.
 func child(name string, env ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(append(os.Environ(), "FLEET_TEST_CHILD="+name, "NO_PROXY=*"), env...)
@@ -89,20 +89,20 @@ func applyInChild() {
 	}
 }
 
-// killer is an emulator that kills a process at its n-th request.
+// killer is an emulator that kills a process when it receives its n-th request.
 type killer struct {
 	*headstest.Emulator
 	url string
 
 	mu      sync.Mutex
 	child   *exec.Cmd
-	started chan struct{} // closed when the child has started
+	started chan struct{} // closed when the child is running
 	left    int
-	after   bool // the request takes effect
+	after   bool // kill it after the request took effect
 }
 
 func (k *killer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = r.WithContext(context.WithoutCancel(r.Context())) // a request that has arrived takes effect
+	r = r.WithContext(context.WithoutCancel(r.Context())) // a request that was received takes effect
 	k.mu.Lock()
 	k.left--
 	strikes, after, started := k.left == 0, k.after, k.started
@@ -124,7 +124,7 @@ func newKiller(t *testing.T) *killer {
 	return k
 }
 
-// run starts the process, and kills it at its n-th request unless n is 0.
+// run starts the process and kills it at its n-th request, unless n is 0.
 func (k *killer) run(t *testing.T, dir string, specs []byte, n int, after bool) error {
 	t.Helper()
 	k.mu.Lock()

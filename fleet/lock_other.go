@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// lockFile returns an error: without locks, another process could write the journal.
+// lockFile returns an error. Without locks, another process could write the journal.
 func lockFile(*os.File) error {
 	return fmt.Errorf("files can't be locked on this system: %w", errors.ErrUnsupported)
 }

@@ -23,8 +23,8 @@ func lockFile(f *os.File) error {
 	}
 }
 
-// replaceLocked renames next to path, which is the name of the locked file old. The file that it
-// returns is locked.
+// replaceLocked renames next to path, which is the name of the locked file old, and returns the new
+// file, locked.
 func replaceLocked(old, next *os.File, path string) (*os.File, error) {
 	if err := errors.Join(lockFile(next), os.Rename(next.Name(), path)); err != nil {
 		return nil, errors.Join(err, next.Close())

@@ -16,7 +16,7 @@ const (
 )
 
 // lockFile locks a file until it is closed. No other process and no other open file of this process
-// can lock it. The byte that is locked is far after the end, so others can still read the file.
+// can lock it. The locked byte is far behind the end of the file, so others can still read it.
 func lockFile(f *os.File) error {
 	at := syscall.Overlapped{OffsetHigh: 0x40000000}
 	done, _, err := lockFileEx.Call(f.Fd(), lockExclusiveNow, 0, 1, 0, uintptr(unsafe.Pointer(&at)))
@@ -29,8 +29,8 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// replaceLocked renames next to path, which is the name of the locked file old. The file that it
-// returns is locked. Open files can't be renamed here, so another process can open the journal in
+// replaceLocked renames next to path, which is the name of the locked file old, and returns the new
+// file, locked. On Windows, open files can't be renamed, so another process can open the journal in
 // between. Then replaceLocked returns an error.
 func replaceLocked(old, next *os.File, path string) (*os.File, error) {
 	if err := errors.Join(next.Close(), old.Close(), os.Rename(next.Name(), path)); err != nil {

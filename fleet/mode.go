@@ -11,8 +11,8 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// switchMode switches the head to the other mode, or waits for a switch that was already accepted.
-// Such a switch is never sent again.
+// switchMode switches the head to the other mode. If an earlier run had the switch accepted,
+// switchMode waits for it and does not send it again.
 func (h *headRun) switchMode(ctx context.Context) error {
 	if !h.isAwaited() {
 		return h.convert(ctx)
@@ -24,8 +24,9 @@ func (h *headRun) switchMode(ctx context.Context) error {
 	return h.withoutAddress(err)
 }
 
-// withoutAddress returns the error of a conversion. If it is only that the new access URL is not
-// known, that is reported after the other steps, which do not need it.
+// withoutAddress returns the error of a conversion. An unknown access URL is no reason to skip the
+// other steps: withoutAddress stores that error in noAddress, to be returned after them, and
+// returns nil.
 func (h *headRun) withoutAddress(err error) error {
 	var failure *heads.ConversionError
 	if errors.As(err, &failure) && failure.Reason == heads.ReasonAddress {
@@ -35,7 +36,7 @@ func (h *headRun) withoutAddress(err error) error {
 	return err
 }
 
-// convert writes the old access URL to disk and then converts the head.
+// convert records the old access URL in the journal and then converts the head.
 func (h *headRun) convert(ctx context.Context) error {
 	if err := h.record(); err != nil {
 		return err
@@ -54,7 +55,7 @@ func (h *headRun) convert(ctx context.Context) error {
 	return h.switched(convert(ctx, h.spec.ID, o))
 }
 
-// record writes the old access URL to disk. After an error, no further head is started.
+// record writes the old access URL to the journal. After an error, no further head is started.
 func (h *headRun) record() error {
 	err := h.o.Journal.add(journalRecord{
 		HeadID: h.spec.ID, Label: h.result.Label, Streaming: *h.spec.Streaming, Old: keyless(h.before()), At: time.Now().UTC(),
@@ -136,11 +137,12 @@ func (h *headRun) await(ctx context.Context) error {
 
 // before returns the access URL that the head had when it was read.
 func (h *headRun) before() heads.AccessURL {
-	address, _ := heads.ParseAccessURL(h.head.PublicURL.Reveal()) // a fault blocks every switch
+	address, _ := heads.ParseAccessURL(h.head.PublicURL.Reveal()) // plan blocks a switch without a valid one
 	return address
 }
 
-// expectedAfter returns the access URL that the head will have, if the client knows its base.
+// expectedAfter returns the access URL of the head after the switch, or a zero one if the client
+// does not know its base.
 func (h *headRun) expectedAfter() heads.AccessURL {
 	switched := *h.head
 	switched.VideoStreaming = *h.spec.Streaming
@@ -151,7 +153,7 @@ func (h *headRun) expectedAfter() heads.AccessURL {
 	return after
 }
 
-// findMove searches the journal for the switch of the head to its current mode.
+// findMove searches the journal for the switch to the head's current mode.
 func (h *headRun) findMove() {
 	if h.spec.Streaming == nil {
 		return

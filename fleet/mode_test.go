@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowToShow is a service whose heads show a switch only after a while.
+// slowToShow is a service that hides switches until hiding is set to false.
 type slowToShow struct {
 	http.RoundTripper
 	hiding atomic.Bool
@@ -35,7 +35,7 @@ func (s *slowToShow) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// newSlowToShow hides switches, and returns a client of it.
+// newSlowToShow returns a service that hides switches, and a client of it.
 func newSlowToShow(t *testing.T, e *headstest.Emulator) (*slowToShow, *heads.Client) {
 	t.Helper()
 	service := &slowToShow{RoundTripper: e.Transport()}
@@ -95,7 +95,7 @@ func TestAnAcceptedSwitchIsNeverSentAgain(t *testing.T) {
 		assert.Equal(t, fleet.OutcomeUnchanged, run().Outcome)
 		assert.Equal(t, 1, switches())
 
-		require.NoError(t, e.EnableSplitter(id)) // forces the head back
+		require.NoError(t, e.EnableSplitter(id)) // switches the head back
 		assert.Equal(t, fleet.OutcomeChanged, run().Outcome)
 		assert.Equal(t, 2, switches(), "what was seen in the new mode, and went back, is switched anew")
 	})

@@ -11,32 +11,36 @@ const (
 	defaultConcurrency = 4
 	defaultStopAfter   = 10
 
-	// As in heads.ConvertOptions.
+	// The defaults of heads.ConvertOptions.
 	defaultConfirmTimeout = 25 * time.Second
 	defaultSettleTimeout  = 10 * time.Second
 )
 
-// Options configure Plan and Apply. The zero value works on four heads at a time, without a
-// journal.
+// Options configure Plan and Apply. With the zero value, four heads are processed at a time,
+// without a journal.
 type Options struct {
 	Concurrency int                  // heads at a time; 0 means 4
-	Journal     *Journal             // nil: nothing is recorded
-	Convert     heads.ConvertOptions // of both directions; Voice and OnStep are ignored
-	StopAfter   int                  // how many temporary failures in a row skip the remaining heads; 0 means 10, -1 never
-	OnResult    func(Result)         // called for each head when its work ends
+	Journal     *Journal             // nil for none
+	Convert     heads.ConvertOptions // for both directions; Voice and OnStep are ignored
 
-	// Planned is the report of Plan for the same specs, which someone has agreed to. Apply compares
-	// each head with it before its first change. If Apply would change other values, or other
-	// registrations, than the plan, it leaves the head alone: its result is pending, with the
-	// changes that would be made now. Plan ignores it.
+	// StopAfter is the number of temporary failures in a row after which the remaining heads are
+	// skipped; 0 means 10, -1 never.
+	StopAfter int
+
+	OnResult func(Result) // called for each head when it is finished
+
+	// Planned is an approved report of Plan for the same specs. Before the first change of a head,
+	// Apply compares the changes with the plan. If they differ in a value or a registration, Apply
+	// does not change the head: its result is pending, with the changes that would be made now.
+	// Plan ignores Planned.
 	Planned *Report
 
 	// OnStep is called for every step of a conversion. Calls of OnResult and OnStep never overlap.
 	OnStep func(headID string, step heads.ConversionStep)
 }
 
-// faults returns the faults of the options, and of a plan that is not for specs, each an
-// InvalidError.
+// faults returns the faults of the options, each an InvalidError. A plan that is not for specs is
+// one.
 func (o Options) faults(operation string, specs []Spec) (faults []error) {
 	const remedy = "use 0 for the default"
 	if o.Concurrency < 0 {

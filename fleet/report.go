@@ -16,17 +16,19 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// Outcome is the outcome of the work on one head.
+// Outcome is the outcome for one head.
 type Outcome string
 
 // The outcomes of Plan and Apply.
 const (
 	OutcomeUnchanged Outcome = "unchanged" // the head already had the state
 	OutcomeChanged   Outcome = "changed"
-	OutcomePending   Outcome = "pending" // Apply would change the head; in its own report, it would make other changes than Options.Planned
-	OutcomeBlocked   Outcome = "blocked" // reading showed that the state can't be reached; nothing was changed
-	OutcomeFailed    Outcome = "failed"
-	OutcomeSkipped   Outcome = "skipped" // not started
+	// OutcomePending means that Apply would change the head. In a report of Apply, the changes
+	// differ from Options.Planned.
+	OutcomePending Outcome = "pending"
+	OutcomeBlocked Outcome = "blocked" // reading showed a blocker; nothing was changed
+	OutcomeFailed  Outcome = "failed"
+	OutcomeSkipped Outcome = "skipped" // not started
 )
 
 // outcomes has all outcomes, in the order of reports.
@@ -37,27 +39,26 @@ type Result struct {
 	HeadID  string
 	Label   string // of the spec, or the name of the head
 	Outcome Outcome
-	Changes []Change // the changes that were made, even if the head failed later; for Plan, those that would be made
+	Changes []Change // made, even if the head failed later; for Plan, those that would be made
 
 	// Before and After are set if the mode was or would be changed. After is zero if the new access
 	// URL or the outcome of the switch is not known.
 	Before, After heads.AccessURL
 
-	// Reason and Err are set for every blocked and failed head, whatever the step, and for a
-	// pending one of Apply.
+	// Reason and Err are set for every blocked and failed head, and for a pending one of Apply.
 	Reason   heads.Reason
 	Err      error
-	Started  time.Time // zero if it was skipped, and for Plan
+	Started  time.Time // zero for Plan and for a skipped head
 	Duration time.Duration
 
 	earlier    *Move     // a switch of an earlier run, from the journal
-	unrecorded bool      // the head streams already, and the journal has no record of its switch
+	unrecorded bool      // the head is streaming, and the journal has no record of its switch
 	digest     heads.Raw // identifies the changes to be made; empty if there are none
 }
 
-// Report has the results for all heads. Printing it shows how many heads have each outcome.
+// Report has the results for all heads. It prints as the number of heads with each outcome.
 type Report struct {
-	Environment    string // of the heads, set by the caller; Plan and Apply know none
+	Environment    string // name of the environment, set by the caller
 	Started, Ended time.Time
 	Results        []Result // in the order of the specs
 }
@@ -79,10 +80,10 @@ func (r *Report) Count(o Outcome) int {
 	return n
 }
 
-// Digest identifies the changes of a plan. Unlike Changes, which are masked and shortened for
-// people, it covers full values and the ids of registrations: two plans have the same digest only
-// if Apply would make the same changes to the same heads. It is an HMAC-SHA256, so who does not
-// know the key learns nothing from it.
+// Digest identifies the changes of a plan. It covers full values and the ids of registrations,
+// unlike Changes, which are masked and shortened. Two plans have the same digest only if Apply
+// would make the same changes to the same heads. Digest is an HMAC-SHA256: without the key, it
+// reveals nothing.
 func (r *Report) Digest(key []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	for i := range r.Results {
@@ -94,8 +95,8 @@ func (r *Report) Digest(key []byte) []byte {
 }
 
 // Moves returns the heads whose access URL was changed by this run, or by an earlier run with the
-// same journal, in the order of the specs. Old has the same key as New. Moves does not return heads
-// whose new access URL is not known.
+// same journal, in the order of the specs. Old has the same key as New. Heads whose new access URL
+// is not known are not included.
 func (r *Report) Moves() []Move {
 	moves := []Move{}
 	for i := range r.Results {
@@ -106,10 +107,10 @@ func (r *Report) Moves() []Move {
 	return moves
 }
 
-// Unrecorded returns the ids of the heads that were streaming already, as wanted, and of whose
-// switch the journal has no record. Either they were created or converted without this journal, or
-// the journal was cut. Moves has no old access URLs of them. Without a journal, Unrecorded returns
-// an empty list.
+// Unrecorded returns the ids of heads that were already streaming, as their specs want, and whose
+// switch is not in the journal. They were created or converted without this journal, or the journal
+// has lost records. Moves does not have their old access URLs. Without a journal, Unrecorded
+// returns an empty list.
 func (r *Report) Unrecorded() []string {
 	ids := []string{}
 	for i := range r.Results {
@@ -130,7 +131,7 @@ func (r *Result) move() *Move {
 	return &Move{HeadID: r.HeadID, Label: r.Label, Old: r.Before, New: r.After}
 }
 
-// WriteJSON writes the report as indented JSON, with the content of MarshalJSON.
+// WriteJSON writes the JSON of MarshalJSON, indented.
 func (r *Report) WriteJSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -194,7 +195,7 @@ func (m Move) MarshalJSON() ([]byte, error) {
 	}{m.HeadID, m.Label, address(m.Old), address(m.New)})
 }
 
-// marshal is json.Marshal without escapes for HTML.
+// marshal is json.Marshal without HTML escaping.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -254,7 +255,7 @@ func (r *Result) row() []string {
 	}
 }
 
-// addresses returns the access URLs of this run's switch, or of an earlier one.
+// addresses returns the access URLs before and after the switch of this run, or of an earlier one.
 func (r *Result) addresses() (before, after string) {
 	if r.Before == (heads.AccessURL{}) && r.earlier != nil {
 		return address(r.earlier.Old), address(r.earlier.New)
@@ -284,7 +285,7 @@ func (r Report) String() string {
 	return "fleet.Report{" + strings.Join(counts, ", ") + "}"
 }
 
-// isOf reports whether the results are those of specs, by their ids.
+// isOf reports whether the results have the ids of specs, in the same order.
 func (r *Report) isOf(specs []Spec) bool {
 	return slices.EqualFunc(r.Results, specs, func(r Result, s Spec) bool { return r.HeadID == s.ID })
 }

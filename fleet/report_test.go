@@ -18,8 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sampleReport returns a report with a result of every kind, and with texts that each format must
-// escape.
+// sampleReport returns a report with every outcome and with texts that each format must escape.
 func sampleReport(t testing.TB) *fleet.Report {
 	t.Helper()
 	address := func(base string) heads.AccessURL {

@@ -14,7 +14,7 @@ var ErrStopped = errors.New("the service failed for too many heads in a row")
 
 // run is one call of Plan or Apply.
 type run struct {
-	callerLeft func() error // the error of the caller's context
+	callerLeft func() error // returns the error of the caller's context
 	client     *heads.Client
 	o          Options
 	apply      bool
@@ -33,7 +33,7 @@ func (r *run) isStopped() bool {
 	return r.stopped != nil || r.callerLeft() != nil
 }
 
-// ended counts a finished head and calls OnResult.
+// ended counts the result of a head and calls OnResult.
 func (r *run) ended(result Result) {
 	r.calls.Lock()
 	defer r.calls.Unlock()
@@ -76,7 +76,7 @@ func (r *run) step(headID string, step heads.ConversionStep) {
 	r.o.OnStep(headID, step)
 }
 
-// cutShort returns why the work on some heads was not finished, or nil.
+// cutShort returns the reason why some heads were not finished, or nil.
 func (r *run) cutShort() error {
 	var causes []error
 	skipped, cut := 0, false

@@ -28,7 +28,7 @@ func converting(e *headstest.Emulator, n int) []fleet.Spec {
 func TestTheRunStopsAfterTemporaryFailuresInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct {
-			stopAfter, healthyAt int // the head that does not fail, -1 for none
+			stopAfter, healthyAt int // healthyAt: the head that does not fail, -1 for none
 			failed               int
 		}{{0, -1, 10}, {3, -1, 3}, {3, 1, 4}, {-1, -1, 14}} {
 			e := newEmulator(t)
@@ -129,7 +129,7 @@ func TestEveryHeadEndsAsReportedWhenRequestsFail(t *testing.T) {
 		e := newEmulator(t, headstest.WithRateLimit(perSecond, burst))
 		specs := converting(e, fleetSize)
 		for _, fault := range []headstest.Fault{{Status: 500}, {Status: 503}, {Cut: headstest.CutBefore}, {Cut: headstest.CutAfter}, {Status: 429, RetryAfter: time.Second}} {
-			fault.Share = 0.0438 // five in a row make a fifth
+			fault.Share = 0.0438 // five in a row have a share of a fifth
 			e.Inject(fault)
 		}
 		client := e.Client(heads.WithRateLimit(perSecond, burst))
@@ -164,7 +164,7 @@ func TestEveryHeadEndsAsReportedWhenRequestsFail(t *testing.T) {
 				assert.Equal(t, heads.ReasonUnknownOutcome, r.Reason, "%v", r.Err)
 			}
 		}
-		<-time.After(time.Second) // the reads above were not limited
+		<-time.After(time.Second) // the reads above have no limit
 		report, err = fleet.Apply(t.Context(), client, specs, o)
 		require.NoError(t, err)
 		assert.Equal(t, fleetSize, report.Count(fleet.OutcomeChanged)+report.Count(fleet.OutcomeUnchanged), "%v", report)
@@ -201,7 +201,7 @@ func TestTheSecondApplyOfAnySpecChangesNothing(t *testing.T) {
 	t.Logf("%d of the specs can't be had", failed)
 }
 
-// randomSpec returns a spec with random parts.
+// randomSpec returns a random spec.
 func randomSpec(random *rand.Rand, id string) fleet.Spec {
 	s := fleet.Spec{ID: id, Set: map[string]any{}, PruneWebhooks: random.IntN(2) == 0}
 	one := func(values ...any) any { return values[random.IntN(len(values))] }

@@ -10,7 +10,7 @@ import (
 
 // Spec is the declared state of one head. Absent fields are not changed.
 //
-// Printing a Spec shows only id and label, since URLs and fields may hold secrets. Its JSON has
+// A Spec prints as its id and label, since URLs and fields may contain secrets. Its JSON has
 // everything except Omitted.
 type Spec struct {
 	ID            string         `json:"id" yaml:"id"`                                             // UUID
@@ -23,13 +23,13 @@ type Spec struct {
 	PruneWebhooks bool           `json:"prune_webhooks,omitempty" yaml:"prune_webhooks,omitempty"` // delete all other registrations, duplicates too; nothing if Webhooks is nil
 	Tools         *[]heads.Tool  `json:"tools,omitempty" yaml:"tools,omitempty"`                   // all tools of the head; nil changes none
 
-	// Omitted is set by SpecOf. It names what the head has but a Spec can't hold, each with the
-	// reason. Plan and Apply ignore it.
+	// Omitted is set by SpecOf. It lists the values of the head that a Spec can't represent, each
+	// with the reason. Plan and Apply ignore it.
 	Omitted []string `json:"-" yaml:"-"`
 }
 
 // WebhookSpec is the declared state of one registration. If several registrations have its URL, the
-// oldest is used. Printing it shows host and events, since a URL may hold a token.
+// oldest is used. A WebhookSpec prints as host and events, since a URL may contain a token.
 type WebhookSpec struct {
 	URL    string            `json:"url" yaml:"url"`       // https; http only to a loopback host
 	Events []heads.EventType `json:"events" yaml:"events"` // at least one; all others are off

@@ -15,12 +15,12 @@ import (
 // SpecOf reads a head and returns its state as a Spec. Applying the Spec changes nothing. Its label
 // is the name of the head.
 //
-// GET /head/{id}, GET /head-events. The spec has the whole URLs of webhooks and tools, which may
-// hold secrets. Numbers have the digits, and objects the order of keys, that the service sent; they
-// are json.RawMessage in Set. It does not have publicUrl and voiceflowApiKey. Omitted names what a
-// Spec can't hold: registrations without an event, a pluginOperationalModeConfig with a secret,
-// values that Apply would refuse, and all tools if one of them is invalid, since Apply removes the
-// tools that are missing in a spec with tools.
+// GET /head/{id}, GET /head-events. The spec has the full URLs of webhooks and tools, which may
+// contain secrets. Numbers and objects in Set are json.RawMessage, with the digits and the order of
+// keys that the service sent. publicUrl and voiceflowApiKey are not in the spec. Omitted lists what
+// a Spec can't represent: registrations without an event, a pluginOperationalModeConfig with a
+// secret, values that Apply would refuse, and all tools if one of them is invalid, since Apply
+// removes tools that are missing in a spec with tools.
 func SpecOf(ctx context.Context, c *heads.Client, headID string) (*Spec, error) {
 	if ctx == nil || c == nil || c.Heads == nil {
 		return nil, invalid("fleet.SpecOf", "client and context", "must not be nil", "use heads.New and context.Background()", useNew)
@@ -50,7 +50,7 @@ func (s *specReader) omit(what, reason string) {
 	s.Omitted = append(s.Omitted, what+": "+reason)
 }
 
-// takeFields sets the writable fields that the head has.
+// takeFields copies the writable fields of the head.
 func (s *specReader) takeFields(head *heads.Head) error {
 	document := head.Raw.Bytes()
 	s.Set = map[string]any{}
@@ -80,8 +80,8 @@ func (s *specReader) takeFields(head *heads.Head) error {
 	return nil
 }
 
-// setValue returns the value of the only field of an update for Set: with its digits and the order
-// of its keys.
+// setValue returns the value of the only field of an update, with its digits and the order of its
+// keys.
 func setValue(name string, field *heads.HeadUpdate) (v any, err error) {
 	value, _ := rawjson.Value(field.Document().Bytes(), name)
 	if kind := rawjson.Kind(value); kind == "number" || kind == "object" && name != "promptConfig" {
@@ -107,7 +107,7 @@ func (s *specReader) takeVoice(head *heads.Head) {
 	s.Voice = voice
 }
 
-// takeWebhooks sets the oldest registration of every URL.
+// takeWebhooks copies the oldest registration of each URL.
 func (s *specReader) takeWebhooks(hooks []heads.Webhook) {
 	byAge(hooks)
 	seen := map[string]bool{}
@@ -117,7 +117,7 @@ func (s *specReader) takeWebhooks(hooks []heads.Webhook) {
 			continue
 		}
 		seen[key] = true
-		if fault := (heads.WebhookSpec{HeadID: anyID, URL: w.URL, Events: w.Events()}).Validate(); fault != nil {
+		if fault := (heads.WebhookSpec{HeadID: s.ID, URL: w.URL, Events: w.Events()}).Validate(); fault != nil {
 			s.omit(fmt.Sprintf("webhook %d", w.ID), faultText(fault))
 			continue
 		}
@@ -125,7 +125,7 @@ func (s *specReader) takeWebhooks(hooks []heads.Webhook) {
 	}
 }
 
-// takeTools sets all tools or none.
+// takeTools copies all tools, or none if one is invalid.
 func (s *specReader) takeTools(head *heads.Head) {
 	if head.ConversationSettings == nil || len(head.ConversationSettings.Tools) == 0 {
 		return
@@ -135,7 +135,7 @@ func (s *specReader) takeTools(head *heads.Head) {
 	check.checkTools(tools)
 	for _, tool := range tools {
 		for _, p := range tool.Parameters {
-			if p.Type == "" { // allowed in what was read, but not in a spec
+			if p.Type == "" { // accepted from the service, but not in a spec
 				check.add(fmt.Sprintf("tool %q parameter %q", clip(tool.Name), clip(p.Name)), "has no type, which Apply requires", "")
 			}
 		}

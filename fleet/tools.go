@@ -14,14 +14,14 @@ import (
 
 // toolWork is the work to do on the tools of a head.
 type toolWork struct {
-	now     []heads.Tool // as they were read
+	now     []heads.Tool // as read
 	tools   []heads.Tool // all of them
-	given   string       // the first one that is new or changed, or ""
+	given   string       // name of the first new or changed tool, or ""
 	changes []Change
 }
 
 // toolChanges compares the tools of a spec with those of a head. It keeps keys that the spec does
-// not mention, in tools and in parameters of the same name, and ignores the order.
+// not mention, in tools and in parameters of the same name. The order of tools is ignored.
 func toolChanges(head *heads.Head, wanted []heads.Tool) (work toolWork, err error) {
 	var now []heads.Tool
 	if head.ConversationSettings != nil {
@@ -54,7 +54,7 @@ func toolChanges(head *heads.Head, wanted []heads.Tool) (work toolWork, err erro
 	return work, nil
 }
 
-// give adds a tool to the work. It replaces an old one of the same name.
+// give adds a tool, or replaces the old one of the same name.
 func (w *toolWork) give(old *heads.Tool, wanted heads.Tool) error {
 	merged, err := mergeTools(old, wanted)
 	if err != nil {
@@ -80,7 +80,7 @@ func (w *toolWork) give(old *heads.Tool, wanted heads.Tool) error {
 	return nil
 }
 
-// mergeTools returns the new tool with the keys that only the old one has at its end.
+// mergeTools returns the new tool, with the keys that only the old one has added at the end.
 func mergeTools(old *heads.Tool, wanted heads.Tool) (heads.Tool, error) {
 	if old == nil {
 		return wanted, nil
@@ -177,7 +177,7 @@ func toolParts(t *heads.Tool) (map[string]string, error) {
 	return parts, nil
 }
 
-// partsText lists the parts that differ from others, or all parts if others is nil.
+// partsText lists the parts that differ from those of others, or all parts if others is nil.
 func partsText(parts, others map[string]string) string {
 	if parts == nil {
 		return ""

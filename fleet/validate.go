@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/nearest"
 	"github.com/headsapi/heads-go/internal/registration"
 )
 
-// The values of InvalidError.Use that are of this package. The faults of package heads keep theirs.
+// The values of InvalidError.Use that this package sets. Faults of package heads keep their own.
 const (
 	useBackground = "context.Background"
 	useNew        = "New"
@@ -40,7 +41,7 @@ func validate(operation string, specs []Spec) (faults []error) {
 	return faults
 }
 
-// specFaults returns the faults of one spec.
+// specFaults collects the faults of one spec.
 type specFaults struct {
 	operation, spec string
 	faults          []error
@@ -76,27 +77,24 @@ func invalidErrors(err error) []*heads.InvalidError {
 	return nil
 }
 
-// anyID is used in place of an id whose fault is reported separately.
-const anyID = "00000000-0000-0000-0000-000000000000"
-
-// anyURL is used in place of a URL when only an id is checked.
-const anyURL = "https://example.com"
-
 func (f *specFaults) check(spec Spec) {
-	f.addAll("id", heads.WebhookSpec{HeadID: spec.ID, URL: anyURL, Events: []heads.EventType{heads.EventEndConversation}}.Validate())
+	if fault := check.HeadID(spec.ID); fault.Found() {
+		f.add("id", fault.Problem, fault.Remedy, fault.Use)
+	}
 	for _, field := range slices.Sorted(maps.Keys(spec.Set)) {
 		f.checkField(field, spec.Set[field])
 	}
 	if v := spec.Voice; v != nil {
 		f.addAll("voice", heads.NewHeadUpdate().Voice(v.Provider, v.ID).Validate())
 	}
-	f.checkWebhooks(spec.Webhooks)
+	f.checkWebhooks(spec.ID, spec.Webhooks)
 	if spec.Tools != nil {
 		f.checkTools(*spec.Tools)
 	}
 }
 
-// keysOfTheirOwn has the fields of a head that a Spec has outside Set.
+// keysOfTheirOwn maps the fields of a head that can't be in Set to the keys of a Spec that replace
+// them.
 var keysOfTheirOwn = map[string]string{
 	"id": "id", "ttsProvider": "voice", "ttsVoice": "voice", "videoStreaming": "streaming", "enableEvents": "delivery", "conversationSettings": "tools",
 }
@@ -120,13 +118,17 @@ func (f *specFaults) checkField(field string, value any) {
 	}
 }
 
-func (f *specFaults) checkWebhooks(hooks []WebhookSpec) {
+// checkWebhooks does not report the fault of the id, which is one of the spec.
+func (f *specFaults) checkWebhooks(id string, hooks []WebhookSpec) {
 	seen := map[string]int{}
 	for i, hook := range hooks {
 		name := fmt.Sprintf("webhooks[%d]", i)
-		for _, fault := range invalidErrors(heads.WebhookSpec{HeadID: anyID, URL: hook.URL, Events: hook.Events}.Validate()) {
+		for _, fault := range invalidErrors(heads.WebhookSpec{HeadID: id, URL: hook.URL, Events: hook.Events}.Validate()) {
 			field := fault.Field
-			if field == "webhookUrl" {
+			switch field {
+			case "head id":
+				continue
+			case "webhookUrl":
 				field = "url"
 			}
 			f.add(name+"."+field, fault.Problem, fault.Remedy, fault.Use)

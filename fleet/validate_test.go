@@ -79,7 +79,7 @@ func TestFaultsOfAllSpecsAreJoined(t *testing.T) {
 		{ID: lobby, Set: map[string]any{"nam": "x", "publicId": "y"}},
 		{ID: other},
 		{ID: strings.ToUpper(lobby)},
-		{ID: "li-1"},
+		{ID: "li-1", Webhooks: []fleet.WebhookSpec{{URL: "https://hooks.example.com/a", Events: []heads.EventType{heads.EventStartConversation}}}},
 	}
 	_, err := fleet.Apply(context.Background(), e.Client(), specs, fleet.Options{})
 	joined, ok := err.(interface{ Unwrap() []error })

@@ -20,8 +20,7 @@ type webhookWork struct {
 	exact   []any // of each change: id, URL and events before, URL and events after
 }
 
-// byAge sorts registrations, the oldest first. The oldest of several with one URL is the one that
-// is used.
+// byAge sorts registrations, the oldest first. Of several with one URL, the oldest is used.
 func byAge(registered []heads.Webhook) {
 	registration.SortByAge(registered, func(w heads.Webhook) (time.Time, int64) { return w.CreatedAt.Time, w.ID })
 }
@@ -65,12 +64,14 @@ func webhookChanges(spec Spec, registered []heads.Webhook) (work webhookWork) {
 	return work
 }
 
-// webhookField returns the name of a registration: its URL without parts that may be secret.
+// webhookField returns the name of a registration in a Change: its URL without parts that may be
+// secret.
 func webhookField(url string) string {
 	return "webhook " + mask.CallbackURL(url, "")
 }
 
-// do registers and updates before it deletes, so a head always has a receiver.
+// do creates and updates registrations before it deletes others, so that the head always has a
+// receiver.
 func (w webhookWork) do(ctx context.Context, c *heads.Client, headID string) error {
 	for _, spec := range w.ensure {
 		if _, err := c.Webhooks.Ensure(ctx, spec, heads.EnsureOptions{KeepDelivery: true}); err != nil {

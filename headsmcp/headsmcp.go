@@ -1,4 +1,4 @@
-// Package headsmcp makes the tools of an MCP server tools of a head.
+// Package headsmcp lets a head call the tools of an MCP server.
 //
 // AddTools reads the tools that a server offers and adds them to a
 // heads.ToolHandler, which registers them with the service and passes each call
@@ -10,9 +10,9 @@
 //	}
 //	names, err := headsmcp.AddTools(ctx, tools, session)
 //
-// The users of a head are anonymous: whoever talks to it can make it call these
-// tools, with arguments of their choice. Give the server no more rights than any
-// visitor may have, and name the tools that you mean with Only.
+// The visitors of a head are anonymous. Any of them can make the head call these
+// tools, with any arguments. Give the server no more rights than any visitor may
+// have, and choose the tools with Only.
 package headsmcp
 
 import (

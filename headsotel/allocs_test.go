@@ -83,7 +83,7 @@ func toolCall(t testing.TB, opts ...heads.ToolHandlerOption) func() {
 	}
 }
 
-// delivery delivers one event again and again, which is handled once.
+// delivery delivers the same event repeatedly; it is handled once.
 func delivery(t testing.TB, opts ...heads.EventHandlerOption) func() {
 	t.Helper()
 	h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return nil }, opts...)

@@ -15,8 +15,8 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// Client reports the attempts of a client, as the semantic conventions for HTTP have it: a span
-// named after method and route, such as "GET /head/{id}", and the histogram
+// Client reports each attempt of a client according to the semantic conventions for HTTP: as a span
+// named after method and route, such as "GET /head/{id}", and in the histogram
 // http.client.request.duration.
 func Client(opts ...Option) heads.Option {
 	t := newTelemetry(opts, "http.client.request.duration", "Duration of HTTP client requests.", buckets...)
@@ -50,10 +50,10 @@ func (t *telemetry) endAttempt(ctx context.Context, a heads.Attempt) {
 	})
 }
 
-// requestAttributes are known before the answer.
+// requestAttributes returns the attributes that are known before the response.
 func requestAttributes(a heads.Attempt) []attribute.KeyValue {
 	host, port := splitHost(a.Host)
-	return append(make([]attribute.KeyValue, 0, 6), // and two of the answer
+	return append(make([]attribute.KeyValue, 0, 6), // with room for two of the response
 		attribute.String("http.request.method", a.Method),
 		attribute.String("url.template", a.Route),
 		attribute.String("server.address", host),
@@ -61,8 +61,8 @@ func requestAttributes(a heads.Attempt) []attribute.KeyValue {
 	)
 }
 
-// splitHost returns the port of https for a host without a port: plain http is for machines at
-// hand, whose ports are given.
+// splitHost splits a host and its port. Without a port, it returns 443, since base URLs are https,
+// except for local hosts, which have a port.
 func splitHost(hostport string) (host string, port int) {
 	host, digits, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -72,7 +72,7 @@ func splitHost(hostport string) (host string, port int) {
 	return host, port
 }
 
-// errorType returns the status from 400 on, else the kind of the error.
+// errorType returns the status if it is 400 or more, otherwise the kind of the error.
 func errorType(a heads.Attempt) string {
 	var timeout net.Error
 	switch {

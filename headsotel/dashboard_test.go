@@ -17,7 +17,7 @@ import (
 
 var keep = flag.String("keep", "", "empty directory to keep the emulated hour in, as the data of a Prometheus server")
 
-// dashboard is what the test needs of a dashboard of Grafana.
+// dashboard has the parts of a Grafana dashboard that the test needs.
 type dashboard struct {
 	Templating struct{ List []variable }
 	Panels     []panel
@@ -60,7 +60,7 @@ func TestDashboardAsksTheDataSourceThatIsChosen(t *testing.T) {
 
 var label = regexp.MustCompile(`{{\w+}}`)
 
-// shown returns what a panel shows at a time, for the time before it: legends and values.
+// shown returns the values of a panel at a time, by legend.
 func shown(t *testing.T, server prometheus, p panel, at time.Time, before string) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
@@ -117,7 +117,7 @@ func TestDashboardShowsWhatHappened(t *testing.T) {
 			what := p.Title + ": " + legend
 			switch {
 			case !strings.Contains(p.Title, "percentile"):
-				assert.InDelta(t, len(happened[legend]), value*time.Hour.Seconds(), 8, what) // a rate misses what a new counter begins with
+				assert.InDelta(t, len(happened[legend]), value*time.Hour.Seconds(), 8, what) // a rate misses the first value of a new counter
 			case len(happened[legend]) == 0:
 				assert.True(t, math.IsNaN(value), what)
 			default:

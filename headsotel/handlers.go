@@ -12,9 +12,9 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// Events reports the deliveries that reach an event handler: a span heads.delivery, the histogram
-// heads.delivery.duration and the counter heads.delivery.count. The event function runs with the
-// span in its context, also behind a queue, where the span ends when the function has returned.
+// Events reports each delivery that reaches an event handler: as a span heads.delivery, in the
+// histogram heads.delivery.duration and in the counter heads.delivery.count. The event function has
+// the span in its context. With a queue, the span ends when the function returns.
 func Events(opts ...Option) heads.EventHandlerOption {
 	t := newTelemetry(opts, "heads.delivery.duration", "Duration of deliveries, from their arrival to the answer.", buckets...)
 	count := t.counter("heads.delivery.count", "Deliveries by what became of them.", "{delivery}")
@@ -35,8 +35,9 @@ func Events(opts ...Option) heads.EventHandlerOption {
 
 var eventTypes = []heads.EventType{heads.EventStartConversation, heads.EventEndConversation, heads.EventInactivityWarning, heads.EventTimeoutConversation}
 
-// deliveryAttributes has no type of an event that was not verified, and no type that anybody may
-// invent.
+// deliveryAttributes returns the attributes of a delivery. It omits the type of an event that was
+// not verified, and replaces an unknown type with "other", since the sender could choose any number
+// of types.
 func deliveryAttributes(d heads.DeliveryInfo) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{attribute.String("heads.delivery.outcome", string(d.Outcome))}
 	if d.KeyPosition == 0 {
@@ -48,8 +49,8 @@ func deliveryAttributes(d heads.DeliveryInfo) []attribute.KeyValue {
 	return append(attributes, attribute.String("heads.event.type", string(d.Type)))
 }
 
-// deliveryFailed reports whether somebody should look: the service sends what is busy or came after
-// Shutdown again, and what it did wrong is its own.
+// deliveryFailed reports whether a delivery counts as an error. A busy handler and one after
+// Shutdown do not, since the service redelivers the event, nor does a faulty request.
 func deliveryFailed(d heads.DeliveryInfo) bool {
 	switch d.Outcome {
 	case heads.DeliveryDropped:
@@ -61,8 +62,8 @@ func deliveryFailed(d heads.DeliveryInfo) bool {
 	}
 }
 
-// Tools reports the calls that reach a tool: a span named heads.tool and the tool's name, and the
-// histogram heads.tool.duration. The tool function runs with the span in its context.
+// Tools reports each call that reaches a tool: as a span whose name is heads.tool and the tool's
+// name, and in the histogram heads.tool.duration. The tool function has the span in its context.
 func Tools(opts ...Option) heads.ToolHandlerOption {
 	t := newTelemetry(opts, "heads.tool.duration", "Duration of tool calls, from their arrival to the answer.", buckets...)
 	start := func(ctx context.Context, i heads.ToolCallInfo) context.Context {

@@ -1,19 +1,19 @@
-// Package headsotel reports what package heads does to OpenTelemetry: a span and a measurement for
-// each attempt of a client, each delivery of an event and each call of a tool, and what waits in an
-// inbox.
+// Package headsotel reports to OpenTelemetry what package heads does: a span and a measurement for
+// each attempt of a client, each delivery of an event and each call of a tool, and the backlog of
+// an inbox.
 //
 //	client, err := heads.New(baseURL, token, headsotel.Client())
 //	events, err := heads.NewEventHandler(keys, handle, headsotel.Events())
 //	tools, err := heads.NewToolHandler(toolsURL, headsotel.Tools())
 //	headsotel.Inbox(in)
 //
-// Without options, the global providers are used, which may be set later. While there is none, a
-// call costs two allocations more.
+// Without options, the global providers are used, which may be set later. While none is set, a call
+// makes two more allocations.
 //
-// No span and no measurement has an id, a query, a body, a key or the text of an error. Every
-// attribute takes few values.
+// Spans and measurements contain no id, query, body, key or error text. Every attribute has few
+// values.
 //
-// docs/observability.md lists the names, and has a dashboard for Grafana.
+// docs/observability.md lists the names and has a Grafana dashboard.
 package headsotel
 
 import (
@@ -36,7 +36,7 @@ const scope = "github.com/headsapi/heads-go/headsotel"
 // buckets are the boundaries of the semantic conventions for durations, in seconds.
 var buckets = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 
-// Option changes what Client, Events, Tools and Inbox report to.
+// Option configures Client, Events, Tools and Inbox.
 type Option func(*config)
 
 type config struct {
@@ -45,28 +45,30 @@ type config struct {
 	propagate bool
 }
 
-// WithTracerProvider sets where spans go. The default, and nil, is the global provider.
+// WithTracerProvider sets the provider for spans. The default, also for nil, is the global
+// provider.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(c *config) { c.tracers = p }
 }
 
-// WithMeterProvider sets where measurements go. The default, and nil, is the global provider.
+// WithMeterProvider sets the provider for measurements. The default, also for nil, is the global
+// provider.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(c *config) { c.meters = p }
 }
 
 // Propagate sends the trace context of each attempt to the service, in the headers traceparent and
-// tracestate; no baggage is sent. It changes nothing in Events and Tools: the headers of what
-// arrives are never read.
+// tracestate. Baggage is not sent. It has no effect on Events and Tools, which never read these
+// headers.
 func Propagate() Option {
 	return func(c *config) { c.propagate = true }
 }
 
-// telemetry is one way to the providers. Its address is the key of its spans in a context, so that
-// no other span is ever ended by it.
+// telemetry is the state of one option. Its address is the key of its spans in a context, so it
+// never ends a span of another.
 type telemetry struct {
 	tracer    trace.Tracer
-	global    bool // the tracer is that of the global provider
+	global    bool // the tracer is of the global provider
 	duration  metric.Float64Histogram
 	meter     metric.Meter
 	propagate bool
@@ -95,8 +97,8 @@ func newTelemetry(opts []Option, duration, description string, boundaries ...flo
 	return t
 }
 
-// traces reports whether a span would reach anybody. The first global provider passes spans on once
-// another one is set, and until then drops them.
+// traces reports whether spans are recorded. The initial global provider drops them until another
+// one is set.
 func (t *telemetry) traces() bool {
 	if !t.global {
 		return true
@@ -120,7 +122,7 @@ func (t *telemetry) end(ctx context.Context, took time.Duration, failed bool, at
 	}
 	all := attributes()
 	if span != nil {
-		defer span.End() // even if the exporter of the measurement panics
+		defer span.End() // even if recording panics
 		span.SetAttributes(all...)
 		if failed {
 			span.SetStatus(codes.Error, "")

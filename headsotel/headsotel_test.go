@@ -38,7 +38,7 @@ const (
 	token     = "canary-token"
 )
 
-// recorder holds what the providers were told.
+// recorder has the spans and measurements of a test.
 type recorder struct {
 	spans   *tracetest.SpanRecorder
 	tracers *sdktrace.TracerProvider
@@ -140,7 +140,7 @@ func TestAttemptsHaveASpanAndADuration(t *testing.T) {
 		name, baseURL string
 		transport     transport
 		failed        bool
-		want          map[string]any // beside method, template, address and port
+		want          map[string]any // in addition to method, template, address and port
 		address       string
 		port          int64
 	}{
@@ -216,7 +216,7 @@ func TestResendsAreCounted(t *testing.T) {
 	assert.NotContains(t, r.attributes(t), "http.request.resend_count", "the metric does not have it")
 }
 
-// attributes returns the attributes of the client's histogram, whatever it counted.
+// attributes returns the attributes of the client's histogram, for any count.
 func (r *recorder) attributes(t testing.TB) map[string]any {
 	points := r.metrics(t)["http.client.request.duration"].Data.(metricdata.Histogram[float64]).DataPoints
 	require.Len(t, points, 1)
@@ -257,7 +257,7 @@ func TestTraceContextIsSentWithPropagateAlone(t *testing.T) {
 	}
 }
 
-// retrying makes one call of three attempts.
+// retrying makes one call with three attempts.
 func retrying(ctx context.Context, t testing.TB, tr transport, opt heads.Option) {
 	t.Helper()
 	client, err := heads.New("https://api.example.com", token, heads.WithHTTPClient(&http.Client{Transport: tr}),
@@ -311,7 +311,7 @@ func TestCallsOfEventsAndToolsAreTheirChildren(t *testing.T) {
 	assert.Equal(t, []string{"heads.delivery", "heads.delivery", "heads.tool find"}, []string{ended[1].Name(), ended[3].Name(), ended[5].Name()})
 }
 
-// Whoever reaches a handler can send anything.
+// Anyone who can reach a handler can send any body.
 func TestAttributeValuesFromOutsideAreClipped(t *testing.T) {
 	long := strings.Repeat("canary", 20<<10/6)
 	r := newRecorder()
@@ -516,7 +516,7 @@ func TestSpanOfAQueuedEventLastsUntilTheFunctionHasReturned(t *testing.T) {
 	assert.Equal(t, span.SpanContext().SpanID(), inside.SpanID())
 }
 
-// Two options are two spans: none ends the other's, or the caller's.
+// Two options start two spans. Neither ends the other's span or the caller's.
 func TestProvidersAddUp(t *testing.T) {
 	first, second, caller := newRecorder(), newRecorder(), newRecorder()
 	ctx, outer := caller.tracers.Tracer("caller").Start(t.Context(), "outer")

@@ -21,20 +21,20 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// hour is an hour of a program that has run for a while.
+// hour has the metrics of one hour of a program that was started earlier.
 type hour struct {
 	begin, end time.Time
-	scraped    bytes.Buffer // what a Prometheus server scraped: OpenMetrics text with times
+	scraped    bytes.Buffer // as scraped by Prometheus: OpenMetrics text with times
 
 	mu       sync.Mutex
-	happened map[string]durations          // by panel of the dashboard: what the observers of package heads saw
-	gauges   map[string]map[string]float64 // by panel and legend: what an inbox had last
+	happened map[string]durations          // by panel, from the observers of package heads
+	gauges   map[string]map[string]float64 // by panel and legend: the last values of an inbox
 }
 
-// durations are those of attempts, deliveries or tool calls, by legend.
+// durations has the durations of attempts, deliveries or tool calls, by legend.
 type durations map[string][]time.Duration
 
-// saw keeps what happens from begin to end, unless it has no place on the panel.
+// saw records a duration between begin and end, unless the panel does not show it.
 func (h *hour) saw(panel, legend string, took time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +46,7 @@ func (h *hour) saw(panel, legend string, took time.Duration) {
 	}
 }
 
-// sawGauge keeps what a gauge has now.
+// sawGauge records the current value of a gauge.
 func (h *hour) sawGauge(panel, legend string, value float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +76,7 @@ func (h *hour) sawToolCall(_ context.Context, i heads.ToolCallInfo) {
 	h.saw("Time of tool calls, 95th percentile", i.Tool, i.Duration)
 }
 
-// mark sets begin or end once everything that happens until now has happened.
+// mark sets begin or end to now, after everything before has been recorded.
 func (h *hour) mark(at *time.Time) {
 	synctest.Wait()
 	h.mu.Lock()
@@ -84,8 +84,8 @@ func (h *hour) mark(at *time.Time) {
 	*at = time.Now()
 }
 
-// emulatedHour returns the second hour of a back end: what goes wrong in it went wrong before,
-// since a rate misses what a new counter begins with.
+// emulatedHour returns the second hour of a back end. Each failure in it also happened in the first
+// hour, since a rate misses the first value of a new counter.
 func emulatedHour(t *testing.T) *hour {
 	h := &hour{happened: map[string]durations{}, gauges: map[string]map[string]float64{}}
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func emulatedHour(t *testing.T) *hour {
 	return h
 }
 
-// program is a back end that works with an emulator in a testing/synctest bubble.
+// program is a back end with an emulator in a testing/synctest bubble.
 type program struct {
 	*hour
 	t        *testing.T
@@ -143,7 +143,7 @@ func newProgram(t *testing.T, h *hour) *program {
 	return p
 }
 
-// random returns a time between two numbers of milliseconds, more often a short one.
+// random returns a duration between two numbers of milliseconds, more often a short one.
 func random(from, to float64) time.Duration {
 	return time.Duration((from + (to-from)*rand.Float64()*rand.Float64()) * float64(time.Millisecond))
 }
@@ -187,7 +187,7 @@ func (p *program) handle(ctx context.Context, e *heads.Event) error {
 	return nil
 }
 
-// oneHour has visitors all the time, and now and then something goes wrong.
+// oneHour has visitors all the time and injects faults.
 func (p *program) oneHour() {
 	p.at(10, 5, headstest.Fault{Route: "/head/{id}", Status: 503, Share: 0.3})
 	p.at(22, 3, headstest.Fault{Status: 429, RetryAfter: 2 * time.Second, Share: 0.3})
@@ -249,7 +249,7 @@ func (p *program) check(err error) {
 	}
 }
 
-// look reads and changes a head. A call may fail.
+// look reads and changes a head. Calls may fail.
 func (p *program) look() {
 	head := p.heads[rand.N(len(p.heads))]
 	_, _ = p.client.Heads.Get(p.t.Context(), head)

@@ -8,27 +8,27 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// lagBuckets reach from an event that is handled at once to one that waited through many attempts,
-// in seconds.
+// lagBuckets are the boundaries for the lag, in seconds: from events handled immediately to those
+// with many attempts.
 var lagBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600}
 
-// statusTimeout is how long a collection of metrics waits for a database.
+// statusTimeout limits how long a collection of metrics waits for a database.
 const statusTimeout = 5 * time.Second
 
-// InboxSource is what Inbox reports on; *inbox.Inbox is one. It names no type of module inbox, so
-// that a program without an inbox needs none of its databases.
+// InboxSource is implemented by *inbox.Inbox. It uses no type of module inbox, so that a program
+// without an inbox does not depend on its databases.
 type InboxSource interface {
 	Backlog(ctx context.Context) (waiting, retrying, dead int64, oldest time.Time, err error)
 	OnAttempt(f func(ctx context.Context, lag time.Duration, err error))
 }
 
-// Inbox reports what an inbox has: the gauges heads.inbox.waiting, heads.inbox.retrying,
+// Inbox reports the state of an inbox: the gauges heads.inbox.waiting, heads.inbox.retrying,
 // heads.inbox.dead and heads.inbox.oldest_waiting, the counters heads.inbox.handled and
 // heads.inbox.failed, and the histogram heads.inbox.lag.
 //
-// The gauges are those of the database, whichever process reports them: the inbox is asked at each
-// collection. If it can't be asked within 5 s, they are missing. Call Inbox once for each inbox,
-// and give each of several inboxes its own meter provider.
+// The gauges are read from the database at each collection, so every process reports the same
+// values. If the inbox does not answer within 5 s, they are missing. Call Inbox once for each
+// inbox, and give each of several inboxes its own meter provider.
 func Inbox(in InboxSource, opts ...Option) {
 	t := newTelemetry(opts, "heads.inbox.lag", "Time from when an event was stored until it was handled.", lagBuckets...)
 	handled := t.counter("heads.inbox.handled", "Events that were handled.", "{event}")
@@ -79,7 +79,8 @@ func (t *telemetry) gauge(name, description string) metric.Int64ObservableGauge 
 	return g
 }
 
-// report passes the error of an instrument on; the instrument then measures nothing.
+// report passes the error of an instrument to the global error handler. The instrument then
+// measures nothing.
 func report(err error) {
 	if err != nil {
 		otel.Handle(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/headsapi/heads-go"
 )
 
-// source is an inbox whose numbers the test sets.
+// source is an InboxSource whose numbers the test sets.
 type source struct {
 	waiting, retrying, dead int64
 	oldest                  time.Time
@@ -112,7 +112,7 @@ func TestInboxReportsAttempts(t *testing.T) {
 	assert.Equal(t, []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600}, lag[0].Bounds)
 }
 
-// emulatedInbox is the inbox of an hour.
+// emulatedInbox is the InboxSource of an hour.
 type emulatedInbox struct {
 	*hour
 	mu       sync.Mutex
@@ -139,7 +139,7 @@ func (in *emulatedInbox) Backlog(context.Context) (waiting, retrying, dead int64
 	return int64(len(in.waiting)), int64(len(in.retrying)), int64(in.dead), oldest, nil
 }
 
-// handle stores an event and handles it, in about one of five cases at a second attempt. One of 50
+// handle stores an event and handles it. About one in five needs a second attempt, and one in 50
 // dies.
 func (in *emulatedInbox) handle() {
 	in.mu.Lock()

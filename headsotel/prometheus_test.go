@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// prometheus is the base URL of a Prometheus server of the test's own.
+// prometheus is the base URL of the test's Prometheus server.
 type prometheus string
 
 var listening = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
@@ -46,7 +46,7 @@ func startPrometheus(t *testing.T, dir string, openMetrics []byte) prometheus {
 		if match := listening.FindStringSubmatch(lines.Text()); match != nil {
 			address = match[1]
 		}
-		if address != "" && strings.Contains(seen, "Server is ready") { // in either order
+		if address != "" && strings.Contains(seen, "Server is ready") { // the lines come in any order
 			go func() { _, _ = io.Copy(io.Discard, log) }()
 			return prometheus("http://" + address)
 		}
@@ -55,7 +55,7 @@ func startPrometheus(t *testing.T, dir string, openMetrics []byte) prometheus {
 	return ""
 }
 
-// series is one of the results of a query.
+// series is one result of a query.
 type series struct {
 	labels map[string]string
 	value  float64

@@ -24,7 +24,8 @@ func TestGoldenDefaults(t *testing.T) {
 	compareDefaults(t, map[string]any{"keys: prefix": d.prefix})
 }
 
-// compareDefaults is Defaults of internal/goldens in the root, which other modules must not import.
+// compareDefaults is a copy of Defaults of internal/goldens in module heads, which other modules
+// must not import.
 func compareDefaults(t *testing.T, values map[string]any) {
 	t.Helper()
 	var lines []string

@@ -1,4 +1,4 @@
-// Package headsredis stores in Redis which events were handled, so several receivers behind one URL
+// Package headsredis records handled events in Redis, so that several receivers behind one URL
 // handle each event only once:
 //
 //	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs})
@@ -8,16 +8,15 @@
 //	}
 //	return heads.NewEventHandler(keys, handle, heads.WithDeduplicator(store))
 //
-// # What Redis must do
+// # Configuration of Redis
 //
 // The store needs Redis 2.6 or later, with the commands GET, SET, DEL, EVAL and EVALSHA. Each event
-// takes one key of about 200 bytes, which expires by itself.
+// takes one key of about 200 bytes, which expires.
 //
 // If Redis loses a key, its event may be handled a second time. Redis can lose keys by eviction
 // (set maxmemory-policy to noeviction), in a restart (set appendonly to yes, and appendfsync to
 // always to lose none), and in a failover, since replication is asynchronous. No event is lost that
-// way. While Redis does not answer, the handler answers 503, and the service redelivers the event
-// later.
+// way. If Redis does not answer, the handler answers 503, and the service redelivers the event.
 package headsredis
 
 import (
@@ -36,7 +35,7 @@ const defaultPrefix = "heads:events:"
 
 // Deduplicator is a heads.Deduplicator in Redis. New returns one.
 //
-// A call returns soon after its context ends, whatever the timeouts of the client. The client may
+// Methods return soon after their context ends, regardless of the client's timeouts. The client may
 // retry commands.
 type Deduplicator struct {
 	client redis.UniversalClient
@@ -46,9 +45,9 @@ type Deduplicator struct {
 // Option configures a Deduplicator.
 type Option func(*Deduplicator) error
 
-// WithPrefix sets the prefix of all keys in Redis. The default is "heads:events:". Receivers of one
-// URL need the same prefix. Programs that handle the same events for different purposes need
-// different prefixes. For an empty prefix, New returns an InvalidError.
+// WithPrefix sets the prefix of all keys in Redis. The default is "heads:events:". Receivers behind
+// one URL must use the same prefix. Programs that handle the same events for different purposes
+// must use different ones. For an empty prefix, New returns an InvalidError.
 func WithPrefix(prefix string) Option {
 	return func(d *Deduplicator) error {
 		if prefix == "" {
@@ -59,9 +58,9 @@ func WithPrefix(prefix string) Option {
 	}
 }
 
-// New returns a deduplicator that stores its keys through client: in a single server, a cluster or
-// a failover group. It makes no network call and never closes the client. For a nil client or
-// option, New returns an InvalidError.
+// New returns a deduplicator that stores its keys through client, which may connect to a single
+// server, a cluster or a failover group. It makes no network call and never closes the client. For
+// a nil client or option, New returns an InvalidError.
 func New(client redis.UniversalClient, opts ...Option) (*Deduplicator, error) {
 	if client == nil {
 		return nil, invalid("client", "is nil", "give one of package redis, such as redis.NewClient")
@@ -82,7 +81,7 @@ func invalid(field, problem, remedy string) error {
 	return &heads.InvalidError{Operation: "headsredis.New", Field: field, Problem: problem, Remedy: remedy}
 }
 
-// The value of a key in Redis is "held" with the owner, or "done".
+// The value of a key is "held" with the owner, or "done".
 const (
 	held = "held:"
 	done = "done"
@@ -143,7 +142,8 @@ func (d *Deduplicator) Release(ctx context.Context, key, owner string) error {
 	return err
 }
 
-// keys returns the name of a key in Redis. It is a hash, so any text is safe and short.
+// keys returns the key in Redis for the key of an event, as the KEYS of a script. It is a hash, so
+// it is short and has no special characters.
 func (d *Deduplicator) keys(key string) []string {
 	sum := sha256.Sum256([]byte(key))
 	return []string{d.prefix + hex.EncodeToString(sum[:])}
@@ -158,8 +158,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// do runs f until ctx ends. A client of go-redis ignores ctx while it waits for an answer. If its
-// ContextTimeoutEnabled is set, it uses the deadline only.
+// do runs f and returns early if ctx ends. A client of go-redis ignores ctx while it waits for a
+// reply; with ContextTimeoutEnabled, it observes the deadline only.
 func do[T any](ctx context.Context, operation string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -169,7 +169,7 @@ func do[T any](ctx context.Context, operation string, f func() (T, error)) (T, e
 	go func() {
 		r := result{err: fmt.Errorf("headsredis: %s: the goroutine of the call was ended", operation)}
 		defer func() {
-			if v := recover(); v != nil { // of a hook of the client; on this goroutine it would end the program
+			if v := recover(); v != nil { // a hook's panic would end the program
 				r.err = fmt.Errorf("headsredis: %s: panic: %v", operation, v)
 			}
 			results <- r
@@ -187,7 +187,7 @@ func do[T any](ctx context.Context, operation string, f func() (T, error)) (T, e
 	}
 }
 
-// String returns the name of the type and the prefix. It does not show the client, which has a
+// String returns the name of the type and the prefix, but not the client, which may hold a
 // password.
 func (d Deduplicator) String() string { return fmt.Sprintf("headsredis.Deduplicator(%q)", d.prefix) }
 

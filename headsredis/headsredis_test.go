@@ -95,7 +95,7 @@ func TestLeaseIsRoundedUp(t *testing.T) {
 	}
 }
 
-// A server does not know the scripts after a restart or SCRIPT FLUSH.
+// After a restart or SCRIPT FLUSH, the server does not have the scripts.
 func TestForgottenScriptsAreSentAgain(t *testing.T) {
 	client := startRedis(t).client()
 	store := newStore(t, client)
@@ -135,7 +135,7 @@ func TestCallsEndWithTheirContextThoughRedisHangs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		begun := time.Now()
 		assert.ErrorIs(t, call(ctx), context.DeadlineExceeded, name)
-		assert.Less(t, time.Since(begun), 2*time.Second, name) // the client would wait 3 s, and then retry
+		assert.Less(t, time.Since(begun), 2*time.Second, name) // the client waits 3 s and retries
 		cancel()
 	}
 	resume()

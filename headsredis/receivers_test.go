@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// receive is the program of a receiver. It ends when its standard input does.
+// receive is the main function of a receiver. It ends when its standard input ends.
 func receive(socket, dir string) error {
 	journal, err := openJournal(dir)
 	if err != nil {
@@ -69,7 +69,7 @@ func receive(socket, dir string) error {
 	return http.Serve(listener, handler)
 }
 
-// journal is the file to which all receivers write. A crash of a receiver does not lose a line.
+// journal is the file to which all receivers append. No line is lost if a receiver crashes.
 type journal struct {
 	dir  string
 	file *os.File
@@ -118,7 +118,7 @@ func (j *journal) lines(t *testing.T) map[string]int {
 	return lines
 }
 
-// reached reports whether there are n lines or more.
+// reached reports whether the journal has at least n lines.
 func (j *journal) reached(n int) bool {
 	text, err := os.ReadFile(filepath.Join(j.dir, "journal"))
 	return err == nil && bytes.Count(text, []byte("\n")) >= n
@@ -158,12 +158,12 @@ func (r *receiver) kill() {
 
 const (
 	events         = 2000
-	concurrency    = 64 // events on their way at a time
+	concurrency    = 64 // concurrent deliveries
 	handlerTimeout = 2 * time.Second
 	handlingTime   = 5 * time.Millisecond
 
 	thirdAfter  = time.Second
-	fourthAfter = handlerTimeout + 5*time.Second + time.Second // the lease of a crashed receiver is over
+	fourthAfter = handlerTimeout + 5*time.Second + time.Second // the crashed receiver's lease has ended
 )
 
 // sender acts as the service. It delivers each event up to four times, two of them at the same time
@@ -175,7 +175,7 @@ type sender struct {
 	client     http.Client
 }
 
-// deliver reports whether a delivery of the event was answered with 200.
+// deliver delivers an event and reports whether a delivery was answered with 200.
 func (s *sender) deliver(body []byte) bool {
 	answers := make(chan bool, 2)
 	for i := range s.urls {
@@ -190,7 +190,7 @@ func (s *sender) deliver(body []byte) bool {
 		return true
 	}
 	<-time.After(fourthAfter)
-	s.outage.RLock() // an outage that lasts longer than all deliveries proves nothing
+	s.outage.RLock() // an outage must be shorter than all deliveries
 	defer s.outage.RUnlock()
 	return s.post(0, body)
 }
@@ -217,7 +217,7 @@ func eventBody(i int) []byte {
 		time.Now().UTC().Format(time.RFC3339Nano), i)
 }
 
-// send delivers all events and returns how many were never answered with 200.
+// send delivers all events and returns the number that was never answered with 200.
 func (s *sender) send() (unanswered int64) {
 	queue := make(chan []byte)
 	var failed atomic.Int64
@@ -259,7 +259,7 @@ func TestEveryEventIsHandledAndNoneTwiceAtTheSameTime(t *testing.T) {
 	unanswered := make(chan int64, 1)
 	go func() { unanswered <- s.send() }()
 	for _, incident := range []struct {
-		after int // events
+		after int // number of events
 		run   func()
 	}{
 		{events / 4, func() {

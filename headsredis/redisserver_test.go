@@ -25,8 +25,8 @@ type redisServer struct {
 	cmd    *exec.Cmd
 }
 
-// startRedis starts a server that ends with the test. The test fails if there is no program
-// redis-server.
+// startRedis starts a server that ends with the test. The test fails if redis-server is not
+// installed.
 func startRedis(t testing.TB) *redisServer {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "redis") //nolint:usetesting // t.TempDir's names are too long for a socket
@@ -48,7 +48,7 @@ func (s *redisServer) start() {
 	require.Eventually(s.t, func() bool { return client.Ping(context.Background()).Err() == nil }, 20*time.Second, 10*time.Millisecond, "redis-server does not answer")
 }
 
-// ordinaryUser returns the user that runs the server. It is root only if there is no other user.
+// ordinaryUser returns an unprivileged user to run the server, or root if there is none.
 func (s *redisServer) ordinaryUser() *syscall.SysProcAttr {
 	s.t.Helper()
 	if os.Geteuid() != 0 {
@@ -64,7 +64,7 @@ func (s *redisServer) ordinaryUser() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// kill ends the server as a crash does.
+// kill kills the server, as in a crash.
 func (s *redisServer) kill() {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()

@@ -1,5 +1,5 @@
 // Package headstest provides a stateful emulator of the whole service, for tests
-// and for work without an account.
+// and for development without an account.
 //
 // NewServer starts an emulator on a loopback port, as httptest.NewServer does:
 //
@@ -9,10 +9,10 @@
 //	client := srv.Client()
 //
 // NewEmulator returns an http.Handler without a listener. [Emulator.Client] returns
-// a client that reaches it without a socket, and [WithDeliveryHandler] lets it
-// reach your handlers without one. A test inside a testing/synctest bubble needs
-// both. The emulator uses package time only, so it follows the clock of the bubble
-// in which it was created:
+// a client that calls it without a socket. With [WithDeliveryHandler] it calls your
+// handlers without a socket. A test in a testing/synctest bubble needs both. The
+// emulator uses only package time, so it follows the clock of the bubble in which
+// it was created:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		mux := http.NewServeMux() // your handlers
@@ -22,7 +22,7 @@
 //		…
 //	})
 //
-// # What it is strict about
+// # Rules
 //
 // The emulator follows every rule of the service's contract: the bearer
 // credential, the states of a head and the changes between them, read-only fields
@@ -37,15 +37,15 @@
 // The emulator serves three operations that were seen in the field but are not in
 // the contract: GET /head/{headId}/enable-events, GET
 // /head/{headId}/conversation-settings and PUT /head/{headId}/splitter. Two rules
-// for tools were seen in the field as well: a parameter without a type is
-// accepted; parameters as an object are stored, but the head can't be loaded and
-// its sessions fail. A third one has an option: a webhook that is made before
-// delivery is enabled never delivers (WithStrictOrder).
+// for tools were also seen in the field. A parameter without a type is accepted.
+// Parameters as an object are stored, but the head can't be loaded and its sessions
+// fail. A third rule is an option, WithStrictOrder: a webhook that was registered
+// before delivery was enabled receives nothing.
 //
-// The service may have operations that neither has. The emulator refuses them, also
-// without a token, and says so: "POST /head/create is not an operation of this
-// emulator; the nearest one is PUT /head/update". A last segment of letters, such as
-// all, is taken for the name of an operation unless a record has it as its id.
+// The service may have other operations. The emulator answers them 404, even
+// without a token: "POST /head/create is not an operation of this emulator; the
+// nearest one is PUT /head/update". A last segment of letters, such as all, is read
+// as the name of an operation unless it is the id of a record.
 //
 // # Refusals
 //
@@ -55,7 +55,7 @@
 //	400  a body, a query or a value that breaks the contract
 //	401  no bearer credential, or the wrong one
 //	404  an unknown head, visual or webhook; a method and path that are no
-//	     operation of the emulator, with the operation that is nearest
+//	     operation of the emulator, with the nearest operation
 //	405  the path of an operation, with another method
 //	409  a mode switch that the mode of the head's visual does not allow
 //	413  a body above 1 MiB

@@ -47,8 +47,8 @@ func (in *Inbox) Append(ctx context.Context, e *heads.Event) (added bool, err er
 	return o.Kind == KindAppended, err
 }
 
-// append retries an append that may have failed. It does not look for the key, since a key that can
-// be read may be on a primary only, without the confirmation of the standby.
+// append retries while the database may still store the event. It does not check whether the key
+// exists, since a key that is visible may be on the primary only, not yet confirmed by the standby.
 func (in *Inbox) append(ctx context.Context, r *engine.Record) (int64, error) {
 	if err := in.health.down(); err != nil {
 		return 0, err
@@ -77,7 +77,7 @@ func (in *Inbox) append(ctx context.Context, r *engine.Record) (int64, error) {
 		return 0, context.Cause(ctx)
 	}
 	if engine.KindOf(last) == engine.Locked {
-		return 0, in.db.public(last) // others can be stored
+		return 0, in.db.public(last) // other sessions' events can still be stored
 	}
 	if last == nil {
 		last = &engine.Error{Kind: engine.Away, Text: "no commit within " + appendTimeout.String()}
@@ -85,7 +85,7 @@ func (in *Inbox) append(ctx context.Context, r *engine.Record) (int64, error) {
 	return 0, in.health.fail(in.db.public(last))
 }
 
-// noteLoss logs that the database lacks events that were acknowledged.
+// noteLoss logs that the database has lost events that were acknowledged.
 func (in *Inbox) noteLoss(ctx context.Context, sequence, high int64) {
 	in.log(ctx, slog.LevelError, "the database has lost acknowledged events: it was restored from an older backup, or a failover lost commits",
 		slog.Int64("sequence", sequence), slog.Int64("acknowledged", high))

@@ -33,7 +33,7 @@ func benchEvents(b *testing.B, n, sessions int) []*heads.Event {
 	return events
 }
 
-// parallel distributes the numbers below n to publishers and reports their rate.
+// parallel distributes the numbers below n to publishers and reports the events per second.
 func parallel(b *testing.B, publishers, n int, f func(i int) error) {
 	b.Helper()
 	var next atomic.Int64
@@ -58,8 +58,8 @@ func parallel(b *testing.B, publishers, n int, f func(i int) error) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "events/s")
 }
 
-// bareInsert is the baseline of an append: a table with a key and a body, and INSERT in BEGIN and
-// COMMIT with the same durability.
+// bareInsert is the baseline of an append: a transaction with one INSERT into a table of keys and
+// bodies, with the same durability.
 func bareInsert(b *testing.B, s store, publishers int) {
 	s.exec(b, map[string]string{
 		"sqlite":   "CREATE TABLE bare (id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB UNIQUE, body BLOB)",
@@ -125,7 +125,7 @@ func benchAppend(b *testing.B, kind string, publishers, sessions int) {
 	})
 }
 
-// BenchmarkHandle empties a full inbox.
+// BenchmarkHandle handles the events of an inbox that was filled before.
 func BenchmarkHandle(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {
 		b.Run("empty", func(b *testing.B) {
@@ -233,7 +233,7 @@ func dayStep(b *testing.B, s store, from, events, publishers int) {
 		publishing.Go(func() {
 			for n := from + i; n < from+events; n += publishers {
 				event := newEvent(b, "head", fmt.Sprint("session", n%benchSessions), n)
-				for { // as the service does after a 503
+				for { // retry, as the service does after a 503
 					if _, err := in.Append(context.Background(), event); err == nil {
 						break
 					}
@@ -260,7 +260,7 @@ func fileSize(tb testing.TB, path string) int64 {
 	return info.Size()
 }
 
-// BenchmarkIdle measures an idle Run, in percent of a core.
+// BenchmarkIdle measures the CPU time of an idle Run, in percent of a core.
 func BenchmarkIdle(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {
 		in := newStore(b, kind).open(b)
@@ -280,8 +280,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkTransactions counts the transactions that write, by their ids in PostgreSQL, one event
-// at a time and each in a session of its own.
+// BenchmarkTransactions counts the writing transactions per event by PostgreSQL's transaction ids,
+// with one event at a time and a session for each.
 func BenchmarkTransactions(b *testing.B) {
 	s := newStore(b, "postgres")
 	in := s.open(b)
@@ -299,8 +299,8 @@ func BenchmarkTransactions(b *testing.B) {
 	b.ReportMetric(float64(s.int(b, "SELECT txid_current()")-before)/events, "transactions/event")
 }
 
-// setting returns a number of the environment, since these benchmarks take minutes with the numbers
-// of docs/inbox.md.
+// setting returns a number from the environment or a small default. With the numbers of
+// docs/inbox.md, these benchmarks take minutes.
 func setting(b *testing.B, name string, otherwise int) int {
 	text := os.Getenv(name)
 	if text == "" {
@@ -311,8 +311,8 @@ func setting(b *testing.B, name string, otherwise int) int {
 	return n
 }
 
-// BenchmarkOpenTransaction handles events through Commit while a transaction stays open, at
-// HEADS_INBOX_RATE events a second for HEADS_INBOX_SECONDS, and compares the first and the last
+// BenchmarkOpenTransaction handles events through Commit while another transaction is open, at
+// HEADS_INBOX_RATE events per second for HEADS_INBOX_SECONDS, and compares the first and the last
 // fifth. Run it with -benchtime 1x.
 func BenchmarkOpenTransaction(b *testing.B) {
 	rate, seconds := setting(b, "HEADS_INBOX_RATE", 300), setting(b, "HEADS_INBOX_SECONDS", 20)
@@ -371,7 +371,7 @@ func BenchmarkOpenTransaction(b *testing.B) {
 	b.ReportMetric(handled(ends[len(ends)-part:]), "events/s-last")
 }
 
-// BenchmarkLarge asks a table of HEADS_INBOX_ROWS rows. Run it with -benchtime 1x.
+// BenchmarkLarge queries a table of HEADS_INBOX_ROWS rows. Run it with -benchtime 1x.
 func BenchmarkLarge(b *testing.B) {
 	rows := setting(b, "HEADS_INBOX_ROWS", 100_000)
 	s := newStore(b, "postgres")

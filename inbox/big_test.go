@@ -20,8 +20,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// bigTable fills a table whose rows are spread over the last 8 days: those of the first day are old
-// enough to be pruned. The oldest rows and every seventh wait, a few are dead.
+// bigTable fills a table with rows of the last 8 days. Rows of the first day are old enough to be
+// pruned. Every seventh row is waiting, a few are dead.
 func (s store) bigTable(tb testing.TB, rows int) (waiting, dead, prunable int64) {
 	const days = 8
 	begun := time.Now().Add(-days * 24 * time.Hour)
@@ -44,7 +44,7 @@ func (s store) bigTable(tb testing.TB, rows int) (waiting, dead, prunable int64)
 	return waiting, dead, prunable
 }
 
-// validIndexes returns how many of the two new indexes can be used.
+// validIndexes returns how many of the two indexes that are built in the background are valid.
 func validIndexes(tb testing.TB, db *sql.DB) (n int) {
 	tb.Helper()
 	require.NoError(tb, db.QueryRow(`SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -57,7 +57,7 @@ func (s store) dropNewIndexes(tb testing.TB) {
 	s.exec(tb, "DROP INDEX heads_inbox_events_story")
 }
 
-// best returns the shortest of several measurements, since the machine is busy with other things.
+// best returns the shortest of several measurements, since other processes use the machine.
 func best(f func()) (d time.Duration) {
 	d = time.Hour
 	for range 5 {
@@ -72,10 +72,10 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	rows := scale(t, 100_000, 1_000_000)
 	s := newStore(t, "postgres")
 	s.use(t, func(*inbox.Inbox) {})
-	s.dropNewIndexes(t) // as the tables of an older program
+	s.dropNewIndexes(t) // as in tables of an older version
 	waiting, dead, prunable := s.bigTable(t, rows)
 
-	// Two programs open the tables, and both build the indexes. The first stores events.
+	// Two programs open the tables and build the indexes. The first also stores events.
 	receiver := s.open(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var refused, stored atomic.Int64
@@ -111,7 +111,7 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 
 	limit := 50 * time.Millisecond
 	if raceEnabled {
-		limit *= 4 // the detector slows this process down
+		limit *= 4 // the race detector is slow
 	}
 	status, err := in.Status(t.Context())
 	require.NoError(t, err)
@@ -167,14 +167,14 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	n, err := in.Prune(t.Context())
 	require.NoError(t, err)
 	pruned := time.Since(begun)
-	assert.InDelta(t, prunable, n, 100) // some become old while the test runs
+	assert.InDelta(t, prunable, n, 100) // some reach the age while the test runs
 	nothing := best(func() { _, err := in.Prune(t.Context()); require.NoError(t, err) })
 	t.Logf("Prune of %d: %v, of nothing: %v", n, pruned.Round(time.Millisecond), nothing.Round(time.Millisecond))
 	assert.LessOrEqual(t, pruned, 15*time.Second)
 	assert.LessOrEqual(t, nothing, 4*limit)
 }
 
-// A program that is killed while it builds an index leaves an invalid one.
+// A program that is killed while it builds an index leaves an invalid index.
 func TestInvalidIndexIsBuiltAgain(t *testing.T) {
 	s := newStore(t, "postgres")
 	s.use(t, func(*inbox.Inbox) {})
@@ -193,11 +193,11 @@ func TestInvalidIndexIsBuiltAgain(t *testing.T) {
 		return n == 1
 	}
 	s.use(t, func(in *inbox.Inbox) {
-		appendEvents(t, in, "session", 0, 3) // the work goes on
+		appendEvents(t, in, "session", 0, 3) // events are still stored
 		eventually(t, "the index is being built", exists)
 		_, err := in.Status(t.Context())
 		require.NoError(t, err)
-	}) // Close ends the wait
+	}) // Close ends the build
 	assert.Zero(t, validIndexes(t, db))
 	require.NoError(t, reader.Rollback())
 	in := s.open(t)
@@ -298,7 +298,7 @@ func TestListPagesAndStates(t *testing.T) {
 	})
 }
 
-// List reads a limited number of rows, whatever the filter.
+// List reads a limited number of rows, for every filter.
 func TestListEndsEarlyAndSaysWhere(t *testing.T) {
 	s := newStore(t, "postgres")
 	in := s.open(t)

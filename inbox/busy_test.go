@@ -17,7 +17,7 @@ import (
 	"github.com/headsapi/heads-go/inbox"
 )
 
-// reads is what the statements of a store have read.
+// reads has the numbers of rows and pages that statements have read.
 type reads struct{ entries, pages float64 }
 
 func (r reads) since(before reads, events int) reads {
@@ -26,8 +26,8 @@ func (r reads) since(before reads, events int) reads {
 
 func (r reads) String() string { return fmt.Sprintf("%.1f entries and %.1f pages", r.entries, r.pages) }
 
-// reads returns entries of indexes and rows of tables, and pages of both. Connections report when
-// they are closed, so it waits until those of use are.
+// reads returns the index entries, table rows and pages read so far. Connections report their
+// statistics when they are closed, so reads waits until those of use are closed.
 func (s store) reads(tb testing.TB) (r reads) {
 	tb.Helper()
 	db := s.sql(tb)
@@ -42,7 +42,7 @@ func (s store) reads(tb testing.TB) (r reads) {
 	return r
 }
 
-// use opens an inbox, and closes it before it returns.
+// use opens an inbox, calls f and closes the inbox.
 func (s store) use(tb testing.TB, f func(in *inbox.Inbox)) {
 	tb.Helper()
 	db, err := store{s.kind, s.name + " application_name=measured"}.db(tb.Context())
@@ -112,8 +112,8 @@ func TestFrozenWorkerHoldsNobodyUp(t *testing.T) {
 	assert.GreaterOrEqual(t, share, 0.9)
 }
 
-// A worker that is stopped between two statements of a transaction is not to be met at random every
-// time, so here its transaction is open for certain.
+// Stopping a process at a random moment rarely hits it between two statements of a transaction, so
+// the test opens such a transaction itself.
 func TestLockedSessionsDoNotTakeTheDatabaseForAway(t *testing.T) {
 	const sessions = 20
 	s := newStore(t, "postgres")
@@ -163,14 +163,14 @@ func sessionHash(tb testing.TB, head, session string) []byte {
 	return r.Session
 }
 
-// A session with a long backlog reads as much for its last events as for its first.
+// Handling the last events of a long backlog reads as many rows as handling the first.
 func TestBacklogOfOneSessionIsFlat(t *testing.T) {
 	events := scale(t, 6000, 40000)
 	part := events / 6
 	s := newStore(t, "postgres")
 	s.use(t, func(*inbox.Inbox) {})
 	s.fill(t, events, func(int) filled { return filled{session: "session", received: time.Now()} })
-	// The planner takes the table for an empty one, as after the vacuum of a quiet hour.
+	// Make the planner assume an empty table, as after a vacuum when nothing was waiting.
 	s.exec(t, `UPDATE pg_class SET reltuples = 0, relpages = 0 WHERE relname LIKE 'heads_inbox_%' AND relkind = 'r'`)
 	s.exec(t, `ALTER TABLE heads_inbox_events SET (autovacuum_enabled = off)`)
 	handle := func(n int) (r reads, rate float64) {
@@ -197,7 +197,7 @@ func TestBacklogOfOneSessionIsFlat(t *testing.T) {
 	assert.LessOrEqual(t, last.pages, 1.25*first.pages+2)
 }
 
-// A session that appends keep locked for seconds is not passed over, and one whose append commits
+// A session that appends keep locked for seconds is not skipped, and a session whose append commits
 // late is found.
 func TestSessionsThatBecomeVisibleLateAreFound(t *testing.T) {
 	t.Parallel()
@@ -218,7 +218,7 @@ func TestSessionsThatBecomeVisibleLateAreFound(t *testing.T) {
 			return nil
 		})
 		defer stop()
-		for n := range 50 { // other work goes on, and with it the looks
+		for n := range 50 { // other events are handled, so searches continue
 			appendEvents(t, in, fmt.Sprint("other", n), 10+n, 11+n)
 			pauseFor(t.Context(), 100*time.Millisecond)
 		}
@@ -251,7 +251,7 @@ func TestSessionsThatBecomeVisibleLateAreFound(t *testing.T) {
 		_, err = tx.Exec(`INSERT INTO heads_inbox_events (key, session, head_id, session_id, type, body, checksum, received)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, `+now+")", r.Key, r.Session, r.HeadID, r.SessionID, r.Type, r.Body, r.Checksum)
 		require.NoError(t, err)
-		for n := range 30 { // other work goes on
+		for n := range 30 { // other events are handled
 			appendEvents(t, in, fmt.Sprint("other", n), 10+n, 11+n)
 			pauseFor(t.Context(), 100*time.Millisecond)
 		}
@@ -263,7 +263,7 @@ func TestSessionsThatBecomeVisibleLateAreFound(t *testing.T) {
 	})
 }
 
-// An open transaction keeps all entries of the indexes. Handling reads few of them.
+// An open transaction keeps all dead entries of the indexes. Handling must read few of them.
 func TestOpenTransactionDoesNotSlowHandlingDown(t *testing.T) {
 	events := scale(t, 2500, 7000)
 	s := newStore(t, "postgres")

@@ -9,12 +9,12 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// claim is a session that this Run can work on until the lease ends.
+// claim is the right to handle the events of one session until the lease ends.
 type claim struct {
 	session []byte
 	fence   int64
 	first   *engine.Record
-	spent   bool // first has used all its attempts
+	spent   bool // first has no attempt left
 
 	ctx context.Context //nolint:containedctx // of functions; ends with the claim
 	end context.CancelCauseFunc
@@ -22,7 +22,7 @@ type claim struct {
 	mu       sync.Mutex
 	until    time.Time
 	timer    *time.Timer
-	sequence int64 // of the event whose function runs; 0 for none
+	sequence int64 // of the event whose function is running; 0 for none
 	cut      bool
 }
 
@@ -33,7 +33,7 @@ func newClaim(base context.Context, session []byte, fence int64, until time.Time
 	return c
 }
 
-// extend sets a later end of the claim. The time is of the monotonic clock of this process, read
+// extend postpones the end of the claim. until is based on this process's monotonic clock, read
 // before the statement was sent.
 func (c *claim) extend(until time.Time) {
 	c.mu.Lock()
@@ -50,8 +50,8 @@ func (c *claim) deadline() time.Time {
 	return c.until
 }
 
-// expired reports whether the lease has ended, even if the timer has not fired yet, as in a process
-// that was stopped.
+// expired reports whether the lease has ended, even if the timer has not fired yet because the
+// process was stopped.
 func (c *claim) expired() bool {
 	if !time.Now().Before(c.deadline()) {
 		c.end(ErrFenced)
@@ -64,14 +64,14 @@ func (c *claim) stop() {
 	c.end(nil)
 }
 
-// running records the event whose function runs, 0 for none.
+// running records the event whose function is running, 0 for none.
 func (c *claim) running(sequence int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sequence = sequence
 }
 
-// cutOff returns the event whose function runs.
+// cutOff marks the running function as cut off and returns its event, 0 for none.
 func (c *claim) cutOff() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *claim) wasCut() bool {
 	return c.cut
 }
 
-// terms are the options of a Run that its claims depend on.
+// terms are the options of Run that apply to its claims.
 type terms struct {
 	owner       []byte
 	lease       time.Duration
@@ -93,9 +93,9 @@ type terms struct {
 	backoff     func(attempt int) time.Duration
 }
 
-// clockGrain is how much a database may round its time down.
+// clockGrain is the most by which a database rounds its time down.
 const clockGrain = time.Millisecond
 
-// leaseEnd returns when a lease ends that a statement has written, by the clock of this process. It
-// is never later than in the database.
+// leaseEnd returns when a lease written by a statement ends, by this process's clock. sent is when
+// the statement was sent. The result is never later than the end in the database.
 func (t terms) leaseEnd(sent time.Time) time.Time { return sent.Add(t.lease - clockGrain) }

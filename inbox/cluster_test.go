@@ -15,8 +15,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// load publishes events of several sessions through several receivers, each event until it is
-// answered with 200, and remembers the answers.
+// load publishes events of several sessions through several receivers and records the responses. It
+// redelivers each event until the answer is 200.
 type load struct {
 	mu           sync.Mutex
 	acknowledged map[int]bool
@@ -33,7 +33,7 @@ type answer struct {
 
 const loadSessions = 20
 
-// publish starts a publisher for each session. They share a pace of about 200 events a second.
+// publish starts a publisher for each session. Together they publish about 200 events per second.
 func publish(t *testing.T, urls ...string) *load {
 	l := &load{acknowledged: map[int]bool{}, stopped: make(chan struct{})}
 	for i := range loadSessions {
@@ -80,7 +80,7 @@ func (l *load) stop() {
 	l.publishing.Wait()
 }
 
-// firstSince returns when a delivery that was sent after a time was answered with 200.
+// firstSince returns when the first delivery sent after a time was answered with 200.
 func (l *load) firstSince(at time.Time) (time.Time, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *load) backAfter(t *testing.T, at time.Time) time.Duration {
 	return first.Sub(at)
 }
 
-// refusals returns how many there were since a time, and the longest.
+// refusals returns the number of refused deliveries since a time, and the longest duration of one.
 func (l *load) refusals(since time.Time) (n int, longest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +113,7 @@ func (l *load) refusals(since time.Time) (n int, longest time.Duration) {
 	return n, longest
 }
 
-// company is receivers and workers in front of a database.
+// company is a group of receivers and workers that use one database.
 type company struct {
 	store   store
 	load    *load
@@ -122,7 +122,7 @@ type company struct {
 	reading *inbox.Inbox
 }
 
-// startCompany starts two receivers and two workers, each a process of its own.
+// startCompany starts two receivers and two workers, each in its own process.
 func startCompany(t *testing.T, s store, admin store) *company {
 	c := &company{store: s, log: logFile(t), reading: s.open(t)}
 	admin.createVisits(t)
@@ -137,7 +137,7 @@ func startCompany(t *testing.T, s store, admin store) *company {
 	return c
 }
 
-// finish waits until everything is handled, and expects that nothing was lost, doubled, out of
+// finish waits until all events are handled, and asserts that none was lost, handled twice, out of
 // order or overlapping.
 func (c *company) finish(t *testing.T, admin store) {
 	t.Helper()
@@ -152,13 +152,13 @@ func (c *company) finish(t *testing.T, admin store) {
 	assert.Greater(t, got.acknowledged, 100)
 }
 
-// eventuallyIn waits longer than eventually, for an election.
+// eventuallyIn is eventually with a longer limit, for elections.
 func eventuallyIn(t *testing.T, d time.Duration, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, d, 20*time.Millisecond, what)
 }
 
-// leaderOf returns the leader. A busy one may not answer at once.
+// leaderOf returns the leader. It retries, since a busy leader may not answer immediately.
 func leaderOf(t *testing.T, c *pgtest.Cluster) (leader *pgtest.Node) {
 	t.Helper()
 	eventually(t, "a leader", func() bool { leader = c.Leader(nil); return leader != nil })
@@ -184,7 +184,7 @@ func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 		c.load.backAfter(t, time.Now())
 	}
 	settle()
-	// Each of these leaves another leader, and the old one comes back.
+	// After each of these, another node is the leader, and the old one returns as a standby.
 	changes := []struct {
 		name   string
 		limit  time.Duration
@@ -263,12 +263,12 @@ func TestPoolerNeedsNoOption(t *testing.T) {
 			assert.LessOrEqual(t, back, 2*time.Second)
 			eventually(t, "more events", enough(scale(t, 400, 4000)))
 			c.finish(t, admin)
-			// From the 200, which is soon after received, to the function: the start of an attempt
-			// is not stored, so the end is taken.
+			// The time from the 200, which is soon after received, to the end of the function,
+			// since the start of an attempt is not stored.
 			p50 := admin.int(t, `SELECT (percentile_cont(0.5) WITHIN GROUP (ORDER BY finished - received) / 1000)::bigint FROM heads_inbox_events WHERE attempts = 1`)
 			t.Logf("from the append to the end of the function: p50 %d ms", p50)
-			// A Run that looks every 250 ms takes 150 ms. Beside other tests, the machine takes its
-			// part.
+			// A Run that polls every 250 ms takes 150 ms. Leave room for tests that run at the same
+			// time.
 			assert.LessOrEqual(t, p50, int64(scale(t, 100, 60)))
 		})
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
-// crashed returns copies of the files of an inbox as a crash would leave them. Some events are only
-// in the -wal file.
+// crashed returns copies of an inbox's files in the state after a crash. Some events are only in
+// the -wal file.
 func crashed(t *testing.T, events int) (path string) {
 	s := newStore(t, "sqlite")
 	in := s.open(t)
@@ -42,7 +42,8 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, b, 0o600))
 }
 
-// assertDamagedOrWhole opens the file and reads everything.
+// assertDamagedOrWhole asserts that Open returns ErrDamaged or that all acknowledged events are
+// readable.
 func assertDamagedOrWhole(t *testing.T, path string, events int) (damaged bool) {
 	db, err := sqlite.Open(path)
 	require.NoError(t, err)
@@ -152,8 +153,8 @@ func TestFlippedBytesReachNoFunction(t *testing.T) {
 
 const namespaceVariable = "HEADS_INBOX_TEST_NAMESPACE"
 
-// mountSmall mounts a tmpfs of 2 MB, for which an ordinary user needs a namespace: then the test
-// runs once more in one, and mountSmall reports false.
+// mountSmall mounts a tmpfs of 2 MB. A user without privileges needs a namespace for that:
+// mountSmall then runs the test again in one, and returns false.
 func mountSmall(t *testing.T) (dir string, ok bool) {
 	dir = t.TempDir()
 	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m")
@@ -258,11 +259,11 @@ func TestCloseLeavesThePoolOfTheCaller(t *testing.T) {
 	appendEvents(t, in, "session", 0, 1)
 	require.NoError(t, in.Close(t.Context()))
 	assert.NoError(t, pool.Ping(t.Context()))
-	// The pool destroys a connection whose statement was cancelled on a goroutine of its own.
+	// The pool destroys a connection with a cancelled statement in another goroutine.
 	assert.Eventually(t, func() bool { return pool.Stat().AcquiredConns() == 0 }, 10*time.Second, time.Millisecond)
 }
 
-// Behind pgbouncer in transaction mode, prepared statements and LISTEN do not work.
+// Behind PgBouncer in transaction mode, prepared statements and LISTEN do not work.
 func TestExecModeNeedsNoPreparedStatement(t *testing.T) {
 	for _, mode := range []string{"exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {

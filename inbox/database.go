@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// appendTimeout is below 1.5 s, so a delivery is refused while the service still waits for the
-	// answer.
+	// appendTimeout is below 1.5 s, so a delivery is refused while the service is still waiting for
+	// the response.
 	appendTimeout = 1400 * time.Millisecond
-	storeTimeout  = 5 * time.Second // of one try to store the outcome of an event
+	storeTimeout  = 5 * time.Second // of one transaction that stores the outcome of an event
 	drainGrace    = 500 * time.Millisecond
 
 	pause      = 10 * time.Millisecond // before a retry that a caller waits for, on average
 	retryPause = 100 * time.Millisecond
 )
 
-// database is the backend of an Inbox, and counts its users, so Close can wait for them.
+// database is the backend of an Inbox. It counts its users, so Close can wait for them.
 type database struct {
 	engine.Backend
 
@@ -54,7 +54,7 @@ func (db *database) use() bool {
 
 func (db *database) done() { db.users.Done() }
 
-// shut is Inbox.Close.
+// shut implements Inbox.Close.
 func (db *database) shut(ctx context.Context) error {
 	db.mu.Lock()
 	if db.closing {
@@ -88,8 +88,8 @@ func (db *database) shut(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// public returns the exported error for an error of the database. Its text shows no DSN and nothing
-// of an event.
+// public returns the exported error for an error of the database. Its text contains no DSN and no
+// event data.
 func (db *database) public(err error) error {
 	var e *engine.Error
 	switch {
@@ -111,12 +111,12 @@ func (db *database) public(err error) error {
 	return errors.New("inbox: " + e.Text)
 }
 
-// again runs a transaction until it succeeds, until ctx ends, or until its own time limit ends.
+// again retries a transaction until it succeeds, ctx ends or storeTimeout has passed.
 func again[T any](ctx context.Context, db *database, f func(context.Context, engine.Tx) (T, error)) (result T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	for {
-		got := new(T) // a new one for each try, since an abandoned try may still write to its own
+		got := new(T) // one per transaction, since an abandoned one may still write to its own
 		err := db.Write(ctx, func(ctx context.Context, tx engine.Tx) (err error) {
 			*got, err = f(ctx, tx)
 			return err

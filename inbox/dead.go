@@ -30,14 +30,14 @@ func (d DeadEvent) String() string {
 	return fmt.Sprintf("dead event %d after %d attempts, %v: %s", d.Sequence, d.Attempts, d.Event, d.Error)
 }
 
-// Format writes the same as String, whatever the verb.
+// Format writes the result of String for every verb.
 func (d DeadEvent) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String())) }
 
 // LogValue returns the same as String.
 func (d DeadEvent) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
-// Dead returns the dead letters that q selects, in the order of their sequences. It reads pages and
-// holds no transaction while the caller works. It ends after an error.
+// Dead returns the dead letters that q selects, ordered by sequence. It reads in pages, and no
+// transaction is open while the loop body runs. The iteration ends after an error.
 func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] {
 	return func(yield func(DeadEvent, error) bool) {
 		for r, err := range in.pages(ctx, "Dead", deadPages, q) {
@@ -64,9 +64,9 @@ func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] 
 	}
 }
 
-// Redrive returns dead letters to their sessions. They are handled again, out of order, with all
-// their attempts. Redrive returns how many there were. The ids are sequences. Ids that are not in
-// the dead letters are ignored. Without ids, Redrive does nothing.
+// Redrive moves dead letters back to their sessions. They are handled again, out of order, with
+// MaxAttempts new attempts. ids are values of DeadEvent.Sequence; ids that are not in the dead
+// letters are ignored. Redrive returns the number of events moved. Without ids, it does nothing.
 func (in *Inbox) Redrive(ctx context.Context, ids ...int64) (int, error) {
 	n, err := in.moveDead(ctx, ids, in.redrive)
 	if n > 0 {
@@ -76,7 +76,8 @@ func (in *Inbox) Redrive(ctx context.Context, ids ...int64) (int, error) {
 	return n, err
 }
 
-// redrive writes first the events and then the sessions, each in order, like every transaction.
+// redrive writes the events first and then the sessions, each in ascending order. Every transaction
+// locks rows in this order.
 func (in *Inbox) redrive(ctx context.Context, tx engine.Tx, ids []int64) (n int, err error) {
 	var sessions [][]byte
 	var calls []*engine.Call
@@ -100,8 +101,8 @@ func (in *Inbox) redrive(ctx context.Context, tx engine.Tx, ids []int64) (n int,
 	return n, tx.Send(ctx, calls...)
 }
 
-// DeleteDead removes the bodies of dead letters and returns how many there were. The keys stay
-// known until the retention ends. The ids are as for Redrive.
+// DeleteDead removes the bodies of dead letters and returns their number. Their keys are kept until
+// the retention ends, to recognize redeliveries. ids are as for Redrive.
 func (in *Inbox) DeleteDead(ctx context.Context, ids ...int64) (int, error) {
 	return in.moveDead(ctx, ids, func(ctx context.Context, tx engine.Tx, ids []int64) (n int, err error) {
 		var calls []*engine.Call
@@ -118,7 +119,7 @@ func (in *Inbox) DeleteDead(ctx context.Context, ids ...int64) (int, error) {
 	})
 }
 
-// moveDead runs f for the ids in order, in transactions of a limited size.
+// moveDead runs f for the sorted ids, in transactions of at most redriveSize ids.
 func (in *Inbox) moveDead(ctx context.Context, ids []int64, f func(context.Context, engine.Tx, []int64) (int, error)) (total int, err error) {
 	if !in.db.use() {
 		return 0, ErrClosed

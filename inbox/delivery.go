@@ -14,22 +14,23 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// Delivery is the argument of the function passed to Run or Replay: an event and its attempt.
+// Delivery is the argument of the function passed to Run or Replay: an event and the attempt to
+// handle it.
 type Delivery struct {
 	Event    *heads.Event
 	Sequence int64 // grows within a session
 	Attempt  int   // 1 for the first
 	// Fence grows with every claim of any session. An effect outside the database should store the
-	// highest fence of each session and refuse smaller ones. Then a worker that was stopped and
-	// continues too late changes nothing.
+	// highest fence of each session and refuse smaller ones. Then a worker that was paused and
+	// continues after its lease has no effect.
 	Fence    int64
 	Received time.Time // when the event was stored, by the database's clock
-	Redriven bool      // it was returned from the dead letters
+	Redriven bool      // moved back from the dead letters by Redrive
 
 	commitment *commitment // nil outside of Run
 }
 
-// deliveryOf returns ErrDamaged if the record was changed in the database.
+// deliveryOf returns ErrDamaged if the record does not match its checksum.
 func deliveryOf(r *engine.Record) (*Delivery, error) {
 	event, err := eventOf(r)
 	if err != nil {
@@ -45,12 +46,12 @@ func deliveryOf(r *engine.Record) (*Delivery, error) {
 	}, nil
 }
 
-// String returns sequence, attempt and ids, without the body.
+// String returns the sequence, the attempt and the ids, without the body.
 func (d *Delivery) String() string {
 	return fmt.Sprintf("event %d, attempt %d, %v", d.Sequence, d.Attempt, d.Event)
 }
 
-// Format writes the same as String, whatever the verb.
+// Format writes the result of String for every verb.
 func (d *Delivery) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String())) }
 
 // LogValue returns the same as String.
@@ -62,18 +63,19 @@ var (
 	errReturned  = errors.New("inbox: the function has returned; call Commit before")
 )
 
-// Commit runs effect and marks the event as handled in one transaction, so either both are in the
-// database or neither is. If effect returns an error, Commit rolls back and returns it.
+// Commit runs effect and marks the event as handled in one transaction: either both are committed
+// or neither is. If effect returns an error, Commit rolls back and returns it.
 //
 // Commit marks the event first. If the claim on the event has ended, Commit returns ErrFenced and
-// does not run effect, so a worker that was stopped for too long changes nothing. After a failed
-// serialisation, a deadlock, a busy database or a lost connection, Commit runs effect again, until
-// the claim or ctx ends. effect must return the errors of its statements. It must not end tx, and
-// must not wait for anything else, since SQLite stores nothing in the meantime.
+// does not run effect, so a worker that was paused for longer than its lease changes nothing. After
+// a serialization failure, a deadlock, a busy database or a lost connection, Commit runs effect
+// again, until the claim or ctx ends. effect must return the errors of its statements. It must not
+// commit or roll back tx. It must not wait for anything else, since SQLite stores no events in the
+// meantime.
 //
-// After Commit has returned nil, the event is handled, even if the function returns an error.
-// Commit returns an error if it is called a second time after that, after the function has
-// returned, or in Replay.
+// Once Commit has returned nil, the event is handled, even if the function returns an error. Commit
+// returns an error if it is called again after it succeeded, after the function has returned, or in
+// Replay.
 func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) error {
 	m := d.commitment
 	if m == nil {
@@ -98,7 +100,7 @@ func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) er
 	return err
 }
 
-// commitment is the state of a Delivery in Run.
+// commitment is what Commit needs to know of the delivery in Run.
 type commitment struct {
 	db       *database
 	lease    time.Duration
@@ -110,7 +112,7 @@ type commitment struct {
 	returned bool
 }
 
-// finish makes every later Commit fail, and reports whether there was one.
+// finish makes later calls of Commit fail, and reports whether one has succeeded.
 func (m *commitment) finish() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +120,7 @@ func (m *commitment) finish() bool {
 	return m.done
 }
 
-// commit retries what may succeed the next time, until the claim ends.
+// commit retries temporary failures until the claim ends.
 func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -161,7 +163,7 @@ var (
 	errUnsettled = errors.New("inbox: unsettled")
 )
 
-// mark is the first statement of the transaction.
+// mark marks the event as handled. It is the first statement of the transaction.
 func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 	mark := engine.Do(engine.MarkHandled, m.sequence, m.claim.fence)
 	err := tx.Send(ctx, mark)
@@ -171,10 +173,11 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 	return err
 }
 
-// settle finds out how a commit ended by reading the event's row. The read is part of a write, so
-// what it has read is committed. If the event is handled under this claim, settle returns nil; if
-// it still waits under this claim, the given error. settle ends with the claim, since the function
-// must not run beside its successor.
+// settle finds out whether a commit with an unknown outcome succeeded, by reading the event's row.
+// The read is part of a write transaction, so what it reads is committed. settle returns nil if the
+// event was handled under this claim, the given error if it is still waiting under this claim, and
+// ErrFenced if another worker has claimed it. It gives up when the claim ends, since the function
+// must not run at the same time as the next worker's.
 func (m *commitment) settle(otherwise error) error {
 	ctx, cancel := context.WithTimeout(m.claim.ctx, storeTimeout)
 	defer cancel()
@@ -182,7 +185,7 @@ func (m *commitment) settle(otherwise error) error {
 		return stateOf(ctx, tx, m.sequence)
 	})
 	switch {
-	case m.claim.ctx.Err() != nil: // the next worker reads what is in the database
+	case m.claim.ctx.Err() != nil: // the next worker reads the outcome from the database
 		return context.Cause(m.claim.ctx)
 	case err != nil:
 		return err
@@ -196,8 +199,8 @@ func (m *commitment) settle(otherwise error) error {
 
 type eventState struct{ state, fence int64 }
 
-// stateOf reads the event's row and locks it until the transaction ends. Without the row, the state
-// is -1.
+// stateOf reads the event's row and locks it until the transaction ends. If there is no row, the
+// state is -1.
 func stateOf(ctx context.Context, tx engine.Tx, sequence int64) (e eventState, err error) {
 	e.state = -1
 	err = tx.Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&e.state, &e.fence) }, engine.EventState, sequence))

@@ -1,6 +1,6 @@
-// Package inbox stores webhook events before they are answered and then calls a function for each.
-// No event that was answered with 200 is lost, and an effect in the same database happens exactly
-// once.
+// Package inbox stores webhook events before it answers their deliveries, and then calls a function
+// for each event. An event whose delivery was answered with 200 is never lost, and an effect in the
+// same database happens exactly once.
 //
 //	db, err := sqlite.Open("events.db")
 //	if err != nil {
@@ -22,8 +22,8 @@
 //		})
 //	})
 //
-// After a 200, the event is on disk: with package sqlite on one disk, with package postgres
-// wherever PostgreSQL stores a commit. The event is handled at least once or goes to the dead
-// letters. Through Delivery.Commit, its effect in the same database happens exactly once. Events of
-// one session run one at a time, in the order in which they were stored.
+// After a 200, the event is on disk: with package sqlite, synced to one disk; with package
+// postgres, as durable as your synchronous_commit. The event is handled at least once or goes to
+// the dead letters. With Delivery.Commit, its effect in the same database happens exactly once.
+// Events of one session are handled one at a time, in the order in which they were stored.
 package inbox

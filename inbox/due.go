@@ -7,58 +7,58 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// The distances from which a Run looks for due sessions. Sessions become visible when their
-// transaction commits, which may be long after the time in next_at.
+// How far back a Run searches for due sessions. A session becomes visible when its transaction
+// commits, which may be long after the time in next_at.
 const (
-	lookBack     = 50 * time.Millisecond // of every look
-	farLookBack  = 2 * time.Second       // of a look every farLookEvery
-	farLookEvery = 200 * time.Millisecond
-	// A look from the beginning finds all, every fullLookEvery, or fullLookShare times as long as
-	// it takes.
-	fullLookEvery = 30 * time.Second
-	fullLookShare = 100
+	searchBack     = 50 * time.Millisecond // of every search
+	farSearchBack  = 2 * time.Second       // of one search every farSearchEvery
+	farSearchEvery = 200 * time.Millisecond
+	// A search from the beginning finds everything. It runs every fullSearchEvery, or less often if
+	// it is slow: then after fullSearchShare times its duration.
+	fullSearchEvery = 30 * time.Second
+	fullSearchShare = 100
 )
 
-// horizon knows from which time on sessions may be due. The index of due sessions is not read from
-// its beginning, where an open transaction of anyone keeps every entry that there was.
+// horizon is the time from which sessions may be due. The index of due sessions is not read from
+// its beginning, since any open transaction keeps dead entries there.
 type horizon struct {
-	low  int64 // the database's time; no session seen is due earlier
-	full bool  // the look under way reads from the beginning
+	low  int64 // in the database's time; no known session is due earlier
+	full bool  // the current search reads from the beginning
 
 	nextFar, nextFull time.Time
 }
 
-// from returns the time from which the next look reads.
+// from returns the time from which the next search reads.
 func (h *horizon) from(now time.Time) int64 {
 	h.full = !now.Before(h.nextFull)
 	switch {
 	case h.full:
-		h.nextFull = now.Add(fullLookEvery)
+		h.nextFull = now.Add(fullSearchEvery)
 		return 0
 	case !now.Before(h.nextFar):
-		h.nextFar = now.Add(farLookEvery)
-		return h.low - micros(farLookBack)
+		h.nextFar = now.Add(farSearchEvery)
+		return h.low - micros(farSearchBack)
 	}
-	return h.low - micros(lookBack)
+	return h.low - micros(searchBack)
 }
 
-// took records how long the look under way has taken.
+// took records the duration of the current search.
 func (h *horizon) took(d time.Duration, now time.Time) {
 	if h.full {
-		h.nextFull = now.Add(max(fullLookEvery, fullLookShare*d))
+		h.nextFull = now.Add(max(fullSearchEvery, fullSearchShare*d))
 	}
 }
 
-// include makes the next look see a session that is due at a time.
+// include makes the next search find a session that is due at the given time.
 func (h *horizon) include(due int64) { h.low = min(h.low, due) }
 
 // taking is one transaction that claims sessions.
 type taking struct {
 	terms
 	fences    *fences
-	from      int64     // the first time of the look
-	high      int64     // the highest fence that was handed out before
-	low       int64     // the earliest due time that is left, or now
+	from      int64     // where the search begins
+	high      int64     // the highest fence handed out before
+	low       int64     // the earliest due time that remains, or now
 	sent      time.Time // before the statement whose time starts the leases
 	due       int
 	claimed   []*dueSession
@@ -75,8 +75,8 @@ type dueSession struct {
 	spent      bool // the event has used all its attempts
 }
 
-// take locks first and reads events in later statements, since a statement that has waited for a
-// lock sees other tables as they were before the wait.
+// take locks the sessions first and reads their events in later statements, since a statement that
+// waited for a lock sees other tables as they were before the wait.
 func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
 	t.sent, t.due, t.claimed, t.takenOver = time.Now(), 0, nil, nil
 	var due []*dueSession
@@ -112,9 +112,9 @@ func (t *taking) take(ctx context.Context, tx engine.Tx, n int) error {
 	return tx.Send(ctx, append(calls, t.lowest())...)
 }
 
-// lowest returns the statement that reads the earliest due time that is left. It sees sessions that
-// others have locked, and must: appends that follow each other can keep a session locked for
-// seconds.
+// lowest returns the statement that reads the earliest due time that remains. It must include
+// sessions that other transactions have locked, since a series of appends can keep a session locked
+// for seconds.
 func (t *taking) lowest() *engine.Call {
 	return engine.Get(func(scan func(...any) error) error { return scan(&t.low) }, engine.Low, t.from)
 }
@@ -122,7 +122,7 @@ func (t *taking) lowest() *engine.Call {
 // decide returns the statements for a due session.
 func (t *taking) decide(d *dueSession) []*engine.Call {
 	if !d.found {
-		// Nothing waits, or the event is being committed by a worker whose claim has ended.
+		// No event is waiting, or a worker whose claim has ended is committing it.
 		return []*engine.Call{
 			engine.Do(engine.DropIdle, d.session),
 			engine.Do(engine.Postpone, d.session, micros(min(t.lease/3, time.Second))),
@@ -133,8 +133,9 @@ func (t *taking) decide(d *dueSession) []*engine.Call {
 		t.takenOver = append(t.takenOver, d)
 	}
 	if d.held == 1 && d.event.Fence == d.was && d.event.Attempts > 0 && !d.spent {
-		// The worker died, or was stopped, during this event. If the event began again at once, it
-		// could end the next worker with everything that runs there.
+		// The worker died or was paused while it handled this event. Apply Backoff before the next
+		// attempt: an event that kills its process would otherwise kill the next worker at once,
+		// with all functions that run there.
 		return []*engine.Call{
 			engine.Do(engine.StealEvent, d.event.Sequence, d.fence),
 			engine.Do(engine.ReleaseSession, d.session, micros(t.backoff(int(d.event.Attempts)))),
@@ -148,7 +149,7 @@ func (t *taking) decide(d *dueSession) []*engine.Call {
 	}
 }
 
-// begun changes e as BeginEvent changes the event.
+// begun applies the change of BeginEvent to e.
 func begun(e *engine.Record, fence int64, spent bool) {
 	e.Fence = fence
 	if !spent {

@@ -25,8 +25,8 @@ type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error { return e.error }
 
-// Permanent wraps err. If the function passed to Run returns such an error, which may be wrapped,
-// the event goes to the dead letters at once. If err is nil, Permanent returns nil.
+// Permanent wraps err. If the function passed to Run returns such an error, even wrapped in
+// another, the event goes to the dead letters at once. If err is nil, Permanent returns nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -41,9 +41,9 @@ type retryError struct {
 
 func (e retryError) Unwrap() error { return e.error }
 
-// RetryAfter wraps err. If the function passed to Run returns such an error, which may be wrapped,
-// the event is handled again after d instead of the wait of Backoff. The attempt is counted. If err
-// is nil, RetryAfter returns nil.
+// RetryAfter wraps err. If the function passed to Run returns such an error, even wrapped in
+// another, the event is handled again after d instead of Backoff. The attempt is counted. If err is
+// nil, RetryAfter returns nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -77,7 +77,7 @@ func typeName(err error) string {
 	}
 }
 
-// clip returns text that every database can store.
+// clip returns text as valid UTF-8 without NUL, which every database can store, cut to limit bytes.
 func clip(text string, limit int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= limit {

@@ -19,7 +19,7 @@ import (
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
-// A server stores events before it answers, and stores a visit for each.
+// A server stores events before it answers their deliveries, and inserts a visit for each event.
 func Example() {
 	serve := func(ctx context.Context, mux *http.ServeMux, sharedKey string) error {
 		db, err := sqlite.Open("events.db") // or postgres.Open(ctx, dsn)
@@ -45,7 +45,7 @@ func Example() {
 	_ = serve
 }
 
-// The operator's page stands behind the login of the company's proxy, which sets a header.
+// The operator's page is behind a proxy with a login, which sets a header with the user.
 func Example_console() {
 	serve := func(in *inbox.Inbox, mux *http.ServeMux, logger *slog.Logger) error {
 		page, err := console.New(in,
@@ -63,7 +63,7 @@ func Example_console() {
 	_ = serve
 }
 
-// Dead letters are looked at, and brought back when their cause is mended.
+// Dead letters are listed, and redriven after their cause was fixed.
 func ExampleInbox_Dead() {
 	dir, err := os.MkdirTemp("", "inbox")
 	if err != nil {
@@ -115,8 +115,8 @@ func ExampleInbox_Dead() {
 	// brought back: 1 <nil>
 }
 
-// shutDown stops receiving first, so that nothing is stored that isn't answered, and closes the
-// inbox last. ran has what Run returned.
+// shutDown stops receiving first, so that every stored event is answered, and closes the inbox
+// last. ran receives the result of Run.
 func shutDown(server *http.Server, handler *heads.EventHandler, stopRun context.CancelFunc, ran <-chan error, in *inbox.Inbox) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -154,7 +154,7 @@ func ExampleInbox_Close() {
 	go func() {
 		ran <- in.Run(ctx, func(ctx context.Context, d *inbox.Delivery) error {
 			close(began)
-			<-ctx.Done() // of the drain, not of Run
+			<-ctx.Done() // ends after DrainTimeout
 			fmt.Println("cut off")
 			return ctx.Err()
 		}, inbox.DrainTimeout(100*time.Millisecond))

@@ -19,7 +19,7 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// newPair starts a primary whose commits wait for a standby, and that standby.
+// newPair starts a primary and a standby that its commits wait for.
 func newPair(t *testing.T) (primary, standby *pgtest.Server) {
 	primary, err := pgtest.New()
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func newPair(t *testing.T) (primary, standby *pgtest.Server) {
 	return primary, standby
 }
 
-// serve returns a client that delivers to the inbox's handler.
+// serve starts the inbox's handler and returns a client that delivers to it.
 func serve(t *testing.T, in *inbox.Inbox) func(body []byte) int {
 	h, err := in.Handler(heads.SharedKeys(sharedKey))
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func failOver(t *testing.T) {
 	assert.Equal(t, standby.Host(), s.host(t), "the events are on the standby")
 }
 
-// host returns the socket of the server that the pool would connect to now.
+// host returns the socket of the server that a new connection of the pool would use.
 func (s store) host(t *testing.T) string {
 	db, err := sql.Open("pgx", s.name+" target_session_attrs=read-write")
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
 			in := store{"postgres", primary.DSN("inbox")}.open(t)
 			send := serve(t, in)
 			require.Equal(t, http.StatusOK, send(eventBody("head", "session", 1)))
-			// Set after Open has looked, it holds for new connections.
+			// Open checks this setting, so set it afterwards; it applies to new connections.
 			primary.Exec(t, "postgres", "SET synchronous_commit = local", "ALTER DATABASE inbox SET synchronous_commit = "+setting,
 				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'inbox' AND pid <> pg_backend_pid()")
 			require.Equal(t, http.StatusOK, send(eventBody("head", "session", 2)))
@@ -177,7 +177,7 @@ func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
 				took = append(took, time.Since(begun))
 			}
 			t.Log("refused after", took)
-			assert.Less(t, took[0], 1800*time.Millisecond) // 1.5 s, and what a busy machine adds
+			assert.Less(t, took[0], 1800*time.Millisecond) // 1.5 s, with room for a busy machine
 			assert.Less(t, took[1]+took[2], time.Second, "the database is known to be away")
 			standby.Signal(syscall.SIGCONT)
 			eventually(t, "events are stored again", func() bool { return send(eventBody("head", "session", 3)) == http.StatusOK })
@@ -185,7 +185,7 @@ func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
 	}
 }
 
-// A commit that an operator cancels while it waits for the standby succeeds with a warning alone.
+// A COMMIT that an operator cancels while it waits for the standby succeeds, with a warning.
 func TestCommitWithAWarningIsNoSuccess(t *testing.T) {
 	primary, standby := newPair(t)
 	in := store{"postgres", primary.DSN("inbox")}.open(t)

@@ -8,12 +8,12 @@ import (
 	heads "github.com/headsapi/heads-go"
 )
 
-// Handler returns an event handler that stores events. It verifies deliveries like a handler of
-// heads.NewEventHandler and has the same options. It answers 200 only after the commit. If an event
-// can't be stored, it answers 503, and the service redelivers the event.
+// Handler returns an event handler that stores events. It verifies deliveries and takes options
+// like heads.NewEventHandler. It answers 200 only after the event is committed. If an event can't
+// be stored, it answers 503, and the service redelivers the event.
 //
-// Handler returns ErrQueued for WithQueue and WithDeduplicator. It returns an error for a
-// WithMaxAge that needs events to be known for longer than the retention.
+// Handler returns ErrQueued for WithQueue and WithDeduplicator. It returns a *heads.InvalidError if
+// WithMaxAge requires keys to be kept for longer than the retention.
 func (in *Inbox) Handler(keys heads.KeySource, opts ...heads.EventHandlerOption) (*heads.EventHandler, error) {
 	h, err := heads.NewEventHandler(keys, in.store, append([]heads.EventHandlerOption{heads.WithoutDeduplicator()}, opts...)...)
 	if excluded(err) {
@@ -28,7 +28,7 @@ func (in *Inbox) Handler(keys heads.KeySource, opts ...heads.EventHandlerOption)
 	return h, nil
 }
 
-// store is the function of the handler.
+// store is the event function of the handler.
 func (in *Inbox) store(ctx context.Context, e *heads.Event) error {
 	added, err := in.Append(ctx, e)
 	if err == nil && !added {
@@ -37,8 +37,8 @@ func (in *Inbox) store(ctx context.Context, e *heads.Event) error {
 	return err
 }
 
-// excluded reports whether opts hold a queue or a deduplicator, which the handler excludes: the
-// table of events finds the duplicates.
+// excluded reports whether the options include a queue or a deduplicator. The handler allows
+// neither: the table of events finds the duplicates.
 func excluded(err error) bool {
 	var fault *heads.InvalidError
 	return errors.As(err, &fault) && fault.Field == "WithoutDeduplicator"

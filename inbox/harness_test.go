@@ -26,7 +26,7 @@ import (
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
-// TestMain is also the program of the processes that the tests kill and stop.
+// TestMain is also the main function of the processes that the tests kill and stop.
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(playRole(role))
@@ -48,7 +48,7 @@ var (
 	databases atomic.Int64
 )
 
-// newDatabase returns the DSN of an empty database of the server that the tests share.
+// newDatabase returns the DSN of an empty database on the server that the tests share.
 func newDatabase(tb testing.TB) string {
 	s, err := startServer()
 	require.NoError(tb, err)
@@ -58,7 +58,7 @@ func newDatabase(tb testing.TB) string {
 	return s.DSN(name)
 }
 
-// store is where a test keeps its inbox: an SQLite file or a database of a PostgreSQL server.
+// store is the database of a test: an SQLite file or a database on a PostgreSQL server.
 type store struct {
 	kind string // "sqlite" or "postgres"
 	name string // path or DSN
@@ -98,7 +98,7 @@ func (s store) open(tb testing.TB, opts ...inbox.Option) *inbox.Inbox {
 	return in
 }
 
-// sql opens the database beside the inbox, as an operator would.
+// sql opens the database with another connection, as an operator does.
 func (s store) sql(tb testing.TB) *sql.DB {
 	tb.Helper()
 	driver, name := "pgx", s.name
@@ -125,7 +125,7 @@ func (s store) int(tb testing.TB, text string, args ...any) (n int64) {
 
 var begin = time.Now().UTC().Truncate(time.Second)
 
-// eventBody returns a body as the service sends it; n makes the time, and so the event.
+// eventBody returns a body as the service sends it. n determines the time, and so the key.
 func eventBody(head, session string, n int) []byte {
 	body, err := json.Marshal(map[string]any{
 		"event_type": "start_conversation",
@@ -147,7 +147,7 @@ func newEvent(tb testing.TB, head, session string, n int) *heads.Event {
 	return e
 }
 
-// numberOf returns the number that eventBody was given.
+// numberOf returns n of eventBody.
 func numberOf(e *heads.Event) int {
 	var body struct{ Number int }
 	if err := json.Unmarshal(e.Raw.Bytes(), &body); err != nil {
@@ -165,7 +165,7 @@ func appendEvents(tb testing.TB, in *inbox.Inbox, session string, from, to int) 
 	}
 }
 
-// background runs f until stop is called, which reports what Run returned.
+// background calls Run with f in a goroutine. stop ends Run and checks its result.
 func background(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.Delivery) error, opts ...inbox.RunOption) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -186,7 +186,7 @@ func background(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.D
 	return stop
 }
 
-// eventually waits for a condition of the database, which tells no one.
+// eventually polls a condition of the database.
 func eventually(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
 	require.Eventually(tb, condition, 60*time.Second, 10*time.Millisecond, what)
@@ -201,7 +201,7 @@ func pendingIsZero(in *inbox.Inbox) func() bool {
 
 func at(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
 
-// spelled returns a statement with the placeholders of the store.
+// spelled returns a statement with the placeholders of the store's dialect.
 func (s store) spelled(text string) string {
 	if s.kind == "sqlite" {
 		return strings.NewReplacer("$1", "?1", "$2", "?2", "$3", "?3", "$4", "?4").Replace(text)
@@ -235,8 +235,8 @@ type filled struct {
 	received time.Time
 }
 
-// fill stores n events in a PostgreSQL, faster than Append does. Waiting events get a row in the
-// table of sessions.
+// fill stores n events in PostgreSQL, faster than Append does. Sessions of waiting events get their
+// rows.
 func (s store) fill(tb testing.TB, n int, describe func(i int) filled) {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), s.name)
@@ -269,10 +269,10 @@ func (s store) fill(tb testing.TB, n int, describe func(i int) filled) {
 	require.NoError(tb, err)
 }
 
-// full reports whether all counts are asked for, and not the small ones.
+// full reports whether the tests run with the large counts.
 func full(tb testing.TB) bool { return runs(tb) > 1 }
 
-// scale returns the small number of a count, or the large one for a full run.
+// scale returns large in a full run, otherwise small.
 func scale(tb testing.TB, small, large int) int {
 	if full(tb) {
 		return large

@@ -15,8 +15,8 @@ const (
 	probeTimeout  = appendTimeout
 )
 
-// health knows whether the database accepts writes. While it does not, appends are refused at once,
-// and a goroutine probes the database until it does.
+// health records whether the database accepts writes. While it does not, appends fail immediately,
+// and a goroutine probes the database until a write succeeds.
 type health struct {
 	db *database
 	*reporter
@@ -31,7 +31,7 @@ func (h *health) down() error {
 	return h.fault
 }
 
-// fail starts a probe and returns err.
+// fail records err, starts the probe and returns err.
 func (h *health) fail(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return err
@@ -46,7 +46,7 @@ func (h *health) fail(err error) error {
 	return err
 }
 
-// probe writes and commits until that succeeds.
+// probe writes to the database until a commit succeeds.
 func (h *health) probe() {
 	defer h.db.done()
 	for {
@@ -64,7 +64,7 @@ func (h *health) probe() {
 	}
 }
 
-// touch is a write with the same requirements as an append.
+// touch commits a write with the same durability as an append.
 func (h *health) touch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ type DB = engine.DB
 
 const (
 	defaultRetention = 7 * 24 * time.Hour
-	// minRetention is how long an EventHandler with the default WithMaxAge must know an event.
+	// minRetention is how long an EventHandler with the default WithMaxAge must remember a key.
 	minRetention = 24*time.Hour + 6*time.Minute
 )
 
@@ -47,10 +47,10 @@ func WithTablePrefix(p string) Option {
 	}
 }
 
-// WithRetention sets how long handled events are kept after they were stored. They are kept for
-// Replay and to recognize redeliveries. The default is 7 days. Open refuses less than 24 hours and
-// 6 minutes, since a redelivery can be that late. Waiting events and dead letters are kept until
-// they are handled or deleted.
+// WithRetention sets how long handled events are kept, counted from when they were stored. They are
+// kept for Replay and to recognize redeliveries. The default is 7 days. Open returns an error for
+// less than 24 hours and 6 minutes, since a redelivery can be that late. Waiting events are kept
+// until they are handled, dead letters until they are deleted.
 func WithRetention(d time.Duration) Option {
 	return func(in *Inbox) error {
 		in.retention = d
@@ -58,8 +58,9 @@ func WithRetention(d time.Duration) Option {
 	}
 }
 
-// WithLogger logs failures: an unreachable database, and failed and dead events with their ids and
-// the type of the error. No line shows a body or a DSN. The default is no log.
+// WithLogger sets the logger for failures: an unreachable database, and failed and dead events with
+// their ids and the type of the error. Bodies and DSNs are never logged. By default, nothing is
+// logged.
 func WithLogger(l *slog.Logger) Option {
 	return func(in *Inbox) error {
 		in.logger = l
@@ -67,8 +68,8 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithObserver calls f for everything that happens to an event, for metrics and tracing. f is
-// called on the goroutine that did the work and delays it.
+// WithObserver calls f for each change in the life of an event, for metrics and tracing. f runs on
+// the goroutine that does the work and delays it.
 func WithObserver(f func(context.Context, Observation)) Option {
 	return func(in *Inbox) error {
 		in.observe = f
@@ -76,9 +77,9 @@ func WithObserver(f func(context.Context, Observation)) Option {
 	}
 }
 
-// WithErrorText stores the text of the function's errors, up to 1,024 bytes, for DeadEvent.Error
-// and the column error. By default, only the type of the error is stored, since its text may
-// contain parts of the event.
+// WithErrorText stores the text of the function's errors, up to 1,024 bytes, in DeadEvent.Error and
+// the column error. By default, only the error's type is stored, since its text may contain parts
+// of the event.
 func WithErrorText() Option {
 	return func(in *Inbox) error {
 		in.errorText = true
@@ -87,13 +88,13 @@ func WithErrorText() Option {
 }
 
 // Open creates the tables in db, or migrates those of an older version, and returns an inbox that
-// stores its events there. Several processes may call Open at once, and while other processes use
+// stores its events there. Several processes may call Open at the same time, even while others use
 // the inbox.
 //
-// The inbox owns db, and Close closes it. If Open fails, it closes db itself. Open returns an error
-// if db belongs to another inbox. It returns all faults of the options joined, each a
-// *heads.InvalidError, and ErrDamaged if the database is damaged or lacks events that were
-// acknowledged.
+// The inbox owns db: Close closes it, and so does Open if it fails. Open returns a
+// *heads.InvalidError if db belongs to another inbox. For invalid options, it returns a
+// *heads.InvalidError for each fault, joined. It returns ErrDamaged if the database is damaged or
+// has lost events that were acknowledged.
 func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 	if db == nil {
 		return nil, invalid("Open", "db", "is nil", "make one with sqlite.Open or postgres.Open")
@@ -129,15 +130,15 @@ func (in *Inbox) apply(opts []Option) (err error) {
 	return err
 }
 
-// Close refuses new events, ends every Run as if its context had ended, waits for the work under
-// way and closes the database. If ctx ends before that, Close ends the contexts of the running
-// functions, closes the database and returns the error of ctx. A second Close does nothing.
+// Close stops accepting events, ends every Run as if its context had ended, waits for running
+// functions and closes the database. If ctx ends first, Close cancels the contexts of the running
+// functions, closes the database and returns ctx's error. Later calls do nothing.
 func (in *Inbox) Close(ctx context.Context) error { return in.db.shut(ctx) }
 
 // String returns the name of the type.
 func (in *Inbox) String() string { return "inbox.Inbox" }
 
-// Format writes the same as String, whatever the verb.
+// Format writes the result of String for every verb.
 func (in *Inbox) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(in.String())) }
 
 // LogValue returns the same as String.

@@ -49,8 +49,8 @@ func TestKilledProcessesLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// killSome kills two workers, and the server or else the receiver, while events are published and
-// handled.
+// killSome kills two workers and the PostgreSQL server, or for SQLite the receiver, while events
+// are published and handled.
 func killSome(t *testing.T, s store, events, sessions, workers int, server *pgtest.Server) {
 	in := s.open(t)
 	s.createVisits(t)
@@ -209,7 +209,7 @@ func TestEventThatKillsItsProcessDiesAlone(t *testing.T) {
 			_, err := in.Append(t.Context(), newEvent(t, "head", fmt.Sprint("session", n), n))
 			require.NoError(t, err)
 		}
-		_, err := in.Append(t.Context(), newEvent(t, "head", "session0", 7)) // the event after it
+		_, err := in.Append(t.Context(), newEvent(t, "head", "session0", 7)) // the next event of its session
 		require.NoError(t, err)
 		stopped := make(chan struct{})
 		var restarting sync.WaitGroup
@@ -249,7 +249,7 @@ func deadEvents(t *testing.T, in *inbox.Inbox) (all []inbox.DeadEvent) {
 	return all
 }
 
-// redriveOnce redrives an event and expects that it is handled once.
+// redriveOnce redrives an event and asserts that it is handled once.
 func redriveOnce(t *testing.T, in *inbox.Inbox, sequence int64) {
 	t.Helper()
 	n, err := in.Redrive(t.Context(), sequence, sequence, 1<<40)

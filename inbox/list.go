@@ -11,13 +11,13 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// State is what has become of an event.
+// State is the state of a stored event.
 type State string
 
 // The states of an event.
 const (
 	StateWaiting  State = "waiting"  // not handled
-	StateRetrying State = "retrying" // waiting, and begun before
+	StateRetrying State = "retrying" // waiting, after at least one attempt
 	StateHandled  State = "handled"
 	StateDead     State = "dead"    // in the dead letters
 	StateDeleted  State = "deleted" // a dead letter whose body was removed
@@ -26,12 +26,12 @@ const (
 // Entry describes an event without its body.
 type Entry struct {
 	Sequence  int64
-	State     State // StateRetrying for a waiting event that was begun before
+	State     State // StateRetrying for a waiting event with an earlier attempt
 	Type      heads.EventType
 	HeadID    string
 	SessionID string
 	Attempts  int
-	Redriven  bool // it was returned from the dead letters
+	Redriven  bool // moved back from the dead letters by Redrive
 	Received  time.Time
 	Finished  time.Time // when it was handled or died; zero before
 	Error     string    // the type of the last error; its text with WithErrorText
@@ -42,13 +42,13 @@ const (
 	listReads = 5000 // rows that List reads for one page
 )
 
-// List returns a page of the events that q selects, the latest first, and where the next page
-// begins: the value of before for the next call, or 0 at the end. The first call has a before of 0.
+// List returns a page of the events that q selects, the latest first. next is the value of before
+// for the next page, or 0 at the end. Call it with before 0 for the first page.
 //
-// s selects the events in a state. StateWaiting includes StateRetrying, and "" selects all. A page
+// s selects events by state. StateWaiting includes StateRetrying, and "" selects all states. A page
 // has q.Limit entries, or 100 if q.Limit is 0. List reads at most 5,000 rows, so a page may have
-// fewer entries, or none, although next is not 0. List returns a *heads.InvalidError for an unknown
-// state and for a negative limit or before.
+// fewer entries, or none, even if next is not 0. For an unknown state, a negative limit or a
+// negative before, List returns a *heads.InvalidError.
 func (in *Inbox) List(ctx context.Context, q Query, s State, before int64) (page []Entry, next int64, err error) {
 	if err := checkList(q, s, before); err != nil {
 		return nil, 0, err
@@ -100,7 +100,7 @@ func checkList(q Query, s State, before int64) error {
 	return refuse(before < 0, "List", "before", fmt.Sprintf("%d is negative", before), "use 0 to begin with the latest event")
 }
 
-// listRows reads rows before a sequence, the latest first, without bodies.
+// listRows reads n rows below a sequence, the latest first, without bodies.
 func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first int64, n int) (rows []*engine.Record, err error) {
 	if !in.db.use() {
 		return nil, ErrClosed
@@ -162,9 +162,8 @@ func entryOf(r *engine.Record) Entry {
 	return e
 }
 
-// Entry returns one event and its description. The event of a deleted dead letter, or of one that
-// was changed in the database, has no Raw. Entry returns ErrNotFound for a sequence that no stored
-// event has.
+// Entry returns one event and its description. If the event is a deleted dead letter or was changed
+// in the database, it has no Raw. If no stored event has the sequence, Entry returns ErrNotFound.
 func (in *Inbox) Entry(ctx context.Context, sequence int64) (Entry, *heads.Event, error) {
 	if !in.db.use() {
 		return Entry{}, nil, ErrClosed

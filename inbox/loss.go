@@ -9,27 +9,28 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// acknowledged is the highest sequence that this process has acknowledged. An append that begins
-// afterwards has a higher one, unless the database lost events.
+// acknowledged is the highest sequence that this process has acknowledged. A later append gets a
+// higher sequence, unless the database has lost events.
 type acknowledged struct {
 	mu    sync.Mutex
 	high  int64
-	round int // grows with each loss
+	round int // incremented at each loss
 }
 
-// before returns what is known when an append begins.
+// before returns the state at the start of an append.
 func (a *acknowledged) before() (high int64, round int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.high, a.round
 }
 
-// add records a sequence and reports whether it shows a loss that no other append has shown.
+// add records the sequence of an append. It reports whether the sequence reveals a loss that no
+// other append has revealed. high and round are from before.
 func (a *acknowledged) add(sequence, high int64, round int) (lost bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case round != a.round: // begun before a loss that another append has shown
+	case round != a.round: // it began before a loss that another append has revealed
 		return false
 	case sequence > high:
 		a.high = max(a.high, sequence)
@@ -40,10 +41,10 @@ func (a *acknowledged) add(sequence, high int64, round int) (lost bool) {
 	return true
 }
 
-// fences is the highest fence that was handed out to this process.
+// fences is the highest fence that this process was given.
 type fences struct{ atomic.Int64 }
 
-// saw records a fence that was handed out.
+// saw records a fence.
 func (f *fences) saw(fence int64) {
 	for {
 		high := f.Load()
@@ -53,16 +54,16 @@ func (f *fences) saw(fence int64) {
 	}
 }
 
-// errWentBack is the error of a claim whose fence was handed out before.
+// errWentBack is the error for a fence that is not higher than an earlier one.
 func errWentBack(fence, high int64) error {
 	return &engine.Error{Kind: engine.Failed, Text: fmt.Sprintf(
 		"the database handed out fence %d after %d: it was restored from an older backup, and effects that check fences would refuse its events; raise the fence (docs/inbox.md, Restore)",
 		fence, high)}
 }
 
-// checkFences returns an error if the next fence would be one that an event has. That happens if
-// the tables were restored without the counter. A database that was restored as a whole went back
-// as a whole, so only processes that have seen higher fences notice.
+// checkFences returns an error if an event has a fence that is still to be handed out. This happens
+// if the tables were restored without the counter. After a restore of the whole database, counter
+// and events agree; only a process that has seen higher fences notices it.
 func checkFences(ctx context.Context, db engine.Backend) error {
 	var last, highest int64
 	err := db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&last, &highest) }, engine.FencesHandedOut))

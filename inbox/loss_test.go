@@ -19,7 +19,7 @@ import (
 	"github.com/headsapi/heads-go/inbox/postgres"
 )
 
-// lines is a log that a test reads while others write.
+// lines is a log that a test can read during writes.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -50,7 +50,7 @@ func TestLossIsNoticedOnce(t *testing.T) {
 	in := s.open(t, option)
 	appendEvents(t, in, "session", 0, 20)
 	assert.Zero(t, log.count("lost"))
-	// As after a failover that lost the last commits.
+	// The state after a failover that lost the last commits.
 	s.exec(t, "DELETE FROM heads_inbox_events WHERE sequence > 12")
 	s.exec(t, "ALTER TABLE heads_inbox_events ALTER COLUMN sequence RESTART WITH 13")
 	var appending sync.WaitGroup
@@ -62,7 +62,7 @@ func TestLossIsNoticedOnce(t *testing.T) {
 	assert.Regexp(t, `sequence=1\d acknowledged=20`, log.String())
 }
 
-// A database that was restored from an older backup hands out fences again.
+// A database that was restored from an older backup hands out the same fences again.
 func TestFencesThatWentBackAreRefused(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		log, option := newLog()
@@ -85,14 +85,14 @@ func TestFencesThatWentBackAreRefused(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, status.Pending)
 
-		// Another program notices, too, since an event has a higher fence.
+		// Another program notices it too, since an event has a higher fence.
 		db, err := s.db(t.Context())
 		require.NoError(t, err)
 		_, err = inbox.Open(t.Context(), db)
 		assert.ErrorIs(t, err, inbox.ErrDamaged)
 		assert.ErrorContains(t, err, "counter of fences")
 
-		s.exec(t, raise) // what the page says
+		s.exec(t, raise) // as in docs/inbox.md
 		eventually(t, "handled", pendingIsZero(in))
 		stop()
 		close(fences)
@@ -116,7 +116,7 @@ func TestHostsOfTwoClustersAreRefused(t *testing.T) {
 	_, err = postgres.Open(t.Context(), dsn)
 	assert.ErrorContains(t, err, "hosts of different clusters")
 
-	// One that is away while Open looks is refused later.
+	// A host that is unreachable during Open is refused later.
 	two.Kill()
 	in := store{"postgres", dsn}.open(t)
 	appendEvents(t, in, "session", 0, 1)
@@ -141,7 +141,7 @@ func TestStoppedHostIsTriedLast(t *testing.T) {
 	s := store{"postgres", fmt.Sprintf("host=%s,%s port=5432,5432 user=heads dbname=inbox pool_max_conns=4", standby.Host(), primary.Host())}
 	in := s.open(t)
 	for n := range 3 {
-		// Each of these needs new connections.
+		// Each of these opens new connections.
 		primary.Exec(t, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'inbox'")
 		begun := time.Now()
 		eventually(t, "stored", func() bool {

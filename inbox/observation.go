@@ -13,42 +13,42 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// ObservationKind is the kind of an observation. There are only these values, so they are safe as
-// metric labels.
+// ObservationKind is the kind of an observation. The set of values is fixed, so they can be metric
+// labels.
 type ObservationKind string
 
-// The kinds of observations. Every started attempt ends as succeeded, failed or fenced, unless its
-// process dies.
+// The kinds of observations. Unless its process dies, every started attempt ends as succeeded,
+// failed or fenced.
 const (
 	KindAppended     ObservationKind = "appended"      // an event was stored
 	KindDuplicate    ObservationKind = "duplicate"     // an event was already known
-	KindAppendFailed ObservationKind = "append_failed" // an event was not stored, or its outcome is unknown
+	KindAppendFailed ObservationKind = "append_failed" // not stored, or the outcome is unknown
 	KindStarted      ObservationKind = "started"       // an attempt begins
 	KindSucceeded    ObservationKind = "succeeded"     // an event was handled
 	KindFailed       ObservationKind = "failed"        // an attempt failed
 	KindDead         ObservationKind = "dead"          // an event was moved to the dead letters
-	KindTakenOver    ObservationKind = "taken_over"    // the expired claim of another worker was taken over
-	KindFenced       ObservationKind = "fenced"        // a worker noticed that its claim was taken over
+	KindTakenOver    ObservationKind = "taken_over"    // an expired claim was taken over
+	KindFenced       ObservationKind = "fenced"        // a worker found its claim taken over
 	KindPruned       ObservationKind = "pruned"        // events were removed after the retention
 )
 
-// Observation is the argument of an observer. It holds no body.
+// Observation describes one thing that happened to an event. It does not contain the body.
 type Observation struct {
 	Kind      ObservationKind
 	Duration  time.Duration // of the append, the function or the pruning
 	Attempt   int           // 1 for the first; 0 outside of attempts
-	Lag       time.Duration // from when the event was stored until now
+	Lag       time.Duration // since the event was stored
 	Sequence  int64         // of the event; 0 if there is none
 	HeadID    string
 	SessionID string
 	Count     int64 // of pruned events
-	Err       error // the failure; an error of the function is not wrapped
+	Err       error // the failure; for an attempt, the function's error itself
 }
 
-// Format shows kind, sequence, ids and the type of the error.
+// Format writes kind, sequence, ids and the type of the error, for every verb.
 func (o Observation) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(o.describe())) }
 
-// LogValue shows the same as Format.
+// LogValue returns the text that Format writes.
 func (o Observation) LogValue() slog.Value { return slog.StringValue(o.describe()) }
 
 func (o Observation) describe() string {
@@ -59,7 +59,7 @@ func (o Observation) describe() string {
 	return text + "}"
 }
 
-// observed returns an observation of an event.
+// observed returns an Observation of an event.
 func observed(kind ObservationKind, e *engine.Record) Observation {
 	return Observation{
 		Kind:      kind,
@@ -71,11 +71,10 @@ func observed(kind ObservationKind, e *engine.Record) Observation {
 	}
 }
 
-// reporter tells the user of an inbox what happens: the log, the observer and the functions of
-// OnAttempt.
+// reporter writes the log and calls the observer and the functions of OnAttempt.
 type reporter struct {
 	logger    *slog.Logger
-	errorText bool // the text of the function's errors may be shown and stored
+	errorText bool // log and store the text of the function's errors
 	observe   func(context.Context, Observation)
 
 	mu        sync.Mutex
@@ -89,12 +88,12 @@ func (r *reporter) tell(ctx context.Context, o Observation) {
 	r.tellOfAttempt(ctx, o)
 }
 
-// tellOfAttempt calls the functions of OnAttempt if o is the end of an attempt.
+// tellOfAttempt calls the functions of OnAttempt if o reports the end of an attempt.
 func (r *reporter) tellOfAttempt(ctx context.Context, o Observation) {
 	err := o.Err
 	switch o.Kind {
 	case KindSucceeded:
-		err = nil // what the function returned after Commit undoes nothing
+		err = nil // after Commit, the function's error does not matter
 	case KindFailed:
 	default:
 		return
@@ -118,7 +117,7 @@ func (r *reporter) attemptFunctions() []func(context.Context, time.Duration, err
 	return nil
 }
 
-// callObserver calls a function of the user and logs its panic.
+// callObserver calls f, which calls a function of the user, and logs a panic.
 func (r *reporter) callObserver(ctx context.Context, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -134,7 +133,7 @@ func (r *reporter) log(ctx context.Context, level slog.Level, text string, attrs
 	}
 }
 
-// describe returns the text to store for an error of the function.
+// describe returns the text to log and store for an error of the function.
 func (r *reporter) describe(err error) string {
 	switch {
 	case errors.Is(err, ErrDamaged):

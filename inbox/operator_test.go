@@ -14,7 +14,7 @@ import (
 	"github.com/headsapi/heads-go/inbox"
 )
 
-// The SQL of the page runs unchanged.
+// The SQL of docs/inbox.md runs unchanged.
 func TestStatementsOfThePageRun(t *testing.T) {
 	page, err := os.ReadFile("../docs/inbox.md")
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestStatementsOfThePageRun(t *testing.T) {
 	eventually(t, "handled or dead", pendingIsZero(in))
 	stop()
 	appendEvents(t, in, "waiting", 2, 4)
-	// An id that is no text at all.
+	// An id with invalid UTF-8.
 	s.exec(t, "INSERT INTO heads_inbox_events (key, session, head_id, session_id, type, body, checksum, state, attempts, received) VALUES ('', '', '', '\\xff5c', '', '', '', 2, 1, 0)")
 	statements := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	require.Len(t, statements, 8)
@@ -68,15 +68,15 @@ func TestStatementsOfThePageRun(t *testing.T) {
 		"2",
 		`1 1 a\000 *errors.errorString 5 1 \377\\`,
 		"1 2 1 start_conversation *errors.errorString",
-		"", // none waits for another attempt
-		"", // none works
+		"", // no session is waiting for a retry
+		"", // no session is claimed
 		"1",
 	}, answers)
 	s.use(t, func(in *inbox.Inbox) { appendEvents(t, in, "after the restore", 4, 5) })
 	assert.EqualValues(t, 1000000006, s.int(t, "SELECT max(sequence) FROM heads_inbox_events"))
 }
 
-// The SQL that the page has for SQLite runs, too.
+// The SQL of docs/inbox.md for SQLite runs, too.
 func TestStatementsOfThePageRunOnSQLite(t *testing.T) {
 	s := newStore(t, "sqlite")
 	in := s.open(t)

@@ -16,24 +16,24 @@ import (
 
 const (
 	pageSize = 100
-	// timeSlack is how far the order of sequences may differ from the order of times. An append
-	// ends long before.
+	// timeSlack is how far the order of sequences may differ from the order of times. Appends end
+	// long before that.
 	timeSlack = 10 * time.Second
 )
 
-// Query selects events. The zero Query selects all events. With a head and a session, it reads an
-// index, and the times are found by halving; other conditions read what the times leave. Times are
-// found among sequences, so an event whose time is more than 10 seconds out of the order of its
-// sequence, since the database's clock was set back, may be missed.
+// Query selects events. The zero Query selects all events. A Query with HeadID and SessionID uses
+// an index. From and To are found by a binary search over the sequences; the other conditions are
+// checked for each event in between. If the database's clock was set back by more than 10 seconds,
+// From and To may miss events of that time.
 type Query struct {
 	From, To  time.Time         // stored in [From, To), by the database's clock; a zero time is no limit
 	HeadID    string            // "" for every head
 	SessionID string            // "" for every session
-	Types     []heads.EventType // none for every type
+	Types     []heads.EventType // empty for every type
 	Limit     int               // of events; 0 for no limit
 }
 
-// pageOf names the statements that read pages of events.
+// pageOf has the statements that read a page of events.
 type pageOf struct{ all, ofSession engine.Stmt }
 
 var (
@@ -105,7 +105,7 @@ func (q Query) check(operation string) error {
 // ofOneSession reports whether q selects one session.
 func (q Query) ofOneSession() bool { return q.HeadID != "" && q.SessionID != "" }
 
-// micros returns the times as the database has them.
+// micros returns From and To in the database's format.
 func (q Query) micros() (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	if !q.From.IsZero() {
@@ -117,7 +117,7 @@ func (q Query) micros() (from, to int64) {
 	return from, to
 }
 
-// ceilMicro rounds up, so a time with nanoseconds excludes earlier events.
+// ceilMicro rounds up to microseconds, so that events stored before t are excluded.
 func ceilMicro(t time.Time) int64 {
 	if t.Nanosecond()%1000 != 0 {
 		return t.UnixMicro() + 1
@@ -132,18 +132,18 @@ func given(s string) int64 {
 	return 1
 }
 
-// selects checks the conditions that the statement does not check.
+// selects checks the conditions that are not part of the statement.
 func (q Query) selects(r *engine.Record) bool {
 	return len(q.Types) == 0 || slices.ContainsFunc(q.Types, func(t heads.EventType) bool {
 		return bytes.Equal(r.Type, []byte(strings.ToLower(string(t))))
 	})
 }
 
-// span has the sequences among which a Query's events are.
+// span is the range of sequences that contains a Query's events.
 type span struct{ first, last int64 }
 
-// span turns the times of q into sequences, which have an index, by halving. The statements still
-// compare the times.
+// span converts From and To to sequences by a binary search, since there is no index on the time.
+// The range is a little too wide, so the statements compare the times as well.
 func (in *Inbox) span(ctx context.Context, q Query) (s span, err error) {
 	s = span{1, math.MaxInt64}
 	if q.From.IsZero() && q.To.IsZero() {
@@ -165,13 +165,13 @@ func (in *Inbox) span(ctx context.Context, q Query) (s span, err error) {
 	return s, in.db.public(err)
 }
 
-// sequenceAt returns the first sequence in [first, last] whose event was stored at a time or later,
-// last+1 if there is none.
+// sequenceAt returns the first sequence in [first, last] whose event was stored at or after the
+// given time, or last+1 if there is none.
 func (in *Inbox) sequenceAt(ctx context.Context, first, last, at int64) (int64, error) {
 	low, high := first, last+1
 	for low < high {
 		middle := low + (high-low)/2
-		sequence, received := last+1, int64(math.MaxInt64) // without an event from there on
+		sequence, received := last+1, int64(math.MaxInt64) // if there is no later event
 		err := in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&sequence, &received) },
 			engine.SequenceFrom, middle))
 		if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// newRecord returns an error for an event that could not be read back unchanged.
+// newRecord returns the row for an event. It returns an error for an event that could not be
+// restored from it.
 func newRecord(e *heads.Event) (*engine.Record, error) {
 	if e == nil {
 		return nil, invalid("Append", "event", "is nil", "give what heads.ParseEvent returned")
@@ -40,8 +41,8 @@ func newRecord(e *heads.Event) (*engine.Record, error) {
 	return r, nil
 }
 
-// sessionOf hashes the ids, each after its length, so ids of any length and content have keys of
-// one size that do not collide.
+// sessionOf returns the key of a session: a hash of both ids, each preceded by its length, so that
+// no two pairs collide.
 func sessionOf(headID, sessionID string) []byte {
 	sum := sha256.Sum256(appendField(appendField(nil, []byte(headID)), []byte(sessionID)))
 	return sum[:]
@@ -61,7 +62,7 @@ func checksum(r *engine.Record) []byte {
 	return sum[:16]
 }
 
-// eventOf returns the event of a record, or ErrDamaged if the record was changed in the database.
+// eventOf returns the event of a record, or ErrDamaged if the record does not match its checksum.
 func eventOf(r *engine.Record) (*heads.Event, error) {
 	if !bytes.Equal(checksum(r), r.Checksum) {
 		return nil, fmt.Errorf("%w: event %d is not what was stored", ErrDamaged, r.Sequence)
@@ -73,7 +74,7 @@ func eventOf(r *engine.Record) (*heads.Event, error) {
 	return e, nil
 }
 
-// shellOf returns the known fields of an event whose body is damaged.
+// shellOf returns an event with the type and ids of a record whose body is damaged.
 func shellOf(r *engine.Record) *heads.Event {
 	return &heads.Event{Type: heads.EventType(r.Type), HeadID: string(r.HeadID), SessionID: string(r.SessionID)}
 }

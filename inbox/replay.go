@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// Replay calls f for the stored events that q selects, handled or not, in the order of their
-// sequences. It changes nothing, and Commit returns an error. Events are stored until the retention
-// ends, dead letters until they are deleted. If f returns an error, Replay stops and returns it.
-// Replay skips damaged events and returns ErrDamaged at the end.
+// Replay calls f for the stored events that q selects, handled or not, ordered by sequence. It
+// changes nothing, and Commit returns an error. Handled events are stored until the retention ends,
+// dead letters until they are deleted. If f returns an error, Replay stops and returns it. Replay
+// skips damaged events and returns ErrDamaged at the end.
 func (in *Inbox) Replay(ctx context.Context, q Query, f func(context.Context, *Delivery) error) error {
 	if f == nil {
 		return invalid("Replay", "f", "is nil", "give the function that reads an event")

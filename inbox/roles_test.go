@@ -37,10 +37,10 @@ type role struct {
 	Role  string // "receiver", "worker", "killer" or "sleeper"
 	Kind  string // of the store
 	Name  string
-	Log   string // the file of the functions' starts and ends
+	Log   string // file with the start and end of each function
 	Lease time.Duration
-	Fail  int    // percent of the functions
-	Max   int    // attempts
+	Fail  int    // percentage of functions that fail
+	Max   int    // MaxAttempts
 	Where string // "function" or "effect"
 }
 
@@ -49,7 +49,7 @@ type process struct {
 	cmd    *exec.Cmd
 	out    *bufio.Reader
 	in     io.Writer
-	killed int64 // when, in nanoseconds
+	killed int64 // time of the kill, in nanoseconds
 }
 
 func start(tb testing.TB, r role) *process {
@@ -69,7 +69,7 @@ func start(tb testing.TB, r role) *process {
 	return p
 }
 
-// line waits for a line of the process.
+// line waits for a line of the process's output.
 func (p *process) line(tb testing.TB) string {
 	tb.Helper()
 	text, err := p.out.ReadString('\n')
@@ -117,7 +117,7 @@ func (r role) open() (*inbox.Inbox, error) {
 	return inbox.Open(ctx, db)
 }
 
-// receive answers deliveries and prints its URL.
+// receive serves deliveries and prints its URL.
 func receive(r role) error {
 	in, err := r.open()
 	if err != nil {
@@ -159,7 +159,7 @@ func runUntilTerm(in *inbox.Inbox, f func(context.Context, *inbox.Delivery) erro
 	return errors.Join(err, in.Close(context.Background()))
 }
 
-// work stores a visit for every event through Commit, and logs when functions start and end.
+// work stores a visit for every event through Commit and logs the start and end of functions.
 func work(r role) error {
 	in, err := r.open()
 	if err != nil {
@@ -195,7 +195,7 @@ func (s store) createVisits(tb testing.TB) {
 	s.exec(tb, "CREATE TABLE visits ("+id+", session TEXT, number BIGINT, sequence BIGINT)")
 }
 
-// tally is the result of a run with many processes.
+// tally has the counts of a run with many processes.
 type tally struct {
 	acknowledged, lost, doubled, disordered, overlapping int
 }
@@ -230,8 +230,8 @@ func (s store) tally(tb testing.TB, acknowledged map[int]bool, log string, proce
 	return t
 }
 
-// overlapping counts the functions that ran while another function of the same session ran. The
-// functions of a killed process ended when it was killed.
+// overlapping counts the functions that ran at the same time as another function of their session.
+// The functions of a killed process end when it is killed.
 func overlapping(tb testing.TB, log string, processes []*process) (n int) {
 	text, err := os.ReadFile(log)
 	require.NoError(tb, err)
@@ -275,8 +275,7 @@ func overlapping(tb testing.TB, log string, processes []*process) (n int) {
 	return n
 }
 
-// publisher sends the events of one session one after the other, each until it is answered with
-// 200.
+// publisher delivers the events of one session in order, each until it is answered with 200.
 type publisher struct {
 	mu           sync.Mutex
 	url          string
@@ -323,8 +322,8 @@ func pauseFor(ctx context.Context, d time.Duration) {
 
 func logFile(tb testing.TB) string { return filepath.Join(tb.TempDir(), "functions.log") }
 
-// sleep waits for a line in its first function, before Commit or inside the effect, and prints what
-// Commit has returned.
+// sleep waits for a line of input in its first function, before Commit or inside the effect, and
+// prints the result of Commit.
 func sleepInside(r role) error {
 	in, err := r.open()
 	if err != nil {
@@ -351,7 +350,7 @@ func sleepInside(r role) error {
 	}, inbox.Lease(r.Lease), inbox.Concurrency(1))
 }
 
-// workOnKillers ends its process in event 0 and takes a moment for other events.
+// workOnKillers kills its process in event 0 and takes some time for other events.
 func workOnKillers(r role) error {
 	in, err := r.open()
 	if err != nil {

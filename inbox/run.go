@@ -29,7 +29,7 @@ const (
 // RunOption configures Run.
 type RunOption func(*run) error
 
-// Concurrency sets how many sessions Run works on at a time. The default is 16.
+// Concurrency sets how many sessions Run handles at the same time. The default is 16.
 func Concurrency(n int) RunOption {
 	return func(r *run) error {
 		r.concurrency = n
@@ -37,8 +37,9 @@ func Concurrency(n int) RunOption {
 	}
 }
 
-// MaxAttempts sets how many attempts an event has before it goes to the dead letters. The default
-// is 20, which takes 80 minutes with the default Backoff. An attempt whose process dies is counted.
+// MaxAttempts sets the number of attempts after which an event goes to the dead letters. The
+// default is 20, which takes about 80 minutes with the default Backoff. An attempt that ends with
+// the death of its process is counted.
 func MaxAttempts(n int) RunOption {
 	return func(r *run) error {
 		r.maxAttempts = n
@@ -46,9 +47,9 @@ func MaxAttempts(n int) RunOption {
 	}
 }
 
-// Backoff sets how long a session waits after a failed attempt; attempt is 1 after the first. The
-// default is one second, doubled after each attempt up to 10 minutes, half of it random. It also
-// applies if a worker dies.
+// Backoff sets how long a session waits after a failed attempt. attempt is 1 after the first one.
+// The default is one second, doubled for each further attempt up to 10 minutes, of which half is
+// random. Backoff also applies after a worker has died.
 func Backoff(f func(attempt int) time.Duration) RunOption {
 	return func(r *run) error {
 		r.backoff = f
@@ -57,8 +58,8 @@ func Backoff(f func(attempt int) time.Duration) RunOption {
 }
 
 // Lease sets how long a worker's claim on a session lasts without renewal. Workers renew their
-// claims after a third of that time. If a worker dies, its sessions wait until the lease ends. The
-// default is 30 seconds, the minimum 300 ms.
+// claims after a third of that time. If a worker dies, its sessions are not handled until the lease
+// ends. The default is 30 seconds, the minimum 300 ms.
 func Lease(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.lease = d
@@ -66,8 +67,8 @@ func Lease(d time.Duration) RunOption {
 	}
 }
 
-// DrainTimeout sets how long functions may go on after the context of Run has ended. After that,
-// their contexts end. The default is 20 seconds.
+// DrainTimeout sets how long functions may continue after the context of Run has ended. Then their
+// contexts are cancelled. The default is 20 seconds.
 func DrainTimeout(d time.Duration) RunOption {
 	return func(r *run) error {
 		r.drainTimeout = d
@@ -88,7 +89,7 @@ func longestBackoff(attempt int) time.Duration {
 	return d
 }
 
-// run is one call of Run.
+// run is the state of one call of Run.
 type run struct {
 	worker
 	in           *Inbox
@@ -112,16 +113,16 @@ type run struct {
 // Run.
 //
 // An event is handled when f returns nil or Delivery.Commit succeeds. After an error, a panic or
-// the death of the process, f is called again, so without Commit it may see an event twice.
-// Permanent and RetryAfter change what happens after an error. After MaxAttempts, the event goes to
-// the dead letters, and its session continues with the next event.
+// the death of the process, f is called again. Without Commit, its effects may therefore happen
+// twice. Permanent and RetryAfter change what happens after an error. After MaxAttempts, the event
+// goes to the dead letters, and its session continues with the next event.
 //
-// If the claim on the event is lost, the context of f ends with the cause ErrFenced. An attempt
-// that DrainTimeout ends is not counted. If a function ignores the end of its context, Run does not
-// wait for it, and another worker can claim its session when the lease ends.
+// If the claim on the event is lost, the context of f is cancelled with the cause ErrFenced. An
+// attempt that is cut off by DrainTimeout is not counted. If a function ignores the end of its
+// context, Run does not wait for it, and another worker can claim its session when the lease ends.
 //
-// Run returns an error if options contradict each other or if the inbox is closed. While the
-// database is unreachable, Run tries again.
+// Run returns a *heads.InvalidError for each invalid option, joined, and ErrClosed if the inbox is
+// closed. While the database is unreachable, Run retries.
 func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) error, opts ...RunOption) error {
 	r, err := in.newRun(ctx, f, opts)
 	if err != nil {
@@ -189,7 +190,7 @@ func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) 
 	return r, nil
 }
 
-// work claims sessions while there are free slots, and waits for more.
+// work claims sessions while slots are free, and otherwise waits for slots or sessions.
 func (r *run) work(ctx context.Context) {
 	soon, late := r.db.Poll()
 	pause := soon
@@ -235,7 +236,8 @@ func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err
 	err = r.db.Write(limited, func(ctx context.Context, tx engine.Tx) error { return t.take(ctx, tx, n) })
 	r.due.took(time.Since(begun), time.Now())
 	if err != nil {
-		// If it has succeeded, these claims are taken over later.
+		// If the transaction was committed after all, its claims are taken over when their leases
+		// end.
 		r.due.include(t.from)
 		return nil, false, err
 	}
@@ -254,7 +256,7 @@ func (r *run) claim(ctx context.Context, n int) (claims []*claim, full bool, err
 	return claims, t.due == n, nil
 }
 
-// start works on a session until it is released.
+// start handles the events of a session until its claim ends.
 func (r *run) start(c *claim) {
 	defer func() { <-r.slots }()
 	defer r.sessions.Done()
@@ -269,7 +271,7 @@ func (r *run) forget(c *claim) {
 	c.stop()
 }
 
-// complain logs that no work can be claimed, and not with every try.
+// complain logs that no work can be claimed, at most once every complainEvery.
 func (r *run) complain(ctx context.Context, err error) {
 	if time.Since(r.complained) < complainEvery {
 		return
@@ -278,7 +280,7 @@ func (r *run) complain(ctx context.Context, err error) {
 	r.log(ctx, slog.LevelError, "no work can be claimed", slog.String("error", r.db.public(err).Error()))
 }
 
-// freeSlots waits for a free slot and returns how many are free.
+// freeSlots waits for a free slot, takes all that are free and returns their number, 0 if ctx ends.
 func (r *run) freeSlots(ctx context.Context) int {
 	select {
 	case r.slots <- struct{}{}:
@@ -294,8 +296,8 @@ func (r *run) freeSlots(ctx context.Context) int {
 	}
 }
 
-// wait returns when there may be work. It looks after the first pause, then twice as long each
-// time. It reports whether it was woken.
+// wait returns when there may be work. It checks after the given pause, then after twice as long
+// each time. It reports whether it was woken by an append.
 func (r *run) wait(ctx context.Context, pause time.Duration) (woken bool) {
 	_, late := r.db.Poll()
 	timer := time.NewTimer(pause)
@@ -317,7 +319,7 @@ func (r *run) wait(ctx context.Context, pause time.Duration) (woken bool) {
 	}
 }
 
-// untilDue returns the time until the next session is due, or the given time if none is due before.
+// untilDue returns how long until the next session is due, at most the given time.
 func (r *run) untilDue(ctx context.Context, within time.Duration) (time.Duration, error) {
 	var due, now int64
 	err := r.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&due, &now) },
@@ -329,12 +331,12 @@ func (r *run) untilDue(ctx context.Context, within time.Duration) (time.Duration
 	return time.Duration(due-now) * time.Microsecond, nil
 }
 
-// listen wakes the workers when other processes have stored events.
+// listen wakes the workers when another process has stored events.
 func (r *run) listen(ctx context.Context) {
 	r.db.Listen(ctx, r.wakes.all)
 }
 
-// drain waits for the functions. Attempts that it ends are not counted.
+// drain waits for the running functions, at most for DrainTimeout. It then cuts off the rest.
 func (r *run) drain() {
 	done := make(chan struct{})
 	go func() {
@@ -356,7 +358,8 @@ func (r *run) drain() {
 	}
 }
 
-// cutOff subtracts the attempts of the functions that still run, and ends their contexts.
+// cutOff takes back the attempts of the functions that are still running and cancels their
+// contexts.
 func (r *run) cutOff() {
 	running := r.active()
 	var calls []*engine.Call
@@ -375,8 +378,7 @@ func (r *run) cutOff() {
 	}
 }
 
-// active returns the claims in the order of their sessions, which is the order in which every
-// transaction locks them.
+// active returns the claims sorted by session, the order in which every transaction locks rows.
 func (r *run) active() []*claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -390,7 +392,8 @@ func (r *run) active() []*claim {
 	return all
 }
 
-// renewClaims renews all claims at once, and ends the contexts of those that are lost.
+// renewClaims renews all claims in one transaction at a time, and cancels the contexts of lost
+// claims.
 func (r *run) renewClaims(ctx context.Context) {
 	for sleep(ctx, r.lease/3) {
 		claims := r.active()

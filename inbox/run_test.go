@@ -157,7 +157,7 @@ func TestCommitIsRefusedOutsideOfItsTime(t *testing.T) {
 			assert.NoError(t, d.Commit(ctx, nothing))
 			assert.ErrorContains(t, d.Commit(ctx, nothing), "call Commit once")
 			kept <- d
-			return errTest // undoes nothing
+			return errTest // has no effect after Commit
 		}, inbox.Backoff(at(0)))
 		d := await(t, kept, "the function")
 		eventually(t, "handled", pendingIsZero(in))
@@ -215,7 +215,7 @@ func TestFailingSessionsDelayNoOther(t *testing.T) {
 				if bad[n] {
 					return errTest
 				}
-				if when, ok := sent[n]; ok { // not of an earlier round
+				if when, ok := sent[n]; ok { // sent in this round
 					took = append(took, time.Since(when))
 				}
 				return nil
@@ -237,7 +237,7 @@ func TestFailingSessionsDelayNoOther(t *testing.T) {
 			slices.Sort(took)
 			return took[len(took)/2]
 		}
-		// A busy machine may disturb one round, but not all of them.
+		// On a busy machine, one of the rounds may fail, but not all.
 		for range 5 {
 			without, with := median(0), median(10)
 			t.Logf("%s: p50 without failing sessions %v, with ten %v", s.kind, without, with)
@@ -253,7 +253,7 @@ func TestNextSessionWaitsNoLongerThanTurns(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		in := s.open(t)
 		var appending sync.WaitGroup
-		for part := range 12 { // 1,200 events of one session: one after the other takes long
+		for part := range 12 { // 1,200 events of one session, in parallel since one at a time is slow
 			appending.Go(func() { appendEvents(t, in, "long", part*100, part*100+100) })
 		}
 		appending.Wait()
@@ -276,7 +276,7 @@ func TestNextSessionWaitsNoLongerThanTurns(t *testing.T) {
 	})
 }
 
-// A function that goes on after Commit keeps its session.
+// A function that continues after Commit keeps its session.
 func TestSessionIsReleasedOnlyWhenTheFunctionHasReturned(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		in := s.open(t)
@@ -303,8 +303,8 @@ func TestSessionIsReleasedOnlyWhenTheFunctionHasReturned(t *testing.T) {
 func TestOrderIsThatOfTheCommits(t *testing.T) {
 	s := newStore(t, "postgres")
 	first, second := s.open(t), s.open(t)
-	// Inserts that take from 0 to 30 ms: a sequence that were drawn before the session is locked
-	// would be overtaken.
+	// Inserts take between 0 and 30 ms: if a sequence were assigned before the session is locked,
+	// another event could be stored first.
 	s.exec(t, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(random() * 0.03); RETURN NEW; END'`)
 	s.exec(t, `CREATE TRIGGER slow AFTER INSERT ON heads_inbox_events FOR EACH ROW EXECUTE FUNCTION slow()`)
 	var mu sync.Mutex
@@ -337,7 +337,7 @@ func TestOrderIsThatOfTheCommits(t *testing.T) {
 	assert.Equal(t, events, total)
 }
 
-// The worker has handled the session's last event and releases the session, while an append has
+// The worker has handled the session's last event and releases the session while an append has
 // written but not committed.
 func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	s := newStore(t, "postgres")
@@ -362,7 +362,7 @@ func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
 	go func() {
 		_, err := in.Append(context.Background(), second)
 		for ; errors.Is(err, inbox.ErrUnavailable); _, err = in.Append(context.Background(), second) {
-			pauseFor(t.Context(), 10*time.Millisecond) // the steps below have taken longer than an append may
+			pauseFor(t.Context(), 10*time.Millisecond) // the steps below may take longer than an append
 		}
 		appended <- err
 	}()
@@ -435,7 +435,7 @@ func TestFunctionsSeeTheEndOfTheirClaim(t *testing.T) {
 			if d.Attempt > 1 {
 				return nil
 			}
-			// As if another worker had taken the session over.
+			// Act as another worker that has taken the session over.
 			s.exec(t, "UPDATE heads_inbox_sessions SET fence = fence + 1000")
 			s.exec(t, "UPDATE heads_inbox_events SET fence = fence + 1000")
 			<-ctx.Done()

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxTurn     = 64          // events of a session before others get their turn
-	maxTurnTime = time.Second // the same in time
+	maxTurn     = 64          // events of a session before it yields its slot
+	maxTurnTime = time.Second // time after which it yields its slot
 )
 
-// worker handles the events of claimed sessions.
+// worker handles the events of claimed sessions. It is the part of a run that a session needs.
 type worker struct {
 	terms
 	db *database
@@ -29,23 +29,23 @@ type verdict int
 
 const (
 	handled   verdict = iota
-	committed         // handled, which Commit has stored
-	failed            // waits for another attempt
-	dead              // to the dead letters
-	putBack           // due again at once
-	lost              // the claim has ended: nothing may be stored
+	committed         // handled, and already stored by Commit
+	failed            // to be retried
+	dead              // to be moved to the dead letters
+	putBack           // to be handled again immediately
+	lost              // the claim has ended, so nothing may be stored
 )
 
 // outcome is a verdict and its details.
 type outcome struct {
 	verdict verdict
 	err     error         // of a failed or dead event
-	wait    time.Duration // of a failed one
-	uncount bool          // the attempt was not made
+	wait    time.Duration // before the retry of a failed event
+	uncount bool          // take the attempt back
 }
 
-// session works on a claimed session until it has no waiting event, an event has failed, its turn
-// has ended, or the claim is lost.
+// session handles the events of a claimed session, until none is waiting, one has failed, maxTurn
+// or maxTurnTime is reached, or the claim is lost.
 func (w *worker) session(c *claim) {
 	begun, event, spent := time.Now(), c.first, c.spent
 	for n := 1; event != nil; n++ {
@@ -55,7 +55,7 @@ func (w *worker) session(c *claim) {
 	}
 }
 
-// handle calls the function, unless the event can't be handled.
+// handle calls the function for an event, unless the event can't be handled.
 func (w *worker) handle(c *claim, e *engine.Record, spent bool) outcome {
 	if c.expired() {
 		return outcome{verdict: lost}
@@ -83,8 +83,8 @@ func (w *worker) handle(c *claim, e *engine.Record, spent bool) outcome {
 
 var errCrashed = errors.New("inbox: the process died in the last attempt")
 
-// call calls the function and returns its error, or an error for a panic or a Goexit. A function
-// that ends its goroutine keeps no slot.
+// call calls the function and returns its error, or an error for a panic or a Goexit. The function
+// has its own goroutine, so a Goexit does not end the session's.
 func (w *worker) call(c *claim, d *Delivery) (err error) {
 	done := make(chan struct{})
 	err = errExited
@@ -101,7 +101,7 @@ func (w *worker) call(c *claim, d *Delivery) (err error) {
 	return err
 }
 
-// judge decides on the outcome of the event. From now on, Commit returns an error.
+// judge returns the outcome of an attempt. From then on, Commit returns an error.
 func (w *worker) judge(c *claim, m *commitment, e *engine.Record, err error) outcome {
 	if m.finish() {
 		return outcome{verdict: committed, err: err}
@@ -151,8 +151,9 @@ func (w *worker) report(c *claim, e *engine.Record, o outcome, took time.Duratio
 	}
 }
 
-// finish stores the outcome. If more is set, it also begins the session's next event, if there is
-// one, and returns it. It retries until the claim ends; then another worker begins the event again.
+// finish stores the outcome of an event. If more is set and the session has another event, finish
+// begins and returns it. It retries until the claim ends; then another worker handles the event
+// again.
 func (w *worker) finish(c *claim, e *engine.Record, o outcome, more bool) (next *engine.Record, spent bool) {
 	if o.verdict == lost {
 		return nil, false
@@ -188,7 +189,7 @@ func (w *worker) finish(c *claim, e *engine.Record, o outcome, more bool) (next 
 	}
 }
 
-// prolong returns a context that ends with the claim, also if the claim was renewed.
+// prolong cancels ctx and returns a context that ends with the claim, which may have been renewed.
 func (w *worker) prolong(ctx context.Context, cancel context.CancelFunc, c *claim) (context.Context, context.CancelFunc) {
 	cancel()
 	return context.WithDeadline(context.WithoutCancel(ctx), c.deadline())
@@ -202,8 +203,8 @@ func (w *worker) died(c *claim, e *engine.Record, err error) {
 		slog.Int64("sequence", e.Sequence), slog.Int64("attempts", e.Attempts), slog.String("error", w.describe(err)))
 }
 
-// finishing is the transaction that stores an outcome and releases the session, or begins its next
-// event.
+// finishing is the transaction that stores an outcome, and then begins the session's next event or
+// releases the session.
 type finishing struct {
 	worker  *worker
 	claim   *claim
@@ -214,11 +215,11 @@ type finishing struct {
 	fenced bool
 	next   *engine.Record
 	spent  bool
-	due    bool // the session has more events, for anyone
+	due    bool // the session was released with waiting events
 }
 
-// store marks the event, then locks the session, and only then reads its waiting events. Before the
-// lock, it could miss an event that is being appended.
+// store marks the event, then locks the session, and then reads its waiting events. If it read them
+// before it has the lock, it could miss an event that is being appended.
 func (f *finishing) store(ctx context.Context, tx engine.Tx) error {
 	f.fenced, f.next, f.spent, f.due = false, nil, false, false
 	var next engine.Record
@@ -252,7 +253,7 @@ func (f *finishing) store(ctx context.Context, tx engine.Tx) error {
 	return tx.Send(ctx, f.release(found, &next)...)
 }
 
-// mark returns the statement that stores the verdict, nil for none.
+// mark returns the statement that stores the verdict, or nil if there is nothing to store.
 func (f *finishing) mark() *engine.Call {
 	sequence, fence := f.event.Sequence, f.claim.fence
 	switch f.outcome.verdict {
@@ -270,7 +271,8 @@ func (f *finishing) mark() *engine.Call {
 	return nil
 }
 
-// done reports whether an earlier try has stored the verdict although it failed.
+// done reports whether an earlier run of this transaction, which returned an error, has stored the
+// verdict.
 func (f *finishing) done(ctx context.Context, tx engine.Tx) (bool, error) {
 	e, err := stateOf(ctx, tx, f.event.Sequence)
 	want := engine.Handled
@@ -294,7 +296,7 @@ func (f *finishing) release(found bool, next *engine.Record) []*engine.Call {
 	}
 	f.next, f.spent = next, next.Attempts >= int64(f.worker.maxAttempts)
 	if next.Fence == c.fence {
-		return nil // an earlier try has begun it
+		return nil // an earlier run of this transaction has begun it
 	}
 	begun(next, c.fence, f.spent)
 	return []*engine.Call{engine.Do(engine.BeginEvent, next.Sequence, c.fence, int64(f.worker.maxAttempts))}

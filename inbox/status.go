@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	maxCount   = 10000 // Status counts no further
+	maxCount   = 10000 // the limit of every count in Status
 	sampleSize = 1000
 	pruneSize  = 500 // events in one transaction
 )
 
-// Status has the numbers of events in an inbox. Every number except Pending ends at 10,000.
+// Status has the numbers of events in an inbox. Every number except Pending is at most 10,000.
 type Status struct {
 	Pending       int64     // neither handled nor dead; includes Running and Retrying
-	Running       int64     // sessions that a worker has claimed
-	Retrying      int64     // sessions that wait for another attempt
+	Running       int64     // sessions claimed by a worker
+	Retrying      int64     // sessions waiting for another attempt
 	Dead          int64     // in the dead letters
-	Sessions      int64     // with pending events
+	Sessions      int64     // sessions with pending events
 	OldestPending time.Time // when the oldest pending event was stored; zero without one
 	Estimated     bool      // Pending is above 10,000 and estimated from a sample
 	Healthy       bool      // the database accepts writes
 }
 
-// Status counts the events up to 10,000. It estimates a larger Pending from a thousand random
-// sequences between the oldest pending event and the latest event. While the database is
-// unreachable, it returns ErrUnavailable and a Status that is not healthy.
+// Status counts events, up to 10,000 of each kind. If Pending is larger, Status estimates it from a
+// thousand random sequences between the oldest pending event and the latest event. While the
+// database is unreachable, Status returns ErrUnavailable and a zero Status.
 func (in *Inbox) Status(ctx context.Context) (Status, error) {
 	if !in.db.use() {
 		return Status{}, ErrClosed
@@ -62,8 +62,8 @@ func (in *Inbox) count(ctx context.Context) (s Status, err error) {
 	return s, err
 }
 
-// estimate returns about how many events wait. Sequences without an event, such as those of
-// duplicates, count as not waiting.
+// estimate estimates the number of waiting events. A sequence without an event, such as that of a
+// duplicate, is not waiting.
 func (in *Inbox) estimate(ctx context.Context, oldest int64) (int64, error) {
 	var first, last, hits int64
 	read := in.db.Read()
@@ -74,8 +74,8 @@ func (in *Inbox) estimate(ctx context.Context, oldest int64) (int64, error) {
 	return max(int64(float64(last-oldest+1)*float64(hits)/sampleSize), maxCount+1), err
 }
 
-// Prune removes handled events older than the retention and the rows of deleted dead letters. It
-// returns how many it removed. Run does the same regularly.
+// Prune removes handled events older than the retention, and deleted dead letters of that age. It
+// returns the number of events removed. Run calls it about every 10 minutes.
 func (in *Inbox) Prune(ctx context.Context) (int64, error) {
 	if !in.db.use() {
 		return 0, ErrClosed
@@ -103,8 +103,9 @@ func (in *Inbox) Prune(ctx context.Context) (int64, error) {
 	return total, nil
 }
 
-// prunePage reads the events by sequence, which is nearly the order of time, until a page has only
-// newer events. So no index on the time is needed, and every transaction is short.
+// prunePage removes the old events of one page. Pages are read by sequence, which is nearly the
+// order of time, so no index on the time is needed, and every transaction is short. more reports
+// whether a later page may have old events.
 func (in *Inbox) prunePage(ctx context.Context, after, cutoff int64) (last, deleted int64, more bool, err error) {
 	var n, earliest, old int64
 	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {

@@ -2,7 +2,7 @@ package inbox
 
 import "sync"
 
-// wakes has the channels of the workers in this process.
+// wakes wakes the workers of this process. Each has a channel.
 type wakes struct {
 	mu       sync.Mutex
 	channels map[chan struct{}]struct{}

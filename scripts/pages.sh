@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs each shell line of README.md, CONTRIBUTING.md and the pages in docs once.
+# Runs each shell line of README.md, CONTRIBUTING.md, the page of the examples and the
+# pages in docs once.
 # Each line is a separate command. conformance.sh runs those of docs/emulator.md,
 # which need a receiver; the tests of cmd/headsctl run those of docs/headsctl.md and
-# docs/scenarios.md. Those of docs/listen.md need a tunnel.
+# docs/scenarios.md, and day.sh those of docs/day.md. Those of docs/listen.md need a
+# tunnel.
 #
 # Needs Go.
 set -euo pipefail
@@ -27,10 +29,10 @@ shell_lines() {
 	' "$@" | awk '!seen[$0]++'
 }
 
-pages=(README.md CONTRIBUTING.md)
+pages=(README.md CONTRIBUTING.md examples/README.md)
 for page in docs/*.md; do
 	case $page in
-	docs/emulator.md | docs/headsctl.md | docs/listen.md | docs/scenarios.md) ;;
+	docs/day.md | docs/emulator.md | docs/headsctl.md | docs/listen.md | docs/scenarios.md) ;;
 	*) pages+=("$page") ;;
 	esac
 done

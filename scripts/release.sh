@@ -16,7 +16,8 @@
 # and "Modules of vX.Y.Z", its child on no branch, with the tags of the nested modules.
 # They lack the replace directives, with which go install refuses a module.
 # Whatever fails before the last step leaves the repository as it was. That step sets
-# the tags and the branch at once.
+# the tags and the branch at once, and then the files; if a kill prevents the latter,
+# git reset --hard makes up for it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

@@ -165,7 +165,8 @@ killing() {
 	for name in git mv chroot; do
 		cat >"$work/killing/$name" <<-END
 			#!/usr/bin/env bash
-			end() { kill -9 -- -\$(ps -o pgid= \$\$ | tr -d ' '); }
+			group=\$(ps -o pgid= \$\$)
+			end() { kill -9 -- -\${group// /}; }
 			run() { "$(command -v "$name")" "\$@"; }
 			case "$name \$* " in
 			"$* "*) ;;
@@ -179,7 +180,7 @@ killing() {
 		END
 		chmod +x "$work/killing/$name"
 	done
-	(PATH=$work/killing:$PATH && export -f release && setsid bash -euc 'release -c true' >"$work/out" 2>&1 </dev/null) || true
+	(PATH=$work/killing:$PATH && export -f release && setsid bash -euc 'release -c true' >"$work/out" 2>&1 </dev/null) 2>/dev/null || true
 }
 
 # state prints the refs of the clone in this folder, its tree and the output folder.
@@ -220,7 +221,7 @@ last() {
 		'6 tags, branch released, '*' changed files, output complete') git reset -q --hard ;;
 		*) fail "a kill leaves what is neither as before nor complete: $(cat "$work/out")" ;;
 		esac
-		[ "$(state | sed 's/,.*//')" = '0 tags' ] || git tag | xargs git tag -d >/dev/null
+		git tag | xargs -r git tag -d >/dev/null
 		git reset -q --hard "$before"
 		rm -rf "$PWD.dist"
 	done <<<"${KILLS-"$kills"}"

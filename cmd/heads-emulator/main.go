@@ -1,6 +1,6 @@
 // Heads-emulator emulates the service on your own machine: its operations with their
 // state, signed events with redeliveries, tool calls, and faults on demand. It needs
-// no account and starts with a head to try.
+// no account and starts with one head.
 //
 //	go run github.com/headsapi/heads-go/cmd/heads-emulator
 //

@@ -24,7 +24,12 @@ type explainer struct {
 // with it can still be masked.
 type explained struct{ name, text, standIn string }
 
-const firstStandIn = '\ue000'
+const (
+	firstStandIn = '\ue000'
+	// standInScheme is that of a value with any scheme, so that a value may be http in one
+	// environment and https in another.
+	standInScheme = "https://"
+)
 
 func newExplainer(e *headsfile.Environment) *explainer {
 	x := &explainer{}
@@ -32,9 +37,9 @@ func newExplainer(e *headsfile.Environment) *explainer {
 	add := func(name, text string) {
 		standIn := string(firstStandIn + rune(len(x.values)))
 		shown = append(shown, standIn, "${"+name+"}")
-		if scheme, _, found := strings.Cut(text, "://"); found {
-			shown = append([]string{scheme + "://" + standIn, "${" + name + "}"}, shown...)
-			standIn = scheme + "://" + standIn
+		if strings.Contains(text, "://") {
+			standIn = standInScheme + standIn
+			shown = append([]string{standIn, "${" + name + "}"}, shown...)
 		}
 		x.values = append(x.values, explained{name, text, standIn})
 	}

@@ -39,6 +39,14 @@ func TestValuesArePutBackIntoURLsAsWholeWords(t *testing.T) {
 	assert.Equal(t, "${app}/[redacted]/${shard}?key=[redacted]", x.showURL(x.put("https://staging.example.com/0123456789abcdef/eu?key=1")))
 }
 
+func TestValuesWithDifferentSchemesReadTheSame(t *testing.T) {
+	t.Parallel()
+	at := func(app string) string {
+		return newExplainer(&headsfile.Environment{Name: "staging", Values: map[string]string{"app": app}}).put(app + "/x")
+	}
+	assert.Equal(t, at("https://app.example.com"), at("http://127.0.0.1:8080"))
+}
+
 func TestEqualValuesOfAFieldReadTheSame(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, `{"a":1.5,"b":[12345678901234567890]}`, plainValue([]byte(`{"b": [12345678901234567890], "a": 1.50}`)))

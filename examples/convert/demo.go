@@ -12,12 +12,12 @@ import (
 
 const demoNames = "default, two_loops, bad-provider or flaky"
 
-// demo is a head on the emulator and what the demo shows with it.
+// demo is a demonstration with one head on the emulator.
 type demo struct {
 	about    string
 	visual   heads.VisualMode
 	newVoice bool // the head's own voice can't stream
-	outage   bool // the service fails until the client gives up
+	outage   bool // the service fails until the client stops retrying
 }
 
 var demos = map[string]demo{

@@ -1,12 +1,12 @@
-// Convert moves one head from legacy to streaming mode. It shows the plan, then each step as it
-// happens, then the old and the new access URL, and where to replace the old one.
+// Convert switches one head from legacy to streaming mode. It prints the plan, each step as it
+// happens, the old and the new access URL, and where to replace the old one.
 //
-// Without settings, it works on an emulator inside this program:
+// Without settings, it uses an emulator in this process:
 //
 //	go run ./examples/convert -demo flaky
 //
-// With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head given with -head or
-// HEADS_HEAD_ID. Use -dry-run first.
+// With HEADS_BASE_URL and HEADS_TOKEN, it converts the head given by -head or HEADS_HEAD_ID on that
+// service. Use -dry-run first.
 package main
 
 import (
@@ -104,8 +104,8 @@ func convert(ctx context.Context, out io.Writer, client *heads.Client, s setting
 	return err
 }
 
-// tryToConvert runs the conversion up to s.tries times. A second run needs nothing from the first:
-// it reads the head and does what remains.
+// tryToConvert runs the conversion up to s.tries times. Each run reads the head and does the steps
+// that remain.
 func tryToConvert(ctx context.Context, out io.Writer, client *heads.Client, s settings) (conversion *heads.Conversion, err error) {
 	o := s.options()
 	o.OnStep = func(step heads.ConversionStep) { printStep(out, step) }

@@ -15,7 +15,7 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// demoOutput runs the program on its emulator, in a bubble whose waits take no time.
+// demoOutput runs the program on its emulator, in a synctest bubble.
 func demoOutput(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	t.Setenv("HEADS_BASE_URL", "")
@@ -27,7 +27,7 @@ func demoOutput(t *testing.T, args ...string) (out string, err error) {
 	return out, err
 }
 
-// assertInOrder asserts that the texts follow each other.
+// assertInOrder asserts that the output contains the texts in this order.
 func assertInOrder(t *testing.T, out string, texts ...string) {
 	t.Helper()
 	rest := out

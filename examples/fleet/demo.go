@@ -16,7 +16,7 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// demo runs this program as another process, which converts the heads of an emulator and kills
+// demo runs this program as a child process, which converts the heads of an emulator and kills
 // itself. Then it runs the same command again.
 func demo(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "This works on an emulator of 200 heads. One request in ten fails.")

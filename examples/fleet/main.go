@@ -1,12 +1,12 @@
-// Fleet converts many heads to streaming mode, and resumes where it was killed.
+// Fleet converts many heads to streaming mode. After it was killed, the next run continues.
 //
-// Without settings, it works on an emulator with 200 heads. It kills itself in the middle to show
-// that nothing is lost:
+// Without settings, it uses an emulator with 200 heads. It kills itself in the middle to show that
+// nothing is lost:
 //
 //	go run ./examples/fleet
 //
-// With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the heads of a file: a JSON list
-// of fleet.Spec. Use -plan first.
+// With HEADS_BASE_URL and HEADS_TOKEN, it converts the heads of a file, a JSON list of fleet.Spec,
+// on that service. Use -plan first.
 //
 //	go run ./examples/fleet -specs heads.json -plan
 //	go run ./examples/fleet -specs heads.json -journal heads.journal -report heads.html
@@ -129,6 +129,6 @@ func (p *progress) result(r fleet.Result) {
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Kill()
 		}
-		select {} // until the kill arrives
+		select {} // wait for the signal
 	}
 }

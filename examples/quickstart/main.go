@@ -1,13 +1,13 @@
 // Quickstart shows the main tasks of the library: read a head, change its greeting and voice,
 // switch it to streaming, register a webhook, add a tool, and receive the events of a conversation.
 //
-// Without settings, it works on an emulator inside this program, with its own receiver and tool:
+// Without settings, it uses an emulator in this process, with its own receiver and tool:
 //
 //	go run ./examples/quickstart
 //
-// With -console, it shows what happened on a web page until it is interrupted.
+// With -console, it then serves a web page with all requests and events until it is interrupted.
 //
-// With HEADS_BASE_URL and HEADS_TOKEN it works on that service, on the head given with -head or
+// With HEADS_BASE_URL and HEADS_TOKEN, it uses that service and the head given by -head or
 // HEADS_HEAD_ID. It only reads, unless -write is given.
 package main
 
@@ -88,7 +88,7 @@ func onEmulator(ctx context.Context, out io.Writer, s settings) error {
 
 	received := make(chan *heads.Event, 10)
 	events, err := heads.NewEventHandler(client.Webhooks.KeySource(), func(_ context.Context, e *heads.Event) error {
-		received <- e // verified: its signature is right
+		received <- e // its signature is verified
 		return nil
 	}, heads.WithEventLogger(warnings()))
 	if err != nil {
@@ -116,7 +116,7 @@ func onEmulator(ctx context.Context, out io.Writer, s settings) error {
 	return err
 }
 
-// step does one thing and describes it.
+// step is one task with its description.
 type step func(context.Context, io.Writer, *heads.Client, settings) error
 
 // walk runs the steps in order.
@@ -185,7 +185,7 @@ func stream(ctx context.Context, out io.Writer, client *heads.Client, s settings
 		fmt.Fprintf(out, "The head streams already. Its access URL stays %s\n", conversion.After)
 		return nil
 	}
-	// Access URLs print without their key; Reveal returns the whole URL.
+	// An AccessURL prints without its key; Reveal returns the full URL.
 	fmt.Fprintln(out, "Switched the head to streaming. Its access URL has changed:")
 	fmt.Fprintf(out, "   old: %s\n   new: %s\n", conversion.Before, conversion.After)
 	fmt.Fprintln(out, "   The old one no longer works, so pages that embed the head need the new one.")
@@ -246,7 +246,7 @@ type openingHours struct {
 	Day string `json:"day" jsonschema:"Day of the week"`
 }
 
-// newTools returns a handler with one tool, which answers calls below a URL.
+// newTools returns a handler with one tool below a URL.
 func newTools(url string) (*heads.ToolHandler, error) {
 	tools, err := heads.NewToolHandler(url, heads.WithToolLogger(warnings()))
 	if err != nil {

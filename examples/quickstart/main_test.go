@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,6 +41,25 @@ func TestQuickstartTellsTheWholeStory(t *testing.T) {
 	}
 	assert.Equal(t, 2, strings.Count(out.String(), "its signature verified"))
 	assert.Less(t, strings.Count(out.String(), "\n"), 35, "it fits a screen")
+}
+
+// The README shows a part of the output; "…" is what it omits.
+func TestReadmeShowsWhatQuickstartPrints(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(readme), "$ go run ./examples/quickstart\n")
+	require.True(t, found)
+	shown, _, _ := strings.Cut(after, "```")
+	var out strings.Builder
+	require.NoError(t, run(context.Background(), &out, nil))
+	rest := out.String()
+	for line := range strings.Lines(shown) {
+		for part := range strings.SplitSeq(strings.TrimSpace(line), "…") {
+			_, after, found := strings.Cut(rest, part)
+			require.True(t, found, "in order, %q in\n%s", part, out.String())
+			rest = after
+		}
+	}
 }
 
 func TestQuickstartWorksOnTheHeadOfTheEnvironment(t *testing.T) {
@@ -104,7 +124,7 @@ func TestQuickstartNamesAWrongHeadID(t *testing.T) {
 	require.ErrorContains(t, err, "is a public id")
 }
 
-// interrupter interrupts the program once it waits.
+// interrupter interrupts the program when it waits for that.
 type interrupter struct {
 	strings.Builder
 	waits func(text string)

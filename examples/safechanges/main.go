@@ -1,8 +1,8 @@
 // Safechanges shows how to change a head and its webhooks so that nothing else changes and nothing
 // is created twice: Modify, HeadUpdateFromJSON and Ensure.
 //
-// It works on an emulator inside this program, whose journal shows what was sent, and which can
-// lose an answer on demand:
+// It uses an emulator in this process. Its journal shows the requests, and a fault of it loses a
+// response:
 //
 //	go run ./examples/safechanges
 package main
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// story has what the steps share.
+// story is the state that the steps share.
 type story struct {
 	srv      *headstest.Server
 	client   *heads.Client
@@ -64,7 +64,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return nil
 }
 
-// modify changes two fields of about forty.
+// modify changes two of about forty fields.
 func (s *story) modify(ctx context.Context) error {
 	s.say("Change a greeting and the phrases. Modify reads the head and sends these two, nothing else:")
 	before := len(s.srv.Requests())
@@ -77,7 +77,7 @@ func (s *story) modify(ctx context.Context) error {
 	return err
 }
 
-// readOnly changes fields whose change the service would ignore.
+// readOnly tries to change fields that the service would not change.
 func (s *story) readOnly(ctx context.Context) error {
 	s.say("Change what an update can't change. The service would ignore it; Modify says so, and only the read is sent:")
 	before := len(s.srv.Requests())
@@ -126,7 +126,7 @@ func (s *story) getEditPut(ctx context.Context) error {
 	return nil
 }
 
-// save returns the document of a head as the service sends it.
+// save returns the document of a head as sent by the service.
 func (s *story) save(ctx context.Context) ([]byte, error) {
 	head, err := s.client.Heads.Get(ctx, s.head)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *story) save(ctx context.Context) ([]byte, error) {
 	return head.Raw.Bytes(), nil
 }
 
-// ensureTwice registers a URL as a program does at its first and at its second start.
+// ensureTwice registers a URL twice, as a program does that is started twice.
 func (s *story) ensureTwice(ctx context.Context) error {
 	s.say("Register a webhook at every start of a program. The first start creates it, the second finds it:")
 	for _, start := range []string{"first", "second"} {
@@ -147,7 +147,7 @@ func (s *story) ensureTwice(ctx context.Context) error {
 	return s.count(ctx)
 }
 
-// ensureUnanswered registers another URL, and the answer to its create is lost.
+// ensureUnanswered registers another URL and loses the response to the create request.
 func (s *story) ensureUnanswered(ctx context.Context) error {
 	s.say("Register one whose create is carried out, but whose answer is lost. Ensure looks, and does not create again:")
 	s.srv.Inject(headstest.Fault{Method: http.MethodPost, Route: "/head-events", Times: 1, Cut: headstest.CutAfter})
@@ -186,7 +186,7 @@ func (s *story) count(ctx context.Context) error {
 
 func (s *story) say(text string) { fmt.Fprintln(s.out, text) }
 
-// tell prints the requests since the journal had a given length.
+// tell prints the journal's requests from the given index on.
 func (s *story) tell(from int) {
 	for _, r := range s.srv.Requests()[from:] {
 		line := r.Method + " " + r.Path

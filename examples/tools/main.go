@@ -1,13 +1,13 @@
 // Tools shows two functions that a head can call: the weather and the status of an order. One value
-// is both the definition that is registered and the handler that answers.
+// provides both the definition to register and the HTTP handler.
 //
-// Without settings, it works on an emulator inside the program, which calls the tools:
+// Without settings, it uses an emulator in this process, which calls the tools:
 //
 //	go run ./examples/tools
 //
-// With HEADS_BASE_URL and HEADS_TOKEN it registers them on the head given with -head or
-// HEADS_HEAD_ID and answers until it is interrupted. The service must reach this program at the
-// https URL given with -url.
+// With HEADS_BASE_URL and HEADS_TOKEN, it registers the tools on the head given by -head or
+// HEADS_HEAD_ID and answers calls until it is interrupted. The service must reach this program at
+// the https URL given by -url.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// prompt uses the exact names of tools and parameters.
+// prompt names the tools and parameters exactly as they are registered.
 const prompt = "You work for a shop. When the user asks about the weather, call get_weather with city and, if a day was named, days. " +
 	"When the user asks where an order is, call order_status with order_number."
 
@@ -68,7 +68,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		_ = server.Shutdown(ctx)
-		_ = tools.Shutdown(ctx) // waits for functions that outlived their calls
+		_ = tools.Shutdown(ctx) // waits for functions whose calls have timed out
 		<-served
 	}()
 	if os.Getenv("HEADS_BASE_URL") == "" {
@@ -181,7 +181,7 @@ func demo(ctx context.Context, out io.Writer, tools *heads.ToolHandler) error {
 		{"get_weather", map[string]any{}},
 		{"order_status", map[string]any{"order_number": 4711}},
 		{"order_status", map[string]any{"order_number": 12}},
-		{"order_status", map[string]any{"order_number": 13}}, // fails; the reason is logged, not told
+		{"order_status", map[string]any{"order_number": 13}}, // fails; the reason is only logged
 	} {
 		fmt.Fprintf(out, "\nThe head calls %s with %v\n", call.tool, call.args)
 		reply, err := srv.CallTool(ctx, headID, call.tool, call.args)

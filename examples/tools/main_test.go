@@ -60,7 +60,7 @@ func TestServesUntilInterrupted(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// lockedBuffer is a buffer on which a test can wait for a text.
+// lockedBuffer is a buffer. A test can wait until it contains a text.
 type lockedBuffer struct {
 	mu      sync.Mutex
 	buf     bytes.Buffer

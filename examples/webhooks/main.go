@@ -1,14 +1,14 @@
-// Webhooks is a server that registers itself for the events of a head, verifies and prints them,
-// and shuts down cleanly.
+// Webhooks is a server that registers a webhook for a head, verifies and prints its events, and
+// shuts down cleanly.
 //
-// Without settings, it works on an emulator inside the program, which plays a session and delivers
-// its events over TLS:
+// Without settings, it uses an emulator in this process, which plays a session and delivers its
+// events over TLS:
 //
 //	go run ./examples/webhooks
 //
-// With HEADS_BASE_URL and HEADS_TOKEN it registers itself for the head given with -head or
+// With HEADS_BASE_URL and HEADS_TOKEN, it registers a webhook for the head given by -head or
 // HEADS_HEAD_ID and prints events until it is interrupted. The service must reach this program at
-// the https URL given with -url.
+// the https URL given by -url.
 package main
 
 import (
@@ -64,7 +64,7 @@ func newHandler(out io.Writer, client *heads.Client) (*heads.EventHandler, error
 	return heads.NewEventHandler(client.Webhooks.KeySource(),
 		func(_ context.Context, e *heads.Event) error {
 			fmt.Fprintf(out, "  %s: %s\n", e.SessionID, e.Type)
-			return nil // handled; after an error the service redelivers the event
+			return nil // handled; if it returned an error, the service would redeliver the event
 		},
 		heads.WithEventLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 }
@@ -115,8 +115,8 @@ func serve(ctx context.Context, out io.Writer, client *heads.Client, headID, lis
 	return shutdown(ctx, out, server, handler)
 }
 
-// shutdown waits for the deliveries under way. Server and handler have their own deadlines, so a
-// slow connection takes no time from the handler.
+// shutdown waits for running deliveries. Server and handler have separate deadlines, so a slow
+// connection takes no time from the handler.
 func shutdown(ctx context.Context, out io.Writer, server *http.Server, handler *heads.EventHandler) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := errors.Join(within(ctx, server.Shutdown), within(ctx, handler.Shutdown)); err != nil {

@@ -48,10 +48,10 @@ func TestServesUntilInterrupted(t *testing.T) {
 	assert.NotContains(t, out.text(), srv.Token)
 }
 
-// output is a buffer on which a test can wait for a text.
+// output is a buffer. A test can wait until it contains a text.
 type output struct {
 	lines chan string
-	seen  chan string // holds everything written so far
+	seen  chan string // has everything written so far
 }
 
 func newOutput() *output {

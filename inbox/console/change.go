@@ -11,10 +11,10 @@ import (
 
 const (
 	maxForm   = 1 << 20
-	maxEvents = 1000 // of one change
+	maxEvents = 1000 // in one request
 )
 
-// changing is an action on dead letters.
+// changing is an action on dead letters, such as redriving them.
 type changing struct {
 	verb, done string
 	do         func(ctx context.Context, ids ...int64) (int, error)
@@ -30,7 +30,7 @@ func (p *page) action(name string) (changing, bool) {
 	return changing{}, false
 }
 
-// change answers a POST. It asks before it changes anything.
+// change answers a POST. It shows a confirmation page before it changes anything.
 func (p *page) change(w http.ResponseWriter, r *http.Request) {
 	if err := p.origin.Check(r); err != nil {
 		p.fail(w, r, &fault{http.StatusForbidden, "The request comes from another site."})
@@ -83,7 +83,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	return r.PostForm, nil
 }
 
-// sequences returns the numbers in order, each once.
+// sequences returns the numbers sorted, without duplicates.
 func sequences(texts []string) ([]int64, error) {
 	if len(texts) == 0 {
 		return nil, &fault{http.StatusBadRequest, "No event is selected. Select at least one."}
@@ -111,7 +111,7 @@ func sequenceOf(text string) (int64, error) {
 	return id, nil
 }
 
-// ask shows what would be changed.
+// ask shows the confirmation page.
 func (p *page) ask(w http.ResponseWriter, name string, c changing, ids []int64) {
 	title := c.verb + " " + events(len(ids))
 	render(w, http.StatusOK, "ask", &view{Name: "ask", Title: title + "?", Action: name, Button: title, Sequences: ids})
@@ -124,7 +124,7 @@ func (p *page) note(r *http.Request, what, actor string, ids []int64, n int) {
 	}
 }
 
-// events returns a number with its noun.
+// events returns "1 event" or "n events".
 func events(n int) string {
 	if n == 1 {
 		return "1 event"

@@ -1,7 +1,7 @@
-// Package console is a web page for the operator of an inbox: what waits, what failed, and, if it
-// is allowed, dead letters redriven or deleted.
+// Package console is a web page for the operator of an inbox. It shows waiting and failed events,
+// and can redrive or delete dead letters if AllowChanges is given.
 //
-// The page has no login. Put it behind your own, or serve it on a loopback address.
+// The page has no login. Put it behind your own login, or serve it on a loopback address.
 package console
 
 import (
@@ -21,8 +21,9 @@ import (
 // Option configures New.
 type Option func(*page) error
 
-// AllowChanges adds the buttons that redrive and delete dead letters. actor returns who sends a
-// request, for example from a header that your login sets. A change by "" is refused.
+// AllowChanges adds the buttons that redrive and delete dead letters. actor returns the name of the
+// user who sent the request, for example from a header that your login sets. If it returns "", the
+// change is refused with 403.
 func AllowChanges(actor func(*http.Request) string) Option {
 	return func(p *page) error {
 		p.actor = actor
@@ -30,7 +31,7 @@ func AllowChanges(actor func(*http.Request) string) Option {
 	}
 }
 
-// AllowBodies adds the button that shows an event's body, which may hold what people have said.
+// AllowBodies adds the button that shows an event's body, which may contain what a visitor said.
 func AllowBodies() Option {
 	return func(p *page) error {
 		p.bodies = true
@@ -38,9 +39,9 @@ func AllowBodies() Option {
 	}
 }
 
-// Hosts sets the host names, without ports, under which the page answers, beside localhost and
-// loopback addresses. Requests for others are refused with 403, since a foreign site could point
-// its own name to this machine.
+// Hosts sets the host names, without ports, that the page accepts in addition to localhost and
+// loopback addresses. Requests for other hosts are refused with 403, which prevents DNS rebinding:
+// another site could point its own name to this machine.
 func Hosts(names ...string) Option {
 	return func(p *page) (err error) {
 		err = refuse(len(names) == 0, "Hosts", "has no name", "give one, or leave the option out")
@@ -57,8 +58,8 @@ func isHostName(name string) bool {
 	return err == nil && name != "" && u.Host == name && u.Port() == "" && !strings.HasSuffix(name, ":")
 }
 
-// Audit logs a line for each change and for each body that was shown, with the actor, the sequences
-// and their number.
+// Audit logs a line for each change and for each body shown, with the actor, the sequences and
+// their count.
 func Audit(l *slog.Logger) Option {
 	return func(p *page) error {
 		p.audit = l
@@ -73,8 +74,8 @@ func refuse(bad bool, field, problem, remedy string) error {
 	return nil
 }
 
-// isLoopback reports whether a host is this machine. It is a copy of what module heads has in an
-// internal package, which a newer heads may not have any more.
+// isLoopback reports whether a host is this machine. It is copied from an internal package of
+// module heads, which other modules must not import.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
@@ -91,9 +92,9 @@ type page struct {
 	rates  rates
 }
 
-// New returns the page. It has one path, with everything else in the query, so it can be mounted
-// anywhere. Without options, it only reads. New returns all faults of the options joined, each a
-// *heads.InvalidError.
+// New returns the page. All its state is in the query of one path, so it can be mounted anywhere.
+// Without options, it is read-only. If options are invalid, New returns a *heads.InvalidError for
+// each fault, joined.
 func New(in *inbox.Inbox, opts ...Option) (http.Handler, error) {
 	p := &page{in: in, hosts: map[string]bool{}}
 	err := refuse(in == nil, "in", "is nil", "open one with inbox.Open")
@@ -154,7 +155,7 @@ func (p *page) read(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fault is an error with its status. Its text is shown.
+// fault is an error with an HTTP status. Its text is shown to the user.
 type fault struct {
 	status int
 	text   string
@@ -162,7 +163,7 @@ type fault struct {
 
 func (f *fault) Error() string { return f.text }
 
-// fail shows an error. Errors of package inbox show nothing of an event and no DSN.
+// fail shows an error. Errors of package inbox contain no event data and no DSN.
 func (p *page) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f := &fault{http.StatusInternalServerError, err.Error()}
 	switch {

@@ -65,7 +65,7 @@ func bury(t *testing.T, in *inbox.Inbox, text string) {
 	require.NoError(t, <-done)
 }
 
-// browser is a client that follows nothing.
+// browser is a client that does not follow redirects.
 type browser struct {
 	t   *testing.T
 	url string
@@ -139,7 +139,7 @@ func TestForeignHostNamesAreRefused(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			resp, _ := b.do(method, "", nil, func(r *http.Request) { r.Host = host })
 			if method == http.MethodPost {
-				want = 403 // it only reads
+				want = 403 // the page is read-only
 			}
 			assert.Equal(t, want, resp.StatusCode, "%s %s", method, host)
 		}

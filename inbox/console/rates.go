@@ -11,22 +11,22 @@ const (
 	rateStep   = 500 * time.Millisecond // between samples that are kept
 )
 
-// sample is what the page saw at a time.
+// sample is a set of counts at one time.
 type sample struct {
 	at        time.Time
-	sequence  int64 // the latest
+	sequence  int64 // of the latest event
 	open      int64 // neither handled nor deleted
 	estimated bool  // open is
 }
 
-// rates compares what the page sees with what it saw up to a minute ago.
+// rates compares the current counts with those of up to a minute ago.
 type rates struct {
 	mu   sync.Mutex
 	seen []sample
 }
 
-// add returns events a minute, as texts. An estimate says nothing about what is handled in a
-// minute, since it differs more from the next.
+// add records a sample and returns the events per minute as texts. With an estimate, the number of
+// handled events is unknown, since the error of the estimate is larger than the difference.
 func (r *rates) add(now sample) (stored, handled string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,7 +37,7 @@ func serveAsset(w http.ResponseWriter, name string) bool {
 	return true
 }
 
-// render writes a page, whole or not at all.
+// render writes a page. If the template fails, it writes an error and no part of the page.
 func render(w http.ResponseWriter, status int, name string, v *view) {
 	v.Views = views
 	var b bytes.Buffer
@@ -50,7 +50,7 @@ func render(w http.ResponseWriter, status int, name string, v *view) {
 	_, _ = b.WriteTo(w)
 }
 
-// listed is a page that lists events.
+// listed is a tab of the page that lists events.
 type listed struct {
 	Name, Heading string
 	state         inbox.State
@@ -65,11 +65,11 @@ var views = []listed{
 	{"all", "All events", ""},
 }
 
-// view is what a page shows.
+// view is the data of the template.
 type view struct {
 	Title, Name string
 	Views       []listed
-	Message     string // an error, or what was done
+	Message     string // an error, or the result of a change
 
 	Status                  inbox.Status
 	Waiting                 string
@@ -78,8 +78,8 @@ type view struct {
 	Filter     filter
 	Entries    []row
 	Changeable bool
-	Older      string // a link
-	Searched   int64  // down to this sequence, if the page is short
+	Older      string // the link to the next page
+	Searched   int64  // the lowest sequence searched, if the page is not full
 
 	Entry    row
 	CanShow  bool
@@ -90,18 +90,18 @@ type view struct {
 	Sequences      []int64
 }
 
-// row is an event of a table.
+// row is one event in a table.
 type row struct {
 	inbox.Entry
 	Link, SessionLink string
 }
 
-// filter has the texts of the form, as they were sent.
+// filter has the values of the form as they were sent.
 type filter struct{ Head, Session, Type, From, To string }
 
 const pageLimit = 50
 
-// show writes the page that the query names.
+// show writes the tab that the query selects.
 func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	v := &view{Name: q.Get("view"), Message: done(q)}
@@ -216,7 +216,7 @@ func (f filter) query() (inbox.Query, error) {
 	return q, err
 }
 
-// timeIn reads a time as an input of a browser sends it, or as RFC 3339.
+// timeIn parses a time in the format of a datetime-local input or in RFC 3339.
 func timeIn(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -282,7 +282,7 @@ func rowOf(e inbox.Entry) row {
 	return r
 }
 
-// visible shows an id that has control characters, or is no UTF-8, as a quoted string.
+// visible quotes an id that has control characters or invalid UTF-8.
 func visible(id string) string {
 	if id == "" || !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(id)

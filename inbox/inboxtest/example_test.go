@@ -18,7 +18,7 @@ func answerOf(h http.Handler, r *http.Request) int {
 	return answer.Code
 }
 
-// testVisit is a test of a function that is called for each event.
+// testVisit tests a function that is called for each event.
 func testVisit(t *testing.T, visit func(context.Context, *inbox.Delivery) error) {
 	in := inboxtest.Open(t)
 	handler, err := in.Handler(heads.SharedKeys(sharedKey))

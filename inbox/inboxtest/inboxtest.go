@@ -13,15 +13,16 @@ import (
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
-// Inbox is an inbox in a file of the test's own.
+// Inbox is an inbox in a temporary file.
 type Inbox struct {
 	*inbox.Inbox
 	file    *sql.DB
-	attempt chan struct{} // has a value after an attempt
+	attempt chan struct{} // receives a value after each attempt
 }
 
 // Open returns an inbox in a temporary SQLite file, which is closed and removed when the test ends.
-// A fault ends the test. WithTablePrefix is not for it, since each inbox has a file of its own.
+// If it fails, it calls t.Fatal. Do not pass WithTablePrefix: each inbox has its own file, and
+// WaitHandled reads the default tables.
 func Open(t testing.TB, opts ...inbox.Option) *Inbox {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "inbox.db")
@@ -55,8 +56,8 @@ func Open(t testing.TB, opts ...inbox.Option) *Inbox {
 	return in
 }
 
-// WaitHandled waits until n events or more have been handled since Open, which means that the file
-// says so. Run must be under way. The error says how far it came when ctx ended.
+// WaitHandled waits until at least n events are marked as handled in the file. Run must be running.
+// If ctx ends first, the error reports how many events are handled, waiting and dead.
 func (in *Inbox) WaitHandled(ctx context.Context, n int) error {
 	for {
 		var handled int
@@ -71,7 +72,7 @@ func (in *Inbox) WaitHandled(ctx context.Context, n int) error {
 		}
 		select {
 		case <-in.attempt:
-		case <-time.After(10 * time.Millisecond): // an attempt is told before it is stored
+		case <-time.After(10 * time.Millisecond): // OnAttempt reports an attempt before its outcome is stored
 		case <-ctx.Done():
 		}
 	}

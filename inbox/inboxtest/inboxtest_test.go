@@ -82,7 +82,7 @@ func TestWaitHandledCountsNoDeadEvent(t *testing.T) {
 func TestFileIsRemovedWithTheTest(t *testing.T) {
 	var dir string
 	t.Run("opens", func(t *testing.T) {
-		dir = t.TempDir() // beside that of Open
+		dir = t.TempDir() // in addition to the folder of Open
 		in := inboxtest.Open(t)
 		store(t, in, "a")
 		_, err := os.Stat(dir + "/../002/inbox.db")

@@ -16,8 +16,8 @@ import (
 )
 
 // Effect implements engine.Backend. The transaction has the database's default isolation. If it is
-// idle for longer than the lease, for example in a stopped process, the server ends it, so its
-// locks do not outlive the claim.
+// idle for longer than the lease, for example because the process is paused, the server ends it, so
+// its locks do not outlast the claim.
 func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
 	tx, err := b.effects.BeginTx(context.WithValue(ctx, leaseKey{}, lease), nil)
 	if err != nil {
@@ -35,12 +35,12 @@ func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(con
 	return b.outcome(ctx, begun, tx.Commit())
 }
 
-// effectKind checks whether the connection is lost, since a network error of an effect may come
-// from another call of the effect.
+// effectKind returns the kind of an effect's error. For an error that is not PostgreSQL's, it
+// checks the connection, since the effect may have returned a network error of something else.
 func (b *backend) effectKind(ctx context.Context, tx *sql.Tx, err error) engine.Kind {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		_ = b.outcome(ctx, time.Now(), err) // disconnects from a server that has become read-only
+		_ = b.outcome(ctx, time.Now(), err) // closes the connections to a read-only server
 		return kindOf(err)
 	}
 	_, err = tx.ExecContext(ctx, "SELECT 1")
@@ -50,11 +50,11 @@ func (b *backend) effectKind(ctx context.Context, tx *sql.Tx, err error) engine.
 // leaseKey is the key of the lease in the context of a BeginTx.
 type leaseKey struct{}
 
-// openEffects returns a DB over the pool whose transactions begin with their limit of idle time, in
-// one round trip.
+// openEffects returns a DB on the pool. Its transactions set their idle timeout in the same round
+// trip as BEGIN.
 func openEffects(pool *pgxpool.Pool) *sql.DB {
 	db := sql.OpenDB(effectConnector{stdlib.GetPoolConnector(pool)})
-	db.SetMaxIdleConns(0) // they are the pool's
+	db.SetMaxIdleConns(0) // the pool keeps idle connections
 	return db
 }
 
@@ -70,7 +70,7 @@ func (c effectConnector) Connect(ctx context.Context) (driver.Conn, error) {
 
 type effectConn struct{ *stdlib.Conn }
 
-// BeginTx is only called by Effect.
+// BeginTx begins a transaction of Effect. The lease is in ctx.
 func (c *effectConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
 	lease, _ := ctx.Value(leaseKey{}).(time.Duration)
 	tx, err := c.Conn.Conn().BeginTx(ctx, pgx.TxOptions{

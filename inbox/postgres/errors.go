@@ -16,8 +16,9 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// fault keeps only the server's message, or the kind of failure, of the driver's error. pgx prints
-// hosts, and takes the rest of a password after an unescaped @ for a host.
+// fault turns an error of the driver into one of package engine. It keeps only the server's message
+// or the kind of the failure: pgx prints host names, and an unescaped @ in a password makes the
+// rest of it a host name.
 func fault(ctx context.Context, err error) error {
 	var own *engine.Error
 	var schema *engine.SchemaError
@@ -37,7 +38,7 @@ func fault(ctx context.Context, err error) error {
 
 const readOnly = "25006"
 
-// kindOf returns what can be done about an error.
+// kindOf returns the kind of a driver's error.
 func kindOf(err error) engine.Kind {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -83,7 +84,7 @@ func isLost(err error) bool {
 	return false
 }
 
-// describe returns the kind of failure of an error.
+// describe describes the error without its text.
 func describe(err error) string {
 	var dns *net.DNSError
 	var errno syscall.Errno

@@ -18,19 +18,19 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-const hostTimeout = time.Second // of each host, where there are several
+const hostTimeout = time.Second // per host, if there are several
 
-// hosts knows which hosts of a DSN did not answer, and to which cluster they belong.
+// hosts records which hosts of a DSN did not answer, and the cluster they belong to.
 type hosts struct {
 	several bool
 
 	mu      sync.Mutex
-	cluster string            // the system identifier of the first server
-	names   map[string]string // of addresses
-	mute    map[string]bool   // by host and port
+	cluster string            // system identifier of the first server
+	names   map[string]string // host name by address
+	mute    map[string]bool   // hosts that did not answer, by host:port
 }
 
-// newHosts makes a config with several hosts find the one that accepts writes.
+// newHosts changes a config with several hosts so that it connects to the one that accepts writes.
 func newHosts(cfg *pgx.ConnConfig) *hosts {
 	h := &hosts{names: map[string]string{}, mute: map[string]bool{}}
 	for _, f := range cfg.Fallbacks {
@@ -50,8 +50,8 @@ func newHosts(cfg *pgx.ConnConfig) *hosts {
 	return h
 }
 
-// order moves the hosts that did not answer to the end of the list. Otherwise, each connect would
-// wait for them again.
+// order moves hosts that did not answer to the end of the list, so that not every new connection
+// waits for them.
 func (h *hosts) order(_ context.Context, cfg *pgx.ConnConfig) error {
 	if !h.several {
 		return nil
@@ -98,7 +98,7 @@ func (h *hosts) dial(next pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// hostOf returns host and port, as the config has them, of an address that is dialed.
+// hostOf returns the host:port of the config for an address that is dialed.
 func (h *hosts) hostOf(network, address string) string {
 	if network == "unix" {
 		dir, port, _ := strings.Cut(address, "/.s.PGSQL.")
@@ -120,7 +120,7 @@ func (h *hosts) answered(host string, yes bool) {
 	}
 }
 
-// watchedConn reports whether the server answered at all. A stopped server accepts connections, but
+// watchedConn reports whether the server answers at all. A stopped server accepts connections but
 // does not answer.
 type watchedConn struct {
 	net.Conn
@@ -143,7 +143,8 @@ func isTimeout(err error) bool {
 
 var errTwoClusters = errors.New("the DSN has hosts of different clusters: list the primary and the standbys of one cluster")
 
-// validate checks after a connect that the server belongs to the cluster of the first.
+// validate checks for each new connection that the server belongs to the same cluster as the first
+// one.
 func (h *hosts) validate(next pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
 		if err := next(ctx, conn); err != nil {
@@ -159,8 +160,8 @@ func (h *hosts) validate(next pgconn.ValidateConnectFunc) pgconn.ValidateConnect
 	}
 }
 
-// clusterOf returns the identifier that a primary shares with its standbys, or "" if it can't be
-// read.
+// clusterOf returns the system identifier, which a primary shares with its standbys, or "" if it
+// can't be read.
 func clusterOf(ctx context.Context, conn *pgconn.PgConn) string {
 	results, err := conn.Exec(ctx, "SELECT system_identifier FROM pg_catalog.pg_control_system()").ReadAll()
 	if err != nil || len(results) != 1 || len(results[0].Rows) != 1 {
@@ -169,8 +170,8 @@ func clusterOf(ctx context.Context, conn *pgconn.PgConn) string {
 	return string(results[0].Rows[0][0])
 }
 
-// examine connects to the server that accepts writes, and to all others that answer. It reports
-// whether a pooler is in between.
+// examine connects to the server that accepts writes. If there are several hosts, it checks that
+// all that answer belong to one cluster. It reports whether the connection goes through a pooler.
 func (h *hosts) examine(ctx context.Context, cfg *pgx.ConnConfig) (pooled bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, cfg.Copy())
 	if err != nil {
@@ -211,8 +212,8 @@ func (h *hosts) compare(ctx context.Context, cfg *pgx.ConnConfig) error {
 	return nil
 }
 
-// isPooled compares the process id that the connection was told with that of the server that runs
-// its statements.
+// isPooled compares the process id announced when the connection was opened with that of the server
+// process that executes its statements.
 func isPooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	results, err := conn.PgConn().Exec(ctx, "SELECT pg_catalog.pg_backend_pid()").ReadAll()
 	if err != nil || len(results) != 1 || len(results[0].Rows) != 1 {

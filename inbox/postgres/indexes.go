@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const indexPause = 2 * time.Second // before another look, at least
+const indexPause = 2 * time.Second // before the next check, at least
 
-// buildIndexes builds the indexes that tables of older programs lack, beside the work, until they
-// are there or the inbox is closed. Until then, statements that need them are right and slow.
-// Several processes may do it at once.
+// buildIndexes builds in the background the indexes that tables of older versions lack, until all
+// exist or the inbox is closed. Until then, statements that need them are correct but slow. Several
+// processes may run it at the same time.
 func (b *backend) buildIndexes(prefix string) {
 	for {
 		if done, err := b.buildMissing(b.ctx, prefix); done && err == nil {
@@ -41,7 +41,7 @@ func (b *backend) buildMissing(ctx context.Context, prefix string) (done bool, e
 		switch missing[prefix+index.name] {
 		case "building":
 			return false, nil
-		case "invalid": // its builder was interrupted
+		case "invalid": // an interrupted build left it
 			if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+prefix+index.name, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return false, err
 			}
@@ -52,11 +52,11 @@ func (b *backend) buildMissing(ctx context.Context, prefix string) (done bool, e
 			return false, err
 		}
 	}
-	return false, nil // another process may have dropped one
+	return false, nil // check again: another process may have dropped one
 }
 
-// missingIndexes returns the indexes that can't be used, and why. A process that builds one has
-// locked the table.
+// missingIndexes returns the indexes that can't be used, and why. While a process builds an index,
+// it holds a lock on the table.
 func (b *backend) missingIndexes(ctx context.Context, prefix string) (map[string]string, error) {
 	missing := make(map[string]string)
 	for _, index := range indexes {
@@ -81,6 +81,6 @@ func (b *backend) missingIndexes(ctx context.Context, prefix string) (map[string
 	return missing, nil
 }
 
-func createIndex(how, prefix, name, on string) string { // how: CONCURRENTLY or nothing
+func createIndex(how, prefix, name, on string) string { // how: CONCURRENTLY or ""
 	return "CREATE INDEX " + how + " IF NOT EXISTS " + prefix + name + " ON " + prefix + "events " + on
 }

@@ -43,7 +43,7 @@ func (b *backend) listen(ctx context.Context, wake func()) {
 	}
 }
 
-// connect opens a connection beside the pools.
+// connect opens a connection outside the pools.
 func (b *backend) connect(ctx context.Context) (*pgx.Conn, error) {
 	cfg := b.single.ConnConfig.Copy()
 	if b.single.BeforeConnect != nil {
@@ -62,8 +62,8 @@ func (b *backend) Notify() {
 	}
 }
 
-// notifyOthers runs outside the transactions of appends, since the lock of NOTIFY would make their
-// commits wait for each other.
+// notifyOthers sends notifications outside the transactions of appends, since NOTIFY takes a lock
+// that would make their commits wait for each other.
 func (b *backend) notifyOthers() {
 	for {
 		select {

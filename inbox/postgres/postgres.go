@@ -23,35 +23,36 @@ import (
 
 const (
 	defaultConns   = 24
-	besidePool     = 8 // for appends, beside the pool of FromPool
+	besidePool     = 8 // for appends, in addition to the pool of FromPool
 	setupTimeout   = 10 * time.Second
 	notifyInterval = 2 * time.Millisecond
-	notifyTimeout  = silence // on the connection of renewals and of the probe
-	// pollInterval is how soon a worker finds work without a notification. Behind a pooler, where
-	// LISTEN does not work, it looks after pollSoon, then twice as long.
+	notifyTimeout  = silence // on the connection for renewals and the probe
+	// pollInterval is how long a worker waits before it searches for work without a notification.
+	// Behind a pooler, where LISTEN does not work, it waits for pollSoon, then twice as long each
+	// time.
 	pollInterval = 250 * time.Millisecond
 	pollSoon     = 5 * time.Millisecond
 	listenPause  = time.Second
 
-	// A statement that failed after silence shows a server that answers nothing. Its connections
-	// are closed, at most once every resetInterval.
+	// If a statement fails after silence or later, the server is considered unresponsive, and its
+	// connections are closed, at most once every resetInterval.
 	silence       = 300 * time.Millisecond
 	resetInterval = 200 * time.Millisecond
-	// A server that has answered an append lately is there, whatever another waits for.
+	// A server that has answered an append within this time is considered reachable.
 	lately = time.Second
 )
 
-// Open returns a DB for the PostgreSQL database of a DSN, in either form. It connects once. Its
-// errors show nothing of the DSN.
+// Open returns a DB for the PostgreSQL database of a DSN, as a URL or as keywords and values. It
+// connects once, to check the DSN. Its errors contain nothing of the DSN.
 //
-// The DB opens up to 24 connections, half of them for appends, or the pool_max_conns of the DSN. It
-// opens two more: one renews claims and one listens for other processes. If the DSN has several
+// The DB opens up to 24 connections, or the pool_max_conns of the DSN, half of them for appends. It
+// opens two more: one to renew claims and one to listen for other processes. If the DSN has several
 // hosts, the DB uses the one that accepts writes and tries each for a second. Open returns an error
 // if they belong to different clusters.
 //
-// Open recognizes a pooler, such as PgBouncer in transaction mode, and then prepares no statements
-// and looks for work more often, since LISTEN does not work there. A default_query_exec_mode in the
-// DSN is kept.
+// Open detects a pooler, such as PgBouncer in transaction mode. It then uses no prepared
+// statements, unless the DSN sets default_query_exec_mode, and searches for work more often, since
+// LISTEN does not work there.
 func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -88,10 +89,10 @@ func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 	return engine.New(b), nil
 }
 
-// FromPool returns a DB that uses the caller's pool. Close does not close the pool. The DB opens up
-// to ten more connections with the pool's settings: eight for appends, so functions can't use them
-// up, one that renews claims, and one that listens for other processes. Behind a pooler in
-// transaction mode, give the pool a DefaultQueryExecMode of pgx.QueryExecModeExec.
+// FromPool returns a DB that uses the caller's pool and never closes it. The DB opens up to ten
+// more connections with the pool's settings: eight for appends, which functions can't use up, one
+// to renew claims and one to listen for other processes. Behind a pooler in transaction mode, give
+// the pool a DefaultQueryExecMode of pgx.QueryExecModeExec.
 func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	if p == nil {
 		return nil, errors.New("inbox: postgres: the pool is nil")
@@ -105,25 +106,24 @@ func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	return engine.New(b), nil
 }
 
-// backend uses pool. Appends and renewals have their own connections, since functions may use up
-// the pool.
+// backend has separate pools for appends and renewals, since functions may use up pool.
 type backend struct {
 	pool     *pgxpool.Pool
 	ownsPool bool
-	pooled   bool // there is a pooler in between
+	pooled   bool // connected through a pooler
 	effects  *sql.DB
 	appends  *pgxpool.Pool
 	renewals *pgxpool.Pool
-	single   *pgxpool.Config // of connections beside the pools
+	single   *pgxpool.Config // for connections outside the pools
 	texts    []string
 	insert   string
 	channel  string
-	sessions keyed.Locks[string] // of appends
+	sessions keyed.Locks[string] // one append per session at a time
 
 	mu        sync.Mutex
 	lastReset time.Time
-	hangUp    context.CancelFunc // of the connection that listens
-	answered  atomic.Int64       // when the server last answered an append, in nanoseconds
+	hangUp    context.CancelFunc // closes the connection that listens
+	answered  atomic.Int64       // time of the last answer to an append, in Unix nanoseconds
 
 	closing sync.Once
 	signal  chan struct{}
@@ -134,7 +134,7 @@ type backend struct {
 
 func newBackend(ctx context.Context, pool *pgxpool.Pool, own *pgxpool.Config) (_ *backend, err error) {
 	own.MinConns, own.MinIdleConns = 0, 0
-	own.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // what fails is retried
+	own.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // failures are retried
 	noticeWarnings(own.ConnConfig)
 	b := &backend{pool: pool, signal: make(chan struct{}, 1), single: own.Copy()}
 	if b.appends, err = pgxpool.NewWithConfig(ctx, own); err != nil {
@@ -174,8 +174,9 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 	}
 }
 
-// Append implements engine.Backend: one statement, which is a transaction. Appends of a session
-// would wait for each other in the database, so they wait here, where they occupy no connection.
+// Append implements engine.Backend. It is one statement, in a transaction of its own. Appends of
+// one session wait for each other here, since in the database each waiting one would occupy a
+// connection.
 func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64, err error) {
 	unlock, err := b.sessions.Lock(ctx, string(e.Session))
 	if err != nil {
@@ -201,7 +202,7 @@ func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64,
 	case err == nil, errors.As(err, &answer):
 		b.answered.Store(time.Now().UnixNano())
 	case ctx.Err() != nil && (time.Since(begun) < silence || b.answers()):
-		return 0, errBusy // it began late, or others are stored
+		return 0, errBusy // it began late, or other appends succeed
 	}
 	if err = b.outcome(ctx, begun, err); err != nil {
 		return 0, err
@@ -209,7 +210,7 @@ func (b *backend) Append(ctx context.Context, e *engine.Record) (sequence int64,
 	return sequence, unconfirmed(conn.Conn())
 }
 
-// errBusy is no reason to take the database for unreachable.
+// errBusy does not mean that the database is unreachable.
 var errBusy = &engine.Error{Kind: engine.Locked, Text: "postgres: the session or all connections were busy for too long"}
 
 // Write implements engine.Backend.
@@ -281,10 +282,9 @@ func (b *backend) Close() error {
 	return nil
 }
 
-// outcome turns the error of a statement on an open connection into one of package engine; see the
-// function fault. It closes the connections to a server that has become read-only or is shutting
-// down, and to one that did not answer. It must not get the errors of failed connects, or each
-// would close what the last one has opened.
+// outcome calls fault for the error of a statement on an open connection. It closes all connections
+// to a server that has become read-only, is shutting down or did not answer. Do not call it for a
+// failed connection attempt: each would close the connections that the last one opened.
 func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error {
 	var e *pgconn.PgError
 	switch {
@@ -299,10 +299,10 @@ func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error
 	return fault(ctx, err)
 }
 
-// answers reports whether the server answered any append lately.
+// answers reports whether the server has recently answered an append.
 func (b *backend) answers() bool { return time.Since(time.Unix(0, b.answered.Load())) < lately }
 
-// reset closes all connections, those in use when they are no longer used.
+// reset closes all connections. Those in use are closed when they are released.
 func (b *backend) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

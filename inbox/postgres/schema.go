@@ -14,10 +14,11 @@ import (
 )
 
 // now is the database's time at the start of the statement, in microseconds. Unlike
-// clock_timestamp(), it can be compared by an index.
+// clock_timestamp(), it can be used in an index condition.
 const now = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
 
-// schema has the steps from each version to the next. A released step is never changed.
+// schema has the statements that migrate each version to the next. Released entries are never
+// changed.
 var schema = [][]string{{
 	`CREATE TABLE {p}meta (name text PRIMARY KEY, value text NOT NULL)`,
 	`INSERT INTO {p}meta VALUES ('schema', '0'), ('touched', '0')`,
@@ -50,20 +51,20 @@ var schema = [][]string{{
 	`CREATE INDEX {p}sessions_due ON {p}sessions (next_at)`,
 }}
 
-// indexes are built in Open where they are missing, beside the work. The planner must not use them
-// for claims, so they are on expressions; see package engine.
+// indexes are built in the background if they are missing. They are on expressions, so the planner
+// does not choose them for claims; see package engine.
 var indexes = []struct{ name, on string }{
 	{"events_oldest", `(sequence) WHERE state + 0 = 0`},
 	{"events_story", `((session || ''::bytea))`},
 }
 
-// lockTimeout is how long an append waits for a session that another transaction has locked, so
-// stopped workers do not use up the connections of appends.
+// lockTimeout limits how long an append waits for a session that another transaction has locked, so
+// paused workers do not use up the connections for appends.
 const lockTimeout = 250 * time.Millisecond
 
-// insertEvent locks the session first, so appends of one session wait for each other and sequences
-// have the order of their commits. The lock writes no version of the row, but gives also a
-// duplicate a transaction, whose commit waits for the standby.
+// insertEvent locks the session first, so appends of one session wait for each other and their
+// sequences have the order of their commits. The lock writes no row version. It assigns a
+// transaction id even for a duplicate, so that its commit waits for the standby too.
 const insertEvent = `WITH settings AS (
 		SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END AS raised,
 			set_config('lock_timeout', '{wait}', true) AS waits
@@ -81,8 +82,8 @@ func statements(prefix string) (texts []string, insert string) {
 	return texts, strings.ReplaceAll(engine.Expand(insertEvent, prefix, now), "{wait}", milliseconds(lockTimeout))
 }
 
-// setup checks the server and migrates the tables. DDL runs only for an older version, since even
-// CREATE INDEX IF NOT EXISTS blocks writers.
+// setup checks the server and migrates the tables. It executes DDL only for an older version, since
+// even CREATE INDEX IF NOT EXISTS blocks writers.
 func (b *backend) setup(ctx context.Context, prefix string) error {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
@@ -130,7 +131,7 @@ func schemaVersion(ctx context.Context, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }, prefix string) (int, error) {
 	var exists bool
-	// Not to_regclass, which caches that there was no such table.
+	// Do not use to_regclass, which caches that a table does not exist.
 	err := q.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE relname = $1::text AND pg_catalog.pg_table_is_visible(oid))`, prefix+"meta").Scan(&exists)
 	if err != nil || !exists {
 		return 0, err
@@ -160,7 +161,7 @@ func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) er
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::bigint)`, int64(h.Sum64())); err != nil {
 			return err
 		}
-		version, err := schemaVersion(ctx, tx, prefix) // another process may have done it
+		version, err := schemaVersion(ctx, tx, prefix) // another process may have migrated the tables
 		if err != nil {
 			return err
 		}
@@ -171,7 +172,7 @@ func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) er
 				}
 			}
 			if version == 0 {
-				for _, index := range indexes { // of empty tables
+				for _, index := range indexes { // the tables are still empty
 					if _, err := tx.Exec(ctx, createIndex("", prefix, index.name, index.on)); err != nil {
 						return err
 					}

@@ -11,20 +11,20 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// idleTimeout is how long a transaction may wait for its next statement.
+// idleTimeout is how long a transaction may be idle between two statements.
 const idleTimeout = 2 * time.Second
 
-// opening begins a transaction, in the same round trip as the first statement. If the process is
-// stopped inside the transaction, the server ends it, so its locks hold up others for a limited
-// time. And the planner gets one choice: it takes a table that is always emptied for a small one,
-// and would read all of what an open transaction keeps.
+// opening begins a transaction, in the same round trip as its first statement. The idle timeout
+// makes the server end the transaction of a paused process, so its locks are released. The other
+// settings make the planner use the indexes: it assumes that a table that is always emptied is
+// small, and would read all dead rows that an open transaction keeps.
 var opening = []string{
 	"BEGIN ISOLATION LEVEL READ COMMITTED",
 	`SELECT set_config('idle_in_transaction_session_timeout', '` + milliseconds(idleTimeout) + `', true),
 		set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`,
 }
 
-// transaction begins with its first statement, in the same round trip.
+// transaction sends BEGIN in the same round trip as its first statement.
 type transaction struct {
 	conn  *pgx.Conn
 	texts []string
@@ -118,7 +118,7 @@ func (t *transaction) commit(ctx context.Context) error {
 	return unconfirmed(t.conn)
 }
 
-// rollback ends a failed transaction. If the connection is closed, the server does that.
+// rollback ends a failed transaction. If the connection is closed, the server has ended it.
 func (t *transaction) rollback() {
 	if t.begun && !t.conn.IsClosed() {
 		ctx, cancel := context.WithTimeout(context.Background(), hostTimeout)
@@ -131,8 +131,8 @@ func (t *transaction) rollback() {
 
 const warned = "heads_inbox_warned"
 
-// noticeWarnings records a warning of the server on the connection. A commit with a warning was not
-// confirmed by the standby.
+// noticeWarnings records on the connection that the server sent a warning. A COMMIT with a warning
+// was not confirmed by the standby.
 func noticeWarnings(cfg *pgx.ConnConfig) {
 	next := cfg.OnNotice
 	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -145,7 +145,7 @@ func noticeWarnings(cfg *pgx.ConnConfig) {
 	}
 }
 
-// unconfirmed returns an error for a commit with a warning.
+// unconfirmed returns an error if the last COMMIT had a warning.
 func unconfirmed(c *pgx.Conn) error {
 	if c.PgConn().CustomData()[warned] == nil {
 		return nil
@@ -153,5 +153,5 @@ func unconfirmed(c *pgx.Conn) error {
 	return &engine.Error{Kind: engine.Again, Text: "postgres: the commit was not confirmed by the standby"}
 }
 
-// milliseconds returns a duration as a setting.
+// milliseconds returns a duration as the value of a setting.
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", max(d.Milliseconds(), 1)) }

@@ -14,8 +14,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// The server ends a transaction whose process does nothing, as if it were stopped: one of the inbox
-// after idleTimeout, an effect after the lease.
+// The server ends a transaction that is idle, as that of a stopped process: one of the inbox after
+// idleTimeout, an effect after the lease.
 func TestServerEndsIdleTransactions(t *testing.T) {
 	server, err := pgtest.New()
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestServerEndsIdleTransactions(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), server.DSN("postgres"))
 	require.NoError(t, err)
 	defer conn.Close(context.Background())
-	// A transaction that holds the row of touch, until the server has ended it.
+	// This transaction locks the row of touch until the server ends it.
 	hold := func() (took time.Duration) {
 		begun := time.Now()
 		_, err := conn.Exec(t.Context(), "UPDATE heads_inbox_meta SET value = '1' WHERE name = 'touched'")

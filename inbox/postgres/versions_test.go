@@ -19,9 +19,9 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
-// oldStatements are those that programs had before the tables got the indexes events_oldest and
-// events_story: they update the session's row with every append, look from the low end, and know no
-// settings of the planner. The numbers of their parameters are those of today.
+// oldStatements are the statements of versions before the indexes events_oldest and events_story.
+// They update the session's row with every append, search from the beginning and set no planner
+// options. Their parameters are numbered like the current ones.
 var oldStatements = map[engine.Stmt]string{
 	engine.Due: `SELECT q.session, CASE WHEN q.owner IS NULL THEN 0 ELSE 1 END, q.fence, nextval('{p}fence')
 		FROM (SELECT session, owner, fence FROM {p}sessions WHERE next_at <= {now} AND $1::bigint IS NOT NULL ORDER BY next_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED) q`,
@@ -45,10 +45,10 @@ const oldInsert = `WITH durable AS (
 	SELECT $2::bytea, s.session, $3::bytea, $4::bytea, $5::bytea, $6::bytea, $7::bytea, {now} + 0 * length(coalesce(durable.raised, ''))
 	FROM s CROSS JOIN durable ON CONFLICT (key) DO NOTHING RETURNING sequence`
 
-// program is an inbox with the statements of today, or with those of older programs.
+// program is an inbox with the current or the old statements.
 type program struct{ *inbox.Inbox }
 
-// older wraps a backend, so its statements are replaced after Setup.
+// older wraps a backend to replace its statements after Setup.
 type older struct{ *backend }
 
 func (o older) Setup(ctx context.Context, prefix string) error {
@@ -77,7 +77,7 @@ func start(t *testing.T, dsn string, old bool) program {
 	return program{in}
 }
 
-// die ends a program as if it were killed: its connections are lost, whatever they do.
+// die closes a program's connections, as if it had been killed.
 func (p program) die(t *testing.T, admin *pgx.Conn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -94,8 +94,8 @@ func (p program) die(t *testing.T, admin *pgx.Conn) {
 	}
 }
 
-// Programs of both versions receive and work side by side; the new one dies, the old one is enough,
-// and a new one comes again.
+// Programs of both versions receive and handle events at the same time. The new one dies, the old
+// one continues, and another new one starts.
 func TestProgramsOfTwoVersionsWorkSideBySide(t *testing.T) {
 	const sessions = 20
 	server, err := pgtest.New()
@@ -108,7 +108,7 @@ func TestProgramsOfTwoVersionsWorkSideBySide(t *testing.T) {
 	defer conn.Close(context.Background())
 	newDSN := dsn + " application_name=new"
 	programs := map[string]program{"old": start(t, dsn, true), "new": start(t, newDSN, false)}
-	var running sync.Map // of sessions
+	var running sync.Map // by session
 	var overlapping, stored atomic.Int64
 	run := func(p program) {
 		go func() {

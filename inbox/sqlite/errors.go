@@ -32,7 +32,7 @@ func fault(err error) error {
 	return &engine.Error{Kind: kind, Text: fmt.Sprintf("sqlite: %s (%d)", sqlite.ErrorCodeString[code&0xff], code)}
 }
 
-// kindOf returns what can be done about an error, and SQLite's code, if it has one.
+// kindOf returns the kind of an error and its SQLite code, 0 if it has none.
 func kindOf(err error) (engine.Kind, int) {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -4,7 +4,7 @@ package sqlite
 
 import "os"
 
-// tryLock always succeeds, since there is no line without flock.
+// tryLock always succeeds: without flock, processes do not queue.
 func tryLock(*os.File) bool { return true }
 
 func unlock(*os.File) {}

@@ -14,7 +14,8 @@ func tryLock(f *os.File) bool {
 
 func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
-// checkWritable explains what SQLite reports as a file that can't be opened.
+// checkWritable returns a precise error for files that SQLite would only report as "can't be
+// opened".
 func checkWritable(paths ...string) error {
 	const write = 2 // W_OK
 	for _, path := range paths {

@@ -11,8 +11,9 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// mark is a file beside the database with the highest acknowledged sequence. It shows if the
-// database was replaced by an older one. It need not survive a power failure, so it is not synced.
+// mark is a file next to the database that contains the highest acknowledged sequence. It reveals
+// that the database was replaced by an older one. It may be lost in a power failure, so it is not
+// synced.
 type mark struct {
 	mu   sync.Mutex
 	file *os.File
@@ -44,8 +45,8 @@ func openMark(path string, high int64) (*mark, error) {
 	return &mark{file: f, high: high}, nil
 }
 
-// raise writes the sequence, unless this process or another has written a higher one. If the mark
-// can't be written, fewer faults are noticed.
+// raise writes the sequence, unless this process or another has written a higher one. It ignores
+// errors of the file: then an older database may go unnoticed.
 func (m *mark) raise(sequence int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,10 +12,11 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// now is the time of the machine in microseconds. All processes that can use the file share it.
+// now is the machine's time in microseconds. All processes that use the file run on that machine.
 const now = `CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
 
-// schema has the steps from each version to the next. A released step is never changed.
+// schema has the statements that migrate each version to the next. Released entries are never
+// changed.
 var schema = []string{
 	`CREATE TABLE {p}meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 	INSERT INTO {p}meta VALUES ('schema', '0'), ('fence', '0'), ('touched', '0');
@@ -51,7 +52,7 @@ const insertEvent = `INSERT INTO {p}events (key, session, head_id, session_id, t
 	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, {now}) ON CONFLICT (key) DO NOTHING RETURNING sequence`
 
 // overrides are the statements that differ from PostgreSQL's. Only one transaction writes at a
-// time, so nothing needs a lock, and the fences come from a row.
+// time, so no row locks are needed. The fences come from a row, since SQLite has no SQL sequences.
 var overrides = map[engine.Stmt]string{
 	engine.Due: `SELECT session, owner IS NOT NULL, fence,
 			(SELECT CAST(value AS INTEGER) FROM {p}meta WHERE name = 'fence') + row_number() OVER (ORDER BY next_at)
@@ -64,8 +65,8 @@ var overrides = map[engine.Stmt]string{
 		coalesce((SELECT max(q.fence) FROM (SELECT e.fence FROM {p}events e ORDER BY e.sequence DESC LIMIT 1000) q), 0)`,
 }
 
-// indexes are built in Open where they are missing. The one on sessions is on an expression, as on
-// PostgreSQL, so claims do not use it.
+// indexes are built in Open if they are missing. They are on expressions, as on PostgreSQL, so
+// claims do not use them.
 const indexes = `CREATE INDEX IF NOT EXISTS {p}events_oldest ON {p}events (sequence) WHERE state + 0 = 0;
 	CREATE INDEX IF NOT EXISTS {p}events_story ON {p}events (substr(session, 1));`
 
@@ -76,7 +77,7 @@ var (
 	story     = strings.NewReplacer(`(e.session || ''::bytea)`, `substr(e.session, 1)`)
 )
 
-// insertion is the statement that this package adds to those of package engine.
+// insertion is the statement of Append, which package engine does not have.
 const insertion = engine.Statements
 
 func statements(prefix, now string) []string {
@@ -86,8 +87,8 @@ func statements(prefix, now string) []string {
 	return append(texts, engine.Expand(insertEvent, prefix, now))
 }
 
-// check looks for damage and migrates the tables. If the file lacks a sequence that the mark has,
-// the file is an older one.
+// check checks the file for damage and migrates the tables. If the mark has a higher sequence than
+// the file, the file is an older copy.
 func (b *backend) check(prefix string, acknowledged int64) error {
 	if err := b.writer.quickCheck(); err != nil {
 		return fault(err)
@@ -146,7 +147,7 @@ func (b *backend) version(prefix string) (int, error) {
 
 func (b *backend) migrate(prefix string) error {
 	return b.writer.alone(func() error {
-		version, err := b.version(prefix) // another process may have done it
+		version, err := b.version(prefix) // another process may have migrated the tables
 		if err != nil {
 			return err
 		}
@@ -159,7 +160,7 @@ func (b *backend) migrate(prefix string) error {
 	})
 }
 
-// buildIndexes adds the indexes that tables of older programs lack.
+// buildIndexes adds the indexes that tables of older versions lack.
 func (b *backend) buildIndexes(prefix string) error {
 	var n int64
 	err := b.writer.query(`SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name IN ('`+prefix+`events_oldest', '`+prefix+`events_story')`, &n)
@@ -169,7 +170,8 @@ func (b *backend) buildIndexes(prefix string) error {
 	return b.writer.alone(func() error { return b.writer.exec(engine.Expand(indexes, prefix, b.now)) })
 }
 
-// quickCheck reads the whole structure of the file. Bodies have their own checksums.
+// quickCheck checks the structure of the whole file. It does not detect changed bodies, which have
+// their own checksums.
 func (w *writer) quickCheck() error {
 	var result []byte
 	err := w.query(`PRAGMA quick_check(1)`, &result)

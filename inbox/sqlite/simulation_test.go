@@ -27,35 +27,35 @@ import (
 
 const (
 	simLease    = 2 * time.Second
-	simFaults   = 15 * simLease // how long faults happen
+	simFaults   = 15 * simLease // time with faults
 	simPatience = 100 * simLease
 	simSessions = 4
-	simEvents   = 8 // of each session
+	simEvents   = 8 // per session
 )
 
 func init() {
-	// Inside a bubble of synctest, this is the bubble's time.
+	// In a synctest bubble, this is the bubble's time.
 	sqlite.MustRegisterScalarFunction("simulated_now", 0, func(*sqlite.FunctionContext, []driver.Value) (driver.Value, error) {
 		return time.Now().UnixMicro(), nil
 	})
 }
 
-// simulation is receivers and workers on one database, with the faults of a seed.
+// simulation runs receivers and workers on one database, with random faults from a seed.
 type simulation struct {
 	real    *backend
 	ended   chan struct{} // closed when dead processes may end
-	calm    time.Time     // no new faults from then on
+	calm    time.Time     // no new faults after this time
 	effects *sql.DB
 	closing sync.WaitGroup
 
 	mu           sync.Mutex
 	random       *rand.Rand
-	acknowledged map[string]int    // the events of a session that were acknowledged
-	running      map[string][]*sim // the functions of a session
+	acknowledged map[string]int    // number of acknowledged events by session
+	running      map[string][]*sim // running functions by session
 	violations   []string
 }
 
-// sim is a function that runs.
+// sim is a running function.
 type sim struct {
 	p     *process
 	ctx   context.Context //nolint:containedctx // is looked at later
@@ -79,8 +79,8 @@ func (s *simulation) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(s.draw(int(high-low)))
 }
 
-// process is the database as one process sees it. By chance, a call is delayed, fails before or
-// after it was done, stops the process for one to three leases, or ends it.
+// process is the database as used by one process. At random, a call is delayed, fails before or
+// after it took effect, stops the process for one to three leases, or kills it.
 type process struct {
 	*simulation
 	lock   sync.Mutex
@@ -90,7 +90,7 @@ type process struct {
 
 var errSimulated = &engine.Error{Kind: engine.Away, Text: "simulated"}
 
-// gone waits until the process goes on, and reports whether it is dead.
+// gone waits while the process is stopped and reports whether it is dead.
 func (p *process) gone() bool {
 	for {
 		p.lock.Lock()
@@ -127,7 +127,7 @@ func (p *process) call(ctx context.Context, do func(context.Context) error) erro
 			p.lock.Lock()
 			p.frozen = time.Now().Add(p.between(simLease, 3*simLease))
 			p.lock.Unlock()
-			ctx = context.WithoutCancel(ctx) // the statements are on their way, and arrive late
+			ctx = context.WithoutCancel(ctx) // the statements were sent and arrive late
 		case 8:
 			p.lock.Lock()
 			p.dead = true
@@ -179,8 +179,8 @@ func (s *simulation) closeAtTheEnd(in *inbox.Inbox) {
 	})
 }
 
-// receive publishes the events of a session, each until it is acknowledged. A receiver that dies is
-// replaced.
+// receive appends the events of a session, each until it is acknowledged. It replaces a receiver
+// that dies.
 func (s *simulation) receive(session string) {
 	p := &process{simulation: s}
 	in, err := p.open()
@@ -201,7 +201,7 @@ func (s *simulation) receive(session string) {
 			go func() { _, err := in.Append(context.Background(), e); result <- err }()
 			select {
 			case err = <-result:
-			case <-time.After(4 * simLease): // dead, or nearly
+			case <-time.After(4 * simLease): // treat it as dead
 				err = errSimulated
 			}
 			if p.isDead() {
@@ -225,7 +225,7 @@ func (s *simulation) receive(session string) {
 	s.closeAtTheEnd(in)
 }
 
-// work runs a worker until the simulation ends. A worker that dies is replaced.
+// work runs a worker until the simulation ends. It replaces a worker that dies.
 func (s *simulation) work(ended chan<- struct{}) {
 	defer func() { ended <- struct{}{} }()
 	for {
@@ -254,8 +254,8 @@ func (s *simulation) work(ended chan<- struct{}) {
 	}
 }
 
-// handle takes some time and stores an effect. No function of the session may run whose context
-// lives.
+// handle takes some time and stores an effect. It checks that no other function of the session is
+// running with a live context.
 func (p *process) handle(ctx context.Context, d *inbox.Delivery) error {
 	if p.gone() || ctx.Err() != nil {
 		return errSimulated
@@ -280,7 +280,7 @@ func (p *process) handle(ctx context.Context, d *inbox.Delivery) error {
 	case <-time.After(p.between(0, simLease/2)):
 	case <-ctx.Done():
 	}
-	if time.Now().Before(p.calm) && p.draw(12) == 0 { // a long one
+	if time.Now().Before(p.calm) && p.draw(12) == 0 { // longer than a lease
 		select {
 		case <-time.After(p.between(simLease, 2*simLease)):
 		case <-ctx.Done():
@@ -298,7 +298,7 @@ func (p *process) handle(ctx context.Context, d *inbox.Delivery) error {
 	})
 }
 
-// simulate runs the schedule of a seed and returns what was violated.
+// simulate runs the schedule of a seed and returns the violations.
 func simulate(t *testing.T, seed uint64, plant func(texts []string)) (violations []string) {
 	dir, err := os.MkdirTemp(memory(), "simulation") //nolint:usetesting // in memory
 	require.NoError(t, err)
@@ -348,7 +348,7 @@ func simulate(t *testing.T, seed uint64, plant func(texts []string)) (violations
 			<-workers
 		}
 		s.closing.Wait()
-		<-time.After(10 * simLease) // of the bubble: what was stopped for long ends
+		<-time.After(10 * simLease) // until processes that were stopped for long have ended
 		s.check(t)
 		require.NoError(t, effects.Close())
 		require.NoError(t, b.Close())
@@ -358,7 +358,7 @@ func simulate(t *testing.T, seed uint64, plant func(texts []string)) (violations
 	return violations
 }
 
-// memory returns a folder in memory if there is one, since the simulation tests no disk.
+// memory returns a folder in memory, if there is one, since the simulation does not test the disk.
 func memory() string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		return "/dev/shm"
@@ -366,7 +366,7 @@ func memory() string {
 	return ""
 }
 
-// check compares the effects with what was acknowledged.
+// check compares the effects with the acknowledged events.
 func (s *simulation) check(t *testing.T) {
 	rows, err := s.effects.Query("SELECT session, sequence FROM effects ORDER BY id")
 	require.NoError(t, err)
@@ -394,12 +394,12 @@ func (s *simulation) check(t *testing.T) {
 	}
 }
 
-// TestSimulation runs 300 schedules, fewer with the race detector. With SIM_SEED, it runs one 20
-// times, since a seed repeats faults and not the order of goroutines.
+// TestSimulation runs 300 schedules, fewer with the race detector. With SIM_SEED, it runs that seed
+// 20 times, since a seed determines the faults but not the order of goroutines.
 func TestSimulation(t *testing.T) {
 	first, seeds, times := uint64(1), uint64(300), 1
 	if raceEnabled {
-		seeds = 20 // the detector makes SQLite, which is translated from C, twenty times slower
+		seeds = 20 // the race detector makes SQLite, which is translated from C, 20 times slower
 	}
 	if text := os.Getenv("SIM_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -417,7 +417,7 @@ func TestSimulation(t *testing.T) {
 	t.Logf("%d seeds in %v", seeds, time.Since(begun).Round(time.Millisecond))
 }
 
-// Each fault in a statement is found.
+// The simulation must find each of these faulty statements.
 func TestSimulationFindsPlantedFaults(t *testing.T) {
 	for name, plant := range map[string]func([]string){
 		"a mark without fence and state": func(texts []string) {

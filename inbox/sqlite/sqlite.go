@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	readTimeout  = time.Second          // for a lock of another process
-	writeTimeout = 5 * time.Millisecond // for one try; see line
+	readTimeout  = time.Second          // for a lock held by another process
+	writeTimeout = 5 * time.Millisecond // for one BEGIN; see line
 	setupTimeout = 10 * time.Second
-	// watchInterval is how soon a worker notices that another process has stored an event. It
-	// compares the time of the -wal file, which has the resolution of the kernel's clock tick.
-	// pollInterval is how soon it finds what it missed.
+	// watchInterval is how often a worker checks whether another process has stored an event, by
+	// the modification time of the -wal file. That time has the resolution of the kernel's clock
+	// tick, so it can miss an event; pollInterval is how soon the worker finds it anyway.
 	watchInterval = 20 * time.Millisecond
 	pollInterval  = 250 * time.Millisecond
 )
@@ -36,7 +36,7 @@ const (
 // 0600. The file is in WAL mode, and every commit is synced. Several processes of one
 // machine can use one file.
 //
-// Open returns an error for a folder, and for a file on a network file system, where WAL mode does
+// Open returns an error for a folder and for a file on a network file system, where WAL mode does
 // not work. inbox.Open opens and checks the file, and returns an error if it is damaged.
 func Open(path string) (*inbox.DB, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") {
@@ -70,17 +70,17 @@ func checkPath(path string) error {
 	return nil
 }
 
-// backend has one connection for its own writes, which share transactions, one for effects, and
+// backend has one connection for its own writes, which share transactions, one for effects and
 // several for reads.
 type backend struct {
 	path    string
-	now     string        // the SQL of the time
+	now     string        // the SQL expression of the time
 	writing chan struct{} // full while a transaction writes
 	texts   []string
 
 	writer  *writer
 	effects *sql.DB
-	marking *sql.Stmt // of effects: the mark before an effect
+	marking *sql.Stmt // MarkHandled on the connection of effects
 	reads   *reader
 	mark    *mark
 	line    line
@@ -88,11 +88,11 @@ type backend struct {
 	closing sync.Once
 	queue   chan *op
 	stop    chan struct{} // closed by Close
-	stopped chan struct{} // closed when the writer has ended
+	stopped chan struct{} // closed when the goroutine of write has ended
 }
 
-// dsn returns the name of the file as a URI with the settings of a connection. It escapes ?, # and
-// % in the path.
+// dsn returns the URI of the file with the settings of a connection. It escapes ?, # and % in the
+// path.
 func (b *backend) dsn(busy time.Duration, more ...string) string {
 	q := url.Values{
 		"mode":    {"rw"},
@@ -142,7 +142,7 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// connect opens the connection of the writer. Another process may be creating the file.
+// connect opens the writer's connection. It retries while another process creates the file.
 func (b *backend) connect(ctx context.Context) (conn driver.Conn, err error) {
 	connector, err := sqlite.NewConnector(b.dsn(writeTimeout))
 	if err != nil {
@@ -180,7 +180,7 @@ func (b *backend) open(ctx context.Context) error {
 	return nil
 }
 
-// retryBusy runs f again while another process is setting the file up.
+// retryBusy retries f while another process has locked the file, at most for setupTimeout.
 func retryBusy(ctx context.Context, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
@@ -199,9 +199,9 @@ func retryBusy(ctx context.Context, f func() error) error {
 
 var creating sync.Mutex
 
-// create creates the file, since SQLite would make it readable by others. No other connection of
-// this process may open the file before create has closed it, since closing drops the locks of all
-// connections.
+// create creates the file with mode 0600, since SQLite would make it readable by others. It must
+// close the file before this process opens a connection to it: closing any descriptor of a file
+// drops all POSIX locks that the process holds on it.
 func create(path string) error {
 	creating.Lock()
 	defer creating.Unlock()
@@ -215,7 +215,7 @@ func create(path string) error {
 	return f.Close()
 }
 
-// syncFolder makes the names of new files survive a power failure.
+// syncFolder syncs the directory, so that new files exist after a power failure.
 func syncFolder(dir string) {
 	if f, err := os.Open(dir); err == nil {
 		_ = f.Sync()
@@ -226,8 +226,8 @@ func syncFolder(dir string) {
 // Read implements engine.Backend.
 func (b *backend) Read() engine.Tx { return b.reads }
 
-// Listen implements engine.Backend. It checks the time of the -wal file, which costs a fiftieth of
-// a query.
+// Listen implements engine.Backend. It polls the modification time of the -wal file, which costs a
+// fiftieth of a query.
 func (b *backend) Listen(ctx context.Context, wake func()) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -257,7 +257,7 @@ func (b *backend) Close() error {
 		if b.queue != nil {
 			close(b.stop)
 			<-b.stopped
-			b.writing <- struct{}{} // an effect that is under way ends first
+			b.writing <- struct{}{} // wait for a running effect
 		}
 		if b.reads != nil {
 			_ = b.reads.db.Close()
@@ -275,7 +275,7 @@ func (b *backend) Close() error {
 	return nil
 }
 
-// markPath returns the name of the file, one for every prefix.
+// markPath returns the path of the mark file. Each prefix has its own.
 func (b *backend) markPath(prefix string) string {
 	if prefix == engine.DefaultPrefix {
 		return b.path + "-mark"

@@ -2,7 +2,7 @@ package sqlite
 
 import "syscall"
 
-// networkFileSystem returns the name of the network file system that dir is on, or "".
+// networkFileSystem returns the name of the network file system of dir, or "" for a local one.
 func networkFileSystem(dir string) string {
 	var s syscall.Statfs_t
 	if syscall.Statfs(dir, &s) != nil {
@@ -11,7 +11,7 @@ func networkFileSystem(dir string) string {
 	return networkFileSystems[uint32(s.Type)]
 }
 
-// networkFileSystems has the magic numbers of statfs(2).
+// networkFileSystems maps the magic numbers of statfs(2) to names.
 var networkFileSystems = map[uint32]string{
 	0x6969:     "NFS",
 	0x517b:     "SMB",

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// networkFileSystem returns "": only the file systems of Linux are known.
+// networkFileSystem returns "": network file systems are detected on Linux only.
 func networkFileSystem(string) string { return "" }

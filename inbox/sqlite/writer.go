@@ -16,13 +16,13 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-// maxGroup is how many writes share a transaction at most.
+// maxGroup is the maximum number of writes that share a transaction.
 const maxGroup = 256
 
-// op is a write that waits for its transaction.
+// op is a write in the queue.
 type op struct {
 	f        func(context.Context, engine.Tx) error
-	appended int64 // the sequence of the event that f has stored
+	appended int64 // sequence of the event that f stored, or 0
 	state    atomic.Int32
 	done     chan error // buffered
 }
@@ -30,11 +30,11 @@ type op struct {
 const (
 	opWaits int32 = iota
 	opRuns
-	opLeft // by its caller, before it ran
+	opLeft // abandoned by its caller before it ran
 )
 
-// Append implements engine.Backend. Everything that can be read was synced before, so a duplicate
-// needs no write.
+// Append implements engine.Backend. A duplicate needs no write: every row that can be read is
+// already synced.
 func (b *backend) Append(ctx context.Context, e *engine.Record) (int64, error) {
 	o := &op{done: make(chan error, 1)}
 	o.f = func(ctx context.Context, tx engine.Tx) error {
@@ -62,7 +62,8 @@ func (b *backend) Renew(ctx context.Context, f func(context.Context, engine.Tx) 
 	return b.Write(ctx, f)
 }
 
-// do abandons an operation under way when ctx ends. It may still succeed.
+// do queues an operation and waits for it. If ctx ends, do returns, and a running operation may
+// still succeed.
 func (b *backend) do(ctx context.Context, o *op) error {
 	select {
 	case b.queue <- o:
@@ -80,8 +81,8 @@ func (b *backend) do(ctx context.Context, o *op) error {
 	}
 }
 
-// write is the goroutine that runs the operations. All that wait when a transaction begins share
-// the transaction and its sync.
+// write is the goroutine that runs the operations. All that are queued when a transaction begins
+// share the transaction and its sync.
 func (b *backend) write() {
 	defer close(b.stopped)
 	group := make([]*op, 0, maxGroup)
@@ -112,8 +113,8 @@ func (b *backend) gather(group []*op) []*op {
 	return group
 }
 
-// commit runs a group in one transaction. If that fails, it runs each operation in its own
-// transaction, so none fails because of another.
+// commit runs a group in one transaction. If an operation fails, commit runs each in a transaction
+// of its own, so that none fails because of another.
 func (b *backend) commit(group []*op) {
 	live := group[:0]
 	for _, o := range group {
@@ -164,8 +165,8 @@ func (b *backend) answer(group []*op, err error) {
 	}
 }
 
-// writer is the connection of the backend's own writes. It does not use package sql, which would
-// take as much time as SQLite itself.
+// writer is the connection for the backend's own writes. It bypasses package sql, which would take
+// as much time as SQLite itself.
 type writer struct {
 	backend  *backend
 	conn     driver.Conn
@@ -174,8 +175,8 @@ type writer struct {
 	end      driver.Stmt
 }
 
-// alone runs f in a transaction. After an error, it replaces the connection, whose state is
-// unknown.
+// alone runs f in a transaction. After an error, it closes the connection, whose state is unknown,
+// and the next call opens another.
 func (w *writer) alone(f func() error) error {
 	if err := w.open(); err != nil {
 		return err
@@ -197,7 +198,7 @@ func (w *writer) alone(f func() error) error {
 	return err
 }
 
-// lock begins the transaction. During the setup, there is no line yet.
+// lock begins the transaction. During Setup, the line does not exist yet.
 func (w *writer) lock() error {
 	begin := func() error { return w.run(w.begin, nil, nil) }
 	if w.backend.line.file == nil {
@@ -206,7 +207,8 @@ func (w *writer) lock() error {
 	return w.backend.begin(context.Background(), begin)
 }
 
-// begin waits in the line while begin finds the database busy. The caller has filled b.writing.
+// begin retries the given function while it reports that the database is busy, at most for
+// lockTimeout, and keeps the place in the line meanwhile. The caller must have filled b.writing.
 func (b *backend) begin(ctx context.Context, begin func() error) error {
 	if b.line.enter() {
 		defer unlock(b.line.file)
@@ -219,7 +221,7 @@ func (b *backend) begin(ctx context.Context, begin func() error) error {
 	}
 }
 
-// open connects if necessary and prepares missing statements.
+// open connects if necessary and prepares BEGIN and COMMIT.
 func (w *writer) open() (err error) {
 	if w.conn == nil {
 		connector, err := sqlite.NewConnector(w.backend.dsn(writeTimeout))
@@ -333,14 +335,14 @@ func assign(dest []any, values []driver.Value) error {
 	return nil
 }
 
-// exec and query are for the statements of the setup.
+// exec and query run statements of Setup, which are not prepared.
 func (w *writer) exec(text string) error {
 	_, err := w.conn.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
 	return err
 }
 
 func (w *writer) query(text string, dest ...any) error {
-	if err := w.open(); err != nil { // a failed try has closed it
+	if err := w.open(); err != nil { // a failed transaction has closed it
 		return err
 	}
 	s, err := w.conn.Prepare(text)
@@ -351,8 +353,9 @@ func (w *writer) query(text string, dest ...any) error {
 	return w.run(s, func(scan func(...any) error) error { return scan(dest...) }, nil)
 }
 
-// Effect implements engine.Backend. The savepoint detects a transaction that SQLite has rolled back
-// by itself. Later statements would then be stored one by one, and only RELEASE fails.
+// Effect implements engine.Backend. The savepoint detects that SQLite has rolled the transaction
+// back by itself: later statements would then be committed one by one, and RELEASE is the only one
+// that fails.
 func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context.Context, engine.Tx) error, effect func(*sql.Tx) error) error {
 	select {
 	case b.writing <- struct{}{}:
@@ -390,7 +393,7 @@ func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context
 	return ended(ctx, run())
 }
 
-// ended returns the error of an ended context in place of the driver's.
+// ended returns ctx's error instead of the driver's if ctx has ended.
 func ended(ctx context.Context, err error) error {
 	var effect *engine.EffectError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &effect) {
@@ -399,7 +402,7 @@ func ended(ctx context.Context, err error) error {
 	return fault(err)
 }
 
-// gone explains a missing savepoint.
+// gone returns the error for a missing savepoint.
 func gone(err error) error {
 	if kind, _ := kindOf(err); kind != engine.Failed {
 		return err
@@ -407,7 +410,7 @@ func gone(err error) error {
 	return &engine.Error{Kind: engine.Failed, Text: "sqlite: the transaction ended inside the effect: the effect must not end it, and must return the errors of its statements"}
 }
 
-// reader runs the statements that change nothing.
+// reader runs statements that change nothing.
 type reader struct {
 	db    *sql.DB
 	texts []string

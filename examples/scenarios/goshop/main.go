@@ -1,11 +1,11 @@
-// Goshop is a shop behind a head, with the standard library alone: it takes the events of
-// conversations and answers the tool order_status. The scenarios of shop.test.yaml test it:
+// Goshop is the back end of a head, written with the standard library only: it receives the events
+// of conversations and answers the tool order_status. The scenarios of shop.test.yaml test it:
 //
 //	go build -o shop .
 //	headsctl test .
 //
-// Every event is on disk before it is answered, so that none is lost when the shop is killed, and
-// an event that comes twice is taken once.
+// Every event is on disk before its delivery is answered, so none is lost if the program is killed.
+// A redelivered event is stored once.
 package main
 
 import (
@@ -52,7 +52,7 @@ func run(args []string) error {
 
 var orders = map[string]string{"7": "Your order has been shipped.", "8": "Your order is being packed."}
 
-// record is a line of the journal: an event or a question for an order.
+// record is a line of the journal: an event or a call of order_status.
 type record struct {
 	Session string `json:"session"`
 	Event   string `json:"event,omitempty"`
@@ -65,7 +65,7 @@ type session struct {
 	Orders []string `json:"orders"`
 }
 
-// shop is what the shop knows of sessions. The journal has all of it.
+// shop has the state of the sessions. All of it is in the journal.
 type shop struct {
 	key []byte
 
@@ -104,7 +104,7 @@ func (s *shop) remember(r record) {
 	known.Events = append(known.Events, r.Event)
 }
 
-// add takes a record when it is on disk.
+// add writes a record to disk and then adds it to the state.
 func (s *shop) add(r record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *shop) event(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, map[string]string{"message": "received"})
 }
 
-// isSigned reports whether a signature is right. It is in hex or in base64.
+// isSigned reports whether a signature is valid. It is hex or base64.
 func (s *shop) isSigned(body []byte, signature string) bool {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write(body)

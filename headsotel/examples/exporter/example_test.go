@@ -26,8 +26,8 @@ import (
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
-// startMetrics has everything that is created without an own provider report to /metrics, until the
-// function that it returns is called.
+// startMetrics sets a global meter provider whose metrics are served at /metrics, until the
+// returned function is called.
 func startMetrics(mux *http.ServeMux) (stop func(context.Context) error, err error) {
 	exporter, err := prometheus.New()
 	if err != nil {
@@ -111,26 +111,26 @@ const sharedKey = "the key of the registration"
 // deliver sends an event as the service does.
 func deliver(mux http.Handler) {
 	event := heads.Event{Type: heads.EventStartConversation, HeadID: "3f2b8c1e-8a4d-4b7e-9c3a-1d2e3f4a5b6c", SessionID: "session-1"}
-	for status := 0; status != http.StatusOK; { // until the handler is mounted
+	for status := 0; status != http.StatusOK; { // retry until the handler is mounted
 		answer := httptest.NewRecorder()
 		mux.ServeHTTP(answer, headstest.NewEventRequest("https://app.example.com/events", event, sharedKey))
 		status = answer.Code
 	}
 }
 
-// metrics returns what Prometheus would read.
+// metrics returns the page that Prometheus would scrape.
 func metrics(mux http.Handler) string {
 	page := httptest.NewRecorder()
 	mux.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return page.Body.String()
 }
 
-// scope is what every line has of module headsotel.
+// scope is the label that every line of module headsotel has.
 const scope = `otel_scope_name="github.com/headsapi/heads-go/headsotel",otel_scope_schema_url="",otel_scope_version="` + heads.Version + `"`
 
 var withoutScope = strings.NewReplacer(","+scope, "", "{"+scope+"}", "")
 
-// lines returns counts and gauges.
+// lines returns the lines with counts and gauges.
 func lines(page string) (all []string) {
 	for line := range strings.Lines(page) {
 		if strings.HasPrefix(line, "heads_") && !strings.Contains(line, "_bucket") && !strings.Contains(line, "_sum") {

@@ -1,4 +1,4 @@
-// Package exporter has an exporter set up in full, as an example that runs: a client, an event
-// handler and an inbox report through OpenTelemetry to a page that Prometheus reads. It is a module
-// of its own, so that no other program gets its dependencies.
+// Package exporter is a runnable example with a complete exporter: a client, an event handler and
+// an inbox report through OpenTelemetry to a page that Prometheus scrapes. It is a separate module,
+// so that no other program gets its dependencies.
 package exporter

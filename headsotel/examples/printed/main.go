@@ -1,5 +1,5 @@
-// Printed converts a head, receives an event and answers a tool call, all with an emulator inside
-// the program, and prints the spans and metrics of it.
+// Printed converts a head, receives an event and answers a tool call, with an emulator in this
+// process, and prints the spans and metrics.
 //
 //	go run ./examples/printed
 package main
@@ -105,7 +105,7 @@ func work(ctx context.Context, tracer trace.Tracer, providers []headsotel.Option
 	if _, err := service.CallTool(ctx, headID, "find_order", nil); err != nil {
 		return err
 	}
-	return errors.Join(events.Shutdown(ctx), tools.Shutdown(ctx)) // then all spans have ended
+	return errors.Join(events.Shutdown(ctx), tools.Shutdown(ctx)) // ends all spans
 }
 
 // printSpans prints the children of parent in the order of their start.
@@ -145,7 +145,7 @@ func printMetrics(ctx context.Context, out io.Writer, reader sdkmetric.Reader) e
 	return nil
 }
 
-// describe leaves out the port, which differs from run to run.
+// describe omits the port, which differs between runs.
 func describe(attributes []attribute.KeyValue) string {
 	var b strings.Builder
 	for _, a := range attributes {

@@ -1,9 +1,9 @@
 // Receiver shows that no event is lost and no effect happens twice. Three receivers behind one URL
-// share an inbox, and one of them is killed while it works.
+// share an inbox, and one of them is killed while it handles events.
 //
-// An emulator inside the program plays sessions and delivers their events. Every receiver is a
-// separate process, which stores the events that it receives and handles stored events, its own or
-// another's. For every event it inserts a row into the table visits, through Commit:
+// An emulator in this process plays sessions and delivers their events. Each receiver is a separate
+// process, which stores the events that it receives and handles stored events of all receivers. For
+// each event, it inserts a row into the table visits through Commit:
 //
 //	go run ./examples/receiver
 //	go run ./examples/receiver -dsn postgres://localhost/visits
@@ -226,7 +226,7 @@ func byReceiver(ctx context.Context, out io.Writer, db *sql.DB) error {
 	return rows.Err()
 }
 
-// openVisits creates the table that the receivers fill, in the inbox's database.
+// openVisits creates the table visits in the inbox's database.
 func openVisits(ctx context.Context, s settings) (*sql.DB, error) {
 	in, err := openInbox(ctx, s) // creates the file and the inbox's tables
 	if err != nil {
@@ -289,7 +289,7 @@ func (r *receiver) stop() {
 	_ = r.cmd.Wait()
 }
 
-// balancer passes each delivery to the next receiver, even to a dead one; then the event is
+// balancer passes each delivery to the next receiver. If that one is dead, the event is
 // redelivered.
 type balancer struct {
 	receivers []*receiver

@@ -19,13 +19,13 @@ type DB struct {
 	taken   atomic.Bool
 }
 
-// New returns a DB of a backend.
+// New returns a DB that uses a backend.
 func New(b Backend) *DB { return &DB{backend: b} }
 
 // ErrTaken is returned by Take for a DB that belongs to an inbox.
 var ErrTaken = errors.New("inbox: the DB belongs to another inbox; open one for each")
 
-// Take returns the backend of db to the one inbox that may use it.
+// Take returns the backend of db. It succeeds once, so only one inbox uses a DB.
 func Take(db *DB) (Backend, error) {
 	if db.taken.Swap(true) {
 		return nil, ErrTaken
@@ -41,26 +41,26 @@ func (db *DB) Close() error {
 	return db.backend.Close()
 }
 
-// String returns the name of the type, since a DB may have a password.
+// String returns the name of the type. A DB may hold a password.
 func (db *DB) String() string { return "inbox.DB" }
 
-// Format writes the same as String, whatever the verb.
+// Format writes the result of String for every verb.
 func (db *DB) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, db.String()) }
 
 // Backend is a database. It is safe for concurrent use. Its errors are *Error, or the error of the
 // context.
 type Backend interface {
-	// Setup checks the database, migrates its tables and prepares s.
+	// Setup checks the database, migrates its tables and prepares the statements.
 	Setup(ctx context.Context, prefix string) error
-	// Append stores an event and returns its sequence, or 0 if the event is known.
+	// Append stores an event and returns its sequence, or 0 if its key is already stored.
 	Append(ctx context.Context, e *Record) (int64, error)
-	// Write runs f in a transaction, which on SQLite may hold other writes too. After an error f
-	// may run again.
+	// Write runs f in a transaction. On SQLite, the transaction may include other writes. f may run
+	// again after an error.
 	Write(ctx context.Context, f func(context.Context, Tx) error) error
-	// Effect runs mark and then effect in a transaction that holds nothing else. It returns an
-	// error of effect as *EffectError.
+	// Effect runs mark and then effect in a transaction of their own. It returns an error of effect
+	// as *EffectError.
 	Effect(ctx context.Context, lease time.Duration, mark func(context.Context, Tx) error, effect func(*sql.Tx) error) error
-	// Renew is a Write that doesn't wait for connections that functions use.
+	// Renew is a Write on a connection that functions can't use up.
 	Renew(ctx context.Context, f func(context.Context, Tx) error) error
 	// Read runs statements that change nothing, each in a transaction of its own.
 	Read() Tx
@@ -68,15 +68,15 @@ type Backend interface {
 	Listen(ctx context.Context, wake func())
 	// Notify tells the other processes that events were stored.
 	Notify()
-	// Poll is how long a worker waits before it looks for work without a notification: soon after
-	// work, then twice as long each time, up to late.
+	// Poll returns how long a worker waits before it searches for work without a notification: soon
+	// after it had work, then twice as long each time, up to late.
 	Poll() (soon, late time.Duration)
 	Close() error
 }
 
 // Tx runs statements.
 type Tx interface {
-	// Send runs the calls in order, in one round trip if possible.
+	// Send executes the calls in order, in one round trip if possible.
 	Send(ctx context.Context, calls ...*Call) error
 }
 
@@ -84,14 +84,14 @@ type Tx interface {
 type Call struct {
 	Stmt Stmt
 	Args []any
-	Row  func(scan func(...any) error) error // called for every row; destinations are *int64 and *[]byte
-	N    int64                               // the number of rows that were changed, or read
+	Row  func(scan func(...any) error) error // for every row; scans into *int64 and *[]byte
+	N    int64                               // number of rows changed or read
 }
 
 // Do returns a call of a statement that returns no rows.
 func Do(s Stmt, args ...any) *Call { return &Call{Stmt: s, Args: args} }
 
-// Get returns a call of a statement whose rows go to row.
+// Get returns a call of a statement that calls row for each row.
 func Get(row func(scan func(...any) error) error, s Stmt, args ...any) *Call {
 	return &Call{Stmt: s, Args: args, Row: row}
 }
@@ -115,23 +115,23 @@ const (
 	Deleted // a dead event whose body was removed
 )
 
-// Kind is what can be done about an error.
+// Kind classifies an error by how to react to it.
 type Kind int
 
 // The kinds of errors.
 const (
-	Failed   Kind = iota // nothing
+	Failed   Kind = iota // permanent
 	Again                // a retry may succeed at once
 	Locked               // another transaction holds a row; a retry may succeed
 	Away                 // the database is unreachable, or too slow
-	Full                 // there is no room
-	Damaged              // the content is not what was written
+	Full                 // the disk is full
+	Damaged              // the data was changed or lost outside the program
 	ReadOnly             // the database accepts no writes
 	Stale                // the claim on the event has ended
 )
 
-// Error is a failure of the database. Its text holds no secret and nothing of an event, and it
-// keeps no other error, since drivers print both.
+// Error is a failure of the database. Its text contains no secret and no event data. It wraps no
+// driver error, since drivers print both.
 type Error struct {
 	Kind Kind
 	Text string
@@ -142,7 +142,7 @@ func (e *Error) Error() string { return e.Text }
 // Retriable reports whether the same transaction may succeed later.
 func (k Kind) Retriable() bool { return k == Again || k == Locked || k == Away }
 
-// KindOf returns the kind of an error, Failed for those of others.
+// KindOf returns the kind of an *Error in err's tree, and Failed for any other error.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -151,15 +151,15 @@ func KindOf(err error) Kind {
 	return Failed
 }
 
-// EffectError is an error that the function passed to Effect returned.
+// EffectError is an error returned by the function passed to Effect.
 type EffectError struct {
 	Err  error
-	Kind Kind // what the driver's error in it means
+	Kind Kind // the kind of the driver's error in Err
 }
 
 func (e *EffectError) Error() string { return "the effect failed" }
 
-// SchemaError reports tables of another version of this module.
+// SchemaError reports tables that a newer version of this module has created.
 type SchemaError struct{ Found, Known int }
 
 func (e *SchemaError) Error() string {

@@ -9,7 +9,7 @@ import (
 type SQLTx struct {
 	Tx       *sql.Tx
 	Texts    []string
-	Prepared *sql.Stmt // of MarkHandled, or nil
+	Prepared *sql.Stmt // for MarkHandled, or nil
 }
 
 // Send implements Tx.
@@ -43,7 +43,7 @@ func (t *SQLTx) exec(ctx context.Context, c *Call) (sql.Result, error) {
 	return t.Tx.ExecContext(ctx, t.Texts[c.Stmt], c.Args...)
 }
 
-// ReadRows passes the rows to the call and closes them.
+// ReadRows calls c.Row for each row and closes rows.
 func ReadRows(rows *sql.Rows, c *Call) error {
 	c.N = 0
 	defer rows.Close()

@@ -9,7 +9,8 @@ import (
 // Stmt names a statement.
 type Stmt int
 
-// The statements that every backend knows.
+// The statements of every backend. Each comment lists the arguments and, after a colon, the columns
+// that are returned.
 const (
 	Due             Stmt = iota // low, limit: session, 1 if claimed, its fence, the next fence; locked
 	Low                         // low: the earliest next_at that is due, or now
@@ -69,7 +70,7 @@ func ScanRecord(scan func(...any) error, r *Record) error {
 		&r.Attempts, &r.Fence, &r.Redriven, &r.State, &r.Received, &r.Finished, &r.Error)
 }
 
-// lightColumns are the columns that ScanLight reads. They leave out key and body.
+// lightColumns are the columns that ScanLight reads. They exclude key and body.
 const lightColumns = `e.sequence, e.head_id, e.session_id, e.type, e.attempts, e.redriven, e.state, e.received,
 	coalesce(e.finished, 0), coalesce(e.error, '')`
 
@@ -78,39 +79,38 @@ func ScanLight(scan func(...any) error, r *Record) error {
 	return scan(&r.Sequence, &r.HeadID, &r.SessionID, &r.Type, &r.Attempts, &r.Redriven, &r.State, &r.Received, &r.Finished, &r.Error)
 }
 
-// filter is the part of a query on events that Query describes, beside the sequences.
+// filter has the conditions of a Query, except those on sequences.
 const filter = ` AND e.received >= $3::bigint AND e.received < $4::bigint AND ($5::bigint = 0 OR e.head_id = $6::bytea) AND ($7::bigint = 0 OR e.session_id = $8::bytea)`
 
-// between has the sequences of a page.
+// between limits a page by its sequences.
 const between = `e.sequence > $1::bigint AND e.sequence <= $2::bigint`
 
-// story is the condition of the index events_story. The planner must not prefer it for claims, so
-// it is on an expression. In statements with it, the sequence is one, too, or the planner would
-// read the primary key for their order and their range.
+// story is the expression of the index events_story. It is an expression so that the planner does
+// not choose the index for claims. Statements that use it also write the sequence as an expression,
+// or the planner would read the primary key for order and range.
 const (
 	story        = `(e.session || ''::bytea)`
 	storyBetween = `e.sequence + 0 > $1::bigint AND e.sequence + 0 <= $2::bigint`
 )
 
 // waiting finds the first waiting event of a session in events_waiting. A plain "session = $1 ORDER
-// BY sequence LIMIT 1" reads the primary key from its start if the planner takes the table for a
-// small one.
+// BY sequence LIMIT 1" reads the primary key from its start if the planner assumes a small table.
 const waiting = `SELECT w.sequence FROM {p}events w WHERE w.session >= $1::bytea AND w.session <= $1::bytea AND w.state = 0`
 
-// list is a page of events for a person.
+// list selects a page of events without bodies, the latest first.
 const list = `SELECT ` + lightColumns + ` FROM {p}events e WHERE e.sequence < $1::bigint AND e.sequence >= $2::bigint AND `
 
 const listEnd = ` ORDER BY e.sequence DESC LIMIT $3::bigint`
 
-// texts are written for PostgreSQL, with a cast on every parameter: a server behind a pooler that
-// prepares nothing can't infer their types. {p} stands for the prefix of the tables, {now} for the
+// texts are in PostgreSQL's dialect. Every parameter has a cast, since without prepared statements,
+// as behind a pooler, the server can't infer types. {p} is the prefix of the tables, {now} the
 // database's time in microseconds.
 var texts = [Statements]string{
 	Due: `SELECT q.session, CASE WHEN q.owner IS NULL THEN 0 ELSE 1 END, q.fence, nextval('{p}fence')
 		FROM (SELECT session, owner, fence FROM {p}sessions WHERE next_at >= $1::bigint AND next_at <= {now}
 			ORDER BY next_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED) q`,
 	Low:         `SELECT coalesce((SELECT next_at FROM {p}sessions WHERE next_at >= $1::bigint AND next_at <= {now} ORDER BY next_at LIMIT 1), {now})`,
-	SpendFences: ``, // the sequence has done it
+	SpendFences: ``, // not needed: the fences come from an SQL sequence
 	TakeSession: `UPDATE {p}sessions SET owner = $3::bytea, fence = $2::bigint, next_at = {now} + $4::bigint WHERE session = $1::bytea`,
 	ClaimEvent: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.state = 0
 		AND e.sequence = (` + waiting + ` ORDER BY w.session, w.sequence LIMIT 1) FOR UPDATE OF e SKIP LOCKED`,
@@ -180,7 +180,7 @@ var texts = [Statements]string{
 
 var prefixForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
 
-// CheckPrefix returns an error for a prefix that can't begin a plain SQL name.
+// CheckPrefix returns an error for a prefix that is not the start of a plain SQL name.
 func CheckPrefix(prefix string) error {
 	if !prefixForm.MatchString(prefix) {
 		return fmt.Errorf("%q: want up to 40 lower-case letters, digits and underscores, not beginning with a digit", prefix)
@@ -188,8 +188,8 @@ func CheckPrefix(prefix string) error {
 	return nil
 }
 
-// Texts returns the statements of a dialect, by name: overrides where it has another text, and
-// every text through edit.
+// Texts returns the statements of a dialect, indexed by Stmt. overrides replaces single statements;
+// edit is applied to every text.
 func Texts(prefix, now string, overrides map[Stmt]string, edit func(string) string) []string {
 	all := make([]string, Statements)
 	for s, text := range texts {
@@ -201,7 +201,7 @@ func Texts(prefix, now string, overrides map[Stmt]string, edit func(string) stri
 	return all
 }
 
-// Expand sets the prefix and the time in a text.
+// Expand replaces {p} and {now} in a text.
 func Expand(text, prefix, now string) string {
 	return strings.NewReplacer("{p}", prefix, "{now}", now).Replace(text)
 }

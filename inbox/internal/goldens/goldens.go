@@ -1,5 +1,5 @@
-// Package goldens compares the defaults of the module's packages with what is recorded. It is a
-// part of internal/goldens in the root, which other modules must not import.
+// Package goldens compares the defaults of the module's packages with recorded ones. It is a
+// partial copy of internal/goldens of module heads, which other modules must not import.
 package goldens
 
 import (

@@ -1,5 +1,5 @@
-// Package keyed has locks for things that have a key, such as sessions. It is a copy of the one of
-// module heads: a newer heads may not have it any more.
+// Package keyed provides locks by key, such as one per session. It is a copy of the package in
+// module heads, which other modules must not import.
 package keyed
 
 import (
@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Locks lets one goroutine at a time hold a key. It stores nothing for keys that no goroutine
-// holds. The zero value is ready to use.
+// Locks has a lock for each key. It uses no memory for keys that are not locked. The zero value is
+// ready to use.
 type Locks[K comparable] struct {
 	mu   sync.Mutex
-	held map[K]chan struct{} // closed when the key is free again
+	held map[K]chan struct{} // closed when the key is unlocked
 }
 
-// Lock waits until the key is free or the context ends.
+// Lock locks a key. If the key is locked, Lock waits until it is unlocked or ctx ends.
 func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 	for {
 		l.mu.Lock()

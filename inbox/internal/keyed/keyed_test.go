@@ -18,7 +18,7 @@ func takeLock(t *testing.T, l *Locks[string], key string) (unlock func()) {
 	return unlock
 }
 
-// Nothing else guards the counter, so the race detector reports a lock that does not work.
+// Nothing else protects the counter, so the race detector reports a lock that does not work.
 func TestLocksLetOneGoroutineInAtATime(t *testing.T) {
 	var l Locks[string]
 	var all sync.WaitGroup

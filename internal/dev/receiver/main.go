@@ -4,9 +4,9 @@
 //
 //	go run ./internal/dev/receiver
 //
-// It listens on a free loopback port and prints its URL as a line for a shell. If
-// -dir names a folder, it writes the n-th request to the files n.body, byte for
-// byte, and n.signature, with the value of the header x-signature-256.
+// It listens on a free loopback port, or at -addr, and prints its URL as a line for a
+// shell. If -dir names a folder, it writes the n-th request to the files n.body, byte
+// for byte, and n.signature, with the value of the header x-signature-256.
 package main
 
 import (
@@ -23,16 +23,17 @@ import (
 )
 
 func main() {
+	addr := flag.String("addr", "127.0.0.1:0", "`address` to listen on; port 0 chooses a free one")
 	dir := flag.String("dir", "", "`folder` that keeps what is received; it must exist (default: none)")
 	flag.Parse()
-	if err := serve(*dir); err != nil {
+	if err := serve(*addr, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "receiver:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(dir string) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func serve(addr, dir string) error {
+	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}

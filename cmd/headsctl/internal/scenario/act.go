@@ -179,7 +179,7 @@ func (w *world) arguments(st *step, h head) (map[string]any, error) {
 	for _, m := range with.Members {
 		unchecked := st.Get("unchecked")
 		if known && !(given(unchecked) && isTrue(unchecked)) && !slices.Contains(declared, m.Key) {
-			return nil, &problem{fmt.Sprintf("the tool %s declares no parameter %q%s; mend with, or add unchecked: true", shown(st.arg.Text), shown(m.Key), similar.Hint(m.Key, declared)),
+			return nil, &problem{fmt.Sprintf("the tool %s declares no parameter %q%s; use one that it declares, or add unchecked: true", shown(st.arg.Text), shown(m.Key), similar.Hint(m.Key, declared)),
 				"one of " + strings.Join(declared, ", "), m.Key}
 		}
 		document, err := m.Value.AppendJSON(nil)

@@ -1,22 +1,41 @@
-package heads_test
+package toolargs_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
-	"math/rand/v2"
 	"net/netip"
+	"os"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/toolargs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/headsapi/heads-go"
 )
 
+// There is one type for every way in which a value can be read.
 type (
+	color   string
+	address struct {
+		Street string   `json:"street"`
+		Number *int     `json:"number"`
+		Lines  []string `json:"lines,omitempty"`
+	}
+	grade  int                     // a type with its own JSON
+	letter uint8                   // a byte that is not one in JSON
+	choice struct{ Chosen string } // a struct with its own JSON
+
+	stamp struct {
+		time.Time
+		Text string
+	}
+	requiredArg[T any] struct {
+		V T `json:"v" jsonschema:"A value"`
+	}
 	optionalArg[T any] struct {
 		V T `json:"v,omitzero" jsonschema:"A value"`
 	}
@@ -29,13 +48,60 @@ type (
 	}
 )
 
-// callWith returns the arguments that a tool receives, and its reply.
-func callWith[In any](t testing.TB, body string) (In, string) {
+func (s stamp) MarshalJSON() ([]byte, error) { return json.Marshal(s.Text) }
+
+func (l *letter) UnmarshalText(text []byte) error {
+	if len(text) != 1 {
+		return errors.New("no letter")
+	}
+	*l = letter(text[0])
+	return nil
+}
+
+func (c *choice) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &c.Chosen) }
+
+func (g *grade) UnmarshalJSON(data []byte) error {
+	switch string(data) {
+	case `"low"`:
+		*g = 1
+	case `"high"`:
+		*g = 2
+	default:
+		return errors.New("no grade")
+	}
+	return nil
+}
+
+func (g grade) MarshalJSON() ([]byte, error) {
+	return []byte([]string{`""`, `"low"`, `"high"`}[g]), nil
+}
+
+// done is the reply of a function that was called.
+const done = "done"
+
+func fieldsOf[In any](t testing.TB, location *time.Location) toolargs.Fields {
 	t.Helper()
-	h := newToolHandler(t)
-	got := addTool[In](t, h, "tool")
-	reply := toolReply(t, postTool(h, "/tool", body))
-	return *got, reply
+	fields, faults := toolargs.FromStruct(reflect.TypeFor[In](), toolargs.Options{Location: location, Stamp: reflect.TypeFor[stamp]()})
+	require.Empty(t, faults)
+	return fields
+}
+
+// callWith returns the arguments that the function of a tool receives, and the reply:
+// done, or the faults, after which the function is not called.
+func callWith[In any](t testing.TB, body string) (in In, reply string) {
+	t.Helper()
+	return callIn[In](t, nil, body)
+}
+
+func callIn[In any](t testing.TB, location *time.Location, body string) (in In, reply string) {
+	t.Helper()
+	fields := fieldsOf[In](t, location)
+	values, _ := fields.Split([]byte(body))
+	var read In
+	if faults := fields.Decode(values, reflect.ValueOf(&read).Elem()); faults != nil {
+		return in, faults.Error()
+	}
+	return read, done
 }
 
 // roundTrip sends value through a tool, as a required argument and as each
@@ -47,33 +113,34 @@ func roundTrip[T any](name, wireType string, value T) namedTest {
 		body := `{"v":` + string(encoded) + `,"session_metadata":{"session_id":"s-1"}}`
 
 		t.Run("required", func(t *testing.T) {
-			h := newToolHandler(t)
-			got := addTool[requiredArg[T]](t, h, "tool")
-			assert.Equal(t, []heads.ToolParameter{{Name: "v", Type: wireType, Description: "A value"}}, h.Tools()[0].Parameters)
-			require.Equal(t, "done", toolReply(t, postTool(h, "/tool", body)))
+			field := fieldsOf[requiredArg[T]](t, nil).List()[0]
+			assert.Equal(t, []string{"v", wireType, "A value"}, []string{field.Name, field.WireType(), field.Description})
+			got, reply := callWith[requiredArg[T]](t, body)
+			require.Equal(t, done, reply)
 			assert.Equal(t, value, got.V)
 			for _, without := range []string{`{}`, `{"v":null}`} {
-				assert.Equal(t, "v is missing; ask the user for it", toolReply(t, postTool(h, "/tool", without)))
+				_, reply := callWith[requiredArg[T]](t, without)
+				assert.Equal(t, "v is missing; ask the user for it", reply)
 			}
 		})
 		t.Run("optional", func(t *testing.T) {
 			got, reply := callWith[optionalArg[T]](t, body)
-			require.Equal(t, "done", reply)
+			require.Equal(t, done, reply)
 			assert.Equal(t, value, got.V)
 			for _, without := range []string{`{}`, `{"v":null}`} {
 				got, reply := callWith[optionalArg[T]](t, without)
-				require.Equal(t, "done", reply)
+				require.Equal(t, done, reply)
 				assert.Zero(t, got.V)
 			}
 		})
 		t.Run("pointer", func(t *testing.T) {
 			got, reply := callWith[pointerArg[T]](t, body)
-			require.Equal(t, "done", reply)
+			require.Equal(t, done, reply)
 			require.NotNil(t, got.V)
 			assert.Equal(t, value, *got.V)
 			for _, without := range []string{`{}`, `{"v":null}`} {
 				got, reply := callWith[pointerArg[T]](t, without)
-				require.Equal(t, "done", reply)
+				require.Equal(t, done, reply)
 				assert.Nil(t, got.V)
 			}
 		})
@@ -86,7 +153,7 @@ func TestEveryKindMakesTheRoundTrip(t *testing.T) {
 	for _, row := range []namedTest{
 		roundTrip("string", "string", "Zażółć \"gęślą\"\n🌦️"),
 		roundTrip("empty string", "string", ""),
-		roundTrip("named string", "string", toolColor("red")),
+		roundTrip("named string", "string", color("red")),
 		roundTrip("bool", "boolean", true),
 		roundTrip("int", "integer", -7),
 		roundTrip("int8", "integer", int8(math.MinInt8)),
@@ -101,9 +168,9 @@ func TestEveryKindMakesTheRoundTrip(t *testing.T) {
 		roundTrip("float32", "number", float32(0.1)),
 		roundTrip("float64", "number", 1e-300),
 		roundTrip("time", "string", moment),
-		roundTrip("time with its text", "string", heads.Time{Time: moment, Text: "2026-08-31 06:56:30.5Z"}),
+		roundTrip("time with its text", "string", stamp{Time: moment, Text: "2026-08-31 06:56:30.5Z"}),
 		roundTrip("text of a form", "string", netip.MustParseAddr("203.0.113.7")),
-		roundTrip("JSON of a form", "integer", toolGrade(2)),
+		roundTrip("JSON of a form", "integer", grade(2)),
 		roundTrip("bytes", "string", []byte{0, 1, 254, 255}),
 		roundTrip("raw object", "object", json.RawMessage(`{"a":[1,2.50,null]}`)),
 		roundTrip("raw number", "object", json.RawMessage(`1.50`)),
@@ -113,11 +180,11 @@ func TestEveryKindMakesTheRoundTrip(t *testing.T) {
 		roundTrip("list of pointers", "array", []*int{&seven, nil}),
 		roundTrip("list of raw values", "array", []json.RawMessage{json.RawMessage(`null`), json.RawMessage(`"a"`)}),
 		roundTrip("array", "array", [2]float64{1.5, -2}),
-		roundTrip("map", "object", map[toolColor]int{"red": 1, "": 2}),
+		roundTrip("map", "object", map[color]int{"red": 1, "": 2}),
 		roundTrip("empty map", "object", map[string]bool{}),
 		roundTrip("map of lists", "object", map[string][]bool{"a": {true, false}}),
-		roundTrip("struct", "object", toolAddress{Street: "Main", Number: &seven, Lines: []string{"2nd floor"}}),
-		roundTrip("list of structs", "array", []toolAddress{{Street: "Main"}, {Street: "High", Number: &seven}}),
+		roundTrip("struct", "object", address{Street: "Main", Number: &seven, Lines: []string{"2nd floor"}}),
+		roundTrip("list of structs", "array", []address{{Street: "Main"}, {Street: "High", Number: &seven}}),
 	} {
 		t.Run(row.name, row.run)
 	}
@@ -127,7 +194,7 @@ func TestEveryKindMakesTheRoundTrip(t *testing.T) {
 func reads[T any](name, raw string, value T) namedTest {
 	return namedTest{name, func(t *testing.T) {
 		got, reply := callWith[requiredArg[T]](t, `{"v": `+raw+` }`)
-		require.Equal(t, "done", reply)
+		require.Equal(t, done, reply)
 		assert.Equal(t, value, got.V)
 	}}
 }
@@ -166,26 +233,26 @@ func TestArgumentsAreReadLeniently(t *testing.T) {
 		reads("zero", `0`, false),
 		reads("number for a string", `12.50`, "12.50"),
 		reads("boolean for a string", `true`, "true"),
-		reads("number for a named string", `7`, toolColor("7")),
-		reads("number for a text of a form", `7`, toolLetter('7')),
-		reads("bytes that are not bytes in JSON", `["a","b"]`, []toolLetter{'a', 'b'}),
-		reads("struct with its own JSON", `"first"`, toolChoice{"first"}),
+		reads("number for a named string", `7`, color("7")),
+		reads("number for a text of a form", `7`, letter('7')),
+		reads("bytes that are not bytes in JSON", `["a","b"]`, []letter{'a', 'b'}),
+		reads("struct with its own JSON", `"first"`, choice{"first"}),
 		reads("string for a list", `"a"`, []string{"a"}),
 		reads("number for a list of strings", `5`, []string{"5"}),
 		reads("number in a string for a list", `"5"`, []int{5}),
-		reads("object for a list", `{"street":"Main"}`, []toolAddress{{Street: "Main"}}),
+		reads("object for a list", `{"street":"Main"}`, []address{{Street: "Main"}}),
 		reads("list for a list of lists", `[1,"2"]`, [][]int{{1}, {2}}),
 		reads("value for an array of one", `5`, [1]int{5}),
 		reads("strings in a list of numbers", `["1",2,"3.0"]`, []int{1, 2, 3}),
 		reads("strings in a map of booleans", `{"a":"yes","b":0}`, map[string]bool{"a": true, "b": false}),
-		reads("strings in an object", `{"street":5}`, toolAddress{Street: "5"}),
-		reads("RFC 3339", `"2026-08-31T14:00:00+02:00"`, heads.Time{Time: noon.In(time.FixedZone("", 7200)), Text: "2026-08-31T14:00:00+02:00"}),
+		reads("strings in an object", `{"street":5}`, address{Street: "5"}),
+		reads("RFC 3339", `"2026-08-31T14:00:00+02:00"`, stamp{Time: noon.In(time.FixedZone("", 7200)), Text: "2026-08-31T14:00:00+02:00"}),
 		reads("time with a space", `"2026-08-31 12:00:00Z"`, noon),
 		reads("time without seconds", `"2026-08-31T12:00Z"`, noon),
 		reads("time with a space and without seconds", `" 2026-08-31 12:00Z "`, noon),
 		reads("date", `"2026-08-31"`, noon.Add(-12*time.Hour)),
 		reads("escapes", `"caf\u00e9 \ud83c\udf26"`, "café 🌦"),
-		reads("spaces inside", "{ \"street\" : \"Main\" ,\n \"lines\" : [ \"a\" , \"b\" ] }", toolAddress{Street: "Main", Lines: []string{"a", "b"}}),
+		reads("spaces inside", "{ \"street\" : \"Main\" ,\n \"lines\" : [ \"a\" , \"b\" ] }", address{Street: "Main", Lines: []string{"a", "b"}}),
 	} {
 		t.Run(row.name, row.run)
 	}
@@ -194,14 +261,14 @@ func TestArgumentsAreReadLeniently(t *testing.T) {
 func TestBlankStringLeavesOutWhatIsNotText(t *testing.T) {
 	for _, row := range []namedTest{
 		blank("integer", 0), blank("number", 0.0), blank("boolean", false), blank("time", time.Time{}),
-		blank("duration", time.Duration(0)), blank("time with its text", heads.Time{}), blank("text of a form", netip.Addr{}),
-		blank("list", []string(nil)), blank("map", map[string]int(nil)), blank("object", toolAddress{}),
+		blank("duration", time.Duration(0)), blank("time with its text", stamp{}), blank("text of a form", netip.Addr{}),
+		blank("list", []string(nil)), blank("map", map[string]int(nil)), blank("object", address{}),
 	} {
 		t.Run(row.name, row.run)
 	}
 	t.Run("but not text", func(t *testing.T) {
 		got, reply := callWith[pointerArg[string]](t, `{"v":" "}`)
-		require.Equal(t, "done", reply)
+		require.Equal(t, done, reply)
 		require.NotNil(t, got.V)
 		assert.Equal(t, " ", *got.V)
 	})
@@ -213,7 +280,7 @@ func blank[T any](name string, zero T) namedTest {
 		assert.Equal(t, "v is missing; ask the user for it", reply)
 		for _, body := range []string{`{"v":""}`, `{"v":"\n\t"}`, `{"v":"\u0020"}`} {
 			got, reply := callWith[optionalArg[T]](t, body)
-			assert.Equal(t, "done", reply, body)
+			assert.Equal(t, done, reply, body)
 			assert.Equal(t, zero, got.V, body)
 		}
 	}}
@@ -226,7 +293,7 @@ func refuses[In any](t *testing.T, name, body string) refusal {
 	t.Helper()
 	got, reply := callWith[In](t, body)
 	require.Zero(t, got, "the function is not called: %s", name)
-	return refusal{name, reply}
+	return refusal{name, strings.ReplaceAll(reply, "\n", " ")} // the handler writes one line
 }
 
 func refusesValue[T any](t *testing.T, name, raw string) refusal {
@@ -234,7 +301,7 @@ func refusesValue[T any](t *testing.T, name, raw string) refusal {
 	return refuses[requiredArg[T]](t, name, `{"v":`+raw+`}`)
 }
 
-// TestModelIsToldWhatIsWrong compares with testdata/tools/refusals.txt, a line
+// TestModelIsToldWhatIsWrong compares with testdata/refusals.txt, a line
 // "name: message" for each row.
 func TestModelIsToldWhatIsWrong(t *testing.T) {
 	type trip struct {
@@ -295,14 +362,14 @@ func TestModelIsToldWhatIsWrong(t *testing.T) {
 		refusesValue[time.Time](t, "number for time", `1756623390`),
 		refusesValue[time.Time](t, "object for time", `{}`),
 		refusesValue[time.Time](t, "no zone for time", `"2026-08-31 12:00"`),
-		refusesValue[heads.Time](t, "word for time with its text", `"tomorrow"`),
-		refusesValue[heads.Time](t, "no zone for time with its text", `"2026-08-31T12:00:00.5"`),
+		refusesValue[stamp](t, "word for time with its text", `"tomorrow"`),
+		refusesValue[stamp](t, "no zone for time with its text", `"2026-08-31T12:00:00.5"`),
 		refusesValue[time.Duration](t, "word for duration", `"soon"`),
 		refusesValue[time.Duration](t, "months for duration", `"P1M"`),
 		refusesValue[time.Duration](t, "list for duration", `[90]`),
 		refusesValue[netip.Addr](t, "word for text of a form", `"localhost"`),
 		refusesValue[netip.Addr](t, "list for text of a form", `["::1"]`),
-		refusesValue[toolGrade](t, "word for JSON of a form", `"middling"`),
+		refusesValue[grade](t, "word for JSON of a form", `"middling"`),
 		refusesValue[[]byte](t, "word for bytes", `"not base64!"`),
 		refusesValue[[]byte](t, "number for bytes", `1234`),
 		refusesValue[[]byte](t, "list for bytes", `[1,2]`),
@@ -317,173 +384,21 @@ func TestModelIsToldWhatIsWrong(t *testing.T) {
 		refusesValue[map[string]int](t, "null in a map", `{"a":null}`),
 		refusesValue[map[string]int](t, "list for a map", `[1]`),
 		refusesValue[map[string]int](t, "word for a map", `"a"`),
-		refusesValue[toolAddress](t, "missing in an object", `{"number":5}`),
-		refusesValue[toolAddress](t, "wrong in an object", `{"street":"Main","number":"five"}`),
-		refusesValue[toolAddress](t, "list for an object", `[]`),
-		refusesValue[toolAddress](t, "number for an object", `5`),
-		refusesValue[[]toolAddress](t, "missing in a list of objects", `[{"street":"Main"},{}]`),
-		refusesValue[map[string]toolAddress](t, "wrong in a map of objects", `{"home":{"street":[]}}`),
+		refusesValue[address](t, "missing in an object", `{"number":5}`),
+		refusesValue[address](t, "wrong in an object", `{"street":"Main","number":"five"}`),
+		refusesValue[address](t, "list for an object", `[]`),
+		refusesValue[address](t, "number for an object", `5`),
+		refusesValue[[]address](t, "missing in a list of objects", `[{"street":"Main"},{}]`),
+		refusesValue[map[string]address](t, "wrong in a map of objects", `{"home":{"street":[]}}`),
 		refusesValue[*int](t, "wrong for a pointer", `"many"`),
 		refusesValue[int](t, "long word", long),
 		refusesValue[int](t, "escapes", `"caf\u00e9\n\"five\""`),
 	} {
 		lines = append(lines, row.name+": "+row.message)
 	}
-	assert.Equal(t, toolDocument(t, "refusals.txt"), strings.Join(lines, "\n")+"\n")
-}
-
-// randomKinds returns a value whose required fields are all different from missing
-// ones.
-func randomKinds(r *rand.Rand) toolKinds {
-	address := func() toolAddress {
-		a := toolAddress{Street: randomText(r), Lines: randomList(r, 1, randomText)}
-		if r.IntN(2) == 0 {
-			a.Lines = nil
-		}
-		a.Number = maybe(r, r.Int())
-		return a
-	}
-	moment := func() time.Time { return time.Unix(r.Int64N(1<<33), r.Int64N(1e9)).UTC() }
-	number := func(r *rand.Rand) int { return int(r.Uint64()) }
-	k := toolKinds{
-		toolPage: toolPage{uint(r.Uint64())},
-		Text:     randomText(r), Color: toolColor(randomText(r)), Yes: r.IntN(2) == 0,
-		Int: number(r), Int8: int8(r.Uint64()), Int16: int16(r.Uint64()), Int32: int32(r.Uint64()), Int64: int64(r.Uint64()),
-		Uint: uint(r.Uint64()), Uint8: uint8(r.Uint64()), Uint16: uint16(r.Uint64()), Uint32: r.Uint32(), Uint64: r.Uint64(),
-		Float32: float32(randomFloat(r, 32)), Float64: randomFloat(r, 64),
-		Time: moment(), Address: netip.AddrFrom4([4]byte{byte(r.Uint64()), 0, 113, byte(r.Uint64())}), Grade: toolGrade(1 + r.IntN(2)),
-		Bytes: []byte(randomText(r)),
-		List:  randomList(r, 0, randomText),
-		Lists: randomList(r, 0, func(r *rand.Rand) []int { return randomList(r, 0, number) }),
-		Pair:  [2]float64{randomFloat(r, 64), randomFloat(r, 64)},
-		Map:   map[toolColor]int{toolColor(randomText(r)): number(r), "b": number(r)},
-		Maps:  map[string][]string{randomText(r): randomList(r, 0, randomText)},
-		Home:  address(), Homes: randomList(r, 0, func(*rand.Rand) toolAddress { return address() }),
-		ByName:   map[string]toolAddress{randomText(r): address()},
-		Pointers: randomList(r, 0, func(r *rand.Rand) *int { return maybe(r, number(r)) }),
-		MaybeInt: maybe(r, r.Int64()), MaybeText: maybe(r, randomText(r)), MaybeHome: maybe(r, address()),
-		Untagged: r.IntN(2) == 0,
-	}
-	k.Stamp.Time = moment()
-	k.Stamp.Text = k.Stamp.Format(time.RFC3339Nano)
-	k.Raw, _ = json.Marshal(k.Maps)
-	if r.IntN(2) == 0 {
-		k.EmptyText, k.EmptyFloat, k.EmptyList = randomText(r), randomFloat(r, 64), randomList(r, 1, number)
-		k.ZeroTime, k.NameOmitted = moment(), number(r)
-	}
-	return k
-}
-
-func randomText(r *rand.Rand) string {
-	alphabet := []rune("aZ09 \"\\/<&>\n\t\u0000é東🌦\u2028{}[]:,")
-	text := make([]rune, r.IntN(12))
-	for i := range text {
-		text[i] = alphabet[r.IntN(len(alphabet))]
-	}
-	return string(text)
-}
-
-// randomFloat returns a number with random bits, so every magnitude occurs.
-func randomFloat(r *rand.Rand, bits int) float64 {
-	for {
-		f := math.Float64frombits(r.Uint64())
-		if bits == 32 {
-			f = float64(math.Float32frombits(r.Uint32()))
-		}
-		if !math.IsNaN(f) && !math.IsInf(f, 0) {
-			return f
-		}
-	}
-}
-
-func randomList[T any](r *rand.Rand, atLeast int, item func(*rand.Rand) T) []T {
-	list := make([]T, atLeast+r.IntN(4))
-	for i := range list {
-		list[i] = item(r)
-	}
-	return list
-}
-
-func maybe[T any](r *rand.Rand, value T) *T {
-	if r.IntN(2) == 0 {
-		return nil
-	}
-	return &value
-}
-
-func TestRandomValuesArriveAsTheyWereSent(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
-	h := newToolHandler(t)
-	got := addTool[toolKinds](t, h, "all_kinds")
-	for range 200 {
-		want := randomKinds(r)
-		flat := flatBody(t, want)
-		for form, body := range map[string]map[string]any{
-			"flat":                       flat,
-			"under parameters":           {"parameters": flat, "session_metadata": map[string]any{}},
-			"flat, numbers in strings":   inStrings(flat),
-			"arguments, nums in strings": {"arguments": inStrings(flat)},
-		} {
-			*got = toolKinds{}
-			encoded, err := json.Marshal(body)
-			require.NoError(t, err)
-			require.Equal(t, "done", toolReply(t, postTool(h, "/all_kinds", string(encoded))), form)
-			require.Equal(t, want, *got, form)
-		}
-	}
-}
-
-// flatBody returns the members of a body as the service writes it.
-func flatBody(t *testing.T, arguments any) map[string]any {
-	t.Helper()
-	encoded, err := json.Marshal(arguments)
+	want, err := os.ReadFile("testdata/refusals.txt")
 	require.NoError(t, err)
-	var members map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(encoded, &members))
-	body := map[string]any{"session_metadata": map[string]any{"session_id": "s-1"}}
-	for name, value := range members {
-		body[name] = value
-	}
-	return body
-}
-
-// inStrings returns body with its outer numbers and booleans put in strings.
-func inStrings(body map[string]any) map[string]any {
-	changed := make(map[string]any, len(body))
-	for name, value := range body {
-		changed[name] = value
-		raw, ok := value.(json.RawMessage)
-		if ok && name != "raw" && strings.ContainsRune("-0123456789tf", rune(raw[0])) {
-			changed[name] = string(raw)
-		}
-	}
-	return changed
-}
-
-// No argument may share memory with a buffer that the next call uses.
-func TestArgumentsOutliveTheirCall(t *testing.T) {
-	type keeping struct {
-		Raw  json.RawMessage   `json:"raw" jsonschema:"Raw"`
-		Raws []json.RawMessage `json:"raws" jsonschema:"Raws"`
-		Text string            `json:"text" jsonschema:"Text"`
-	}
-	h := newToolHandler(t)
-	got := addTool[keeping](t, h, "keep")
-	body := func(letter string) string {
-		word := `"` + strings.Repeat(letter, 50) + `"`
-		return `{"raw":` + word + `,"raws":[` + word + `],"text":` + word + `}`
-	}
-	require.Equal(t, "done", toolReply(t, postTool(h, "/keep", body("a"))))
-	kept := *got
-	for range 20 {
-		require.Equal(t, "done", toolReply(t, postTool(h, "/keep", body("b"))))
-	}
-	want := strings.Repeat("a", 50)
-	assert.Equal(t, `"`+want+`"`, string(kept.Raw))
-	assert.Equal(t, `"`+want+`"`, string(kept.Raws[0]))
-	assert.Equal(t, want, kept.Text)
+	assert.Equal(t, string(want), strings.Join(lines, "\n")+"\n")
 }
 
 // The memory for a list of large items grows with its valid items, not with the
@@ -493,12 +408,11 @@ func TestListEndsAtItsFirstFault(t *testing.T) {
 		Name string       `json:"name,omitempty" jsonschema:"A name"`
 		Rest [1000]string `json:"-"`
 	}
-	h := newToolHandler(t)
-	addTool[requiredArg[[]large]](t, h, "tool")
 	body := `{"v":[` + strings.Repeat("0,", 30000) + `0]}`
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	assert.Contains(t, toolReply(t, postTool(h, "/tool", body)), "v[0] must be an object")
+	_, reply := callWith[requiredArg[[]large]](t, body)
+	assert.Contains(t, reply, "v[0] must be an object")
 	runtime.ReadMemStats(&after)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), "30,001 items of 16 kB are 480 MB")
 }

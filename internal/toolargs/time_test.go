@@ -1,19 +1,16 @@
-package heads_test
+package toolargs_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/headsapi/heads-go"
 )
 
 type meeting struct {
-	At    time.Time  `json:"at,omitzero" jsonschema:"Start"`
-	Stamp heads.Time `json:"stamp,omitzero" jsonschema:"Start, with its text"`
+	At    time.Time `json:"at,omitzero" jsonschema:"Start"`
+	Stamp stamp     `json:"stamp,omitzero" jsonschema:"Start, with its text"`
 	Inner struct {
 		At time.Time `json:"at,omitzero"`
 	} `json:"inner,omitzero" jsonschema:"An object with at"`
@@ -21,8 +18,6 @@ type meeting struct {
 
 func TestTimeWithoutAZoneIsInTheToolLocation(t *testing.T) {
 	newYork := time.FixedZone("New York", -4*60*60)
-	h := newToolHandler(t, heads.WithToolLocation(newYork))
-	got := addTool[meeting](t, h, "book")
 	for _, row := range []struct {
 		name, text string
 		want       time.Time
@@ -37,9 +32,8 @@ func TestTimeWithoutAZoneIsInTheToolLocation(t *testing.T) {
 		{"in UTC", "2026-08-31 14:30Z", time.Date(2026, 8, 31, 14, 30, 0, 0, time.UTC)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			*got = meeting{}
-			reply := toolReply(t, postTool(h, "/book", `{"at":"`+row.text+`","stamp":"`+row.text+`","inner":{"at":"`+row.text+`"}}`))
-			require.Equal(t, "done", reply)
+			got, reply := callIn[meeting](t, newYork, `{"at":"`+row.text+`","stamp":"`+row.text+`","inner":{"at":"`+row.text+`"}}`)
+			require.Equal(t, done, reply)
 			assert.True(t, row.want.Equal(got.At), got.At)
 			assert.True(t, row.want.Equal(got.Stamp.Time), got.Stamp.Time)
 			assert.Equal(t, row.text, got.Stamp.Text)
@@ -60,16 +54,12 @@ func TestModelIsAskedForTheZoneOfATime(t *testing.T) {
 }
 
 func TestDurationIsRegisteredAsAString(t *testing.T) {
-	h := newToolHandler(t)
-	require.NoError(t, heads.AddTool(h, "wait", "Waits", func(_ context.Context, in struct {
+	fields := fieldsOf[struct {
 		For  time.Duration   `json:"for" jsonschema:"How long"`
 		Gaps []time.Duration `json:"gaps" jsonschema:"Pauses"`
-	}) (string, error) {
-		return "done", nil
-	}))
-	parameters := h.Tools()[0].Parameters
-	assert.Equal(t, "string", parameters[0].Type)
-	assert.Equal(t, "array", parameters[1].Type)
+	}](t, nil).List()
+	assert.Equal(t, "string", fields[0].WireType())
+	assert.Equal(t, "array", fields[1].WireType())
 }
 
 func TestDurationsAreReadLeniently(t *testing.T) {
