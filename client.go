@@ -146,8 +146,8 @@ func attemptTimeout(option, client time.Duration) time.Duration {
 }
 
 // NewFromEnv is New with base URL and token from HEADS_BASE_URL and
-// HEADS_TOKEN. HEADS_CHAT_URL and HEADS_STREAM_URL, where set, stand for
-// WithAccessBases; opts are applied after it.
+// HEADS_TOKEN. If HEADS_CHAT_URL or HEADS_STREAM_URL is set, they are passed to
+// WithAccessBases. opts are applied after that.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	baseURL, token := os.Getenv("HEADS_BASE_URL"), os.Getenv("HEADS_TOKEN")
 	var faults faultList

@@ -15,8 +15,8 @@ import (
 // heads, including their tools.
 //
 // The service replaces the settings whole. So all methods except Replace read,
-// change and write back, and keep unknown keys byte for byte. Calls of one
-// client for one head take turns, so none undoes another. If another program
+// change and write back, and keep unknown keys byte for byte. One client runs one
+// such call of a head at a time, so none undoes another. If another program
 // writes between the read and the write, its change is overwritten.
 type ConversationSettingsService struct{ service }
 
@@ -43,7 +43,7 @@ func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*
 }
 
 // Replace replaces all conversation settings of a head with cs. Everything that
-// cs does not hold is lost. To change something, use Modify.
+// is not in cs is lost. To change something, use Modify.
 //
 // PUT /head/{headId}/conversation-settings. Replace refuses tools that
 // Tool.Validate refuses, two tools of one name, settings from a head that did not
@@ -122,7 +122,7 @@ func (s *ConversationSettingsService) SetTools(ctx context.Context, headID strin
 }
 
 // PutTool adds a tool to a head, or replaces the one of the same name. All other
-// tools stay as they are, even those that Tool.Validate would refuse.
+// tools are kept, even those that Tool.Validate would refuse.
 //
 // GET /head/{id}, PUT /head/{headId}/conversation-settings. PutTool refuses the
 // same as Modify and Tool.Validate.

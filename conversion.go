@@ -33,8 +33,8 @@ const (
 
 var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new access URL; give the base of the access URLs in that mode (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again")
 
-// errNoProof is in the place of an answer that may be a proxy's own.
-var errNoProof error = unknownOutcome{errors.New("the answer to the update of the voice may not be the service's")}
+// errForeignAnswer replaces an answer that may be a proxy's own.
+var errForeignAnswer error = unknownOutcome{errors.New("the answer to the update of the voice may not be the service's")}
 
 // conversion is one run of a conversion.
 type conversion struct {
@@ -43,7 +43,7 @@ type conversion struct {
 	settling context.Context //nolint:containedctx // ends SettleTimeout after ctx
 	o        ConvertOptions
 	done     Conversion
-	revert   *Voice // the voice to put back when enabling fails
+	revert   *Voice // the voice to restore when enabling fails
 
 	voiceSent bool // the head may have the new voice, or have had it
 	accepted  bool // the switch of the mode
@@ -55,8 +55,7 @@ func newConversion(s *HeadsService, ctx context.Context, headID string, o Conver
 	return &conversion{heads: s, ctx: ctx, o: o, done: Conversion{HeadID: headID}}
 }
 
-// begin waits until no other conversion of the head is running, which would undo
-// half of this one.
+// begin waits until no other conversion of the head by this client is running.
 func (c *conversion) begin(operation string) (end func(), err error) {
 	unlock, err := c.heads.core.lock(c.ctx, operation, headLock("mode", c.done.HeadID))
 	if err != nil {
@@ -67,8 +66,8 @@ func (c *conversion) begin(operation string) (end func(), err error) {
 	return func() { cancel(); unlock() }, nil
 }
 
-// toStreaming does the steps of a plan. If OnStep panics, the panic passes
-// through here after the rollback.
+// toStreaming does the steps of a plan. If OnStep panics, toStreaming rolls back, and the
+// panic continues.
 func (c *conversion) toStreaming(plan *ConversionPlan) (*Conversion, error) {
 	returned := false
 	defer func() {
@@ -104,7 +103,7 @@ func (c *conversion) doSteps(plan *ConversionPlan) (*Conversion, error) {
 	}
 	c.step(enable)
 	if plan.AlreadyStreaming {
-		return c.stays(head, address)
+		return c.finishUnswitched(head, address)
 	}
 	return c.finish(answer, head)
 }
@@ -113,7 +112,7 @@ func (c *conversion) doSteps(plan *ConversionPlan) (*Conversion, error) {
 // since, the read of the plan is enough.
 func (c *conversion) confirmStreaming(plan *ConversionPlan) (*Head, error) {
 	r := reading{step: StepEnable}
-	if plan.voiceStays() {
+	if plan.keepsVoice() {
 		r.known = plan.Head
 	}
 	return c.confirm("the head already streams", true, r)
@@ -126,7 +125,7 @@ func (c *conversion) toLegacy(head *Head) (*Conversion, error) {
 		if err := c.setLegacyVoice(head); err != nil {
 			return nil, c.fail(StepVoice, err)
 		}
-		return c.stays(head, ConversionStep{Name: StepAddress, Skipped: true, Detail: "stays " + c.done.Before.String()})
+		return c.finishUnswitched(head, ConversionStep{Name: StepAddress, Skipped: true, Detail: "stays " + c.done.Before.String()})
 	}
 	c.step(ConversionStep{Name: StepCheck, Detail: "the head streams, and its visual allows the way back"})
 	answer, after, err := c.switchMode(StepDisable, false)
@@ -193,12 +192,12 @@ func (c *conversion) setVoice(plan *ConversionPlan) error {
 	return nil
 }
 
-// sendVoice sends the update of the voice. A success whose answer doesn't prove
-// that the service has seen the update is errNoProof.
+// sendVoice sends the update of the voice. It returns errForeignAnswer for an answer that a
+// proxy may have sent.
 func (c *conversion) sendVoice(ctx context.Context, v Voice) error {
 	answer, err := c.heads.update(ctx, c.done.HeadID, NewHeadUpdate().Voice(v.Provider, v.ID))
-	if err == nil && !answer.proves(c.done.HeadID) {
-		return errNoProof
+	if err == nil && !answer.isOwn(c.done.HeadID) {
+		return errForeignAnswer
 	}
 	return err
 }
@@ -233,7 +232,7 @@ func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head
 	}
 	c.revert = nil // switched: from here on it only reads
 	answered := "the switch was answered, perhaps by a proxy"
-	if c.accepted = answer == nil || c.provesSwitch(answer); c.accepted {
+	if c.accepted = answer == nil || c.isOwnSwitch(answer); c.accepted {
 		answered = "the switch was accepted"
 	}
 	head, err := c.confirm(answered, streaming, read)
@@ -241,11 +240,10 @@ func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head
 	return answer, head, err
 }
 
-// provesSwitch reports whether the answer to a switch can only be the service's
-// own.
-func (c *conversion) provesSwitch(answer *Response) bool {
+// isOwnSwitch reports whether the answer to a switch can only be the service's own.
+func (c *conversion) isOwnSwitch(answer *Response) bool {
 	_, found := c.findAddress(answer.Body.bytes())
-	return found || answer.proves(c.done.HeadID)
+	return found || answer.isOwn(c.done.HeadID)
 }
 
 // settleMode finds out whether the head has switched, after the answer was lost.
@@ -349,7 +347,7 @@ func (c *conversion) readUntil(ctx context.Context, r reading) (head *Head, show
 	}
 }
 
-// read reads the head once, with a time limit that leaves time for another read.
+// read reads the head once, within maxReadTime.
 func (c *conversion) read(ctx context.Context, head **Head) error {
 	ctx, cancel := context.WithTimeout(ctx, maxReadTime)
 	defer cancel()
@@ -370,7 +368,7 @@ func speaksWith(voice Voice) func(*Head) bool {
 // was lost, may have made the change.
 func unsettled(err error) bool {
 	var refused *Error
-	return mayHaveHappened(err) || errors.Is(err, errNoProof) || errors.As(err, &refused) && refused.Attempts > 1
+	return mayHaveHappened(err) || errors.Is(err, errForeignAnswer) || errors.As(err, &refused) && refused.Attempts > 1
 }
 
 // finish finds the new access URL: the one in the answer to the switch, else
@@ -404,8 +402,8 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 	return moved, nil
 }
 
-// stays ends a conversion that needed no switch.
-func (c *conversion) stays(head *Head, step ConversionStep) (*Conversion, error) {
+// finishUnswitched ends a conversion that needed no switch.
+func (c *conversion) finishUnswitched(head *Head, step ConversionStep) (*Conversion, error) {
 	address, err := c.heads.core.accessURL(head)
 	if err == nil && c.isOld(head, address) {
 		err = errNoNewAddress
@@ -434,8 +432,8 @@ type headMode struct {
 
 func modeOf(h *Head) headMode { return headMode{strings.ToLower(h.ID), h.VideoStreaming} }
 
-// findAddress looks for an access URL in an answer of any shape: the text
-// itself, or any string of a JSON document.
+// findAddress searches an answer of any shape for an access URL: the text itself, or any
+// string of a JSON document.
 func (c *conversion) findAddress(body []byte) (AccessURL, bool) {
 	if found, ok := c.accept(strings.TrimSpace(string(body))); ok {
 		return found, true
@@ -514,10 +512,10 @@ func reasonOf(step StepName, err error) Reason {
 	return ReasonRefused
 }
 
-// putBack restores the old voice. It reads the head first: a head that streams
-// by now keeps its voice, since the old one may not stream, and so does a head
-// with a voice that someone else has set. A head that still shows the old voice
-// is updated too, since the read may be older than the update.
+// putBack restores the old voice. It reads the head first. It does not change the voice if
+// the head streams, since the old voice may not stream, or if someone else has set another
+// voice. It updates a head that still shows the old voice, since the read may be older than
+// the update of this run.
 func (c *conversion) putBack(old Voice) error {
 	head, err := c.heads.Get(c.settling, c.done.HeadID)
 	switch {

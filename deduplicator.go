@@ -14,7 +14,7 @@ type Claim int
 
 // The answers to a claim. The zero Claim is none of them.
 const (
-	ClaimNew  Claim = iota + 1 // the key is the caller's, to settle with Done or give up with Release
+	ClaimNew  Claim = iota + 1 // the caller owns the key until Done or Release
 	ClaimBusy                  // another caller has claimed it and is not done
 	ClaimDone                  // it has been settled
 )
@@ -38,7 +38,7 @@ func (c Claim) String() string {
 // A claim belongs to an owner, a text that no other claimant uses, and ends with
 // its lease. A receiver that crashed can't settle its claims, so the lease is
 // short, and a receiver that is still at work extends it. A redelivery finds the
-// key held while the function runs, and free soon after a crash.
+// key claimed while the function runs, and free soon after a crash.
 //
 // All methods may be called by several goroutines at once, and return soon after
 // their context ends. A call that returned an error may have been applied or not;
@@ -46,18 +46,17 @@ func (c Claim) String() string {
 type Deduplicator interface {
 	// Claim takes key for owner until lease is over. It is atomic: of any number
 	// of owners with one key, one gets ClaimNew, until it releases the key or its
-	// lease ends. Claiming what owner holds extends the lease to the new end, and is
-	// ClaimNew. A key that another owner holds is ClaimBusy, and one that is
-	// settled is ClaimDone, for its owner too.
+	// lease ends. If owner already owns key, Claim extends the lease to the new end
+	// and returns ClaimNew. If another owner does, it returns ClaimBusy. For a settled
+	// key it returns ClaimDone, to any owner.
 	Claim(ctx context.Context, key, owner string, lease time.Duration) (Claim, error)
 
-	// Done settles key for as long as memory, whoever holds it: the function has
+	// Done settles key for as long as memory, whoever owns it: the function has
 	// succeeded, even if the lease ended before that.
 	Done(ctx context.Context, key, owner string, memory time.Duration) error
 
-	// Release frees key if owner holds it. Otherwise it does nothing and returns
-	// nil: a key that another owner holds stays held, and a settled key stays
-	// settled.
+	// Release frees key if owner owns it. Otherwise it does nothing and returns
+	// nil, whether another owner has claimed key or key is settled.
 	Release(ctx context.Context, key, owner string) error
 }
 
@@ -71,22 +70,22 @@ type MemoryDeduplicator struct {
 
 	mu      sync.Mutex
 	entries map[string]*dedupEntry
-	held    list.List // of *dedupEntry, the longest claimed first
+	claimed list.List // of *dedupEntry, the longest claimed first
 	done    list.List // of *dedupEntry, the longest settled first
 }
 
 type dedupEntry struct {
 	key     string
-	owner   string // of a held key
+	owner   string // of a claimed key
 	expires time.Time
-	list    *list.List // held or done
+	list    *list.List // claimed or done
 	place   *list.Element
 }
 
 // NewMemoryDeduplicator returns a deduplicator that remembers up to size keys. A
 // size below 1 means 65,536, which take 15 MB. A full one forgets the key that was
 // settled longest ago, and a redelivery of that event is handled again. It never
-// forgets keys that are claimed and not done; if it holds no others, Claim
+// forgets keys that are claimed and not done; if it has no others, Claim
 // returns an error.
 func NewMemoryDeduplicator(size int) *MemoryDeduplicator {
 	if size < 1 {
@@ -108,16 +107,16 @@ func (d *MemoryDeduplicator) Claim(_ context.Context, key, owner string, lease t
 			return ClaimBusy, nil
 		}
 		e.expires = now.Add(lease)
-		d.held.MoveToBack(e.place)
+		d.claimed.MoveToBack(e.place)
 		return ClaimNew, nil
 	}
 	d.remove(d.entries[key])
-	d.dropExpired(&d.held, now)
+	d.dropExpired(&d.claimed, now)
 	d.dropExpired(&d.done, now)
 	if len(d.entries) >= d.size && d.done.Len() == 0 {
 		return 0, errDeduplicatorFull
 	}
-	d.add(&d.held, &dedupEntry{key: key, owner: owner, expires: now.Add(lease)})
+	d.add(&d.claimed, &dedupEntry{key: key, owner: owner, expires: now.Add(lease)})
 	return ClaimNew, nil
 }
 
@@ -135,14 +134,14 @@ func (d *MemoryDeduplicator) Done(_ context.Context, key, _ string, memory time.
 func (d *MemoryDeduplicator) Release(_ context.Context, key, owner string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if e := d.entries[key]; e != nil && e.list == &d.held && e.owner == owner {
+	if e := d.entries[key]; e != nil && e.list == &d.claimed && e.owner == owner {
 		d.remove(e)
 	}
 	return nil
 }
 
-// add puts e at the end of a list; when there is no room, the longest settled
-// key goes.
+// add appends e to a list. If there is no room, it removes the key that was settled
+// longest ago.
 func (d *MemoryDeduplicator) add(l *list.List, e *dedupEntry) {
 	if oldest := d.done.Front(); oldest != nil && len(d.entries) >= d.size {
 		d.remove(oldest.Value.(*dedupEntry))
@@ -152,8 +151,8 @@ func (d *MemoryDeduplicator) add(l *list.List, e *dedupEntry) {
 	d.entries[e.key] = e
 }
 
-// dropExpired drops the two first of a list at most: for every key added two
-// may go, so that what has expired goes away without a sweep.
+// dropExpired removes at most the first two of a list, if they have expired. Each added key
+// removes up to two, so no sweep is needed.
 func (d *MemoryDeduplicator) dropExpired(l *list.List, now time.Time) {
 	for range 2 {
 		first := l.Front()

@@ -158,7 +158,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 				require.NoError(t, d.Done(t.Context(), key, "owner", ttl))
 			}
 			require.LessOrEqual(t, len(d.entries), size+1)
-			require.Equal(t, len(d.entries), d.held.Len()+d.done.Len())
+			require.Equal(t, len(d.entries), d.claimed.Len()+d.done.Len())
 			<-time.After(10 * time.Millisecond)
 		}
 	})

@@ -23,7 +23,7 @@ type DeliveryOutcome string
 const (
 	DeliveryHandled      DeliveryOutcome = "handled"      // 200: the function returned nil
 	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before, or in the queue
-	DeliveryBusy         DeliveryOutcome = "busy"         // 503: a twin is being handled
+	DeliveryBusy         DeliveryOutcome = "busy"         // 503: another delivery of the event is being handled
 	DeliveryFailed       DeliveryOutcome = "failed"       // 503: the function returned an error
 	DeliveryTimedOut     DeliveryOutcome = "timed_out"    // 503: the function did not succeed in time
 	DeliveryPanicked     DeliveryOutcome = "panicked"     // 500: the function, the key source or the deduplicator panicked
@@ -37,7 +37,7 @@ const (
 	DeliveryClaimFailed  DeliveryOutcome = "claim_failed" // 503: the deduplicator returned an error
 	DeliveryQueueFull    DeliveryOutcome = "queue_full"   // 503
 	DeliveryShutDown     DeliveryOutcome = "shut_down"    // 503: the handler was shut down
-	DeliveryDropped      DeliveryOutcome = "dropped"      // 200, but Shutdown gave up before the function ran
+	DeliveryDropped      DeliveryOutcome = "dropped"      // 200, but Shutdown stopped waiting before the function ran
 )
 
 func (o DeliveryOutcome) status() int {
@@ -105,15 +105,15 @@ func (d DeliveryInfo) attrs() []slog.Attr {
 	}, errorAttrs(d.Err)...)
 }
 
-// delivery is one delivery on its way through the handler. Type, HeadID and
-// SessionID of its info are set once the event is verified.
+// delivery is one delivery. Type, HeadID and SessionID of its info are set when the event
+// is verified.
 type delivery struct {
 	DeliveryInfo
 	arrived  time.Time
 	body     httpbody.Reader
 	event    *Event
 	claim    *eventClaim       // nil until the event is to be claimed
-	ctx      context.Context   //nolint:containedctx // of the request, without its end, for the queue
+	ctx      context.Context   //nolint:containedctx // of the request, not canceled with it, for the queue
 	observed []context.Context // one for each observer
 }
 
@@ -132,17 +132,16 @@ func (e *deliveryError) Unwrap() error { return e.err }
 func endAs(outcome DeliveryOutcome, err error) error { return &deliveryError{outcome, err} }
 
 var (
-	errHandled   = endAs(DeliveryDuplicate, nil)
-	errTwin      = endAs(DeliveryBusy, errors.New("heads: another delivery of this event is being handled"))
+	errDuplicate = endAs(DeliveryDuplicate, nil)
+	errBusy      = endAs(DeliveryBusy, errors.New("heads: another delivery of this event is being handled"))
 	errQueueFull = endAs(DeliveryQueueFull, errors.New("heads: the event queue is full"))
 	errShutDown  = endAs(DeliveryShutDown, errors.New("heads: the event handler was shut down"))
 	errDropped   = endAs(DeliveryDropped, errors.New("heads: the event handler was shut down before the event's turn came"))
 
-	// errQueued ends the request of a delivery that goes on in the queue.
+	// errQueued ends the request of a delivery that continues in the queue.
 	errQueued = errors.New("heads: the event is queued")
 
-	// errGoexit is for a function that calls runtime.Goexit, so that nothing
-	// returns.
+	// errGoexit is for a function that calls runtime.Goexit and so never returns.
 	errGoexit = errors.New("heads: the function ended its goroutine")
 )
 
@@ -160,7 +159,7 @@ func outcomeOf(err error) (DeliveryOutcome, error) {
 }
 
 // isDone reports whether no redelivery of the event may run the function.
-func isDone(err error) bool { return err == nil || errors.Is(err, errHandled) }
+func isDone(err error) bool { return err == nil || errors.Is(err, errDuplicate) }
 
 func isPanic(err error) bool {
 	if err == nil {
@@ -170,7 +169,7 @@ func isPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// report logs the delivery and tells the observers.
+// report logs the delivery and calls the observers.
 func (h *EventHandler) report(ctx context.Context, d *delivery) {
 	h.log(ctx, d)
 	h.observers.end(d.observed, h.logger, d.DeliveryInfo)
@@ -196,7 +195,7 @@ func (h *EventHandler) log(ctx context.Context, d *delivery) {
 	h.logger.LogAttrs(ctx, level, "webhook delivery", attrs...)
 }
 
-// complain logs what does not change the outcome of a delivery.
+// complain logs a failure that does not change the outcome of a delivery.
 func (h *EventHandler) complain(ctx context.Context, what string, err error) {
 	h.logger.LogAttrs(ctx, slog.LevelError, "webhook delivery: "+what, errorAttrs(err)...)
 }

@@ -33,7 +33,7 @@ var (
 // ErrInvalid matches every InvalidError with errors.Is.
 var ErrInvalid = errors.New("heads: invalid request")
 
-// answerFault describes what is wrong with an answer. It holds nothing of the
+// answerFault describes what is wrong with an answer. It shows nothing of the
 // answer.
 type answerFault string
 

@@ -14,7 +14,7 @@ import (
 
 const (
 	// Both start with the arrival. The service waits 5 s. The time after claimTime is
-	// for releasing a claim, and the time after answerTime for the way back.
+	// for releasing a claim, and the time after answerTime for the answer to arrive.
 	claimTime  = 4 * time.Second
 	answerTime = 4900 * time.Millisecond
 
@@ -29,9 +29,9 @@ var errStoreTooSlow = errors.New("heads: the deduplicator did not return in time
 
 // eventClaim is the claim of one delivery on the key of its event.
 //
-// A MemoryDeduplicator is called directly. Any other store may fail, be slow or
-// ignore its context. So its calls run on a goroutine of their own, and the
-// delivery waits for them only as long as the service waits for the answer.
+// A MemoryDeduplicator is called directly. Any other store may fail, be slow or ignore its
+// context. So its calls run in a goroutine of their own, and the delivery waits for them
+// only as long as the service waits for the answer.
 type eventClaim struct {
 	h     *EventHandler
 	ctx   context.Context //nolint:containedctx // of the delivery
@@ -39,18 +39,18 @@ type eventClaim struct {
 	owner string
 	lost  atomic.Int32 // the Claim that a renewal returned instead of ClaimNew
 
-	turn    chan struct{} // full during a call, so that no Claim overtakes a Release
+	calling chan struct{} // full during a call, so that no Claim overtakes a Release
 	settled bool
 	renewal *time.Timer // nil until the claim is taken
 }
 
 func (h *EventHandler) newClaim(ctx context.Context, key string) *eventClaim {
-	return &eventClaim{h: h, ctx: ctx, key: key, owner: rand.Text(), turn: make(chan struct{}, 1)}
+	return &eventClaim{h: h, ctx: ctx, key: key, owner: rand.Text(), calling: make(chan struct{}, 1)}
 }
 
-// take claims the key. Until the limit it retries a store that fails, and waits
-// for a key that another receiver holds: if that receiver crashed, the service
-// could otherwise send the event for the last time before the lease ends.
+// take claims the key. Until the limit it retries a store that fails, and waits for a key
+// that another receiver has claimed. If that receiver has crashed, this delivery may be the
+// last one before its lease ends.
 func (c *eventClaim) take(limit time.Time) (Claim, error) {
 	switch {
 	case c.h.dedup == nil:
@@ -63,7 +63,7 @@ func (c *eventClaim) take(limit time.Time) (Claim, error) {
 		err   error
 	}
 	answers := make(chan answer, 1)
-	c.h.beside(time.Until(limit)+storeGrace, func() {
+	c.h.inBackground(time.Until(limit)+storeGrace, func() {
 		ctx, cancel := context.WithDeadline(c.ctx, limit)
 		defer cancel()
 		claim, err := c.takeNow(ctx)
@@ -78,8 +78,8 @@ func (c *eventClaim) take(limit time.Time) (Claim, error) {
 }
 
 func (c *eventClaim) takeNow(ctx context.Context) (claim Claim, err error) {
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
+	c.calling <- struct{}{}
+	defer func() { <-c.calling }()
 	for wait := minStoreWait; ; wait = min(2*wait, maxStoreWait) {
 		claim, err = c.claim(ctx)
 		if again := claim == ClaimBusy || isHiccup(err); !again || c.h.local || timing.Sleep(ctx, wait) != nil {
@@ -109,8 +109,8 @@ func (c *eventClaim) claim(ctx context.Context) (claim Claim, err error) {
 
 // renew extends the lease and sets the timer for the next time.
 func (c *eventClaim) renew() {
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
+	c.calling <- struct{}{}
+	defer func() { <-c.calling }()
 	if c.settled {
 		return
 	}
@@ -128,8 +128,8 @@ func (c *eventClaim) renew() {
 	}
 }
 
-// settle stores that the event is done, or else releases the key. It returns at
-// the limit; the calls of the store then go on without the delivery.
+// settle stores that the event is done, or else releases the key. It returns at the limit.
+// The calls of the store then continue in the background.
 func (c *eventClaim) settle(done bool, limit time.Time) {
 	switch {
 	case c.h.dedup == nil:
@@ -140,7 +140,7 @@ func (c *eventClaim) settle(done bool, limit time.Time) {
 	}
 	wait := min(time.Until(limit), storeTimeout)
 	failures := make(chan error, 1)
-	ended := c.h.beside(wait, func() {
+	ended := c.h.inBackground(wait, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.h.lease())
 		defer cancel()
 		c.settleNow(ctx, done, failures)
@@ -159,8 +159,8 @@ func (c *eventClaim) settle(done bool, limit time.Time) {
 // settleNow retries until the store succeeds or ctx ends. It sends the first
 // failure to failures.
 func (c *eventClaim) settleNow(ctx context.Context, done bool, failures chan<- error) {
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
+	c.calling <- struct{}{}
+	defer func() { <-c.calling }()
 	c.settled = true
 	if c.renewal != nil {
 		c.renewal.Stop()
@@ -200,9 +200,9 @@ func (c *eventClaim) call(ctx context.Context, f func(context.Context) error) er
 // panics has a bug.
 func isHiccup(err error) bool { return err != nil && !isPanic(err) }
 
-// beside runs f on a goroutine of its own and reports whether it returned
-// within wait. If not, f goes on, and Shutdown waits for it.
-func (h *EventHandler) beside(wait time.Duration, f func()) bool {
+// inBackground runs f in a goroutine of its own and reports whether it returned within wait.
+// If not, f continues, and Shutdown waits for it.
+func (h *EventHandler) inBackground(wait time.Duration, f func()) bool {
 	ended := make(chan struct{})
 	h.gate.Stay()
 	go func() {

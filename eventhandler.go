@@ -55,7 +55,7 @@ type EventHandler struct {
 	bodyTimeout  time.Duration
 	queue        *lanes.Queue[eventSession, *delivery] // nil without WithQueue
 	gate         *gate.Gate
-	stopped      context.Context //nolint:containedctx // ends when Shutdown gives up waiting
+	stopped      context.Context //nolint:containedctx // ends when Shutdown stops waiting
 	stop         context.CancelFunc
 }
 
@@ -79,8 +79,8 @@ func WithEventLogger(l *slog.Logger) EventHandlerOption {
 	}
 }
 
-// WithDeliveryObserver tells o of every delivery, with any outcome, for metrics and
-// tracing. Start is called when it arrives, with nothing in its DeliveryInfo. The
+// WithDeliveryObserver calls o for every delivery, with any outcome, for metrics and
+// tracing. Start is called when it arrives, with an empty DeliveryInfo. The
 // key source and the event function, also behind a queue, run with the context
 // that Start returns. End is called after the answer was decided, on the goroutine
 // of the request, or with WithQueue after the function ran. The answer may wait
@@ -92,10 +92,10 @@ func WithDeliveryObserver(o Observer[DeliveryInfo]) EventHandlerOption {
 	}
 }
 
-// WithoutDeduplicator passes every event on, also one that was handled before or
-// is being handled. It is for a function that remembers events itself, and returns
-// ErrDuplicate for one that it knows. It is refused beside WithDeduplicator, and
-// beside WithQueue, with which the service has its 200 before the function runs.
+// WithoutDeduplicator calls the function for every event, even one that was handled
+// before or is being handled. It is for a function that remembers events itself, and
+// returns ErrDuplicate for one that it knows. It can't be combined with
+// WithDeduplicator, nor with WithQueue, which answers 200 before the function runs.
 func WithoutDeduplicator() EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.passAll = true
@@ -106,10 +106,10 @@ func WithoutDeduplicator() EventHandlerOption {
 // WithDeduplicator sets the deduplicator that remembers handled events. The
 // default is NewMemoryDeduplicator(65536), which is enough for one process.
 //
-// The calls of any other deduplicator are retried while they fail. The answer
-// leaves at most 4.9 seconds after the arrival, unless the function itself takes
-// longer. While another receiver holds the key, a delivery waits for it for up to
-// 4 seconds.
+// The calls of any other deduplicator are retried while they fail. The answer is
+// sent at most 4.9 seconds after the arrival, unless the function itself takes
+// longer. While another receiver has claimed the key, a delivery waits for up to 4
+// seconds.
 func WithDeduplicator(d Deduplicator) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if d == nil {
@@ -186,8 +186,8 @@ func WithQueue(workers, size int) EventHandlerOption {
 // seconds after the delivery arrived (WithHandlerTimeout). If handle returns nil
 // after that, this is still a success. For longer work see WithQueue.
 //
-// DeliveryOutcome lists the other answers. Their bodies hold no more than the
-// text of the status.
+// DeliveryOutcome lists the other answers. Their bodies are the text of the
+// status.
 //
 // NewEventHandler returns an *InvalidError for each fault in keys, handle and the
 // options, joined if there are several.
@@ -267,7 +267,7 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer h.gate.Leave()
 		err = panics.Try(func() error { return h.receive(r, d) })
 	}
-	if errors.Is(err, errQueued) { // d is the queue's by now
+	if errors.Is(err, errQueued) { // only the queue may use d now
 		w.WriteHeader(http.StatusOK)
 		return
 	}
@@ -279,13 +279,13 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Shutdown answers every further delivery 503, and waits until the deliveries
-// under way and in the queue are done. It also waits for calls of the
+// that are running and in the queue are done. It also waits for calls of the
 // Deduplicator that the answers did not wait for. If ctx ends before that, the
 // contexts of queued events that are running end, the waiting ones end with the
 // outcome DeliveryDropped, and Shutdown returns the error of ctx.
 //
 // Call it after the Shutdown of the http.Server, with a deadline of its own.
-// Otherwise a connection that is slow to close leaves no time for the queue.
+// Otherwise a connection that is slow to close takes the time of the queue.
 func (h *EventHandler) Shutdown(ctx context.Context) error {
 	err := h.gate.Close(ctx)
 	var dropped []*delivery
@@ -302,8 +302,8 @@ func (h *EventHandler) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// receive is the way of a delivery. It returns nil if the event was handled. Each
-// step may end it with an error that carries the outcome.
+// receive verifies and dispatches one delivery. It returns nil if the event was handled, or
+// else an error with the outcome.
 func (h *EventHandler) receive(r *http.Request, d *delivery) error {
 	if r.Method != http.MethodPost {
 		return endAs(DeliveryBadMethod, fmt.Errorf("heads: the method is %q: deliveries are sent with POST", mask.Clip(r.Method, 64)))
@@ -340,10 +340,10 @@ func endUnread(err error) error {
 	return endAs(DeliveryBadBody, err)
 }
 
-// decoyKeys match nothing: their result is thrown away.
+// decoyKeys cost the time of a comparison. Their result is ignored.
 var decoyKeys = []string{"decoy"}
 
-// verify asks for the keys of the very head id of the event that is dispatched.
+// verify checks the signature with the keys of the event's head.
 func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery, body []byte) error {
 	sent, err := requestSignature(r)
 	if err != nil {
@@ -366,8 +366,8 @@ func (h *EventHandler) verify(ctx context.Context, r *http.Request, d *delivery,
 		}
 	}
 	if errors.Is(err, ErrNoSharedKey) {
-		// An unknown head costs as much to compute as a wrong signature, or the time
-		// taken would tell which heads are known.
+		// An unknown head takes as long as a wrong signature. Otherwise the time would show
+		// which heads are known.
 		_, _ = matchingKey(body, sent, decoyKeys)
 	}
 	if err != nil {
@@ -407,23 +407,23 @@ func (h *EventHandler) checkAge(timestamp time.Time) error {
 	return nil
 }
 
-// dispatch passes a new event to the function or the queue. In every case the
-// claim is settled or released in the end.
+// dispatch claims an event and passes it to the function or the queue. Every claim is
+// settled or released in the end.
 func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 	if err := ctx.Err(); err != nil {
 		return endAs(DeliveryTimedOut, err)
 	}
 	key := d.event.Key()
 	if h.queue != nil && h.queue.Holds(key) {
-		return errHandled
+		return errDuplicate
 	}
 	d.claim = h.newClaim(ctx, key)
 	claim, err := d.claim.take(d.arrived.Add(min(h.timeout, claimTime)))
 	switch claim {
 	case ClaimDone:
-		return errHandled
+		return errDuplicate
 	case ClaimBusy:
-		return errTwin
+		return errBusy
 	}
 	defer func() {
 		if !errors.Is(err, errQueued) {
@@ -440,7 +440,7 @@ func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 	case h.queue != nil:
 		return h.enqueue(ctx, d)
 	}
-	err = errGoexit // stays if the function calls runtime.Goexit
+	err = errGoexit // the result if the function calls runtime.Goexit
 	return h.call(ctx, d)
 }
 
@@ -453,7 +453,7 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) error {
 	case err == nil, isPanic(err):
 		return err
 	case errors.Is(err, ErrDuplicate):
-		return errHandled
+		return errDuplicate
 	case ctx.Err() == context.DeadlineExceeded:
 		return endAs(DeliveryTimedOut, err)
 	default:
@@ -461,8 +461,8 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) error {
 	}
 }
 
-// enqueue returns errQueued if there is room. The delivery then belongs to the
-// queue.
+// enqueue returns errQueued if there is room. From then on only the queue may use the
+// delivery.
 func (h *EventHandler) enqueue(ctx context.Context, d *delivery) error {
 	d.ctx = context.WithoutCancel(ctx)
 	for i := range d.observed {
@@ -498,16 +498,15 @@ func (h *EventHandler) work(d *delivery) {
 func (h *EventHandler) callQueued(ctx context.Context, d *delivery) error {
 	switch Claim(d.claim.lost.Load()) {
 	case ClaimDone:
-		return errHandled
+		return errDuplicate
 	case ClaimBusy:
-		return errTwin
+		return errBusy
 	}
 	defer func() { d.claim.settle(true, time.Now().Add(storeTimeout)) }()
 	return h.call(ctx, d)
 }
 
-// answerDelivery writes no more than the text of the status. The reason is for the
-// log.
+// answerDelivery writes the text of the status. The reason is only logged.
 func answerDelivery(w http.ResponseWriter, outcome DeliveryOutcome) {
 	status := outcome.status()
 	switch outcome {

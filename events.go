@@ -45,7 +45,7 @@ type Event struct {
 // ParseEvent does not verify anything: anyone who can reach the URL can send an
 // event. Call VerifySignature with the same bytes first, or use an EventHandler.
 //
-// Unknown fields are ignored. A timestamp that can't be read stays in the Text of
+// Unknown fields are ignored. A timestamp that can't be read is kept in the Text of
 // Timestamp. ParseEvent refuses a body that is not one JSON object, an object
 // without event_type, a known field of another type, and a known field that
 // occurs twice. Names are case-insensitive here: two readers of such a body could

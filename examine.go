@@ -44,7 +44,7 @@ const (
 	SeverityNote    Severity = "note"
 )
 
-// Examine looks for faults in the configuration of a head. It only reads.
+// Examine searches the configuration of a head for faults. It only reads.
 //
 // GET /head/{id}, GET /head_visual/{headVisualId}, GET /head-events. The codes
 // of its findings, by severity:
@@ -105,7 +105,7 @@ func (x *examiner) find(severity Severity, code, subject, problem, remedy string
 	x.findings = append(x.findings, Finding{code, severity, subject, problem, remedy, strings.Join(use, "")})
 }
 
-// streamingSeverity is that of what keeps a head from streaming.
+// streamingSeverity is the severity of what prevents a head from streaming.
 func (x *examiner) streamingSeverity() Severity {
 	if x.head.VideoStreaming {
 		return SeverityError
@@ -219,8 +219,8 @@ func (x *examiner) examineTools() {
 	x.examinePrompt(tools)
 }
 
-// examinePrompt looks for the names of tools in the prompt, and for those of
-// parameters where the tool itself is named.
+// examinePrompt searches the prompt for the names of tools. If it finds a tool, it searches
+// for the tool's parameters.
 func (x *examiner) examinePrompt(tools []Tool) {
 	prompt := ""
 	if x.head.PromptConfig != nil {

@@ -150,7 +150,7 @@ func (h *Head) decode(document []byte) error {
 	return nil
 }
 
-func (h *Head) prove(id string) error { return proveID("head", h.ID, id) }
+func (h *Head) checkID(id string) error { return sameID("head", h.ID, id) }
 
 // promptOfString reads a promptConfig that is a string as the prompt.
 func promptOfString(path string, value []byte) []byte {

@@ -23,7 +23,7 @@ var (
 // An answer that is not the document of this head, such as a maintenance page or
 // another head, is a DecodeError. So is a field whose JSON type differs from the
 // contract. If the contract leaves the type open, the field is zero instead, and
-// its value stays in Raw. A tool of another shape is read as far as possible;
+// its value is only in Raw. A tool of another shape is read as far as possible;
 // see Tool.
 func (s *HeadsService) Get(ctx context.Context, headID string) (*Head, error) {
 	if err := checkHeadID(opHeadsGet.Name, headID); err != nil {
@@ -45,7 +45,7 @@ func (s *HeadsService) Update(ctx context.Context, headID string, u *HeadUpdate)
 	return doQuiet(ctx, s.core, opHeadsUpdate, p)
 }
 
-// update is Update for a caller that reads the answer.
+// update is Update, and returns the answer.
 func (s *HeadsService) update(ctx context.Context, headID string, u *HeadUpdate) (*Response, error) {
 	p, err := updatePayload(headID, u)
 	if err != nil {
@@ -62,7 +62,7 @@ func updatePayload(headID string, u *HeadUpdate) (payload, error) {
 }
 
 // Modify reads a head, calls change with it and sends only the fields that
-// change has changed. It returns the head as change left it, with Raw as it was
+// change has changed. It returns the changed head, with Raw as it was
 // read. If nothing changed, nothing is sent.
 //
 // GET /head/{id}, PUT /head/update. A changed voice or provider brings its
@@ -75,7 +75,7 @@ func updatePayload(headID string, u *HeadUpdate) (payload, error) {
 // Modify reads the head again. It returns an error unless the head shows the
 // change.
 //
-// Calls of one client for one head take turns. So change must not modify the
+// One client runs one Modify of a head at a time. So change must not modify the
 // same head through the same client: it would wait for itself until the context
 // ends. The service has no versions. If another program writes the same fields
 // between the read and the write, its values are overwritten.

@@ -294,7 +294,7 @@ func (u *HeadUpdate) list() []updateField { return u.fields.get() }
 func (u *HeadUpdate) has(name string) bool { return u.index(name) >= 0 }
 
 // dropEmptyVoice removes a voice without both parts, which could not be sent.
-// Half a voice stays, and Validate refuses it.
+// It does not remove half a voice, which Validate refuses.
 func (u *HeadUpdate) dropEmptyVoice() {
 	if u.get("ttsProvider").text() == "" && u.get("ttsVoice").text() == "" {
 		u.fields.set(slices.DeleteFunc(u.list(), func(f updateField) bool { return f.name == "ttsProvider" || f.name == "ttsVoice" }))
@@ -345,7 +345,7 @@ func orEmpty(v []string) []string {
 	return v
 }
 
-// diffHeads returns the update that turns before into after. It holds exactly
+// diffHeads returns the update that changes before into after. It sets exactly
 // the fields that differ; a changed voice or provider brings its partner. Lists
 // and maps are compared by content. If the heads are the same, the update has no
 // fields. A difference in a field that an update can't change is an InvalidError.

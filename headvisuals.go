@@ -24,7 +24,7 @@ const (
 	VisualModeTwoLoops VisualMode = "two_loops"
 )
 
-// HeadVisual is the look of a head. The contract describes its mode but does not
+// HeadVisual is the appearance of a head. The contract describes its mode but does not
 // name the field. Mode is read from "mode", and is "" if the answer has no such
 // text. All other fields are in Raw.
 type HeadVisual struct {
@@ -68,4 +68,4 @@ func textOfNumber(path string, value []byte) []byte {
 	return rawjson.String(string(value))
 }
 
-func (v *HeadVisual) prove(id string) error { return proveID("head visual", v.ID, id) }
+func (v *HeadVisual) checkID(id string) error { return sameID("head visual", v.ID, id) }

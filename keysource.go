@@ -16,7 +16,7 @@ import (
 // KeySource returns the shared keys that an event of a head may be signed with.
 //
 // Keys is called before anything of the delivery has been verified. For an unknown
-// head it returns no keys and no error; to the sender this looks like a wrong
+// head it returns no keys and no error, and the sender gets the answer to a wrong
 // signature. An error means that the keys can't be found at the moment: the
 // delivery is answered 503, so that the service redelivers the event. Keys may be
 // called by several goroutines at once.
@@ -28,7 +28,7 @@ type KeySource interface {
 // all of it.
 type KeyHint struct {
 	HeadID   string        // the head that the event claims to be of
-	Request  *http.Request // for sources that look at the URL; its body has been read
+	Request  *http.Request // for sources that need the URL; its body has been read
 	Mismatch bool          // the keys returned before did not match; newer ones may
 }
 
@@ -76,14 +76,14 @@ func refuseKeys(none bool) error {
 	return nil
 }
 
-// staticKeys has its keys in a closure, where no verb of package fmt looks.
+// staticKeys has its keys in a closure, which package fmt does not print.
 type staticKeys struct {
 	find func(headID string) []string
 	err  error // for NewEventHandler
 }
 
-// Keys returns the keys of the head. They never change, so a mismatch brings
-// none that were not there before.
+// Keys returns the keys of the head. They never change, so a mismatch returns the same
+// keys.
 func (s staticKeys) Keys(_ context.Context, hint KeyHint) ([]string, error) {
 	return s.find(hint.HeadID), nil
 }
@@ -98,17 +98,17 @@ func (s staticKeys) Keys(_ context.Context, hint KeyHint) ([]string, error) {
 // id that is not a UUID never reaches the service.
 //
 // All sources of a client share what they know, and what its Ensure, Create, Get
-// and List have read. Questions about different heads run side by side, at most 16
-// of them. Delete does not take a key away before it expires, since events that were
-// signed with it may be under way.
+// and List have read. At most 16 questions, about different heads, run at a time.
+// Delete does not remove a key before it expires, since events that were signed with
+// it may still arrive.
 //
-// While the service can't be asked, the keys of known heads stay in use after
+// While the service can't be asked, the keys of known heads are used even after
 // they have expired (WithStaleKeys). Anyone can cause questions about unknown
 // heads, so these are not retried, and those that find no keys are limited to 5 a
-// second after a burst of 20. An event of an unknown head waits for its turn. If the
-// turn doesn't come in time, the delivery is answered 503, so that the service
-// redelivers it. Before it has asked, the source can't tell a head that it has not met
-// from one that a stranger has made up: name the heads that you expect with WithHeads.
+// second after a burst of 20. An event of an unknown head waits for that limit. If it
+// takes too long, the delivery is answered 503, so that the service
+// redelivers the event. Before it has asked, the source can't distinguish a new
+// head from an invented one: name the heads that you expect with WithHeads.
 //
 // The source accepts the keys of all registrations of a head, also of those with
 // another URL. A receiver at another URL could therefore sign for this handler
@@ -137,9 +137,9 @@ func WithKeyTTL(d time.Duration) KeySourceOption {
 	}
 }
 
-// WithStaleKeys sets how long the keys of a known head stay in use after they
+// WithStaleKeys sets how long the keys of a known head are used after they
 // have expired, while reading them again fails or takes more than a second; an
-// hour is the default. So a receiver goes on accepting events during an outage of
+// hour is the default. So a receiver continues to accept events during an outage of
 // the service. The key of a registration that was deleted in the meantime then
 // verifies until the service can be asked again, at most for max longer than
 // WithKeyTTL. With 0 no expired key is used. A negative max is refused by
@@ -187,7 +187,7 @@ const keySourceOperation = "Webhooks.KeySource"
 // cachedKeys is the source that asks and remembers. An err from its options is
 // found by NewEventHandler, and returned by every call of Keys.
 type cachedKeys struct {
-	source sealed[*keycache.Source] // of which the cache holds keys
+	source sealed[*keycache.Source] // its cache has keys
 	err    error
 }
 

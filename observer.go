@@ -12,13 +12,12 @@ import (
 	"github.com/headsapi/heads-go/internal/transport"
 )
 
-// Observer is told of what a client or a handler does: of every Attempt, every
-// delivery (DeliveryInfo) or every tool call (ToolCallInfo).
+// Observer has functions that are called for each thing that a client or a handler
+// does: each Attempt, each delivery (DeliveryInfo) or each tool call (ToolCallInfo).
 //
-// Start is called before, with what is known by then. What follows runs with the
-// context that it returns, which must be derived from the one that it gets; nil
-// stands for the latter. End is called after, with the context of its own Start.
-// Either may be nil.
+// Start is called before it, with what is known by then. It returns the context for
+// what follows, which must be derived from its own ctx; nil means ctx. End is called
+// after it, with the context of its own Start. Either may be nil.
 //
 // Observers add up, in the order of their options: Starts are called in order,
 // Ends in reverse, all of them in the goroutine of the work, and by many
@@ -28,7 +27,7 @@ type Observer[T any] struct {
 	End   func(ctx context.Context, t T)
 }
 
-// check refuses an observer that would be told nothing.
+// check refuses an observer without functions.
 func (o Observer[T]) check(operation, option string) error {
 	if o.Start == nil && o.End == nil {
 		return invalid(operation, option, "has neither Start nor End", "give one of them, or leave the option out")
@@ -43,7 +42,7 @@ type observers[T any] []Observer[T]
 func (os observers[T]) start(ctx context.Context, logger *slog.Logger, contexts []context.Context, next func() T) (context.Context, []context.Context) {
 	for _, o := range os {
 		if o.Start != nil {
-			o.survive(ctx, logger, func() {
+			o.recovered(ctx, logger, func() {
 				if own := o.Start(ctx, next()); own != nil {
 					ctx = own
 				}
@@ -58,13 +57,13 @@ func (os observers[T]) start(ctx context.Context, logger *slog.Logger, contexts 
 func (os observers[T]) end(contexts []context.Context, logger *slog.Logger, t T) {
 	for i := len(os) - 1; i >= 0; i-- {
 		if os[i].End != nil {
-			os[i].survive(contexts[i], logger, func() { os[i].End(contexts[i], t) })
+			os[i].recovered(contexts[i], logger, func() { os[i].End(contexts[i], t) })
 		}
 	}
 }
 
-// survive logs a panic of f, which calls the observer. The logger may be nil.
-func (Observer[T]) survive(ctx context.Context, logger *slog.Logger, f func()) {
+// recovered calls f, which calls the observer, and logs its panic. The logger may be nil.
+func (Observer[T]) recovered(ctx context.Context, logger *slog.Logger, f func()) {
 	err := panics.Try(func() error {
 		f()
 		return nil
@@ -75,8 +74,8 @@ func (Observer[T]) survive(ctx context.Context, logger *slog.Logger, f func()) {
 	}
 }
 
-// Attempt describes one attempt to an Observer. No field contains a secret, a
-// query string or a body. What is known only after it is zero at its start.
+// Attempt describes one attempt to an Observer. No field contains a secret, a query
+// string or a body. The Attempt passed to Start has no outcome yet.
 type Attempt struct {
 	Operation  string // "Heads.Get"
 	Method     string // "GET"
@@ -89,7 +88,7 @@ type Attempt struct {
 	Err        error         // redacted; nil for a status from 200 to 299
 	Final      bool          // no further attempt follows
 	RetryIn    time.Duration // the wait before the next attempt, 0 for none
-	Waited     time.Duration // for WithRateLimit and for a Retry-After that holds the client back, before Duration began
+	Waited     time.Duration // for WithRateLimit and for a Retry-After, before Duration began
 
 	// Header is empty at the start. Its entries are sent with this one attempt,
 	// unless the client sets the key itself. It is nil at the end.

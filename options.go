@@ -147,7 +147,7 @@ func WithAttemptTimeout(d time.Duration) Option {
 // WithRateLimit keeps the client from making more than perSecond attempts a
 // second on average, retries included; burst of them may come at once. All
 // goroutines that use the client share the limit. An attempt waits for its
-// turn; if the context's deadline comes before it, the call fails at once with
+// slot. If the context's deadline comes before that, the call fails at once with
 // context.DeadlineExceeded. The default is no limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	return func(c *config) error {
@@ -171,7 +171,7 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithObserver tells o of every attempt, for metrics and tracing. The attempt runs
+// WithObserver calls o for every attempt, for metrics and tracing. The attempt runs
 // with the context that Start returns, in the goroutine of the call.
 func WithObserver(o Observer[Attempt]) Option {
 	return func(c *config) error {

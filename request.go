@@ -47,7 +47,7 @@ type payload struct {
 	query any
 	body  []byte
 	once  bool   // without retries
-	of    string // the id that the answer must prove to be of, where it is not param
+	of    string // the id that the answer must have, if it is not param
 }
 
 func (p payload) request() (transport.Request, error) {
@@ -60,20 +60,20 @@ func (p payload) request() (transport.Request, error) {
 	return r, err
 }
 
-// proven is a document that can prove to be the one that was asked for.
-type proven[T any] interface {
+// document is what the service answers with. Its id is checked.
+type document[T any] interface {
 	*T
-	// decode reads a document, which it keeps no part of.
+	// decode reads a document. It retains no part of it.
 	decode(document []byte) error
-	// prove returns an error unless the document is that of id. The error
-	// holds nothing of the document.
-	prove(id string) error
+	// checkID returns an error unless the document is the one with that id. The error
+	// shows nothing of the document.
+	checkID(id string) error
 }
 
-// do makes one request whose answer has the shape T by the contract, and
-// proves to be of what was asked for: a page of a proxy or the document of
-// another head must never be taken for it, changed and written back.
-func do[T any, P proven[T]](ctx context.Context, c *core, op *transport.Operation, p payload) (*T, error) {
+// do makes one request whose answer has the shape T by the contract. It checks the identity
+// of the answer: a page of a proxy or the document of another head must never be mistaken
+// for the document, changed and written back.
+func do[T any, P document[T]](ctx context.Context, c *core, op *transport.Operation, p payload) (*T, error) {
 	call, err := c.exchange(ctx, op, p)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func do[T any, P proven[T]](ctx context.Context, c *core, op *transport.Operatio
 	if err := decodeAnswer(call.Body.Bytes(), P(v)); err != nil {
 		return nil, answerDecodeError(call, err)
 	}
-	if err := P(v).prove(cmp.Or(p.of, p.param)); err != nil {
+	if err := P(v).checkID(cmp.Or(p.of, p.param)); err != nil {
 		return nil, answerDecodeError(call, err)
 	}
 	return v, nil
@@ -99,7 +99,7 @@ func doPlain(ctx context.Context, c *core, op *transport.Operation, p payload) (
 	return newResponse(call), nil
 }
 
-// doQuiet makes one request whose answer no one reads.
+// doQuiet makes one request and ignores its answer.
 func doQuiet(ctx context.Context, c *core, op *transport.Operation, p payload) error {
 	call, err := c.exchange(ctx, op, p)
 	if err == nil {
@@ -134,7 +134,7 @@ func (c *core) send(ctx context.Context, op *transport.Operation, r transport.Re
 	return call, nil
 }
 
-// check refuses a client and a context that nothing can be sent with.
+// check refuses a client that was not made by New, and a context that is nil or has ended.
 func (c *core) check(ctx context.Context, operation string) error {
 	if c == nil {
 		return invalid(operation, "client", "was not made by New", "make one with New or NewFromEnv", useNew)
@@ -148,14 +148,14 @@ func (c *core) check(ctx context.Context, operation string) error {
 	return nil
 }
 
-// lockKey is what calls of one client take turns on.
+// lockKey identifies what only one call of a client may change at a time.
 type lockKey struct{ what, id string }
 
 // headLock is the key for a part of a head. Ids are UUIDs, whose case is
 // ignored.
 func headLock(what, headID string) lockKey { return lockKey{what, strings.ToLower(headID)} }
 
-// lock keeps other calls of this client from the same read, change and write.
+// lock waits until no other call of this client reads, changes and writes the same thing.
 func (c *core) lock(ctx context.Context, operation string, key lockKey) (unlock func(), err error) {
 	if err := c.check(ctx, operation); err != nil {
 		return nil, err
@@ -396,9 +396,9 @@ type Response struct {
 // empty or of another shape.
 func (r *Response) Decode(v any) error { return decodeInto(r.operation, r.Body.bytes(), v) }
 
-// proves reports whether the answer to a change can only be the service's own:
-// it is empty, true, or the record with that id, given once.
-func (r *Response) proves(id string) bool {
+// isOwn reports whether the answer to a change can only be the service's own: it is empty,
+// true, or the record with that id, which occurs once.
+func (r *Response) isOwn(id string) bool {
 	body := bytes.TrimSpace(r.Body.bytes())
 	if len(body) == 0 || string(body) == "true" {
 		return true
@@ -412,11 +412,11 @@ func (r *Response) isPage() bool {
 	return bytes.HasPrefix(bytes.TrimSpace(r.Body.bytes()), []byte("<"))
 }
 
-// confirm reads back what a change has made, unless its answer proves that the
-// service has seen it. A status of 200 alone does not: a proxy that is under
-// maintenance sends it with a page of its own.
+// confirm reads back what a change has made, unless the answer can only be the service's
+// own. A status of 200 is not enough: a proxy that is under maintenance sends it with a
+// page of its own.
 func confirm[T any](operation string, answer *Response, id string, read func() (T, error), made func(T) bool) error {
-	if answer.proves(id) {
+	if answer.isOwn(id) {
 		return nil
 	}
 	now, err := read()
@@ -439,9 +439,9 @@ var (
 // has a method document. UnmarshalJSON and MarshalJSON only call them. Requests
 // are written by document too. All other types have tags for encoding/json.
 
-// proveID compares the id in an answer with the one in the request. what names
-// the document in the error, which shows neither id.
-func proveID(what, found, asked string) error {
+// sameID compares the id in an answer with the one in the request. what names the document
+// in the error, which shows neither id.
+func sameID(what, found, asked string) error {
 	switch {
 	case found == "":
 		return answerFault("it holds no id, so it is not the " + what + " that was asked for")

@@ -913,7 +913,7 @@ func TestRecordProvesAChangeOnlyIfItIsWhole(t *testing.T) {
 		`{"ID":"` + testHead + `"}`:                              false,
 		`{"id":"` + testHead + `","ID":"` + otherID + `"}`:       true,
 	} {
-		assert.Equal(t, proves, (&Response{Body: NewRaw([]byte(body))}).proves(testHead), body)
+		assert.Equal(t, proves, (&Response{Body: NewRaw([]byte(body))}).isOwn(testHead), body)
 	}
 }
 

@@ -70,7 +70,7 @@ func (s *Secret) UnmarshalText(text []byte) error {
 }
 
 // Raw is JSON or any other text as it arrived. It can hold secrets under any
-// name, so it shows its length alone. Bytes returns the text. The zero Raw holds
+// name, so it shows only its length. Bytes returns the text. The zero Raw has
 // none. Compare with Equal.
 type Raw struct {
 	_    [0]func() // == would compare where the texts are, not what they say
@@ -127,7 +127,7 @@ func (r Raw) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // MarshalJSON writes JSON with its secrets masked: a text under a name with key,
 // token, secret, password, credential or authorization in it becomes
 // "[redacted]", and so do the values in the query of a URL, also inside a text,
-// and the same secrets wherever else they stand. For a text that is not JSON it
+// and the same secrets wherever else they occur. For a text that is not JSON it
 // writes what String returns, and null for the zero Raw.
 func (r Raw) MarshalJSON() ([]byte, error) {
 	switch text := r.bytes(); {
@@ -151,8 +151,8 @@ func (r *Raw) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// sealed holds a value where package fmt can't reach it, even where it calls no
-// methods: it prints no more than the address of a pointer to a pointer.
+// sealed hides a value from package fmt, even where fmt calls no methods: it prints
+// only the address of a pointer to a pointer.
 // reflect.DeepEqual compares the values.
 type sealed[T any] struct{ to **T }
 
@@ -173,7 +173,7 @@ func (s sealed[T]) get() (value T) {
 	return **s.to
 }
 
-// set replaces the value for all that hold it.
+// set replaces the value in all copies.
 func (s *sealed[T]) set(value T) {
 	if s.to == nil {
 		*s = seal(value)
@@ -182,6 +182,6 @@ func (s *sealed[T]) set(value T) {
 	**s.to = value
 }
 
-// writeText is the whole body of a Format method: the same safe text for every
+// writeText is the body of a Format method. It writes the same safe text for every
 // verb. A write to a fmt.State does not fail.
 func writeText(f fmt.State, text string) { _, _ = io.WriteString(f, text) }

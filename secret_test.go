@@ -723,7 +723,7 @@ func exportedTypes(t testing.TB) []string {
 }
 
 // canaryOf reads a resource from a document that holds all canaries.
-func canaryOf[T any, P proven[T]](t testing.TB, document string) *T {
+func canaryOf[T any, P document[T]](t testing.TB, document string) *T {
 	v := new(T)
 	require.NoError(t, decodeAnswer([]byte(document), P(v)))
 	return v

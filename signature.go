@@ -65,7 +65,7 @@ func VerifySignature(body []byte, signature string, sharedKeys ...string) error 
 }
 
 // DiagnoseSignature describes in words why a signature does not match, for a
-// person who has a recorded delivery at hand. With each of the keys it tries what
+// person who has a recorded delivery. With each of the keys it tries what
 // usually goes wrong: other spellings of the signature, keys with space or
 // quotes around them or in an encoding, bodies with a line end more or less,
 // JSON that was decoded and encoded again. Keys are named by their position; the
@@ -125,7 +125,7 @@ func decodeSignature(text string) (sum [sha256.Size]byte, err error) {
 			n, err = decodeBase64(sum[:], src[:len(src)-1])
 		}
 	}
-	// The base64 decoder skips line breaks, which leaves the result short.
+	// The base64 decoder skips line breaks, and the result is then too short.
 	if err != nil || n != sha256.Size {
 		return sum, ErrSignatureMalformed
 	}
@@ -173,7 +173,7 @@ func (m *mac) setKey(key string) {
 	copy(m.key[:], key)
 }
 
-// round leaves SHA-256 of the padded key and the message in m.sum.
+// round sets m.sum to the SHA-256 of the padded key and the message.
 func (m *mac) round(pad byte, message []byte) {
 	for i, b := range m.key {
 		m.block[i] = b ^ pad
@@ -184,7 +184,7 @@ func (m *mac) round(pad byte, message []byte) {
 	m.sha.Sum(m.sum[:0])
 }
 
-// forget leaves nothing of the key and of the result in the pool.
+// forget clears the key and the result before the mac returns to the pool.
 func (m *mac) forget() {
 	m.sha.Reset()
 	clear(m.key[:])

@@ -26,8 +26,8 @@ type Voice struct {
 type ConvertOptions struct {
 	Voice            *Voice               // nil keeps the head's voice
 	AllowAnyProvider bool                 // skip the local check of the provider, let the service decide
-	AllowUnknownMode bool                 // continue if the response does not hold the visual's mode
-	NoRollback       bool                 // leave a changed voice in place when enabling is refused
+	AllowUnknownMode bool                 // continue if the answer does not show the visual's mode
+	NoRollback       bool                 // don't restore the old voice when enabling is refused
 	OnStep           func(ConversionStep) // called in the same goroutine after every step and before every wait
 	ConfirmTimeout   time.Duration        // how long the head is read after an accepted switch; 0 means 25 s
 	SettleTimeout    time.Duration        // limit for all work after the caller's context has ended; 0 means 10 s
@@ -47,7 +47,7 @@ const (
 )
 
 // ConversionStep is a step that was done, or a step of a plan. OnStep also
-// receives steps that wait; no list of steps holds those.
+// receives steps that wait, which are in no list of steps.
 type ConversionStep struct {
 	Name     StepName
 	Skipped  bool   // there was nothing to do
@@ -131,7 +131,7 @@ func (s *HeadsService) SetVideoStreaming(ctx context.Context, headID string, ena
 	return err
 }
 
-// setVideoStreaming is SetVideoStreaming for a caller that reads the answer.
+// setVideoStreaming is SetVideoStreaming, and returns the answer.
 func (s *HeadsService) setVideoStreaming(ctx context.Context, headID string, enabled bool) (*Response, error) {
 	if err := checkHeadID(opHeadsSetVideoStreaming.Name, headID); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 	plan.chooseVoice(o)
 	plan.Before, err = currentAddress(operation, head)
 	if plan.AlreadyStreaming {
-		if !plan.voiceStays() {
+		if !plan.keepsVoice() {
 			plan.block(s.providerFault(plan.Voice.Provider, o))
 		}
 		plan.fillSteps()
@@ -206,7 +206,7 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 // head's own, unless this client knows that it is the one from before the
 // switch.
 //
-// Conversions of one head by one client take turns, so OnStep must not convert
+// One client runs one conversion of a head at a time, so OnStep must not convert
 // the same head.
 //
 // After the arguments were checked, every failure is a *ConversionError. If only
@@ -385,8 +385,8 @@ func recommendedForStreaming(voiceID string) bool {
 	})
 }
 
-// voiceStays reports whether the voice is set already.
-func (p *ConversionPlan) voiceStays() bool { return p.Voice.is(p.CurrentVoice) }
+// keepsVoice reports whether the voice does not change.
+func (p *ConversionPlan) keepsVoice() bool { return p.Voice.is(p.CurrentVoice) }
 
 func (h *Head) voice() Voice { return Voice{h.TTSProvider, h.TTSVoice} }
 
@@ -401,7 +401,7 @@ func (p *ConversionPlan) fillSteps() {
 	if p.VoiceRecommended {
 		voice += " (recommended for streaming)"
 	}
-	if p.voiceStays() {
+	if p.keepsVoice() {
 		voice = "stays " + voice
 	} else {
 		voice = fmt.Sprintf("%s of %s becomes %s", label(p.CurrentVoice.ID), label(p.CurrentVoice.Provider), voice)
@@ -416,7 +416,7 @@ func (p *ConversionPlan) fillSteps() {
 	}
 	p.Steps = []ConversionStep{
 		{Name: StepCheck, Detail: check},
-		{Name: StepVoice, Skipped: p.voiceStays(), Detail: voice},
+		{Name: StepVoice, Skipped: p.keepsVoice(), Detail: voice},
 		{Name: StepEnable, Skipped: streams && !p.Head.Splitter, Detail: enable},
 		{Name: StepAddress, Skipped: streams, Detail: address},
 	}

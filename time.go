@@ -11,8 +11,8 @@ import (
 
 // Time is a time as the service writes it, together with its text. It accepts
 // RFC 3339 with or without a fraction, with a space instead of the T, and
-// without a zone, which means UTC. Any other text leaves the zero time and stays
-// in Text.
+// without a zone, which means UTC. Any other text is kept in Text, and the time is
+// zero.
 type Time struct {
 	time.Time
 	Text string

@@ -14,10 +14,10 @@ import (
 
 const opEnsure = "Webhooks.Ensure"
 
-// EnsureOptions change what Ensure does beside the registration.
+// EnsureOptions change what Ensure does besides the registration.
 type EnsureOptions struct {
 	RemoveDuplicates bool // delete further registrations of the same URL
-	KeepDelivery     bool // leave the delivery of events as it is
+	KeepDelivery     bool // don't change the delivery of events
 }
 
 // Ensured is a registration that Ensure has found, changed or created.
@@ -55,10 +55,10 @@ func (e Ensured) LogValue() slog.Value {
 // Duplicates of the result holds the ids of the others. They are deleted only if
 // RemoveDuplicates is set; if that fails, Ensure returns the result and an error.
 // If another program creates a registration at the same moment, Ensure deletes its
-// own. If the answer to a create is lost, Ensure looks for the registration, and
+// own. If the answer to a create is lost, Ensure lists the registrations again, and
 // never creates a second one.
 //
-// Calls of Ensure and Modify by one client for one registration take turns.
+// One client runs one Ensure or Modify of a registration at a time.
 // Ensure returns the same InvalidErrors as Create.
 func (s *WebhooksService) Ensure(ctx context.Context, spec WebhookSpec, o EnsureOptions) (*Ensured, error) {
 	if err := spec.validate(opEnsure); err != nil {
@@ -151,8 +151,7 @@ func (e *ensuring) createOnce(ctx context.Context) (*Ensured, error) {
 	return e.adopt(ctx, same)
 }
 
-// adopt updates the oldest registration to the spec, and removes or reports the
-// others.
+// adopt updates the oldest registration to the spec, and deletes or reports the others.
 func (e *ensuring) adopt(ctx context.Context, same []Webhook) (*Ensured, error) {
 	hook := &same[0]
 	if !slices.Equal(hook.Events(), e.spec.webhook().Events()) {
@@ -181,7 +180,7 @@ func (e *ensuring) adopt(ctx context.Context, same []Webhook) (*Ensured, error) 
 // adjust updates a registration to the spec. It returns nil if Modify has moved
 // the registration since it was listed.
 func (e *ensuring) adjust(ctx context.Context, listed Webhook) (*Webhook, error) {
-	hook, unlock, err := e.hold(ctx, listed)
+	hook, unlock, err := e.lockWebhook(ctx, listed)
 	if err != nil {
 		return nil, err
 	}
@@ -199,14 +198,14 @@ func (e *ensuring) adjust(ctx context.Context, listed Webhook) (*Webhook, error)
 		return nil, err
 	}
 	hook.URL = wanted.URL
-	hook.receive(e.spec.Events...)
+	hook.setEvents(e.spec.Events...)
 	return hook, nil
 }
 
 // removeDuplicate deletes a registration, unless Modify has moved it since it
 // was listed.
 func (e *ensuring) removeDuplicate(ctx context.Context, listed Webhook) error {
-	hook, unlock, err := e.hold(ctx, listed)
+	hook, unlock, err := e.lockWebhook(ctx, listed)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
@@ -217,9 +216,9 @@ func (e *ensuring) removeDuplicate(ctx context.Context, listed Webhook) error {
 	return ignoreNotFound(e.Delete(ctx, hook.ID))
 }
 
-// hold keeps Modify from a registration. It returns the registration as it was
-// listed, or reads it again if Modify has written one since.
-func (e *ensuring) hold(ctx context.Context, listed Webhook) (*Webhook, func(), error) {
+// lockWebhook prevents Modify from changing a registration. It returns the registration as
+// it was listed, or reads it again if Modify has written one since.
+func (e *ensuring) lockWebhook(ctx context.Context, listed Webhook) (*Webhook, func(), error) {
 	unlock, err := e.core.lock(ctx, opEnsure, webhookLock(listed.ID))
 	if err != nil {
 		return nil, nil, err
@@ -235,7 +234,7 @@ func (e *ensuring) hold(ctx context.Context, listed Webhook) (*Webhook, func(), 
 	return hook, unlock, nil
 }
 
-// isMeant reports whether a registration is one of the spec's head and URL.
+// isMeant reports whether a registration has the spec's head and URL.
 func (e *ensuring) isMeant(hook *Webhook) bool {
 	return strings.EqualFold(hook.HeadID, e.spec.HeadID) && registration.URLKey(hook.URL) == registration.URLKey(e.spec.URL)
 }

@@ -151,7 +151,7 @@ func (s *WebhooksService) Update(ctx context.Context, webhookID int64, u *Webhoo
 	return err
 }
 
-// update is Update for a caller that reads the answer.
+// update is Update, and returns the answer.
 func (s *WebhooksService) update(ctx context.Context, webhookID int64, u *WebhookUpdate) (*Response, error) {
 	var faults faultList
 	faults.add(checkWebhookID(opWebhooksUpdate.Name, webhookID))
@@ -169,7 +169,7 @@ func (s *WebhooksService) update(ctx context.Context, webhookID int64, u *Webhoo
 
 // Modify reads a registration and calls change with it. If something changed, it
 // writes every writable field back, which is right whether the service merges or
-// replaces. It returns the registration as change left it.
+// replaces. It returns the changed registration.
 //
 // GET /head-events/{webhookId}, PATCH /head-events/{webhookId}. Modify returns
 // an InvalidError for a change of a read-only field (id, createdAt, updatedAt,
@@ -179,9 +179,9 @@ func (s *WebhooksService) update(ctx context.Context, webhookID int64, u *Webhoo
 // If the answer to the write has an unknown shape, Modify reads the registration
 // again. It returns an error unless the registration shows the change.
 //
-// Calls of Modify and Ensure by one client for one registration take turns. So
-// change must not modify the same registration: it would wait for itself until
-// the context ends.
+// One client runs one Modify or Ensure of a registration at a time. So change must
+// not modify the same registration: it would wait for itself until the context
+// ends.
 func (s *WebhooksService) Modify(ctx context.Context, webhookID int64, change func(*Webhook) error) (*Webhook, error) {
 	const operation = "Webhooks.Modify"
 	if change == nil {
@@ -251,7 +251,7 @@ func (s *WebhooksService) SetDelivery(ctx context.Context, headID string, enable
 	return err
 }
 
-// setDelivery is SetDelivery for a caller that reads the answer.
+// setDelivery is SetDelivery, and returns the answer.
 func (s *WebhooksService) setDelivery(ctx context.Context, headID string, enabled bool) (*Response, error) {
 	if err := checkHeadID(opWebhooksSetDelivery.Name, headID); err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ func (u *WebhookUpdate) Events(types ...EventType) *WebhookUpdate {
 	return u
 }
 
-// Event sets one flag and leaves the others as they are.
+// Event sets one flag. The others don't change.
 func (u *WebhookUpdate) Event(t EventType, on bool) *WebhookUpdate {
 	if u.flags == nil {
 		u.flags = map[EventType]bool{}
@@ -340,12 +340,12 @@ func (s WebhookSpec) describe() string {
 	return fmt.Sprintf("heads.WebhookSpec{head: %s, host: %s, events: %s}", label(s.HeadID), mask.Host(s.URL, maxLabel), joinEvents(s.Events))
 }
 
-func (w *Webhook) prove(id string) error {
+func (w *Webhook) checkID(id string) error {
 	found := ""
 	if w.ID != 0 {
 		found = strconv.FormatInt(w.ID, 10)
 	}
-	return proveID("webhook", found, id)
+	return sameID("webhook", found, id)
 }
 
 // UnmarshalJSON reads a registration as the service sends it or as it was stored.
@@ -385,8 +385,8 @@ func (l *webhookList) decode(document []byte) error {
 	return nil
 }
 
-// prove compares the head of every record with the id of a head.
-func (l *webhookList) prove(headID string) error {
+// checkID compares the head of every record with the id of a head.
+func (l *webhookList) checkID(headID string) error {
 	for _, w := range *l {
 		if !strings.EqualFold(w.HeadID, headID) {
 			return answerFault("a record in it does not belong to the head that was asked for")
@@ -532,8 +532,8 @@ func (w *createdWebhook) decode(document []byte) error {
 	return decodeObject(document, &w.Webhook, exactjson.Rules{Open: open, Mend: numberOfText})
 }
 
-// prove compares the head of the record, if it names one, with the id of a head.
-func (w *createdWebhook) prove(headID string) error {
+// checkID compares the head of the record, if it names one, with the id of a head.
+func (w *createdWebhook) checkID(headID string) error {
 	switch {
 	case w.SharedKey.IsZero():
 		return answerFault("the webhook was created, but the answer holds no sharedKey; the list of the head's webhooks has it")
@@ -560,12 +560,12 @@ func (w *createdWebhook) complete(spec WebhookSpec) *Webhook {
 // webhook returns the registration that the spec describes.
 func (s WebhookSpec) webhook() *Webhook {
 	w := &Webhook{HeadID: s.HeadID, URL: s.URL}
-	w.receive(s.Events...)
+	w.setEvents(s.Events...)
 	return w
 }
 
-// receive turns the flags on for the given types, and off for all others.
-func (w *Webhook) receive(types ...EventType) {
+// setEvents sets the flags: on for the given types, off for all others.
+func (w *Webhook) setEvents(types ...EventType) {
 	for _, flag := range eventFlags {
 		*flag.of(w) = slices.ContainsFunc(types, func(t EventType) bool { return t.normal() == flag.event })
 	}
@@ -614,7 +614,7 @@ func (s *WebhooksService) sharedKeys(ctx context.Context, headID string, retry b
 }
 
 // keysOf returns the keys of registrations that are all of one head, as List has
-// proven.
+// checked.
 func keysOf(hooks []Webhook) (keys []string) {
 	for _, hook := range hooks {
 		keys = append(keys, hook.SharedKey.Reveal())
@@ -622,15 +622,15 @@ func keysOf(hooks []Webhook) (keys []string) {
 	return keys
 }
 
-// learn passes the key of a registration to the sources of the client.
+// learn stores the key of a registration for the sources of the client.
 func (s *WebhooksService) learn(hook *Webhook) {
 	if check.IsUUID(hook.HeadID) {
 		s.keyCache().Learn(strings.ToLower(hook.HeadID), hook.SharedKey.Reveal())
 	}
 }
 
-// learnAll passes the keys of all registrations of a head, which were asked for at
-// that time.
+// learnAll stores the keys of all registrations of a head. The service was asked for them
+// at that time.
 func (s *WebhooksService) learnAll(headID string, hooks []Webhook, asked time.Time) {
 	s.keyCache().LearnAll(strings.ToLower(headID), usableKeys(keysOf(hooks)), asked)
 }
