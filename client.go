@@ -130,6 +130,19 @@ func (c *Client) AccessURL(h *Head) (AccessURL, error) {
 	return c.core.accessURL(h)
 }
 
+// cleanAccessBase checks one URL of WithAccessBases, if it was given, and removes the
+// slash at its end.
+func cleanAccessBase(field string, base *string, insecure bool) error {
+	if *base == "" {
+		return nil
+	}
+	u, err := checkBaseURL("New", field, *base, insecure)
+	if err == nil {
+		*base = u.String()
+	}
+	return err
+}
+
 // attemptTimeout is the limit of WithAttemptTimeout or the caller's
 // http.Client, the shorter of the two, or else the default.
 func attemptTimeout(option, client time.Duration) time.Duration {

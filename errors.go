@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 )
@@ -194,6 +196,64 @@ const (
 	useSystemPrompt      = "HeadUpdate.SystemPrompt"
 	useVoice             = "HeadUpdate.Voice"
 )
+
+// fault is what is wrong with a field, for an InvalidError.
+type fault = check.Fault
+
+// faultOf returns f as the InvalidError about a field, or nil if f is no fault.
+func faultOf(operation, field string, f fault) error {
+	if !f.Found() {
+		return nil
+	}
+	return &InvalidError{Operation: operation, Field: field, Problem: f.Problem, Remedy: f.Remedy, Use: f.Use}
+}
+
+func faultsOf(operation, field string, found []fault) (faults faultList) {
+	for _, f := range found {
+		faults.add(faultOf(operation, field, f))
+	}
+	return faults
+}
+
+// checkText returns a fault for a required text that is blank. The remedy ends
+// the sentence.
+func checkText(operation, field, text, remedy string, use ...string) error {
+	return faultOf(operation, field, check.Text(text, remedy, use...))
+}
+
+func checkHeadID(operation, id string) error {
+	return faultOf(operation, "head id", check.HeadID(id))
+}
+
+func checkPathID(operation, field, id string) error {
+	return faultOf(operation, field, check.PathID(id))
+}
+
+func checkWebhookID(operation string, id int64) error {
+	return faultOf(operation, "webhook id", check.WebhookID(id))
+}
+
+// checkCallbackURL refuses a URL that the service could not or would not call.
+func checkCallbackURL(operation, field, raw string) error {
+	_, found := check.URL(raw, check.Callback)
+	return faultsOf(operation, field, found).join()
+}
+
+// checkBaseURL returns the base URL of the service, or of access URLs, without a slash
+// at its end.
+func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error) {
+	purpose := check.Base
+	if insecure {
+		purpose = check.InsecureBase
+	}
+	u, found := check.URL(raw, purpose)
+	if len(found) > 0 {
+		return nil, faultsOf(operation, field, found).join()
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = strings.TrimRight(u.RawPath, "/")
+	return u, nil
+}
 
 // because returns an error with a text of its own that errors.Is matches with
 // the sentinel. The sentinel's general words are not part of the text, since

@@ -361,7 +361,7 @@ func accessBases(t *testing.T, client *Client) (bases []string) {
 }
 
 // streamingProviders returns which of some providers can stream.
-func streamingProviders(t *testing.T, client *Client) (found []string) {
+func streamingProviders(client *Client) (found []string) {
 	for _, provider := range []string{"acme", "azure", "elevenlabs", "google"} {
 		if client.Heads.providerFault(provider, ConvertOptions{}) == nil {
 			found = append(found, provider)
@@ -420,7 +420,7 @@ func TestOptionsCanBeAppliedAgain(t *testing.T) {
 			return accessBases(t, c)
 		}, []string{"https://a.example.com", "https://b.example.com"}},
 		"WithStreamingProviders": {WithStreamingProviders("Acme"), nil, func(t *testing.T, c *Client, _ *script) any {
-			return streamingProviders(t, c)
+			return streamingProviders(c)
 		}, []string{"acme"}},
 		"WithInsecureHTTP": {WithInsecureHTTP(), nil, func(_ *testing.T, c *Client, _ *script) any { return c.BaseURL() }, "http://api.example.com"},
 	}
@@ -480,10 +480,10 @@ func TestNewDoesNotReadTheEnvironment(t *testing.T) {
 func TestStreamingProviders(t *testing.T) {
 	client, err := New(memoryURL, pathToken)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"azure", "elevenlabs"}, streamingProviders(t, client))
+	assert.Equal(t, []string{"azure", "elevenlabs"}, streamingProviders(client))
 	client, err = New(memoryURL, pathToken, WithStreamingProviders("Acme", "azure"))
 	require.NoError(t, err)
-	assert.Equal(t, []string{"acme", "azure"}, streamingProviders(t, client))
+	assert.Equal(t, []string{"acme", "azure"}, streamingProviders(client))
 }
 
 func TestConstructorMakesNoCall(t *testing.T) {
