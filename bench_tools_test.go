@@ -1,3 +1,5 @@
+//go:build !race
+
 package heads_test
 
 import (
@@ -9,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/headsapi/heads-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // silentWriter is a ResponseWriter that does no work.
@@ -90,3 +92,24 @@ func BenchmarkToolHandler(b *testing.B) {
 type benchBody struct{ *bytes.Reader }
 
 func (benchBody) Close() error { return nil }
+
+// The race detector makes sync.Pool drop items, so allocations are counted
+// without it.
+func TestToolCallAllocatesLittle(t *testing.T) {
+	call := oneToolCall(t, []byte(toolDocument(t, "call_flat.json")))
+	assert.LessOrEqual(t, testing.AllocsPerRun(200, call), 30.0)
+}
+
+func TestAddToolFuncAllocatesNoMoreThanAddTool(t *testing.T) {
+	body := []byte(toolDocument(t, "call_flat.json"))
+	assert.LessOrEqual(t, testing.AllocsPerRun(200, oneToolFuncCall(t, body)), testing.AllocsPerRun(200, oneToolCall(t, body)))
+}
+
+func TestToolObserverAllocatesTwice(t *testing.T) {
+	body := []byte(toolDocument(t, "call_flat.json"))
+	observe := heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{
+		Start: func(ctx context.Context, _ heads.ToolCallInfo) context.Context { return ctx },
+		End:   func(context.Context, heads.ToolCallInfo) {},
+	})
+	assert.LessOrEqual(t, testing.AllocsPerRun(200, oneToolCall(t, body, observe)), testing.AllocsPerRun(200, oneToolCall(t, body))+2)
+}
