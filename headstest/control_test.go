@@ -259,7 +259,7 @@ func TestSessionsLogHoldsWhatHappened(t *testing.T) {
 	assert.Contains(t, log.Log[3].Problem, "no whole reply")
 }
 
-func TestDeliveriesComeInPages(t *testing.T) {
+func TestDeliveriesAreListedInPages(t *testing.T) {
 	a := withConsole(t)
 	id := a.AddHead(headstest.Head{EnableEvents: true})
 	answers := 0
@@ -413,7 +413,7 @@ func TestCloseEndsTheStream(t *testing.T) {
 	assert.Less(t, time.Since(began), 5*time.Second)
 }
 
-func TestEventWithoutAWebhookSaysWhy(t *testing.T) {
+func TestEventWithoutAReceiverHasAReason(t *testing.T) {
 	a := withConsole(t)
 	id := a.AddHead(headstest.Head{})
 	why := func() string {

@@ -219,7 +219,7 @@ func TestEventAfterAGivenUpOneIsDelivered(t *testing.T) {
 	})
 }
 
-func TestSlowWebhookHoldsUpNoOther(t *testing.T) {
+func TestSlowWebhookDelaysNoOther(t *testing.T) {
 	rc := &receiver{answer: func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
 		if r.URL.Host == "hook.example.test" {
 			return status(500), nil
@@ -261,7 +261,7 @@ func TestRemovedWebhookGetsNothingMore(t *testing.T) {
 	})
 }
 
-func TestCloseEndsDeliveriesUnderWay(t *testing.T) {
+func TestCloseEndsRunningDeliveries(t *testing.T) {
 	silent := func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -294,7 +294,7 @@ func TestCloseEndsDeliveriesUnderWay(t *testing.T) {
 	}
 }
 
-func TestResetEndsDeliveriesUnderWay(t *testing.T) {
+func TestResetEndsRunningDeliveries(t *testing.T) {
 	play(t, &receiver{answer: always(500)}, nil, func(s *scene) {
 		require.NoError(t, perform(s.StartSession(s.head), "message close"))
 		synctest.Wait()
@@ -305,7 +305,7 @@ func TestResetEndsDeliveriesUnderWay(t *testing.T) {
 	})
 }
 
-func TestWaitDeliverySeesWhatWasAndWhatComes(t *testing.T) {
+func TestWaitDeliveryFindsEarlierAndLaterDeliveries(t *testing.T) {
 	rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
 		if n == 1 {
 			return status(500), nil
@@ -329,7 +329,7 @@ func TestWaitDeliverySeesWhatWasAndWhatComes(t *testing.T) {
 	})
 }
 
-func TestWaitDeliverySurvivesAReset(t *testing.T) {
+func TestWaitDeliveryWaitsThroughAReset(t *testing.T) {
 	play(t, &receiver{}, nil, func(s *scene) {
 		require.NoError(t, perform(s.StartSession(s.head), "message inactive"))
 		s.settle()

@@ -27,9 +27,9 @@
 // The emulator follows every rule of the service's contract: the bearer
 // credential, the states of a head and the changes between them, read-only fields
 // that are ignored, HTTPS URLs, omitted event flags that are off, settings that
-// are replaced as a whole, events that need both switches on, five seconds for a
-// receiver, three redeliveries with growing waits, the order of events for each
-// webhook. If the contract does not document the answer of an operation, the
+// are replaced as a whole, events that need enabled delivery and their own flag,
+// five seconds for a receiver, three redeliveries with growing waits, the order of
+// events for each webhook. If the contract does not document the answer of an operation, the
 // body is empty, unless WithResponses sets another one.
 //
 // # What is not in the contract

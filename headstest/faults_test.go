@@ -207,7 +207,7 @@ func TestCloseEndsDelayedAnswers(t *testing.T) {
 	})
 }
 
-func TestCallerWhoGivesUpOverASocketHasNoEffect(t *testing.T) {
+func TestCancelledRequestOverASocketHasNoEffect(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
 	a.Inject(headstest.Fault{Route: "/head/update", Latency: time.Hour, Times: 1})

@@ -96,7 +96,7 @@ func TestLatencyIsWaitedByEveryRequest(t *testing.T) {
 	})
 }
 
-func TestCallerWhoGivesUpInTheLatencyHasNoEffect(t *testing.T) {
+func TestRequestCancelledInTheLatencyHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := headstest.NewEmulator(headstest.WithLatency(time.Minute))
 		defer e.Close()

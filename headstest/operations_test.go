@@ -73,7 +73,7 @@ func TestGeneratedTokenIsAccepted(t *testing.T) {
 
 // The service may have operations that the emulator does not have, so the answer names the
 // emulator, for any path and also without a token.
-func TestWhatIsNotAnOperationIsSaidToBeNone(t *testing.T) {
+func TestUnknownOperationIsRefusedWithTheNearestOne(t *testing.T) {
 	a := newAPI(t)
 	id := a.AddHead(headstest.Head{})
 	rows := []struct{ request, nearest string }{

@@ -45,8 +45,8 @@ func ParseSeed(text []byte) (Seed, error) {
 	return s, err
 }
 
-// records are the decoded records of a seed.
-type records struct {
+// seedRecords are the decoded records of a seed.
+type seedRecords struct {
 	visuals       []Visual
 	heads         []Head
 	tools         []seedTool
@@ -58,7 +58,7 @@ type seedTool struct {
 	definition json.RawMessage
 }
 
-func (s Seed) records() (r records, err error) {
+func (s Seed) records() (r seedRecords, err error) {
 	if r.visuals, err = each("visuals", s.Visuals, document.visual); err != nil {
 		return r, err
 	}
@@ -186,7 +186,7 @@ func (d document) values() map[string]any {
 
 // add adds records after those that they refer to, and stops at the first one that
 // is refused.
-func (st *state) add(r records) (Added, error) {
+func (st *state) add(r seedRecords) (Added, error) {
 	added := Added{Heads: []string{}, Visuals: []string{}, Registrations: []int64{}}
 	for _, v := range r.visuals {
 		added.Visuals = append(added.Visuals, st.addVisual(v))

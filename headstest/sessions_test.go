@@ -148,7 +148,7 @@ func TestDeliveryNeedsBothSwitchesWhenTheEventOccurs(t *testing.T) {
 	}
 }
 
-func TestWebhookBeforeEnablingDeliversNothingOfBefore(t *testing.T) {
+func TestEventsBeforeDeliveryIsEnabledAreNotDelivered(t *testing.T) {
 	rc := &receiver{}
 	play(t, rc, nil, func(s *scene) {
 		put := func(on bool) {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/internal/pgtest"
 )
 
 // reads has the numbers of rows and pages that statements have read.
@@ -90,7 +90,7 @@ func TestFrozenWorkerHoldsNobodyUp(t *testing.T) {
 	for range freezes {
 		pauseFor(ctx, 300*time.Millisecond+rand.N(300*time.Millisecond))
 		a, r, begun := accepted.Load(), refused.Load(), time.Now()
-		w.signal(t, syscall.SIGSTOP)
+		w.signal(t, pgtest.Stop)
 		frozen.Store(true)
 		pauseFor(ctx, 2500*time.Millisecond)
 		frozen.Store(false)
@@ -98,7 +98,7 @@ func TestFrozenWorkerHoldsNobodyUp(t *testing.T) {
 		require.NoError(t, db.QueryRow(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 			AND state = 'idle in transaction' AND now() - state_change > interval '2.3 s'`).Scan(&idle))
 		assert.Zero(t, idle, "a transaction outlives its time")
-		w.signal(t, syscall.SIGCONT)
+		w.signal(t, pgtest.Continue)
 		frozenFor += time.Since(begun)
 		a, r = accepted.Load()-a, refused.Load()-r
 		if r > 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -193,7 +192,7 @@ func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 	}{
 		{"switchover", 3 * time.Second, func(n *pgtest.Node) { require.NoError(t, cluster.Switchover(n)) }, func(*pgtest.Node) {}},
 		{"kill -9", 3 * time.Second, (*pgtest.Node).Kill, func(n *pgtest.Node) { require.NoError(t, n.Start()) }},
-		{"stopped", 5 * time.Second, func(n *pgtest.Node) { n.Signal(syscall.SIGSTOP) }, func(n *pgtest.Node) { n.Signal(syscall.SIGCONT) }},
+		{"stopped", 5 * time.Second, func(n *pgtest.Node) { n.Signal(pgtest.Stop) }, func(n *pgtest.Node) { n.Signal(pgtest.Continue) }},
 	}
 	for range scale(t, 1, 4) {
 		for _, change := range changes {

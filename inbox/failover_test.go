@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -169,7 +168,7 @@ func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
 			primary.Exec(t, "postgres", "SET synchronous_commit = local", "ALTER DATABASE inbox SET synchronous_commit = "+setting,
 				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'inbox' AND pid <> pg_backend_pid()")
 			require.Equal(t, http.StatusOK, send(eventBody("head", "session", 2)))
-			standby.Signal(syscall.SIGSTOP)
+			standby.Signal(pgtest.Stop)
 			var took []time.Duration
 			for range 3 {
 				begun := time.Now()
@@ -179,7 +178,7 @@ func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
 			t.Log("refused after", took)
 			assert.Less(t, took[0], 1800*time.Millisecond) // 1.5 s, with room for a busy machine
 			assert.Less(t, took[1]+took[2], time.Second, "the database is known to be away")
-			standby.Signal(syscall.SIGCONT)
+			standby.Signal(pgtest.Continue)
 			eventually(t, "events are stored again", func() bool { return send(eventBody("head", "session", 3)) == http.StatusOK })
 		})
 	}
@@ -191,8 +190,8 @@ func TestCommitWithAWarningIsNoSuccess(t *testing.T) {
 	in := store{"postgres", primary.DSN("inbox")}.open(t)
 	_, err := in.Append(t.Context(), newEvent(t, "head", "session", 1))
 	require.NoError(t, err)
-	standby.Signal(syscall.SIGSTOP)
-	defer standby.Signal(syscall.SIGCONT)
+	standby.Signal(pgtest.Stop)
+	defer standby.Signal(pgtest.Continue)
 	result := make(chan error, 1)
 	second := newEvent(t, "head", "session", 2)
 	go func() {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -181,7 +180,7 @@ func stopWorker(t *testing.T, s store, where string) {
 	w := start(t, role{Role: "sleeper", Kind: s.kind, Name: s.name, Lease: lease, Where: where})
 	require.Equal(t, "running", w.line(t))
 	require.Equal(t, "inside", w.line(t))
-	w.signal(t, syscall.SIGSTOP)
+	w.signal(t, pgtest.Stop)
 	stopped := time.Now()
 	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 		return d.Commit(ctx, func(tx *sql.Tx) error {
@@ -194,7 +193,7 @@ func stopWorker(t *testing.T, s store, where string) {
 	stop()
 	_, err := io.WriteString(w.in, "go on\n")
 	require.NoError(t, err)
-	w.signal(t, syscall.SIGCONT)
+	w.signal(t, pgtest.Continue)
 	assert.Contains(t, w.line(t), "fenced: true cause: true")
 	assert.EqualValues(t, 3, s.int(t, "SELECT count(*) FROM visits"))
 	assert.EqualValues(t, 3, s.int(t, "SELECT count(DISTINCT number) FROM visits"))

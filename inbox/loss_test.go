@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -136,8 +135,8 @@ func TestStoppedHostIsTriedLast(t *testing.T) {
 	t.Parallel()
 	primary, standby := newPair(t)
 	primary.Exec(t, "postgres", "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
-	standby.Signal(syscall.SIGSTOP)
-	defer standby.Signal(syscall.SIGCONT)
+	standby.Signal(pgtest.Stop)
+	defer standby.Signal(pgtest.Continue)
 	s := store{"postgres", fmt.Sprintf("host=%s,%s port=5432,5432 user=heads dbname=inbox pool_max_conns=4", standby.Host(), primary.Host())}
 	in := s.open(t)
 	for n := range 3 {

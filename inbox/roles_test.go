@@ -359,7 +359,8 @@ func workOnKillers(r role) error {
 	return runUntilTerm(in, func(ctx context.Context, d *inbox.Delivery) error {
 		if numberOf(d.Event) == 0 {
 			pauseFor(ctx, 30*time.Millisecond)
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			self, _ := os.FindProcess(os.Getpid())
+			_ = self.Kill()
 		}
 		pauseFor(ctx, 20*time.Millisecond)
 		return nil

@@ -342,7 +342,9 @@ func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 		require.NoError(t, err)
 		return len(entries)
 	}
+	cycles := 0
 	cycle := func() {
+		cycles++
 		db, err := s.db(t.Context())
 		require.NoError(t, err)
 		in, err := inbox.Open(t.Context(), db)
@@ -352,7 +354,7 @@ func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 		go func() {
 			running <- in.Run(ctx, func(context.Context, *inbox.Delivery) error { cancel(); return nil })
 		}()
-		_, err = in.Append(t.Context(), newEvent(t, "head", "session", int(benchNumbers.Add(1))))
+		_, err = in.Append(t.Context(), newEvent(t, "head", "session", cycles))
 		require.NoError(t, err)
 		require.NoError(t, <-running)
 		require.NoError(t, in.Close(t.Context()))

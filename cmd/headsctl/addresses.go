@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,9 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/addresses"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 func (a *app) addressesCommand() *cobra.Command {
@@ -34,9 +38,9 @@ and binaries, which it tells by their first 8 KiB.`,
 			if err != nil {
 				return err
 			}
-			found := []occurrence{}
-			failed := r.walk(cmd.Context(), args, func(file string) error {
-				occurrences, err := r.search(cmd.Context(), file, io.Discard)
+			found := []addresses.Occurrence{}
+			failed := a.walk(cmd.Context(), r, args, func(file string) error {
+				occurrences, err := r.Search(cmd.Context(), file, io.Discard)
 				found = append(found, occurrences...)
 				if format == "table" {
 					a.printOccurrences(occurrences)
@@ -76,10 +80,10 @@ and skipped. A run that was killed leaves each file old or new; run it again.`,
 			if err != nil {
 				return err
 			}
-			r.writes = true
+			r.Writes = true
 			var files, addresses int
-			err = r.walk(cmd.Context(), args, func(file string) error {
-				occurrences, err := r.rewrite(cmd.Context(), file, !noBackup)
+			err = a.walk(cmd.Context(), r, args, func(file string) error {
+				occurrences, err := r.Rewrite(cmd.Context(), file, !noBackup)
 				if err != nil || len(occurrences) == 0 {
 					return err
 				}
@@ -88,7 +92,7 @@ and skipped. A run that was killed leaves each file old or new; run it again.`,
 				a.printOccurrences(occurrences)
 				return nil
 			})
-			a.say("%s, %s", count(files, "file"), counted(addresses, "address", "addresses"))
+			a.say("%s, %s", show.Count(files, "file"), show.Counted(addresses, "address", "addresses"))
 			return err
 		},
 	}
@@ -102,22 +106,14 @@ func movesFlag(cmd *cobra.Command, report, env *string) {
 	cmd.Flags().StringVar(env, "env", "", "the report is of the environment `NAME`")
 }
 
-func (a *app) printOccurrences(all []occurrence) {
+func (a *app) printOccurrences(all []addresses.Occurrence) {
 	for _, o := range all {
-		a.say("%s:%d: %s → %s", oneLine(o.File), o.Line, o.Old, o.New)
+		a.say("%s:%d: %s → %s", show.Line(o.File), o.Line, o.Old, o.New)
 	}
 }
 
-// occurrence is an old access URL in a file.
-type occurrence struct {
-	File string `json:"file"`
-	Line int    `json:"line"`
-	Old  string `json:"old"`
-	New  string `json:"new"`
-}
-
 // newRewriter reads the moves.
-func (a *app) newRewriter(report, env string, paths []string) (*rewriter, error) {
+func (a *app) newRewriter(report, env string, paths []string) (*addresses.Rewriter, error) {
 	if report == "" {
 		return nil, usage("--moves is missing; give the report of headsctl convert --report report.json")
 	}
@@ -138,15 +134,28 @@ func (a *app) newRewriter(report, env string, paths []string) (*rewriter, error)
 	if err := checkEnvironmentOf(nameOf(report), file.Environment, env); err != nil {
 		return nil, err
 	}
-	r := &rewriter{a: a, hosts: map[string]*oldHost{}}
+	r := addresses.New()
 	var faults []error
 	for i, m := range *file.Moves {
-		if err := r.add(m.Old, m.New); err != nil {
+		if err := r.Add(m.Old, m.New); err != nil {
 			faults = append(faults, fmt.Errorf("%s: moves[%d]: %w", report, i, err))
 		}
 	}
 	faults = append(faults, checkPaths(paths)...)
 	return r, faulty(errors.Join(faults...))
+}
+
+// walk visits the files below the paths. Errors of files are printed, and end in exit code 1.
+func (a *app) walk(ctx context.Context, r *addresses.Rewriter, paths []string, visit func(file string) error) error {
+	failed := false
+	err := r.Walk(ctx, paths, visit, func(err error) {
+		failed = true
+		a.printError(show.Line(err.Error()))
+	})
+	if err == nil && failed {
+		return exit(exitFailed)
+	}
+	return err
 }
 
 // checkPaths refuses paths that are not there.

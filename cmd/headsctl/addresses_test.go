@@ -3,15 +3,23 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/addresses"
 )
 
 const (
@@ -29,92 +37,6 @@ func moves(t testing.TB, pairs ...string) string {
 	text, err := json.Marshal(object{"moves": list})
 	require.NoError(t, err)
 	return string(text)
-}
-
-// search returns what rewrite would make of a file, and what it would replace.
-func search(t testing.TB, r *rewriter, file string) (after string, found []occurrence) {
-	t.Helper()
-	var out bytes.Buffer
-	found, err := r.search(t.Context(), file, &out)
-	require.NoError(t, err)
-	return out.String(), found
-}
-
-func TestAccessURLsAreFoundInEveryForm(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct{ before, after string }{
-		"plain":                  {"<a href='" + oldURL + "'>", "<a href='" + newURL + "'>"},
-		"with the key":           {oldURL + "?api_key=abc", newURL + "?api_key=abc"},
-		"end of a sentence":      {"See " + oldURL + ".", "See " + newURL + "."},
-		"trailing slash":         {oldURL + "/", newURL + "/"},
-		"http":                   {"http://chat.example.test/MyOrg-1/li-28379", newURL},
-		"host in capitals":       {"HTTPS://Chat.Example.TEST/MyOrg-1/li-28379", newURL},
-		"without a scheme":       {`src="//chat.example.test/MyOrg-1/li-28379"`, `src="//stream.example.test/MyOrg-1/li-28379"`},
-		"CSS":                    {"url(//chat.example.test/MyOrg-1/li-28379)", "url(//stream.example.test/MyOrg-1/li-28379)"},
-		"JSON":                   {`"https:\/\/chat.example.test\/MyOrg-1\/li-28379?api_key=a"`, `"https:\/\/stream.example.test\/MyOrg-1\/li-28379?api_key=a"`},
-		"JSON in JSON":           {`https:\\\/\\\/chat.example.test\\\/MyOrg-1\\\/li-28379\\\"`, `https:\\\/\\\/stream.example.test\\\/MyOrg-1\\\/li-28379\\\"`},
-		"JSON code points":       {`https:\u002f\u002fchat.example.test\u002fMyOrg-1\u002fli-28379\u003fapi_key`, `https:\u002f\u002fstream.example.test\u002fMyOrg-1\u002fli-28379\u003fapi_key`},
-		"after an escape":        {`"a\nhttps://chat.example.test/MyOrg-1/li-28379\n"`, `"a\nhttps://stream.example.test/MyOrg-1/li-28379\n"`},
-		"HTML":                   {"https:&#x2F;&#x2F;chat.example.test&#x2F;MyOrg-1&#x2F;li-28379?api_key=a&amp;b=c", "https:&#x2F;&#x2F;stream.example.test&#x2F;MyOrg-1&#x2F;li-28379?api_key=a&amp;b=c"},
-		"HTML, decimal":          {"https&#58;&#47;&#47;chat.example.test&#47;MyOrg-1&#47;li-28379&quot;", "https&#58;&#47;&#47;stream.example.test&#47;MyOrg-1&#47;li-28379&quot;"},
-		"in a query":             {"?next=https%3A%2F%2Fchat.example.test%2FMyOrg-1%2Fli-28379%3Fapi_key%3Da", "?next=https%3A%2F%2Fstream.example.test%2FMyOrg-1%2Fli-28379%3Fapi_key%3Da"},
-		"in a query, lower case": {"next%3dhttps%3a%2f%2fchat.example.test%2fMyOrg-1%2fli-28379", "next%3dhttps%3a%2f%2fstream.example.test%2fMyOrg-1%2fli-28379"},
-		"in a query of a query":  {"https%253A%252F%252Fchat.example.test%252FMyOrg-1%252Fli-28379%253Fa", "https%253A%252F%252Fstream.example.test%252FMyOrg-1%252Fli-28379%253Fa"},
-		"two in a line":          {oldURL + " " + oldURL, newURL + " " + newURL},
-		"below it":               {oldURL + "/embed", newURL + "/embed"},
-		"longer id":              {oldURL + "1", ""},
-		"longer id, dash":        {oldURL + "-2", ""},
-		"longer id, dot":         {oldURL + ".html", ""},
-		"longer id, escaped":     {oldURL + "%31", ""},
-		"longer id, letter":      {oldURL + "é", ""},
-		"longer host, left":      {"https://my-chat.example.test/MyOrg-1/li-28379", ""},
-		"longer host, dot":       {"https://www.chat.example.test/MyOrg-1/li-28379", ""},
-		"longer host, right":     {"https://chat.example.test.evil.com/MyOrg-1/li-28379", ""},
-		"another port":           {"https://chat.example.test:8443/MyOrg-1/li-28379", ""},
-		"another scheme":         {"ftp://chat.example.test/MyOrg-1/li-28379", ""},
-		"scheme in a word":       {"xhttps://chat.example.test/MyOrg-1/li-28379", ""},
-		"within a path":          {"https://proxy.example.com//chat.example.test/MyOrg-1/li-28379", ""},
-		"below another path":     {"https://chat.example.test/x/MyOrg-1/li-28379", ""},
-		"another organization":   {"https://chat.example.test/MyOrg-12/li-28379", ""},
-		"other case of the id":   {"https://chat.example.test/myorg-1/LI-28379", ""},
-		"no slashes":             {"chat.example.test/MyOrg-1/li-28379", ""},
-		"cut off":                {"https://chat.example.test/MyOrg-1", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := &rewriter{hosts: map[string]*oldHost{}}
-			require.NoError(t, r.add(oldURL, newURL))
-			file := filepath.Join(t.TempDir(), "page")
-			require.NoError(t, os.WriteFile(file, []byte(row.before), 0o600))
-			after, found := search(t, r, file)
-			if row.after == "" {
-				assert.Equal(t, row.before, after)
-				assert.Empty(t, found)
-				return
-			}
-			assert.Equal(t, row.after, after)
-			require.NoError(t, os.WriteFile(file, []byte(after), 0o600))
-			_, again := search(t, r, file)
-			assert.Empty(t, again, "a second run changes nothing")
-		})
-	}
-}
-
-func TestAccessURLsKeepPortsPathsAndEscapes(t *testing.T) {
-	t.Parallel()
-	r := &rewriter{hosts: map[string]*oldHost{}}
-	require.NoError(t, r.add("http://127.0.0.1:8080/a/B%C3%BCro%20x/li-1", "https://new.example.com:444/B%C3%BCro%20x/li-1"))
-	require.NoError(t, r.add("http://127.0.0.1:8080/li-1/x", "http://127.0.0.1:8080/v2/li-1/x"))
-	for before, after := range map[string]string{
-		"http://127.0.0.1:8080/a/B%C3%BCro%20x/li-1?k":                     "https://new.example.com:444/B%C3%BCro%20x/li-1?k",
-		"http://127.0.0.1:8080/a/Büro%20x/li-1?k":                          "https://new.example.com:444/B%C3%BCro%20x/li-1?k",
-		"u=http%3A%2F%2F127.0.0.1%3A8080%2Fa%2FB%25C3%25BCro%2520x%2Fli-1": "u=https%3A%2F%2Fnew.example.com%3A444%2FB%25C3%25BCro%2520x%2Fli-1",
-		"http://127.0.0.1:8080/li-1/x":                                     "http://127.0.0.1:8080/v2/li-1/x",
-	} {
-		file := filepath.Join(t.TempDir(), "page")
-		require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
-		got, _ := search(t, r, file)
-		assert.Equal(t, after, got)
-	}
 }
 
 func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
@@ -153,8 +75,8 @@ func TestAFolderIsRewrittenAndBackedUp(t *testing.T) {
 	}
 	assert.Equal(t, want, lines(c.ok("addresses", "scan", "--moves", "report.json", "site")))
 	assert.Equal(t, 3, c.run("addresses", "scan", "--moves", "report.json", "--exit-code", "site", "site/app.js").code)
-	asJSON := parse[[]occurrence](t, c.ok("addresses", "scan", "--moves", "report.json", "-o", "json", "site/index.html"))
-	assert.Equal(t, []occurrence{{"site/index.html", 2, oldURL, newURL}}, asJSON)
+	asJSON := parse[[]addresses.Occurrence](t, c.ok("addresses", "scan", "--moves", "report.json", "-o", "json", "site/index.html"))
+	assert.Equal(t, []addresses.Occurrence{{File: "site/index.html", Line: 2, Old: oldURL, New: newURL}}, asJSON)
 
 	want = append(want, "6 files, 6 addresses")
 	assert.Equal(t, want, lines(c.ok("addresses", "rewrite", "--moves", "report.json", "site")), "the lines of scan, and totals")
@@ -219,20 +141,18 @@ func TestAPathThatIsASymbolicLinkIsFollowed(t *testing.T) {
 
 func TestAFileThatCantBeWrittenDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
-	r := &rewriter{a: newApp(os.Stdin, os.Stdout, os.Stderr, nil), hosts: map[string]*oldHost{}}
-	null := openFull(t)
-	r.a.stderr = newOutput(null)
+	a := newApp(os.Stdin, os.Stdout, openFull(t), nil)
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b", "c"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	var visited []string
-	err := r.walk(t.Context(), []string{dir}, func(file string) error {
+	err := a.walk(t.Context(), addresses.New(), []string{dir}, func(file string) error {
 		visited = append(visited, filepath.Base(file))
 		return os.ErrPermission
 	})
 	assert.Equal(t, []string{"a", "b", "c"}, visited)
-	assert.Equal(t, exitFailed, r.a.exitCode(err))
+	assert.Equal(t, exitFailed, a.exitCode(err))
 }
 
 func TestMovesFromStdinAndNoMoves(t *testing.T) {
@@ -244,4 +164,187 @@ func TestMovesFromStdinAndNoMoves(t *testing.T) {
 	assert.Contains(t, r.stdout, "page.html:1: ")
 	r = c.runWith(`{"moves":[]}`, "addresses", "scan", "--moves", "-", "-o", "json", "page.html")
 	assert.Equal(t, result{0, "[]\n", ""}, r)
+}
+
+// full reports whether tests run with all their rounds and sizes: HEADSCTL_FULL=1.
+var full = os.Getenv("HEADSCTL_FULL") != ""
+
+// asUTF16 returns a text in UTF-16.
+func asUTF16(order binary.ByteOrder, text string) string {
+	units := utf16.Encode([]rune(text))
+	out := make([]byte, 2*len(units))
+	for i, unit := range units {
+		order.PutUint16(out[2*i:], unit)
+	}
+	return string(out)
+}
+
+func TestTextsInUTF16AreRewrittenOrNamed(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("report.json", moves(t, oldURL, newURL))
+	long := strings.Repeat("Grüße 👋 世界\r\n", 40_000) // several pieces, with pairs of units at their ends
+	before, after := map[string]string{}, map[string]string{}
+	for name, order := range map[string]binary.ByteOrder{"little": binary.LittleEndian, "big": binary.BigEndian} {
+		for form, frame := range map[string]string{"marked": "\ufeff%s", "plain": "%s", "long": "\ufeff" + long + "%s" + long, "shifted": "x" + long + "%s"} {
+			before[name+form] = asUTF16(order, fmt.Sprintf(frame, oldURL+"?api_key=k\n"))
+			after[name+form] = asUTF16(order, fmt.Sprintf(frame, newURL+"?api_key=k\n"))
+			c.write("site/"+name+form, before[name+form])
+		}
+	}
+	scan := c.ok("addresses", "scan", "--moves", "report.json", "site")
+	assert.Contains(t, scan, "site/biglong:40001: "+oldURL+" → "+newURL+"\n")
+	assert.Contains(t, c.ok("addresses", "rewrite", "--moves", "report.json", "site"), "8 files, 8 addresses\n")
+	for name := range before {
+		assert.Equal(t, sha256.Sum256([]byte(after[name])), digest(t, filepath.Join(c.dir, "site", name)), name)
+		assert.Equal(t, sha256.Sum256([]byte(before[name])), digest(t, filepath.Join(c.dir, "site", name+".bak")), name)
+	}
+
+	pair := asUTF16(binary.LittleEndian, "👋")
+	for name, broken := range map[string]string{"lonely": pair[:2], "reversed": pair[2:] + pair[:2], "odd": "x"} {
+		content := asUTF16(binary.LittleEndian, "\ufeff"+oldURL) + broken
+		c.write("broken/"+name, content)
+		r := c.fails(1, "broken/"+name+" is broken UTF-16", "addresses", "rewrite", "--moves", "report.json", "broken/"+name)
+		assert.Equal(t, "0 files, 0 addresses\n", r.stdout)
+		assert.Equal(t, content, c.read("broken/"+name))
+		c.fails(1, "broken/"+name, "addresses", "scan", "--moves", "report.json", "broken/"+name)
+	}
+}
+
+func TestBinariesAreToldByTheirBeginning(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("report.json", moves(t, oldURL, newURL))
+	huge := c.write("site/image", "\x7fELF\x02\x01\x01\x00"+oldURL)
+	require.NoError(t, os.Truncate(huge, 30<<30)) // sparse
+	c.write("site/odd", "ab\x00"+oldURL)
+	late := strings.Repeat(" ", 8<<10) + "\x00" + oldURL
+	c.write("site/late", late)
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "ulimit -v 8000000 && exec "+headsctl+" addresses rewrite --moves report.json site")
+	cmd.Env, cmd.Dir = c.env, c.dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, "site/late:1: "+oldURL+" → "+newURL+"\n1 file, 1 address\n", string(out))
+	assert.Equal(t, strings.ReplaceAll(late, oldURL, newURL), c.read("site/late"))
+}
+
+func TestASecondRunCleansUpWhatTheFirstLeft(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("report.json", moves(t, oldURL, newURL))
+	for _, args := range [][]string{{"site"}, {"site/page.html"}} {
+		c.write("site/page.html", oldURL)
+		c.write("site/page.html.bak", "of another day")
+		c.write("site/page.html.bak.2", oldURL) // by the run that was killed
+		c.write("site/.headsctl-12345.tmp", oldURL)
+		c.write("site/.headsctl-678", oldURL[:20])
+		c.write("site/.headsctl-notes.tmp", "a file of yours")
+		assert.Contains(t, c.ok("addresses", "scan", "--moves", "report.json", "site"), "page.html:1: ", "alone")
+		assert.FileExists(t, filepath.Join(c.dir, "site/.headsctl-678"), "scan changes nothing")
+		out := c.ok(append([]string{"addresses", "rewrite", "--moves", "report.json"}, args...)...)
+		assert.Equal(t, "site/page.html:1: "+oldURL+" → "+newURL+"\n1 file, 1 address\n", out)
+		assert.Equal(t, []string{".headsctl-notes.tmp", "page.html", "page.html.bak", "page.html.bak.2"}, names(t, filepath.Join(c.dir, "site")))
+		assert.Equal(t, "of another day", c.read("site/page.html.bak"))
+	}
+}
+
+func names(t testing.TB, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		all = append(all, entry.Name())
+	}
+	return all
+}
+
+func digest(t testing.TB, path string) [sha256.Size]byte {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, file)
+	require.NoError(t, err)
+	return [sha256.Size]byte(sum.Sum(nil))
+}
+
+// written is how many bytes the temporary files of a folder have.
+func written(dir string) (size int64) {
+	found, _ := filepath.Glob(filepath.Join(dir, ".headsctl-*"))
+	for _, path := range found {
+		if info, err := os.Stat(path); err == nil {
+			size = info.Size()
+		}
+	}
+	return size
+}
+
+// A process is killed while it writes the backup, while it writes the file, and
+// between the two.
+func TestARewriteThatIsKilledLeavesWholeFiles(t *testing.T) {
+	t.Parallel()
+	kills, size := 4, 32<<20
+	if full {
+		kills, size = 20, 400<<20
+	}
+	c := newTerminal(t)
+	c.write("report.json", moves(t, oldURL, newURL))
+	line := []byte(strings.Repeat("x", 4<<10) + " " + oldURL + "\n")
+	page := c.write("site/page.html", "")
+	original := bytes.Repeat(line, size/len(line))
+	require.NoError(t, os.WriteFile(page, original, 0o600))
+	old := sha256.Sum256(original)
+	rewritten := sha256.Sum256(bytes.ReplaceAll(original, []byte(oldURL), []byte(newURL)))
+	rewrite := []string{"addresses", "rewrite", "--moves", "report.json", "site"}
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 1))
+	killed, states := 0, map[string]int{}
+	for killed < kills {
+		require.NoError(t, os.WriteFile(page, original, 0o600))
+		inBackup, moment := killed%2 == 0, random.Int64N(int64(size))
+		cmd := c.command(t.Context(), rewrite...)
+		require.NoError(t, cmd.Start())
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		var err error
+	watch:
+		for {
+			select {
+			case err = <-ended:
+				break watch
+			default:
+			}
+			_, absent := os.Stat(page + ".bak")
+			if n := written(filepath.Dir(page)); n > moment && (absent != nil) == inBackup {
+				require.NoError(t, cmd.Process.Kill())
+				err = <-ended
+				break
+			}
+			runtime.Gosched()
+		}
+		if err == nil {
+			require.NoError(t, os.Remove(page+".bak"))
+			continue // it was done before it was struck
+		}
+		killed++
+		state := "no backup"
+		if now := digest(t, page); now != old {
+			require.Equal(t, rewritten, now, "the file is the old or the new one, seed %d", seed)
+			state = "rewritten"
+		}
+		if _, err := os.Stat(page + ".bak"); err == nil {
+			require.Equal(t, old, digest(t, page+".bak"), "a backup is whole or absent, seed %d", seed)
+			state += ", backup"
+		} else {
+			require.Equal(t, old, digest(t, page))
+		}
+		states[strings.TrimPrefix(state, "no backup, ")]++
+		c.ok(rewrite...)
+		require.Equal(t, rewritten, digest(t, page))
+		require.Equal(t, old, digest(t, page+".bak"))
+		require.Equal(t, []string{"page.html", "page.html.bak"}, names(t, filepath.Dir(page)), "the second run cleans up")
+		require.NoError(t, os.Remove(page+".bak"))
+	}
+	t.Logf("%d kills of a rewrite of %d MB, %v, seed %d", killed, size>>20, states, seed)
 }

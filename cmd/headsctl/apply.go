@@ -1,10 +1,103 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
+
+// specFlags select the heads.yaml, and the heads in it, for plan and apply.
+type specFlags struct{ file, only, env string }
+
+func (f *specFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "read what is wanted from `FILE`, a heads.yaml; - is stdin")
+	cmd.Flags().StringVar(&f.only, "only", "", "leave all heads alone but the one with this `ID`, or with --env this label")
+	environmentFlag(cmd, &f.env)
+}
+
+// specs reads the file.
+func (a *app) specs(cmd *cobra.Command, f specFlags) ([]fleet.Spec, error) {
+	if f.file == "" {
+		return nil, usage("%s wants -f with a heads.yaml; headsctl export writes one", cmd.CommandPath())
+	}
+	file, err := a.readHeadsFile(f.file, f.env)
+	if err != nil {
+		return nil, err
+	}
+	if f.env != "" && f.only != "" {
+		return specsOf(a.selectHeads(file, f.env, f.only))
+	}
+	specs, err := file.Specs(f.env)
+	if err != nil {
+		return nil, inFile(f.file, err)
+	}
+	if f.only == "" {
+		return specs, nil
+	}
+	for _, s := range specs {
+		if strings.EqualFold(s.ID, f.only) {
+			return []fleet.Spec{s}, nil
+		}
+	}
+	return nil, usage("--only %s: %s has no head of this id", show.Line(f.only), f.file)
+}
+
+const specHelp = `
+The file is a list of heads, each with what is wanted of it. What is absent
+stays as it is:
+
+  defaults:            # under each head; all but id and label
+    voice: {provider: azure, id: en-US-plain}
+  heads:
+    - id: 0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01
+      label: Lobby
+      set:
+        greetings: Welcome!
+        promptConfig: {system_prompt: {file: prompts/lobby.txt}}
+      streaming: true
+      delivery: true
+      webhooks:
+        - {url: "https://example.com/events", events: [start_conversation, end_conversation]}
+      prune_webhooks: false
+      tools: []
+
+{file: PATH} stands for any text; the path is relative to the folder of the file
+and stays below it. A number, boolean or date is no text unless it is quoted.`
+
+func (a *app) planCommand() *cobra.Command {
+	var f manyFlags
+	var from specFlags
+	cmd := &cobra.Command{
+		Use: "plan -f FILE", Short: "Show what apply would change", Args: want(0, 0, "no arguments"),
+		Long:    "Plan reads the heads of a file and prints what apply would change. It changes nothing.\n" + specHelp,
+		Example: "  headsctl plan -f heads.yaml",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			specs, err := a.specs(cmd, from)
+			if err != nil {
+				return err
+			}
+			return a.planAll(cmd, &f, specs)
+		},
+	}
+	from.add(cmd)
+	f.add(cmd, false)
+	cmd.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 3 if apply would change something, unless a head could not be read (1)")
+	return cmd
+}
+
+// planAll plans and prints.
+func (a *app) planAll(cmd *cobra.Command, f *manyFlags, specs []fleet.Spec) error {
+	w, err := a.newWork(cmd, f, specs, true)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	report, err := w.run(fleet.Plan, "planning", func(r fleet.Result) { a.printResult(r, f.json, true) })
+	return w.finish(report, err, true)
+}
 
 func (a *app) applyCommand() *cobra.Command {
 	var f manyFlags

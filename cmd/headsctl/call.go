@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
 )
 
 func (a *app) callCommand() *cobra.Command {
@@ -84,9 +85,9 @@ func callQuery(pairs []string) (url.Values, error) {
 // printBody writes the body of an answer.
 func (a *app) printBody(body []byte, secrets bool) {
 	if !secrets {
-		body = maskBody(body)
+		body = redact.Body(body)
 	}
 	if len(body) > 0 {
-		a.printDocument(body)
+		a.stdout.Document(body)
 	}
 }

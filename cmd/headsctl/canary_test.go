@@ -114,22 +114,6 @@ func TestNoOutputShowsASecret(t *testing.T) {
 	}
 }
 
-func TestExportHoldsWhatApplyNeedsAndSaysSo(t *testing.T) {
-	t.Parallel()
-	c := secretive(t)
-	r := c.run("export", someID)
-	assert.Equal(t, 0, r.code)
-	for _, secret := range []string{accessKey, orgKey, pathToken, queryToken} {
-		assert.Contains(t, r.stdout, secret)
-		assert.NotContains(t, r.stderr, secret)
-	}
-	assert.Contains(t, r.stderr, "the file holds keys or tokens as they are, since apply needs them: keep it as you keep a password\n")
-	c.write("heads.yaml", r.stdout)
-	assert.Equal(t, 0, c.run("plan", "-f", "heads.yaml", "--exit-code").code)
-	plain := emulator(t, legacyHeads(1))
-	assert.NotContains(t, plain.run("export", plain.ids[0]).stderr, "keys or tokens")
-}
-
 // A service, or a proxy before it, may answer with what it was sent.
 func TestAnAnswerThatRepeatsTheTokenIsMasked(t *testing.T) {
 	t.Parallel()
@@ -183,4 +167,43 @@ func TestTextsFromOutsideDoNotSteerTheTerminal(t *testing.T) {
 			assert.NotContains(t, r.stdout, bad, "%v", args)
 		}
 	}
+}
+
+func TestTheTokenIsMaskedByValueWhereverItIsPrinted(t *testing.T) {
+	t.Parallel()
+	const token = "canary<token>0123456789"
+	c := emulator(t, legacyHeads(1), "-token", token)
+	id := c.ids[0]
+	c.ok("set", id, "name=Ada "+token, "greetings="+strings.Repeat("x", 90)+token)
+	c.ok("convert", id, "--yes")
+	c.ok("convert", id, "--yes", "--undo")
+	c.write("secret.txt", token)
+	c.write("heads.yaml", "heads: [{id: "+id+", label: {file: secret.txt}, streaming: true, set: {alias: {file: secret.txt}, greetings: '"+strings.Repeat("x", 90)+"'}}]\n")
+	c.write("bad.yaml", "heads: [{id: {file: secret.txt}, label: {file: secret.txt}}]\n")
+	file := c.write("token", token)
+	bare := c.at(c.url, "")
+	for _, args := range [][]string{
+		{"plan", "-f", "heads.yaml", "--report", "r.json", "--report", "r.csv", "--report", "r.html"}, {"plan", "-f", "heads.yaml", "--json"}, {"plan", "-f", "bad.yaml"}, {"plan", "-f", "bad.yaml", "--json"},
+		{"apply", "-f", "heads.yaml", "--yes", "--json"}, {"get", id}, {"get", id, "-o", "json"}, {"get", id, "-o", "yaml"}, {"get", id, "--raw", "--show-secrets"},
+		{"export", id}, {"doctor", id}, {"call", "GET", "/head/" + id}, {"set", id, "name=" + token, "--dry-run"}, {"get", "x" + token}, {"convert", id, "--voice", token},
+	} {
+		for _, r := range []result{c.run(args...), bare.run(append(args, "--token-file", file)...)} {
+			shown := r.stdout + r.stderr
+			assert.NotContains(t, shown, "canary", "%v\n%s", args, shown)
+			assert.NotContains(t, shown, "0123456789", "%v\n%s", args, shown)
+		}
+	}
+	for _, report := range []string{"r.json", "r.csv", "r.html"} {
+		assert.NotContains(t, c.read(report), "canary", report)
+	}
+	assert.Contains(t, c.ok("get", id), "Ada [redacted]")
+	for columns := uint16(20); columns < 60; columns += 3 {
+		s := c.show(columns, "get", id)
+		s.end()
+		assert.NotContains(t, plain(s), "cana")
+	}
+	m := c.mcp()
+	text, _ := m.call("heads_get", object{"id": id})
+	assert.NotContains(t, text, "canary")
+	assert.Contains(t, text, "Ada [redacted]")
 }

@@ -2,17 +2,17 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/headsapi/heads-go/fleet"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
-// consent is what was said before anybody is asked.
+// consent is the confirmation that flags give: --yes and --confirm.
 type consent struct {
 	yes  bool
 	name string // of the environment
@@ -23,28 +23,29 @@ func (c *consent) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.name, "confirm", "", "do not ask; `NAME` is that of --env once more, a protected one too")
 }
 
-// needsConsent refuses to write without a person who could be asked. What an
-// environment needs is known when its file was read, to checkConsent.
+// needsConsent returns an error if the flags confirm nothing and there is no terminal to ask
+// on. The rules of an environment are known only when its file was read; checkConsent checks
+// them.
 func (a *app) needsConsent(given consent, file, env string) error {
 	switch {
 	case env != "":
 		return nil
 	case given.name != "":
-		return usage("--confirm %s is for --env %s; add it", oneLine(given.name), oneLine(given.name))
+		return usage("--confirm %s is for --env %s; add it", show.Line(given.name), show.Line(given.name))
 	case given.yes || a.canAsk(file):
 		return nil
 	}
 	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
 }
 
-// checkConsent is needsConsent for an environment.
+// checkConsent is needsConsent for the environment of --env.
 func (a *app) checkConsent(given consent, file string) error {
 	e := a.environment
 	switch {
 	case e == nil:
 		return nil
 	case given.name != "" && given.name != e.Name:
-		return usage("--confirm %s is not the environment of --env %s; give the same name twice", oneLine(given.name), e.Name)
+		return usage("--confirm %s is not the environment of --env %s; give the same name twice", show.Line(given.name), e.Name)
 	case given.name != "" || given.yes && !e.Protect || a.canAsk(file):
 		return nil
 	case e.Protect:
@@ -53,36 +54,16 @@ func (a *app) checkConsent(given consent, file string) error {
 	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
 }
 
-// canAsk reports whether there is a person, if the file is not read from stdin.
-func (a *app) canAsk(file string) bool { return file != "-" && isTerminal(a.stdin) }
+// canAsk reports whether there is a terminal to ask on. There is none if the file is read from
+// stdin.
+func (a *app) canAsk(file string) bool { return file != "-" && console.IsTerminal(a.stdin) }
 
-// mustAsk reports whether what was said leaves the question open.
+// mustAsk reports whether the flags leave the question open.
 func (a *app) mustAsk(given consent) bool {
 	return given.name == "" && (!given.yes || a.environment != nil && a.environment.Protect)
 }
 
-// confirm shows what would be done, and asks whether to do it.
-func (w *work) confirm(plan *fleet.Report) (bool, error) {
-	changes := 0
-	for _, r := range plan.Results {
-		if r.Outcome == fleet.OutcomeUnchanged {
-			continue
-		}
-		changes += len(r.Changes)
-		w.a.note("%s", w.a.cut(inWordsOf(w.a.environment, resultLine(r, string(r.Outcome)))))
-		for _, line := range changeLines(r.Changes) {
-			w.a.note("%s", w.a.cut(line))
-		}
-	}
-	work := fmt.Sprintf("%d changes to %d heads", changes, plan.Count(fleet.OutcomePending))
-	if e := w.a.environment; e != nil && e.Protect {
-		return w.a.ask(w.cmd.Context(), "Type "+e.Name+" to apply "+work+": ", e.Name)
-	}
-	return w.a.ask(w.cmd.Context(), "Apply "+work+"? [y/N] ", "y", "yes")
-}
-
-// ask writes a question to stderr, and reports whether the answer is one of those
-// that agree.
+// ask writes a question to stderr, and reports whether the answer is one of agree.
 func (a *app) ask(ctx context.Context, question string, agree ...string) (bool, error) {
 	_, _ = io.WriteString(a.stderr, question)
 	answer := make(chan string, 1)

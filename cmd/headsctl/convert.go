@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -53,13 +54,13 @@ Run again, it changes nothing; after a failure, it goes on with what is left.`,
 	return cmd
 }
 
-// conversions returns what is wanted of the heads.
+// conversions returns the specs that convert the heads.
 func conversions(targets []target, voice string, undo bool) ([]fleet.Spec, error) {
 	var wanted *heads.Voice
 	if voice != "" {
 		provider, id, _ := strings.Cut(voice, "/")
 		if provider == "" || id == "" {
-			return nil, usage("%q is not a voice; give PROVIDER/ID, such as azure/en-US-plain", oneLine(voice))
+			return nil, usage("%q is not a voice; give PROVIDER/ID, such as azure/en-US-plain", show.Line(voice))
 		}
 		wanted = &heads.Voice{Provider: provider, ID: id}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/headstest"
 )
 
@@ -41,8 +42,8 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	// The ids are the same on every run, the token is not: whoever runs a
-	// program on this machine could work it out.
+	// The ids are the same on every run. The token is random, since any program on this
+	// machine could compute a fixed one.
 	server := headstest.NewServer(headstest.WithSeed(demoSeed), headstest.WithToken(rand.Text()), headstest.WithLoopbackHTTP(), headstest.WithConsole())
 	defer server.Close()
 	ids := addDemoHeads(server.Emulator)
@@ -62,14 +63,14 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 func demoText(url, token, dir string) string {
 	lines := []string{
 		"# The emulator is listening, with 25 heads. In another terminal:",
-		"export HEADS_BASE_URL=" + shellQuote(url),
-		"export HEADS_TOKEN=" + shellQuote(token),
+		"export HEADS_BASE_URL=" + show.ShellWord(url),
+		"export HEADS_TOKEN=" + show.ShellWord(token),
 		"",
 		"# Watch it in a browser: " + url + "/_emulator/",
 		"",
 		"# Then try, in this order:",
 	}
-	in := func(name string) string { return shellQuote(filepath.Join(dir, name)) }
+	in := func(name string) string { return show.ShellWord(filepath.Join(dir, name)) }
 	lines = append(lines,
 		"headsctl doctor -f "+in("ids.csv"),
 		"headsctl plan -f "+in("heads.yaml"),
@@ -85,8 +86,8 @@ func demoText(url, token, dir string) string {
 
 const demoMark = "# made by headsctl demo\n"
 
-// demoFolder makes the folder of the files. One that holds anything but those of
-// an earlier demo is refused.
+// demoFolder creates the folder of the files. It refuses a folder that holds other files than
+// those of an earlier demo.
 func demoFolder(dir string) (string, error) {
 	if dir == "" {
 		return os.MkdirTemp("", "headsctl-demo-")
@@ -104,7 +105,7 @@ func demoFolder(dir string) (string, error) {
 	}
 	ids, _ := os.ReadFile(filepath.Join(dir, "ids.csv"))
 	if len(entries) > 0 && !strings.HasPrefix(string(ids), demoMark) {
-		return "", usage("--dir %s holds other files; give a folder that is new or empty", oneLine(dir))
+		return "", usage("--dir %s holds other files; give a folder that is new or empty", show.Line(dir))
 	}
 	return dir, nil
 }
@@ -171,7 +172,7 @@ func addDemoWebhooks(e *headstest.Emulator, id string) {
 	}
 }
 
-// must stops at what the emulator refuses of the demo's own records.
+// must panics if the emulator refuses a record of the demo.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -249,7 +250,8 @@ heads:
 `, ids[0], ids[1], ids[2])
 }
 
-// demoEnvironments is a file for two environments, which are two parts of the demo.
+// demoEnvironments returns a heads.yaml with two environments, which are two parts of the
+// demo.
 func demoEnvironments(ids []string) string {
 	return fmt.Sprintf(`# What is wanted of two heads in staging and production. In the demo, both are this
 # emulator, with other heads.

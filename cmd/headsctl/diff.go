@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/compare"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 func (a *app) diffCommand() *cobra.Command {
@@ -57,13 +58,13 @@ type side struct {
 	*headsfile.Environment
 
 	client    *heads.Client
-	explainer *explainer
+	explainer *compare.Explainer
 }
 
 // diffHead is an entry of the file, as each side sees it.
 type diffHead []headsfile.Head
 
-// newDiff reads the file and makes the clients. Nothing has been sent when it returns.
+// newDiff reads the file and makes the clients. It sends nothing.
 func (a *app) newDiff(path string, envs []string, p pace) (*diff, error) {
 	switch {
 	case path == "":
@@ -92,13 +93,13 @@ func (a *app) newDiff(path string, envs []string, p pace) (*diff, error) {
 		}
 		c, err := a.clientIn(e, "", p.options()...)
 		faults = append(faults, err)
-		d.sides = append(d.sides, side{e, c, newExplainer(e)})
+		d.sides = append(d.sides, side{e, c, compare.NewExplainer(e)})
 		d.add(all)
 	}
 	return d, faulty(errors.Join(faults...))
 }
 
-// add adds the heads as one more side sees them.
+// add adds the heads of one more side.
 func (d *diff) add(all []headsfile.Head) {
 	if d.heads == nil {
 		d.heads = make([]diffHead, len(all))
@@ -120,20 +121,13 @@ var diffOutcomes = []string{outcomeSame, outcomeDiffers, outcomeMissing, outcome
 
 // diffResult is what was found about a head.
 type diffResult struct {
-	Type        string             `json:"type"` // result
-	Label       string             `json:"label"`
-	Outcome     string             `json:"outcome"`
-	Heads       map[string]*string `json:"heads"` // ids by environment; null where the head is not there
-	Differences []difference       `json:"differences"`
+	Type        string               `json:"type"` // result
+	Label       string               `json:"label"`
+	Outcome     string               `json:"outcome"`
+	Heads       map[string]*string   `json:"heads"` // ids by environment; null where the head is not there
+	Differences []compare.Difference `json:"differences"`
 
 	errors []string
-}
-
-// difference is a field that differs.
-type difference struct {
-	Field  string            `json:"field"`
-	Values map[string]string `json:"values"`           // by environment
-	Wanted map[string]string `json:"wanted,omitempty"` // by environment; nil if the file does not have the field
 }
 
 func (d *diff) run(ctx context.Context, jobs int, exitCode, asJSON bool) error {
@@ -162,11 +156,11 @@ func (d *diff) run(ctx context.Context, jobs int, exitCode, asJSON bool) error {
 	return nil
 }
 
-// compare reads a head wherever it is.
+// compare reads a head in each environment that has it, and compares them.
 func (d *diff) compare(ctx context.Context, h diffHead) diffResult {
-	r := diffResult{Type: "result", Label: h[0].Label, Outcome: outcomeSame, Heads: map[string]*string{}, Differences: []difference{}}
-	var found []*facts
-	var where []side
+	r := diffResult{Type: "result", Label: h[0].Label, Outcome: outcomeSame, Heads: map[string]*string{}, Differences: []compare.Difference{}}
+	var found []*compare.Facts
+	var where []string
 	for i, s := range d.sides {
 		r.Heads[s.Name] = nil
 		if h[i].Spec == nil {
@@ -177,13 +171,13 @@ func (d *diff) compare(ctx context.Context, h diffHead) diffResult {
 		r.Heads[s.Name] = &id
 		head, facts, err := s.read(ctx, h[i])
 		if err != nil {
-			r.errors = append(r.errors, fmt.Sprintf("%s in %s: %s", oneLine(r.Label), s.Name, d.a.errorLineIn(s.Environment, err)))
+			r.errors = append(r.errors, fmt.Sprintf("%s in %s: %s", show.Line(r.Label), s.Name, d.a.errorLineIn(s.Environment, err)))
 			continue
 		}
 		if r.Label == "" {
 			r.Label = head.Name
 		}
-		found, where = append(found, facts), append(where, s)
+		found, where = append(found, facts), append(where, s.Name)
 	}
 	if r.Label == "" {
 		r.Label = "head without a label"
@@ -192,7 +186,7 @@ func (d *diff) compare(ctx context.Context, h diffHead) diffResult {
 	case len(r.errors) > 0:
 		r.Outcome = outcomeFailed
 	case len(found) > 1:
-		r.Differences = append(r.Differences, differences(where, found)...)
+		r.Differences = append(r.Differences, compare.Differences(where, found)...)
 	}
 	if len(r.Differences) > 0 {
 		r.Outcome = outcomeDiffers
@@ -201,7 +195,7 @@ func (d *diff) compare(ctx context.Context, h diffHead) diffResult {
 }
 
 // read reads a head and compares it with the file.
-func (s *side) read(ctx context.Context, h headsfile.Head) (*heads.Head, *facts, error) {
+func (s *side) read(ctx context.Context, h headsfile.Head) (*heads.Head, *compare.Facts, error) {
 	head, err := s.client.Heads.Get(ctx, h.Spec.ID)
 	if err != nil {
 		return nil, nil, err
@@ -210,154 +204,29 @@ func (s *side) read(ctx context.Context, h headsfile.Head) (*heads.Head, *facts,
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := factsOf(s.explainer, head, hooks, h.Spec)
+	f, err := compare.FactsOf(s.explainer, head, hooks, h.Spec)
 	return head, f, err
-}
-
-// differences returns the fields that differ.
-func differences(sides []side, all []*facts) (found []difference) {
-	for _, field := range fieldsOf(all) {
-		managed, differs := false, false
-		for _, f := range all {
-			_, wanted := f.want[field]
-			managed, differs = managed || wanted, differs || f.drift[field]
-		}
-		if !managed {
-			differs = slices.ContainsFunc(all, func(f *facts) bool { return f.is[field].exact != all[0].is[field].exact })
-		}
-		if differs {
-			found = append(found, differenceIn(field, sides, all, managed))
-		}
-	}
-	return found
-}
-
-// fieldsOf returns the fields that one of the environments knows.
-func fieldsOf(all []*facts) (fields []string) {
-	for _, f := range all {
-		for _, field := range f.order {
-			if !slices.Contains(fields, field) {
-				fields = append(fields, field)
-			}
-		}
-	}
-	slices.SortStableFunc(fields, func(a, b string) int { return fieldGroup(a) - fieldGroup(b) })
-	return fields
-}
-
-// fieldGroup sorts webhooks behind fields, and tools behind webhooks.
-func fieldGroup(field string) int {
-	return 1 + slices.IndexFunc([]string{"webhook ", "tool "}, func(prefix string) bool { return strings.HasPrefix(field, prefix) })
-}
-
-func differenceIn(field string, sides []side, all []*facts, managed bool) difference {
-	texts := []string{}
-	for _, f := range all {
-		texts = append(texts, f.is[field].shown)
-	}
-	if managed {
-		for _, f := range all {
-			texts = append(texts, f.want[field].shown)
-		}
-	}
-	if strings.HasPrefix(field, "tool ") {
-		texts = withoutCommon(texts)
-	}
-	texts = clipAll(texts)
-	d := difference{Field: nameIn(all, field), Values: map[string]string{}}
-	for i, s := range sides {
-		d.Values[s.Name] = texts[i]
-		if managed {
-			if d.Wanted == nil {
-				d.Wanted = map[string]string{}
-			}
-			d.Wanted[s.Name] = texts[len(sides)+i]
-		}
-	}
-	return d
-}
-
-// nameIn returns how a field is shown.
-func nameIn(all []*facts, field string) string {
-	for _, f := range all {
-		if name, ok := f.names[field]; ok {
-			return yamltext.OneLine(name, maxShown)
-		}
-	}
-	return yamltext.OneLine(field, maxShown)
-}
-
-// withoutCommon leaves out the members that are the same in all objects.
-func withoutCommon(texts []string) []string {
-	var short []string
-	for _, text := range texts {
-		var members [][]byte
-		for m := range rawjson.Members([]byte(text)) {
-			same := !slices.ContainsFunc(texts, func(other string) bool {
-				return other != "" && !bytes.Equal(member([]byte(other), m.Key), m.Value)
-			})
-			if !same {
-				members = append(members, rawjson.AppendMember(nil, m.Key, m.Value))
-			}
-		}
-		switch {
-		case text == "" || len(members) == 0:
-			short = append(short, text)
-		default:
-			short = append(short, string(enclose('{', members, '}')))
-		}
-	}
-	return short
-}
-
-const maxShown = 120 // characters of a field or a value, as in a plan
-
-// clipAll shortens texts, and keeps their first difference visible.
-func clipAll(texts []string) []string {
-	var all [][]rune
-	longest := 0
-	for _, text := range texts {
-		all = append(all, []rune(oneLine(text)))
-		longest = max(longest, len(all[len(all)-1]))
-	}
-	same := 0
-	for same < len(all[0]) && !slices.ContainsFunc(all, func(text []rune) bool { return same >= len(text) || text[same] != all[0][same] }) {
-		same++
-	}
-	from := 0
-	if longest > maxShown {
-		from = max(0, same-maxShown/3)
-	}
-	var short []string
-	for _, text := range all {
-		start := ""
-		if from > 0 {
-			start = cutMark
-		}
-		short = append(short, yamltext.OneLine(start+string(text[min(from, len(text)):]), maxShown))
-	}
-	return short
 }
 
 func (d *diff) print(r diffResult, asJSON bool) {
 	if asJSON {
 		line, _ := rawjson.Encode(r) // of texts alone
-		d.a.say("%s", escapeSteering(line))
+		d.a.say("%s", show.JSON(line))
 		return
 	}
 	if r.Outcome == outcomeSame {
 		return
 	}
-	d.a.say("%s %s", d.a.paint(diffColours[r.Outcome], d.a.stdout, r.Outcome), oneLine(r.Label))
+	d.a.say("%s %s", d.a.stdout.Paint(diffColours[r.Outcome], r.Outcome), show.Line(r.Label))
 	for _, one := range r.Differences {
-		d.a.say("  %s: %s", oneLine(one.Field), strings.Join(d.valueTexts(one), ", "))
+		d.a.say("  %s: %s", show.Line(one.Field), strings.Join(d.valueTexts(one), ", "))
 	}
 }
 
-var diffColours = map[string]string{outcomeDiffers: yellow, outcomeMissing: yellow, outcomeFailed: red}
+var diffColours = map[string]string{outcomeDiffers: console.Yellow, outcomeMissing: console.Yellow, outcomeFailed: console.Red}
 
-// valueTexts are the values of a field as a line has them.
-func (d *diff) valueTexts(one difference) (texts []string) {
+// valueTexts returns the values of a field as they are printed.
+func (d *diff) valueTexts(one compare.Difference) (texts []string) {
 	wanted := map[string][]string{}
 	var order []string
 	for _, s := range d.sides {
@@ -383,7 +252,7 @@ func (d *diff) valueTexts(one difference) (texts []string) {
 	return texts
 }
 
-func quoted(text string) string { return string(rawjson.String(oneLine(text))) }
+func quoted(text string) string { return string(rawjson.String(show.Line(text))) }
 
 func (d *diff) printTotals(counts map[string]int, asJSON bool) {
 	if asJSON {

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -58,18 +60,18 @@ func (a *app) doctor(ctx context.Context, c *heads.Client, targets []target, job
 
 func (a *app) printExaminations(all []*heads.Examination) {
 	for _, e := range all {
-		a.say("%s", a.cut(oneLine(strings.Join([]string{e.HeadID, e.Name}, " "))+" ("+e.Mode+"): "+findingCount(e.Findings)))
+		a.say("%s", a.stdout.Cut(show.Line(strings.Join([]string{e.HeadID, e.Name}, " "))+" ("+e.Mode+"): "+findingCount(e.Findings)))
 		for _, f := range e.Findings {
-			line := a.cut(fmt.Sprintf("  %-7s %s %s", f.Severity, f.Code, oneLine(f.Subject)))
+			line := a.stdout.Cut(fmt.Sprintf("  %-7s %s %s", f.Severity, f.Code, show.Line(f.Subject)))
 			word := string(f.Severity)
-			a.say("%s", strings.Replace(line, word, a.paint(severityColours[f.Severity], a.stdout, word), 1))
-			a.wrap("      ", oneLine(f.Problem))
-			a.wrap("      → ", oneLine(f.Remedy))
+			a.say("%s", strings.Replace(line, word, a.stdout.Paint(severityColours[f.Severity], word), 1))
+			a.wrap("      ", show.Line(f.Problem))
+			a.wrap("      → ", show.Line(f.Remedy))
 		}
 	}
 }
 
-var severityColours = map[heads.Severity]string{heads.SeverityError: red, heads.SeverityWarning: yellow}
+var severityColours = map[heads.Severity]string{heads.SeverityError: console.Red, heads.SeverityWarning: console.Yellow}
 
 func findingCount(findings []heads.Finding) string {
 	if len(findings) == 0 {
@@ -84,7 +86,7 @@ func findingCount(findings []heads.Finding) string {
 			}
 		}
 		if n > 0 {
-			texts = append(texts, count(n, string(severity)))
+			texts = append(texts, show.Count(n, string(severity)))
 		}
 	}
 	return strings.Join(texts, ", ")
@@ -93,7 +95,7 @@ func findingCount(findings []heads.Finding) string {
 // wrap writes a text behind an indent. On a terminal it breaks lines between
 // words.
 func (a *app) wrap(indent, text string) {
-	width := a.width()
+	width := a.stdout.Width()
 	if width == 0 {
 		a.say("%s%s", indent, text)
 		return
@@ -101,10 +103,10 @@ func (a *app) wrap(indent, text string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		if line != "" && runewidth.StringWidth(indent+line+" "+word) > width {
-			a.say("%s", a.cut(indent+line))
+			a.say("%s", a.stdout.Cut(indent+line))
 			indent, line = strings.Repeat(" ", runewidth.StringWidth(indent)), ""
 		}
 		line = strings.TrimSpace(line + " " + word)
 	}
-	a.say("%s", a.cut(indent+line))
+	a.say("%s", a.stdout.Cut(indent+line))
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -17,8 +15,8 @@ func environmentFlag(cmd *cobra.Command, env *string) {
 	cmd.Flags().StringVar(env, "env", "", "work in the environment `NAME` of the heads.yaml, with its settings alone")
 }
 
-// readHeadsFile reads a heads.yaml. Unless the name is "", everything that follows has
-// the settings of that environment.
+// readHeadsFile reads a heads.yaml. Unless env is "", the app uses the settings of that
+// environment from then on.
 func (a *app) readHeadsFile(path, env string) (*headsfile.File, error) {
 	file, err := a.parseHeadsFile(path)
 	if err != nil {
@@ -36,7 +34,7 @@ func environmentOf(file *headsfile.File, path, env string) (*headsfile.Environme
 	return e, nil
 }
 
-// parseHeadsFile reads a heads.yaml without a choice of an environment.
+// parseHeadsFile reads a heads.yaml and selects no environment.
 func (a *app) parseHeadsFile(path string) (*headsfile.File, error) {
 	text, err := a.readYAML("the file of heads", path)
 	if err != nil {
@@ -73,77 +71,15 @@ func specsOf(all []headsfile.Head, err error) ([]fleet.Spec, error) {
 	return specs, err
 }
 
-// targetsIn returns the heads of an environment: those that were named, or all.
-func (a *app) targetsIn(cmd *cobra.Command, f targetFlags, named []string) ([]target, error) {
-	if f.file == "" {
-		return nil, usage("%s --env %s wants -f with the heads.yaml that has the environment", cmd.CommandPath(), oneLine(f.env))
-	}
-	file, err := a.readHeadsFile(f.file, f.env)
-	if err != nil {
-		return nil, err
-	}
-	specs, err := file.Specs(f.env)
-	if err != nil {
-		return nil, inFile(f.file, err)
-	}
-	if len(named) > 0 {
-		if specs, err = specsOf(a.selectHeads(file, f.env, named...)); err != nil {
-			return nil, err
-		}
-	}
-	var list targetList
-	for _, s := range specs {
-		list.add(target{s.ID, s.Label})
-	}
-	return list.targets, nil
-}
-
-// clientIn returns a client for an environment. A token that is given goes before that
-// of the file.
-func (a *app) clientIn(e *headsfile.Environment, token string, opts ...heads.Option) (*heads.Client, error) {
-	c, err := e.Client(token, append(a.clientOptions(), opts...)...)
-	switch {
-	case errors.Is(err, heads.ErrInvalid):
-		return nil, faulty(err) // of the token
-	case err != nil:
-		return nil, inFile(a.headsFile, err)
-	}
-	return c, nil
-}
-
-// environmentName is the name of --env, or "".
-func (a *app) environmentName() string {
-	if a.environment == nil {
-		return ""
-	}
-	return a.environment.Name
-}
-
-// inWordsOf puts the settings of an environment in the place of those of the shell.
-func inWordsOf(e *headsfile.Environment, text string) string {
-	if e == nil {
-		return text
-	}
-	token := "the token of " + e.Name
-	if e.Token.Variable != "" {
-		token = e.Token.Variable
-	}
-	return strings.NewReplacer(
-		"HEADS_TOKEN", token,
-		"HEADS_BASE_URL", "the base_url of "+e.Name,
-		"set HEADS_STREAM_URL and HEADS_CHAT_URL", "give "+e.Name+" its stream_url and chat_url",
-	).Replace(text)
-}
-
-// checkEnvironmentOf refuses a report of another environment than that of --env.
+// checkEnvironmentOf refuses a report of an environment other than that of --env.
 func checkEnvironmentOf(report, of, env string) error {
 	switch {
 	case of == env:
 		return nil
 	case env == "":
-		return usage("%s is a report of the environment %s; add --env %s if you mean that one", report, oneLine(of), oneLine(of))
+		return usage("%s is a report of the environment %s; add --env %s if you mean that one", report, show.Line(of), show.Line(of))
 	case of == "":
-		return usage("%s is a report of no environment; leave out --env, or give a report of %s", report, oneLine(env))
+		return usage("%s is a report of no environment; leave out --env, or give a report of %s", report, show.Line(env))
 	}
-	return usage("%s is a report of the environment %s, not of %s; give a report of %s", report, oneLine(of), oneLine(env), oneLine(env))
+	return usage("%s is a report of the environment %s, not of %s; give a report of %s", report, show.Line(of), show.Line(env), show.Line(env))
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/headstest"
 )
 
@@ -66,7 +68,7 @@ func (a *app) eventsVerifyCommand() *cobra.Command {
 				a.say("the signature is right")
 				return nil
 			}
-			a.say("%s", oneLine(heads.DiagnoseSignature(text, signature, key)))
+			a.say("%s", show.Line(heads.DiagnoseSignature(text, signature, key)))
 			return exit(exitFailed)
 		},
 	}
@@ -114,7 +116,7 @@ func (a *app) eventsSendCommand() *cobra.Command {
 func checkReceiver(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
-		return usage("%q is not the URL of a receiver; give an http or https URL", oneLine(maskText(text)))
+		return usage("%q is not the URL of a receiver; give an http or https URL", show.Line(redact.Text(text)))
 	}
 	return nil
 }
@@ -144,8 +146,7 @@ func (a *app) sendEvent(ctx context.Context, request *http.Request) error {
 	return nil
 }
 
-// withoutURL takes the URL, whose query may hold a secret, out of an error of
-// net/http.
+// withoutURL removes the URL, whose query may hold a secret, from an error of net/http.
 func withoutURL(err error) error {
 	var e *url.Error
 	if errors.As(err, &e) {

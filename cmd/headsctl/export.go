@@ -1,17 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -50,7 +50,7 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 			s.Label = targets[i].label
 		}
 		for _, omitted := range s.Omitted {
-			a.note("left out of head %s: %s", s.ID, oneLine(omitted))
+			a.note("left out of head %s: %s", s.ID, show.Line(omitted))
 		}
 		exported = append(exported, s)
 	}
@@ -58,107 +58,39 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 	if err != nil {
 		return err
 	}
-	if string(maskBody(doc)) != string(doc) {
+	if string(redact.Body(doc)) != string(doc) {
 		a.note("the file holds keys or tokens as they are, since apply needs them: keep it as you keep a password")
 	}
 	if a.environment != nil {
 		doc = inFileOf(a.environment, doc)
 	}
 	if len(exported) > 0 || failed == nil {
-		_, _ = a.stdout.Write(toYAML(doc))
+		_, _ = a.stdout.Write(yamltext.Write(doc))
 	}
 	return failed
 }
 
-// inFileOf makes a file of heads one for an environment.
+// inFileOf turns a heads.yaml without environments into one with the given environment.
 func inFileOf(e *headsfile.Environment, doc []byte) []byte {
 	var entries [][]byte
-	for entry := range rawjson.Elements(escapeValues(member(doc, "heads"))) {
+	for entry := range rawjson.Elements(escapeValues(rawjson.Get(doc, "heads"))) {
 		var members [][]byte
 		for m := range rawjson.Members(entry) {
 			if m.Key == "id" {
-				m.Value = enclose('{', [][]byte{rawjson.AppendMember(nil, e.Name, m.Value)}, '}')
+				m.Value = rawjson.Object(rawjson.AppendMember(nil, e.Name, m.Value))
 			}
 			members = append(members, rawjson.AppendMember(nil, m.Key, m.Value))
 		}
-		entries = append(entries, enclose('{', members, '}'))
+		entries = append(entries, rawjson.Object(members...))
 	}
 	settings := rawjson.AppendMember(nil, e.Name, e.JSON())
-	return enclose('{', [][]byte{
-		rawjson.AppendMember(nil, "environments", enclose('{', [][]byte{settings}, '}')),
-		rawjson.AppendMember(nil, "heads", enclose('[', entries, ']')),
-	}, '}')
+	return rawjson.Object(
+		rawjson.AppendMember(nil, "environments", rawjson.Object(settings)),
+		rawjson.AppendMember(nil, "heads", rawjson.Array(entries...)),
+	)
 }
 
 // escapeValues writes ${ as $${ in all texts of a document, but not in its keys.
 func escapeValues(doc []byte) []byte {
-	return mapTexts(doc, func(text string) string { return strings.ReplaceAll(text, "${", "$${") })
-}
-
-// mapTexts returns a document with what f returns in the place of each text.
-func mapTexts(value []byte, f func(string) string) []byte {
-	switch rawjson.Kind(value) {
-	case "object":
-		var members [][]byte
-		for m := range rawjson.Members(value) {
-			members = append(members, rawjson.AppendMember(nil, m.Key, mapTexts(m.Value, f)))
-		}
-		return enclose('{', members, '}')
-	case "array":
-		var elements [][]byte
-		for element := range rawjson.Elements(value) {
-			elements = append(elements, mapTexts(element, f))
-		}
-		return enclose('[', elements, ']')
-	case "string":
-		return rawjson.String(f(rawjson.Unquote(bytes.TrimSpace(value))))
-	}
-	return bytes.TrimSpace(value)
-}
-
-// forEach calls f for every head, several at a time, and returns the results in
-// the order of the heads. Failures are printed as they come; the error is that
-// of the exit code.
-func forEach[In, Out any](a *app, ctx context.Context, verb string, all []In, jobs int, f func(In) (Out, error)) ([]Out, error) {
-	results, errs := make([]Out, len(all)), make([]error, len(all))
-	bar := a.newProgress(verb, len(all))
-	places := make(chan struct{}, jobs)
-	var group sync.WaitGroup
-	for i, one := range all {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			errs[i] = ctx.Err()
-			continue
-		}
-		group.Go(func() {
-			defer func() { <-places }()
-			results[i], errs[i] = f(one)
-			bar.done(errs[i] != nil)
-		})
-	}
-	group.Wait()
-	bar.stop()
-	if err := ctx.Err(); err != nil {
-		return results, fmt.Errorf("not all heads were read: %w", err)
-	}
-	return results, a.failures(errs)
-}
-
-// failures prints the errors and returns that of the exit code.
-func (a *app) failures(errs []error) error {
-	failed := false
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		failed = true
-		for _, line := range a.errorLines(err) {
-			a.printError(line)
-		}
-	}
-	if failed {
-		return exit(exitFailed)
-	}
-	return nil
+	return rawjson.MapTexts(doc, func(text string) string { return strings.ReplaceAll(text, "${", "$${") })
 }

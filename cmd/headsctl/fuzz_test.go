@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext/yamltest"
 	"github.com/headsapi/heads-go/headstest"
 )
 
@@ -25,7 +27,7 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,40})?([eE
 // style of YAML, and reads what plan prints of them. The text is tried as a whole
 // file, too.
 func FuzzPlanPrintsWhatWasWritten(f *testing.F) {
-	for _, text := range append(slices.Clone(difficult), "007", "0123456", "1.10", "0x1F", "2026-08-31", "Where is the lift?", "heads: [{id: *a}]", "{file: /etc/hostname}", "heads:\n  - id: 1\n") {
+	for _, text := range append(slices.Clone(yamltest.Difficult), "007", "0123456", "1.10", "0x1F", "2026-08-31", "Where is the lift?", "heads: [{id: *a}]", "{file: /etc/hostname}", "heads:\n  - id: 1\n") {
 		for style := range byte(5) {
 			f.Add(text, style, "12345678901234567890")
 		}
@@ -88,7 +90,7 @@ func inStyle(text string, style byte) (written string, ok bool) {
 	case 3:
 		return "|+1\n       " + strings.ReplaceAll(text, "\n", "\n       "), printable
 	default:
-		return scalar(text), utf8.ValidString(text)
+		return yamltext.Scalar(text), utf8.ValidString(text)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
 )
 
 func (a *app) getCommand() *cobra.Command {
@@ -39,27 +40,18 @@ func (a *app) getCommand() *cobra.Command {
 	return cmd
 }
 
-// getHead reads one head.
-func (a *app) getHead(cmd *cobra.Command, id string) (*heads.Head, error) {
-	c, err := a.clientFor(id)
-	if err != nil {
-		return nil, err
-	}
-	return c.Heads.Get(cmd.Context(), id)
-}
-
 func (a *app) printRaw(h *heads.Head, secrets bool) error {
 	doc := h.Raw.Bytes()
 	if !secrets {
-		doc = maskBody(doc)
+		doc = redact.Body(doc)
 	}
-	a.printDocument(doc)
+	a.stdout.Document(doc)
 	return nil
 }
 
-// printHead writes what people look for in a head.
+// printHead prints the main fields of a head.
 func (a *app) printHead(h *heads.Head, active string, secrets bool) {
-	a.table([][]string{
+	a.stdout.Table([][]string{
 		{"ID", h.ID},
 		{"NAME", h.Name},
 		{"MODE", modeOf(h)},
@@ -93,18 +85,13 @@ func toolNames(h *heads.Head) string {
 	return strings.Join(names, ", ")
 }
 
-// shownAddress returns the access URL of a head, or that it has a key.
+// shownAddress returns the access URL of a head as it is printed: without its key unless
+// secrets is set.
 func shownAddress(h *heads.Head, secrets bool) string {
 	address := h.PublicURL.Reveal()
 	if short := withoutQuery(address); short != address && !secrets {
 		return short + " (key hidden)"
 	}
-	return address
-}
-
-// withoutQuery returns an access URL without its key.
-func withoutQuery(address string) string {
-	address, _, _ = strings.Cut(address, "?")
 	return address
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -296,4 +297,31 @@ func (s *screen) end() int {
 	s.t.Helper()
 	<-s.done
 	return exitCode(s.t, s.cmd.Wait())
+}
+
+// parse reads JSON that a command has printed.
+func parse[T any](t testing.TB, text string) T {
+	t.Helper()
+	var v T
+	require.NoError(t, json.Unmarshal([]byte(text), &v), text)
+	return v
+}
+
+func lines(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
+
+var ansi = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+
+func plain(s *screen) string {
+	return strings.ReplaceAll(ansi.ReplaceAllString(s.String(), ""), "\r", "")
+}
+
+const someID = "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01"
+
+// openFull opens a device on which nothing has room.
+func openFull(t *testing.T) *os.File {
+	t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = full.Close() })
+	return full
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,9 +18,11 @@ import (
 	"github.com/spf13/cobra"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/forward"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/listen"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/recording"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // listenFlags are those of listen.
@@ -85,7 +86,7 @@ func (a *app) listen(ctx context.Context, f listenFlags) error {
 	if err != nil {
 		return err
 	}
-	// Before the recording is made: what can't listen leaves nothing behind.
+	// This comes before the recording is created, so that a failure leaves no file.
 	socket, err := listenOn(f)
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func (a *app) listen(ctx context.Context, f listenFlags) error {
 		defer func() { _ = settings.Record.Close() }()
 	}
 	a.printListening(socket.Addr(), f, settings.Target)
-	// A terminal may stand still for a while. No answer waits for it.
+	// A terminal may block for a while. No answer waits for it.
 	lines, printed := make(chan listen.Line, 10_000), make(chan struct{})
 	go func() {
 		defer close(printed)
@@ -141,7 +142,7 @@ func parseWaits(text string) ([]time.Duration, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		wait, err := time.ParseDuration(strings.TrimSpace(word))
 		if err != nil || wait <= 0 {
-			return nil, usage("--retry %q is no list of durations above 0; give one such as 1s,2s,4s", oneLine(text))
+			return nil, usage("--retry %q is no list of durations above 0; give one such as 1s,2s,4s", show.Line(text))
 		}
 		waits = append(waits, wait)
 	}
@@ -201,11 +202,11 @@ func (a *app) listedKeys(file string) ([]string, error) {
 func listenOn(f listenFlags) (net.Listener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", f.addr)
 	if err != nil {
-		return nil, usage("--addr %s is no address to listen on; give one such as 127.0.0.1:8790", oneLine(f.addr))
+		return nil, usage("--addr %s is no address to listen on; give one such as 127.0.0.1:8790", show.Line(f.addr))
 	}
 	if !addr.IP.IsLoopback() && !f.expose {
 		return nil, usage("--addr %s can be reached from other machines, whose requests would be passed on; give a loopback address "+
-			"such as 127.0.0.1:8790, or --expose-to-network if that is what you want", oneLine(f.addr))
+			"such as 127.0.0.1:8790, or --expose-to-network if that is what you want", show.Line(f.addr))
 	}
 	var certificate tls.Certificate
 	if f.certFile != "" {
@@ -216,14 +217,14 @@ func listenOn(f listenFlags) (net.Listener, error) {
 	socket, err := net.ListenTCP("tcp", addr)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("--addr %s can't be listened on: %w; give another port", oneLine(f.addr), rootCause(err))
+		return nil, fmt.Errorf("--addr %s can't be listened on: %w; give another port", show.Line(f.addr), rootCause(err))
 	case f.certFile != "":
 		return tls.NewListener(socket, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}), nil
 	}
 	return socket, nil
 }
 
-// rootCause takes the addresses out of an error of package net.
+// rootCause removes the addresses from an error of package net.
 func rootCause(err error) error {
 	var e *net.OpError
 	if errors.As(err, &e) {
@@ -239,12 +240,12 @@ func openRecording(path string) (*recording.Writer, error) {
 	case err == nil:
 		return w, nil
 	case errors.As(err, &file):
-		return nil, usage("--record %s can't be written: %w; check the path and its permissions", oneLine(path), file.Err)
+		return nil, usage("--record %s can't be written: %w; check the path and its permissions", show.Line(path), file.Err)
 	}
-	return nil, usage("--record %s %w; it was not changed; give a new file, or a recording", oneLine(path), err)
+	return nil, usage("--record %s %w; it was not changed; give a new file, or a recording", show.Line(path), err)
 }
 
-// serveListener serves until Ctrl-C, and ends what is under way.
+// serveListener serves until Ctrl-C and then completes the requests under way.
 func (a *app) serveListener(ctx context.Context, socket net.Listener, f listenFlags, l *listen.Listener) error {
 	server := &http.Server{
 		Handler: l, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -264,10 +265,10 @@ func (a *app) serveListener(ctx context.Context, socket net.Listener, f listenFl
 	undelivered := l.Close()
 	if undelivered > 0 {
 		a.note("%s acknowledged and undelivered; send them with headsctl replay %s --to URL --only undelivered",
-			count(undelivered, "event"), shellQuote(f.record))
+			show.Count(undelivered, "event"), show.ShellWord(f.record))
 	}
 	if lost := l.Unrecorded(); lost > 0 {
-		failed = errors.Join(failed, fmt.Errorf("%s could not be written to --record %s; check the disk", count(lost, "line"), oneLine(f.record)))
+		failed = errors.Join(failed, fmt.Errorf("%s could not be written to --record %s; check the disk", show.Count(lost, "line"), show.Line(f.record)))
 	}
 	return failed
 }
@@ -292,20 +293,12 @@ func (a *app) printListening(addr net.Addr, f listenFlags, target *forward.Targe
 	if target != nil {
 		forwardTo = ", forwarding to " + forwardTo
 	}
-	a.say("listening on %s%s", url, oneLine(forwardTo))
+	a.say("listening on %s%s", url, show.Line(forwardTo))
 }
 
-// printJSON writes a value as one line.
-func (a *app) printJSON(value any) {
-	line, err := json.Marshal(value)
-	if err == nil {
-		a.say("%s", escapeSteering(line))
-	}
-}
+var statusColours = map[int]string{2: console.Green, 3: console.Yellow, 4: console.Red, 5: console.Red}
 
-var statusColours = map[int]string{2: green, 3: yellow, 4: red, 5: red}
-
-// printLine writes what became of a request.
+// printLine prints the outcome of a request.
 func (a *app) printLine(line listen.Line, asJSON bool) {
 	if asJSON {
 		a.printJSON(line)
@@ -321,18 +314,18 @@ func (a *app) printLine(line listen.Line, asJSON bool) {
 	default:
 		words, took = append(words, "other", word(line.Method), word(line.Path)), ""
 	}
-	status := a.paint(statusColours[line.Status/100], a.stdout, fmt.Sprint(line.Status))
+	status := a.stdout.Paint(statusColours[line.Status/100], fmt.Sprint(line.Status))
 	text := strings.Join(words, " ") + " → " + status + took
 	if line.Note != "" && line.Type != listen.KindOther {
-		text += " (" + oneLine(line.Note) + ")"
+		text += " (" + show.Line(line.Note) + ")"
 	}
 	a.say("%s", text)
 }
 
-// word makes one word of a text from outside, of at most 200 columns: - for none.
+// word returns a text from outside as one word of at most 200 columns, or - if it is empty.
 func word(text string) string {
-	if text = strings.ReplaceAll(oneLine(text), " ", "_"); text == "" {
+	if text = strings.ReplaceAll(show.Line(text), " ", "_"); text == "" {
 		return "-"
 	}
-	return runewidth.Truncate(text, 200, cutMark)
+	return runewidth.Truncate(text, 200, show.CutMark)
 }

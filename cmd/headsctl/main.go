@@ -12,11 +12,8 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
-	"sync/atomic"
-	"syscall"
 
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/spf13/cobra"
 )
 
 func main() {
@@ -25,44 +22,14 @@ func main() {
 	os.Exit(a.run(ctx))
 }
 
-// app is one run of the program.
-type app struct {
-	args           []string
-	stdin          *os.File
-	stdout, stderr *output
-	jsonErrors     bool
-	colour         bool
-
-	tokenFile   string
-	environment *headsfile.Environment // of --env; nil for the settings of the shell
-	headsFile   string                 // that the environment is from
-	tokenMask   *tokenMask
-	debug       bool
-
-	requests    atomic.Int64 // attempts made
-	interrupted atomic.Bool
-	reading     atomic.Bool            // the input; nothing has begun that must be finished
-	atExit      atomic.Pointer[func()] // what must happen before a second Ctrl-C ends the program
-}
-
-func newApp(stdin, stdout, stderr *os.File, args []string) *app {
-	a := &app{
-		args: args, stdin: stdin, stdout: newOutput(stdout), stderr: newOutput(stderr),
-		jsonErrors: wantsJSON(args), colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
-	}
-	a.hideToken(os.Getenv("HEADS_TOKEN"))
-	return a
-}
-
-// run executes the command and returns the exit code. An error of writing to
-// stdout counts as a failure, so that no caller takes half of an output for
-// the whole.
+// run executes the command and returns the exit code. An error of writing to stdout is a
+// failure, so that no caller takes partial output for complete output.
 func (a *app) run(ctx context.Context) int {
 	root := newRootCommand(a)
 	root.SetArgs(a.args)
 	err := root.ExecuteContext(ctx)
 	code := a.report(err)
-	if failure := a.stdout.failure(); failure != nil && !errors.Is(err, failure) {
+	if failure := a.stdout.Failure(); failure != nil && !errors.Is(err, failure) {
 		failed := a.report(failure)
 		if code == exitDone || code == exitFound {
 			code = failed
@@ -71,24 +38,42 @@ func (a *app) run(ctx context.Context) int {
 	return code
 }
 
-// watchSignals returns a context that ends with the first Ctrl-C or SIGTERM.
-// The second one ends the program at once, and so does the first one while the
-// program reads its input.
-func (a *app) watchSignals(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		a.interrupted.Store(true)
-		cancel()
-		if !a.reading.Load() {
-			<-signals
-		}
-		if last := a.atExit.Load(); last != nil {
-			(*last)()
-		}
-		os.Exit(exitInterrupted)
-	}()
-	return ctx
+const intro = `Headsctl looks after heads: it reads and changes them, converts many of them to
+streaming mode, and finds what keeps a head from working.
+
+Settings come from variables, or with --env from a heads.yaml:
+  HEADS_BASE_URL     base URL of the service
+  HEADS_TOKEN        access token, unless --token-file is given
+  HEADS_CHAT_URL     base of access URLs of heads in legacy mode
+  HEADS_STREAM_URL   base of access URLs of heads in streaming mode
+  HEADS_SHARED_KEY   shared key of a webhook, for the commands events, listen and replay
+  HEADS_PATH_TOKEN   what replay puts in the place of [redacted] in the paths of a recording
+
+Exit codes:
+  0    done, or nothing to do
+  1    something failed or is blocked, the service refused or is not there, or the answer was no
+  2    wrong usage, missing settings, a faulty file or id; nothing was sent
+  3    plan, diff or addresses scan found something, with --exit-code
+  130  interrupted`
+
+// newRootCommand returns the root command, with the table of all commands.
+func newRootCommand(a *app) *cobra.Command {
+	root := group(&cobra.Command{
+		Use: "headsctl", Short: "Look after heads from a terminal", Long: intro,
+		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true,
+	})
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.PersistentFlags().StringVar(&a.tokenFile, "token-file", "", "read the access token from `FILE` instead of HEADS_TOKEN")
+	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "write a line for every request to stderr")
+	root.AddCommand(
+		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.diffCommand(), a.convertCommand(), a.doctorCommand(),
+		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(),
+		a.listenCommand(), a.replayCommand(), a.callCommand(),
+		a.testCommand(), a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
+	)
+	root.SetHelpCommand(helpCommand(root))
+	return root
 }

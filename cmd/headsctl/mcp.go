@@ -162,7 +162,7 @@ func (s *mcpServer) addWrites(server *mcp.Server) {
 	addTool(s, server, false, "heads_convert", "Converts heads to streaming mode. Their old access URLs stop working."+confirmed, s.convert)
 }
 
-// addTool adds a tool whose errors read as those of the terminal. It reads the
+// addTool adds a tool that returns errors with the texts of the terminal. It reads the
 // arguments itself, since the errors of the library show their values.
 func addTool[In any](s *mcpServer, server *mcp.Server, readOnly bool, name, about string, f func(context.Context, In) (*mcp.CallToolResult, error)) {
 	schema, err := jsonschema.For[In](nil)
@@ -212,10 +212,10 @@ func decodeArguments(doc []byte, into any) error {
 	}
 }
 
-// errorText is what the terminal would show of an error.
+// errorText returns an error as the terminal shows it.
 func (a *app) errorText(err error) string { return strings.Join(a.errorLines(err), "\n") }
 
-// structured returns a reply that is v, as text too.
+// structured returns v as a reply, in structured form and as text.
 func structured(v any) (*mcp.CallToolResult, error) {
 	doc, err := rawjson.Encode(v)
 	if err != nil {
@@ -263,7 +263,7 @@ type runReply struct {
 	Error  string                `json:"error,omitempty"`
 }
 
-// dryRunReply is what a call would do that writes.
+// dryRunReply tells what a call that writes would change.
 type dryRunReply struct {
 	Changes []headChange `json:"changes"`
 	Confirm string       `json:"confirm"`
@@ -331,7 +331,7 @@ func (s *mcpServer) convert(ctx context.Context, in convertArguments) (*mcp.Call
 	return s.write(ctx, specs, in.Confirm)
 }
 
-// write does what confirm stands for, or returns a dry run.
+// write makes the changes that confirm stands for, or returns a dry run.
 func (s *mcpServer) write(ctx context.Context, specs []fleet.Spec, confirm string) (*mcp.CallToolResult, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -411,7 +411,7 @@ func (s *mcpServer) applyWithJournal(ctx context.Context, specs []fleet.Spec, pl
 	return fleet.Apply(ctx, w.client, w.specs, w.options())
 }
 
-// asFailed makes a reply that of a call that failed.
+// asFailed marks a reply as that of a failed call.
 func asFailed(result *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 	if err == nil {
 		result.IsError = true

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -458,4 +460,73 @@ func TestNoMCPReplyShowsASecret(t *testing.T) {
 	for _, secret := range secrets {
 		assert.NotContains(t, m.stderr.String(), secret)
 	}
+}
+
+func TestMCPConfirmsWhatThePlanDoesNotShow(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(1))
+	m := c.mcp("--allow-writes")
+	hook := func(token string) string { return "https://a.example.com/" + token + strings.Repeat("0", 16) }
+	list := func() []object {
+		return parse[[]object](t, c.ok("webhooks", "list", c.ids[0], "-o", "json", "--show-secrets"))
+	}
+	for range 100 {
+		c.ok("set", c.ids[0], "promptConfig.system_prompt="+longPrompt("Old."))
+		prompt := object{"spec": "heads: [{id: " + c.ids[0] + ", set: {promptConfig: {system_prompt: New.}}}]"}
+		dry := m.ok("heads_apply", prompt)
+		c.ok("set", c.ids[0], "promptConfig.system_prompt="+longPrompt("Not."))
+		prompt["confirm"] = dry["confirm"]
+		fresh := parse[object](t, m.fails("heads_apply", prompt))
+		require.Contains(t, fresh["error"], "nothing was done")
+		require.NotEqual(t, dry["confirm"], fresh["confirm"])
+	}
+	c.ok("webhooks", "ensure", c.ids[0], "--url", hook("first"), "--event", "end_conversation")
+	spec := object{"spec": "heads: [{id: " + c.ids[0] + ", webhooks: [], prune_webhooks: true}]"}
+	dry := m.ok("heads_apply", spec)
+	c.ok("webhooks", "delete", fmt.Sprint(list()[0]["id"]))
+	c.ok("webhooks", "ensure", c.ids[0], "--url", hook("other"), "--event", "end_conversation")
+	spec["confirm"] = dry["confirm"]
+	fresh := parse[object](t, m.fails("heads_apply", spec))
+	assert.Equal(t, dry["changes"], fresh["changes"], "both look the same, since tokens are masked")
+	require.Len(t, list(), 1)
+	assert.Equal(t, hook("other"), list()[0]["webhookUrl"], "it is there")
+
+	again := c.mcp("--allow-writes")
+	assert.NotEqual(t, fresh["confirm"], again.ok("heads_apply", object{"spec": spec["spec"]})["confirm"], "another process has another key")
+	spec["confirm"] = fresh["confirm"]
+	assert.EqualValues(t, 1, m.ok("heads_apply", spec)["counts"].(object)["changed"])
+	assert.Empty(t, list())
+}
+
+// Between the check of a confirmation and the first change the head is read once
+// more.
+func TestMCPComparesEachHeadBeforeItsFirstChange(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(1))
+	target, err := url.Parse(c.url)
+	require.NoError(t, err)
+	var reads atomic.Int64
+	forward := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && reads.Add(1) == 3 { // the dry run, the check, and then
+			assert.Equal(t, 0, c.run("set", c.ids[0], "greetings=Bonjour").code)
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	m := c.at(proxy.URL, c.token).mcp("--allow-writes")
+	spec := object{"spec": "heads: [{id: " + c.ids[0] + ", set: {greetings: Hi}}]"}
+	spec["confirm"] = m.ok("heads_apply", spec)["confirm"]
+	reply := parse[object](t, m.fails("heads_apply", spec))
+	assert.EqualValues(t, 1, reply["counts"].(object)["pending"])
+	assert.Contains(t, fmt.Sprint(reply["items"]), "no longer as it was planned for")
+	assert.Contains(t, fmt.Sprint(reply["items"]), "from:Bonjour")
+	assert.Equal(t, "Bonjour", parse[object](t, c.ok("get", c.ids[0], "-o", "json"))["greetings"])
+}
+
+func TestMCPHasTheSettingsOfOneEnvironment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	m := w.at(w.staging.url, w.staging.token).mcp()
+	assert.Contains(t, m.fails("heads_plan", object{"spec": strings.ReplaceAll(w.file(), "{file: \"prompts/${env}.txt\"}", "x")}), "spec has environments")
 }

@@ -7,13 +7,14 @@ import (
 	"unicode"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // ownFault is the remedy for what no argument can cause.
 const ownFault = "this is a fault of headsctl: report it with the command that you have typed"
 
-// remedies has what to type instead of what the library names in a remedy, by its
-// Use. ID stands for the id of the head.
+// remedies maps the Use of a remedy, a Go function of the library, to what to type instead. ID
+// stands for the id of the head.
 var remedies = map[string]string{
 	"Client.AccessURL":                "read the head again later; if it stays so, put its path below the base URL of its mode",
 	"ConversationSettings.Modify":     "use headsctl tools put ID -f TOOL.yaml and headsctl tools remove ID NAME",
@@ -43,8 +44,8 @@ var remedies = map[string]string{
 	"url.PathEscape":                  "write such a character as its percent escape, a space as %20",
 }
 
-// remedyFor returns the remedy of an error or a finding, which names commands instead
-// of what a program in Go would use.
+// remedyFor returns the remedy of an error or a finding. It names commands where the library
+// names Go functions.
 func remedyFor(remedy, use string) string {
 	if use == "" {
 		return remedy
@@ -52,8 +53,8 @@ func remedyFor(remedy, use string) string {
 	return remedies[use]
 }
 
-// method is the name that the library puts before its errors, which says
-// nothing to someone in front of a terminal.
+// method matches the prefix of the library's errors, which means nothing to users of a
+// terminal.
 var method = regexp.MustCompile(`^(heads: |fleet: )?((fleet\.)?[A-Z][A-Za-z]*(\.[A-Z][A-Za-z]*)?: )?`)
 
 // plainError returns the text of an error on one line, with remedies to type.
@@ -62,7 +63,7 @@ func plainError(err error) string {
 	for _, fault := range invalidErrors(err) {
 		text = strings.ReplaceAll(text, fault.Error(), plainFault(fault))
 	}
-	text = oneLine(text)
+	text = show.Line(text)
 	return text[len(method.FindString(text)):]
 }
 
@@ -114,7 +115,7 @@ func examine(ctx context.Context, c *heads.Client, id string) (*heads.Examinatio
 	return e, nil
 }
 
-// sentence makes a clause a sentence.
+// sentence capitalizes a clause and ends it with a period.
 func sentence(clause string) string {
 	return string(unicode.ToUpper(rune(clause[0]))) + clause[1:] + "."
 }

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,10 +36,24 @@ func sourceFiles(t *testing.T, dir string) []*ast.File {
 	return files
 }
 
+// foldersBelow returns the folders directly below a folder that hold files in Go.
+func foldersBelow(t *testing.T, dir string) (folders []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "*.go"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths, dir)
+	for _, path := range paths {
+		if folder := filepath.Dir(path); !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
 // usesOf returns the values of the constants use… of the library.
 func usesOf(t *testing.T) map[string]bool {
 	uses := map[string]bool{}
-	for _, dir := range []string{"../..", "../../fleet"} {
+	for _, dir := range append(foldersBelow(t, "../../internal"), "../..", "../../fleet") {
 		for _, file := range sourceFiles(t, dir) {
 			ast.Inspect(file, func(n ast.Node) bool {
 				spec, ok := n.(*ast.ValueSpec)
@@ -105,7 +120,11 @@ func TestNoTextNamesAGoFunction(t *testing.T) {
 	name := goNames(t)
 	require.Regexp(t, name, "use Heads.Get, or WithPathToken")
 	checked := 0
-	for _, file := range sourceFiles(t, ".") {
+	var files []*ast.File
+	for _, dir := range append(foldersBelow(t, "internal"), ".") {
+		files = append(files, sourceFiles(t, dir)...)
+	}
+	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ImportSpec:

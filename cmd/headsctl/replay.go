@@ -13,12 +13,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/forward"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/recording"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/replay"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
-// pathTokenVariable has what is redacted in the paths of a recording.
+// pathTokenVariable is the variable whose value replaces [redacted] in the paths of a
+// recording.
 const pathTokenVariable = "HEADS_PATH_TOKEN"
 
 // replayFlags are those of replay.
@@ -28,7 +32,8 @@ type replayFlags struct {
 	resign, yes, json, asTest bool
 }
 
-// speeds are the values of --speed, and how often the recorded waits fit into a second.
+// speeds maps the values of --speed to the factor by which waits are shorter than recorded; 0
+// means no waits.
 var speeds = map[string]float64{"max": 0, "10x": 10, "1x": 1}
 
 func (a *app) replayCommand() *cobra.Command {
@@ -101,15 +106,15 @@ func (a *app) replay(ctx context.Context, file string, f replayFlags) error {
 	return a.runReplay(ctx, run, chosen, f.json)
 }
 
-// are writes a number of things as a subject.
+// are returns a number of things with its verb, such as "1 event is".
 func are(n int, thing string) string {
 	if n == 1 {
-		return count(n, thing) + " is"
+		return show.Count(n, thing) + " is"
 	}
-	return count(n, thing) + " are"
+	return show.Count(n, thing) + " are"
 }
 
-// readRecording reads a file. Its faults are lines of their own.
+// readRecording reads a recording. The error joins its faults.
 func (a *app) readRecording(file string) ([]*recording.Entry, error) {
 	text, err := a.readInput("the recording", file)
 	if err != nil {
@@ -138,10 +143,10 @@ func nothingChosen(file string, only []string) error {
 		return usage("%s holds no event and no tool call", nameOf(file))
 	}
 	return usage("%s has nothing of --only %s; give an event type, a tool, the id of a head or a session, or undelivered",
-		nameOf(file), oneLine(strings.Join(only, " --only ")))
+		nameOf(file), show.Line(strings.Join(only, " --only ")))
 }
 
-// newRun refuses what would fail on the way before anything is sent.
+// newRun returns an error for entries that can't be sent, before anything is sent.
 func (a *app) newRun(file string, target *forward.Target, chosen []*recording.Entry, f replayFlags) (*replay.Run, error) {
 	if !target.IsLoopback() && !f.yes {
 		return nil, usage("--to %s is not on this machine, and what the recording causes happens there again; add --yes if that is what you want", target)
@@ -157,7 +162,7 @@ func (a *app) newRun(file string, target *forward.Target, chosen []*recording.En
 	var faults []error
 	for _, e := range chosen {
 		if recording.HasRedacted(e.Path) && run.Token == "" {
-			faults = append(faults, fmt.Errorf("%s:%d: the path %s is redacted; set %s", nameOf(file), e.Line, oneLine(e.Path), pathTokenVariable))
+			faults = append(faults, fmt.Errorf("%s:%d: the path %s is redacted; set %s", nameOf(file), e.Line, show.Line(e.Path), pathTokenVariable))
 		}
 		if e.Type == recording.KindEvent && run.Signer != nil {
 			if err := run.Signer.Check(e); err != nil {
@@ -189,7 +194,7 @@ func (a *app) runReplay(ctx context.Context, run *replay.Run, chosen []*recordin
 	return failed
 }
 
-var replayColours = map[string]string{replay.OutcomeAccepted: green, replay.OutcomeRefused: red}
+var replayColours = map[string]string{replay.OutcomeAccepted: console.Green, replay.OutcomeRefused: console.Red}
 
 func (a *app) printReplayed(r replay.Result, asJSON bool) {
 	if asJSON {
@@ -201,23 +206,23 @@ func (a *app) printReplayed(r replay.Result, asJSON bool) {
 	}
 	answer := fmt.Sprint(r.Status)
 	if r.Status == 0 {
-		answer = oneLine(r.Problem)
+		answer = show.Line(r.Problem)
 	}
 	var notes []string
 	if r.RecordedStatus != 0 {
 		notes = append(notes, fmt.Sprintf("recorded %d", r.RecordedStatus))
 	}
 	if r.Status >= 200 && r.Status <= 299 && r.Problem != "" {
-		notes = append(notes, oneLine(r.Problem))
+		notes = append(notes, show.Line(r.Problem))
 	}
-	line := strings.Join([]string{a.paint(replayColours[r.Outcome], a.stdout, r.Outcome), r.Kind, word(r.Name), word(r.HeadID), word(r.SessionID), "→", answer}, " ")
+	line := strings.Join([]string{a.stdout.Paint(replayColours[r.Outcome], r.Outcome), r.Kind, word(r.Name), word(r.HeadID), word(r.SessionID), "→", answer}, " ")
 	if len(notes) > 0 {
 		line += " (" + strings.Join(notes, "; ") + ")"
 	}
 	a.say("%s", line)
 }
 
-// printScenario prints what headsctl test reads.
+// printScenario prints the recording as a scenario for headsctl test.
 func (a *app) printScenario(file string, target *forward.Target, chosen []*recording.Entry) error {
 	scenario, left := replay.AsTest(chosen, target.URL(), "as recorded in "+nameOf(file))
 	if len(scenario.Scenarios[0].Steps) == 0 {
@@ -233,6 +238,6 @@ func (a *app) printScenario(file string, target *forward.Target, chosen []*recor
 	if err != nil {
 		return err
 	}
-	_, err = a.stdout.Write(toYAML(doc))
+	_, err = a.stdout.Write(yamltext.Write(doc))
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/fleet"
 )
@@ -94,8 +95,8 @@ func (a *app) set(cmd *cobra.Command, id string, assignments []string, dryRun bo
 	return err
 }
 
-// takeVoice takes provider and voice out of the fields. One without the other
-// keeps the head's own.
+// takeVoice removes provider and voice from the fields. If only one of them is given, the
+// head's own is used for the other.
 func takeVoice(cmd *cobra.Command, c *heads.Client, id string, fields map[string]any) (*heads.Voice, error) {
 	provider, withProvider := fields["ttsProvider"]
 	voice, withVoice := fields["ttsVoice"]
@@ -148,7 +149,7 @@ func (a *app) parseAssignments(assignments []string) (map[string]any, error) {
 func (a *app) parseAssignment(text string) (name string, value any, err error) {
 	name, given, found := strings.Cut(text, "=")
 	if !found {
-		return "", nil, fmt.Errorf("%q is not an assignment; write FIELD=VALUE or FIELD:=JSON", oneLine(text))
+		return "", nil, fmt.Errorf("%q is not an assignment; write FIELD=VALUE or FIELD:=JSON", show.Line(text))
 	}
 	name, isJSON := strings.CutSuffix(name, ":")
 	if err := checkField(name); err != nil {
@@ -185,5 +186,5 @@ func checkField(name string) error {
 	if command, ok := setElsewhere[name]; ok {
 		return fmt.Errorf("field %s has a command of its own; %s", name, command)
 	}
-	return fmt.Errorf("field %q is unknown or read-only%s; headsctl set -h tells how to write an assignment", oneLine(name), similar.Hint(name, settable))
+	return fmt.Errorf("field %q is unknown or read-only%s; headsctl set -h tells how to write an assignment", show.Line(name), similar.Hint(name, settable))
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
-	"strings"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // client returns a client with the settings of --env or of the shell, and of
@@ -40,7 +37,7 @@ func (a *app) clientOptions() []heads.Option {
 	return []heads.Option{heads.WithApplication("headsctl", heads.Version), heads.WithObserver(heads.Observer[heads.Attempt]{End: a.observe})}
 }
 
-// baseURL is the address of the service for that the client was made.
+// baseURL returns the base URL of the client.
 func (a *app) baseURL() string {
 	if a.environment == nil {
 		return os.Getenv("HEADS_BASE_URL")
@@ -49,15 +46,7 @@ func (a *app) baseURL() string {
 	return text
 }
 
-// clientFor is client for a command on one head.
-func (a *app) clientFor(id string) (*heads.Client, error) {
-	if err := checkID(id); err != nil {
-		return nil, err
-	}
-	return a.client()
-}
-
-// observe counts the attempts, and tells of them with --debug.
+// observe counts the attempts and prints them with --debug.
 func (a *app) observe(_ context.Context, t heads.Attempt) {
 	a.requests.Add(1)
 	if !a.debug {
@@ -75,99 +64,31 @@ func (a *app) observe(_ context.Context, t heads.Attempt) {
 		line += ", waited " + t.Waited.Round(time.Millisecond).String()
 	}
 	if t.RequestID != "" {
-		line += ", request " + oneLine(t.RequestID)
+		line += ", request " + show.Line(t.RequestID)
 	}
 	if t.Err != nil && t.StatusCode == 0 {
-		line += ": " + oneLine(t.Err.Error())
+		line += ": " + show.Line(t.Err.Error())
 	}
 	a.note("%s", line)
 }
 
-// readSecret reads a file that holds one secret. No error shows any of it.
-func (a *app) readSecret(what, path string) (string, error) {
-	text, err := a.readFile(what, path)
-	if err != nil {
-		return "", err
+// clientIn returns a client for an environment. If token is not empty, it replaces that of the
+// file.
+func (a *app) clientIn(e *headsfile.Environment, token string, opts ...heads.Option) (*heads.Client, error) {
+	c, err := e.Client(token, append(a.clientOptions(), opts...)...)
+	switch {
+	case errors.Is(err, heads.ErrInvalid):
+		return nil, faulty(err) // of the token
+	case err != nil:
+		return nil, inFile(a.headsFile, err)
 	}
-	secret := strings.TrimSpace(string(text))
-	if secret == "" {
-		return "", usage("%s %s is empty; write the secret into it", what, path)
+	return c, nil
+}
+
+// environmentName is the name of --env, or "".
+func (a *app) environmentName() string {
+	if a.environment == nil {
+		return ""
 	}
-	return secret, nil
-}
-
-// unreadable is the error of a file that can't be read.
-func unreadable(what, path string, err error) error {
-	return faulty(headsfile.Unreadable(what, path, err))
-}
-
-// readInput reads a file, or stdin for "-".
-func (a *app) readInput(what, path string) ([]byte, error) {
-	return a.readStart(what, path, math.MaxInt64)
-}
-
-// readStart is readInput for the first bytes.
-func (a *app) readStart(what, path string, limit int64) ([]byte, error) {
-	if path != "-" {
-		return a.readFileStart(what, path, limit)
-	}
-	return a.read(what, "stdin", func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.stdin, limit)) })
-}
-
-// readFile reads a file, which may be a pipe.
-func (a *app) readFile(what, path string) ([]byte, error) {
-	return a.readFileStart(what, path, math.MaxInt64)
-}
-
-// readFileStart is readFile for the first bytes.
-func (a *app) readFileStart(what, path string, limit int64) ([]byte, error) {
-	return a.read(what, path, func() ([]byte, error) {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = file.Close() }()
-		return io.ReadAll(io.LimitReader(file, limit))
-	})
-}
-
-// read calls a function that may wait for ever. Ctrl-C ends the program then.
-func (a *app) read(what, path string, f func() ([]byte, error)) ([]byte, error) {
-	a.reading.Store(true)
-	defer a.reading.Store(false)
-	if a.interrupted.Load() {
-		return nil, context.Canceled
-	}
-	text, err := f()
-	if err != nil {
-		return nil, unreadable(what, path, err)
-	}
-	return text, nil
-}
-
-// readYAML is readInput for YAML: no more is read than it may have.
-func (a *app) readYAML(what, path string) ([]byte, error) {
-	return a.readStart(what, path, yamltext.MaxBytes+1)
-}
-
-// nameOf is how messages call a file.
-func nameOf(path string) string {
-	if path == "-" {
-		return "stdin"
-	}
-	return oneLine(path)
-}
-
-// inFile puts the name of a file before each of the joined errors, and makes
-// them exit code 2.
-func inFile(file string, err error) error {
-	var all []error
-	for _, part := range parts(err) {
-		separator := ": "
-		if errors.As(part, new(*yamltext.Error)) {
-			separator = ":"
-		}
-		all = append(all, fmt.Errorf("%s%s%w", nameOf(file), separator, part))
-	}
-	return faulty(errors.Join(all...))
+	return a.environment.Name
 }

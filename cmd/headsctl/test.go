@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/console"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/scenario"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -27,7 +29,7 @@ type testFlags struct {
 	json, dryRun bool
 }
 
-// scenariosPerCore is how many scenarios run at a time: they mostly wait.
+// scenariosPerCore is how many scenarios run at a time for each core. They mostly wait.
 const scenariosPerCore = 4
 
 var testReportTypes = []string{".xml", ".json", ".html"}
@@ -78,8 +80,8 @@ func (a *app) scenarioReader() scenario.Reader {
 	return scenario.Reader{Heads: headsfile.Entries, HeadsFile: a.specsForTest, Plain: plainError}
 }
 
-// specsForTest reads the heads.yaml that a scenario file names, for one of its
-// environments or "". Of an environment only ids and values count.
+// specsForTest reads the heads.yaml that a scenario file names, for one of its environments or
+// "". Only the ids and values of an environment are used.
 func (a *app) specsForTest(path, environment string) ([]fleet.Spec, error) {
 	file, err := a.parseHeadsFile(path)
 	if err != nil {
@@ -111,11 +113,11 @@ func (a *app) test(ctx context.Context, f testFlags, paths []string) error {
 		}
 	}
 	if len(chosen) == 0 {
-		return usage("--only %s: no scenario has this in FILE:LINE NAME; --dry-run prints them", oneLine(f.only))
+		return usage("--only %s: no scenario has this in FILE:LINE NAME; --dry-run prints them", show.Line(f.only))
 	}
 	if f.dryRun {
 		for _, s := range chosen {
-			a.say("%s", oneLine(s.Title()))
+			a.say("%s", show.Line(s.Title()))
 		}
 		return nil
 	}
@@ -157,23 +159,23 @@ func (a *app) finishTest(ctx context.Context, f testFlags, summary *scenario.Sum
 
 // again is the command that runs a scenario again with the same ids and chances.
 func (f *testFlags) again(s *scenario.Scenario) string {
-	return fmt.Sprintf("headsctl test %s --only %s --seed %d", shellQuote(s.File), shellQuote(fmt.Sprintf("%s:%d ", s.File, s.Line)), f.seed)
+	return fmt.Sprintf("headsctl test %s --only %s --seed %d", show.ShellWord(s.File), show.ShellWord(fmt.Sprintf("%s:%d ", s.File, s.Line)), f.seed)
 }
 
-var scenarioColours = map[scenario.Outcome]string{scenario.Passed: green, scenario.Failed: red, scenario.Skipped: yellow}
+var scenarioColours = map[scenario.Outcome]string{scenario.Passed: console.Green, scenario.Failed: console.Red, scenario.Skipped: console.Yellow}
 
-// printTested writes the line of a scenario, and below that of a failed one why.
+// printTested prints the line of a scenario, and for a failed one the reason below it.
 func (a *app) printTested(r scenario.Result, asJSON bool) {
 	if asJSON {
 		a.printTyped("result", r)
 		return
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s", a.paint(scenarioColours[r.Outcome], a.stdout, string(r.Outcome)), oneLine(r.Title()), r.Time())
+	fmt.Fprintf(&b, "%s %s %s", a.stdout.Paint(scenarioColours[r.Outcome], string(r.Outcome)), show.Line(r.Title()), r.Time())
 	if r.Failure != nil {
 		for _, line := range r.Lines() {
 			indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-			b.WriteString("\n  " + indent + oneLine(line))
+			b.WriteString("\n  " + indent + show.Line(line))
 		}
 	}
 	a.say("%s", b.String())
@@ -203,5 +205,5 @@ func (a *app) writeTestReport(path string, s *scenario.Summary) error {
 	if err := write(&text); err != nil {
 		return err
 	}
-	return os.WriteFile(path, a.tokenMask.hide(text.Bytes()), 0o666)
+	return os.WriteFile(path, a.tokenMask.Hide(text.Bytes()), 0o666)
 }

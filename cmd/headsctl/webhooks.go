@@ -9,6 +9,8 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // eventTypes are the types that a webhook can be registered for.
@@ -59,8 +61,8 @@ func webhookDocuments(list []heads.Webhook, secrets bool) []json.RawMessage {
 	shown := make([]json.RawMessage, len(list))
 	for i := range list {
 		doc, _ := rawjson.Encode(list[i]) // plain values
-		if shown[i] = unmask(doc, rawjson.AppendMember([]byte("{"), "sharedKey", append(rawjson.String(list[i].SharedKey.Reveal()), '}'))); !secrets {
-			shown[i] = maskBody(shown[i])
+		if shown[i] = redact.Restore(doc, rawjson.AppendMember([]byte("{"), "sharedKey", append(rawjson.String(list[i].SharedKey.Reveal()), '}'))); !secrets {
+			shown[i] = redact.Body(shown[i])
 		}
 	}
 	return shown
@@ -84,7 +86,7 @@ func (a *app) printWebhooks(list []json.RawMessage, secrets bool) {
 		}
 		rows = append(rows, row)
 	}
-	a.table(rows)
+	a.stdout.Table(rows)
 }
 
 func (a *app) webhooksEnsureCommand() *cobra.Command {
@@ -150,7 +152,7 @@ func (a *app) webhooksDeleteCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || id < 1 {
-				return usage("%q is not the id of a webhook; headsctl webhooks list shows them", oneLine(args[0]))
+				return usage("%q is not the id of a webhook; headsctl webhooks list shows them", show.Line(args[0]))
 			}
 			c, err := a.client()
 			if err != nil {

@@ -9,15 +9,26 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
 )
 
-// visit is an event as the CRM gets it.
-type visit struct {
-	Event string `json:"event"`
-	At    string `json:"at"`
+const crmTimeout = 3 * time.Second
+
+// crm gets a POST for each finished session.
+type crm struct {
+	url  heads.Secret
+	http *http.Client
+}
+
+func newCRM(url heads.Secret) *crm {
+	return &crm{url, &http.Client{
+		Timeout: crmTimeout,
+		// A POST that is redirected becomes a GET, which would be taken for success.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 }
 
 // finished is a session as the CRM gets it.
@@ -27,45 +38,19 @@ type finished struct {
 	Events    []visit `json:"events"`
 }
 
-// handOver sends a session to the CRM. If the shop is killed before the event is marked
-// as handled, the session is sent again: the CRM must keep one of each session_id.
-func (s *shop) handOver(ctx context.Context, e *heads.Event, last visit) error {
-	earlier, err := s.visitsOf(ctx, e)
+// send sends a session. It may be sent twice: the CRM must keep one of each session_id.
+// Errors don't show the URL, which may hold a key.
+func (c *crm) send(ctx context.Context, session finished) error {
+	body, err := json.Marshal(session)
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(finished{HeadID: e.HeadID, SessionID: e.SessionID, Events: append(earlier, last)})
-	if err != nil {
-		return err
-	}
-	return s.post(ctx, body)
-}
-
-// visitsOf returns the handled events of a session, in order.
-func (s *shop) visitsOf(ctx context.Context, e *heads.Event) (visits []visit, err error) {
-	rows, err := s.visits.QueryContext(ctx, "SELECT event, at FROM visits WHERE session = ? AND head = ? ORDER BY rowid", e.SessionID, e.HeadID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var v visit
-		if err := rows.Scan(&v.Event, &v.At); err != nil {
-			return nil, err
-		}
-		visits = append(visits, v)
-	}
-	return visits, rows.Err()
-}
-
-// post sends a body to the CRM. Its errors don't show the URL, which may hold a key.
-func (s *shop) post(ctx context.Context, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.crm.Reveal(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.Reveal(), bytes.NewReader(body))
 	if err != nil {
 		return errors.New("SHOP_CRM_URL can't be used")
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := s.http.Do(req)
+	resp, err := c.http.Do(req)
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		return fmt.Errorf("the CRM can't be reached: %w", failed.Err)

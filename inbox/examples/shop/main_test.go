@@ -25,8 +25,8 @@ import (
 
 const operatorToken = "operator-token-of-the-test"
 
-// crm answers with a status and keeps what it accepts.
-type crm struct {
+// fakeCRM answers with a status and keeps what it accepts.
+type fakeCRM struct {
 	*httptest.Server
 	asked chan struct{} // for each request, before its answer
 
@@ -35,15 +35,15 @@ type crm struct {
 	sessions []finished
 }
 
-func newCRM(t *testing.T, status int) *crm {
+func newFakeCRM(t *testing.T, status int) *fakeCRM {
 	t.Helper()
-	c := &crm{status: status, asked: make(chan struct{}, 100)}
+	c := &fakeCRM{status: status, asked: make(chan struct{}, 100)}
 	c.Server = httptest.NewServer(c)
 	t.Cleanup(c.Close)
 	return c
 }
 
-func (c *crm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *fakeCRM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.asked <- struct{}{}
 	var session finished
 	err := json.NewDecoder(r.Body).Decode(&session)
@@ -63,13 +63,13 @@ func (c *crm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (c *crm) answer(status int) {
+func (c *fakeCRM) answer(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status = status
 }
 
-func (c *crm) kept() []finished {
+func (c *fakeCRM) kept() []finished {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]finished(nil), c.sessions...)
@@ -105,8 +105,8 @@ type street struct {
 	ended    chan error
 }
 
-// openStreet starts a shop with one attempt for each event.
-func openStreet(t *testing.T, crmURL string) *street {
+// openStreet starts a shop with a number of attempts for each event.
+func openStreet(t *testing.T, crmURL string, attempts int) *street {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func openStreet(t *testing.T, crmURL string) *street {
 
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	require.NoError(t, err)
-	set := settings{port: port, file: filepath.Join(t.TempDir(), "shop.db"), crm: heads.NewSecret(crmURL), operator: heads.NewSecret(operatorToken), attempts: 1}
+	set := settings{port: port, file: filepath.Join(t.TempDir(), "shop.db"), crmURL: heads.NewSecret(crmURL), operatorToken: heads.NewSecret(operatorToken), attempts: attempts}
 	s, err := open(t.Context(), set, st.emulator.Client(), slog.New(slog.NewTextHandler(st.log, nil)))
 	require.NoError(t, err)
 	st.shop = s
@@ -172,8 +172,8 @@ func (st *street) waitFor(want figures) {
 
 func TestFinishedSessionGoesToTheCRM(t *testing.T) {
 	t.Parallel()
-	c := newCRM(t, http.StatusOK)
-	st := openStreet(t, c.URL)
+	c := newFakeCRM(t, http.StatusOK)
+	st := openStreet(t, c.URL, 1)
 	session := st.visit()
 	st.waitFor(figures{Stored: 2, Handled: 2, Sessions: 1})
 	require.Len(t, c.kept(), 1)
@@ -185,8 +185,8 @@ func TestFinishedSessionGoesToTheCRM(t *testing.T) {
 
 func TestDeadLettersAreRedriven(t *testing.T) {
 	t.Parallel()
-	c := newCRM(t, http.StatusServiceUnavailable)
-	st := openStreet(t, c.URL)
+	c := newFakeCRM(t, http.StatusServiceUnavailable)
+	st := openStreet(t, c.URL, 1)
 	for range 3 {
 		st.visit()
 	}
@@ -200,14 +200,23 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 
 func TestRedirectIsNoSuccess(t *testing.T) {
 	t.Parallel()
-	st := openStreet(t, newCRM(t, http.StatusFound).URL)
+	st := openStreet(t, newFakeCRM(t, http.StatusFound).URL, 1)
 	st.visit()
 	st.waitFor(figures{Stored: 2, Handled: 1, Dead: 1})
 }
 
+func TestSessionThatTheCRMRefusesIsDeadAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newFakeCRM(t, http.StatusUnprocessableEntity)
+	st := openStreet(t, c.URL, 20)
+	st.visit()
+	st.waitFor(figures{Stored: 2, Handled: 1, Dead: 1})
+	assert.Len(t, c.asked, 1)
+}
+
 func TestEventWithAWrongSignatureIsRefused(t *testing.T) {
 	t.Parallel()
-	st := openStreet(t, newCRM(t, http.StatusOK).URL)
+	st := openStreet(t, newFakeCRM(t, http.StatusOK).URL, 1)
 	st.emulator.InjectDelivery(headstest.DeliveryFault{CorruptSignature: true})
 	st.visit()
 	for _, event := range []heads.EventType{heads.EventStartConversation, heads.EventEndConversation} {
@@ -220,7 +229,7 @@ func TestEventWithAWrongSignatureIsRefused(t *testing.T) {
 
 func TestOrderIsAnswered(t *testing.T) {
 	t.Parallel()
-	st := openStreet(t, newCRM(t, http.StatusOK).URL)
+	st := openStreet(t, newFakeCRM(t, http.StatusOK).URL, 1)
 	for order, want := range map[string]string{"7": "shipped", "8": "packed", "9": "no order with this number"} {
 		reply, err := st.emulator.CallTool(t.Context(), st.head, "order_status", map[string]any{"order": order})
 		require.NoError(t, err)
@@ -231,7 +240,7 @@ func TestOrderIsAnswered(t *testing.T) {
 
 func TestOperatorsRoutesWantTheToken(t *testing.T) {
 	t.Parallel()
-	st := openStreet(t, newCRM(t, http.StatusOK).URL)
+	st := openStreet(t, newFakeCRM(t, http.StatusOK).URL, 1)
 	for _, token := range []string{"", operatorToken + "x", "x"} {
 		for method, path := range map[string]string{"GET": "/stats", "POST": "/redrive"} {
 			status, body := st.operate(method, path, token)
@@ -246,9 +255,9 @@ func TestOperatorsRoutesWantTheToken(t *testing.T) {
 // What is under way when the shop is stopped comes to its end.
 func TestShopEndsAfterWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	c := newCRM(t, http.StatusOK)
+	c := newFakeCRM(t, http.StatusOK)
 	c.mu.Lock() // the CRM does not answer yet
-	st := openStreet(t, c.URL)
+	st := openStreet(t, c.URL, 1)
 	st.visit()
 	<-c.asked
 	st.stop()
@@ -263,7 +272,7 @@ func TestShopEndsAfterWhatIsUnderWay(t *testing.T) {
 
 func TestNoSecretIsLoggedOrStored(t *testing.T) {
 	t.Parallel()
-	st := openStreet(t, "http://user:crm-password@127.0.0.1:9/?key=crm-key")
+	st := openStreet(t, "http://user:crm-password@127.0.0.1:9/?key=crm-key", 1)
 	st.visit()
 	st.waitFor(figures{Stored: 2, Handled: 1, Dead: 1})
 	shown := ""
@@ -284,7 +293,7 @@ func TestFaultsOfSettingsAreToldTogether(t *testing.T) {
 	for _, name := range []string{"PORT", "SHOP_DB", "HEADS_BASE_URL", "HEADS_TOKEN"} {
 		t.Setenv(name, "")
 	}
-	t.Setenv("SHOP_CRM_URL", "crm.example.com/secret-path")
+	t.Setenv("SHOP_CRM_URL", "httpx://crm.example.com/secret-path")
 	t.Setenv("SHOP_OPERATOR_TOKEN", "short-secret")
 	t.Setenv("SHOP_ATTEMPTS", "0")
 	err := run(t.Context(), slog.New(slog.DiscardHandler))

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/subtle"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -10,8 +11,16 @@ import (
 	"github.com/headsapi/heads-go/inbox"
 )
 
-func (s *shop) health(w http.ResponseWriter, r *http.Request) {
-	status, err := s.inbox.Status(r.Context())
+// operator answers those who look after the shop.
+type operator struct {
+	token  heads.Secret
+	logger *slog.Logger
+	inbox  *inbox.Inbox
+	visits *visits
+}
+
+func (op *operator) health(w http.ResponseWriter, r *http.Request) {
+	status, err := op.inbox.Status(r.Context())
 	code := http.StatusOK
 	if err != nil || !status.Healthy {
 		code = http.StatusServiceUnavailable
@@ -30,36 +39,36 @@ type figures struct {
 	Oldest   int64 `json:"oldest_s"` // age of the oldest pending event, in seconds
 }
 
-func (s *shop) stats(w http.ResponseWriter, r *http.Request) {
-	status, err := s.inbox.Status(r.Context())
+func (op *operator) stats(w http.ResponseWriter, r *http.Request) {
+	status, err := op.inbox.Status(r.Context())
 	f := figures{Pending: status.Pending, Retrying: status.Retrying, Dead: status.Dead}
 	if !status.OldestPending.IsZero() {
 		f.Oldest = int64(time.Since(status.OldestPending) / time.Second)
 	}
 	if err == nil {
-		err = s.visits.QueryRowContext(r.Context(), "SELECT count(*), count(*) FILTER (WHERE event = ?) FROM visits", string(heads.EventEndConversation)).Scan(&f.Handled, &f.Sessions)
+		f.Handled, f.Sessions, err = op.visits.count(r.Context())
 	}
 	f.Stored = f.Handled + f.Pending + f.Dead
-	s.answer(w, f, err)
+	op.answer(w, f, err)
 }
 
-func (s *shop) redrive(w http.ResponseWriter, r *http.Request) {
+func (op *operator) redrive(w http.ResponseWriter, r *http.Request) {
 	var dead []int64
-	for d, err := range s.inbox.Dead(r.Context(), inbox.Query{}) {
+	for d, err := range op.inbox.Dead(r.Context(), inbox.Query{}) {
 		if err != nil {
-			s.answer(w, nil, err)
+			op.answer(w, nil, err)
 			return
 		}
 		dead = append(dead, d.Sequence)
 	}
-	n, err := s.inbox.Redrive(r.Context(), dead...)
-	s.logger.Info("dead letters redriven", "count", n)
-	s.answer(w, map[string]int{"redriven": n}, err)
+	n, err := op.inbox.Redrive(r.Context(), dead...)
+	op.logger.Info("dead letters redriven", "count", n)
+	op.answer(w, map[string]int{"redriven": n}, err)
 }
 
-// operatorOnly lets requests with the operator's token through.
-func (s *shop) operatorOnly(next http.HandlerFunc) http.Handler {
-	want := []byte("Bearer " + s.operator.Reveal())
+// only lets requests with the operator's token through.
+func (op *operator) only(next http.HandlerFunc) http.Handler {
+	want := []byte("Bearer " + op.token.Reveal())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
@@ -71,9 +80,9 @@ func (s *shop) operatorOnly(next http.HandlerFunc) http.Handler {
 }
 
 // answer writes a value, or 503 for an error, which is logged.
-func (s *shop) answer(w http.ResponseWriter, value any, err error) {
+func (op *operator) answer(w http.ResponseWriter, value any, err error) {
 	if err != nil {
-		s.logger.Error("the inbox can't be read", "error", err)
+		op.logger.Error("the inbox can't be read", "error", err)
 		reply(w, http.StatusServiceUnavailable, map[string]string{"error": "the inbox can't be used at the moment"})
 		return
 	}

@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
@@ -19,10 +19,10 @@ type shop struct {
 	settings
 	logger *slog.Logger
 	inbox  *inbox.Inbox
-	visits *sql.DB // reads; rows are added through Commit
+	visits *visits
+	crm    *crm
 	events *heads.EventHandler
 	tools  *heads.ToolHandler
-	http   *http.Client // for the CRM
 }
 
 func open(ctx context.Context, set settings, client *heads.Client, logger *slog.Logger) (*shop, error) {
@@ -34,11 +34,7 @@ func open(ctx context.Context, set settings, client *heads.Client, logger *slog.
 	if err != nil {
 		return nil, err
 	}
-	s := &shop{settings: set, logger: logger, inbox: in, http: &http.Client{
-		Timeout: crmTimeout,
-		// A POST that is redirected becomes a GET, which would be taken for success.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	s := &shop{settings: set, logger: logger, inbox: in, crm: newCRM(set.crmURL)}
 	if err := s.prepare(ctx, client); err != nil {
 		return nil, errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
@@ -65,60 +61,73 @@ func (s *shop) prepare(ctx context.Context, client *heads.Client) (err error) {
 func (s *shop) close(ctx context.Context) error {
 	err := s.inbox.Close(ctx)
 	if s.visits != nil {
-		err = errors.Join(err, s.visits.Close())
+		err = errors.Join(err, s.visits.db.Close())
 	}
 	return err
 }
 
 func (s *shop) routes() http.Handler {
+	op := &operator{s.operatorToken, s.logger, s.inbox, s.visits}
 	mux := http.NewServeMux()
 	mux.Handle("POST /events", s.events)
 	mux.Handle("POST /tools/", s.tools)
-	mux.HandleFunc("GET /health", s.health)
-	mux.Handle("GET /stats", s.operatorOnly(s.stats))
-	mux.Handle("POST /redrive", s.operatorOnly(s.redrive))
+	mux.HandleFunc("GET /health", op.health)
+	mux.Handle("GET /stats", op.only(op.stats))
+	mux.Handle("POST /redrive", op.only(op.redrive))
 	return mux
 }
 
-var orders = map[string]string{"7": "Your order has been shipped.", "8": "Your order is being packed."}
-
-type orderArguments struct {
-	Order string `json:"order" jsonschema:"The number of the order."`
-}
-
-func orderStatus(_ context.Context, in orderArguments) (string, error) {
-	message, known := orders[in.Order]
-	if !known {
-		return "", heads.ToolError{Message: "There is no order with this number; ask the user to check it"}
-	}
-	return message, nil
-}
-
-// openVisits creates the table of what was handled, a row for each event.
-func openVisits(ctx context.Context, file string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		return nil, err
-	}
-	_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS visits (head TEXT, session TEXT, event TEXT, at TEXT);
-		CREATE INDEX IF NOT EXISTS visits_session ON visits (session, head)`)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
-}
-
-// handle is called for each event until it returns nil. The row is added exactly once,
-// and the session goes to the CRM at least once.
+// handle is called for each event until it returns nil. The row is added exactly once. A
+// session goes to the CRM before its last event is marked as handled, so at least once.
 func (s *shop) handle(ctx context.Context, d *inbox.Delivery) error {
 	v := visit{Event: string(d.Event.Type), At: d.Received.UTC().Format(time.RFC3339Nano)}
 	if d.Event.Type == heads.EventEndConversation {
-		if err := s.handOver(ctx, d.Event, v); err != nil {
+		earlier, err := s.visits.of(ctx, d.Event)
+		if err != nil {
+			return err
+		}
+		if err := s.crm.send(ctx, finished{d.Event.HeadID, d.Event.SessionID, append(earlier, v)}); err != nil {
 			return err
 		}
 	}
-	return d.Commit(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO visits (head, session, event, at) VALUES (?, ?, ?, ?)", d.Event.HeadID, d.Event.SessionID, v.Event, v.At)
-		return err
-	})
+	return d.Commit(ctx, func(tx *sql.Tx) error { return add(ctx, tx, d.Event, v) })
+}
+
+const (
+	// lease is how long the sessions wait whose events a killed shop was handling.
+	lease    = 5 * time.Second
+	patience = 30 * time.Second // of a shutdown
+)
+
+// serve answers requests and handles events until ctx ends, or until one of both fails.
+func (s *shop) serve(ctx context.Context, listener net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{
+		Handler:           s.routes(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() {
+		served <- server.Serve(listener)
+		cancel()
+	}()
+	ran := make(chan error, 1)
+	go func() {
+		ran <- s.inbox.Run(ctx, s.handle, inbox.Lease(lease), inbox.MaxAttempts(s.attempts))
+		cancel()
+	}()
+	<-ctx.Done()
+
+	// What has arrived is stored and answered, and what is being handled comes to its end.
+	// The rest waits in the file for the next start.
+	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer stop()
+	err := errors.Join(server.Shutdown(ending), s.events.Shutdown(ending), s.tools.Shutdown(ending))
+	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, <-ran, s.close(ending))
 }

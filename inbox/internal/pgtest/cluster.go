@@ -250,9 +250,9 @@ func (n *Node) Signal(s syscall.Signal) {
 	n.patroni.signal(s)
 	if pid := pidIn(filepath.Join(n.dir, "data", "postmaster.pid")); pid > 1 {
 		for _, child := range children(pid) {
-			_ = syscall.Kill(child, s)
+			send(child, s)
 		}
-		_ = syscall.Kill(pid, s)
+		send(pid, s)
 	}
 }
 
@@ -275,7 +275,7 @@ func (c *Cluster) Logs() string {
 // Close ends all programs and removes their data.
 func (c *Cluster) Close() {
 	for _, n := range c.Nodes {
-		n.Signal(syscall.SIGCONT)
+		n.Signal(Continue)
 		n.Kill()
 	}
 	if c.etcd != nil {

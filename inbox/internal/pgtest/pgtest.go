@@ -61,7 +61,7 @@ func program(path string, args ...string) (*exec.Cmd, error) {
 		if err != nil {
 			return nil, err
 		}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		runAs(cmd, uid, gid)
 	}
 	return cmd, nil
 }
@@ -212,7 +212,7 @@ func (s *Server) Kill() {
 	// The server's children end when they notice that the postmaster has ended.
 	// Those with connections are killed too, so none finishes a commit.
 	for _, pid := range children(s.cmd.Process.Pid) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		send(pid, syscall.SIGKILL)
 	}
 	_ = s.cmd.Process.Kill()
 	<-s.done
@@ -221,7 +221,7 @@ func (s *Server) Kill() {
 // Signal sends a signal to the server and its processes.
 func (s *Server) Signal(sig syscall.Signal) {
 	for _, pid := range children(s.cmd.Process.Pid) {
-		_ = syscall.Kill(pid, sig)
+		send(pid, sig)
 	}
 	_ = s.cmd.Process.Signal(sig)
 }
@@ -260,7 +260,7 @@ func (s *Server) Promote() error {
 // Close ends the server and removes its data.
 func (s *Server) Close() {
 	if s.cmd != nil {
-		s.Signal(syscall.SIGCONT)
+		s.Signal(Continue)
 		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 		<-s.done
 	}

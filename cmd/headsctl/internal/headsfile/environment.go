@@ -11,6 +11,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
@@ -302,7 +303,7 @@ func (f *File) checkIDsOf(r *specReader, ids *yamltext.Value, seen map[string]se
 		case id.Kind == yamltext.Null:
 		case !r.want(id, yamltext.Text):
 		case !ID.MatchString(id.Text):
-			r.fault(id.Errorf("%q is not the id of a head; give the UUID in the head's id field, or null if the head is not there", yamltext.OneLine(id.Text, maxShown)))
+			r.fault(id.Errorf("%q is not the id of a head; give the UUID in the head's id field, or null if the head is not there", show.Clip(id.Text, maxShown)))
 		case seen[key].at == nil:
 			seen[key] = seenID{m.Key, id}
 		case seen[key].environment == m.Key:

@@ -82,7 +82,7 @@ func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
 		"unknown key":               {environment(base + ", valeus: {}"), `2:63: unknown key "valeus" (did you mean values?)`},
 		"name":                      {"environments: {Staging: {" + base + "}}\nheads: []\n", `1:16: "Staging" is no name of an environment`},
 		"no environments":           {"environments: {}\nheads: []\n", "1:15: there are no environments"},
-		"a list":                    {"environments: [staging]\nheads: []\n", "1:15: this is a list; want a object"},
+		"a list":                    {"environments: [staging]\nheads: []\n", "1:15: this is a list; want an object"},
 		"no base URL":               {environment("token: {env: T}"), "2:12: base_url is missing"},
 		"base URL over http":        {environment("base_url: http://a.example.com"), "2:23: this URL "},
 		"chat URL":                  {environment(base + ", chat_url: nowhere"), "2:73: this URL "},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
@@ -76,9 +77,9 @@ func (f *File) Environment(name string) (*Environment, error) {
 	case name == "":
 		return nil, fmt.Errorf("has environments; choose one with --env: %s", strings.Join(names, ", "))
 	case len(names) == 0:
-		return nil, fmt.Errorf("has no environments; leave out --env %s, or describe it under the key environments", yamltext.OneLine(name, maxShown))
+		return nil, fmt.Errorf("has no environments; leave out --env %s, or describe it under the key environments", show.Clip(name, maxShown))
 	}
-	return nil, fmt.Errorf("has no environment %q%s; it has %s", yamltext.OneLine(name, maxShown), similar.Hint(name, names), strings.Join(names, ", "))
+	return nil, fmt.Errorf("has no environment %q%s; it has %s", show.Clip(name, maxShown), similar.Hint(name, names), strings.Join(names, ", "))
 }
 
 // Heads returns all entries of the file as an environment sees them, in the order of

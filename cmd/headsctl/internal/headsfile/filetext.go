@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // NoFolder is the folder of YAML that came from elsewhere and can't refer to
@@ -26,7 +26,7 @@ func readText(folder, path string) (string, error) {
 	if folder == NoFolder {
 		return "", errors.New("{file: PATH} is refused here, since it would read a file of this machine; give the text itself")
 	}
-	shown := yamltext.OneLine(path, len(path))
+	shown := show.Clip(path, len(path))
 	text, err := readBelow(folder, path)
 	switch {
 	case errors.Is(err, errOutside):
@@ -97,7 +97,7 @@ func Unreadable(what, path string, err error) error {
 	if errors.As(err, &p) {
 		err = p.Err
 	}
-	return fmt.Errorf("%s %s can't be read: %w; check the path and its permissions", what, yamltext.OneLine(path, len(path)), err)
+	return fmt.Errorf("%s %s can't be read: %w; check the path and its permissions", what, show.Clip(path, len(path)), err)
 }
 
 // WithoutNewline takes one newline away from the end of a file's text.

@@ -11,6 +11,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
@@ -70,7 +71,7 @@ func (r *specReader) isObject(v *yamltext.Value, known ...string) bool {
 	}
 	for _, m := range v.Members {
 		if len(known) > 0 && !slices.Contains(known, m.Key) {
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s", yamltext.OneLine(m.Key, maxShown), similar.Hint(m.Key, allKeys))})
+			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s", show.Clip(m.Key, maxShown), similar.Hint(m.Key, allKeys))})
 		}
 	}
 	return true

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -221,7 +220,6 @@ func TestFilesAreReadBelowTheFolderAlone(t *testing.T) {
 	write(filepath.Join(dir, "most"), 1<<20)
 	write(filepath.Join(dir, "large"), 1<<20+1)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
-	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	for link, target := range map[string]string{
 		"inside": "sub/../a", "absolute": filepath.Join(dir, "a"), "out": filepath.Join(outside, "secret"), "folder-out": outside, "loop": "loop", "sub/up": "../a",
 	} {
@@ -236,7 +234,6 @@ func TestFilesAreReadBelowTheFolderAlone(t *testing.T) {
 		"folder-out/secret":                        "is not below the folder of the file that names it",
 		"/proc/self/environ":                       "is not below the folder of the file that names it",
 		"/dev/zero":                                "is not below the folder of the file that names it",
-		"pipe":                                     "pipe is not a regular file",
 		"sub":                                      "sub is not a regular file",
 		".":                                        ". is not a regular file",
 		"":                                         "is not a regular file",

@@ -90,8 +90,8 @@ func (l *lanes) isEnding() bool {
 	}
 }
 
-// pass passes on an event that was acknowledged until the back end accepts it or the
-// listener ends, and records what became of it.
+// pass passes on an event that was acknowledged until the back end accepts it or the listener
+// ends, and records the outcome.
 func (l *Listener) pass(q *request) bool {
 	outcome := recording.Outcome{Type: recording.KindOutcome, Entry: q.entry.ID}
 	for again := !l.lanes.isEnding(); again; {

@@ -38,8 +38,8 @@ type Settings struct {
 	Report func(Line)        // may be called by several goroutines at once; the answer waits for it
 }
 
-// Line tells what became of a request, or of an attempt to pass on an event that was
-// answered before.
+// Line is the outcome of a request, or of an attempt to pass on an event that was answered
+// before.
 type Line struct {
 	Type       recording.Kind `json:"type"`
 	ID         string         `json:"id,omitempty"`
@@ -169,7 +169,7 @@ func (l *Listener) forward(q *request) (answer recording.Answer, note string) {
 	if q.entry.Type == recording.KindToolCall {
 		timeout = toolTimeout
 	}
-	// Even if the sender leaves, the back end is heard out: the recording has its answer.
+	// Even if the sender disconnects, the answer of the back end is awaited and recorded.
 	answer, err := l.Target.Send(context.Background(), q.path, q.header, q.body, timeout)
 	if err == nil {
 		return answer, ""

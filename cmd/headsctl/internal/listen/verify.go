@@ -38,8 +38,7 @@ func (l *Listener) verify(q *request) (signature string, status int, note string
 // KeySources is a source of the keys of several sources.
 type KeySources []heads.KeySource
 
-// Keys returns the keys of all sources, and the error of one that failed beside those of
-// the others.
+// Keys returns the keys of all sources, and also the error of a source that failed.
 func (s KeySources) Keys(ctx context.Context, hint heads.KeyHint) ([]string, error) {
 	var all []string
 	var failed error

@@ -1,6 +1,6 @@
-// Package rawjson takes JSON apart and keeps the order of keys and the digits of
-// numbers. It has the names of the library's own package, which this module can't
-// import: it may be built with any later version of the library.
+// Package rawjson splits JSON documents and keeps the order of keys and the digits of numbers.
+// It has the names of the library's own package, which this module can't import: it may be
+// built with any later version of the library.
 package rawjson
 
 import (
@@ -90,4 +90,45 @@ func AppendString(b []byte, text string) []byte { return append(b, String(text).
 // AppendMember appends a member to an object that is being written.
 func AppendMember(b []byte, key string, value []byte) []byte {
 	return append(append(AppendString(b, key), ':'), value...)
+}
+
+// Object returns an object of members that AppendMember has written.
+func Object(members ...[]byte) []byte { return enclose('{', members, '}') }
+
+// Array returns an array of elements.
+func Array(elements ...[]byte) []byte { return enclose('[', elements, ']') }
+
+func enclose(open byte, parts [][]byte, end byte) []byte {
+	return append(append([]byte{open}, bytes.Join(parts, []byte{','})...), end)
+}
+
+// Get returns the value of a member of an object, or nil.
+func Get(doc []byte, key string) []byte {
+	for m := range Members(doc) {
+		if m.Key == key {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// MapTexts returns a document with what f returns in the place of each text.
+func MapTexts(value []byte, f func(string) string) []byte {
+	switch Kind(value) {
+	case "object":
+		var members [][]byte
+		for m := range Members(value) {
+			members = append(members, AppendMember(nil, m.Key, MapTexts(m.Value, f)))
+		}
+		return Object(members...)
+	case "array":
+		var elements [][]byte
+		for element := range Elements(value) {
+			elements = append(elements, MapTexts(element, f))
+		}
+		return Array(elements...)
+	case "string":
+		return String(f(Unquote(bytes.TrimSpace(value))))
+	}
+	return bytes.TrimSpace(value)
 }

@@ -79,7 +79,7 @@ type Answer struct {
 	By          string `json:"by"`
 }
 
-// Outcome tells what became of an event that was acked.
+// Outcome is the outcome of an event that was acknowledged before it was passed on.
 type Outcome struct {
 	Type      Kind      `json:"type"`
 	Entry     string    `json:"entry"` // the id of the event

@@ -267,7 +267,7 @@ func (w *world) http(ctx context.Context, st *step) error {
 	return w.save(st, body)
 }
 
-// once looks a single time.
+// once checks a single time.
 func (w *world) once(ctx context.Context, st *step, look func(context.Context) verdict) error {
 	limited, cancel := context.WithTimeoutCause(ctx, st.within, fmt.Errorf("no answer within %v", st.within))
 	defer cancel()

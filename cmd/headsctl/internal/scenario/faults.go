@@ -196,13 +196,6 @@ func (f *faultReader) body() string {
 	return string(document)
 }
 
-func textOr(v *yamltext.Value) string {
-	if v == nil {
-		return ""
-	}
-	return v.Text
-}
-
 func (f *faultReader) duration(key string, negative bool) time.Duration {
 	v := f.object.Get(key)
 	if !given(v) {

@@ -459,3 +459,9 @@ func (s serviceSpec) options() []headstest.Option {
 	}
 	return opts
 }
+
+// The bases of access URLs, which are those of an emulator unless it is told others.
+const (
+	chatURL   = "https://chat.example.test"
+	streamURL = "https://stream.example.test"
+)

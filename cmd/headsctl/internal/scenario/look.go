@@ -325,8 +325,7 @@ func (w *world) requests(ctx context.Context, st *step) error {
 	return err
 }
 
-// compareRequests finds for each wanted request one that was sent, and looks at what
-// is left.
+// compareRequests finds a sent request for each wanted one, and checks the rest.
 func compareRequests(wanted []wantedRequest, others string, sent []headstest.Request) verdict {
 	var slots []int // the item of each wanted request
 	for i, q := range wanted {

@@ -2,14 +2,11 @@ package scenario
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 )
-
-var errTrailing = errors.New("there is more than one JSON document")
 
 // path is a place in a JSON document, such as $.orders[0]["tracking id"].
 type path []any // string keys and int indexes

@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -256,7 +258,7 @@ func (b *backend) waitReady(ctx context.Context) error {
 	}
 }
 
-// isReady looks once. If the back end is not ready, it may say why.
+// isReady checks once. If the back end is not ready, it may say why.
 func (b *backend) isReady(ctx context.Context) (ready bool, why string) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
@@ -334,4 +336,33 @@ func (t *tail) last() []string {
 		lines = append(lines, shown(string(t.rest)))
 	}
 	return lines[max(len(lines)-maxLines, 0):]
+}
+
+// findProgram returns the path of a program: of a name in PATH, or of a path from a
+// folder.
+func findProgram(name, folder string) (string, error) {
+	if !strings.ContainsAny(name, `/\`) {
+		found, err := exec.LookPath(name)
+		if err != nil {
+			return "", fmt.Errorf("there is no program %q in PATH; install it, or write ./%s for one in the folder", shown(name), shown(name))
+		}
+		return found, nil
+	}
+	found, err := filepath.Abs(relativeTo(folder, name))
+	if err == nil {
+		_, err = exec.LookPath(found)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the program %s can't be run: %w; build it, or check the path and its permissions", shown(name), programCause(err))
+	}
+	return found, nil
+}
+
+// programCause returns the error of a program without its name.
+func programCause(err error) error {
+	var e *exec.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	return pathCause(err)
 }

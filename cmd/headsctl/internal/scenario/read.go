@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -170,7 +169,7 @@ func (r *fileReader) duration(v *yamltext.Value, otherwise time.Duration) time.D
 
 func parseDuration(v *yamltext.Value) (time.Duration, error) {
 	if v.Kind != yamltext.Text && v.Kind != yamltext.Number {
-		return 0, v.Errorf("this is a %s; want a duration such as 250ms or 2s", v.Kind)
+		return 0, v.Errorf("this is %s; want a duration such as 250ms or 2s", v.Kind.WithArticle())
 	}
 	d, err := time.ParseDuration(v.Text)
 	if err != nil || d < 0 {
@@ -366,35 +365,6 @@ func checkProgram(v *yamltext.Value, folder string) []error {
 		}
 	}
 	return faults
-}
-
-// findProgram returns the path of a program: of a name in PATH, or of a path from a
-// folder.
-func findProgram(name, folder string) (string, error) {
-	if !strings.ContainsAny(name, `/\`) {
-		found, err := exec.LookPath(name)
-		if err != nil {
-			return "", fmt.Errorf("there is no program %q in PATH; install it, or write ./%s for one in the folder", shown(name), shown(name))
-		}
-		return found, nil
-	}
-	found, err := filepath.Abs(relativeTo(folder, name))
-	if err == nil {
-		_, err = exec.LookPath(found)
-	}
-	if err != nil {
-		return "", fmt.Errorf("the program %s can't be run: %w; build it, or check the path and its permissions", shown(name), programCause(err))
-	}
-	return found, nil
-}
-
-// programCause returns the error of a program without its name.
-func programCause(err error) error {
-	var e *exec.Error
-	if errors.As(err, &e) {
-		err = e.Err
-	}
-	return pathCause(err)
 }
 
 var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -23,8 +23,8 @@ func (m *mismatch) problem() *problem {
 
 const notAsExpected = "is not as expected"
 
-// verdict is what one look at an expectation has shown: nil if it holds. A final one
-// can't change any more.
+// verdict is the result of one check of an expectation: nil if it holds. A final one can't
+// change any more.
 type verdict struct {
 	problem *problem
 	final   bool
@@ -130,8 +130,8 @@ func withoutPlace(err error) error {
 	return err
 }
 
-// await looks until the expectation of a step holds, and then until it has held for
-// as long as it must stay.
+// await checks the expectation of a step until it holds, and then until it has held for the
+// required time.
 func (w *world) await(ctx context.Context, st *step, look func(context.Context) verdict) error {
 	late := fmt.Errorf("no answer within %v", st.within)
 	limited, cancel := context.WithTimeoutCause(ctx, st.within, late)
@@ -158,7 +158,7 @@ func (w *world) await(ctx context.Context, st *step, look func(context.Context) 
 	return w.stays(ctx, st, look)
 }
 
-// stays looks until an expectation has held for as long as it must.
+// stays checks until an expectation has held for the required time.
 func (w *world) stays(ctx context.Context, st *step, look func(context.Context) verdict) error {
 	from := time.Now()
 	for pause := firstPause; ; pause = longer(pause) {

@@ -3,10 +3,11 @@ package scenario
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"strings"
-	"unicode"
 
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
@@ -14,13 +15,7 @@ import (
 const maxShown = 600
 
 // shown returns a text from outside as one short line, without what a terminal obeys.
-func shown(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if runes := []rune(text); len(runes) > maxShown {
-		return strings.TrimSpace(string(runes[:maxShown-1])) + "…"
-	}
-	return text
-}
+func shown(text string) string { return show.Clip(text, maxShown) }
 
 // isThisMachine reports whether a host can only be this machine. Names below localhost
 // may be resolved to any address.
@@ -64,3 +59,12 @@ func decodeJSON(document []byte) (v any, err error) {
 	}
 	return v, nil
 }
+
+func textOr(v *yamltext.Value) string {
+	if v == nil {
+		return ""
+	}
+	return v.Text
+}
+
+var errTrailing = errors.New("there is more than one JSON document")

@@ -24,12 +24,6 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
-// The bases of access URLs, which are those of an emulator unless it is told others.
-const (
-	chatURL   = "https://chat.example.test"
-	streamURL = "https://stream.example.test"
-)
-
 // world is everything that one run of a scenario has for itself.
 type world struct {
 	s         *Scenario

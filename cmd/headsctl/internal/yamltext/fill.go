@@ -3,6 +3,8 @@ package yamltext
 import (
 	"errors"
 	"strings"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // Fill returns a copy of the value whose texts have what fill returns in the place of
@@ -79,7 +81,7 @@ func (v *Value) shownName(name string) string {
 	if v.hidden {
 		return "…"
 	}
-	return oneLine(name)
+	return show.Clip(name, maxShown)
 }
 
 // With returns a copy of an Object in which a member has another value.

@@ -13,13 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
 // The limits of a text. Nodes and levels include those that aliases repeat.
@@ -92,23 +92,11 @@ func (v *Value) shown() (scalar, quoted string) {
 	if v.hidden {
 		return "this", "it in quotes"
 	}
-	text := oneLine(v.Text)
+	text := show.Clip(v.Text, maxShown)
 	return text, string(rawjson.String(text))
 }
 
 const maxShown = 80 // characters of a value in an error
-
-func oneLine(text string) string { return OneLine(text, maxShown) }
-
-// OneLine puts a text on one line of at most limit characters, without what a terminal
-// obeys.
-func OneLine(text string, limit int) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if runes := []rune(text); len(runes) > limit {
-		return strings.TrimSpace(string(runes[:limit-1])) + "…"
-	}
-	return text
-}
 
 // hide marks a value and all that is in it as secret.
 func (v *Value) hide() {
@@ -140,7 +128,15 @@ func (v *Value) Want(kind Kind) error {
 	case kind == Bool && v.Kind == Text:
 		return v.Errorf("this is a text; want true or false")
 	}
-	return v.Errorf("this is a %s; want a %s", v.Kind, kind)
+	return v.Errorf("this is %s; want %s", v.Kind.WithArticle(), kind.WithArticle())
+}
+
+// WithArticle returns the kind as a sentence names it: "a text", "an object".
+func (k Kind) WithArticle() string {
+	if k == Object {
+		return "an " + string(k)
+	}
+	return "a " + string(k)
 }
 
 // AppendJSON appends the value as JSON: members in their order, numbers with their

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	out := c.ok("plan", "-f", "heads.yaml")
+	for _, line := range []string{
+		"pending " + c.ids[0] + " Lobby\n", "\n  ~ greetings: Welcome! I am the Lobby. → Good to see you!\n", "\n  ~ streaming: false → true\n",
+		"\n  + webhook https://crm.example.com/heads/events: end_conversation, start_conversation\n", "\n  + tool opening_hours: ",
+		"\n3 pending, 0 unchanged, 0 blocked, 0 failed, 0 skipped\n",
+	} {
+		assert.Contains(t, out, line)
+	}
+	assert.Equal(t, 3, c.run("plan", "-f", "heads.yaml", "--exit-code").code)
+	only := c.ok("plan", "-f", "heads.yaml", "--only", strings.ToUpper(c.ids[1]))
+	assert.Contains(t, only, "\n1 pending, 0 unchanged")
+	assert.NoDirExists(t, filepath.Join(c.state, "headsctl"), "a plan keeps no journal")
+
+	c.ok("apply", "-f", "heads.yaml", "--yes")
+	assert.Equal(t, 0, c.run("plan", "-f", "heads.yaml", "--exit-code").code)
+	assert.Contains(t, c.ok("apply", "-f", "heads.yaml", "--yes"), "0 changed, 3 unchanged")
+	c.write("blocked.yaml", "heads:\n  - {id: "+c.ids[17]+", streaming: true}\n  - {id: "+c.ids[3]+", streaming: true}\n")
+	assert.Equal(t, 3, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "there is work to do, whatever is blocked")
+	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml").code)
+	c.write("blocked.yaml", "heads:\n  - {id: "+c.ids[17]+", streaming: true}\n  - {id: "+c.ids[0]+", streaming: true}\n")
+	assert.Equal(t, 1, c.run("plan", "-f", "blocked.yaml", "--exit-code").code, "nothing but what is blocked")
+	c.write("unread.yaml", "heads:\n  - {id: "+someID+"}\n  - {id: "+c.ids[3]+", streaming: true}\n")
+	assert.Equal(t, 1, c.run("plan", "-f", "unread.yaml", "--exit-code").code, "nobody knows what apply would do")
+}
+
+func TestFaultySpecsSendNothing(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	c.write("bad.yaml", `heads:
+  - id: li-123
+    set: {greeting: x}
+  - id: `+c.ids[0]+`
+    label: Lobby
+    set: {semanticThreshold: much}
+`)
+	r := c.run("apply", "-f", "bad.yaml", "--yes", "--debug")
+	assert.Equal(t, 2, r.code)
+	assert.Empty(t, r.stdout)
+	assert.NotContains(t, r.stderr, "debug:")
+	assert.Contains(t, r.stderr, "greetings", "the nearest name")
+	assert.Contains(t, r.stderr, "Lobby")
+	assert.GreaterOrEqual(t, strings.Count(r.stderr, "\n"), 3, "all faults, one line each\n%s", r.stderr)
+}
+
+func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	bomb := "a0: &a0 [x]\n"
+	for i := range 9 {
+		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 9), ","))
+	}
+	c.write("bomb.yaml", bomb)
+	c.write("deep.yaml", strings.Repeat("[", 100_000))
+	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}, {"tools", "put", c.ids[0]}} {
+		assert.Empty(t, c.fails(2, "bomb.yaml:5:14: aliases stand for more than 1000 values in all", append(args, "--debug", "-f", "bomb.yaml")...).stdout)
+		c.fails(2, "deep.yaml:1:65: values are nested more than 64 levels deep", append(args, "-f", "deep.yaml")...)
+		c.fails(2, "the text has more than 8388608 bytes", append(args, "-f", "/dev/zero")...)
+	}
+	m := c.mcp("--allow-writes")
+	for _, tool := range []string{"heads_plan", "heads_apply"} {
+		assert.Contains(t, m.fails(tool, object{"spec": bomb}), "spec:5:14: aliases stand for more than 1000 values in all")
+		assert.Contains(t, m.fails(tool, object{"spec": strings.Repeat("[", 100_000)}), "spec:1:65: values are nested")
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestConvertPrintsALineAHeadAndTheTotals(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	r := c.run("convert", "-f", "ids.csv", "--yes", "--report", "r.json", "--report", "r.csv", "--report", "r.html")
+	assert.Equal(t, 1, r.code, "some are blocked")
+	assert.Regexp(t, "^the journal .* does not know 5 streaming heads: .*\n$", r.stderr)
+	out := lines(r.stdout)
+	require.Len(t, out, 26)
+	assert.Equal(t, "15 changed, 5 unchanged, 5 blocked, 0 failed, 0 skipped (a blocked head gets nothing of its entry)", out[25])
+	assert.Regexp(t, `(?m)^changed `+c.ids[0]+` Lobby https://stream\.example\.test/MyOrg-\d+/li-\d+$`, r.stdout)
+	assert.Regexp(t, `(?m)^unchanged `+c.ids[12]+` Welcome Screen$`, r.stdout)
+	assert.Regexp(t, `(?m)^blocked `+c.ids[17]+` Mascot visual: visual .* must be created$`, r.stdout)
+	assert.Regexp(t, `(?m)^blocked `+c.ids[20]+` Audio Guide provider: provider "polly"`, r.stdout)
+
+	report := parse[struct{ Moves, Results []object }](t, c.read("r.json"))
+	assert.Len(t, report.Moves, 15)
+	assert.Len(t, report.Results, 25)
+	rows, err := csv.NewReader(strings.NewReader(c.read("r.csv"))).ReadAll()
+	require.NoError(t, err)
+	assert.Len(t, rows, 26)
+	assert.Equal(t, 25, strings.Count(c.read("r.html"), "<tr data-outcome="))
+
+	again := c.run("convert", "-f", "ids.csv", "--yes", "--report", "again.json")
+	assert.Contains(t, again.stdout, "\n0 changed, 20 unchanged, 5 blocked, 0 failed, 0 skipped (a blocked head gets nothing of its entry)\n")
+	assert.Len(t, parse[struct{ Moves []object }](t, c.read("again.json")).Moves, 15, "the journal remembers the old ones")
+	journals, err := filepath.Glob(filepath.Join(c.state, "headsctl", "*"))
+	require.NoError(t, err)
+	require.Len(t, journals, 1, "one for the base URL")
+	info, err := os.Stat(journals[0])
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode())
+}
+
+func TestConvertGivesAVoiceAndGoesBack(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	r := c.run("convert", c.ids[20], "--voice", "elevenlabs/a/b_eleven_turbo_v2_5", "--yes", "--journal", "none")
+	assert.Equal(t, 0, r.code, r.stdout+r.stderr)
+	head := parse[object](t, c.ok("get", c.ids[20], "-o", "json"))
+	assert.Equal(t, []any{"elevenlabs", "a/b_eleven_turbo_v2_5", true}, []any{head["ttsProvider"], head["ttsVoice"], head["videoStreaming"]})
+	assert.Contains(t, c.ok("convert", c.ids[20], "--undo", "--yes", "--journal", "j"), "changed "+c.ids[20]+" Audio Guide https://chat.example.test/")
+	assert.NoDirExists(t, filepath.Join(c.state, "headsctl"))
+	assert.FileExists(t, filepath.Join(c.dir, "j"))
+	assert.Contains(t, c.ok("convert", c.ids[20], "--undo", "--yes"), "0 changed, 1 unchanged")
+}
+
+func TestConvertFinishesWhenNobodyReadsItsOutput(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	cmd := c.command(t.Context(), "convert", "-f", "ids.csv", "--yes", "--report", "r.json")
+	var stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = writer, &stderr
+	code := exitCode(t, cmd.Run())
+	require.NoError(t, writer.Close())
+	assert.Equal(t, 1, code)
+	assert.Regexp(t, "(?m)^error: .*write .*: .+\n$", stderr.String())
+	assert.Len(t, parse[struct{ Moves []object }](t, c.read("r.json")).Moves, 15, "the report is written whatever happens")
+	assert.Contains(t, c.run("convert", "-f", "ids.csv", "--dry-run").stdout, "0 pending, 20 unchanged, 5 blocked")
+}

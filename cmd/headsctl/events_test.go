@@ -1,0 +1,57 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	heads "github.com/headsapi/heads-go"
+)
+
+func TestVerifyTellsRightFromWrong(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	body := `{"event_type":"end_conversation"}`
+	c.write("body.json", body)
+	key := c.write("key", "shared-key\n")
+	signature := heads.Sign([]byte(body), "shared-key")
+	c.ok("events", "verify", "--body", "body.json", "--signature", signature, "--key-file", key)
+	assert.Equal(t, 0, c.with("HEADS_SHARED_KEY=shared-key").runWith(body, "events", "verify", "--body", "-", "--signature", "sha256="+signature).code)
+	r := c.runWith(body+"\n", "events", "verify", "--body", "-", "--signature", signature, "--key-file", key)
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stdout, "line end")
+	assert.Empty(t, r.stderr)
+}
+
+func TestSendDeliversASignedEvent(t *testing.T) {
+	t.Parallel()
+	events, statuses := make(chan *heads.Event, 2), make(chan int, 2)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = heads.VerifySignature(body, r.Header.Get(heads.SignatureHeader), "shared-key")
+		}
+		if assert.NoError(t, err) {
+			event, err := heads.ParseEvent(body)
+			assert.NoError(t, err)
+			events <- event
+		}
+		w.WriteHeader(<-statuses)
+	}))
+	defer receiver.Close()
+	c := newTerminal(t).with("HEADS_SHARED_KEY=shared-key")
+	send := []string{"events", "send", receiver.URL + "/x?token=s3cret", "--type", "end_conversation", "--head", someID}
+	statuses <- http.StatusNoContent
+	assert.Equal(t, "204 No Content\n", c.ok(append(send, "--session", "s-1")...))
+	got := <-events
+	assert.Equal(t, []any{heads.EventEndConversation, someID, "s-1"}, []any{got.Type, got.HeadID, got.SessionID})
+	statuses <- http.StatusServiceUnavailable
+	r := c.fails(1, "answered 503", send...)
+	assert.Equal(t, "503 Service Unavailable\n", r.stdout)
+	receiver.Close()
+	r = c.fails(1, "check that it is running", send...)
+	assert.NotContains(t, r.stderr, "s3cret")
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestGetShowsAHeadWithOneRequest(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	r := c.run("get", c.ids[0], "--debug")
+	assert.Equal(t, 0, r.code)
+	assert.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
+	assert.Contains(t, r.stderr, "debug: GET /head/{id} 200 in ")
+	for _, row := range []string{
+		"ID              " + c.ids[0], "NAME            Lobby", "MODE            legacy", "VOICE           azure/en-US-plain",
+		"OPERATION MODE  oc", "DELIVERY        off", "TOOLS           none", "ACTIVE          yes", "ACCESS URL      https://chat.example.test/MyOrg-",
+	} {
+		assert.Contains(t, r.stdout, row)
+	}
+	assert.NotContains(t, r.stdout, "api_key")
+	assert.Regexp(t, `ACCESS URL +https://chat\.example\.test/MyOrg-\d+/li-\d+ \(key hidden\)\n`, r.stdout)
+	assert.Regexp(t, `ACCESS URL +https://chat\.example\.test/MyOrg-\d+/li-\d+\?api_key=[0-9a-f]{32}\n`, c.ok("get", c.ids[0], "--show-secrets"))
+	c.write("one.yaml", toolFile)
+	c.write("two.yaml", strings.ReplaceAll(toolFile, "order_status", "weather"))
+	c.write("about.txt", "Tells where an order is.")
+	c.ok("tools", "put", c.ids[0], "-f", "one.yaml")
+	c.ok("tools", "put", c.ids[0], "-f", "two.yaml")
+	assert.Contains(t, c.ok("get", c.ids[0]), "TOOLS           order_status, weather\n")
+	assert.Contains(t, c.ok("get", c.ids[12]), "MODE            streaming")
+	assert.Contains(t, c.ok("get", c.ids[24]), "ACTIVE          no")
+}
+
+func TestGetPrintsTheHeadByTheServicesNames(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	asJSON := parse[object](t, c.ok("get", c.ids[0], "-o", "json"))
+	assert.Equal(t, "azure", asJSON["ttsProvider"])
+	assert.Contains(t, asJSON["publicUrl"], "api_key=[redacted]")
+	var asYAML object
+	require.NoError(t, yaml.Unmarshal([]byte(c.ok("get", c.ids[0], "-o", "yaml")), &asYAML))
+	again, err := json.Marshal(asYAML)
+	require.NoError(t, err)
+	want, err := json.Marshal(asJSON)
+	require.NoError(t, err)
+	assert.JSONEq(t, string(want), string(again))
+
+	raw := parse[object](t, c.ok("get", c.ids[0], "--raw"))
+	assert.Equal(t, asJSON["publicUrl"], raw["publicUrl"])
+	open := parse[object](t, c.ok("get", c.ids[0], "--raw", "--show-secrets"))
+	assert.Regexp(t, `api_key=[0-9a-f]{32}$`, open["publicUrl"])
+	assert.Regexp(t, `api_key=[0-9a-f]{32}$`, parse[object](t, c.ok("get", c.ids[0], "-o", "json", "--show-secrets"))["publicUrl"])
+	assert.Regexp(t, `^https://chat\.example\.test/MyOrg-\d+/li-\d+\?api_key=\[redacted\]$`, parse[object](t, c.ok("get", c.ids[0], "-o", "json"))["publicUrl"])
+}
+
+// Another client may have left a field in another spelling as well.
+func TestCommandsReadExactNames(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	id := c.ids[0]
+	c.ok("call", "PUT", "/head/update", "--data", `{"id":"`+id+`","ttsVoice":"en-GB-a","ttsProvider":"azure","ttsvoice":"left-over","videostreaming":"yes","Name":5}`)
+	assert.Contains(t, c.ok("get", id), "azure/en-GB-a")
+	assert.Contains(t, c.ok("get", id, "--raw"), "left-over")
+	assert.Contains(t, c.ok("set", id, "ttsVoice=en-GB-b", "ttsProvider=azure"), "en-GB-b")
+	assert.Contains(t, c.ok("set", id, "ttsVoice=en-GB-b", "ttsProvider=azure"), "unchanged")
+	exported := c.ok("export", id)
+	assert.Contains(t, exported, "en-GB-b")
+	assert.NotContains(t, exported, "left-over")
+	assert.NotContains(t, c.run("doctor", id).stdout, "left-over")
+	assert.Contains(t, c.ok("convert", id, "--yes"), "1 changed")
+}

@@ -1,0 +1,34 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCtrlCEndsAReadOfAnything(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t).at("http://127.0.0.1:1", "token")
+	c.write("body", "{}")
+	pipe := filepath.Join(c.dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, args := range [][]string{
+		{"get", someID, "--token-file", pipe}, {"set", someID, "name=@" + pipe}, {"convert", "-f", pipe, "--yes"}, {"apply", "-f", pipe, "--yes"},
+		{"tools", "put", someID, "-f", pipe}, {"call", "PUT", "/x", "--data", "@" + pipe}, {"addresses", "scan", "--moves", pipe, "."},
+		{"events", "verify", "--body", pipe, "--signature", "x", "--key-file", "body"}, {"events", "verify", "--body", "body", "--signature", "x", "--key-file", pipe},
+	} {
+		cmd := c.command(t.Context(), args...)
+		require.NoError(t, cmd.Start())
+		writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the reader
+		require.NoError(t, err)
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		assert.Equal(t, exitInterrupted, exitCode(t, cmd.Wait()), "%v", args)
+		require.NoError(t, writer.Close())
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package addresses
+
+import (
+	"io/fs"
+	"os"
+)
+
+// keepOwner does nothing: a new file belongs to whoever owns the folder.
+func keepOwner(*os.File, fs.FileInfo) {}

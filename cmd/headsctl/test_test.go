@@ -1,0 +1,629 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/joshdk/go-junit"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const exampleScenarios = "../../examples/scenarios"
+
+// shopIn copies the example in Python, with parts of its program replaced.
+func shopIn(t *testing.T, c *terminal, replace ...string) {
+	t.Helper()
+	for _, name := range []string{"shop", "shop.test.yaml"} {
+		text, err := os.ReadFile(filepath.Join(exampleScenarios, "pyshop", name))
+		require.NoError(t, err)
+		if name == "shop" && len(replace) > 0 {
+			require.Contains(t, string(text), replace[0])
+			text = []byte(strings.NewReplacer(replace...).Replace(string(text)))
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(c.dir, name), text, 0o755))
+	}
+}
+
+func TestTheExampleShopsPassTheSameScenarios(t *testing.T) {
+	t.Parallel()
+	inGo, err := os.ReadFile(filepath.Join(exampleScenarios, "goshop", "shop.test.yaml"))
+	require.NoError(t, err)
+	inPython, err := os.ReadFile(filepath.Join(exampleScenarios, "pyshop", "shop.test.yaml"))
+	require.NoError(t, err)
+	assert.Equal(t, string(inGo), string(inPython))
+
+	c := newTerminal(t)
+	shopIn(t, c)
+	assert.Contains(t, c.ok("test", "."), "\n8 passed, 0 failed, 0 skipped\n")
+
+	c = newTerminal(t)
+	c.write("shop.test.yaml", string(inGo))
+	out, err := exec.Command("go", "build", "-C", filepath.Join(exampleScenarios, "goshop"), "-o", filepath.Join(c.dir, "shop"), ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Contains(t, c.ok("test", "."), "\n8 passed, 0 failed, 0 skipped\n")
+}
+
+const updateOfAHead = `event = json.loads(body)
+        import urllib.request
+        urllib.request.urlopen(urllib.request.Request(os.environ["HEADS_BASE_URL"] + "/head/update", method="PUT",
+            data=json.dumps({"id": event["head_id"], "greetings": "x"}).encode(),
+            headers={"Authorization": "Bearer " + os.environ["HEADS_TOKEN"], "Content-Type": "application/json"}))`
+
+const writeToDisk = `            self.journal.write(json.dumps(record).encode() + b"\n")
+            self.journal.flush()
+            os.fsync(self.journal.fileno())
+`
+
+func TestEachBugIsFoundAtItsLine(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		right, wrong, only, want string
+	}{
+		"verifies nothing":      {"if not is_signed(", "if False and not is_signed(", "wrong signature", "45:9: step 3, events: event 1: the delivery has another outcome"},
+		"handles it twice":      {`if record.get("digest") in self.seen:`, "if False:", "comes twice", "39:9: step 4, http: json $.events is not as expected"},
+		"forgets when killed":   {writeToDisk, "", "survives a crash", "63:9: step 5, http: status is not as expected"},
+		"answers tools late":    {"order = str(", "import time; time.sleep(2.2); order = str(", "asks where", "24:9: step 1, call: the tool has not answered within 2s"},
+		"result for message":    {`{"message": ORDERS`, `{"result": ORDERS`, "asks where", `24:9: step 1, call: the reply is not in the contract's form: expected {"message": "…"}, the reply has "result"`},
+		"wrong status of tool":  {`self.reply(200, {"message": ORDERS`, `self.reply(201, {"message": ORDERS`, "asks where", "24:9: step 1, call: the reply is not in the contract's form: expected status 200, the reply has status 201"},
+		"wrong status of event": {`self.reply(200, {"message": "received"})`, `self.reply(500, {})`, "survives a crash", "60:9: step 2, events: event 1: the delivery has another outcome"},
+		"loses the session id":  {`call["session_metadata"]["session_id"]`, `call["session_metadata"]["user_id"]`, "noted in its session", "31:9: step 3, http: status is not as expected"},
+		"wrong order":           {`session["events"].append(`, `session["events"].insert(0, `, "keep their order", "54:9: step 5, http: json $.events[0] is not as expected"},
+		"calls the service":     {"event = json.loads(body)", updateOfAHead, "changes nothing", "82:9: step 5, requests: PUT /head/update was not expected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTerminal(t)
+			shopIn(t, c, row.right, row.wrong)
+			r := c.run("test", "shop.test.yaml", "--only", row.only)
+			assert.Equal(t, 1, r.code, r.stdout+r.stderr)
+			assert.Empty(t, r.stderr)
+			assert.Contains(t, r.stdout, "\n  shop.test.yaml:"+row.want)
+			assert.Contains(t, r.stdout, "\n0 passed, 1 failed, 0 skipped\n")
+		})
+	}
+}
+
+// runningShop is a back end that runs already. It remembers the sessions of events.
+func runningShop(t testing.TB) *httptest.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /events", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /tools/{name}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"message":"%s","id":7,"tags":["a","b"],"none":null}`, r.PathValue("name"))
+	})
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusAccepted)
+		var body bytes.Buffer
+		_, _ = body.ReadFrom(r.Body)
+		_ = json.NewEncoder(w).Encode(map[string]any{"method": r.Method, "body": body.String(), "x": r.Header.Get("X-Test")})
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+const lobby = `
+heads:
+  - label: Lobby
+    webhooks: [{url: "${BACKEND}/events", events: [start_conversation, end_conversation]}]
+    tools:
+      - {name: order_status, description: Tells where an order is., url: "${BACKEND}/tools/order_status", parameters: [{name: order, type: string, description: Its number.}]}
+`
+
+// fiftyScenarios is a file for a back end that runs.
+func fiftyScenarios(url string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "backend: {url: %q}%sscenarios:\n", url, lobby)
+	for i := range 50 {
+		fmt.Fprintf(&b, `  - name: visitor %d
+    steps:
+      - say: Hello
+      - {call: order_status, with: {order: "7"}, expect: {message: order_status}}
+      - user: close
+      - events: [start_conversation, end_conversation]
+`, i)
+	}
+	return b.String()
+}
+
+func TestFiftyScenariosOnARunningBackEndPass(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("many.yaml", fiftyScenarios(runningShop(t).URL))
+	assert.Contains(t, c.ok("test", "many.yaml"), "\n50 passed, 0 failed, 0 skipped\n")
+}
+
+func BenchmarkFiftyScenariosOnARunningBackEnd(b *testing.B) {
+	c := newTerminal(b)
+	c.write("many.yaml", fiftyScenarios(runningShop(b).URL))
+	for b.Loop() {
+		c.ok("test", "many.yaml")
+	}
+}
+
+func TestKillAndRestartNeverFailByThemselves(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	shopIn(t, c)
+	assert.Contains(t, c.ok("test", ".", "--only", "shop is down", "--repeat", "12"), "\n12 passed, 0 failed, 0 skipped\n")
+}
+
+func TestEveryKindOfStep(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t).with("GREETING=hello")
+	c.write("s.yaml", fmt.Sprintf(`
+backend: {url: %q, ready: /echo}
+%s
+scenarios:
+  - name: all
+    steps:
+      - {call: order_status, with: {order: "7"}, expect: {status: 200, json: {$.id: 7, $.tags: [a, {matches: "^b$"}], "$.none": null, $.other: {absent: true}}, body: {message: order_status}}, save: {id: $.id, tag: "$.tags[1]"}}
+      - {call: order_status, with: {nmuber: "7"}, unchecked: true}
+      - http: POST /echo
+        body: {id: "${id}", text: "a ${tag} $${id}"}
+        headers: {X-Test: "${env:GREETING}"}
+        expect: {status: 202, json: {$.method: POST, $.body: "{\"id\":7,\"text\":\"a b $${id}\"}", $.x: hello}}
+      - {http: PUT /echo, body: "plain", expect: {json: {$.body: plain}, body: {contains: PUT}}}
+      - {http: GET /nowhere, expect: {status: 404}}
+      - {run: [sh, -c, "echo $HEADS_HEAD_ID; exit 3"], expect: {exit: 3, stdout: "${HEAD_ID}"}}
+      - {run: "echo '{\"a\": [1, 2]}' >&2", expect: {stderr: {a: {contains: 2}}, stdout: {not: {contains: x}}}}
+      - fault: {request: "PUT /head/{id}/video-streaming", status: 503, retry_after: 1s}
+      - run: >-
+          curl -sS -o /dev/null -w '%%{http_code}' -X PUT -H "Authorization: Bearer $HEADS_TOKEN" "$HEADS_BASE_URL/head/$HEADS_HEAD_ID/video-streaming?videoStreaming=true"
+        expect: {stdout: "503"}
+      - requests: [{request: "PUT /head/${HEAD_ID}/video-streaming", status: 503, query: {videoStreaming: "true"}}]
+        others: none
+      - state: {$.videoStreaming: false, $.operationMode: oc, $.enableEvents: true}
+        head: Lobby
+      - fault: {request: any, status: 500, times: all}
+      - fault: clear
+      - wait: 10ms
+      - {say: Hello, session: Ann}
+      - {user: close, session: Ann}
+      - {events: [start_conversation, end_conversation], session: Ann, within: 4s, stays: 20ms}
+`, runningShop(t).URL, lobby))
+	// ready is answered 202, which is 2xx
+	assert.Contains(t, c.ok("test", "s.yaml"), "\n1 passed, 0 failed, 0 skipped\n")
+}
+
+func TestArgumentsThatNoToolDeclaresFail(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("s.yaml", fmt.Sprintf("backend: {url: %q}\n%s\nscenarios:\n  - {name: a, steps: [{call: order_status, with: {odrer: x}}]}\n  - {name: b, steps: [{call: order_stats}]}\n", runningShop(t).URL, lobby))
+	r := c.run("test", "s.yaml")
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stdout, `s.yaml:10:23: step 1, call: the tool order_status declares no parameter "odrer" (did you mean order?)`)
+	assert.Contains(t, r.stdout, `s.yaml:11:23: step 1, call: the head has no tool "order_stats" (did you mean order_status?)`)
+}
+
+func TestABackEndThatDoesNotGetReadyTellsItsLastLines(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("ended.yaml", "backend: {start: \"echo the disk is full; exit 3\"}\n"+lobby+"scenarios: [{name: a, steps: [{say: Hello}]}]\n")
+	c.write("late.yaml", "backend: {start: \"echo still warming up; exec sleep 100\", ready_within: 200ms}\n"+lobby+"scenarios: [{name: a, steps: [{say: Hello}]}]\n")
+	r := c.run("test", "ended.yaml", "late.yaml")
+	assert.Equal(t, 1, r.code)
+	for _, want := range []string{
+		"ended.yaml:1:10: the back end does not get ready: it has ended with exit status 3; see its last lines", "\n    the disk is full\n",
+		"late.yaml:1:10: the back end does not get ready within 200ms", "\n    still warming up\n", "\n0 passed, 2 failed, 0 skipped\n",
+	} {
+		assert.Contains(t, r.stdout, want)
+	}
+}
+
+func TestAllFaultsOfAllFilesComeBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	started := filepath.Join(c.dir, "started")
+	good := "backend: {start: \"touch " + started + "; exec sleep 100\"}\n" + lobby + "scenarios:\n  - name: a\n    steps:\n"
+	c.write("ok.yaml", good+"      - say: Hello\n")
+	want := map[string]string{}
+	add := func(name, text string, faults ...string) {
+		c.write(name+".yaml", text)
+		for _, fault := range faults {
+			want[name+".yaml:"+fault] = name
+		}
+	}
+	step := func(name, step string, faults ...string) { add(name, good+"      - "+step+"\n", faults...) }
+	step("action", "sya: Hello", `11:9: unknown action "sya" (did you mean say?)`)
+	step("two", "{say: a, wait: 1s}", `11:18: a step has one action, and this one has say and wait`)
+	step("modifier", "{say: a, sesion: b}", `11:18: unknown key "sesion" (did you mean session?)`)
+	step("noevent", "{say: a}\n      - events: [start_conv]", `12:18: "start_conv" is unknown`)
+	step("event", "{say: a}\n      - events: [end_conversations]", `12:18: "end_conversations" is unknown (did you mean end_conversation?)`)
+	step("early", "events: [start_conversation]", "11:9: there is no session yet")
+	step("session", "{say: a, session: Ann}\n      - {events: [], session: An}", `12:31: no step has opened a session "An" (did you mean Ann?)`)
+	step("head", "{say: a, head: Loby}", `11:24: there is no head "Loby" (did you mean Lobby?)`)
+	step("route", "requests: [PUT /head/updaet]", `11:20: "PUT /head/updaet" is no operation of the service; the nearest one is PUT /head/update`)
+	step("saved", "http: \"GET /x/${id}\"", "11:15: the variable ${id} is not set or not yet saved here")
+	step("variable", "say: \"${HEAD_IDD}\"", "11:14: the variable ${HEAD_IDD} is not set or not yet saved here; did you mean ${HEAD_ID}?")
+	step("unset", "say: \"${env:NO_SUCH_THING}\"", `11:14: the environment variable "NO_SUCH_THING" is not set`)
+	step("shell", "say: \"${env:HEADS_TOKEN}\"", "11:14: ${env:HEADS_TOKEN} is refused")
+	step("open", "say: \"${PORT\"", "11:14: ${PORT is not closed")
+	step("duration", "wait: 2", `11:15: "2" is not a duration; write one such as 250ms`)
+	step("durationkind", "wait: {s: 2}", "11:15: this is an object; want a duration such as 250ms")
+	step("re2", "{http: GET /x, expect: {body: {matches: \"(\"}}}", "11:49: error parsing regexp")
+	step("path", "{http: GET /x, expect: {json: {a.b: 1}}}", `11:40: "a.b" is not a path; write one such as $.orders[0].status`)
+	step("fault", "fault: {event: start_conversation, dulpicate: true}", `11:44: unknown key "dulpicate" (did you mean duplicate?)`)
+	step("program", "run: [no-such-program]", `11:15: there is no program "no-such-program" in PATH`)
+	step("line", "http: /x", `11:15: "/x" is not a method and a path`)
+	step("retrying", "{say: a}\n      - events: [{event: start_conversation, outcome: retrying}, end_conversation]", "12:55: retrying can only be the last item")
+	step("operator", "{http: GET /x, expect: {body: {contains: a, b: c}}}", `11:53: the key "b" can't stand beside one of`)
+	add("twice", good+"      - say: a\n  - {name: a, steps: [{say: a}]}\n", `12:12: the name "a" is that of line 9 too`)
+	add("elsewhere", strings.Replace(good, "${BACKEND}/events", "https://crm.example.com/events", 1)+"      - say: a\n",
+		"5:22: the webhook at https://crm.example.com is neither on this machine nor below the url of the back end")
+	add("refused", strings.Replace(good, "[start_conversation, end_conversation]", "[]", 1)+"      - say: a\n", "5:")
+	add("blocked", strings.Replace(good, "  - label: Lobby\n", "  - label: Lobby\n    voice: {provider: polly, id: Joanna}\n    streaming: true\n", 1)+"      - say: a\n", "4:5: apply would end with: ")
+	add("key", strings.Replace(good, "label:", "lable:", 1)+"      - say: a\n", `4:5: unknown key "lable" (did you mean label?)`)
+	add("flow", strings.Replace(good, `"${BACKEND}/events"`, `${BACKEND}/events`, 1)+"      - say: a\n", `4:3: did not find`)
+	add("start", strings.Replace(good, "start: ", "starts: ", 1)+"      - say: a\n", `1:11: unknown key "starts" (did you mean start?)`)
+	add("missing", "backend: {start: [./shop]}\n"+lobby+"scenarios: [{name: a, steps: [{say: a}]}]\n", "1:19: the program ./shop can't be run: no such file or directory")
+	add("running", "backend: {url: \"http://127.0.0.1:1\"}\n"+lobby+"scenarios: [{name: a, steps: [{backend: kill}]}]\n", "8:31: a back end that runs already (url) can't be killed")
+
+	args := []string{"test", "ok.yaml"}
+	for _, name := range want {
+		args = append(args, name+".yaml")
+	}
+	r := c.run(args...)
+	assert.Equal(t, 2, r.code)
+	assert.Empty(t, r.stdout)
+	assert.NoFileExists(t, started)
+	for fault := range want {
+		assert.Contains(t, r.stderr, "error: "+fault)
+	}
+	assert.Contains(t, r.stderr, `inside { } and [ ], write a text with a variable in quotes: "${NAME}"`)
+	for line := range strings.Lines(r.stderr) {
+		assert.Regexp(t, `^error: [a-z0-9]+\.yaml:\d+:\d+: `, line)
+	}
+}
+
+func TestNothingOfTheShellReachesTheBackEndAndNothingTheService(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer service.Close()
+	c := newTerminal(t).at(service.URL, "real-token").with("HEADS_SHARED_KEY=real-key", "HEADS_CHAT_URL=https://real.example.com", "HEADS_ODD=real-odd", "OTHER=kept")
+	shopIn(t, c, "#!/usr/bin/env python3\n", "#!/usr/bin/env python3\nimport os; print(dict(os.environ), file=open(os.environ['SEEN'], 'w'))\n")
+	c.write("s.yaml", strings.Replace(c.read("shop.test.yaml"), "env: {", "env: {SEEN: \""+c.dir+"/seen\", ", 1))
+	c.ok("test", "s.yaml", "--only", "asks where")
+	seen := c.read("seen")
+	assert.NotContains(t, seen, "real")
+	assert.NotContains(t, seen, service.URL)
+	assert.Contains(t, seen, "'OTHER': 'kept'")
+	for _, name := range []string{"PORT", "HEADS_BASE_URL", "HEADS_TOKEN", "HEADS_SHARED_KEY", "HEADS_HEAD_ID", "HEADS_CHAT_URL", "HEADS_STREAM_URL"} {
+		assert.Contains(t, seen, "'"+name+"': ")
+	}
+	assert.Zero(t, asked.Load())
+}
+
+// forking is a back end with a child that would go on without it. It writes both ids.
+const forking = `backend: {start: "trap '' TERM; sleep 1000 & echo $! > %[1]s/child; echo $$ > %[1]s/leader; exec python3 -m http.server -b 127.0.0.1 $PORT"}
+`
+
+func assertGone(t *testing.T, c *terminal, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		pid, err := strconv.Atoi(strings.TrimSpace(c.read(name)))
+		require.NoError(t, err)
+		assert.False(t, isAlive(pid), name)
+	}
+}
+
+// isAlive reports whether a process runs. One that nobody has waited for does not.
+func isAlive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !regexp.MustCompile(`\) [ZX] `).Match(stat)
+}
+
+func TestNoProcessIsLeftAfterAFailure(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("s.yaml", fmt.Sprintf(forking, c.dir)+lobby+"scenarios: [{name: a, steps: [{http: GET /nowhere, within: 100ms}]}]\n")
+	r := c.run("test", "s.yaml")
+	assert.Equal(t, 1, r.code, r.stdout+r.stderr)
+	assertGone(t, c, "leader", "child")
+}
+
+func TestNoProcessIsLeftAfterCtrlC(t *testing.T) {
+	t.Parallel()
+	for name, presses := range map[string]int{"once": 1, "twice": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTerminal(t)
+			c.write("s.yaml", fmt.Sprintf(forking, c.dir)+lobby+"scenarios: [{name: a, steps: [{run: \"touch "+c.dir+"/up\"}, {wait: 50s}]}, {name: b, steps: [{wait: 50s}]}]\n")
+			cmd := c.command(t.Context(), "test", "s.yaml", "-j", "1")
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			require.NoError(t, cmd.Start())
+			require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(c.dir, "up")); return err == nil }, 20*time.Second, 10*time.Millisecond)
+			for range presses {
+				require.NoError(t, cmd.Process.Signal(os.Interrupt))
+			}
+			assert.Equal(t, 130, exitCode(t, cmd.Wait()), stderr.String())
+			if presses == 1 {
+				assert.Contains(t, stdout.String(), "failed s.yaml:8 a")
+				assert.Regexp(t, `: step (1, run|2, wait): interrupted\n`, stdout.String(), "touch may not have ended")
+				assert.Contains(t, stdout.String(), "skipped s.yaml:8 b")
+				assert.Contains(t, stdout.String(), "\n0 passed, 1 failed, 1 skipped\n")
+			}
+			assertGone(t, c, "leader", "child")
+		})
+	}
+}
+
+func TestScenariosOfOneAddressTakeTurns(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	statuses := make(chan int, 100)
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request, err := http.NewRequest(http.MethodGet, "http://"+address+"/head/"+r.URL.Query().Get("head"), http.NoBody)
+		if assert.NoError(t, err) {
+			request.Header.Set("Authorization", "Bearer known-token")
+			if reply, err := http.DefaultClient.Do(request); assert.NoError(t, err) {
+				statuses <- reply.StatusCode
+				_ = reply.Body.Close()
+			}
+		}
+	}))
+	defer shop.Close()
+	c := newTerminal(t)
+	var b strings.Builder
+	fmt.Fprintf(&b, "backend: {url: %q, service: %q, token: known-token}\n%sscenarios:\n", shop.URL, address, lobby)
+	for i := range 6 {
+		fmt.Fprintf(&b, "  - {name: \"%d\", steps: [{http: \"POST /?head=${HEAD_ID}\"}, {requests: [\"GET /head/{id}\"], others: none}]}\n", i)
+	}
+	c.write("s.yaml", b.String())
+	assert.Contains(t, c.ok("test", "s.yaml"), "\n6 passed, 0 failed, 0 skipped\n")
+	for range 6 {
+		assert.Equal(t, http.StatusOK, <-statuses)
+	}
+}
+
+func TestScenariosAreListedAndChosen(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	shopIn(t, c)
+	c.write("deep/er/b.test.yml", "backend: {url: \"http://127.0.0.1:1\"}\n"+lobby+"scenarios: [{name: b, steps: [{say: a}]}]\n")
+	c.write("deep/other.yaml", "not a scenario")
+	assert.Equal(t, "deep/er/b.test.yml:8 b\nshop.test.yaml:22 a user asks where an order is\n", c.ok("test", ".", "shop.test.yaml", "--dry-run", "--only", "b")[:len("deep/er/b.test.yml:8 b\n")]+
+		c.ok("test", ".", "--dry-run", "--only", ":22 "))
+	c.fails(2, "--only no-such: no scenario has this", "test", ".", "--only", "no-such")
+	c.fails(2, "nowhere can't be read", "test", "nowhere")
+	c.write("faulty.yaml", "7")
+	r := c.run("test", "nowhere", "faulty.yaml")
+	assert.Contains(t, r.stderr, "nowhere can't be read")
+	assert.Contains(t, r.stderr, "faulty.yaml:1:1: this is a number")
+	c.write("empty/x", "")
+	c.fails(2, "empty: there is no *.test.yaml", "test", "empty")
+	c.fails(2, ".xml, .json or .html", "test", ".", "--report", "r.txt")
+	c.fails(2, "wants files of scenarios", "test")
+}
+
+func TestTheSameSeedMakesTheSameIDs(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("s.yaml", fmt.Sprintf("backend: {url: %q}\n%sscenarios: [{name: a, steps: [{say: a}, {run: \"echo ${HEAD_ID} ${SESSION_ID} $HEADS_TOKEN $HEADS_SHARED_KEY >> out\"}]}]\n", runningShop(t).URL, lobby))
+	c.ok("test", "s.yaml", "--seed", "7")
+	c.ok("test", "s.yaml", "--seed", "7", "--repeat", "2", "-j", "1")
+	c.ok("test", "s.yaml")
+	lines := strings.Split(c.read("out"), "\n")
+	assert.Equal(t, lines[0], lines[1], "the first repeat is as without")
+	assert.NotEqual(t, lines[1], lines[2])
+	assert.NotEqual(t, lines[0], lines[3])
+	assert.Regexp(t, `^[0-9a-f-]{36} [0-9a-f-]{36} \w{32} \w{32}$`, lines[0])
+}
+
+func TestResultsInJSONAndReports(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t).with("KEY_OF_SHOP=very-secret-key", "SHOP_TOKEN=very-secret-token")
+	c.write("s.yaml", fmt.Sprintf(`backend: {url: %q, shared_key: {env: KEY_OF_SHOP}}
+%s
+scenarios:
+  - {name: good & <well>, steps: [{say: a}]}
+  - {name: bad, steps: [{say: a}, {events: [start_conversation]}, {run: "echo very-secret-key ${env:SHOP_TOKEN}", expect: {stdout: x}, within: 2s}]}
+`, runningShop(t).URL, lobby))
+	r := c.run("test", "s.yaml", "--json", "-j", "1", "--seed", "5", "--report", "r.xml", "--report", "r.json", "--report", "r.html")
+	assert.Equal(t, 1, r.code, r.stderr)
+	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	require.Len(t, lines, 3)
+	var good, bad, summary map[string]any
+	for i, v := range []*map[string]any{&good, &bad, &summary} {
+		require.NoError(t, json.Unmarshal([]byte(lines[i]), v))
+	}
+	delete(good, "duration_ms")
+	assert.Equal(t, map[string]any{"type": "result", "file": "s.yaml", "line": 10.0, "name": "good & <well>", "outcome": "passed"}, good)
+	assert.Equal(t, "failed", bad["outcome"])
+	assert.Equal(t, map[string]any{"number": 3.0, "action": "run", "line": 11.0, "column": 67.0}, bad["step"])
+	assert.Equal(t, []any{`stdout is not as expected within 2s`, `"x"`, `"[redacted] [redacted]"`}, []any{bad["problem"], bad["expected"], bad["actual"]})
+	assert.Len(t, bad["deliveries"], 1)
+	assert.Equal(t, []any{}, bad["requests"])
+	assert.Equal(t, []any{}, bad["output"])
+	assert.Equal(t, map[string]any{"passed": 1.0, "failed": 1.0, "skipped": 0.0}, summary["counts"])
+	assert.InDelta(t, 5, summary["seed"], 0)
+
+	suites, err := junit.IngestFile(filepath.Join(c.dir, "r.xml"))
+	require.NoError(t, err)
+	require.Len(t, suites, 1)
+	assert.Equal(t, []any{"s.yaml", 2, 1}, []any{suites[0].Name, suites[0].Totals.Tests, suites[0].Totals.Failed})
+	failed := suites[0].Tests[1]
+	assert.Equal(t, []any{junit.StatusFailed, "bad", "s", "stdout is not as expected within 2s"}, []any{failed.Status, failed.Name, failed.Classname, failed.Message})
+	assert.Equal(t, []string{"s.yaml", "11"}, []string{failed.Properties["file"], failed.Properties["line"]})
+	assert.Contains(t, failed.Error.Error(), "s.yaml:11:67: step 3, run: stdout is not as expected")
+	assert.Contains(t, failed.Error.Error(), "again: headsctl test s.yaml --only 's.yaml:11 ' --seed 5")
+
+	var report map[string]any
+	require.NoError(t, json.Unmarshal([]byte(c.read("r.json")), &report))
+	assert.Len(t, report["results"], 2)
+	assert.Equal(t, summary["counts"], report["counts"])
+	assert.Contains(t, c.read("r.html"), "good &amp; &lt;well&gt;")
+	for _, name := range []string{"r.xml", "r.json", "r.html"} {
+		assert.NotContains(t, c.read(name), "very-secret")
+	}
+	assert.NotContains(t, r.stdout, "very-secret")
+}
+
+func TestHeadsOfAFile(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("heads.yaml", `heads:
+  - id: `+someID+`
+    label: Lobby
+    set: {greetings: "Visit https://app.example.com"}
+    webhooks: [{url: "https://app.example.com/events", events: [start_conversation]}]
+  - {id: 1c42cf85-0000-4000-8000-000000000000, label: Desk, webhooks: [{url: "https://other.example.com/e", events: [start_conversation]}]}
+`)
+	c.write("test/s.yaml", fmt.Sprintf(`backend: {url: %q}
+heads: {file: ../heads.yaml, replace: {"https://app.example.com": "${BACKEND}"}, only: [Lobby]}
+scenarios:
+  - name: a
+    steps:
+      - state: {$.id: %s, $.greetings: {matches: "^Visit http://127"}}
+      - say: Hello
+      - events: [start_conversation]
+`, runningShop(t).URL, someID))
+	c.ok("test", "test/s.yaml")
+	c.write("test/s.yaml", strings.Replace(c.read("test/s.yaml"), ", only: [Lobby]", "", 1))
+	c.fails(2, "test/s.yaml:2:8: the webhook at https://other.example.com is neither", "test", "test/s.yaml")
+	c.write("test/s.yaml", strings.Replace(c.read("test/s.yaml"), "heads.yaml", "heads.yaml, env: staging", 1))
+	c.fails(2, "test/s.yaml:2:15:", "test", "test/s.yaml")
+}
+
+func TestHeadsOfAnEnvironment(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("heads.yaml", `environments:
+  staging: {base_url: {env: NOT_SET}, token: {env: NOT_SET_EITHER}, values: {app: "https://staging.example.com"}}
+  production: {base_url: {env: NOT_SET}, token: {env: NOT_SET_EITHER}, values: {app: "https://app.example.com"}}
+heads:
+  - id: {staging: `+someID+`, production: 1c42cf85-0000-4000-8000-000000000000}
+    label: Lobby
+    webhooks: [{url: "${app}/events", events: [start_conversation]}]
+`)
+	c.write("s.yaml", fmt.Sprintf(`backend: {url: %q}
+heads: {file: heads.yaml, env: staging, replace: {"https://staging.example.com": "${BACKEND}"}}
+scenarios: [{name: a, steps: [{state: {$.id: %s}}, {say: Hello}, {events: [start_conversation]}]}]
+`, runningShop(t).URL, someID))
+	c.ok("test", "s.yaml")
+	text := c.read("s.yaml")
+	c.write("s.yaml", strings.Replace(text, "env: staging, ", "", 1))
+	c.fails(2, "s.yaml:2:15: heads.yaml has environments; add env, one of staging, production", "test", "s.yaml")
+	c.write("s.yaml", strings.Replace(text, "env: staging", "env: stagign", 1))
+	c.fails(2, "(did you mean staging?)", "test", "s.yaml")
+}
+
+func TestASeedOfTheEmulator(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("seed.json", `{"heads":[{"id":"`+someID+`","name":"Seeded","operationMode":"oc","enableEvents":true}],`+
+		`"registrations":[{"headId":"`+someID+`","webhookUrl":"${BACKEND}/events","startConversation":true}]}`)
+	c.write("s.yaml", fmt.Sprintf("backend: {url: %q}\nseed: seed.json\nscenarios: [{name: a, steps: [{say: a, head: Seeded}, {events: [start_conversation]}]}]\n", runningShop(t).URL))
+	c.ok("test", "s.yaml")
+	c.write("seed.json", strings.Replace(c.read("seed.json"), "operationMode", "opMode", 1))
+	c.fails(2, "s.yaml:2:7: the seed seed.json: heads[0]", "test", "s.yaml")
+}
+
+var (
+	saved     = regexp.MustCompile("(?s)[Ss]ave it as\\s`([a-z.]+)`:\n\n```(?:python|yaml)\n(.*?)```")
+	shellRuns = regexp.MustCompile("(?s)```sh\n(.*?)```\n.*?```text\n(.*?)```")
+	changing  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9.]+(µs|ms|s)$`)
+)
+
+// TestThePageOfScenariosRuns writes the files of the page, runs its commands and
+// compares their outputs, ids and times apart.
+func TestThePageOfScenariosRuns(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/scenarios.md")
+	require.NoError(t, err)
+	c := newTerminal(t)
+	files := saved.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, files, 2)
+	for _, file := range files {
+		c.write(file[1], file[2])
+	}
+	plain := func(text string) string {
+		var b strings.Builder
+		for line := range strings.Lines(text) {
+			b.WriteString(changing.ReplaceAllString(strings.TrimSuffix(line, "\n"), "…") + "\n")
+		}
+		return b.String()
+	}
+	runs := shellRuns.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, runs, 2)
+	for _, run := range runs {
+		cmd := exec.Command("bash", "-ec", run[1])
+		cmd.Env, cmd.Dir = append(c.env, "PATH="+filepath.Dir(headsctl)+string(filepath.ListSeparator)+os.Getenv("PATH")), c.dir
+		out, err := cmd.CombinedOutput()
+		code := 0
+		if found := endsWith.FindStringSubmatch(run[1]); found != nil {
+			code, _ = strconv.Atoi(found[1])
+		}
+		assert.Equal(t, code, exitCode(t, err), string(out))
+		assert.Equal(t, plain(run[2]), plain(string(out)))
+	}
+}
+
+// warmingUp is a back end that listens at once and answers 503 for a second.
+const warmingUp = `import os, time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+began = time.monotonic()
+class Shop(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200 if time.monotonic() - began > 1 else 503)
+        self.end_headers()
+    do_POST = do_GET
+HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Shop).serve_forever()
+`
+
+func TestWhatFellDueWhileTheBackEndGetsReadyIsSentThen(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("shop.py", warmingUp)
+	c.write("s.yaml", "backend: {start: [python3, shop.py], ready: /}\nservice: {retry: [700ms, 20s]}\n"+lobby+`
+scenarios:
+  - name: a
+    steps:
+      - backend: kill
+      - say: Hello
+      - events: [{event: start_conversation, outcome: retrying, answers: [0]}]
+      - backend: start
+      - events: [{event: start_conversation, answers: [0, 200], within: 500ms}]
+      - backend: restart
+      - user: close
+      - events: [{event: end_conversation, answers: [200]}]
+`)
+	c.ok("test", "s.yaml")
+}
+
+func TestTheLimitsOfYAMLHoldForScenarios(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("deep.yaml", "backend: "+strings.Repeat("[", 100)+strings.Repeat("]", 100))
+	c.fails(2, "deep.yaml:1:", "test", "deep.yaml")
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for name := 'b'; name < 'k'; name++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", name, name, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", name-1), 10), ", "))
+	}
+	c.write("bomb.yaml", bomb)
+	c.fails(2, "write fewer of them", "test", "bomb.yaml")
+	c.write("large.yaml", strings.Repeat("# comment\n", 900_000))
+	c.fails(2, "has more than 8388608 bytes", "test", "large.yaml")
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const toolFile = `name: order_status
+description: {file: about.txt}
+url: https://a.example.com/tools/0123456789abcdef0123/order_status
+parameters:
+  - {name: order, type: string, description: The number of the order.}
+x_key: kept
+`
+
+func TestToolsArePutListedCheckedAndRemoved(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	c.write("tool.yaml", toolFile)
+	c.write("about.txt", "Tells where an order is.\n")
+	assert.Equal(t, "put order_status\n", c.ok("tools", "put", c.ids[0], "-f", "tool.yaml"))
+	list := parse[[]object](t, c.ok("tools", "list", c.ids[0], "-o", "json"))
+	require.Len(t, list, 1)
+	assert.Equal(t, "Tells where an order is.", list[0]["description"])
+	assert.Equal(t, "https://a.example.com/tools/[redacted]/order_status", list[0]["url"])
+	assert.Equal(t, "[redacted]", list[0]["x_key"])
+	assert.Equal(t, "kept", parse[[]object](t, c.ok("tools", "list", c.ids[0], "-o", "json", "--show-secrets"))[0]["x_key"])
+	assert.Contains(t, c.ok("tools", "list", c.ids[0]), "order_status  order:string")
+	assert.Equal(t, "[]\n", c.ok("tools", "list", c.ids[1], "-o", "json"))
+
+	r := c.run("tools", "check", c.ids[0], "-o", "json")
+	assert.Equal(t, 1, r.code)
+	assert.Empty(t, r.stderr)
+	assert.Equal(t, "tool_not_in_prompt", parse[[]object](t, r.stdout)[0]["code"])
+	assert.Contains(t, c.run("tools", "check", c.ids[22]).stdout, "tool_invalid")
+	c.ok("set", c.ids[0], "promptConfig.system_prompt=Call order_status with order.")
+	assert.Equal(t, "[]\n", c.ok("tools", "check", c.ids[0], "-o", "json"))
+
+	near := c.fails(0, "did you mean order_status?", "tools", "remove", c.ids[0], "order_statu")
+	assert.Equal(t, "unchanged\n", near.stdout)
+	assert.Equal(t, "removed order_status\n", c.ok("tools", "remove", c.ids[0], "order_status"))
+
+	c.write("bad.yaml", "name: a b\nurl: http://x.example.com\n")
+	bad := c.run("tools", "put", c.ids[0], "-f", "bad.yaml")
+	assert.Equal(t, 2, bad.code)
+	assert.Contains(t, bad.stderr, "bad.yaml: ")
+	c.ok("set", c.ids[1], "operationMode=ttt")
+	assert.Equal(t, 1, c.run("tools", "put", c.ids[1], "-f", "tool.yaml").code, "the service would never call it")
+}
+
+func TestParametersWithoutATypeAreANote(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	id := c.ids[0]
+	c.ok("set", id, "operationMode=oc", "promptConfig.system_prompt=Call order_status with order.")
+	c.ok("call", "PUT", "/head/"+id+"/conversation-settings", "--data", `{"conversationSettings":{"tools":[{"name":"order_status","description":"d",`+
+		`"url":"https://a.example.com/","parameters":[{"name":"order","description":"d"}]}]}}`)
+	assert.Contains(t, c.ok("tools", "check", id), "parameter_untyped  tool order_status.order")
+	doctor := c.run("doctor", id).stdout
+	assert.Contains(t, doctor, "note    parameter_untyped")
+	assert.NotContains(t, doctor, "error ")
+}
+
+func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
+	t.Parallel()
+	bodies := make(chan object, 1)
+	replies := map[string]string{"/order": `{"message":"Shipped\u009b2J"}`, "/old": `{"result":"Shipped"}`}
+	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body object
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&body))
+		bodies <- body
+		assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, replies[r.URL.Path])
+	}))
+	defer tool.Close()
+	c := emulator(t, object{
+		"heads": []object{{"id": someID, "operationMode": "oc", "publicId": "li-77777"}, {"id": "1b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", "operationMode": "ttt"}},
+		"tools": []object{
+			{"headId": someID, "name": "order", "description": "Tells where an order is.", "url": tool.URL + "/order", "parameters": []object{
+				{"name": "order", "type": "string", "description": "d"}, {"name": "count", "type": "integer", "description": "d"}, {"name": "any", "type": "string", "description": "d"},
+			}},
+			{"headId": someID, "name": "old", "description": "d", "url": tool.URL + "/old", "parameters": []object{}},
+		},
+	})
+	assert.Equal(t, replies["/order"]+"\n", c.ok("tools", "call", someID, "order", "order=007", "count=2", "any:=[1]"))
+	body := <-bodies
+	metadata, _ := body["session_metadata"].(object)
+	assert.Equal(t, someID, metadata["head_id"])
+	assert.Equal(t, "li-77777", metadata["public_head_id"])
+	assert.NotEmpty(t, metadata["session_id"])
+	delete(body, "session_metadata")
+	assert.Equal(t, object{"order": "007", "count": 2.0, "any": []any{1.0}}, body)
+
+	r := c.fails(1, `expected {"message": "…"}, the reply has "result"`, "tools", "call", someID, "old")
+	assert.Equal(t, replies["/old"]+"\n", r.stdout, "the reply is printed all the same")
+	<-bodies
+	c.fails(2, `no parameter "ordr" (did you mean order?)`, "tools", "call", someID, "order", "ordr=7")
+	c.fails(2, `is not JSON`, "tools", "call", someID, "order", "count=two")
+	c.fails(2, `given twice`, "tools", "call", someID, "order", "order=1", "order=2")
+	c.fails(1, `the head has no tool "ordr" (did you mean order?)`, "tools", "call", someID, "ordr")
+	c.fails(1, "404", "tools", "call", "2b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01", "order")
+	c.ok("set", someID, "operationMode=ttt")
+	c.fails(1, `the service would not call the tool: the head is in operation mode "ttt"`, "tools", "call", someID, "order")
+	assert.Empty(t, bodies, "nothing was sent to the tool")
+}
