@@ -235,9 +235,9 @@ func toolBase(baseURL string) (base string, faults faultList) {
 // integer, boolean, array or object. A time.Time and a type with UnmarshalText
 // are strings, a time.Duration is a string like "90s", a byte slice is a string
 // in base64, a json.RawMessage is an object that takes any value. The fields of an
-// embedded struct are fields of In. A field is optional when it is a pointer or its json tag has omitempty
-// or omitzero. Fields of inner structs can't be registered, so the description
-// of the outer field has to tell of them.
+// embedded struct are fields of In. A field is optional when it is a pointer or its
+// json tag has omitempty or omitzero. Fields of inner structs can't be registered.
+// Describe nested fields in the outer field's tag.
 //
 // Arguments are read leniently: numbers and booleans in strings, a number for a
 // string, a single value for a list, null or a blank string for an optional
