@@ -190,7 +190,7 @@ var noDefaults = map[string][]string{
 	"fleet":     {"maxChange", "currentFormat"},
 	"headstest": {"idStream", "tokenStream", "chanceStream", "maxCompared", "maxKeys", "maxKey"},
 	"inbox": {
-		"lookBack", "farLookBack", "farLookEvery", "fullLookEvery", "fullLookShare", "timeSlack", "clockGrain", // how events are found
+		"searchBack", "farSearchBack", "farSearchEvery", "fullSearchEvery", "fullSearchShare", "timeSlack", "clockGrain", // how events are found
 	},
 	"inbox/postgres": {"lately"},
 	"inbox/sqlite":   {"markLength"},

@@ -45,7 +45,21 @@ func IsSample(s string) bool {
 	return IsPlaceholder(s) || isSampleText(strings.TrimSpace(s))
 }
 
-func isSampleText(s string) bool { return sampleName.MatchString(s) || sampleChoice.MatchString(s) }
+// isSampleText asks the expressions, which are slow, only if they can match.
+func isSampleText(s string) bool {
+	return s != "" && strings.IndexByte("yvhpoaYVHPOA", s[0]) >= 0 && sampleName.MatchString(s) ||
+		containsFold(s, "choice") && sampleChoice.MatchString(s)
+}
+
+// containsFold is like strings.Contains, but ignores the case of ASCII letters.
+func containsFold(s, part string) bool {
+	for i := range len(s) - len(part) + 1 {
+		if strings.EqualFold(s[i:i+len(part)], part) {
+			return true
+		}
+	}
+	return false
+}
 
 // SampleInURL returns the part of a URL that is a placeholder, or "". A part of a path
 // in lower case may be real.

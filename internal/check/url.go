@@ -167,7 +167,9 @@ func hasSpace(raw string, _ *url.URL) bool  { return strings.Contains(raw, " ") 
 
 func placeholderInCallback(raw string, u *url.URL) Fault {
 	found := SampleInURL(u)
-	if IsPlaceholder(raw) || partPlaceholder.MatchString(u.Path) {
+	if part := partPlaceholder.FindString(u.Path); part != "" {
+		found = part // raw may have it escaped, beside a secret
+	} else if IsPlaceholder(raw) {
 		found = placeholderIn(raw)
 	}
 	if found == "" {

@@ -35,11 +35,12 @@ func TestURLsAreCheckedForTheirPurpose(t *testing.T) {
 			"base": {`"https://a.example.com/b" carries a query or fragment`}, "insecure base": {`"https://a.example.com/b" carries a query or fragment`}},
 		"https://a.example.com/b?": {"tools": {"has a query or a fragment"},
 			"base": {`"https://a.example.com/b" carries a query or fragment`}, "insecure base": {`"https://a.example.com/b" carries a query or fragment`}},
-		"https://a.example.com/../b":         {"tools": {"has a path with . or .. in it"}},
-		"https://a.example.com/<ORG>/secret": {"callback": {`holds the placeholder "<ORG>"`}},
-		"https://a.example.com/YOUR_ORG":     {"callback": {`holds the placeholder "YOUR_ORG"`}},
-		"https://[fe80::1%25eth0]/b":         {"access": {"is not an absolute https URL"}},
-		"http://127.0.0.1:1/b":               {},
+		"https://a.example.com/../b":             {"tools": {"has a path with . or .. in it"}},
+		"https://a.example.com/<ORG>/secret":     {"callback": {`holds the placeholder "<ORG>"`}},
+		"https://a.example.com/canary/%3CORG%3E": {"callback": {`holds the placeholder "<ORG>"`}},
+		"https://a.example.com/YOUR_ORG":         {"callback": {`holds the placeholder "YOUR_ORG"`}},
+		"https://[fe80::1%25eth0]/b":             {"access": {"is not an absolute https URL"}},
+		"http://127.0.0.1:1/b":                   {},
 	} {
 		for name, purpose := range purposes {
 			var problems []string
