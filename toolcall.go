@@ -226,7 +226,7 @@ func callTool(ctx context.Context, t *servedTool, values []json.RawMessage) (res
 
 // resultOf chooses what the model may know of err.
 func resultOf(ctx context.Context, t *servedTool, err error) toolResult {
-	var faults toolargs.Faults
+	var faults toolargs.ArgumentErrors
 	if errors.As(err, &faults) {
 		names := faults.Parameters()
 		t.logger.WarnContext(ctx, "tool call has unusable arguments", slog.Any("parameters", names))

@@ -340,8 +340,8 @@ func AddToolFunc(h *ToolHandler, t ToolSpec, f func(ctx context.Context, argumen
 	}, faults)
 }
 
-func toolFault(operation, tool, part, problem, remedy string, use ...string) error {
-	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, problem, remedy, use...)
+func toolFault(operation, tool, part, problem, remedy string) error {
+	return invalid(operation, "tool "+strconv.Quote(tool)+" "+part, problem, remedy)
 }
 
 func checkRequired(operation string, t ToolSpec) (faults faultList) {

@@ -10,19 +10,19 @@ import (
 	"strconv"
 )
 
-func decodeString(raw json.RawMessage, v reflect.Value) Faults {
+func decodeString(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	s, faults := readText(raw)
 	v.SetString(s)
 	return faults
 }
 
-func decodeBool(raw json.RawMessage, v reflect.Value) Faults {
+func decodeBool(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	yes, faults := readBool(raw)
 	v.SetBool(yes)
 	return faults
 }
 
-func decodeInt(raw json.RawMessage, v reflect.Value) Faults {
+func decodeInt(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	digits, faults := readInteger(raw)
 	if faults != nil {
 		return faults
@@ -36,7 +36,7 @@ func decodeInt(raw json.RawMessage, v reflect.Value) Faults {
 	return nil
 }
 
-func decodeUint(raw json.RawMessage, v reflect.Value) Faults {
+func decodeUint(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	digits, faults := readInteger(raw)
 	if faults != nil {
 		return faults
@@ -49,13 +49,13 @@ func decodeUint(raw json.RawMessage, v reflect.Value) Faults {
 	return nil
 }
 
-func decodeFloat(raw json.RawMessage, v reflect.Value) Faults {
+func decodeFloat(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	n, faults := readNumber(raw, v.Type().Bits())
 	v.SetFloat(n)
 	return faults
 }
 
-func decodeTextUnmarshaler(raw json.RawMessage, v reflect.Value) Faults {
+func decodeTextUnmarshaler(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	s, faults := readText(raw)
 	if faults != nil {
 		return faults
@@ -66,19 +66,19 @@ func decodeTextUnmarshaler(raw json.RawMessage, v reflect.Value) Faults {
 	return nil
 }
 
-func decodeJSONUnmarshaler(raw json.RawMessage, v reflect.Value) Faults {
+func decodeJSONUnmarshaler(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	if v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw) != nil {
 		return wrong("of the form in its description", raw)
 	}
 	return nil
 }
 
-func decodeRaw(raw json.RawMessage, v reflect.Value) Faults {
+func decodeRaw(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	v.SetBytes(raw)
 	return nil
 }
 
-func decodeBytes(raw json.RawMessage, v reflect.Value) Faults {
+func decodeBytes(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	s, ok := ScalarText(raw)
 	if !ok || raw[0] != '"' {
 		return wrong("base64 text", raw)
@@ -93,7 +93,7 @@ func decodeBytes(raw json.RawMessage, v reflect.Value) Faults {
 
 // decodeItem reads an item of a list or a map, which has no field that could
 // make it optional.
-func (a argument) decodeItem(raw json.RawMessage, v reflect.Value) Faults {
+func (a argument) decodeItem(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	if IsNull(raw) && !a.nullable {
 		return missing()
 	}
@@ -102,7 +102,7 @@ func (a argument) decodeItem(raw json.RawMessage, v reflect.Value) Faults {
 
 // pointerDecoder leaves the pointer nil for null.
 func pointerDecoder(elem argument) decodeFunc {
-	return func(raw json.RawMessage, v reflect.Value) Faults {
+	return func(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 		if IsNull(raw) {
 			return nil
 		}
@@ -112,7 +112,7 @@ func pointerDecoder(elem argument) decodeFunc {
 }
 
 func sliceDecoder(elem argument) decodeFunc {
-	return func(raw json.RawMessage, v reflect.Value) Faults {
+	return func(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 		items := readList(raw)
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 		// The list grows with what is good: an item may be far larger than its JSON.
@@ -124,7 +124,7 @@ func sliceDecoder(elem argument) decodeFunc {
 }
 
 func arrayDecoder(elem argument) decodeFunc {
-	return func(raw json.RawMessage, v reflect.Value) Faults {
+	return func(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 		items := readList(raw)
 		if len(items) != v.Len() {
 			return wrong("a list of exactly "+strconv.Itoa(v.Len())+" values", raw)
@@ -135,7 +135,7 @@ func arrayDecoder(elem argument) decodeFunc {
 
 // decodeItems stops at the first fault: a list that is wrong throughout is one
 // mistake, not one for each item.
-func decodeItems(elem argument, items []json.RawMessage, at func(int) reflect.Value) Faults {
+func decodeItems(elem argument, items []json.RawMessage, at func(int) reflect.Value) ArgumentErrors {
 	for i, item := range items {
 		if faults := elem.decodeItem(item, at(i)); faults != nil {
 			return faults.under("[" + strconv.Itoa(i) + "]")
@@ -145,7 +145,7 @@ func decodeItems(elem argument, items []json.RawMessage, at func(int) reflect.Va
 }
 
 func mapDecoder(elem argument) decodeFunc {
-	return func(raw json.RawMessage, v reflect.Value) Faults {
+	return func(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 		members, ok := objectMembers(raw)
 		if !ok {
 			return wrong("an object", raw)
@@ -164,7 +164,7 @@ func mapDecoder(elem argument) decodeFunc {
 }
 
 func structDecoder(fields Fields) decodeFunc {
-	return func(raw json.RawMessage, v reflect.Value) Faults {
+	return func(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 		if raw[0] != '{' {
 			return wrong("an object", raw)
 		}

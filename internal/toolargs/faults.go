@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Faults describe the arguments of one call that could not be used. As an error,
+// ArgumentErrors describe the arguments of one call that could not be used. As an error,
 // their text is meant for the model.
-type Faults []fault
+type ArgumentErrors []fault
 
 // fault is what is wrong with the argument at path. If problem is empty, the argument
 // is missing.
@@ -15,7 +15,7 @@ type fault struct{ path, problem string }
 
 // Error returns one sentence about all missing arguments and one for each further
 // fault.
-func (f Faults) Error() string {
+func (f ArgumentErrors) Error() string {
 	var missing, sentences []string
 	for _, fault := range f {
 		if fault.problem == "" {
@@ -32,7 +32,7 @@ func (f Faults) Error() string {
 
 // Parameters returns the names of the parameters, which a log may show. The rest of a
 // path can hold the keys of a map, which are part of the body.
-func (f Faults) Parameters() []string {
+func (f ArgumentErrors) Parameters() []string {
 	names := make([]string, len(f))
 	for i, fault := range f {
 		names[i], _, _ = strings.Cut(strings.ReplaceAll(fault.path, "[", "."), ".")
@@ -42,7 +42,7 @@ func (f Faults) Parameters() []string {
 
 // under returns f with a step in front of every path. Paths are built only after a
 // fault, so that a call without faults pays nothing for them.
-func (f Faults) under(step string) Faults {
+func (f ArgumentErrors) under(step string) ArgumentErrors {
 	for i, fault := range f {
 		f[i].path = step + fault.path
 	}
@@ -57,4 +57,4 @@ func missingSentence(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last] + " are missing; ask the user for them"
 }
 
-func missing() Faults { return Faults{{}} }
+func missing() ArgumentErrors { return ArgumentErrors{{}} }

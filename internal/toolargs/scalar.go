@@ -45,7 +45,7 @@ func ScalarText(raw json.RawMessage) (string, bool) {
 
 // Read returns raw, one JSON value, as a JSON value of the type. Its faults are about
 // "the value".
-func Read(wireType string, raw json.RawMessage) (json.RawMessage, Faults) {
+func Read(wireType string, raw json.RawMessage) (json.RawMessage, ArgumentErrors) {
 	if IsNull(raw) {
 		return nil, missing().under("the value")
 	}
@@ -58,7 +58,7 @@ func Read(wireType string, raw json.RawMessage) (json.RawMessage, Faults) {
 
 // The read functions return what a value means, for any Go type that stores it.
 
-func readText(raw json.RawMessage) (string, Faults) {
+func readText(raw json.RawMessage) (string, ArgumentErrors) {
 	s, ok := ScalarText(raw)
 	if !ok {
 		return "", wrong("text", raw)
@@ -66,7 +66,7 @@ func readText(raw json.RawMessage) (string, Faults) {
 	return s, nil
 }
 
-func readBool(raw json.RawMessage) (bool, Faults) {
+func readBool(raw json.RawMessage) (bool, ArgumentErrors) {
 	s, _ := ScalarText(raw)
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "true", "yes", "1":
@@ -79,7 +79,7 @@ func readBool(raw json.RawMessage) (bool, Faults) {
 }
 
 // readInteger returns the digits, with a minus sign before them if need be.
-func readInteger(raw json.RawMessage) (string, Faults) {
+func readInteger(raw json.RawMessage) (string, ArgumentErrors) {
 	digits, ok := wholeNumber(raw)
 	if !ok {
 		return "", wrong("a whole number", raw)
@@ -87,7 +87,7 @@ func readInteger(raw json.RawMessage) (string, Faults) {
 	return digits, nil
 }
 
-func readNumber(raw json.RawMessage, bits int) (float64, Faults) {
+func readNumber(raw json.RawMessage, bits int) (float64, ArgumentErrors) {
 	s, ok := numberText(raw)
 	if !ok {
 		return 0, wrong("a number", raw)
@@ -121,7 +121,7 @@ func notScalar(wireType string) bool {
 
 // appendValue appends raw, which is one JSON value and not null, to b as a
 // value of the type. A number that is given as one keeps its digits.
-func appendValue(b []byte, wireType string, raw json.RawMessage) ([]byte, Faults) {
+func appendValue(b []byte, wireType string, raw json.RawMessage) ([]byte, ArgumentErrors) {
 	given := raw[0]
 	switch wireType {
 	case "string":
@@ -154,7 +154,7 @@ func appendValue(b []byte, wireType string, raw json.RawMessage) ([]byte, Faults
 	return append(b, raw...), nil
 }
 
-func wrongRange(lowest string, highest uint64, raw json.RawMessage) Faults {
+func wrongRange(lowest string, highest uint64, raw json.RawMessage) ArgumentErrors {
 	return wrong("a whole number from "+lowest+" to "+strconv.FormatUint(highest, 10), raw)
 }
 
@@ -216,8 +216,8 @@ func objectMembers(raw json.RawMessage) (map[string]json.RawMessage, bool) {
 }
 
 // wrong is about a value of another form than expected.
-func wrong(expected string, raw json.RawMessage) Faults {
-	return Faults{{problem: "must be " + expected + ", but " + quoteValue(raw) +
+func wrong(expected string, raw json.RawMessage) ArgumentErrors {
+	return ArgumentErrors{{problem: "must be " + expected + ", but " + quoteValue(raw) +
 		" was given; correct it or ask the user for it"}}
 }
 

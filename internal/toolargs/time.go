@@ -18,7 +18,7 @@ type Stamp struct {
 }
 
 func timeDecoder(location *time.Location) decodeFunc {
-	return func(raw json.RawMessage, v reflect.Value) Faults {
+	return func(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 		_, parsed, faults := readTime(raw, location)
 		if faults == nil {
 			v.Set(reflect.ValueOf(parsed))
@@ -28,7 +28,7 @@ func timeDecoder(location *time.Location) decodeFunc {
 }
 
 func stampDecoder(location *time.Location) decodeFunc {
-	return func(raw json.RawMessage, v reflect.Value) Faults {
+	return func(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 		text, parsed, faults := readTime(raw, location)
 		if faults == nil {
 			v.Set(reflect.ValueOf(Stamp{Time: parsed, Text: text}).Convert(v.Type()))
@@ -47,7 +47,7 @@ var (
 // and a date, which is midnight in location. Without a location, the model is
 // asked for the zone of a time, and a date is midnight in UTC: guessing the
 // zone of a meeting moves it by hours, that of a date does not change the date.
-func readTime(raw json.RawMessage, location *time.Location) (text string, parsed time.Time, faults Faults) {
+func readTime(raw json.RawMessage, location *time.Location) (text string, parsed time.Time, faults ArgumentErrors) {
 	text, _ = ScalarText(raw)
 	trimmed := strings.TrimSpace(text)
 	zone := location
@@ -65,7 +65,7 @@ func readTime(raw json.RawMessage, location *time.Location) (text string, parsed
 	case !ok:
 		return "", time.Time{}, wrong("a date and time like 2006-01-02T15:04:05Z", raw)
 	case location == nil:
-		return "", time.Time{}, Faults{{problem: "must have a time zone, like 2006-01-02T15:04:05+01:00, but " +
+		return "", time.Time{}, ArgumentErrors{{problem: "must have a time zone, like 2006-01-02T15:04:05+01:00, but " +
 			quoteValue(raw) + " has none; add it or ask the user for it"}}
 	}
 	return text, parsed, nil
@@ -80,7 +80,7 @@ func parseAny(layouts []string, text string, location *time.Location) (time.Time
 	return time.Time{}, false
 }
 
-func decodeDuration(raw json.RawMessage, v reflect.Value) Faults {
+func decodeDuration(raw json.RawMessage, v reflect.Value) ArgumentErrors {
 	d, ok := readDuration(raw)
 	if !ok {
 		return wrong(`a duration like "90s", "1h30m" or "PT1H30M", or a number of seconds`, raw)

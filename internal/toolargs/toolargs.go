@@ -79,21 +79,21 @@ func (f Fields) find(doc []byte) (values []json.RawMessage, found bool) {
 
 // Decode sets the fields of the struct v, whose type was given to FromStruct, from the
 // values that Split returned. It returns every fault in them.
-func (f Fields) Decode(values []json.RawMessage, v reflect.Value) Faults {
-	return f.read(values, func(field *Field, raw json.RawMessage) Faults {
+func (f Fields) Decode(values []json.RawMessage, v reflect.Value) ArgumentErrors {
+	return f.read(values, func(field *Field, raw json.RawMessage) ArgumentErrors {
 		return field.decode(raw, v.FieldByIndex(field.index))
 	})
 }
 
 // Object returns the values that Split returned as a JSON object without those that are
 // absent. Each is a value of its field's type.
-func (f Fields) Object(values []json.RawMessage) (json.RawMessage, Faults) {
+func (f Fields) Object(values []json.RawMessage) (json.RawMessage, ArgumentErrors) {
 	size := len("{}")
 	for i, raw := range values {
 		size += len(f.list[i].Name) + len(`"":[],`) + len(raw)
 	}
 	object := append(make(json.RawMessage, 0, size), '{')
-	faults := f.read(values, func(field *Field, raw json.RawMessage) (faults Faults) {
+	faults := f.read(values, func(field *Field, raw json.RawMessage) (faults ArgumentErrors) {
 		if len(object) > 1 {
 			object = append(object, ',')
 		}
@@ -105,8 +105,8 @@ func (f Fields) Object(values []json.RawMessage) (json.RawMessage, Faults) {
 }
 
 // read calls use for each value that is present, and returns every fault.
-func (f Fields) read(values []json.RawMessage, use func(*Field, json.RawMessage) Faults) Faults {
-	var all Faults
+func (f Fields) read(values []json.RawMessage, use func(*Field, json.RawMessage) ArgumentErrors) ArgumentErrors {
+	var all ArgumentErrors
 	for i := range f.list {
 		field := &f.list[i]
 		switch {
@@ -159,7 +159,7 @@ type argument struct {
 }
 
 // decodeFunc sets v from raw, which is one JSON value and not null.
-type decodeFunc func(raw json.RawMessage, v reflect.Value) Faults
+type decodeFunc func(raw json.RawMessage, v reflect.Value) ArgumentErrors
 
 // absent reports whether raw means that there is no value.
 func (a argument) absent(raw json.RawMessage) bool {
