@@ -78,8 +78,8 @@ func newClient(base *url.URL, token string, cfg *config) *Client {
 	if cfg.rateLimit > 0 {
 		c.Limiter = rate.NewLimiter(cfg.rateLimit, cfg.burst)
 	}
-	if len(cfg.observers) > 0 {
-		c.Observers = attemptObservers{cfg.observers, cfg.logger}
+	for _, o := range cfg.observers {
+		c.Observers = append(c.Observers, attemptObserver(o, cfg.logger))
 	}
 	s := service{&core{
 		transport:         transport.New(c),

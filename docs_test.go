@@ -182,6 +182,25 @@ func longLines(page string) (long []string) {
 	return long
 }
 
+// Comments wrap like pages. Code in them and the output of an example are exempt.
+func TestCommentsWrapAt100Characters(t *testing.T) {
+	var files int
+	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		files++
+		text, err := os.ReadFile(path)
+		for line := range strings.Lines(string(text)) {
+			comment, ok := strings.CutPrefix(strings.TrimSpace(line), "// ")
+			exempt := strings.HasSuffix(path, "example_test.go")
+			assert.False(t, ok && !exempt && utf8.RuneCountInString(comment) > 97, "%s: %s", path, comment)
+		}
+		return err
+	}))
+	assert.Greater(t, files, 500)
+}
+
 func TestLongLinesAreThoseOfProse(t *testing.T) {
 	wide := strings.Repeat("word ", 21)
 	assert.Equal(t, []string{wide}, longLines("short\n"+wide+"\n| "+wide+"|\n```text\n"+wide+"\n```\n    "+wide+"\n"))

@@ -37,16 +37,12 @@ func (o Observer[T]) check(operation, option string) error {
 
 type observers[T any] []Observer[T]
 
-// start calls each Start with what next returns for it. It returns the context of
-// the last, and those of all for end, appended to contexts.
-func (os observers[T]) start(ctx context.Context, logger *slog.Logger, contexts []context.Context, next func() T) (context.Context, []context.Context) {
+// start calls each Start. It returns the context of the last, and those of all for end,
+// appended to contexts.
+func (os observers[T]) start(ctx context.Context, logger *slog.Logger, contexts []context.Context, t T) (context.Context, []context.Context) {
 	for _, o := range os {
 		if o.Start != nil {
-			o.recovered(ctx, logger, func() {
-				if own := o.Start(ctx, next()); own != nil {
-					ctx = own
-				}
-			})
+			ctx = o.start(ctx, logger, t)
 		}
 		contexts = append(contexts, ctx)
 	}
@@ -57,9 +53,23 @@ func (os observers[T]) start(ctx context.Context, logger *slog.Logger, contexts 
 func (os observers[T]) end(contexts []context.Context, logger *slog.Logger, t T) {
 	for i := len(os) - 1; i >= 0; i-- {
 		if os[i].End != nil {
-			os[i].recovered(contexts[i], logger, func() { os[i].End(contexts[i], t) })
+			os[i].end(contexts[i], logger, t)
 		}
 	}
+}
+
+// start calls Start and returns the context for what follows.
+func (o Observer[T]) start(ctx context.Context, logger *slog.Logger, t T) context.Context {
+	o.recovered(ctx, logger, func() {
+		if own := o.Start(ctx, t); own != nil {
+			ctx = own
+		}
+	})
+	return ctx
+}
+
+func (o Observer[T]) end(ctx context.Context, logger *slog.Logger, t T) {
+	o.recovered(ctx, logger, func() { o.End(ctx, t) })
 }
 
 // recovered calls f, which calls the observer, and logs its panic. The logger may be nil.
@@ -99,20 +109,17 @@ type Attempt struct {
 // if they are set, error and retry_in if the attempt failed.
 func (a Attempt) LogValue() slog.Value { return slog.GroupValue(transport.Attempt(a).Attrs()...) }
 
-// attemptObservers are the observers of a client.
-type attemptObservers struct {
-	observers observers[Attempt]
-	logger    *slog.Logger
-}
-
-// Start calls each Start with what next returns for it.
-func (o attemptObservers) Start(ctx context.Context, contexts []context.Context, next func() transport.Attempt) (context.Context, []context.Context) {
-	return o.observers.start(ctx, o.logger, contexts, func() Attempt { return Attempt(next()) })
-}
-
-// End calls each End with the context of its Start.
-func (o attemptObservers) End(contexts []context.Context, a transport.Attempt) {
-	o.observers.end(contexts, o.logger, Attempt(a))
+// attemptObserver is the observer of a client for its transport.
+func attemptObserver(o Observer[Attempt], logger *slog.Logger) (to transport.Observer) {
+	if o.Start != nil {
+		to.Start = func(ctx context.Context, a transport.Attempt) context.Context {
+			return o.start(ctx, logger, Attempt(a))
+		}
+	}
+	if o.End != nil {
+		to.End = func(ctx context.Context, a transport.Attempt) { o.end(ctx, logger, Attempt(a)) }
+	}
+	return to
 }
 
 func errorAttrs(err error) []slog.Attr {

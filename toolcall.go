@@ -98,7 +98,7 @@ func (s *toolServer) serve(w http.ResponseWriter, r *http.Request, t *servedTool
 	var few [2]context.Context
 	observed := few[:0]
 	if len(s.observers) > 0 {
-		ctx, contexts := s.observers.start(r.Context(), t.logger, observed, func() ToolCallInfo { return ToolCallInfo{Tool: t.tool.Name} })
+		ctx, contexts := s.observers.start(r.Context(), t.logger, observed, ToolCallInfo{Tool: t.tool.Name})
 		r, observed = r.WithContext(ctx), contexts
 	}
 	ctx, result := r.Context(), toolResult{ToolBusy, toolBusyReply, errToolsShutDown, 0}

@@ -94,8 +94,8 @@ func Unique[T rawjson.Text](doc T) error {
 }
 
 // Known returns an error if the object doc has a name twice, or one that v, a pointer to
-// a struct, does not declare. Any other v declares every name. Package json, even without unknown fields, takes other
-// spellings.
+// a struct, does not declare. Any other v declares every name. Package json, even without
+// unknown fields, takes other spellings.
 func Known(doc []byte, v any) error {
 	for m := range rawjson.Members(doc) {
 		if !declares(reflect.TypeOf(v).Elem(), string(m.Key)) {

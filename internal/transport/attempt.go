@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -35,13 +36,11 @@ type Attempt struct {
 	Header     http.Header
 }
 
-// Observers are told when an attempt begins and when it has ended.
-type Observers interface {
-	// Start calls each observer with what next returns for it. It returns the context of the
-	// attempt, and those of all observers, appended to contexts.
-	Start(ctx context.Context, contexts []context.Context, next func() Attempt) (context.Context, []context.Context)
-	// End calls each observer with its context.
-	End(contexts []context.Context, a Attempt)
+// Observer is told when an attempt begins and when it has ended. Start returns the context of
+// the attempt, and End is called with it. Either may be nil. They don't panic.
+type Observer struct {
+	Start func(ctx context.Context, a Attempt) context.Context
+	End   func(ctx context.Context, a Attempt)
 }
 
 // connTrace records whether a request can have reached a connection.
@@ -71,7 +70,7 @@ func (c *Call) RoundTrip(req *http.Request) (*http.Response, error) {
 		header["Cookie"] = cookies
 		delete(req.Header, "Cookie") // http.Client adds them again before a retry
 	}
-	if c.client.Observers != nil {
+	if len(c.client.Observers) > 0 {
 		ctx = c.startObservers(ctx, header)
 	}
 	c.Err = c.attempt(ctx, req, header)
@@ -151,29 +150,37 @@ func (c *Call) newAttempt() Attempt {
 // startObservers tells the observers that an attempt begins, and adds their entries to its
 // header. It returns the context of the attempt.
 func (c *Call) startObservers(ctx context.Context, header http.Header) context.Context {
-	var last, own http.Header // of the last observer; of the client alone
-	add := func() {
-		if len(last) > 0 && own == nil {
-			own = maps.Clone(header)
-		}
-		for name, values := range last {
-			name = http.CanonicalHeaderKey(name)
-			if _, taken := own[name]; !taken && !OwnHeader(name) {
-				header[name] = values
+	var added, own http.Header // by the next observer; of the client alone
+	c.observed = c.observed[:0]
+	for _, o := range c.client.Observers {
+		if o.Start != nil {
+			if added == nil {
+				added = http.Header{}
+			}
+			a := c.newAttempt()
+			a.Header = added
+			ctx = o.Start(ctx, a)
+			if len(added) > 0 {
+				if own == nil {
+					own = maps.Clone(header)
+				}
+				addHeader(header, own, added)
+				added = nil
 			}
 		}
+		c.observed = append(c.observed, ctx)
 	}
-	ctx, c.observed = c.client.Observers.Start(ctx, c.observed[:0], func() Attempt {
-		if last == nil || len(last) > 0 {
-			add()
-			last = http.Header{}
-		}
-		a := c.newAttempt()
-		a.Header = last
-		return a
-	})
-	add()
 	return ctx
+}
+
+// addHeader adds what an observer has added, unless the client sets the key itself.
+func addHeader(header, own, added http.Header) {
+	for name, values := range added {
+		name = http.CanonicalHeaderKey(name)
+		if _, taken := own[name]; !taken && !OwnHeader(name) {
+			header[name] = values
+		}
+	}
 }
 
 // OwnHeader reports whether only the client may set a header, given in its canonical form.
@@ -187,7 +194,7 @@ func OwnHeader(canonical string) bool {
 
 // report tells observers and logger about the attempt that has just ended.
 func (c *Call) report(ctx context.Context, final bool) {
-	if c.client.Logger == nil && c.client.Observers == nil {
+	if c.client.Logger == nil && len(c.client.Observers) == 0 {
 		return
 	}
 	a := c.newAttempt()
@@ -201,8 +208,10 @@ func (c *Call) report(ctx context.Context, final bool) {
 	if c.Err != nil || !IsSuccess(c.Status) {
 		a.Err = c.client.Failure(c)
 	}
-	if c.client.Observers != nil {
-		c.client.Observers.End(c.observed, a)
+	for i, o := range slices.Backward(c.client.Observers) {
+		if o.End != nil {
+			o.End(c.observed[i], a)
+		}
 	}
 	if c.client.Logger != nil {
 		logAttempt(ctx, c.client.Logger, a)

@@ -26,7 +26,7 @@ type Config struct {
 	Retry          RetryPolicy
 	Limiter        *rate.Limiter // nil for no limit
 	AttemptTimeout time.Duration
-	Observers      Observers    // nil for none
+	Observers      []Observer
 	Logger         *slog.Logger // nil for none
 
 	// Failure returns the error of an attempt that failed, for observers and the log. It
