@@ -8,6 +8,7 @@ import (
 	"time"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/timing"
 )
 
 // Deliveries returns the attempts made, oldest first.
@@ -162,7 +163,7 @@ func (c *core) deliver(rn *run, j job) {
 
 // waitForAttempt returns an error if the emulator or the webhook is gone after the wait.
 func (c *core) waitForAttempt(rn *run, j job, wait time.Duration) error {
-	if !sleep(rn.ctx, wait) {
+	if timing.Sleep(rn.ctx, wait) != nil {
 		return ErrClosed
 	}
 	c.mu.Lock()
@@ -210,19 +211,4 @@ func (c *core) recordDelivery(rn *run, d Delivery) {
 	d.ID = rn.deliveries.total() + 1
 	rn.deliveries.add(d, len(d.Body)+len(d.Reply))
 	c.wake()
-}
-
-// sleep waits and reports whether the context has not ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

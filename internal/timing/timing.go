@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// Sleep waits for d. If the context ends earlier, it returns the context's error.
+// Sleep waits for d. If the context ends earlier, it returns the context's error. A context
+// that has already ended is an error even if d is 0.
 func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
