@@ -82,6 +82,16 @@ func TestReadmeProgramPrintsWhatThePageSays(t *testing.T) {
 	assert.Equal(t, string(block[2]), string(out))
 }
 
+func TestEventOfTheWebhooksPageIsSigned(t *testing.T) {
+	page, err := os.ReadFile("docs/webhooks.md")
+	require.NoError(t, err)
+	event := regexp.MustCompile("(?s)```json\n(.*?)\n```").FindSubmatch(page)
+	signature := regexp.MustCompile(`(?m)^X-Signature-256: (\w+)$`).FindSubmatch(page)
+	require.NotNil(t, event)
+	require.NotNil(t, signature)
+	assert.NoError(t, heads.VerifySignature(event[1], string(signature[1]), "example-shared-key"))
+}
+
 func TestReadmeSaysHowToGetEveryModule(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)

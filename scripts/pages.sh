@@ -6,7 +6,7 @@
 # docs/scenarios.md, and day.sh those of docs/day.md. Those of docs/listen.md need a
 # tunnel.
 #
-# Needs Go.
+# Needs Go and Node.js.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export NO_PROXY='*' no_proxy='*'
@@ -44,4 +44,12 @@ while read -r line <&3; do
 	bash -euc "$line" </dev/null
 done 3< <(shell_lines "${pages[@]}")
 [ "$lines" -ge 8 ] || fail "only $lines shell lines were found"
+
+# The function of docs/webhooks.md for other languages accepts the event there, and no other.
+block() { awk -v language="$1" '$0 == "```" language { inside = 1; next } /^```/ { inside = 0 } inside' docs/webhooks.md; }
+node -e "$(block js)"'
+	const [body, signature] = process.argv.slice(1);
+	if (!verified(body, signature, "example-shared-key") || verified(body + " ", signature, "example-shared-key") ||
+		verified(body, "", "example-shared-key") || verified(body, signature, "")) process.exit(1);
+' "$(block json)" "$(sed -n 's/^X-Signature-256: //p' docs/webhooks.md)" || fail 'the verifier of docs/webhooks.md is wrong'
 printf '\nall %d shell lines of the pages hold\n' "$lines"
