@@ -6,6 +6,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -19,6 +21,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
+	"github.com/headsapi/heads-go/inbox/console"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
@@ -173,6 +176,34 @@ func benchHandle(b *testing.B, s store, f func(context.Context, *inbox.Delivery)
 
 // BenchmarkLatency measures the time from the start of an append to the start of the function, one
 // event at a time.
+// BenchmarkHandleBesideReaders has readers of the operator's page in a loop beside the workers.
+func BenchmarkHandleBesideReaders(b *testing.B) {
+	for _, readers := range []int{0, 12, 60} {
+		b.Run(fmt.Sprint(readers), func(b *testing.B) {
+			s := newStore(b, "postgres")
+			in := s.open(b)
+			page, err := console.New(in)
+			require.NoError(b, err)
+			var all sync.WaitGroup
+			ctx, cancel := context.WithCancel(b.Context())
+			for i := range readers {
+				all.Go(func() {
+					for ctx.Err() == nil {
+						r := httptest.NewRequestWithContext(ctx, http.MethodGet, []string{"/", "/?view=all", "/?view=waiting", "/?view=dead"}[i%4], nil)
+						r.Host = "localhost"
+						page.ServeHTTP(httptest.NewRecorder(), r)
+					}
+				})
+			}
+			benchHandle(b, s, func(ctx context.Context, d *inbox.Delivery) error {
+				return d.Commit(ctx, func(*sql.Tx) error { return nil })
+			})
+			cancel()
+			all.Wait()
+		})
+	}
+}
+
 func BenchmarkLatency(b *testing.B) {
 	forEachKind(b, func(b *testing.B, kind string) {
 		in := newStore(b, kind).open(b)

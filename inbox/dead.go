@@ -3,17 +3,22 @@ package inbox
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-const redriveSize = 500 // ids in one transaction
+const (
+	redriveSize = 500 // ids in one transaction
+	deadGroups  = 100 // that DeadGroups returns
+)
 
 // DeadEvent is an event in the dead letters.
 type DeadEvent struct {
@@ -62,6 +67,42 @@ func (in *Inbox) Dead(ctx context.Context, q Query) iter.Seq2[DeadEvent, error] 
 			}
 		}
 	}
+}
+
+// DeadGroup has the numbers of the dead letters with one error.
+type DeadGroup struct {
+	Error    string // cut after 1,024 characters
+	Count    int
+	Heads    int
+	Types    []heads.EventType
+	LastDied time.Time
+	Latest   int64 // the sequence of the latest of them
+}
+
+// DeadGroups groups the latest 10,000 dead letters by their error, in one statement. It returns at
+// most 100 groups, the largest first.
+func (in *Inbox) DeadGroups(ctx context.Context) (groups []DeadGroup, err error) {
+	if !in.db.use() {
+		return nil, ErrClosed
+	}
+	defer in.db.done()
+	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
+		var text, types []byte
+		var count, ofHeads, died, latest int64
+		if err := scan(&text, &count, &ofHeads, &types, &died, &latest); err != nil {
+			return err
+		}
+		g := DeadGroup{Error: string(text), Count: int(count), Heads: int(ofHeads), LastDied: timeOf(died), Latest: latest}
+		for name := range strings.SplitSeq(string(types), ",") {
+			if t, err := hex.DecodeString(name); err == nil {
+				g.Types = append(g.Types, heads.EventType(t))
+			}
+		}
+		slices.Sort(g.Types)
+		groups = append(groups, g)
+		return nil
+	}, engine.DeadGroups, int64(maxCount), int64(deadGroups)))
+	return groups, in.db.public(err)
 }
 
 // Redrive moves dead letters back to their sessions. They are handled again, out of order, with

@@ -47,12 +47,14 @@ func Example() {
 
 // The operator's page is behind a proxy with a login, which sets a header with the user.
 func Example_console() {
-	serve := func(in *inbox.Inbox, mux *http.ServeMux, logger *slog.Logger) error {
+	serve := func(ctx context.Context, in *inbox.Inbox, mux *http.ServeMux, logger *slog.Logger) error {
+		user := func(r *http.Request) string { return r.Header.Get("X-Forwarded-User") }
 		page, err := console.New(in,
 			console.Hosts("operations.example.com"),
-			console.AllowChanges(func(r *http.Request) string { return r.Header.Get("X-Forwarded-User") }),
-			console.AllowBodies(),
+			console.AllowChanges(user),
+			console.AllowBodies(user),
 			console.Audit(logger),
+			console.Sample(ctx),
 		)
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ const (
 	StateDeleted  State = "deleted" // a dead letter whose body was removed
 )
 
-// Entry describes an event without its body.
+// Entry describes an event without its body. List cuts ids, type and error after 1,024 bytes.
 type Entry struct {
 	Sequence  int64
 	State     State // StateRetrying for a waiting event with an earlier attempt
@@ -76,7 +76,7 @@ func (in *Inbox) List(ctx context.Context, q Query, s State, before int64) (page
 		}
 		for _, r := range rows {
 			before = r.Sequence
-			if e := entryOf(r); e.is(s) && q.matches(r) {
+			if e := entryOf(&r.Record); e.is(s) && q.matches(r) {
 				page = append(page, e)
 			}
 			if len(page) == limit {
@@ -101,12 +101,12 @@ func checkList(q Query, s State, before int64) error {
 }
 
 // listRows reads n rows below a sequence, the latest first, without bodies.
-func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first int64, n int) (rows []*engine.Record, err error) {
+func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first int64, n int) (rows []*engine.Light, err error) {
 	if !in.db.use() {
 		return nil, ErrClosed
 	}
 	defer in.db.done()
-	stmt, args := engine.ListAll, []any{before, first, int64(n)}
+	stmt, args := engine.ListAll, []any{before, first, int64(n), []byte(q.HeadID), []byte(q.SessionID)}
 	switch {
 	case q.ofOneSession():
 		stmt, args = engine.ListOfSession, append(args, sessionOf(q.HeadID, q.SessionID))
@@ -116,7 +116,7 @@ func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first i
 		stmt = engine.ListDead
 	}
 	err = in.db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error {
-		r := &engine.Record{}
+		r := &engine.Light{}
 		rows = append(rows, r)
 		return engine.ScanLight(scan, r)
 	}, stmt, args...))
@@ -124,10 +124,10 @@ func (in *Inbox) listRows(ctx context.Context, q Query, s State, before, first i
 }
 
 // matches checks every condition of q.
-func (q Query) matches(r *engine.Record) bool {
+func (q Query) matches(r *engine.Light) bool {
 	from, to := q.micros()
 	return r.Received >= from && r.Received < to &&
-		(q.HeadID == "" || q.HeadID == string(r.HeadID)) && (q.SessionID == "" || q.SessionID == string(r.SessionID)) && q.selects(r)
+		(q.HeadID == "" || r.OfHead == 1) && (q.SessionID == "" || r.OfSession == 1) && q.selects(&r.Record)
 }
 
 func (e Entry) is(s State) bool {

@@ -2,17 +2,63 @@ package inbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/inbox"
 )
+
+func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
+	forEachStore(t, func(t *testing.T, s store) {
+		in := s.open(t, inbox.WithErrorText())
+		groups, err := in.DeadGroups(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, groups)
+		for _, row := range []struct {
+			head, text string
+			events     int
+		}{{"ada", "no such customer", 3}, {"bob", "no such customer", 2}, {"ada", strings.Repeat("é", 600), 1}} {
+			for n := range row.events {
+				_, err := in.Append(t.Context(), newEvent(t, row.head, row.text[:10], n))
+				require.NoError(t, err)
+			}
+			stop := background(t, in, func(context.Context, *inbox.Delivery) error { return inbox.Permanent(errors.New(row.text)) })
+			eventually(t, "dead", pendingIsZero(in))
+			stop()
+		}
+		groups, err = in.DeadGroups(t.Context())
+		require.NoError(t, err)
+		require.Len(t, groups, 2)
+		first := groups[0]
+		assert.Equal(t, "no such customer", first.Error)
+		assert.Equal(t, 5, first.Count)
+		assert.Equal(t, 2, first.Heads)
+		assert.NotEmpty(t, first.Types)
+		assert.WithinDuration(t, time.Now(), first.LastDied, time.Minute)
+		entry, _, err := in.Entry(t.Context(), first.Latest)
+		require.NoError(t, err)
+		assert.Equal(t, "bob", entry.HeadID)
+		for _, g := range groups {
+			page, _, err := in.List(t.Context(), inbox.Query{Error: g.Error}, inbox.StateDead, 0)
+			require.NoError(t, err)
+			assert.Len(t, page, g.Count)
+			n := 0
+			for _, err := range in.Dead(t.Context(), inbox.Query{Error: g.Error}) {
+				require.NoError(t, err)
+				n++
+			}
+			assert.Equal(t, g.Count, n)
+		}
+	})
+}
 
 // The SQL of docs/inbox.md runs unchanged.
 func TestStatementsOfThePageRun(t *testing.T) {

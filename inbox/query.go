@@ -30,6 +30,7 @@ type Query struct {
 	HeadID    string            // "" for every head
 	SessionID string            // "" for every session
 	Types     []heads.EventType // empty for every type
+	Error     string            // the last error, as in Entry.Error; "" for every event, with an error or without
 	Limit     int               // of events; 0 for no limit
 }
 
@@ -134,9 +135,9 @@ func given(s string) int64 {
 
 // selects checks the conditions that are not part of the statement.
 func (q Query) selects(r *engine.Record) bool {
-	return len(q.Types) == 0 || slices.ContainsFunc(q.Types, func(t heads.EventType) bool {
+	return (q.Error == "" || q.Error == string(r.Error)) && (len(q.Types) == 0 || slices.ContainsFunc(q.Types, func(t heads.EventType) bool {
 		return bytes.Equal(r.Type, []byte(strings.ToLower(string(t))))
-	})
+	}))
 }
 
 // span is the range of sequences that contains a Query's events.

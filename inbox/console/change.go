@@ -2,16 +2,24 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"sync"
+
+	"github.com/headsapi/heads-go/inbox"
 )
 
 const (
 	maxForm   = 1 << 20
 	maxEvents = 1000 // in one request
+	maxGroup  = 10000
+
+	redriveGroup = "redrive-group"
 )
 
 // changing is an action on dead letters, such as redriving them.
@@ -22,7 +30,7 @@ type changing struct {
 
 func (p *page) action(name string) (changing, bool) {
 	switch name {
-	case "redrive":
+	case "redrive", redriveGroup:
 		return changing{"Redrive", "redriven", p.in.Redrive}, true
 	case "delete":
 		return changing{"Delete", "deleted", p.in.DeleteDead}, true
@@ -30,49 +38,124 @@ func (p *page) action(name string) (changing, bool) {
 	return changing{}, false
 }
 
-// change answers a POST. It shows a confirmation page before it changes anything.
-func (p *page) change(w http.ResponseWriter, r *http.Request) {
+// post answers a POST: a change, or a body that is shown.
+func (p *page) post(w http.ResponseWriter, r *http.Request) {
 	if err := p.origin.Check(r); err != nil {
 		p.fail(w, r, &fault{http.StatusForbidden, "The request comes from another site."})
 		return
 	}
-	if p.actor == nil {
-		p.fail(w, r, &fault{http.StatusForbidden, "This page only reads. Its operator can allow changes with console.AllowChanges."})
-		return
-	}
-	actor := p.actor(r)
-	if actor == "" {
-		p.fail(w, r, &fault{http.StatusForbidden, "It is not known who asks for the change. The login in front of this page must tell."})
-		return
-	}
 	form, err := readForm(w, r)
+	if err == nil && form.Get("action") == "body" {
+		err = p.showBody(w, r, form)
+	} else if err == nil {
+		err = p.change(w, r, form)
+	}
 	if err != nil {
 		p.fail(w, r, err)
-		return
 	}
-	action, known := p.action(form.Get("action"))
-	if !known {
-		p.fail(w, r, &fault{http.StatusBadRequest, "The action is unknown: want redrive or delete."})
-		return
+}
+
+// known returns who sent the request. allowed is nil if the page does not allow what is asked for.
+func known(r *http.Request, allowed func(*http.Request) string, option string) (string, error) {
+	if allowed == nil {
+		return "", &fault{http.StatusForbidden, "This page does not allow that. Its operator can allow it with console." + option + "."}
 	}
-	ids, err := sequences(form["event"])
+	actor := allowed(r)
+	if actor == "" {
+		return "", &fault{http.StatusForbidden, "It is not known who asks. The login in front of this page must tell."}
+	}
+	return actor, nil
+}
+
+// change shows a confirmation page before it changes anything. The group of an error is redriven at
+// once, since that can be repeated.
+func (p *page) change(w http.ResponseWriter, r *http.Request, form url.Values) error {
+	actor, err := known(r, p.actor, "AllowChanges")
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
-	if form.Get("confirmed") != "yes" {
+	action, ok := p.action(form.Get("action"))
+	if !ok {
+		return &fault{http.StatusBadRequest, "The action is unknown: want redrive, redrive-group, delete or body."}
+	}
+	var ids []int64
+	if form.Get("action") == redriveGroup {
+		err = p.limit.do(r.Context(), func(ctx context.Context) error {
+			ids, err = p.group(ctx, form.Get("error"))
+			return err
+		})
+	} else {
+		ids, err = sequences(form["event"])
+	}
+	if err != nil {
+		return err
+	}
+	if form.Get("action") != redriveGroup && form.Get("confirmed") != "yes" {
 		p.ask(w, form.Get("action"), action, ids)
-		return
+		return nil
 	}
 	n, err := action.do(r.Context(), ids...)
 	p.note(r, "inbox console: events "+action.done, actor, ids, n)
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return fmt.Errorf("%s %s, and then: %w", events(n), action.done, err)
 	}
 	// Not http.Redirect, which cuts the path before the question mark.
-	w.Header().Set("Location", "?"+url.Values{"view": {"dead"}, action.done: {strconv.Itoa(n)}}.Encode())
+	w.Header().Set("Location", "?"+url.Values{"view": {"dead"}, "result": {p.results.add(events(n) + " " + action.done + ".")}}.Encode())
 	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// group returns the dead letters with an error, at most 10,000.
+func (p *page) group(ctx context.Context, text string) (ids []int64, err error) {
+	if text == "" {
+		return nil, &fault{http.StatusBadRequest, "The error of the group is missing."}
+	}
+	for before := int64(0); len(ids) < maxGroup; {
+		entries, next, err := p.in.List(ctx, inbox.Query{Error: text, Limit: maxEvents}, inbox.StateDead, before)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			ids = append(ids, e.Sequence)
+		}
+		if next == 0 {
+			break
+		}
+		before = next
+	}
+	return ids, nil
+}
+
+// results are the messages of changes that this page made, for the page that is shown after it. A
+// message in the address could be written by anyone.
+type results struct {
+	mu    sync.Mutex
+	texts map[string]string
+	order []string
+}
+
+const maxResults = 100
+
+func (r *results) add(text string) (key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.texts == nil {
+		r.texts = map[string]string{}
+	}
+	if len(r.order) == maxResults {
+		delete(r.texts, r.order[0])
+		r.order = r.order[1:]
+	}
+	key = rand.Text()
+	r.texts[key] = text
+	r.order = append(r.order, key)
+	return key
+}
+
+func (r *results) get(key string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.texts[key]
 }
 
 func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
@@ -117,10 +200,11 @@ func (p *page) ask(w http.ResponseWriter, name string, c changing, ids []int64) 
 	render(w, http.StatusOK, "ask", &view{Name: "ask", Title: title + "?", Action: name, Button: title, Sequences: ids})
 }
 
-// note writes a line of the audit log.
+// note writes a line of the audit log, with the first sequences of a large group.
 func (p *page) note(r *http.Request, what, actor string, ids []int64, n int) {
 	if p.audit != nil {
-		p.audit.LogAttrs(r.Context(), slog.LevelInfo, what, slog.String("actor", actor), slog.Any("sequences", ids), slog.Int("number", n))
+		p.audit.LogAttrs(r.Context(), slog.LevelInfo, what,
+			slog.String("actor", actor), slog.Any("sequences", ids[:min(len(ids), maxEvents)]), slog.Int("number", n))
 	}
 }
 

@@ -5,6 +5,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,11 +32,12 @@ func AllowChanges(actor func(*http.Request) string) Option {
 	}
 }
 
-// AllowBodies adds the button that shows an event's body, which may contain what a visitor said.
-func AllowBodies() Option {
+// AllowBodies adds the button that shows an event's body, which tells who talked to which head and
+// when. actor is as for AllowChanges.
+func AllowBodies(actor func(*http.Request) string) Option {
 	return func(p *page) error {
-		p.bodies = true
-		return nil
+		p.bodyActor = actor
+		return refuse(actor == nil, "AllowBodies", "is nil", "leave the option out for a page without bodies")
 	}
 }
 
@@ -74,6 +76,8 @@ func refuse(bad bool, field, problem, remedy string) error {
 	return nil
 }
 
+const maxQuery = 16 << 10 // bytes, so that no page that repeats it is large
+
 // isLoopback reports whether a host is this machine. It is copied from an internal package of
 // module heads, which other modules must not import.
 func isLoopback(host string) bool {
@@ -83,20 +87,23 @@ func isLoopback(host string) bool {
 
 // page is the handler.
 type page struct {
-	in     *inbox.Inbox
-	actor  func(*http.Request) string // nil if changes are not allowed
-	bodies bool
-	hosts  map[string]bool
-	audit  *slog.Logger
-	origin http.CrossOriginProtection
-	rates  rates
+	in        *inbox.Inbox
+	actor     func(*http.Request) string // nil if changes are not allowed
+	bodyActor func(*http.Request) string // nil if bodies are not shown
+	hosts     map[string]bool
+	audit     *slog.Logger
+	origin    http.CrossOriginProtection
+	sampling  context.Context //nolint:containedctx // of Sample; nil without it
+	limit     limit
+	history   history
+	results   results
 }
 
 // New returns the page. All its state is in the query of one path, so it can be mounted anywhere.
 // Without options, it is read-only. If options are invalid, New returns a *heads.InvalidError for
 // each fault, joined.
 func New(in *inbox.Inbox, opts ...Option) (http.Handler, error) {
-	p := &page{in: in, hosts: map[string]bool{}}
+	p := &page{in: in, hosts: map[string]bool{}, limit: newLimit()}
 	err := refuse(in == nil, "in", "is nil", "open one with inbox.Open")
 	for _, opt := range opts {
 		if opt == nil {
@@ -107,6 +114,9 @@ func New(in *inbox.Inbox, opts ...Option) (http.Handler, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if p.sampling != nil {
+		go p.sample(p.sampling)
 	}
 	return p, nil
 }
@@ -125,11 +135,15 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, &fault{http.StatusForbidden, "This page does not answer for this host name. Its operator can add it with console.Hosts."})
 		return
 	}
+	if len(r.URL.RawQuery) > maxQuery {
+		p.fail(w, r, &fault{http.StatusRequestURITooLong, "The address is too long."})
+		return
+	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		p.read(w, r)
 	case http.MethodPost:
-		p.change(w, r)
+		p.post(w, r)
 	default:
 		h.Set("Allow", "GET, HEAD, POST")
 		p.fail(w, r, &fault{http.StatusMethodNotAllowed, "This page knows GET and POST."})

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"fmt"
 	"html/template"
@@ -22,7 +23,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"id": visible, "clipped": clipped, "time": timeText}).ParseFS(assets, "assets/page.html"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"id": visible, "clipped": clipped, "time": timeText, "events": events}).ParseFS(assets, "assets/page.html"))
 
 var assetTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
@@ -71,10 +72,14 @@ type view struct {
 	Views       []listed
 	Message     string // an error, or the result of a change
 
-	Status                  inbox.Status
-	Waiting                 string
-	Stored, Handled, Health string
+	Status  inbox.Status
+	Waiting string
+	Oldest  string // the age of the oldest waiting event
+	Late    bool   // that is more than a minute
+	Health  string
+	Chart   chart
 
+	Groups     []group
 	Filter     filter
 	Entries    []row
 	Changeable bool
@@ -96,31 +101,42 @@ type row struct {
 	Link, SessionLink string
 }
 
+// group is one row of the dead letters by error.
+type group struct {
+	inbox.DeadGroup
+	Link, Look string // to the list of the group, and to its latest event
+	More       int    // types that are not shown
+}
+
 // filter has the values of the form as they were sent.
-type filter struct{ Head, Session, Type, From, To string }
+type filter struct{ Head, Session, Type, From, To, Error string }
 
 const pageLimit = 50
 
 // show writes the tab that the query selects.
 func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	v := &view{Name: q.Get("view"), Message: done(q)}
+	v := &view{Name: q.Get("view"), Message: p.results.get(q.Get("result"))}
 	template := "list"
-	var err error
-	switch i := slices.IndexFunc(views, func(l listed) bool { return l.Name == v.Name }); {
-	case v.Name == "":
-		template, err = "overview", p.overview(r, v)
-	case i > 0:
-		v.Title = views[i].Heading
-		v.Changeable = v.Name == "dead" && p.actor != nil
-		err = p.list(r, v, q, views[i].state)
-	case v.Name == "session":
-		err = p.session(r, v, q)
-	case v.Name == "event":
-		template, err = "event", p.event(r, v, q)
-	default:
-		err = &fault{http.StatusNotFound, "There is no such view."}
-	}
+	err := p.limit.do(r.Context(), func(ctx context.Context) (err error) {
+		switch i := slices.IndexFunc(views, func(l listed) bool { return l.Name == v.Name }); {
+		case v.Name == "":
+			template, err = "overview", p.overview(ctx, v)
+		case v.Name == "dead":
+			err = p.dead(ctx, v, q)
+		case i > 0:
+			v.Title = views[i].Heading
+			err = p.list(ctx, v, q, views[i].state)
+		case v.Name == "session":
+			err = p.session(ctx, v, q)
+		case v.Name == "event":
+			template = "event"
+			_, err = p.event(ctx, v, q.Get("sequence"))
+		default:
+			err = &fault{http.StatusNotFound, "There is no such view."}
+		}
+		return err
+	})
 	if err != nil {
 		p.fail(w, r, err)
 		return
@@ -132,44 +148,50 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	render(w, status, template, v)
 }
 
-// done returns the message after a change.
-func done(q url.Values) string {
-	for _, what := range []string{"redriven", "deleted"} {
-		if n, err := strconv.Atoi(q.Get(what)); err == nil && n >= 0 {
-			return events(n) + " " + what + "."
-		}
-	}
-	return ""
-}
-
-func (p *page) overview(r *http.Request, v *view) error {
+func (p *page) overview(ctx context.Context, v *view) error {
 	v.Title, v.Health = "Inbox", "accepts writes"
-	s, err := p.in.Status(r.Context())
+	s, err := p.status(ctx)
 	if err != nil {
 		return err
 	}
 	if !s.Healthy {
 		v.Health = "refuses writes"
 	}
-	latest, _, err := p.in.List(r.Context(), inbox.Query{Limit: 1}, "", 0)
-	if err != nil {
-		return err
-	}
-	now := sample{at: time.Now(), open: s.Pending + s.Dead, estimated: s.Estimated}
-	if len(latest) > 0 {
-		now.sequence = latest[0].Sequence
-	}
 	v.Status = s
-	v.Stored, v.Handled = p.rates.add(now)
+	v.Chart = drawn(p.history.minutes(time.Now()))
 	v.Waiting = strconv.FormatInt(s.Pending, 10)
 	if s.Estimated {
 		v.Waiting = "about " + v.Waiting
 	}
+	v.Oldest = "–"
+	if !s.OldestPending.IsZero() {
+		age := max(time.Since(s.OldestPending), 0)
+		v.Oldest, v.Late = age.Round(time.Second).String(), age > time.Minute
+	}
 	return nil
 }
 
-func (p *page) list(r *http.Request, v *view, q url.Values, state inbox.State) error {
-	v.Filter = filter{q.Get("head"), q.Get("session"), q.Get("type"), q.Get("from"), q.Get("to")}
+// dead shows the dead letters, and without a filter their errors first.
+func (p *page) dead(ctx context.Context, v *view, q url.Values) error {
+	v.Title, v.Changeable = "Dead letters", p.actor != nil
+	if err := p.list(ctx, v, q, inbox.StateDead); err != nil || v.Filter != (filter{}) || q.Has("before") {
+		return err
+	}
+	found, err := p.in.DeadGroups(ctx)
+	for _, g := range found {
+		row := group{DeadGroup: g, Link: "?" + url.Values{"view": {"dead"}, "error": {g.Error}}.Encode(), Look: eventLink(g.Latest)}
+		if n := len(row.Types); n > maxTypes {
+			row.Types, row.More = row.Types[:maxTypes], n-maxTypes
+		}
+		v.Groups = append(v.Groups, row)
+	}
+	return err
+}
+
+const maxTypes = 4 // in a row
+
+func (p *page) list(ctx context.Context, v *view, q url.Values, state inbox.State) error {
+	v.Filter = filter{q.Get("head"), q.Get("session"), q.Get("type"), q.Get("from"), q.Get("to"), q.Get("error")}
 	query, err := v.Filter.query()
 	if err != nil {
 		return err
@@ -180,7 +202,7 @@ func (p *page) list(r *http.Request, v *view, q url.Values, state inbox.State) e
 			return err
 		}
 	}
-	entries, next, err := p.in.List(r.Context(), query, state, before)
+	entries, next, err := p.in.List(ctx, query, state, before)
 	if err != nil {
 		return err
 	}
@@ -190,7 +212,7 @@ func (p *page) list(r *http.Request, v *view, q url.Values, state inbox.State) e
 	if next != 0 {
 		older := url.Values{"view": {v.Name}, "before": {strconv.FormatInt(next, 10)}}
 		for name, text := range map[string]string{
-			"head": v.Filter.Head, "session": v.Filter.Session, "type": v.Filter.Type, "from": v.Filter.From, "to": v.Filter.To,
+			"head": v.Filter.Head, "session": v.Filter.Session, "type": v.Filter.Type, "from": v.Filter.From, "to": v.Filter.To, "error": v.Filter.Error,
 		} {
 			if text != "" {
 				older.Set(name, text)
@@ -205,7 +227,7 @@ func (p *page) list(r *http.Request, v *view, q url.Values, state inbox.State) e
 }
 
 func (f filter) query() (inbox.Query, error) {
-	q := inbox.Query{HeadID: f.Head, SessionID: f.Session, Limit: pageLimit}
+	q := inbox.Query{HeadID: f.Head, SessionID: f.Session, Error: f.Error, Limit: pageLimit}
 	if f.Type != "" {
 		q.Types = []heads.EventType{heads.EventType(f.Type)}
 	}
@@ -229,54 +251,101 @@ func timeIn(name, text string) (time.Time, error) {
 	return time.Time{}, &fault{http.StatusBadRequest, "The time in the field \"" + name + "\" can't be read: want one like 2026-08-31T06:56:30, in UTC."}
 }
 
-func (p *page) session(r *http.Request, v *view, q url.Values) error {
+func (p *page) session(ctx context.Context, v *view, q url.Values) error {
 	if q.Get("head") == "" || q.Get("session") == "" {
 		return &fault{http.StatusBadRequest, "A session has a head id and a session id."}
 	}
 	v.Title = "Session " + visible(q.Get("session"))
-	if err := p.list(r, v, q, ""); err != nil {
+	if err := p.list(ctx, v, q, ""); err != nil {
 		return err
 	}
 	slices.Reverse(v.Entries)
 	return nil
 }
 
-func (p *page) event(r *http.Request, v *view, q url.Values) error {
-	sequence, err := sequenceOf(q.Get("sequence"))
+// event shows one event without its body, which it returns.
+func (p *page) event(ctx context.Context, v *view, text string) (*heads.Event, error) {
+	sequence, err := sequenceOf(text)
+	if err != nil {
+		return nil, err
+	}
+	entry, event, err := p.in.Entry(ctx, sequence)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range []*string{&entry.HeadID, &entry.SessionID, (*string)(&entry.Type), &entry.Error} {
+		*id = cut(*id, maxID)
+	}
+	v.Name, v.Title, v.Entry = "event", fmt.Sprint("Event ", sequence), rowOf(entry)
+	v.CanShow, v.Changeable = p.bodyActor != nil, p.actor != nil && entry.State == inbox.StateDead
+	return event, nil
+}
+
+// showBody shows an event with its body, and notes who has seen it.
+func (p *page) showBody(w http.ResponseWriter, r *http.Request, form url.Values) error {
+	actor, err := known(r, p.bodyActor, "AllowBodies")
 	if err != nil {
 		return err
 	}
-	entry, event, err := p.in.Entry(r.Context(), sequence)
+	v := &view{ShowBody: true}
+	err = p.limit.do(r.Context(), func(ctx context.Context) error {
+		event, err := p.event(ctx, v, form.Get("event"))
+		if err == nil {
+			v.Body = bodyText(string(event.Raw.Bytes()))
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	v.Title, v.Entry = fmt.Sprint("Event ", sequence), rowOf(entry)
-	v.CanShow, v.Changeable = p.bodies, p.actor != nil && entry.State == inbox.StateDead
-	if q.Get("body") == "" {
-		return nil
-	}
-	if !p.bodies {
-		return &fault{http.StatusForbidden, "This page shows no bodies. Its operator can allow it with console.AllowBodies."}
-	}
-	v.ShowBody, v.Body = true, bodyText(string(event.Raw.Bytes()))
-	actor := ""
-	if p.actor != nil {
-		actor = p.actor(r)
-	}
-	p.note(r, "inbox console: body shown", actor, []int64{sequence}, 1)
+	p.note(r, "inbox console: body shown", actor, []int64{v.Entry.Sequence}, 1)
+	render(w, http.StatusOK, "event", v)
 	return nil
 }
+
+const (
+	maxBody = 128 << 10 // bytes shown; an EventHandler accepts 64 KiB
+	maxID   = 1 << 10   // bytes, as in List
+)
 
 func bodyText(raw string) string {
 	if raw == "" {
 		return "There is no body: it was deleted, or it is not what was stored."
 	}
-	return strings.ToValidUTF8(raw, "\uFFFD")
+	return escaped(cut(raw, maxBody))
 }
 
+// cut returns the first limit bytes of a text.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return text[:limit]
+}
+
+// escaped writes control characters, those that change the direction of a text and others without a
+// shape as escapes, except line breaks and tabs.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+func eventLink(sequence int64) string {
+	return "?" + url.Values{"view": {"event"}, "sequence": {strconv.FormatInt(sequence, 10)}}.Encode()
+}
+
+// rowOf links to the session of an event, unless its ids may have been cut.
 func rowOf(e inbox.Entry) row {
-	r := row{Entry: e, Link: "?" + url.Values{"view": {"event"}, "sequence": {strconv.FormatInt(e.Sequence, 10)}}.Encode()}
-	if e.HeadID != "" && e.SessionID != "" {
+	r := row{Entry: e, Link: eventLink(e.Sequence)}
+	if e.HeadID != "" && e.SessionID != "" && len(e.HeadID) < maxID && len(e.SessionID) < maxID {
 		r.SessionLink = "?" + url.Values{"view": {"session"}, "head": {e.HeadID}, "session": {e.SessionID}}.Encode()
 	}
 	return r

@@ -74,7 +74,8 @@ var (
 	parameter = regexp.MustCompile(`\$(\d+)`)
 	cast      = regexp.MustCompile(`::(bigint|bytea|text)\b`)
 	rowLock   = regexp.MustCompile(`FOR UPDATE( OF e)?( SKIP LOCKED)?`)
-	story     = strings.NewReplacer(`(e.session || ''::bytea)`, `substr(e.session, 1)`)
+	other     = strings.NewReplacer(`(e.session || ''::bytea)`, `substr(e.session, 1)`,
+		`encode(substr(e.type, 1, 64), 'hex')`, `hex(substr(e.type, 1, 64))`, `string_agg(DISTINCT q.type, ',')`, `group_concat(DISTINCT q.type)`)
 )
 
 // insertion is the statement of Append, which package engine does not have.
@@ -82,7 +83,7 @@ const insertion = engine.Statements
 
 func statements(prefix, now string) []string {
 	texts := engine.Texts(prefix, now, overrides, func(text string) string {
-		return rowLock.ReplaceAllString(cast.ReplaceAllString(parameter.ReplaceAllString(story.Replace(text), "?$1"), ""), "")
+		return rowLock.ReplaceAllString(cast.ReplaceAllString(parameter.ReplaceAllString(other.Replace(text), "?$1"), ""), "")
 	})
 	return append(texts, engine.Expand(insertEvent, prefix, now))
 }

@@ -3,7 +3,7 @@ module github.com/headsapi/heads-go/headsotel/examples/exporter
 go 1.25.0
 
 require (
-	github.com/headsapi/heads-go v1.0.0-rc.1
+	github.com/headsapi/heads-go v1.0.0-rc.2
 	github.com/headsapi/heads-go/headsotel v0.0.0
 	github.com/headsapi/heads-go/inbox v0.0.0
 	github.com/prometheus/client_golang v1.24.1

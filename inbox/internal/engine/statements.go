@@ -47,10 +47,11 @@ const (
 	Sample                      // first, last, number: how many of so many random sequences wait
 	Bounds                      // first sequence, last sequence
 	SequenceFrom                // sequence: the first event from there on, its time
-	ListAll                     // before, first, limit: light rows, the latest first
+	ListAll                     // before, first, limit, head, session: light rows, the latest first
 	ListWaiting                 // the same
 	ListDead                    // the same
-	ListOfSession               // the same, and the session
+	ListOfSession               // the same, and the key of the session
+	DeadGroups                  // dead events, groups: error, number, heads, types in hex, last finished, last sequence
 	OneEvent                    // sequence
 	FencesHandedOut             // the last one; the highest of the latest events
 	PruneBounds                 // after, limit, cutoff: last sequence, number, earliest received, number to delete
@@ -70,13 +71,22 @@ func ScanRecord(scan func(...any) error, r *Record) error {
 		&r.Attempts, &r.Fence, &r.Redriven, &r.State, &r.Received, &r.Finished, &r.Error)
 }
 
-// lightColumns are the columns that ScanLight reads. They exclude key and body.
-const lightColumns = `e.sequence, e.head_id, e.session_id, e.type, e.attempts, e.redriven, e.state, e.received,
-	coalesce(e.finished, 0), coalesce(e.error, '')`
+// lightColumns are the columns that ScanLight reads. They exclude key and body, and cut texts, so
+// that a page of events has a bounded size.
+const lightColumns = `e.sequence, substr(e.head_id, 1, 1024), substr(e.session_id, 1, 1024), substr(e.type, 1, 1024), e.attempts, e.redriven, e.state,
+	e.received, coalesce(e.finished, 0), substr(coalesce(e.error, ''), 1, 1024),
+	CASE WHEN e.head_id = $4::bytea THEN 1 ELSE 0 END, CASE WHEN e.session_id = $5::bytea THEN 1 ELSE 0 END`
 
-// ScanLight reads the columns of an event without its key and body.
-func ScanLight(scan func(...any) error, r *Record) error {
-	return scan(&r.Sequence, &r.HeadID, &r.SessionID, &r.Type, &r.Attempts, &r.Redriven, &r.State, &r.Received, &r.Finished, &r.Error)
+// Light is an event without its key and body.
+type Light struct {
+	Record
+	OfHead, OfSession int64 // 1 if the uncut id is the one in the arguments
+}
+
+// ScanLight reads the columns of a light event.
+func ScanLight(scan func(...any) error, r *Light) error {
+	return scan(&r.Sequence, &r.HeadID, &r.SessionID, &r.Type, &r.Attempts, &r.Redriven, &r.State, &r.Received, &r.Finished, &r.Error,
+		&r.OfHead, &r.OfSession)
 }
 
 // filter has the conditions of a Query, except those on sequences.
@@ -165,8 +175,13 @@ var texts = [Statements]string{
 	ListAll:      list + `true` + listEnd,
 	ListWaiting:  list + `e.state + 0 = 0` + listEnd,
 	ListDead:     list + `e.state = 2` + listEnd,
-	ListOfSession: `SELECT ` + lightColumns + ` FROM {p}events e WHERE ` + story + ` = $4::bytea
+	ListOfSession: `SELECT ` + lightColumns + ` FROM {p}events e WHERE ` + story + ` = $6::bytea
 		AND e.sequence + 0 < $1::bigint AND e.sequence + 0 >= $2::bigint ORDER BY e.sequence + 0 DESC LIMIT $3::bigint`,
+	DeadGroups: `SELECT q.error, count(*), count(DISTINCT q.head_id), string_agg(DISTINCT q.type, ','), max(q.finished), max(q.sequence)
+		FROM (SELECT substr(coalesce(e.error, ''), 1, 1024) AS error, substr(e.head_id, 1, 1024) AS head_id, encode(substr(e.type, 1, 64), 'hex') AS type,
+				coalesce(e.finished, 0) AS finished, e.sequence
+			FROM {p}events e WHERE e.state = 2 ORDER BY e.sequence DESC LIMIT $1::bigint) q
+		GROUP BY q.error ORDER BY count(*) DESC, max(q.sequence) DESC LIMIT $2::bigint`,
 	OneEvent: `SELECT ` + eventColumns + ` FROM {p}events e WHERE e.sequence = $1::bigint`,
 	FencesHandedOut: `SELECT (SELECT last_value FROM {p}fence),
 		coalesce((SELECT max(q.fence) FROM (SELECT e.fence FROM {p}events e ORDER BY e.sequence DESC LIMIT 1000) q), 0)`,

@@ -5,7 +5,7 @@ go 1.25.0
 require (
 	github.com/chromedp/cdproto v0.0.0-20250724212937-08a3db8b4327
 	github.com/chromedp/chromedp v0.14.2
-	github.com/headsapi/heads-go v1.0.0-rc.1
+	github.com/headsapi/heads-go v1.0.0-rc.2
 	github.com/headsapi/heads-go/inbox v0.0.0
 	github.com/stretchr/testify v1.12.1
 )

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,8 +70,15 @@ func appendEvent(t *testing.T, in *inbox.Inbox, session string, n int) {
 	require.NoError(t, err)
 }
 
+func operator(*http.Request) string { return "ada" }
+
 // serveInbox serves the page of an inbox with events in every state.
 func serveInbox(t *testing.T) string {
+	_, url := openServedInbox(t)
+	return url
+}
+
+func openServedInbox(t *testing.T) (*inbox.Inbox, string) {
 	db, err := sqlite.Open(filepath.Join(t.TempDir(), "inbox.db"))
 	require.NoError(t, err)
 	in, err := inbox.Open(t.Context(), db, inbox.WithErrorText())
@@ -102,13 +110,13 @@ func serveInbox(t *testing.T) string {
 	for n := range 5 {
 		appendEvent(t, in, "a new session", 100+n)
 	}
-	page, err := console.New(in, console.AllowBodies(), console.AllowChanges(func(*http.Request) string { return "ada" }))
+	page, err := console.New(in, console.AllowBodies(operator), console.AllowChanges(operator))
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/operations/inbox", page)
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
-	return srv.URL + "/operations/inbox"
+	return in, srv.URL + "/operations/inbox"
 }
 
 func (p *tab) follow(e element, heading string) {
@@ -124,6 +132,7 @@ func TestOperatorsPage(t *testing.T) {
 		nav := p.get("navigation", "Inbox")
 		nav.get("link", "Overview").click()
 		p.region("Status").shows("Dead letters").shows("accepts writes")
+		p.region("Events per minute").get("image", "")
 		p.get("checkbox", "Refresh every 5 seconds")
 		p.hasNoBarriers(scheme + ", overview")
 		p.shot("inbox-overview-" + scheme)
@@ -152,6 +161,7 @@ func TestOperatorRedrivesAndDeletes(t *testing.T) {
 	p.get("checkbox", "Select event 2").click()
 	p.get("checkbox", "Select event 9").click()
 	p.get("button", "Redrive").click()
+	p.get("heading", "Redrive 2 events?")
 	p.get("button", "Redrive 2 events").click()
 	p.get("status", "").shows("2 events redriven.")
 	p.get("link", "16").click()
@@ -176,12 +186,32 @@ func TestOperatorRedrivesAndDeletes(t *testing.T) {
 	p.shot("inbox-session")
 }
 
-// The box reads the status again, without a reload that would take the focus.
+// The page reads the numbers again, which takes neither the focus nor what was typed.
 func TestOverviewRefreshes(t *testing.T) {
-	p := visit(t, serveInbox(t))
-	p.do(chromedp.Evaluate(`globalThis.kept = true; const every = globalThis.setInterval; globalThis.setInterval = (f, ms) => { globalThis.period = ms; return every(f, 50) }`, nil))
-	p.region("Status").shows("not known yet")
+	in, url := openServedInbox(t)
+	p := visit(t, url)
+	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := cdppage.AddScriptToEvaluateOnNewDocument(`const every = globalThis.setInterval; globalThis.setInterval = (f, ms) => { globalThis.period = ms; return every(f, 50) }`).Do(ctx)
+		return err
+	}), chromedp.Navigate(url))
+	p.region("Status").shows("accepts writes")
+	p.do(chromedp.Evaluate(`globalThis.kept = true; document.querySelector("#to-dead").focus()`, nil))
+	appendEvent(t, in, "another session", 500)
+	p.until("the new event", func() bool {
+		return strings.Contains(p.region("Status").text(), "17")
+	})
+	assert.True(t, eval[bool](p, `globalThis.kept && globalThis.period === 5000 && document.activeElement.id === "to-dead"`))
 	p.get("checkbox", "Refresh every 5 seconds").click()
-	p.until("fresh rates", func() bool { return !strings.Contains(p.region("Status").text(), "not known yet") })
-	assert.True(t, eval[bool](p, "globalThis.kept && globalThis.period === 5000"))
+	assert.False(t, eval[bool](p, `document.querySelector("#refresh").checked`))
+}
+
+func TestOperatorRedrivesAGroup(t *testing.T) {
+	p := visit(t, serveInbox(t))
+	p.get("link", "Dead letters").click()
+	table := p.get("table", "Dead letters by error")
+	table.get("link", "no such customer: <script>alert(1)</script>")
+	table.get("link", "Look at event 72")
+	p.hasNoBarriers("groups")
+	table.get("button", "Redrive 11 events").click()
+	p.get("status", "").shows("11 events redriven.")
 }
