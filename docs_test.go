@@ -8,14 +8,12 @@ import (
 	gotoken "go/token"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/stretchr/testify/assert"
@@ -36,7 +34,7 @@ func TestSnippetsArePartsOfExamples(t *testing.T) {
 		require.NoError(t, err)
 		for _, block := range goBlock.FindAllSubmatch(text, -1) {
 			if bytes.HasPrefix(block[1], []byte("package main")) {
-				continue // TestReadmeProgramPrintsWhatThePageSays
+				continue // scripts/pages.sh runs it
 			}
 			found++
 			assert.NotRegexp(t, `(?m)^\s*_(, err)? :?= (client|srv|server|handler|in)\b`, string(block[1]), "%s: a snippet ignores a result", page)
@@ -60,26 +58,6 @@ func TestVersionIsTheTopEntryOfTheChangelog(t *testing.T) {
 	entries := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(string(text))
 	require.NotNil(t, entries)
 	assert.Equal(t, heads.Version, entries[1])
-}
-
-// The front door is one that is read to its end.
-func TestReadmeIsShort(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	assert.LessOrEqual(t, len(bytes.Fields(readme)), 700, "words")
-}
-
-func TestReadmeProgramPrintsWhatThePageSays(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	block := regexp.MustCompile("(?s)```go\n(package main\n.*?)```\n\n```text\n(.*?)```").FindSubmatch(readme)
-	require.NotNil(t, block)
-	assert.LessOrEqual(t, bytes.Count(block[1], []byte("\n")), 30, "lines")
-	program := filepath.Join(t.TempDir(), "main.go")
-	require.NoError(t, os.WriteFile(program, block[1], 0o600))
-	out, err := exec.Command("go", "run", program).CombinedOutput()
-	require.NoError(t, err, string(out))
-	assert.Equal(t, string(block[2]), string(out))
 }
 
 func TestEventOfTheWebhooksPageIsSigned(t *testing.T) {
@@ -110,23 +88,6 @@ func TestReadmeSaysHowToGetEveryModule(t *testing.T) {
 	}
 }
 
-func TestArchitectureListsEveryFileOnce(t *testing.T) {
-	page, err := os.ReadFile("docs/architecture.md")
-	require.NoError(t, err)
-	var listed []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+?(?:\\.go|))/?` \\|").FindAllStringSubmatch(string(page), -1) {
-		if strings.HasSuffix(row[1], ".go") || strings.HasPrefix(row[1], "internal/") {
-			listed = append(listed, row[1])
-		}
-	}
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
-	packages, err := filepath.Glob("internal/*")
-	require.NoError(t, err)
-	assert.ElementsMatch(t, append(files, packages...), listed)
-}
-
 // Every folder of an example has one row, with the time that it takes, and a command,
 // which scripts/pages.sh runs.
 func TestExamplesPageListsEveryExample(t *testing.T) {
@@ -155,65 +116,6 @@ func TestExamplesPageListsEveryExample(t *testing.T) {
 		listed = append(listed, filepath.Join("examples", found[2]))
 	}
 	assert.ElementsMatch(t, folders, listed)
-}
-
-// Prose is wrapped so that it can be read and compared in a terminal. Tables, code,
-// headings and pictures are exempt.
-func TestPagesWrapAt100Characters(t *testing.T) {
-	pages, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-	for _, pattern := range []string{"*/*.md", "*/*/*.md", "*/*/*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		pages = append(pages, found...)
-	}
-	assert.Greater(t, len(pages), 20)
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
-		assert.Empty(t, longLines(string(text)), page)
-	}
-}
-
-// longLines returns the lines of a page's prose that are longer than 100 characters.
-func longLines(page string) (long []string) {
-	code := false
-	for line := range strings.Lines(page) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(strings.TrimSpace(line), "```") {
-			code = !code
-		}
-		exempt := code || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "#") ||
-			strings.HasPrefix(line, "<img ") || strings.HasPrefix(line, "![")
-		if !exempt && utf8.RuneCountInString(line) > 100 {
-			long = append(long, line)
-		}
-	}
-	return long
-}
-
-// Comments wrap like pages. Code in them and the output of an example are exempt.
-func TestCommentsWrapAt100Characters(t *testing.T) {
-	var files int
-	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".go" {
-			return err
-		}
-		files++
-		text, err := os.ReadFile(path)
-		for line := range strings.Lines(string(text)) {
-			comment, ok := strings.CutPrefix(strings.TrimSpace(line), "// ")
-			exempt := strings.HasSuffix(path, "example_test.go")
-			assert.False(t, ok && !exempt && utf8.RuneCountInString(comment) > 97, "%s: %s", path, comment)
-		}
-		return err
-	}))
-	assert.Greater(t, files, 500)
-}
-
-func TestLongLinesAreThoseOfProse(t *testing.T) {
-	wide := strings.Repeat("word ", 21)
-	assert.Equal(t, []string{wide}, longLines("short\n"+wide+"\n| "+wide+"|\n```text\n"+wide+"\n```\n    "+wide+"\n"))
 }
 
 func contains(bodies []string, snippet string) bool {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -308,33 +307,6 @@ func TestDeliveriesAreListedInPages(t *testing.T) {
 	a.ok("DELETE", fmt.Sprintf("/head-events/%d", hook), "")
 	a.controlled("GET", "deliveries/3", "", &one)
 	assert.Equal(t, "unknown", one.Signature)
-}
-
-// The copied test is compiled and run as a file of this package.
-func TestCopiedGoTestPasses(t *testing.T) {
-	a := withConsole(t)
-	id := a.AddHead(headstest.Head{EnableEvents: true})
-	_, _, err := a.AddWebhook(id, "http://127.0.0.1:1/", allEvents...)
-	require.NoError(t, err)
-	require.NoError(t, a.StartSession(id).UserMessage("x"))
-	_, err = a.WaitDelivery(t.Context(), nil)
-	require.NoError(t, err)
-	var copied struct{ Text string }
-	a.controlled("GET", "deliveries/1/go-test", "", &copied)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "copied_test.go")
-	require.NoError(t, os.WriteFile(file, []byte(copied.Text), 0o600))
-	into, err := filepath.Abs("../internal/copied/copied_test.go")
-	require.NoError(t, err)
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{into: file}})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
-	binary := filepath.Join(dir, "copied.exe")
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", binary, "-overlay", filepath.Join(dir, "overlay.json"), into).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	out, err = exec.Command(binary, "-test.v").CombinedOutput()
-	assert.NoError(t, err, "%s", out)
-	assert.Contains(t, string(out), "--- PASS: TestDelivery")
 }
 
 // readStream reads the events of the stream until the test ends.

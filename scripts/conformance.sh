@@ -152,6 +152,30 @@ for event in start_conversation end_conversation; do
 done
 [ ! -e "$dir/received/3.body" ] || fail "an event came that nobody asked for: $(cat "$dir/received/3.body")"
 
+step a delivery as a Go test
+call 200 GET /_emulator/deliveries/1/go-test
+cat >"$dir/text.go" <<'GO'
+package main
+
+import (
+	"encoding/json"
+	"os"
+)
+
+func main() {
+	var copied struct{ Text string }
+	if err := json.NewDecoder(os.Stdin).Decode(&copied); err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString(copied.Text)
+}
+GO
+go run "$dir/text.go" <"$dir/answer" >"$dir/copied_test.go"
+printf '{"Replace":{"%s":"%s"}}' "$PWD/internal/copied/copied_test.go" "$dir/copied_test.go" >"$dir/overlay.json"
+go test -c -vet=off -o "$dir/bin/copied" -overlay "$dir/overlay.json" "$PWD/internal/copied/copied_test.go"
+"$dir/bin/copied" -test.v >"$dir/copied" || fail "the copied test fails: $(cat "$dir/copied")"
+grep -qF -- '--- PASS: TestDelivery' "$dir/copied" || fail "no test was copied: $(cat "$dir/copied")"
+
 step tool
 call 200 PUT "/head/$head/conversation-settings" '{"conversationSettings":{"tools":[{"name":"hours","description":"Tells the hours.",
 	"parameters":[{"name":"day","type":"string","description":"Day."}],"url":"'"$RECEIVER_URL"'"}]}}'

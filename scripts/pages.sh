@@ -45,6 +45,16 @@ while read -r line <&3; do
 done 3< <(shell_lines "${pages[@]}")
 [ "$lines" -ge 8 ] || fail "only $lines shell lines were found"
 
+# The program of README.md prints what the page says.
+printf '\n== the program of README.md\n'
+program=$(mktemp -d)
+trap 'rm -rf "$program"' EXIT
+awk '/^```go$/ { inside = 1; next } /^```/ { inside = 0 } inside' README.md >"$program/main.go"
+[ "$(wc -l <"$program/main.go")" -le 30 ] || fail 'the program of README.md has more than 30 lines'
+awk '/^```go$/ { after = 1 } after && /^```text$/ { inside = 1; next } /^```/ { if (inside) exit } inside' README.md >"$program/want"
+go run "$program/main.go" >"$program/got"
+diff "$program/want" "$program/got" || fail 'the program of README.md prints something else'
+
 # The function of docs/webhooks.md for other languages accepts the event there, and no other.
 block() { awk -v language="$1" '$0 == "```" language { inside = 1; next } /^```/ { inside = 0 } inside' docs/webhooks.md; }
 node -e "$(block js)"'

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -175,20 +174,27 @@ func TestEveryRequestAndDeliveryIsLoggedWithoutSecrets(t *testing.T) {
 	}
 }
 
-// build compiles a program of this module.
-func build(t testing.TB, pkg string) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "program.exe")
-	out, err := exec.Command("go", "build", "-o", name, pkg).CombinedOutput()
-	require.NoError(t, err, string(out))
-	return name
+// TestMain is also the program, for tests that need a process.
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+const asProgram = "HEADS_EMULATOR_AS_PROGRAM"
+
+// process returns the command that starts the program.
+func process(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
 }
 
 func TestProcessServesUntilASignal(t *testing.T) {
-	binary := build(t, ".")
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
-			process := exec.Command(binary, "-addr", "127.0.0.1:0", "-json")
+			process := process("-addr", "127.0.0.1:0", "-json")
 			stdout, err := process.StdoutPipe()
 			require.NoError(t, err)
 			log := &buffer{}
@@ -221,13 +227,12 @@ func TestProcessServesUntilASignal(t *testing.T) {
 }
 
 func TestProcessThatCantStartEndsWithStatus1(t *testing.T) {
-	binary := build(t, ".")
-	out, err := exec.Command(binary, "-addr", "0.0.0.0:0").CombinedOutput()
+	out, err := process("-addr", "0.0.0.0:0").CombinedOutput()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	assert.Equal(t, 1, exit.ExitCode())
 	assert.Regexp(t, `^heads-emulator: .*-expose-to-network`, string(out))
-	help, err := exec.Command(binary, "-h").CombinedOutput()
+	help, err := process("-h").CombinedOutput()
 	assert.NoError(t, err)
 	assert.Contains(t, string(help), "-seed-file")
 }

@@ -15,14 +15,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestMain is also the program, which starts itself.
+func TestMain(m *testing.M) {
+	if os.Getenv("FLEET_AS_PROGRAM") != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
 func TestTheDemoResumesAfterItsKill(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "fleet.exe")
-	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	demo := exec.Command(program)
+	demo := exec.Command(os.Args[0])
 	temp := t.TempDir()
-	demo.Env = append(os.Environ(), "TMPDIR="+temp, "TMP="+temp)
-	out, err = demo.CombinedOutput()
+	demo.Env = append(os.Environ(), "FLEET_AS_PROGRAM=1", "TMPDIR="+temp, "TMP="+temp)
+	out, err := demo.CombinedOutput()
 	require.NoError(t, err, string(out))
 	text := string(out)
 	assert.Contains(t, text, "Killed in the middle")

@@ -15,8 +15,8 @@ const (
 	historyLong = 60               // minutes that are kept
 )
 
-// Sample records the numbers of the inbox every 10 seconds until ctx ends, for the lines "Events per
-// minute" of the last hour. Without it, the page knows only the moments at which it was read.
+// Sample records the numbers of the inbox every 10 seconds until ctx ends, for the lines "Events
+// per minute" of the last hour. Without it, the page knows only the moments at which it was read.
 func Sample(ctx context.Context) Option {
 	return func(p *page) error {
 		if err := refuse(ctx == nil, "Sample", "is nil", "give the context of your program, or leave the option out"); err != nil {

@@ -16,9 +16,9 @@ const (
 
 var errBusy = &fault{http.StatusServiceUnavailable, "Too many people read this page at once. Try again in a moment."}
 
-// limit keeps readers of the page from slowing down the workers of the inbox: only a few read at one
-// time, and each place rests after it was used. So the page takes a small share of the database,
-// however many people have it open.
+// limit keeps readers of the page from slowing down the workers of the inbox: only a few read at
+// one time, and each place rests after it was used. So the page takes a small share of the
+// database, however many people have it open.
 type limit chan struct{}
 
 func newLimit() limit { return make(limit, readers) }
