@@ -47,8 +47,8 @@ func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(con
 		return nil
 	}
 	lost := traceOf(conn).closed
-	// The effect has caused the loss if the context of its statement ended, which closes the
-	// connection, or if it was idle for so long that the server did.
+	// The effect has caused the loss if the context of its statement ended, or if it was idle for so
+	// long that the server closed the connection.
 	caused := left.cutOff || took >= lease
 	switch {
 	case lost && !caused && ctx.Err() == nil:
@@ -66,7 +66,7 @@ func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(con
 // report the same errors, so the errors that it returns say nothing about the transaction.
 type trace struct {
 	err    error // of the last statement that failed
-	cutOff bool  // the context of that statement had ended
+	cutOff bool  // the end of that statement's context has closed the connection
 	failed bool  // the transaction accepts no more statements
 	closed bool
 }
@@ -128,7 +128,8 @@ func (c *effectConn) saw(ctx context.Context, err error) error {
 	var e *pgconn.PgError
 	aborted := errors.As(err, &e) && e.Code == "25P02"
 	if err != nil && !errors.Is(err, io.EOF) && !aborted && !c.trace.closed {
-		c.trace.err, c.trace.cutOff, c.trace.closed = err, ctx.Err() != nil, c.Conn.Conn().IsClosed()
+		c.trace.err, c.trace.closed = err, c.Conn.Conn().IsClosed()
+		c.trace.cutOff = c.trace.closed && ctx.Err() != nil
 	}
 	return err
 }
