@@ -385,11 +385,14 @@ func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context
 			// The transaction holds SQLite's lock, so a busy file is another one.
 			return &engine.EffectError{Err: err}
 		}
-		if _, err := tx.Exec("RELEASE heads_inbox_effect"); err != nil {
-			return gone(err)
+		_, err := tx.Exec("RELEASE heads_inbox_effect")
+		if err != nil {
+			err = gone(err)
+		} else {
+			err = tx.Commit()
 		}
-		// There is no connection to lose: a COMMIT may fail because of what the effect has written.
-		return engine.ChangeKind(fault(tx.Commit()), engine.Away, engine.Again)
+		// There is no connection to lose: this may fail because of what the effect has written.
+		return engine.ChangeKind(fault(err), engine.Away, engine.Again)
 	}
 	return ended(ctx, run())
 }
