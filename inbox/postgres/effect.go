@@ -57,7 +57,7 @@ func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(con
 		}
 		return &engine.Error{Kind: engine.Away, Text: "postgres: the connection was lost during the effect"}
 	case returned != nil:
-		return &engine.EffectError{Err: returned, Again: lost || left.failed && kindOf(left.err).Retriable()}
+		return &engine.EffectError{Err: returned, Again: lost || kindOf(left.err).Retriable()}
 	}
 	return engine.ChangeKind(fault(ctx, err), engine.Away, engine.Again) // a deferred trigger can raise any error
 }
@@ -67,7 +67,6 @@ func (b *backend) Effect(ctx context.Context, lease time.Duration, mark func(con
 type trace struct {
 	err    error // of the last statement that failed
 	cutOff bool  // the end of that statement's context has closed the connection
-	failed bool  // the transaction accepts no more statements
 	closed bool
 }
 
@@ -77,7 +76,7 @@ func traceOf(conn *sql.Conn) trace {
 	_ = conn.Raw(func(c any) error {
 		own := c.(*effectConn)
 		t = own.trace
-		t.closed, t.failed = own.Conn.Conn().IsClosed(), own.Conn.Conn().PgConn().TxStatus() == 'E'
+		t.closed = own.Conn.Conn().IsClosed()
 		return nil
 	})
 	return t
