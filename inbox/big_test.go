@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -174,18 +175,22 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	assert.LessOrEqual(t, nothing, 4*limit)
 }
 
+// snapshot begins a transaction for which CREATE INDEX CONCURRENTLY waits.
+func (s store) snapshot(t *testing.T) *sql.Tx {
+	reader, err := s.sql(t).BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = reader.Rollback() })
+	_, err = reader.Exec("SELECT count(*) FROM heads_inbox_events")
+	require.NoError(t, err)
+	return reader
+}
+
 // A program that is killed while it builds an index leaves an invalid index.
 func TestInvalidIndexIsBuiltAgain(t *testing.T) {
 	s := newStore(t, "postgres")
 	s.use(t, func(*inbox.Inbox) {})
 	s.dropNewIndexes(t)
-	reader, err := s.sql(t).Begin() // CREATE INDEX CONCURRENTLY waits for it
-	require.NoError(t, err)
-	defer reader.Rollback()
-	_, err = reader.Exec("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-	require.NoError(t, err)
-	_, err = reader.Exec("SELECT count(*) FROM heads_inbox_events")
-	require.NoError(t, err)
+	reader := s.snapshot(t)
 	db := s.sql(t)
 	exists := func() bool {
 		var n int
@@ -206,6 +211,45 @@ func TestInvalidIndexIsBuiltAgain(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, status.Pending)
 	assert.False(t, status.Estimated)
+}
+
+// A role with timeouts could never build the indexes of a large table.
+func TestIndexesAreBuiltWithoutTimeouts(t *testing.T) {
+	s := newStore(t, "postgres")
+	s.use(t, func(*inbox.Inbox) {})
+	s.dropNewIndexes(t)
+	reader := s.snapshot(t)
+	for _, timeout := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		s.exec(t, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "+timeout+" = 300', current_database()); END $$")
+	}
+	log, option := newLog()
+	s.open(t, option)
+	eventually(t, "a build takes longer than the timeouts", func() bool {
+		return s.int(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX%'
+			AND state = 'active' AND query_start < clock_timestamp() - interval '1 second'`) == 1
+	})
+	require.NoError(t, reader.Rollback())
+	db := s.sql(t)
+	eventually(t, "the indexes are built", func() bool { return validIndexes(t, db) == 2 })
+	assert.Zero(t, log.count("indexes were not built"), log.String())
+}
+
+func TestFailedBuildsOfIndexesAreLogged(t *testing.T) {
+	s := newStore(t, "postgres")
+	s.use(t, func(*inbox.Inbox) {})
+	s.dropNewIndexes(t)
+	role := fmt.Sprintf("stranger%d", databases.Add(1)) // it may use the tables, but does not own them
+	s.exec(t, "CREATE ROLE "+role+" LOGIN")
+	t.Cleanup(func() {
+		s.exec(t, "DROP OWNED BY "+role)
+		s.exec(t, "DROP ROLE "+role)
+	})
+	s.exec(t, "GRANT ALL ON ALL TABLES IN SCHEMA public TO "+role)
+	s.exec(t, "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO "+role)
+	log, option := newLog()
+	store{"postgres", strings.Replace(s.name, "user=heads", "user="+role, 1)}.open(t, option)
+	eventually(t, "each failure is logged", func() bool { return log.count("indexes were not built") == 2 })
+	assert.Contains(t, log.String(), "must be owner of table")
 }
 
 func TestManyOpensBuildTheIndexesOnce(t *testing.T) {

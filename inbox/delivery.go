@@ -67,11 +67,16 @@ var (
 // or neither is. If effect returns an error, Commit rolls back and returns it.
 //
 // Commit marks the event first. If the claim on the event has ended, Commit returns ErrFenced and
-// does not run effect, so a worker that was paused for longer than its lease changes nothing. After
-// a serialization failure, a deadlock, a busy database or a lost connection, Commit runs effect
-// again, until the claim or ctx ends. effect must return the errors of its statements. It must not
-// commit or roll back tx. It must not wait for anything else, since SQLite stores no events in the
-// meantime.
+// does not run effect, so a worker that was paused for longer than its lease changes nothing.
+//
+// If the connection of the transaction is lost, Commit runs effect again, until the claim or ctx
+// ends. After a serialization failure, a deadlock, a timeout or a lock that tx has reported, Commit
+// runs effect up to 5 times, within the lease of its first run. After any other error, such as one
+// of another database, it does not run effect again.
+//
+// effect must return the errors of its statements. It must not commit or roll back tx. It must not
+// wait for anything else, since SQLite stores no events in the meantime, and PostgreSQL ends a
+// transaction that is idle for longer than the lease.
 //
 // Once Commit has returned nil, the event is handled, even if the function returns an error. Commit
 // returns an error if it is called again after it succeeded, after the function has returned, or in
@@ -94,9 +99,6 @@ func (d *Delivery) Commit(ctx context.Context, effect func(tx *sql.Tx) error) er
 	}
 	err := m.commit(ctx, effect)
 	m.done = err == nil
-	if errors.Is(err, ErrFenced) {
-		m.claim.end(ErrFenced)
-	}
 	return err
 }
 
@@ -120,12 +122,17 @@ func (m *commitment) finish() bool {
 	return m.done
 }
 
-// commit retries temporary failures until the claim ends.
+// maxRuns is how often Commit runs an effect that fails or whose transaction fails.
+const maxRuns = 5
+
+// commit retries while the connection fails, until the claim ends. It retries other temporary
+// failures maxRuns times, within the present lease.
 func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(m.claim.ctx, func() { cancel(context.Cause(m.claim.ctx)) })()
-	for {
+	until := m.claim.deadline()
+	for failures := 0; ; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -133,26 +140,36 @@ func (m *commitment) commit(ctx context.Context, effect func(*sql.Tx) error) err
 		if err == nil {
 			return nil
 		}
-		var own *engine.EffectError
+		var failed *engine.EffectError
+		kind := engine.KindOf(err)
+		last := false
 		switch {
-		case engine.KindOf(err) == engine.Stale:
-			return m.settle(ErrFenced)
-		case errors.As(err, &own):
-			if !own.Kind.Retriable() {
-				return own.Err
-			}
-			err = own.Err
-		case engine.KindOf(err) == engine.Failed && ctx.Err() == nil:
+		case errors.As(err, &failed):
+			err, last = failed.Err, !failed.Again
+		case kind == engine.Failed && ctx.Err() == nil:
 			return m.db.public(err)
 		default:
 			// The commit may have succeeded.
-			settled := m.settle(errUnsettled)
-			if !errors.Is(settled, errUnsettled) {
+			otherwise := errUnsettled
+			if kind == engine.Stale {
+				otherwise = ErrFenced
+			}
+			if settled := m.settle(otherwise); !errors.Is(settled, errUnsettled) {
 				return settled
 			}
 			err = m.db.public(err)
 		}
-		if !sleep(ctx, rand.N(2*pause)) {
+		wait := rand.N(2 * pause)
+		if kind != engine.Away {
+			failures++
+			last = last || failures == maxRuns || !time.Now().Add(wait).Before(until)
+		}
+		switch {
+		case m.claim.expired():
+			return errors.Join(ErrFenced, err)
+		case last:
+			return err
+		case !sleep(ctx, wait):
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
@@ -175,10 +192,16 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 
 // settle finds out whether a commit with an unknown outcome succeeded, by reading the event's row.
 // The read is part of a write transaction, so what it reads is committed. settle returns nil if the
-// event was handled under this claim, the given error if it is still waiting under this claim, and
-// ErrFenced if another worker has claimed it. It gives up when the claim ends, since the function
-// must not run at the same time as the next worker's.
-func (m *commitment) settle(otherwise error) error {
+// event was handled under this claim, the given error if it is still waiting under this claim,
+// ErrFenced if another worker has claimed it, which ends the claim, and errUnsettled if the database
+// does not answer. It gives up when the claim ends, since the function must not run at the same time
+// as the next worker's.
+func (m *commitment) settle(otherwise error) (err error) {
+	defer func() {
+		if errors.Is(err, ErrFenced) {
+			m.claim.end(ErrFenced)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(m.claim.ctx, storeTimeout)
 	defer cancel()
 	row, err := again(ctx, m.db, func(ctx context.Context, tx engine.Tx) (eventState, error) {
@@ -187,6 +210,8 @@ func (m *commitment) settle(otherwise error) error {
 	switch {
 	case m.claim.ctx.Err() != nil: // the next worker reads the outcome from the database
 		return context.Cause(m.claim.ctx)
+	case errors.Is(err, ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return errUnsettled
 	case err != nil:
 		return err
 	case row.fence == m.claim.fence && row.state == engine.Handled:

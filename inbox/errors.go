@@ -60,8 +60,16 @@ var errExited = errors.New("inbox: the function ended its goroutine")
 
 const maxErrorText = 1024
 
-// errorText returns the text of an error, even if its Error method panics.
-func errorText(err error) string { return fmt.Sprint(err) }
+// errorText returns the text of an error, even if its Error method panics with a value that can't be
+// printed either.
+func errorText(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = typeName(err)
+		}
+	}()
+	return fmt.Sprint(err)
+}
 
 // typeName returns the type of the error that Permanent or RetryAfter has wrapped.
 func typeName(err error) string {

@@ -108,7 +108,7 @@ func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 	if err := errors.Join(in.apply(opts), ctx.Err()); err != nil {
 		return nil, errors.Join(err, backend.Close())
 	}
-	if err := backend.Setup(ctx, in.prefix); err != nil {
+	if err := backend.Setup(ctx, in.prefix, in.warn); err != nil {
 		_ = backend.Close()
 		return nil, fmt.Errorf("inbox: open: %w", in.db.public(err))
 	}
@@ -117,6 +117,11 @@ func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 		return nil, fmt.Errorf("inbox: open: %w", in.db.public(err))
 	}
 	return in, nil
+}
+
+// warn logs a failure of the backend's work in the background.
+func (in *Inbox) warn(text string, err error) {
+	in.log(context.Background(), slog.LevelWarn, text, slog.String("error", in.db.public(err).Error()))
 }
 
 func (in *Inbox) apply(opts []Option) (err error) {

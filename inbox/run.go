@@ -89,6 +89,17 @@ func longestBackoff(attempt int) time.Duration {
 	return d
 }
 
+// guard returns a Backoff that waits as by default if the given one panics.
+func (w *worker) guard(backoff func(int) time.Duration) func(int) time.Duration {
+	return func(attempt int) (d time.Duration) {
+		if err := guarded(func() { d = backoff(attempt) }); err != nil {
+			w.log(context.Background(), slog.LevelError, "Backoff failed, the default is used", slog.String("error", w.describe(err)))
+			return defaultBackoff(attempt)
+		}
+		return d
+	}
+}
+
 // run is the state of one call of Run.
 type run struct {
 	worker
@@ -186,6 +197,7 @@ func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) 
 	if err != nil {
 		return nil, err
 	}
+	r.backoff = r.guard(r.backoff)
 	r.slots = make(chan struct{}, r.concurrency)
 	return r, nil
 }

@@ -40,6 +40,7 @@ const (
 type outcome struct {
 	verdict verdict
 	err     error         // of a failed or dead event
+	text    string        // of err, to log and store
 	wait    time.Duration // before the retry of a failed event
 	uncount bool          // take the attempt back
 }
@@ -61,33 +62,63 @@ func (w *worker) handle(c *claim, e *engine.Record, spent bool) outcome {
 		return outcome{verdict: lost}
 	}
 	if spent {
-		return outcome{verdict: dead, err: errCrashed}
+		return outcome{verdict: dead, err: errCrashed, text: w.describe(errCrashed)}
 	}
 	if w.ctx.Err() != nil {
 		return outcome{verdict: putBack, uncount: true}
 	}
 	d, err := deliveryOf(e)
 	if err != nil {
-		return outcome{verdict: dead, err: err}
+		return outcome{verdict: dead, err: err, text: w.describe(err)}
 	}
 	d.commitment = &commitment{db: w.db, lease: w.lease, claim: c, sequence: e.Sequence}
 	w.tell(c.ctx, observed(KindStarted, e))
 	c.running(e.Sequence)
 	begun := time.Now()
-	err = w.call(c, d)
+	r := w.call(c, d)
 	c.running(0)
-	o := w.judge(c, d.commitment, e, err)
-	w.report(c, e, o, time.Since(begun), err)
+	o := w.judge(c, d.commitment, e, r)
+	w.report(c, e, o, time.Since(begun), r.err)
 	return o
 }
 
 var errCrashed = errors.New("inbox: the process died in the last attempt")
 
-// call calls the function and returns its error, or an error for a panic or a Goexit. The function
-// has its own goroutine, so a Goexit does not end the session's.
-func (w *worker) call(c *claim, d *Delivery) (err error) {
+// result is the error of the function, and what its methods say about it.
+type result struct {
+	err       error
+	text      string // to log and store
+	permanent bool
+	retry     *retryError
+}
+
+// call calls the function and examines its error, whose methods may panic as the function may.
+func (w *worker) call(c *claim, d *Delivery) (r result) {
+	if err := guarded(func() { r = w.examine(w.f(c.ctx, d)) }); err != nil {
+		return result{err: err, text: w.describe(err)}
+	}
+	return r
+}
+
+func (w *worker) examine(err error) result {
+	if err == nil {
+		return result{}
+	}
+	r := result{err: err, text: w.describe(err)}
+	var permanent permanentError
+	var retry retryError
+	r.permanent = errors.As(err, &permanent)
+	if errors.As(err, &retry) {
+		r.retry = &retry
+	}
+	return r
+}
+
+// guarded calls f and returns an error for a panic or a Goexit. f has its own goroutine, so a Goexit
+// does not end the caller's.
+func guarded(f func()) error {
 	done := make(chan struct{})
-	err = errExited
+	err := errExited
 	go func() {
 		defer close(done)
 		defer func() {
@@ -95,32 +126,33 @@ func (w *worker) call(c *claim, d *Delivery) (err error) {
 				err = &panicError{v}
 			}
 		}()
-		err = w.f(c.ctx, d)
+		f()
+		err = nil
 	}()
 	<-done
 	return err
 }
 
 // judge returns the outcome of an attempt. From then on, Commit returns an error.
-func (w *worker) judge(c *claim, m *commitment, e *engine.Record, err error) outcome {
-	if m.finish() {
-		return outcome{verdict: committed, err: err}
-	}
-	var permanent permanentError
-	var retry retryError
+func (w *worker) judge(c *claim, m *commitment, e *engine.Record, r result) outcome {
+	o := outcome{verdict: failed, err: r.err, text: r.text}
 	switch {
-	case err == nil:
-		return outcome{verdict: handled}
+	case m.finish():
+		o.verdict = committed
+	case r.err == nil:
+		o.verdict = handled
 	case errors.Is(context.Cause(c.ctx), ErrFenced):
-		return outcome{verdict: lost, err: err}
+		o.verdict = lost
 	case c.wasCut():
-		return outcome{verdict: putBack}
-	case errors.As(err, &permanent), int(e.Attempts) >= w.maxAttempts:
-		return outcome{verdict: dead, err: err}
-	case errors.As(err, &retry):
-		return outcome{verdict: failed, err: err, wait: retry.after}
+		o.verdict = putBack
+	case r.permanent, int(e.Attempts) >= w.maxAttempts:
+		o.verdict = dead
+	case r.retry != nil:
+		o.wait = r.retry.after
+	default:
+		o.wait = w.backoff(int(e.Attempts))
 	}
-	return outcome{verdict: failed, err: err, wait: w.backoff(int(e.Attempts))}
+	return o
 }
 
 // report calls the observer for an attempt that has ended.
@@ -147,7 +179,7 @@ func (w *worker) report(c *claim, e *engine.Record, o outcome, took time.Duratio
 			slog.Int64("attempt", e.Attempts),
 			slog.String("head_id", clip(string(e.HeadID), 64)),
 			slog.String("session_id", clip(string(e.SessionID), 64)),
-			slog.String("error", w.describe(err)))
+			slog.String("error", o.text))
 	}
 }
 
@@ -173,7 +205,7 @@ func (w *worker) finish(c *claim, e *engine.Record, o outcome, more bool) (next 
 			return nil, false
 		case err == nil:
 			if o.verdict == dead {
-				w.died(c, e, o.err)
+				w.died(c, e, o)
 			}
 			if f.due {
 				w.wakes.all()
@@ -195,12 +227,12 @@ func (w *worker) prolong(ctx context.Context, cancel context.CancelFunc, c *clai
 	return context.WithDeadline(context.WithoutCancel(ctx), c.deadline())
 }
 
-func (w *worker) died(c *claim, e *engine.Record, err error) {
+func (w *worker) died(c *claim, e *engine.Record, o outcome) {
 	seen := observed(KindDead, e)
-	seen.Err = err
+	seen.Err = o.err
 	w.tell(c.ctx, seen)
 	w.log(c.ctx, slog.LevelError, "an event went to the dead letters",
-		slog.Int64("sequence", e.Sequence), slog.Int64("attempts", e.Attempts), slog.String("error", w.describe(err)))
+		slog.Int64("sequence", e.Sequence), slog.Int64("attempts", e.Attempts), slog.String("error", o.text))
 }
 
 // finishing is the transaction that stores an outcome, and then begins the session's next event or
@@ -260,9 +292,9 @@ func (f *finishing) mark() *engine.Call {
 	case handled:
 		return engine.Do(engine.MarkHandled, sequence, fence)
 	case dead:
-		return engine.Do(engine.MarkDead, sequence, fence, f.worker.describe(f.outcome.err))
+		return engine.Do(engine.MarkDead, sequence, fence, f.outcome.text)
 	case failed:
-		return engine.Do(engine.NoteFailure, sequence, fence, f.worker.describe(f.outcome.err))
+		return engine.Do(engine.NoteFailure, sequence, fence, f.outcome.text)
 	case putBack:
 		if f.outcome.uncount {
 			return engine.Do(engine.Uncount, sequence, fence)

@@ -14,6 +14,7 @@ func TestGoldenDefaults(t *testing.T) {
 		"connections: time for each of many hosts":                    hostTimeout,
 		"storing: time for a session that another transaction has":    lockTimeout,
 		"opening: pause before an index again":                        indexPause,
+		"opening: longest such pause":                                 longestIndexPause,
 		"connections: a server that answers nothing is noticed after": silence,
 		"connections: an idle transaction ends after":                 idleTimeout,
 		"connections: how often those of such a server are closed":    resetInterval,

@@ -8,22 +8,43 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const indexPause = 2 * time.Second // before the next check, at least
+// The pauses between two checks. After each failure in a row, the pause is twice as long.
+const (
+	indexPause        = 2 * time.Second
+	longestIndexPause = time.Hour
+)
 
 // buildIndexes builds in the background the indexes that tables of older versions lack, until all
 // exist or the inbox is closed. Until then, statements that need them are correct but slow. Several
-// processes may run it at the same time.
-func (b *backend) buildIndexes(prefix string) {
-	for {
-		if done, err := b.buildMissing(b.ctx, prefix); done && err == nil {
+// processes may run it at the same time. It reports each failure.
+func (b *backend) buildIndexes(prefix string, report func(text string, err error)) {
+	for failures := 0; ; {
+		done, err := b.buildMissing(b.ctx, prefix)
+		switch {
+		case b.ctx.Err() != nil, done && err == nil:
 			return
+		case err == nil: // another process builds, or may have dropped one
+			failures = 0
+		default:
+			failures++
+			report("indexes were not built, so some queries are slow", fault(b.ctx, err))
 		}
 		select {
 		case <-b.ctx.Done():
 			return
-		case <-time.After(indexPause + rand.N(indexPause)):
+		case <-time.After(indexWait(failures)):
 		}
 	}
+}
+
+// indexWait returns the pause after a number of failures in a row. Half of it is random, since
+// several processes build.
+func indexWait(failures int) time.Duration {
+	d := longestIndexPause
+	if failures < 12 {
+		d = min(d, 2*indexPause<<max(failures-1, 0))
+	}
+	return d/2 + rand.N(d/2)
 }
 
 // buildMissing reports whether there is nothing left to build.
@@ -37,6 +58,11 @@ func (b *backend) buildMissing(ctx context.Context, prefix string) (done bool, e
 		return false, err
 	}
 	defer disconnect(conn)
+	if !b.pooled { // behind a pooler, the settings would be those of other clients
+		if _, err := conn.Exec(ctx, withoutTimeouts); err != nil {
+			return false, err
+		}
+	}
 	for _, index := range indexes {
 		switch missing[prefix+index.name] {
 		case "building":
@@ -54,6 +80,11 @@ func (b *backend) buildMissing(ctx context.Context, prefix string) (done bool, e
 	}
 	return false, nil // check again: another process may have dropped one
 }
+
+// withoutTimeouts switches off the timeouts of a session that the server knows. A build on a large
+// table can take hours, and one that was cut off begins from the start.
+const withoutTimeouts = `SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name IN
+	('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout')`
 
 // missingIndexes returns the indexes that can't be used, and why. While a process builds an index,
 // it holds a lock on the table.

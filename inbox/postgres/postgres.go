@@ -152,7 +152,7 @@ func newBackend(ctx context.Context, pool *pgxpool.Pool, own *pgxpool.Config) (_
 }
 
 // Setup implements engine.Backend.
-func (b *backend) Setup(ctx context.Context, prefix string) error {
+func (b *backend) Setup(ctx context.Context, prefix string, report func(text string, err error)) error {
 	b.texts, b.insert = statements(prefix)
 	b.channel = prefix + "events"
 	limited, cancel := context.WithTimeout(ctx, setupTimeout)
@@ -162,7 +162,7 @@ func (b *backend) Setup(ctx context.Context, prefix string) error {
 		if err == nil || engine.KindOf(err) != engine.Again {
 			if err == nil {
 				b.helpers.Go(b.notifyOthers)
-				b.helpers.Go(func() { b.buildIndexes(prefix) })
+				b.helpers.Go(func() { b.buildIndexes(prefix, report) })
 			}
 			return err
 		}

@@ -25,7 +25,7 @@ func TestServerEndsIdleTransactions(t *testing.T) {
 	b, err := engine.Take(db)
 	require.NoError(t, err)
 	defer b.Close()
-	require.NoError(t, b.Setup(t.Context(), engine.DefaultPrefix))
+	require.NoError(t, b.Setup(t.Context(), engine.DefaultPrefix, nil))
 	conn, err := pgx.Connect(t.Context(), server.DSN("postgres"))
 	require.NoError(t, err)
 	defer conn.Close(context.Background())
@@ -56,7 +56,7 @@ func TestServerEndsIdleTransactions(t *testing.T) {
 	})
 	var failed *engine.EffectError
 	require.ErrorAs(t, err, &failed)
-	assert.Equal(t, engine.Away, failed.Kind)
+	assert.True(t, failed.Again, "the effect has caused it")
 	assert.Greater(t, took, lease-200*time.Millisecond)
 	assert.Less(t, took, lease+3*time.Second)
 }

@@ -51,8 +51,8 @@ type program struct{ *inbox.Inbox }
 // older wraps a backend to replace its statements after Setup.
 type older struct{ *backend }
 
-func (o older) Setup(ctx context.Context, prefix string) error {
-	if err := o.backend.Setup(ctx, prefix); err != nil {
+func (o older) Setup(ctx context.Context, prefix string, report func(string, error)) error {
+	if err := o.backend.Setup(ctx, prefix, report); err != nil {
 		return err
 	}
 	for stmt, text := range oldStatements {

@@ -146,7 +146,7 @@ func (p *process) call(ctx context.Context, do func(context.Context) error) erro
 
 // The calls of engine.Backend.
 
-func (p *process) Setup(context.Context, string) error { return nil }
+func (p *process) Setup(context.Context, string, func(string, error)) error { return nil }
 func (p *process) Append(ctx context.Context, e *engine.Record) (sequence int64, err error) {
 	err = p.call(ctx, func(ctx context.Context) (err error) {
 		sequence, err = p.real.Append(ctx, e)
@@ -307,7 +307,7 @@ func simulate(t *testing.T, seed uint64, plant func(texts []string)) (violations
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend(path)
 		b.now = "simulated_now()"
-		require.NoError(t, b.Setup(context.Background(), engine.DefaultPrefix))
+		require.NoError(t, b.Setup(context.Background(), engine.DefaultPrefix, nil))
 		if plant != nil {
 			plant(b.texts)
 			require.NoError(t, b.marking.Close())

@@ -109,7 +109,7 @@ func (b *backend) dsn(busy time.Duration, more ...string) string {
 }
 
 // Setup implements engine.Backend.
-func (b *backend) Setup(ctx context.Context, prefix string) error {
+func (b *backend) Setup(ctx context.Context, prefix string, _ func(string, error)) error {
 	b.texts = statements(prefix, b.now)
 	acknowledged, err := readMark(b.markPath(prefix))
 	if err != nil {

@@ -371,7 +371,7 @@ func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context
 		return err
 	})
 	if err != nil {
-		return ended(ctx, err)
+		return engine.ChangeKind(ended(ctx, err), engine.Again, engine.Away) // the effect has not run
 	}
 	defer tx.Rollback()
 	run := func() error {
@@ -382,13 +382,17 @@ func (b *backend) Effect(ctx context.Context, _ time.Duration, mark func(context
 			return err
 		}
 		if err := effect(tx); err != nil {
-			kind, _ := kindOf(err)
-			return &engine.EffectError{Err: err, Kind: kind}
+			// The transaction holds SQLite's lock, so a busy file is another one.
+			return &engine.EffectError{Err: err}
 		}
-		if _, err := tx.Exec("RELEASE heads_inbox_effect"); err != nil {
-			return gone(err)
+		_, err := tx.Exec("RELEASE heads_inbox_effect")
+		if err != nil {
+			err = gone(err)
+		} else {
+			err = tx.Commit()
 		}
-		return tx.Commit()
+		// There is no connection to lose: this may fail because of what the effect has written.
+		return engine.ChangeKind(fault(err), engine.Away, engine.Again)
 	}
 	return ended(ctx, run())
 }

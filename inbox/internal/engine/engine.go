@@ -50,15 +50,17 @@ func (db *DB) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, db.String()
 // Backend is a database. It is safe for concurrent use. Its errors are *Error, or the error of the
 // context.
 type Backend interface {
-	// Setup checks the database, migrates its tables and prepares the statements.
-	Setup(ctx context.Context, prefix string) error
+	// Setup checks the database, migrates its tables and prepares the statements. Work that goes on
+	// in the background calls report for each failure.
+	Setup(ctx context.Context, prefix string, report func(text string, err error)) error
 	// Append stores an event and returns its sequence, or 0 if its key is already stored.
 	Append(ctx context.Context, e *Record) (int64, error)
 	// Write runs f in a transaction. On SQLite, the transaction may include other writes. f may run
 	// again after an error.
 	Write(ctx context.Context, f func(context.Context, Tx) error) error
 	// Effect runs mark and then effect in a transaction of their own. It returns an error of effect
-	// as *EffectError.
+	// as *EffectError, unless the transaction's connection was lost meanwhile. Only a failure of that
+	// connection has the kind Away.
 	Effect(ctx context.Context, lease time.Duration, mark func(context.Context, Tx) error, effect func(*sql.Tx) error) error
 	// Renew is a Write on a connection that functions can't use up.
 	Renew(ctx context.Context, f func(context.Context, Tx) error) error
@@ -151,10 +153,19 @@ func KindOf(err error) Kind {
 	return Failed
 }
 
+// ChangeKind returns err with another kind if it has the given one.
+func ChangeKind(err error, from, to Kind) error {
+	var e *Error
+	if errors.As(err, &e) && e.Kind == from {
+		return &Error{Kind: to, Text: e.Text}
+	}
+	return err
+}
+
 // EffectError is an error returned by the function passed to Effect.
 type EffectError struct {
-	Err  error
-	Kind Kind // the kind of the driver's error in Err
+	Err   error
+	Again bool // its transaction reported a failure that a repetition may avoid
 }
 
 func (e *EffectError) Error() string { return "the effect failed" }
