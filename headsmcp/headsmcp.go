@@ -4,7 +4,8 @@
 // heads.ToolHandler, which registers them with the service and passes each call
 // to the server:
 //
-//	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: exec.Command("weather-server")}, nil)
+//	server := exec.Command("weather-server")
+//	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: server}, nil)
 //	if err != nil {
 //		return err
 //	}

@@ -193,9 +193,9 @@ func (m *commitment) mark(ctx context.Context, tx engine.Tx) error {
 // settle finds out whether a commit with an unknown outcome succeeded, by reading the event's row.
 // The read is part of a write transaction, so what it reads is committed. settle returns nil if the
 // event was handled under this claim, the given error if it is still waiting under this claim,
-// ErrFenced if another worker has claimed it, which ends the claim, and errUnsettled if the database
-// does not answer. It gives up when the claim ends, since the function must not run at the same time
-// as the next worker's.
+// ErrFenced if another worker has claimed it, which ends the claim, and errUnsettled if the
+// database does not answer. It gives up when the claim ends, since the function must not run at the
+// same time as the next worker's.
 func (m *commitment) settle(otherwise error) (err error) {
 	defer func() {
 		if errors.Is(err, ErrFenced) {

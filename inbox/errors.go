@@ -60,8 +60,8 @@ var errExited = errors.New("inbox: the function ended its goroutine")
 
 const maxErrorText = 1024
 
-// errorText returns the text of an error, even if its Error method panics with a value that can't be
-// printed either.
+// errorText returns the text of an error, even if its Error method panics with a value that can't
+// be printed either.
 func errorText(err error) (text string) {
 	defer func() {
 		if recover() != nil {

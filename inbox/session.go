@@ -114,8 +114,8 @@ func (w *worker) examine(err error) result {
 	return r
 }
 
-// guarded calls f and returns an error for a panic or a Goexit. f has its own goroutine, so a Goexit
-// does not end the caller's.
+// guarded calls f and returns an error for a panic or a Goexit. f has its own goroutine, so a
+// Goexit does not end the caller's.
 func guarded(f func()) error {
 	done := make(chan struct{})
 	err := errExited
