@@ -151,15 +151,15 @@ func oddHead(t *testing.T, e *headstest.Emulator) string {
 	return id
 }
 
-func TestSpecOfLeavesOutToolsWithoutAType(t *testing.T) {
+func TestSpecOfKeepsToolsWithoutATypeAndOfAnUnknownOne(t *testing.T) {
 	e := newEmulator(t)
 	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
-	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"a","description":"d","url":"https://a.example.com/","parameters":[{"name":"p","description":"d"}]}`)))
+	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"a","description":"d","url":"https://a.example.com/","parameters":[{"name":"p","description":"d"},{"name":"q","type":"date","description":"d"}]}`)))
 	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
 	require.NoError(t, err)
-	assert.Nil(t, spec.Tools)
-	require.Len(t, spec.Omitted, 1)
-	assert.Contains(t, spec.Omitted[0], `parameter "p" has no type, which Apply requires`)
+	require.Empty(t, spec.Omitted)
+	require.Len(t, *spec.Tools, 1)
+	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, *spec).Results[0].Outcome)
 }
 
 func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {

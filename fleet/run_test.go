@@ -244,3 +244,21 @@ func randomSpec(random *rand.Rand, id string) fleet.Spec {
 	})
 	return s
 }
+
+func TestARefusedTokenEndsARun(t *testing.T) {
+	e := newEmulator(t)
+	var specs []fleet.Spec
+	for range 20 {
+		specs = append(specs, fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()})
+	}
+	client, err := heads.New(e.URL(), "another-token", heads.WithInsecureHTTP())
+	require.NoError(t, err)
+	for name, run := range map[string]func(context.Context, *heads.Client, []fleet.Spec, fleet.Options) (*fleet.Report, error){"plan": fleet.Plan, "apply": fleet.Apply} {
+		before := len(e.Requests())
+		report, err := run(t.Context(), client, specs, fleet.Options{Concurrency: 1, StopAfter: -1})
+		require.ErrorIs(t, err, heads.ErrUnauthorized, name)
+		assert.Equal(t, 1, report.Count(fleet.OutcomeFailed), name)
+		assert.Equal(t, 19, report.Count(fleet.OutcomeSkipped), name)
+		assert.Len(t, since(e, before), 1, name)
+	}
+}

@@ -133,13 +133,6 @@ func (s *specReader) takeTools(head *heads.Head) {
 	tools := head.ConversationSettings.Tools
 	check := specFaults{}
 	check.checkTools(tools)
-	for _, tool := range tools {
-		for _, p := range tool.Parameters {
-			if p.Type == "" { // accepted from the service, but not in a spec
-				check.add(fmt.Sprintf("tool %q parameter %q", clip(tool.Name), clip(p.Name)), "has no type, which Apply requires", "")
-			}
-		}
-	}
 	if len(check.faults) == 0 {
 		s.Tools = &tools
 		return

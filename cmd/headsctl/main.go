@@ -75,5 +75,6 @@ func newRootCommand(a *app) *cobra.Command {
 		a.testCommand(), a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
+	giveOnce(root)
 	return root
 }

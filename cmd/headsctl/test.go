@@ -23,7 +23,7 @@ import (
 // testFlags are those of test.
 type testFlags struct {
 	jobs, repeat int
-	only         string
+	only         []string
 	seed         uint64
 	reports      []string
 	json, dryRun bool
@@ -57,7 +57,7 @@ came, and what led to it. It ends with 1 if a scenario failed.`,
 	}
 	cmd.Flags().IntVarP(&f.jobs, "jobs", "j", scenariosPerCore*runtime.NumCPU(), "run `N` scenarios at a time")
 	cmd.Flags().Lookup("jobs").DefValue = "4 for each core"
-	cmd.Flags().StringVar(&f.only, "only", "", "run the scenarios that have `TEXT` in FILE:LINE NAME")
+	cmd.Flags().StringArrayVar(&f.only, "only", nil, "run the scenarios that have `TEXT` in FILE:LINE NAME; may be given again")
 	cmd.Flags().IntVar(&f.repeat, "repeat", 1, "run each scenario `N` times")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "make ids, tokens, keys and chances from `N` (default: random)")
 	cmd.Flags().StringArrayVar(&f.reports, "report", nil, "write a report to `FILE`.xml (JUnit), .json or .html; may be given again")
