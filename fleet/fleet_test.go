@@ -162,6 +162,17 @@ func TestSpecOfKeepsToolsWithoutATypeAndOfAnUnknownOne(t *testing.T) {
 	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, *spec).Results[0].Outcome)
 }
 
+func TestSpecOfLeavesOutAPluginConfigurationThatIsAText(t *testing.T) {
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{Fields: map[string]any{"pluginOperationalModeConfig": "a text", "greetings": "Hi"}})
+	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
+	require.NoError(t, err)
+	require.Len(t, spec.Omitted, 1)
+	assert.Contains(t, spec.Omitted[0], "pluginOperationalModeConfig: ")
+	assert.NotContains(t, spec.Set, "pluginOperationalModeConfig")
+	assert.Equal(t, "Hi", spec.Set["greetings"])
+}
+
 func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {
 	e := newEmulator(t)
 	spec, err := fleet.SpecOf(context.Background(), e.Client(), oddHead(t, e))

@@ -251,8 +251,7 @@ func TestARefusedTokenEndsARun(t *testing.T) {
 	for range 20 {
 		specs = append(specs, fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()})
 	}
-	client, err := heads.New(e.URL(), "another-token", heads.WithInsecureHTTP())
-	require.NoError(t, err)
+	client := e.Client(heads.WithTokenSource(func(context.Context, string) (string, error) { return "another-token", nil }))
 	for name, run := range map[string]func(context.Context, *heads.Client, []fleet.Spec, fleet.Options) (*fleet.Report, error){"plan": fleet.Plan, "apply": fleet.Apply} {
 		before := len(e.Requests())
 		report, err := run(t.Context(), client, specs, fleet.Options{Concurrency: 1, StopAfter: -1})

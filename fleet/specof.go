@@ -60,8 +60,9 @@ func (s *specReader) takeFields(head *heads.Head) error {
 			continue
 		}
 		field, err := heads.HeadUpdateFromJSON(rawjson.With([]byte(`{}`), name, value))
-		if err != nil {
-			return err // Heads.Get has read the field
+		if err != nil { // it has a type that no update can send
+			s.omit(name, faultText(err))
+			continue
 		}
 		if len(field.Fields()) == 0 {
 			continue // no update can set this

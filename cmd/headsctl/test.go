@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -107,13 +108,16 @@ func (a *app) test(ctx context.Context, f testFlags, paths []string) error {
 		return faulty(err)
 	}
 	var chosen []*scenario.Scenario
+	matches := func(s *scenario.Scenario, only string) bool { return strings.Contains(s.Title(), only) }
 	for _, s := range all {
-		if strings.Contains(s.Title(), f.only) {
+		if len(f.only) == 0 || slices.ContainsFunc(f.only, func(only string) bool { return matches(s, only) }) {
 			chosen = append(chosen, s)
 		}
 	}
-	if len(chosen) == 0 {
-		return usage("--only %s: no scenario has this in FILE:LINE NAME; --dry-run prints them", show.Line(f.only))
+	for _, only := range f.only {
+		if !slices.ContainsFunc(chosen, func(s *scenario.Scenario) bool { return matches(s, only) }) {
+			return usage("--only %s: no scenario has this in FILE:LINE NAME; --dry-run prints them", show.Line(only))
+		}
 	}
 	if f.dryRun {
 		for _, s := range chosen {
