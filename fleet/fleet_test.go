@@ -3,7 +3,9 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"testing"
 
@@ -163,9 +165,18 @@ func TestSpecOfKeepsToolsWithoutATypeAndOfAnUnknownOne(t *testing.T) {
 }
 
 func TestSpecOfLeavesOutAPluginConfigurationThatIsAText(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{Fields: map[string]any{"pluginOperationalModeConfig": "a text", "greetings": "Hi"}})
-	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
+	const id = "3fa85f64-5717-4562-b3fc-2c963f66afa6" // the emulator stores no such head
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/head/"+id {
+			_, _ = io.WriteString(w, `{"id":"`+id+`","pluginOperationalModeConfig":"a text","greetings":"Hi"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `[]`)
+	}))
+	t.Cleanup(service.Close)
+	c, err := heads.New(service.URL, "token", heads.WithInsecureHTTP())
+	require.NoError(t, err)
+	spec, err := fleet.SpecOf(t.Context(), c, id)
 	require.NoError(t, err)
 	require.Len(t, spec.Omitted, 1)
 	assert.Contains(t, spec.Omitted[0], "pluginOperationalModeConfig: ")

@@ -3,7 +3,7 @@
 # makes the same call with net/http alone.
 set -euo pipefail
 # git's own variables and CDPATH could lead to another repository.
-unset CDPATH $(git rev-parse --local-env-vars)
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 dir=internal/size # inside the module, so that nothing has to be fetched
 trap 'rm -rf "$dir"' EXIT

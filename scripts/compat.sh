@@ -10,7 +10,7 @@
 # breaks; 2: the trees could not be compared.
 set -euo pipefail
 # git's own variables and CDPATH could lead to another repository.
-unset CDPATH $(git rev-parse --local-env-vars)
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 root=$PWD
 . scripts/modules.sh

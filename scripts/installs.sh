@@ -5,7 +5,7 @@
 #	scripts/installs.sh REPO VERSION
 set -euo pipefail
 # git's own variables and CDPATH could lead to another repository.
-unset CDPATH $(git rev-parse --local-env-vars)
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 here=$(cd "$(dirname "$0")/.." && pwd)
 . "$here/scripts/modules.sh"
 

@@ -20,7 +20,7 @@
 # git reset --hard makes up for it.
 set -euo pipefail
 # git's own variables and CDPATH could lead to another repository.
-unset CDPATH $(git rev-parse --local-env-vars)
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 root=$PWD
 . scripts/modules.sh

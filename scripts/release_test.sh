@@ -9,7 +9,7 @@
 # before, after, or so many seconds after the begin of the command.
 set -euo pipefail
 # git's own variables and CDPATH could lead to another repository.
-unset CDPATH $(git rev-parse --local-env-vars)
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 root=$PWD
 

@@ -53,7 +53,7 @@ func giveOnce(cmd *cobra.Command) {
 		}
 	}
 	cmd.PersistentFlags().VisitAll(wrap)
-	cmd.LocalNonPersistentFlags().VisitAll(wrap)
+	cmd.Flags().VisitAll(wrap)
 	for _, c := range cmd.Commands() {
 		giveOnce(c)
 	}

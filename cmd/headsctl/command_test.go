@@ -121,7 +121,7 @@ func TestNoFlagLetsItsLastUseWin(t *testing.T) {
 		"token-file": {"get", "--token-file", "secret-1", "--token-file", "secret-2"},
 		"output":     {"get", "-o", "json", "-o", "yaml"},
 	} {
-		r := c.fails(2, "error: --"+flag+" is given twice; give it once", args...)
+		r := c.fails(2, "--"+flag+" is given twice; give it once", args...)
 		assert.NotContains(t, r.stderr, "secret-")
 	}
 	// No command is left out: a walk over all of them.

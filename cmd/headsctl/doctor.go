@@ -78,7 +78,11 @@ func (a *app) printExaminations(all []*heads.Examination) {
 	for _, f := range order {
 		a.printFinding(f, found[f], len(all) > 1)
 	}
-	a.say("%s examined: %s", show.Count(len(all), "head"), findingCount(every))
+	total := "no findings" // a line with "nothing found" is one of a head
+	if len(every) > 0 {
+		total = findingCount(every)
+	}
+	a.say("%s examined: %s", show.Count(len(all), "head"), total)
 }
 
 // printFinding writes a finding and the heads that have it.

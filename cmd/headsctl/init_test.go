@@ -54,17 +54,18 @@ func TestInitRefusesWhatItCannotJoin(t *testing.T) {
 	c.write("a.csv", stagingIDs)
 	c.write("nolabel.csv", "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01\n")
 	c.write("twice.csv", "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01,Lobby\n0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b02,Lobby\n")
+	c.write("one.csv", "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01,Lobby\n")
 	c.write("bad.csv", "li-1,Lobby\n")
 	for says, args := range map[string][]string{
 		"has no label; write it after a comma":   {"staging=nolabel.csv"},
 		`the label "Lobby" is given twice`:       {"staging=twice.csv"},
-		"is in a.csv too":                        {"staging=a.csv", "production=a.csv"},
+		"is in one.csv too":                      {"staging=one.csv", "production=one.csv"},
 		"the environment staging is given twice": {"staging=a.csv", "staging=a.csv"},
 		`"Staging=a.csv" is not ENVIRONMENT=IDS`: {"Staging=a.csv"},
 		`"staging" is not ENVIRONMENT=IDS`:       {"staging"},
 		"is not the id of a head":                {"staging=bad.csv"},
 		"wants ENVIRONMENT=IDS":                  {},
-		"there is no file none.csv":              {"staging=none.csv"},
+		"none.csv can't be read":                 {"staging=none.csv"},
 	} {
 		r := c.fails(2, says, append([]string{"init"}, args...)...)
 		assert.Empty(t, r.stdout, says)
