@@ -82,7 +82,7 @@ func (a *app) printExaminations(all []*heads.Examination) {
 	if len(every) > 0 {
 		total = findingCount(every)
 	}
-	a.say("%s examined: %s", show.Count(len(all), "head"), total)
+	a.wrap("", show.Count(len(all), "head")+" examined: "+total)
 }
 
 // printFinding writes a finding and the heads that have it.
