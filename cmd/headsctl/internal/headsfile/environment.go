@@ -387,4 +387,6 @@ func (h *Head) place(environment string) string {
 }
 
 // IsEnvironmentName reports whether an environment can have this name.
-func IsEnvironmentName(name string) bool { return environmentName.MatchString(name) && name != reserved }
+func IsEnvironmentName(name string) bool {
+	return environmentName.MatchString(name) && name != reserved
+}
