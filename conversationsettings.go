@@ -46,7 +46,7 @@ func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*
 // is not in cs is lost. To change something, use Modify.
 //
 // PUT /head/{headId}/conversation-settings. Replace refuses tools that
-// Tool.Validate refuses, two tools of one name, settings from a head that did not
+// Tool.Validate refuses (but nothing that was read and is unchanged), two tools of one name, settings from a head that did not
 // show them, and "[redacted]" or the length of a Raw in place of a value. It
 // returns all faults together.
 func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) error {
@@ -130,8 +130,11 @@ func (s *ConversationSettingsService) PutTool(ctx context.Context, headID string
 	const operation = "ConversationSettings.PutTool"
 	faults := faultList{}
 	faults.add(checkHeadID(operation, headID))
-	if t.Name == "" || !t.unchanged() { // one without a name replaces none
-		faults.add(t.validate(operation))
+	switch {
+	case t.Name == "": // it replaces none
+		faults.add(t.validate(operation, nil))
+	case !t.unchanged():
+		faults.add(t.validate(operation, t.asServed()))
 	}
 	if err := faults.join(); err != nil {
 		return nil, err

@@ -243,3 +243,30 @@ func TestNestedModulesRequireTheVersionOfTheRoot(t *testing.T) {
 		assert.Regexp(t, `(?m)^replace github\.com/headsapi/heads-go => \.\./(\.\.)?$`, string(text), "%s: the branch builds the root beside it", dir)
 	}
 }
+
+func TestScriptsForgetTheVariablesOfGitAndCDPATH(t *testing.T) {
+	files, err := filepath.Glob("scripts/*.sh")
+	require.NoError(t, err)
+	names, err := exec.Command("git", "rev-parse", "--local-env-vars").Output()
+	require.NoError(t, err)
+	variables := append(strings.Fields(string(names)), "CDPATH")
+	for _, file := range append(files, ".ci/run") {
+		if file == "scripts/modules.sh" {
+			continue // is sourced by the others
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		begin, _, found := strings.Cut(string(text), "\ncd ")
+		if !found || strings.Contains(begin, "\nhere=") {
+			begin, _, _ = strings.Cut(string(text), "\nhere=")
+		}
+		script := exec.Command("bash", "-c", begin+"\nenv")
+		script.Env = os.Environ()
+		for _, name := range variables {
+			script.Env = append(script.Env, name+"=elsewhere")
+		}
+		out, err := script.Output()
+		require.NoError(t, err, file)
+		assert.NotContains(t, string(out), "=elsewhere", file)
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/loopback"
+	"github.com/headsapi/heads-go/internal/nearest"
 	"github.com/headsapi/heads-go/internal/rawjson"
 	"github.com/headsapi/heads-go/internal/registration"
 )
@@ -58,7 +60,7 @@ const (
 //     WithAccessBases for the other mode), language
 //   - note: visual_mode, provider (can't stream; an error if the head streams),
 //     visual_unknown, voice_model (not one that is recommended for streaming),
-//     parameter_untyped
+//     parameter_untyped, parameter_type (not one that the contract names)
 //
 // An error means that the head, its visual or its registrations could not be
 // read. A visual that does not exist is a finding.
@@ -199,10 +201,7 @@ func (x *examiner) examineTools() {
 				"Correct it with ConversationSettings.PutTool, or remove it.", usePutTool)
 		}
 		for _, p := range tool.Parameters {
-			if p.isUntyped() {
-				x.find(SeverityNote, "parameter_untyped", subject+"."+label(p.Name), "It has no type, which the service accepts.",
-					"Give it a type with ConversationSettings.PutTool when you change the tool.", usePutTool)
-			}
+			x.examineType(subject+"."+label(p.Name), p)
 		}
 		if seen[tool.Name]++; seen[tool.Name] == 2 {
 			x.find(SeverityError, "tool_duplicate", subject, "Two tools have this name.", "Remove one of them.")
@@ -217,6 +216,25 @@ func (x *examiner) examineTools() {
 		return
 	}
 	x.examinePrompt(tools)
+}
+
+// examineType notes a type that the contract doesn't name. The service accepts it.
+func (x *examiner) examineType(subject string, p ToolParameter) {
+	given, _ := rawjson.Value(p.raw.get(), "type")
+	switch kind := rawjson.Kind(given); {
+	case slices.Contains(toolTypes, p.Type), kind != "string" && kind != "null" && kind != "nothing": // Validate reports the latter
+	case p.Type == "":
+		x.find(SeverityNote, "parameter_untyped", subject, "It has no type, which the service accepts.",
+			"Give it a type with ConversationSettings.PutTool when you change the tool.", usePutTool)
+	default:
+		problem := fmt.Sprintf("Its type %s is unknown, though the service may accept it", quote(p.Type))
+		if meant := nearest.Name(p.Type, toolTypes); meant != "" {
+			problem += "; did you mean " + meant + "?"
+		} else {
+			problem += "."
+		}
+		x.find(SeverityNote, "parameter_type", subject, problem, "Correct it with ConversationSettings.PutTool if it is a mistake.", usePutTool)
+	}
 }
 
 // examinePrompt searches the prompt for the names of tools. If it finds a tool, it searches

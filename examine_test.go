@@ -117,6 +117,9 @@ func TestExamineFindsEachFaultAndNoOther(t *testing.T) {
 		"parameters without a type": {tool(func(tool map[string]any) {
 			tool["parameters"] = []any{map[string]any{"name": "city", "description": "City."}}
 		}), map[string]string{"parameter_untyped": "note tool get_weather.city"}},
+		"a parameter of an unknown type": {tool(func(tool map[string]any) {
+			tool["parameters"] = []any{map[string]any{"name": "city", "type": "strnig", "description": "City."}}
+		}), map[string]string{"parameter_type": "note tool get_weather.city"}},
 		"two tools of a name": {field("conversationSettings", map[string]any{"tools": []any{weatherTool(), weatherTool()}}),
 			map[string]string{"tool_duplicate": "error tool get_weather"}},
 		"tools without oc": {func(x *examined) { x.head.OperationMode = heads.OperationModeTTT }, map[string]string{"tools_without_oc": "warning operationMode"}},

@@ -323,6 +323,9 @@ func AddToolFunc(h *ToolHandler, t ToolSpec, f func(ctx context.Context, argumen
 		}
 		list[i] = toolargs.Declared(p.Name, p.Type, slices.Contains(t.Required, p.Name))
 		p.Type = list[i].WireType()
+		if !slices.Contains(toolTypes, p.Type) { // the handler reads values of these alone
+			faults.add(toolFault(operation, t.Name, "parameter "+quote(p.Name), fmt.Sprintf("type %s is unknown", quote(p.Type)), "want one of "+strings.Join(toolTypes, ", ")))
+		}
 	}
 	fields := toolargs.NewFields(list)
 	call := func(ctx context.Context, values []json.RawMessage) (string, error) {
@@ -393,7 +396,7 @@ func (s *toolServer) add(operation string, t *servedTool, faults faultList) erro
 	name := url.PathEscape(t.tool.Name)
 	// Validated without the path token, which an error could quote.
 	t.tool.URL = s.base + "/" + name
-	faults.add(t.tool.validate(operation))
+	faults.add(t.tool.validate(operation, nil))
 	if !s.pathToken.IsZero() {
 		t.tool.URL = s.base + "/" + s.pathToken.Reveal() + "/" + name
 	}

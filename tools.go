@@ -40,7 +40,7 @@ type Tool struct {
 // not know are kept byte for byte.
 type ToolParameter struct {
 	Name        string // the name that the prompt uses
-	Type        string // string, number, integer, boolean, array or object
+	Type        string // string, number, integer, boolean, array or object; the service accepts others, and none ("")
 	Description string
 
 	raw sealed[string]
@@ -57,12 +57,12 @@ type PromptProblem struct {
 // InvalidError. A malformed tool can keep a head from loading, so Validate is
 // stricter than the contract. It requires a name of letters, digits, _ and -
 // with at most 64 characters, a description, and an https URL (http only to a
-// loopback host). Each parameter needs a unique name without spaces, a
-// description, and one of the types string, number, integer, boolean, array and
-// object. A tool of another shape, such as one whose parameters are an object,
-// is refused too. The service accepts parameters without a type, so a tool that
-// was read from it and is unchanged may have them.
-func (t Tool) Validate() error { return t.validate("Tool.Validate") }
+// loopback host). Each parameter needs a unique name without spaces and a
+// description. A tool of another shape, such as one whose parameters are an
+// object, is refused too. The service accepts parameters of any type and without
+// one. So a type is refused only if it is a placeholder or not a text;
+// Heads.Examine notes those that are unknown.
+func (t Tool) Validate() error { return t.validate("Tool.Validate", nil) }
 
 // UnmarshalJSON accepts any shape and keeps the whole document. Validate reports
 // what is wrong with it. Only a name that occurs twice is an error, such as two
@@ -159,7 +159,9 @@ var (
 	toolTypes     = []string{"string", "number", "integer", "boolean", "array", "object"}
 )
 
-func (t Tool) validate(operation string) error {
+// validate returns the faults of a tool. If was is not nil, it is the tool as the service has
+// it, and what is the same there is not judged again.
+func (t Tool) validate(operation string, was *Tool) error {
 	field := "tool " + quote(t.Name)
 	if t.raw.get() != "" && rawjson.Kind(t.raw.get()) != "object" && t.unchanged() {
 		return invalid(operation, field, fmt.Sprintf("is a JSON %s", rawjson.Kind(t.raw.get())), "want an object with name, description, parameters and url")
@@ -169,48 +171,72 @@ func (t Tool) validate(operation string) error {
 		nameFault.add(invalid(operation, field, "name can keep the head from loading", "use a letter or _, then letters, digits, _ and -, at most 64 in all"))
 	}
 	read := unreadText{operation, field, t.raw.get()}
-	faults.add(read.or("name", t.Name, nameFault.join()))
-	faults.add(read.or("description", t.Description, checkDescription(operation, field, t.Description)))
-	faults.add(read.or("url", t.URL, checkCallbackURL(operation, field+" url", t.URL)))
-	if given, _ := rawjson.Value(t.raw.get(), "parameters"); t.Parameters == nil && oddList(given) {
+	old := Tool{}
+	if was != nil {
+		old = *was
+	}
+	if was == nil || t.Name != old.Name {
+		faults.add(read.or("name", t.Name, nameFault.join()))
+	}
+	if was == nil || t.Description != old.Description {
+		faults.add(read.or("description", t.Description, checkDescription(operation, field, t.Description)))
+	}
+	if was == nil || t.URL != old.URL {
+		faults.add(read.or("url", t.URL, checkCallbackURL(operation, field+" url", t.URL)))
+	}
+	if given, _ := rawjson.Value(t.raw.get(), "parameters"); was == nil && t.Parameters == nil && oddList(given) {
 		faults.add(invalid(operation, field, fmt.Sprintf("parameters are a JSON %s", rawjson.Kind(given)), "want a list of objects with name, type and description"))
 	}
-	seen := map[string]bool{"": true}
+	allowed := map[string]int{} // how many parameters may have a name
+	for _, p := range old.Parameters {
+		allowed[p.Name]++
+	}
+	seen := map[string]int{}
 	for _, p := range t.Parameters {
-		faults.add(p.validate(operation, field, t.served && t.unchanged()))
-		if p.Name != "" && seen[p.Name] {
+		faults.add(p.validate(operation, field, old.parameter(p)))
+		if seen[p.Name]++; p.Name != "" && seen[p.Name] > max(1, allowed[p.Name]) {
 			faults.add(invalid(operation, field, fmt.Sprintf("parameter %s is defined twice", quote(p.Name)), "names must differ"))
 		}
-		seen[p.Name] = true
 	}
 	return faults.join()
 }
 
-// validate accepts a parameter without a type if the tool is as the service has it.
-func (p ToolParameter) validate(operation, tool string, asServed bool) error {
+// parameter returns the parameter of the tool that p was read as, or nil.
+func (t Tool) parameter(p ToolParameter) *ToolParameter {
+	i := slices.IndexFunc(t.Parameters, func(old ToolParameter) bool { return p.raw.get() != "" && old.raw.get() == p.raw.get() })
+	if i < 0 {
+		return nil
+	}
+	return &t.Parameters[i]
+}
+
+// validate returns the faults of a parameter. As in Tool.validate, what was has is not judged.
+func (p ToolParameter) validate(operation, tool string, was *ToolParameter) error {
 	field := tool + " parameter " + quote(p.Name)
 	if p.raw.get() != "" && rawjson.Kind(p.raw.get()) != "object" && p.unchanged() {
+		if was != nil {
+			return nil
+		}
 		return invalid(operation, field, fmt.Sprintf("is a JSON %s", rawjson.Kind(p.raw.get())), "want an object with name, type and description")
 	}
 	var faults, nameFault, typeFault faultList
 	if !parameterName.MatchString(p.Name) {
 		nameFault.add(invalid(operation, field, "name can keep the head from loading", "use a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
 	}
-	if !slices.Contains(toolTypes, p.Type) && !(asServed && p.isUntyped()) {
-		typeFault.add(invalid(operation, field, fmt.Sprintf("type %s is unknown", quote(p.Type)), fmt.Sprintf("want one of %s", strings.Join(toolTypes, ", "))))
+	if p.Type != "string" && check.IsPlaceholder(p.Type) {
+		typeFault.add(invalid(operation, field, fmt.Sprintf("type %s is a placeholder", quote(p.Type)), fmt.Sprintf("want one of %s", strings.Join(toolTypes, ", "))))
 	}
 	read := unreadText{operation, field, p.raw.get()}
-	faults.add(read.or("name", p.Name, nameFault.join()))
-	faults.add(read.or("type", p.Type, typeFault.join()))
-	faults.add(read.or("description", p.Description, checkDescription(operation, field, p.Description)))
+	if was == nil || p.Name != was.Name {
+		faults.add(read.or("name", p.Name, nameFault.join()))
+	}
+	if was == nil || p.Type != was.Type {
+		faults.add(read.or("type", p.Type, typeFault.join()))
+	}
+	if was == nil || p.Description != was.Description {
+		faults.add(read.or("description", p.Description, checkDescription(operation, field, p.Description)))
+	}
 	return faults.join()
-}
-
-// isUntyped reports whether the parameter has no type, neither as a field nor in the
-// document that it was read from.
-func (p *ToolParameter) isUntyped() bool {
-	value, _ := rawjson.Value(p.raw.get(), "type")
-	return p.Type == "" && (value == "" || rawjson.IsNull(value))
 }
 
 // unreadText finds the members of a document that should be strings and are not.
@@ -243,7 +269,7 @@ func built(tools []Tool) []Tool { return slices.DeleteFunc(slices.Clone(tools), 
 
 // validateTools checks the given tools, and that none of them has the name of
 // another one in all. Tools from the service that are unchanged are not refused
-// for their shape.
+// for their shape, and of those that were changed only the changes are judged.
 func validateTools(operation string, all, given []Tool) error {
 	var faults faultList
 	count := map[string]int{}
@@ -252,7 +278,7 @@ func validateTools(operation string, all, given []Tool) error {
 	}
 	for _, t := range given {
 		if !t.served || !t.unchanged() {
-			faults.add(t.validate(operation))
+			faults.add(t.validate(operation, t.asServed()))
 		}
 		if count[t.Name] > 1 {
 			faults.add(invalid(operation, "tool "+quote(t.Name), "is given twice", "names must differ"))
@@ -260,6 +286,17 @@ func validateTools(operation string, all, given []Tool) error {
 		}
 	}
 	return faults.join()
+}
+
+// asServed returns the tool as it was read from the service, or nil if it was not read there
+// or as no object.
+func (t Tool) asServed() *Tool {
+	if !t.served || rawjson.Kind(t.raw.get()) != "object" {
+		return nil
+	}
+	was := Tool{served: true}
+	was.decode(t.raw.get())
+	return &was
 }
 
 // unchanged reports whether the tool is as it was read.
@@ -356,7 +393,12 @@ func (p ToolParameter) document() json.RawMessage {
 	var read ToolParameter
 	read.decode(doc)
 	doc = withText(doc, read.Name, "name", p.Name)
-	doc = withText(doc, read.Type, "type", p.Type)
+	switch {
+	case p.Type != "":
+		doc = withText(doc, read.Type, "type", p.Type)
+	case read.Type != "":
+		doc = string(rawjson.With(doc, "type", nil))
+	}
 	return json.RawMessage(withText(doc, read.Description, "description", p.Description))
 }
 

@@ -593,13 +593,14 @@ func TestToolValidate(t *testing.T) {
 		{"a dot in a parameter's name", parameter(func(p *ToolParameter) { p.Name = "day.of-week" }), nil},
 		{"two parameters of one name", with(func(t *Tool) { t.Parameters[1].Name = "day" }), []string{`parameter "day" is defined twice`}},
 		{"names that differ in case", with(func(t *Tool) { t.Parameters[1].Name = "Day" }), nil},
-		{"no type", parameter(func(p *ToolParameter) { p.Type = "" }), []string{"want one of string, number, integer, boolean, array, object"}},
-		{"an unknown type", parameter(func(p *ToolParameter) { p.Type = "date" }), []string{`type "date" is unknown`}},
-		{"a type in upper case", parameter(func(p *ToolParameter) { p.Type = "String" }), []string{`type "String"`}},
+		{"no type", parameter(func(p *ToolParameter) { p.Type = "" }), nil},
+		{"an unknown type", parameter(func(p *ToolParameter) { p.Type = "date" }), nil},
+		{"a placeholder for a type", parameter(func(p *ToolParameter) { p.Type = "<TYPE>" }), []string{`type "<TYPE>" is a placeholder; want one of string, number, integer, boolean, array, object`}},
+		{"a type in upper case", parameter(func(p *ToolParameter) { p.Type = "String" }), nil},
 		{"no description of a parameter", parameter(func(p *ToolParameter) { p.Description = "" }), []string{"description"}},
 		{"a placeholder for that", parameter(func(p *ToolParameter) { p.Description = "<DESCRIPTION>" }), []string{"description"}},
 		{"all faults together", Tool{Name: "a b", Parameters: []ToolParameter{{Name: "c d", Type: "x"}, {Name: "c d", Type: "string", Description: "e"}}},
-			[]string{`tool "a b" name`, "description", "url", `parameter "c d" name`, "type", `parameter "c d" description`, `parameter "c d" name`, "twice"}},
+			[]string{`tool "a b" name`, "description", "url", `parameter "c d" name`, `parameter "c d" description`, `parameter "c d" name`, "twice"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -683,7 +684,13 @@ func TestUntouchedToolsDoNotBlockAChange(t *testing.T) {
 		cs.Tools[0].Description = "Still sloppy."
 		return nil
 	})
-	require.ErrorIs(t, err, ErrInvalid, "one that is changed must be sound")
+	require.NoError(t, err, "its name and URL are as they were")
+	_, err = service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
+		cs.Tools[0].Description = ""
+		cs.Tools[0].URL = "http://other.example.com"
+		return nil
+	})
+	require.ErrorContains(t, err, "is not https", "what is changed must be sound")
 }
 
 // oddTools are tools that the service stores although a head with one of them may
@@ -693,7 +700,7 @@ var oddTools = map[string]struct{ document, says string }{
 		`parameters are a JSON object; want a list`},
 	"a string for parameters":     {`{"name":"odd","description":"d","parameters":"city","url":"https://tools.example.com/odd"}`, `parameters are a JSON string; want a list`},
 	"a parameter without a type":  {`{"name":"odd","description":"d","parameters":[{"name":"city" ,"description":"d"}],"url":"https://tools.example.com/odd"}`, ""}, // loads
-	"an empty type":               {`{"name":"odd","description":"d","parameters":[{"name":"city","type":"","description":"d"}],"url":"https://tools.example.com/odd"}`, `type "" is unknown`},
+	"an empty type":               {`{"name":"odd","description":"d","parameters":[{"name":"city","type":"","description":"d"}],"url":"https://tools.example.com/odd"}`, ""},
 	"a type that is no text":      {`{"name":"odd","description":"d","parameters":[{"name":"city","type":["string"],"description":"d"}],"url":"https://tools.example.com/odd"}`, `type is a JSON array; want a string`},
 	"a parameter that is a text":  {`{"name":"odd","description":"d","parameters":[ "city" ],"url":"https://tools.example.com/odd"}`, `is a JSON string; want an object with name, type and description`},
 	"a parameter of null":         {`{"name":"odd","description":"d","parameters":[null],"url":"https://tools.example.com/odd"}`, `is a JSON null; want an object`},
@@ -733,8 +740,7 @@ func TestHeadWithAToolOfAnOddShapeIsRead(t *testing.T) {
 			err = tools[1].Validate()
 			if odd.says == "" {
 				require.NoError(t, err)
-				tools[1].Description += "."
-				err, odd.says = tools[1].Validate(), `type "" is unknown`
+				return
 			}
 			require.ErrorIs(t, err, ErrInvalid)
 			assert.ErrorContains(t, err, odd.says)
@@ -827,32 +833,66 @@ func TestToolThatWasReadEarlierIsNotRefused(t *testing.T) {
 	assert.Equal(t, bodyWith(odd), service.bodyOf(t, settingsRoute))
 }
 
-func TestChangedToolOfAnOddShapeIsRefused(t *testing.T) {
-	for name, change := range map[string]func(*Tool){
-		"by Modify":                  func(t *Tool) { t.Description = "another one" },
-		"with another address":       func(t *Tool) { t.URL = "https://tools.example.com/other" },
-		"with a bad parameter added": func(t *Tool) { t.Parameters = append(t.Parameters, ToolParameter{}) },
-	} {
-		for shape, odd := range oddTools {
-			t.Run(name+" "+shape, func(t *testing.T) {
-				service := newFakeAPI(t, answering(headWith(odd.document)))
-				_, err := service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
-					change(&cs.Tools[0])
-					return nil
-				})
-				if shape == "a description that is none" && name == "by Modify" || shape == "an address that is no text" && name == "with another address" {
-					require.NoError(t, err, "this has repaired it")
-					return
-				}
-				assert.ErrorIs(t, err, ErrInvalid)
-				assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
-			})
-		}
+// changing calls Modify on a head with one tool, and returns the error and the fake.
+func changing(t *testing.T, document string, change func(*Tool)) (*fakeAPI, error) {
+	t.Helper()
+	service := newFakeAPI(t, answering(headWith(document)))
+	_, err := service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
+		change(&cs.Tools[0])
+		return nil
+	})
+	return service, err
+}
+
+func TestChangeOfAToolIsJudgedAloneAndNotWhatWasRead(t *testing.T) {
+	for shape, odd := range oddTools {
+		t.Run(shape, func(t *testing.T) {
+			sound := strings.HasPrefix(odd.document, "{")
+			service, err := changing(t, odd.document, func(tool *Tool) { tool.Description = "another one" })
+			if sound {
+				require.NoError(t, err)
+				assert.Contains(t, service.bodyOf(t, settingsRoute), `another one`)
+			} else {
+				require.ErrorIs(t, err, ErrInvalid, "all of the new object is the caller's")
+			}
+			for fault, change := range map[string]func(*Tool){
+				"an empty parameter":     func(tool *Tool) { tool.Parameters = append(tool.Parameters, ToolParameter{}) },
+				"a placeholder":          func(tool *Tool) { tool.Description = "<DESCRIPTION>" },
+				"another bad address":    func(tool *Tool) { tool.URL = "http://tools.example.com/other" },
+				"a placeholder of types": func(tool *Tool) { tool.Parameters = []ToolParameter{{Name: "a", Type: "<TYPE>", Description: "b"}} },
+				"two of one name": func(tool *Tool) {
+					day := ToolParameter{Name: "day", Description: "The day."}
+					tool.Parameters = append(tool.Parameters, day, day)
+				},
+			} {
+				service, err := changing(t, odd.document, change)
+				require.ErrorIs(t, err, ErrInvalid, fault)
+				assert.Equal(t, []string{"GET /head/" + testHead}, service.routes(), fault)
+			}
+		})
 	}
+}
+
+func TestMissingTypeStaysMissing(t *testing.T) {
+	untyped := oddTools["a parameter without a type"].document
+	service, err := changing(t, untyped, func(tool *Tool) { tool.Parameters[0].Description = "Where." })
+	require.NoError(t, err)
+	assert.Equal(t, bodyWith(strings.Replace(untyped, `"description":"d"}]`, `"description":"Where."}]`, 1)), service.bodyOf(t, settingsRoute))
+
+	service, err = changing(t, strings.Replace(untyped, `"name":"city" ,`, `"name":"city","type":"text",`, 1), func(tool *Tool) { tool.Parameters[0].Type = "" })
+	require.NoError(t, err)
+	assert.Contains(t, service.bodyOf(t, settingsRoute), `"parameters":[{"name":"city","description":"d"}]`)
+
+	made, err := json.Marshal(ToolParameter{Name: "city", Description: "Where."})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"name":"city","description":"Where."}`, string(made))
 }
 
 func TestOddToolOfTheCallersOwnIsRefused(t *testing.T) {
 	for name, odd := range oddTools {
+		if odd.says == "" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			var mine ConversationSettings
 			require.NoError(t, json.Unmarshal([]byte(`{"tools":[`+odd.document+`]}`), &mine))

@@ -3,7 +3,9 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"testing"
 
@@ -151,15 +153,35 @@ func oddHead(t *testing.T, e *headstest.Emulator) string {
 	return id
 }
 
-func TestSpecOfLeavesOutToolsWithoutAType(t *testing.T) {
+func TestSpecOfKeepsToolsWithoutATypeAndOfAnUnknownOne(t *testing.T) {
 	e := newEmulator(t)
 	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
-	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"a","description":"d","url":"https://a.example.com/","parameters":[{"name":"p","description":"d"}]}`)))
+	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"a","description":"d","url":"https://a.example.com/","parameters":[{"name":"p","description":"d"},{"name":"q","type":"date","description":"d"}]}`)))
 	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
 	require.NoError(t, err)
-	assert.Nil(t, spec.Tools)
+	require.Empty(t, spec.Omitted)
+	require.Len(t, *spec.Tools, 1)
+	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, *spec).Results[0].Outcome)
+}
+
+func TestSpecOfLeavesOutAPluginConfigurationThatIsAText(t *testing.T) {
+	const id = "3fa85f64-5717-4562-b3fc-2c963f66afa6" // the emulator stores no such head
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/head/"+id {
+			_, _ = io.WriteString(w, `{"id":"`+id+`","pluginOperationalModeConfig":"a text","greetings":"Hi"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `[]`)
+	}))
+	t.Cleanup(service.Close)
+	c, err := heads.New(service.URL, "token", heads.WithInsecureHTTP())
+	require.NoError(t, err)
+	spec, err := fleet.SpecOf(t.Context(), c, id)
+	require.NoError(t, err)
 	require.Len(t, spec.Omitted, 1)
-	assert.Contains(t, spec.Omitted[0], `parameter "p" has no type, which Apply requires`)
+	assert.Contains(t, spec.Omitted[0], "pluginOperationalModeConfig: ")
+	assert.NotContains(t, spec.Set, "pluginOperationalModeConfig")
+	assert.Equal(t, "Hi", spec.Set["greetings"])
 }
 
 func TestSpecOfNamesWhatItLeavesOut(t *testing.T) {

@@ -250,8 +250,12 @@ func (j *Journal) rewrite(baseURL string) error {
 	if err != nil {
 		return err
 	}
-	// No other process writes this file, since the journal is locked.
-	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	// What a run that was killed has left goes first. No other process writes this file, since the
+	// journal is locked; O_EXCL follows no symlink that somebody else has put there.
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

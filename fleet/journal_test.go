@@ -458,3 +458,20 @@ func TestJournalsOfEveryFormatAreContinued(t *testing.T) {
 		assert.Len(t, apply(t, e, fleet.Options{Journal: openJournal(t, path)}, first, second).Moves(), 2, file.Name())
 	}
 }
+
+func TestTheRewriteOfAJournalFollowsNoSymlink(t *testing.T) {
+	e := newEmulator(t)
+	folder := t.TempDir()
+	path, mine := filepath.Join(folder, "journal"), filepath.Join(folder, "mine")
+	require.NoError(t, os.WriteFile(mine, []byte("mine"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "real"), []byte(readFile(t, "testdata/formats/1.jsonl")), 0o600))
+	require.NoError(t, os.Symlink("real", path), "the journal itself may be one")
+	require.NoError(t, os.Symlink("mine", filepath.Join(folder, "real.new")))
+	j, err := fleet.OpenJournal(path)
+	require.NoError(t, err)
+	apply(t, e, fleet.Options{Journal: j}, fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()})
+	require.NoError(t, j.Close())
+	assert.NotEqual(t, readFile(t, "testdata/formats/1.jsonl"), readFile(t, filepath.Join(folder, "real")), "it was rewritten")
+	assert.Equal(t, "mine", readFile(t, mine))
+	assert.NoFileExists(t, filepath.Join(folder, "real.new"))
+}

@@ -46,6 +46,9 @@ func (r *run) ended(result Result) {
 func (r *run) count(result Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.stopped == nil && errors.Is(result.Err, heads.ErrUnauthorized) { // every other head would get the same answer
+		r.stopped = fmt.Errorf("the service refused the access token: %w", result.Err)
+	}
 	temporary := result.Reason == heads.ReasonTemporary || result.Reason == heads.ReasonUnknownOutcome
 	if result.Outcome != OutcomeFailed || !temporary {
 		r.failures = 0

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,4 +245,27 @@ func randomSpec(random *rand.Rand, id string) fleet.Spec {
 		}
 	})
 	return s
+}
+
+func TestARefusedTokenEndsARun(t *testing.T) {
+	var requests atomic.Int64
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(service.Close)
+	client, err := heads.New(service.URL, "token", heads.WithInsecureHTTP())
+	require.NoError(t, err)
+	var specs []fleet.Spec
+	for i := range 20 {
+		specs = append(specs, fleet.Spec{ID: fmt.Sprintf("11111111-0000-4000-8000-%012d", i), Streaming: on()})
+	}
+	for name, run := range map[string]func(context.Context, *heads.Client, []fleet.Spec, fleet.Options) (*fleet.Report, error){"plan": fleet.Plan, "apply": fleet.Apply} {
+		requests.Store(0)
+		report, err := run(t.Context(), client, specs, fleet.Options{Concurrency: 1, StopAfter: -1})
+		require.ErrorIs(t, err, heads.ErrUnauthorized, name)
+		assert.Equal(t, 1, report.Count(fleet.OutcomeFailed), name)
+		assert.Equal(t, 19, report.Count(fleet.OutcomeSkipped), name)
+		assert.EqualValues(t, 1, requests.Load(), name)
+	}
 }

@@ -60,8 +60,9 @@ func (s *specReader) takeFields(head *heads.Head) error {
 			continue
 		}
 		field, err := heads.HeadUpdateFromJSON(rawjson.With([]byte(`{}`), name, value))
-		if err != nil {
-			return err // Heads.Get has read the field
+		if err != nil { // it has a type that no update can send
+			s.omit(name, faultText(err))
+			continue
 		}
 		if len(field.Fields()) == 0 {
 			continue // no update can set this
@@ -133,13 +134,6 @@ func (s *specReader) takeTools(head *heads.Head) {
 	tools := head.ConversationSettings.Tools
 	check := specFaults{}
 	check.checkTools(tools)
-	for _, tool := range tools {
-		for _, p := range tool.Parameters {
-			if p.Type == "" { // accepted from the service, but not in a spec
-				check.add(fmt.Sprintf("tool %q parameter %q", clip(tool.Name), clip(p.Name)), "has no type, which Apply requires", "")
-			}
-		}
-	}
 	if len(check.faults) == 0 {
 		s.Tools = &tools
 		return

@@ -49,7 +49,6 @@ func TestSettingsRefuseMalformedTools(t *testing.T) {
 		{"parameters null", `[{"name":"a","url":"https://a.example.test","parameters":null}]`, "list of parameters"},
 		{"parameters text", `[{"name":"a","url":"https://a.example.test","parameters":"city"}]`, "list of parameters"},
 		{"parameter without name", `[{"name":"a","url":"https://a.example.test","parameters":[{"type":"string"}]}]`, "parameters[0] needs a name"},
-		{"parameter with an empty type", `[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","type":""}]}]`, "string type"},
 		{"parameter type", `[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","type":1}]}]`, "string type"},
 		{"parameter description", `[{"name":"a","url":"https://a.example.test","parameters":[{"name":"x","type":"string","description":1}]}]`, "description"},
 	}

@@ -34,7 +34,7 @@ func (st *state) addTool(headID string, definition json.RawMessage) error {
 
 // checkTools refuses definitions that do not have the shape of the contract. Keys
 // that the contract doesn't have may hold any JSON. Like the service, it accepts
-// a parameter without a type, and parameters as an object, such as a JSON Schema,
+// a parameter of any type or without one, and parameters as an object, such as a JSON Schema,
 // although the head can't be loaded with them.
 func (st *state) checkTools(settings map[string]any) error {
 	given, ok := settings["tools"]
@@ -81,7 +81,7 @@ func parameterProblem(p map[string]any) string {
 	if name, _ := p["name"].(string); name == "" {
 		return "needs a name"
 	}
-	if t, _ := p["type"].(string); t == "" && hasKey(p, "type") {
+	if t := p["type"]; t != nil && !isA[string](t) {
 		return "must have a string type, or none"
 	}
 	if d, ok := p["description"]; ok && !isA[string](d) {

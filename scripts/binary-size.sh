@@ -2,6 +2,8 @@
 # Prints how much larger a program with one call of heads is than a program that
 # makes the same call with net/http alone.
 set -euo pipefail
+# git's own variables and CDPATH could lead to another repository.
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 dir=internal/size # inside the module, so that nothing has to be fetched
 trap 'rm -rf "$dir"' EXIT

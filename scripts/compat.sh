@@ -9,6 +9,8 @@
 # backticks. Exit 0: nothing else breaks, or there is no release yet; 1: something
 # breaks; 2: the trees could not be compared.
 set -euo pipefail
+# git's own variables and CDPATH could lead to another repository.
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 root=$PWD
 . scripts/modules.sh

@@ -5,6 +5,8 @@
 #
 # Needs Go, curl and openssl.
 set -euo pipefail
+# git's own variables and CDPATH could lead to another repository.
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 export NO_PROXY='*' no_proxy='*'
 

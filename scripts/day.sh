@@ -10,6 +10,8 @@
 #
 # Needs Linux, Go and curl. Everything is in a temporary folder, which is removed at the end.
 set -euo pipefail
+# git's own variables and CDPATH could lead to another repository.
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 export NO_PROXY='*' no_proxy='*' LC_ALL=C
 for name in ${!HEADS_@} ${!SHOP_@}; do unset "$name"; done

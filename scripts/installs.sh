@@ -4,6 +4,8 @@
 #
 #	scripts/installs.sh REPO VERSION
 set -euo pipefail
+# git's own variables and CDPATH could lead to another repository.
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 here=$(cd "$(dirname "$0")/.." && pwd)
 . "$here/scripts/modules.sh"
 
@@ -166,8 +168,13 @@ lines=0
 while read -r line <&3; do
 	lines=$((lines + 1))
 	printf '$ %s\n' "$line"
+	# The words of a page are data: no shell reads them, and no variable goes before go.
+	if ! [[ $line =~ ^go\ (get|install)(\ [A-Za-z0-9@./_~-]+)+$ ]]; then
+		fail "README.md has a line that is more than words: $line"
+	fi
+	read -ra words <<<"$line"
 	new "line-$lines"
-	stranger bash -euc "$line"
+	stranger "${words[@]}"
 done 3< <(git -C "$repo" show "$version:README.md" | commands)
 [ "$lines" -ge 1 ] || fail 'README.md of the tag has no line with go get or go install'
 

@@ -19,6 +19,8 @@
 # the tags and the branch at once, and then the files; if a kill prevents the latter,
 # git reset --hard makes up for it.
 set -euo pipefail
+# git's own variables and CDPATH could lead to another repository.
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 root=$PWD
 . scripts/modules.sh
@@ -237,7 +239,7 @@ git commit -q -a -m "Release $version"
 released=$(git rev-parse HEAD)
 
 step "$command"
-(trap - EXIT && unset GIT_DIR GIT_WORK_TREE && bash -c "$command")
+(trap - EXIT && bash -c "$command")
 step scripts/compat.sh
 bash scripts/compat.sh
 git reset -q --hard

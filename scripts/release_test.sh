@@ -8,6 +8,8 @@
 # KILLS has lines "WHEN COMMAND" for last: the processes of a release end by SIGKILL
 # before, after, or so many seconds after the begin of the command.
 set -euo pipefail
+# git's own variables and CDPATH could lead to another repository.
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 root=$PWD
 

@@ -10,6 +10,8 @@
 #
 # Needs Go, Node.js and npm, and Chromium for axe.
 set -euo pipefail
+# git's own variables and CDPATH could lead to another repository.
+unset CDPATH $(env -i "PATH=$PATH" git rev-parse --local-env-vars)
 cd "$(dirname "$0")/.."
 . scripts/modules.sh
 

@@ -119,5 +119,9 @@ func listen(s *settings) (net.Listener, error) {
 		return nil, fmt.Errorf("-addr %s is reachable from other machines: whoever gets hold of the token could make "+
 			"this machine send requests; give a loopback address such as 127.0.0.1:8787, or -expose-to-network if that is what you want", s.addr)
 	}
-	return net.ListenTCP("tcp", addr)
+	l, err := net.ListenTCP("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("-addr: %w; give another address", err)
+	}
+	return l, nil
 }

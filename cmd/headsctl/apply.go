@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,11 +13,14 @@ import (
 )
 
 // specFlags select the heads.yaml, and the heads in it, for plan and apply.
-type specFlags struct{ file, only, env string }
+type specFlags struct {
+	file, env string
+	only      []string
+}
 
 func (f *specFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "read what is wanted from `FILE`, a heads.yaml; - is stdin")
-	cmd.Flags().StringVar(&f.only, "only", "", "leave all heads alone but the one with this `ID`, or with --env this label")
+	cmd.Flags().StringArrayVar(&f.only, "only", nil, "leave all heads alone but the one with this `ID`, or with --env this label; may be given again")
 	environmentFlag(cmd, &f.env)
 }
 
@@ -27,22 +33,46 @@ func (a *app) specs(cmd *cobra.Command, f specFlags) ([]fleet.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.env != "" && f.only != "" {
-		return specsOf(a.selectHeads(file, f.env, f.only))
+	if f.env != "" && len(f.only) > 0 {
+		specs, err := specsOf(a.selectHeads(file, f.env, f.only...))
+		a.noteTypes(specs)
+		return specs, err
 	}
 	specs, err := file.Specs(f.env)
 	if err != nil {
 		return nil, inFile(f.file, err)
 	}
-	if f.only == "" {
-		return specs, nil
-	}
-	for _, s := range specs {
-		if strings.EqualFold(s.ID, f.only) {
-			return []fleet.Spec{s}, nil
+	if len(f.only) > 0 {
+		if specs, err = only(specs, f); err != nil {
+			return nil, err
 		}
 	}
-	return nil, usage("--only %s: %s has no head of this id", show.Line(f.only), f.file)
+	a.noteTypes(specs)
+	return specs, nil
+}
+
+// only returns the specs with the ids of --only, in the order of the file.
+func only(specs []fleet.Spec, f specFlags) ([]fleet.Spec, error) {
+	var faults []error
+	chosen := map[string]bool{}
+	for _, id := range f.only {
+		id = strings.ToLower(id)
+		if !slices.ContainsFunc(specs, func(s fleet.Spec) bool { return strings.ToLower(s.ID) == id }) {
+			faults = append(faults, fmt.Errorf("--only %s: %s has no head of this id", show.Line(id), f.file))
+		}
+		chosen[id] = true
+	}
+	specs = slices.DeleteFunc(slices.Clone(specs), func(s fleet.Spec) bool { return !chosen[strings.ToLower(s.ID)] })
+	return specs, faulty(errors.Join(faults...))
+}
+
+// noteTypes notes the unknown types of parameters. The service may accept them.
+func (a *app) noteTypes(specs []fleet.Spec) {
+	for _, s := range specs {
+		if s.Tools != nil {
+			a.noteTypesOf(*s.Tools...)
+		}
+	}
 }
 
 const specHelp = `
@@ -110,7 +140,7 @@ func (a *app) applyCommand() *cobra.Command {
 			"Run again, it changes nothing; after a failure, it goes on with what is left.\n" + specHelp,
 		Example: "  headsctl apply -f heads.yaml --report report.html",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.needsConsent(given, from.file, from.env); err != nil {
+			if err := a.needsConsent(cmd, given, from.file, from.env); err != nil {
 				return err
 			}
 			specs, err := a.specs(cmd, from)
@@ -127,7 +157,7 @@ func (a *app) applyCommand() *cobra.Command {
 }
 
 func (a *app) applyAll(cmd *cobra.Command, f *manyFlags, specs []fleet.Spec, given consent, file string) error {
-	if err := a.checkConsent(given, file); err != nil {
+	if err := a.checkConsent(cmd, given, file); err != nil {
 		return err
 	}
 	w, err := a.newWork(cmd, f, specs, false)

@@ -76,3 +76,25 @@ func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		assert.Contains(t, m.fails(tool, object{"spec": strings.Repeat("[", 100_000)}), "spec:1:65: values are nested")
 	}
 }
+
+func TestOnlyGivenTwiceMeansBoth(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	c.write("heads.yaml", c.run("export", "-f", "ids.csv").stdout)
+	plan := c.run("plan", "-f", "heads.yaml", "--only", c.ids[1], "--only", strings.ToUpper(c.ids[0]))
+	assert.Contains(t, plan.stdout, c.ids[0])
+	assert.Contains(t, plan.stdout, c.ids[1])
+	assert.NotContains(t, plan.stdout, c.ids[2])
+	c.fails(2, "has no head of this id", "plan", "-f", "heads.yaml", "--only", c.ids[0], "--only", "nobody")
+}
+
+func TestARefusedTokenIsToldOnce(t *testing.T) {
+	t.Parallel()
+	c := demo(t).with("HEADS_TOKEN=another")
+	for _, args := range [][]string{{"doctor", "-f", "ids.csv", "-j", "1"}, {"export", "-f", "ids.csv", "-j", "1"}, {"convert", "-f", "ids.csv", "-j", "1", "--dry-run"}, append([]string{"delivery", "on"}, c.ids[:5]...)} {
+		r := c.run(append(args, "--debug")...)
+		assert.Equal(t, 1, r.code, args)
+		assert.Equal(t, 1, strings.Count(r.stderr, "debug: "), "%s: requests\n%s", args, r.stderr)
+		assert.Equal(t, 1, strings.Count(r.stderr, "get a new access token"), "%s\n%s", args, r.stderr)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,6 +44,36 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
+// giveOnce makes the flags of a command and of those below it refuse a second use, unless they
+// collect the values of all.
+func giveOnce(cmd *cobra.Command) {
+	wrap := func(f *pflag.Flag) {
+		if _, collects := f.Value.(pflag.SliceValue); !collects {
+			f.Value = onceValue{f.Value, f}
+		}
+	}
+	cmd.PersistentFlags().VisitAll(wrap)
+	cmd.Flags().VisitAll(wrap)
+	for _, c := range cmd.Commands() {
+		giveOnce(c)
+	}
+}
+
+// onceValue is the value of a flag that can be given once.
+type onceValue struct {
+	pflag.Value
+	flag *pflag.Flag
+}
+
+var errTwice = errors.New("given twice")
+
+func (v onceValue) Set(text string) error {
+	if v.flag.Changed {
+		return errTwice
+	}
+	return v.Value.Set(text)
+}
+
 var parseError = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
 
 var flagName = regexp.MustCompile(`^unknown flag: --(\S*)|^unknown shorthand flag: '(.)'`)
@@ -50,6 +81,10 @@ var flagName = regexp.MustCompile(`^unknown flag: --(\S*)|^unknown shorthand fla
 // flagError turns an error of the flags into one line with the nearest name. It never shows
 // the value of an unknown flag, which may be a token.
 func flagError(cmd *cobra.Command, err error) error {
+	var wrong *pflag.InvalidValueError
+	if errors.Is(err, errTwice) && errors.As(err, &wrong) {
+		return usage("--%s is given twice; give it once", wrong.GetFlag().Name)
+	}
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	found := flagName.FindStringSubmatch(text)
 	switch {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -104,4 +107,35 @@ func TestWithoutACommandHelpIsShown(t *testing.T) {
 	}
 	assert.Contains(t, c.ok("__complete", "set", someID, ""), "greetings=")
 	assert.Contains(t, c.ok("__complete", "get", someID, "-o", ""), "yaml")
+}
+
+func TestNoFlagLetsItsLastUseWin(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	for flag, args := range map[string][]string{
+		"env":        {"plan", "-f", "h.yaml", "--env", "a", "--env", "b"},
+		"file":       {"plan", "-f", "a", "--file", "b"},
+		"yes":        {"apply", "--yes", "--yes=false"},
+		"jobs":       {"doctor", "-j", "1", "-j2"},
+		"rate":       {"export", "--rate", "1", "--rate", "2"},
+		"token-file": {"get", "--token-file", "secret-1", "--token-file", "secret-2"},
+		"output":     {"get", "-o", "json", "-o", "yaml"},
+	} {
+		r := c.fails(2, "--"+flag+" is given twice; give it once", args...)
+		assert.NotContains(t, r.stderr, "secret-")
+	}
+	// No command is left out: a walk over all of them.
+	root := newRootCommand(newApp(os.Stdin, os.Stdout, os.Stderr, nil))
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if _, collects := f.Value.(pflag.SliceValue); !collects {
+				assert.IsType(t, onceValue{}, f.Value, "%s --%s", cmd.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
 }

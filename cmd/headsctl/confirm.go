@@ -26,7 +26,7 @@ func (c *consent) add(cmd *cobra.Command) {
 // needsConsent returns an error if the flags confirm nothing and there is no terminal to ask
 // on. The rules of an environment are known only when its file was read; checkConsent checks
 // them.
-func (a *app) needsConsent(given consent, file, env string) error {
+func (a *app) needsConsent(cmd *cobra.Command, given consent, file, env string) error {
 	switch {
 	case env != "":
 		return nil
@@ -35,11 +35,11 @@ func (a *app) needsConsent(given consent, file, env string) error {
 	case given.yes || a.canAsk(file):
 		return nil
 	}
-	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
+	return usage("there is no terminal to ask on; look at it with %s, then add --yes", look(cmd))
 }
 
 // checkConsent is needsConsent for the environment of --env.
-func (a *app) checkConsent(given consent, file string) error {
+func (a *app) checkConsent(cmd *cobra.Command, given consent, file string) error {
 	e := a.environment
 	switch {
 	case e == nil:
@@ -49,9 +49,17 @@ func (a *app) checkConsent(given consent, file string) error {
 	case given.name != "" || given.yes && !e.Protect || a.canAsk(file):
 		return nil
 	case e.Protect:
-		return usage("%s is protected, and there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --confirm %s", e.Name, e.Name)
+		return usage("%s is protected, and there is no terminal to ask on; look at it with %s, then add --confirm %s", e.Name, look(cmd), e.Name)
 	}
-	return usage("there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --yes")
+	return usage("there is no terminal to ask on; look at it with %s, then add --yes", look(cmd))
+}
+
+// look is what shows the changes of a command without making them.
+func look(cmd *cobra.Command) string {
+	if cmd.Flags().Lookup("dry-run") != nil {
+		return "--dry-run"
+	}
+	return "headsctl plan"
 }
 
 // canAsk reports whether there is a terminal to ask on. There is none if the file is read from

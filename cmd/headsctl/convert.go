@@ -27,7 +27,7 @@ Run again, it changes nothing; after a failure, it goes on with what is left.`,
   headsctl convert -f ids.csv --voice azure/en-US-plain --report report.json --report report.html`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !dryRun {
-				if err := a.needsConsent(given, from.file, from.env); err != nil {
+				if err := a.needsConsent(cmd, given, from.file, from.env); err != nil {
 					return err
 				}
 			}
@@ -47,6 +47,7 @@ Run again, it changes nothing; after a failure, it goes on with what is left.`,
 	}
 	from.add(cmd)
 	f.add(cmd, true)
+	cmd.Flags().BoolVar(&f.allowBlocked, "allow-blocked", false, "don't end with 1 because of heads that can't stream; they are listed")
 	cmd.Flags().StringVar(&voice, "voice", "", "give the heads this voice, `PROVIDER/ID`")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would change, and change nothing")
 	cmd.Flags().BoolVar(&undo, "undo", false, "convert back to legacy mode")

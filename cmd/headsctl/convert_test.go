@@ -73,3 +73,16 @@ func TestConvertFinishesWhenNobodyReadsItsOutput(t *testing.T) {
 	assert.Len(t, parse[struct{ Moves []object }](t, c.read("r.json")).Moves, 15, "the report is written whatever happens")
 	assert.Contains(t, c.run("convert", "-f", "ids.csv", "--dry-run").stdout, "0 pending, 20 unchanged, 5 blocked")
 }
+
+func TestConvertSaysAfterFailuresHowToGoOn(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	r := c.run("convert", "-f", "ids.csv", "--yes", "--allow-blocked", "--rate", "1000")
+	assert.Contains(t, r.stdout, "blocked", "listed all the same")
+	assert.Equal(t, 0, r.code, "%s\n%s", r.stdout, r.stderr)
+	assert.Equal(t, 1, c.run("convert", "-f", "ids.csv", "--yes").code, "without the flag")
+	missing := "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01"
+	r = c.run("convert", missing, "--yes")
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stderr, "to go on, run: headsctl convert "+missing+" --yes")
+}

@@ -20,7 +20,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor ID...|-f IDS", Short: "Find what keeps heads from working",
 		Long: `Doctor reads heads and tells what is wrong with them and what to do. It changes
-nothing. It ends with 1 if a finding is an error.`,
+nothing. Findings that are the same for several heads are printed once, with the
+heads. It ends with 1 if a finding is an error.`,
 		Example: "  headsctl doctor -f ids.csv",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			targets, c, err := a.targetsAndClient(cmd, from, p, args)
@@ -58,17 +59,54 @@ func (a *app) doctor(ctx context.Context, c *heads.Client, targets []target, job
 	return failed
 }
 
+// printExaminations writes a line for each head, then each finding once, and the totals.
 func (a *app) printExaminations(all []*heads.Examination) {
+	var every []heads.Finding
+	var order []heads.Finding
+	found := map[heads.Finding][]*heads.Examination{}
 	for _, e := range all {
-		a.say("%s", a.stdout.Cut(show.Line(strings.Join([]string{e.HeadID, e.Name}, " "))+" ("+e.Mode+"): "+findingCount(e.Findings)))
+		a.say("%s", a.stdout.Cut(nameOfExamined(e)+" ("+e.Mode+"): "+findingCount(e.Findings)))
+		every = append(every, e.Findings...)
 		for _, f := range e.Findings {
-			line := a.stdout.Cut(fmt.Sprintf("  %-7s %s %s", f.Severity, f.Code, show.Line(f.Subject)))
-			word := string(f.Severity)
-			a.say("%s", strings.Replace(line, word, a.stdout.Paint(severityColours[f.Severity], word), 1))
-			a.wrap("      ", show.Line(f.Problem))
-			a.wrap("      → ", show.Line(f.Remedy))
+			f.Remedy = strings.ReplaceAll(f.Remedy, e.HeadID, "ID")
+			if found[f] == nil {
+				order = append(order, f)
+			}
+			found[f] = append(found[f], e)
 		}
 	}
+	for _, f := range order {
+		a.printFinding(f, found[f], len(all) > 1)
+	}
+	total := "no findings" // a line with "nothing found" is one of a head
+	if len(every) > 0 {
+		total = findingCount(every)
+	}
+	a.wrap("", show.Count(len(all), "head")+" examined: "+total)
+}
+
+// printFinding writes a finding and the heads that have it.
+func (a *app) printFinding(f heads.Finding, of []*heads.Examination, named bool) {
+	line := a.stdout.Cut(fmt.Sprintf("  %-7s %s %s", f.Severity, f.Code, show.Line(f.Subject)))
+	word := string(f.Severity)
+	a.say("%s", strings.Replace(line, word, a.stdout.Paint(severityColours[f.Severity], word), 1))
+	if len(of) == 1 {
+		f.Remedy = placeID.ReplaceAllString(f.Remedy, "${1}"+of[0].HeadID)
+	}
+	a.wrap("      ", show.Line(f.Problem))
+	a.wrap("      → ", show.Line(f.Remedy))
+	if !named {
+		return
+	}
+	var names []string
+	for _, e := range of {
+		names = append(names, nameOfExamined(e))
+	}
+	a.wrap("      "+show.Count(len(of), "head")+": ", strings.Join(names, ", "))
+}
+
+func nameOfExamined(e *heads.Examination) string {
+	return show.Line(strings.Join([]string{e.HeadID, e.Name}, " "))
 }
 
 var severityColours = map[heads.Severity]string{heads.SeverityError: console.Red, heads.SeverityWarning: console.Yellow}

@@ -72,7 +72,7 @@ func TestEveryMixUpOfEnvironmentsIsRefused(t *testing.T) {
 		"environment without a file":    {[]string{"doctor", "--env", "staging", w.staging.ids[0]}, "wants -f with the heads.yaml"},
 		"environment and a list of ids": {[]string{"doctor", "-f", "ids.txt", "--env", "staging"}, "ids.txt"},
 		"list of ids that has some":     {[]string{"doctor", "-f", "heads.yaml"}, "heads.yaml:1: "},
-		"protected and --yes":           {[]string{"apply", "-f", "heads.yaml", "--env", "production", "--yes"}, "production is protected, and there is no terminal to ask on; look at it with headsctl plan or --dry-run, then add --confirm production"},
+		"protected and --yes":           {[]string{"apply", "-f", "heads.yaml", "--env", "production", "--yes"}, "production is protected, and there is no terminal to ask on; look at it with headsctl plan, then add --confirm production"},
 		"protected, convert":            {[]string{"convert", "-f", "heads.yaml", "--env", "production", "--yes"}, "add --confirm production"},
 		"confirmed another":             {[]string{"apply", "-f", "heads.yaml", "--env", "production", "--confirm", "staging"}, "--confirm staging is not the environment of --env production"},
 		"confirmed with yes":            {[]string{"apply", "-f", "heads.yaml", "--env", "production", "--yes", "--confirm", "prod"}, "--confirm prod is not the environment"},

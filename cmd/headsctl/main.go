@@ -69,11 +69,12 @@ func newRootCommand(a *app) *cobra.Command {
 	root.PersistentFlags().StringVar(&a.tokenFile, "token-file", "", "read the access token from `FILE` instead of HEADS_TOKEN")
 	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "write a line for every request to stderr")
 	root.AddCommand(
-		a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.diffCommand(), a.convertCommand(), a.doctorCommand(),
+		a.initCommand(), a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.diffCommand(), a.convertCommand(), a.doctorCommand(),
 		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(),
 		a.listenCommand(), a.replayCommand(), a.callCommand(),
 		a.testCommand(), a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
+	giveOnce(root)
 	return root
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +58,7 @@ func forEach[In, Out any](a *app, ctx context.Context, verb string, all []In, jo
 	bar := console.NewProgress(a.stdout, a.stderr, verb, len(all))
 	places := make(chan struct{}, jobs)
 	var group sync.WaitGroup
+	var refused atomic.Pointer[error] // the first answer that refused the token; all others would
 	for i, one := range all {
 		select {
 		case places <- struct{}{}:
@@ -63,9 +66,15 @@ func forEach[In, Out any](a *app, ctx context.Context, verb string, all []In, jo
 			errs[i] = ctx.Err()
 			continue
 		}
+		if refused.Load() != nil {
+			break
+		}
 		group.Go(func() {
 			defer func() { <-places }()
 			results[i], errs[i] = f(one)
+			if errors.Is(errs[i], heads.ErrUnauthorized) {
+				refused.CompareAndSwap(nil, &errs[i])
+			}
 			bar.Done(errs[i] != nil)
 		})
 	}
@@ -73,6 +82,9 @@ func forEach[In, Out any](a *app, ctx context.Context, verb string, all []In, jo
 	bar.Stop()
 	if err := ctx.Err(); err != nil {
 		return results, fmt.Errorf("not all heads were read: %w", err)
+	}
+	if first := refused.Load(); first != nil {
+		return results, fmt.Errorf("not all heads were read, since the service refused the access token: %w", *first)
 	}
 	return results, a.failures(errs)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ import (
 // testFlags are those of test.
 type testFlags struct {
 	jobs, repeat int
-	only         string
+	only         []string
 	seed         uint64
 	reports      []string
 	json, dryRun bool
@@ -57,7 +58,7 @@ came, and what led to it. It ends with 1 if a scenario failed.`,
 	}
 	cmd.Flags().IntVarP(&f.jobs, "jobs", "j", scenariosPerCore*runtime.NumCPU(), "run `N` scenarios at a time")
 	cmd.Flags().Lookup("jobs").DefValue = "4 for each core"
-	cmd.Flags().StringVar(&f.only, "only", "", "run the scenarios that have `TEXT` in FILE:LINE NAME")
+	cmd.Flags().StringArrayVar(&f.only, "only", nil, "run the scenarios that have `TEXT` in FILE:LINE NAME; may be given again")
 	cmd.Flags().IntVar(&f.repeat, "repeat", 1, "run each scenario `N` times")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "make ids, tokens, keys and chances from `N` (default: random)")
 	cmd.Flags().StringArrayVar(&f.reports, "report", nil, "write a report to `FILE`.xml (JUnit), .json or .html; may be given again")
@@ -107,13 +108,16 @@ func (a *app) test(ctx context.Context, f testFlags, paths []string) error {
 		return faulty(err)
 	}
 	var chosen []*scenario.Scenario
+	matches := func(s *scenario.Scenario, only string) bool { return strings.Contains(s.Title(), only) }
 	for _, s := range all {
-		if strings.Contains(s.Title(), f.only) {
+		if len(f.only) == 0 || slices.ContainsFunc(f.only, func(only string) bool { return matches(s, only) }) {
 			chosen = append(chosen, s)
 		}
 	}
-	if len(chosen) == 0 {
-		return usage("--only %s: no scenario has this in FILE:LINE NAME; --dry-run prints them", show.Line(f.only))
+	for _, only := range f.only {
+		if !slices.ContainsFunc(chosen, func(s *scenario.Scenario) bool { return matches(s, only) }) {
+			return usage("--only %s: no scenario has this in FILE:LINE NAME; --dry-run prints them", show.Line(only))
+		}
 	}
 	if f.dryRun {
 		for _, s := range chosen {

@@ -81,6 +81,7 @@ or JSON; {file: PATH} stands for any text:
 			if err != nil {
 				return err
 			}
+			a.noteTypesOf(tool)
 			c, err := a.client()
 			if err != nil {
 				return err
@@ -114,6 +115,24 @@ func (a *app) readTool(cmd *cobra.Command, file string) (heads.Tool, error) {
 		return heads.Tool{}, inFile(file, err)
 	}
 	return tool, nil
+}
+
+// parameterTypes are those that the contract names.
+var parameterTypes = []string{"string", "number", "integer", "boolean", "array", "object"}
+
+// noteTypesOf notes the types of parameters that are missing or unknown.
+func (a *app) noteTypesOf(tools ...heads.Tool) {
+	for _, t := range tools {
+		for _, p := range t.Parameters {
+			field := fmt.Sprintf("tool %q parameter %q", show.Line(t.Name), show.Line(p.Name))
+			switch {
+			case p.Type == "":
+				a.note("note: %s has no type; give it one of %s", field, strings.Join(parameterTypes, ", "))
+			case !slices.Contains(parameterTypes, p.Type):
+				a.note("note: %s has the unknown type %q%s", field, show.Line(p.Type), similar.Hint(p.Type, parameterTypes))
+			}
+		}
+	}
 }
 
 func (a *app) toolsRemoveCommand() *cobra.Command {
@@ -265,7 +284,7 @@ func toolArguments(tool heads.Tool, assignments []string) (map[string]any, error
 		name, isJSON := strings.CutSuffix(name, ":")
 		_, twice := values[name]
 		declared, known := types[name]
-		isJSON = isJSON || known && declared != "string" && declared != ""
+		isJSON = isJSON || declared != "string" && slices.Contains(parameterTypes, declared)
 		switch {
 		case !found:
 			faults = append(faults, fmt.Errorf("%q is not an argument; write ARG=VALUE or ARG:=JSON", show.Line(text)))

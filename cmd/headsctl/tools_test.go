@@ -110,3 +110,28 @@ func TestToolsAreCalledAsTheServiceDoes(t *testing.T) {
 	c.fails(1, `the service would not call the tool: the head is in operation mode "ttt"`, "tools", "call", someID, "order")
 	assert.Empty(t, bodies, "nothing was sent to the tool")
 }
+
+func TestUnknownTypesAreNotesAndNothingIsLeftOut(t *testing.T) {
+	t.Parallel()
+	c := emulator(t, legacyHeads(1))
+	id := c.ids[0]
+	c.ok("set", id, "operationMode=oc")
+	c.ok("call", "PUT", "/head/"+id+"/conversation-settings", "--data", `{"conversationSettings":{"tools":[{"name":"order_status","description":"d",`+
+		`"url":"https://a.example.com/","parameters":[{"name":"order","description":"d"},{"name":"day","type":"strnig","description":"d"}]}]}}`)
+	exported := c.run("export", id)
+	assert.Equal(t, 0, exported.code)
+	assert.NotContains(t, exported.stderr, "left out")
+	assert.Contains(t, exported.stdout, "name: order_status")
+	c.write("heads.yaml", exported.stdout)
+	plan := c.run("plan", "-f", "heads.yaml")
+	assert.Equal(t, 0, plan.code, plan.stderr)
+	assert.Contains(t, plan.stdout, "0 pending, 1 unchanged")
+	assert.Contains(t, plan.stderr, `note: tool "order_status" parameter "day" has the unknown type "strnig" (did you mean string?)`)
+	assert.Contains(t, plan.stderr, `note: tool "order_status" parameter "order" has no type`)
+	c.write("tool.yaml", "name: a\ndescription: d\nurl: https://a.example.com/a\nparameters:\n  - {name: x, type: strnig, description: d}\n")
+	put := c.run("tools", "put", id, "-f", "tool.yaml")
+	assert.Equal(t, 0, put.code, put.stderr)
+	assert.Contains(t, put.stderr, "did you mean string?")
+	c.write("tool.yaml", "name: a\ndescription: d\nurl: https://a.example.com/a\nparameters:\n  - {name: x, type: <TYPE>, description: d}\n")
+	c.fails(2, "is a placeholder", "tools", "put", id, "-f", "tool.yaml")
+}

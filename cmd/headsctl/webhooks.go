@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -123,6 +124,7 @@ given events, or changes the one of the same URL. It prints the webhook's id.`,
 			if len(w.Duplicates) > 0 {
 				a.note("the head has more registrations of this URL, and sends each event to all of them: %s", idList(w.Duplicates))
 			}
+			a.note("the number on stdout is the id of the webhook, which headsctl webhooks delete takes")
 			if secrets {
 				a.say("%d %s", w.ID, w.SharedKey.Reveal())
 				return nil
@@ -188,6 +190,9 @@ func (a *app) deliveryCommand() *cobra.Command {
 			for _, t := range targets {
 				if err := c.Webhooks.SetDelivery(cmd.Context(), t.id, args[0] == "on"); err != nil {
 					failures = append(failures, err)
+					if errors.Is(err, heads.ErrUnauthorized) {
+						break // for the others, too
+					}
 					continue
 				}
 				a.say("%s %s", args[0], t.id)

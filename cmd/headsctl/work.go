@@ -31,6 +31,8 @@ type manyFlags struct {
 	stopAfter int
 	json      bool
 	exitCode  bool // of plan
+
+	allowBlocked bool // of convert
 }
 
 func (f *manyFlags) add(cmd *cobra.Command, keeps bool) {
@@ -245,23 +247,26 @@ func (w *work) finish(report *fleet.Report, err error, planned bool) error {
 	default:
 		failures = append(failures, err)
 	}
+	if !planned && !errors.Is(err, fleet.ErrStopped) && report.Count(fleet.OutcomeFailed)+report.Count(fleet.OutcomeSkipped) > 0 {
+		w.a.note("to go on, run: %s", w.resume())
+	}
 	if err := errors.Join(failures...); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	return exit(codeOf(report, planned, w.flags.exitCode))
+	return exit(codeOf(report, planned, w.flags))
 }
 
-// codeOf returns the exit code of a complete run. With detailed, a plan with pending changes
+// codeOf returns the exit code of a complete run. With --exit-code, a plan with pending changes
 // returns exitFound, even if other heads are blocked.
-func codeOf(report *fleet.Report, planned, detailed bool) int {
+func codeOf(report *fleet.Report, planned bool, f *manyFlags) int {
 	unread := report.Count(fleet.OutcomeFailed) + report.Count(fleet.OutcomeSkipped)
 	pending, blocked := report.Count(fleet.OutcomePending), report.Count(fleet.OutcomeBlocked)
 	switch {
 	case unread > 0:
 		return exitFailed
-	case planned && detailed && pending > 0:
+	case planned && f.exitCode && pending > 0:
 		return exitFound
-	case blocked > 0, !planned && pending > 0: // no longer as they were planned for
+	case blocked > 0 && !f.allowBlocked, !planned && pending > 0: // no longer as they were planned for
 		return exitFailed
 	}
 	return exitDone

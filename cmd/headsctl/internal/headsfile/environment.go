@@ -385,3 +385,8 @@ func (h *Head) place(environment string) string {
 	}
 	return fmt.Sprintf("in %s it is %s", environment, h.Spec.ID)
 }
+
+// IsEnvironmentName reports whether an environment can have this name.
+func IsEnvironmentName(name string) bool {
+	return environmentName.MatchString(name) && name != reserved
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
+)
+
+const (
+	stagingIDs    = "id,label\n0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01,Lobby\n0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b02,\"Café, east\"\n"
+	productionIDs = "1b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b03,Garden\n1b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01,Lobby\n"
+)
+
+func TestInitJoinsHeadsByTheirLabels(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("staging.csv", stagingIDs)
+	c.write("production.csv", productionIDs)
+	text := c.ok("init", "staging=staging.csv", "production=production.csv")
+	file, err := headsfile.Parse([]byte(text), ".")
+	require.NoError(t, err, text)
+	assert.Equal(t, []string{"staging", "production"}, file.Names())
+	for name, want := range map[string][]string{"staging": {"Lobby", "Café, east"}, "production": {"Lobby", "Garden"}} {
+		e, err := file.Environment(name)
+		require.NoError(t, err)
+		assert.Equal(t, name == "production", e.Protect, "the last alone")
+		specs, err := file.Specs(name)
+		require.NoError(t, err)
+		var labels []string
+		for _, s := range specs {
+			labels = append(labels, s.Label)
+		}
+		assert.Equal(t, want, labels)
+	}
+	assert.Contains(t, text, "env: HEADS_PRODUCTION_TOKEN")
+	assert.Contains(t, text, "production: null")
+	assert.NotContains(t, c.ok("init", "staging=staging.csv"), "protect", "one environment alone")
+}
+
+func TestPlanReadsWhatInitWrites(t *testing.T) {
+	t.Parallel()
+	c := demo(t)
+	c.write("heads.yaml", c.ok("init", "staging=ids.csv"))
+	there := c.with("HEADS_STAGING_BASE_URL="+c.url, "HEADS_STAGING_TOKEN="+c.token)
+	assert.Contains(t, there.ok("plan", "-f", "heads.yaml", "--env", "staging"), "0 pending")
+}
+
+func TestInitRefusesWhatItCannotJoin(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("a.csv", stagingIDs)
+	c.write("nolabel.csv", "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01\n")
+	c.write("twice.csv", "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01,Lobby\n0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b02,Lobby\n")
+	c.write("one.csv", "0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01,Lobby\n")
+	c.write("bad.csv", "li-1,Lobby\n")
+	for says, args := range map[string][]string{
+		"has no label; write it after a comma":   {"staging=nolabel.csv"},
+		`the label "Lobby" is given twice`:       {"staging=twice.csv"},
+		"is in one.csv too":                      {"staging=one.csv", "production=one.csv"},
+		"the environment staging is given twice": {"staging=a.csv", "staging=a.csv"},
+		`"Staging=a.csv" is not ENVIRONMENT=IDS`: {"Staging=a.csv"},
+		`"staging" is not ENVIRONMENT=IDS`:       {"staging"},
+		"is not the id of a head":                {"staging=bad.csv"},
+		"wants ENVIRONMENT=IDS":                  {},
+		"none.csv can't be read":                 {"staging=none.csv"},
+	} {
+		r := c.fails(2, says, append([]string{"init"}, args...)...)
+		assert.Empty(t, r.stdout, says)
+	}
+}
