@@ -2,11 +2,9 @@ package headstest
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,7 +21,7 @@ func outboundClient(given *http.Client, hosts *callbackHosts) (hc *http.Client, 
 		*hc = *given
 	}
 	if hc.Transport == nil {
-		own := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dial}
+		own := &http.Transport{Proxy: http.ProxyFromEnvironment}
 		hc.Transport, hangUp = own, own.CloseIdleConnections
 	}
 	if hosts != nil {
@@ -32,23 +30,6 @@ func outboundClient(given *http.Client, hosts *callbackHosts) (hc *http.Client, 
 	}
 	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return hc, hangUp
-}
-
-// dial connects to localhost without looking it up, since a resolver may know another
-// address.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	var d net.Dialer
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || !strings.EqualFold(host, "localhost") {
-		return d.DialContext(ctx, network, address)
-	}
-	conn, err := d.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
-	if err != nil && ctx.Err() == nil {
-		if other, err := d.DialContext(ctx, network, net.JoinHostPort("::1", port)); err == nil {
-			return other, nil
-		}
-	}
-	return conn, err
 }
 
 // callbackHosts passes on the requests to loopback and to the hosts that are allowed.

@@ -117,8 +117,7 @@ func TestCallbackHostsThatCantBeUsedPanic(t *testing.T) {
 	}
 }
 
-// Package net is told to ask a name server even for localhost.
-func TestNoCallbackHostIsLookedUp(t *testing.T) {
+func TestNoRefusedCallbackHostIsLookedUp(t *testing.T) {
 	var queries atomic.Int64
 	preferGo, lookUp := net.DefaultResolver.PreferGo, net.DefaultResolver.Dial
 	defer func() { net.DefaultResolver.PreferGo, net.DefaultResolver.Dial = preferGo, lookUp }()
