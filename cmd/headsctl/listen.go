@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-runewidth"
@@ -100,20 +101,33 @@ func (a *app) listen(ctx context.Context, f listenFlags) error {
 		defer func() { _ = settings.Record.Close() }()
 	}
 	a.printListening(socket.Addr(), f, settings.Target)
-	// A terminal may block for a while. No answer waits for it.
-	lines, printed := make(chan listen.Line, 10_000), make(chan struct{})
+	// A terminal may block. No answer waits for it: what it does not take is left out.
+	lines, printed := make(chan listen.Line, maxUnprinted), make(chan struct{})
+	var unprinted atomic.Int64
 	go func() {
 		defer close(printed)
 		for line := range lines {
 			a.printLine(line, f.json)
 		}
 	}()
-	settings.Report = func(line listen.Line) { lines <- line }
+	settings.Report = func(line listen.Line) {
+		select {
+		case lines <- line:
+		default:
+			unprinted.Add(1)
+		}
+	}
 	err = a.serveListener(ctx, socket, f, listen.New(settings))
 	close(lines)
 	<-printed
+	if n := unprinted.Load(); n > 0 {
+		a.note("%s not printed, since the output took no more; a recording has all", are(int(n), "line"))
+	}
 	return err
 }
+
+// maxUnprinted is how many lines wait for the terminal.
+const maxUnprinted = 1000
 
 // listenSettings checks everything that needs no file and no port.
 func (a *app) listenSettings(f listenFlags) (settings listen.Settings, err error) {

@@ -164,15 +164,15 @@ func (b *builder) configure(e *recording.Entry) {
 }
 
 func (h *scenarioHead) addTool(e *recording.Entry) {
-	i := slices.IndexFunc(h.Tools, func(t *scenarioTool) bool { return t.Name == e.Tool })
+	i := slices.IndexFunc(h.Tools, func(t *scenarioTool) bool { return t.Name == literal(e.Tool) })
 	if i < 0 {
 		i = len(h.Tools)
-		h.Tools = append(h.Tools, &scenarioTool{Name: e.Tool, Description: "Recorded calls of " + e.Tool + ".", URL: addressOf(e.Path), Parameters: []scenarioParameter{}})
+		h.Tools = append(h.Tools, &scenarioTool{Name: literal(e.Tool), Description: literal("Recorded calls of " + e.Tool + "."), URL: addressOf(e.Path), Parameters: []scenarioParameter{}})
 	}
 	t := h.Tools[i]
 	for _, a := range argumentsOf(e.Body) {
-		if !slices.ContainsFunc(t.Parameters, func(p scenarioParameter) bool { return p.Name == a.name }) {
-			t.Parameters = append(t.Parameters, scenarioParameter{a.name, typeOf(a.value), "Recorded argument " + a.name + "."})
+		if !slices.ContainsFunc(t.Parameters, func(p scenarioParameter) bool { return p.Name == literal(a.name) }) {
+			t.Parameters = append(t.Parameters, scenarioParameter{literal(a.name), typeOf(a.value), literal("Recorded argument " + a.name + ".")})
 		}
 	}
 }
@@ -255,7 +255,7 @@ func (b *builder) call(e *recording.Entry) {
 		}
 		with[a.name] = a.value
 	}
-	st := step{Call: e.Tool}
+	st := step{Call: literal(e.Tool)}
 	if with != nil {
 		st.With = []byte(literal(string(encode(with))))
 	}
