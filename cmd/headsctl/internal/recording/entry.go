@@ -66,8 +66,11 @@ type Entry struct {
 	Acked     bool              `json:"acked"` // answered before it was forwarded
 	Answer    Answer            `json:"answer"`
 
-	Line    int      `json:"-"` // in the file that it was read from
-	Outcome *Outcome `json:"-"` // of one that was acked; nil without a line of it
+	Line     int      `json:"-"` // in the file that it was read from
+	Delivery [32]byte `json:"-"` // of Read; the same for all attempts of the service to deliver an event to a path
+	offset   int64    // of the line
+	length   int
+	Outcome  *Outcome `json:"-"` // of one that was acked; nil without a line of it
 }
 
 // Answer is what the sender was answered.
