@@ -8,6 +8,7 @@ import (
 	gotoken "go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"

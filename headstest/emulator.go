@@ -15,7 +15,7 @@ func NewEmulator(opts ...Option) *Emulator {
 	if cfg.deliveryHandler != nil {
 		cfg.deliveryClient = &http.Client{Transport: handlerTransport{c, cfg.deliveryHandler}}
 	}
-	c.client, c.hangUp = outboundClient(cfg.deliveryClient)
+	c.client, c.hangUp = outboundClient(cfg.deliveryClient, cfg.callbackHosts)
 	if c.token == "" {
 		c.token = newIDs(cfg.seed, tokenStream).hex(24)
 	}

@@ -29,6 +29,7 @@ type config struct {
 	backlog         int
 	deliveryClient  *http.Client
 	deliveryHandler http.Handler
+	callbackHosts   *callbackHosts // nil: all hosts
 	deliveryTimeout time.Duration
 	retrySchedule   []time.Duration
 	encoding        SignatureEncoding
@@ -159,6 +160,22 @@ func WithDeliveryClient(hc *http.Client) Option {
 // WithDeliveryClient, the later option applies.
 func WithDeliveryHandler(h http.Handler) Option {
 	return func(c *config) { c.deliveryClient, c.deliveryHandler = nil, h }
+}
+
+// WithCallbackHosts sets the hosts that events and tool calls are sent to, besides
+// loopback: 127.0.0.0/8, ::1 and localhost. A host, with or without a port, whose value
+// is empty is sent to. If the value is a URL such as http://127.0.0.1:8080, what is for
+// the host is sent there, with its path and its Host header. The host "*" stands for all
+// others. Webhooks and tools of other hosts can be registered, but nothing is sent to
+// them: an attempt fails, without a DNS query. A nil map allows loopback alone. Without
+// the option, all hosts are allowed. WithCallbackHosts panics if a host or a URL is
+// malformed.
+func WithCallbackHosts(hosts map[string]string) Option {
+	checked, err := newCallbackHosts(hosts)
+	if err != nil {
+		panic("headstest: " + err.Error())
+	}
+	return func(c *config) { c.callbackHosts = &callbackHosts{to: checked.to} }
 }
 
 // WithDeliveryTimeout sets how long a receiver has to answer an event, body

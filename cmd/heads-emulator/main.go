@@ -45,12 +45,18 @@ func main() {
 	os.Exit(exitCode(run(ctx, os.Args[1:], os.Stdout, os.Stderr), os.Stderr))
 }
 
+// usageError is an error of the flags.
+type usageError struct{ error }
+
 // exitCode returns the exit code of a run, and writes why it failed.
 func exitCode(err error, stderr io.Writer) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
 	fmt.Fprintln(stderr, "heads-emulator:", err)
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
 	return 1
 }
 
@@ -58,8 +64,11 @@ func exitCode(err error, stderr io.Writer) int {
 // lines to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s, err := parse(args, stdout)
-	if err != nil {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
 		return err
+	case err != nil:
+		return usageError{err}
 	}
 	seed, err := s.seed()
 	if err != nil {

@@ -191,18 +191,24 @@ func process(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// startProcess starts the program with more variables.
+func startProcess(t testing.TB, env []string, args ...string) (p *program, cmd *exec.Cmd, stdout io.Reader) {
+	t.Helper()
+	p = &program{t: t, hc: &http.Client{Transport: &http.Transport{}}, log: &buffer{}}
+	cmd = process(append([]string{"-addr", "127.0.0.1:0", "-json"}, args...)...)
+	cmd.Env, cmd.Stderr = append(cmd.Env, env...), p.log
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { p.hc.CloseIdleConnections(); _ = cmd.Process.Kill() })
+	require.NoError(t, json.NewDecoder(stdout).Decode(&p.announcement))
+	return p, cmd, stdout
+}
+
 func TestProcessServesUntilASignal(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
-			process := process("-addr", "127.0.0.1:0", "-json")
-			stdout, err := process.StdoutPipe()
-			require.NoError(t, err)
-			log := &buffer{}
-			process.Stderr = log
-			require.NoError(t, process.Start())
-			t.Cleanup(func() { _ = process.Process.Kill() })
-			p := &program{t: t, hc: &http.Client{Transport: &http.Transport{}}}
-			require.NoError(t, json.NewDecoder(stdout).Decode(&p.announcement))
+			p, process, stdout := startProcess(t, nil)
 
 			got := make(chan string, 1)
 			key := p.hook(receiver(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -219,9 +225,9 @@ func TestProcessServesUntilASignal(t *testing.T) {
 			require.NoError(t, process.Process.Signal(signal))
 			rest, err := io.ReadAll(stdout)
 			require.NoError(t, err)
-			assert.NoError(t, process.Wait(), "it ends with status 0: %s", log)
+			assert.NoError(t, process.Wait(), "it ends with status 0: %s", p.log)
 			assert.Empty(t, strings.TrimSpace(string(rest)))
-			assert.Contains(t, log.String(), "msg=stopping")
+			assert.Contains(t, p.log.String(), "msg=stopping")
 		})
 	}
 }

@@ -34,12 +34,13 @@ type settings struct {
 	journal   int
 	strict    bool // order of enabling and registering
 	origins   []string
+	hosts     map[string]string // of callbacks, beside loopback
 }
 
 // parse reads the flags. Its errors never show the value of -token, or an argument
 // without a flag, which may be a token too.
 func parse(args []string, stdout io.Writer) (*settings, error) {
-	s := &settings{retries: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}}
+	s := &settings{retries: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, hosts: map[string]string{}}
 	flags := flag.NewFlagSet("heads-emulator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:8787", "`address` to listen on; port 0 chooses a free one")
@@ -54,6 +55,8 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 	flags.DurationVar(&s.latency, "latency", 0, "how `long` every request waits, such as 50ms (default 0)")
 	flags.IntVar(&s.journal, "journal", 16384, "how many `entries` of each kind are kept: requests, deliveries, steps of sessions")
 	flags.Func("allow-origin", "`origin` of a web page that may call the operations, such as http://localhost:3000, or null for pages opened from a file; may be repeated", s.addOrigin)
+	flags.Func("allow-host", "`host` that events and tool calls are sent to, besides this machine, such as www.example.com; or HOST=http://127.0.0.1:8080\n"+
+		"to send there what is for the host; * for all hosts; may be repeated", s.addHost)
 	flags.BoolVar(&s.strict, "strict-order", false, "never deliver to a webhook that was registered before delivery was enabled")
 	flags.BoolVar(&s.json, "json", false, "print addresses, token and ids as one JSON object")
 	flags.BoolVar(&s.expose, "expose-to-network", false, "allow an address that other machines can reach; whoever has the token can then\n"+
@@ -115,6 +118,25 @@ func (s *settings) addOrigin(text string) error {
 	return nil
 }
 
+// addHost reads HOST or HOST=URL. WithCallbackHosts panics if they are malformed.
+func (s *settings) addHost(text string) (err error) {
+	host, target, moved := strings.Cut(text, "=")
+	switch _, twice := s.hosts[host]; {
+	case twice:
+		return errors.New("the host is given twice; give it once")
+	case moved && target == "":
+		return errors.New("want a URL behind =, such as http://127.0.0.1:8080")
+	}
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = errors.New(strings.TrimPrefix(fmt.Sprint(problem), "headstest: "))
+		}
+	}()
+	s.hosts[host] = target
+	headstest.WithCallbackHosts(s.hosts)
+	return nil
+}
+
 func (s *settings) checkToken() error {
 	for _, c := range []byte(s.token) {
 		if c <= ' ' || c > '~' {
@@ -167,6 +189,7 @@ func (s *settings) setRetries(text string) error {
 func (s *settings) options() []headstest.Option {
 	opts := []headstest.Option{
 		headstest.WithConsole(),
+		headstest.WithCallbackHosts(s.hosts),
 		headstest.WithJournalSize(s.journal),
 		headstest.WithLoopbackHTTP(),
 		headstest.WithToken(s.token),

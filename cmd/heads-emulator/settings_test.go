@@ -3,8 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +47,11 @@ func TestFlagsAreRefused(t *testing.T) {
 		{"origin that is a host", []string{"-allow-origin", "localhost:3000"}, "a scheme and a host"},
 		{"origin with a path", []string{"-allow-origin", "http://localhost:3000/"}, "a scheme and a host"},
 		{"any origin", []string{"-allow-origin", "*"}, "a scheme and a host"},
+		{"host that is a URL", []string{"-allow-host", "http://a.example"}, "is not a host"},
+		{"host moved to no URL", []string{"-allow-host", "a.example=127.0.0.1:80"}, "give a scheme and a host"},
+		{"host moved to nothing", []string{"-allow-host", "a.example="}, "want a URL behind ="},
+		{"host twice", []string{"-allow-host", "a.example", "-allow-host", "a.example=http://127.0.0.1:80"}, "given twice"},
+		{"host twice in another case", []string{"-allow-host", "a.example", "-allow-host", "A.example"}, "given twice"},
 		{"address without port", []string{"-addr", "127.0.0.1"}, "-addr"},
 		{"seed file that is not there", []string{"-seed-file", filepath.Join(t.TempDir(), "none")}, "-seed-file"},
 		{"token that can be worked out, for the network", []string{"-seed", "1", "-addr", "0.0.0.0:0", "-expose-to-network"}, "-token"},
@@ -108,6 +118,41 @@ func TestStrictOrderFlagStopsDeliveryToEarlyRegistrations(t *testing.T) {
 		require.NoError(t, p.stop())
 		assert.Contains(t, p.log.String(), "made before delivery was enabled; the real service may not deliver to it")
 	}
+}
+
+func TestABadFlagEndsWithStatus2(t *testing.T) {
+	err := startAndStop(t, io.Discard, io.Discard, "-allow-host", "http://a.example")
+	assert.Equal(t, 2, exitCode(err, io.Discard))
+}
+
+// A proxy would get what is sent to another machine. Package http reads its variables
+// once, so this is a process.
+func TestNothingIsSentBeyondThisMachineWithoutAllowHost(t *testing.T) {
+	var proxied atomic.Int64
+	proxy := receiver(t, func(http.ResponseWriter, *http.Request) { proxied.Add(1) })
+	var arrived sync.Map // URL by Host
+	here := receiver(t, func(_ http.ResponseWriter, r *http.Request) { arrived.Store(r.Host, r.URL.String()) })
+	port := here[strings.LastIndexByte(here, ':'):]
+	p, _, _ := startProcess(t, []string{"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy}, "-retry", "none", "-allow-host", "Moved.example="+here)
+	for i, row := range []struct{ address, host, err string }{
+		{"https://staging.museum.example/events", "", "nothing is sent to staging.museum.example: it is not this machine; allow it with -allow-host"},
+		{"https://0.0.0.0" + port + "/events", "", "nothing is sent to 0.0.0.0: it is not this machine; allow it with -allow-host"},
+		{"http://LOCALHOST" + port + "/events?a=b", "LOCALHOST" + port, ""},
+		{"http://[::ffff:127.0.0.1]" + port + "/events?a=b", "[::ffff:127.0.0.1]" + port, ""},
+		{"https://MOVED.example/events?a=b", "MOVED.example", ""},
+	} {
+		p.hook(row.address)
+		p.control("POST", "sessions/"+p.session()+"/message", "").ok(t, nil)
+		d := p.deliveries(fmt.Sprintf("webhookId=%d", i+1))[0]
+		if row.host == "" {
+			assert.Equal(t, row.err, d.Error)
+			continue
+		}
+		assert.Equal(t, 200, d.Status, "%s: %s", row.address, d.Error)
+		url, _ := arrived.Load(row.host)
+		assert.Equal(t, "/events?a=b", url, row.address)
+	}
+	assert.Zero(t, proxied.Load())
 }
 
 func TestTokenFlagIsTheOneToken(t *testing.T) {

@@ -12,6 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestAHeadsFileOfAScenarioIsNoPipe(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	require.NoError(t, syscall.Mkfifo(filepath.Join(c.dir, "pipe"), 0o600))
+	c.write("s.yaml", "backend: {url: \"http://127.0.0.1:1\"}\nheads: {file: pipe}\nscenarios: [{name: a, steps: [{say: Hello}]}]\n")
+	c.fails(2, "s.yaml:2:15: pipe is not a regular file; give the path of a heads.yaml", "test", "s.yaml")
+}
+
 func TestCtrlCEndsAReadOfAnything(t *testing.T) {
 	t.Parallel()
 	c := newTerminal(t).at("http://127.0.0.1:1", "token")

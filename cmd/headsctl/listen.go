@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-runewidth"
@@ -45,8 +46,9 @@ https URL and passes on to --addr. Register that URL once:
   headsctl webhooks ensure ID --url https://YOUR-TUNNEL/events --event start_conversation
 
 A POST with event_type and head_id is an event, one with session_metadata a tool
-call, which the last part of the path names. Anything else is answered 404, and over
-1 MiB 413. An event is verified with the keys of --key-file, one on each line, or of
+call, which the last part of the path names, unless it has any spelling of event_type
+or a name twice. Anything else is answered 404, over 1 MiB 413, and a request of a
+browser, with Origin or Sec-Fetch-Site, 403. An event is verified with the keys of --key-file, one on each line, or of
 HEADS_SHARED_KEY, and with --service-keys also with those that the service has for
 its head (HEADS_BASE_URL, HEADS_TOKEN). A wrong signature is answered 401 and goes no
 further. Without a key every event is passed on, as unverified.
@@ -100,20 +102,33 @@ func (a *app) listen(ctx context.Context, f listenFlags) error {
 		defer func() { _ = settings.Record.Close() }()
 	}
 	a.printListening(socket.Addr(), f, settings.Target)
-	// A terminal may block for a while. No answer waits for it.
-	lines, printed := make(chan listen.Line, 10_000), make(chan struct{})
+	// A terminal may block. No answer waits for it: what it does not take is left out.
+	lines, printed := make(chan listen.Line, maxUnprinted), make(chan struct{})
+	var unprinted atomic.Int64
 	go func() {
 		defer close(printed)
 		for line := range lines {
 			a.printLine(line, f.json)
 		}
 	}()
-	settings.Report = func(line listen.Line) { lines <- line }
+	settings.Report = func(line listen.Line) {
+		select {
+		case lines <- line:
+		default:
+			unprinted.Add(1)
+		}
+	}
 	err = a.serveListener(ctx, socket, f, listen.New(settings))
 	close(lines)
 	<-printed
+	if n := unprinted.Load(); n > 0 {
+		a.note("%s not printed, since the output took no more; a recording has all", are(int(n), "line"))
+	}
 	return err
 }
+
+// maxUnprinted is how many lines wait for the terminal.
+const maxUnprinted = 1000
 
 // listenSettings checks everything that needs no file and no port.
 func (a *app) listenSettings(f listenFlags) (settings listen.Settings, err error) {
@@ -249,7 +264,7 @@ func openRecording(path string) (*recording.Writer, error) {
 func (a *app) serveListener(ctx context.Context, socket net.Listener, f listenFlags, l *listen.Listener) error {
 	server := &http.Server{
 		Handler: l, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: log.New(io.Discard, "", 0),
+		ErrorLog: log.New(io.Discard, "", 0), DisableGeneralOptionsHandler: true, // OPTIONS * is for the listener too
 	}
 	if a.debug {
 		server.ErrorLog = log.New(a.stderr, "debug: ", 0)

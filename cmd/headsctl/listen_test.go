@@ -660,3 +660,46 @@ func TestListenAnswersWhileTheTerminalStandsStill(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 }
+
+func TestListenRefusesBrowsersAndPathsWithoutASlash(t *testing.T) {
+	t.Parallel()
+	b := newBackEnd(t, replying)
+	c := newTerminal(t)
+	l := c.listen("--forward", b.URL, "--record", "r.jsonl")
+	event := eventOf("start_conversation", "h", "s")
+	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Origin", ""}, {"Sec-Fetch-Site", "same-origin"}} {
+		status, _ := l.post("/events", event, header...)
+		assert.Equal(t, http.StatusForbidden, status, header)
+	}
+	for line, want := range map[string]string{"POST http://a.example": "400", "POST *": "400", "OPTIONS *": "400", "POST /events": "200"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(l.url, "http://"))
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: any.tunnel.example\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", line, len(event), event)
+		require.NoError(t, err)
+		answer, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		assert.Contains(t, answer, " "+want+" ", line)
+		_ = conn.Close()
+	}
+	assert.Len(t, b.requests(), 1)
+	assert.Equal(t, 0, l.end(os.Interrupt))
+	assert.Equal(t, 2, strings.Count(c.read("r.jsonl"), "\n"))
+}
+
+func TestAStuckTerminalHoldsBackNoAnswer(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	cmd := c.command(t.Context(), "listen", "--addr", "127.0.0.1:0")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	first, err := bufio.NewReaderSize(out, 16).ReadString('\n') // and no more
+	require.NoError(t, err)
+	l := &listening{t: t, url: strings.TrimSpace(strings.TrimPrefix(first, "listening on "))}
+	body := eventOf("start_conversation", strings.Repeat("h", 200), "s")
+	for range maxUnprinted + 1000 {
+		status, _ := l.post("/e", body)
+		require.Equal(t, http.StatusOK, status)
+	}
+}

@@ -27,9 +27,10 @@ const pathTokenVariable = "HEADS_PATH_TOKEN"
 
 // replayFlags are those of replay.
 type replayFlags struct {
-	to, speed, keyFile        string
-	only                      []string
-	resign, yes, json, asTest bool
+	to, speed, keyFile string
+	only               []string
+	resign, unverified bool
+	yes, json, asTest  bool
 }
 
 // speeds maps the values of --speed to the factor by which waits are shorter than recorded; 0
@@ -53,7 +54,8 @@ not on this machine wants --yes, since what the back end does happens again.
 A receiver that remembers events takes those of a recording for redeliveries, and one
 that checks their age refuses old ones. --resign puts the present time into their
 timestamp, changes no other byte, and signs them with --key-file or HEADS_SHARED_KEY. That
-defeats both checks, and what the events do happens again.
+defeats both checks, and what the events do happens again. An event that was not verified
+when it was recorded is not signed without --resign-unverified: anyone may have sent it.
 
 --as-test sends nothing. It prints a scenario for headsctl test in which a user does what
 was recorded; what was said is not recorded. A back end that answers as recorded passes.`,
@@ -70,6 +72,7 @@ was recorded; what was said is not recorded. A back end that answers as recorded
 	flags.StringArrayVar(&f.only, "only", nil, "send only what `WORD` names; can be repeated")
 	flags.StringVar(&f.speed, "speed", "max", "wait between the requests as recorded: `SPEED` 1x, 10x, or max for not at all")
 	flags.BoolVar(&f.resign, "resign", false, "give events the present time and sign them anew")
+	flags.BoolVar(&f.unverified, "resign-unverified", false, "let --resign sign events that were recorded unverified")
 	keyFlag(cmd, &f.keyFile)
 	flags.BoolVar(&f.yes, "yes", false, "send to a back end that is not on this machine")
 	flags.BoolVar(&f.json, "json", false, "write JSON lines")
@@ -81,26 +84,30 @@ func (a *app) replay(ctx context.Context, file string, f replayFlags) error {
 	if f.to == "" {
 		return usage("replay wants --to, the URL of the back end")
 	}
+	if f.unverified && !f.resign {
+		return usage("--resign-unverified wants --resign")
+	}
 	target, err := newTarget("--to", f.to)
 	if err != nil {
 		return err
 	}
-	entries, err := a.readRecording(file)
+	r, closeFile, err := a.readRecording(file)
 	if err != nil {
 		return err
 	}
-	chosen := replay.Choose(entries, f.only)
+	defer closeFile()
+	chosen := replay.Choose(r.Entries, f.only)
 	if len(chosen) == 0 {
 		return nothingChosen(file, f.only)
 	}
 	if f.asTest {
-		return a.printScenario(file, target, chosen)
+		return a.printScenario(file, target, r, chosen)
 	}
-	run, err := a.newRun(file, target, chosen, f)
+	run, old, err := a.newRun(file, target, r, chosen, f)
 	if err != nil {
 		return err
 	}
-	if old := replay.Older(chosen, 24*time.Hour, time.Now()); old > 0 && !f.resign {
+	if old > 0 && !f.resign {
 		a.note("%s over 24 h old: a receiver that checks their age refuses them; --resign gives them the present time", are(old, "event"))
 	}
 	return a.runReplay(ctx, run, chosen, f.json)
@@ -114,28 +121,51 @@ func are(n int, thing string) string {
 	return show.Count(n, thing) + " are"
 }
 
-// readRecording reads a recording. The error joins its faults.
-func (a *app) readRecording(file string) ([]*recording.Entry, error) {
-	text, err := a.readInput("the recording", file)
+// readRecording reads a recording, and names the lines that are left out.
+func (a *app) readRecording(file string) (r *recording.Recording, closeFile func(), err error) {
+	source, closeFile, err := a.openSource(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	r, err := recording.Read(bytes.NewReader(text))
+	r, err = recording.Read(source)
+	var fault *recording.LineError
+	switch {
+	case errors.As(err, &fault):
+		err = usage("%s:%d: the line %w", nameOf(file), fault.Line, fault)
+	case err != nil:
+		err = unreadable("the recording", file, err)
+	}
 	if err != nil {
-		var faults []error
-		for _, part := range parts(err) {
-			var fault *recording.LineError
-			if !errors.As(part, &fault) {
-				return nil, unreadable("the recording", file, part)
-			}
-			faults = append(faults, fmt.Errorf("%s:%d: the line %s", nameOf(file), fault.Line, fault.Problem))
+		closeFile()
+		return nil, nil, err
+	}
+	for i, fault := range r.Faults {
+		if i == maxNamed {
+			a.note("%s:%d: %s more", nameOf(file), fault.Line, show.Count(len(r.Faults)-i, "fault"))
+			break
 		}
-		return nil, faulty(errors.Join(faults...))
+		a.note("%s:%d: the line %s; it is left out", nameOf(file), fault.Line, show.Line(fault.Problem))
 	}
 	if r.CutLine > 0 {
 		a.note("%s:%d: the last line was not written to its end and is ignored", nameOf(file), r.CutLine)
 	}
-	return r.Entries, nil
+	return r, closeFile, nil
+}
+
+// maxNamed is how many faults of a recording are named.
+const maxNamed = 20
+
+// openSource opens a file. What is no regular file is read into memory.
+func (a *app) openSource(path string) (source recording.Source, closeFile func(), err error) {
+	if info, err := os.Stat(path); path != "-" && err == nil && info.Mode().IsRegular() {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, nil, unreadable("the recording", path, err)
+		}
+		return file, func() { _ = file.Close() }, nil
+	}
+	text, err := a.readInput("the recording", path)
+	return bytes.NewReader(text), func() {}, err
 }
 
 func nothingChosen(file string, only []string) error {
@@ -146,31 +176,48 @@ func nothingChosen(file string, only []string) error {
 		nameOf(file), show.Line(strings.Join(only, " --only ")))
 }
 
-// newRun returns an error for entries that can't be sent, before anything is sent.
-func (a *app) newRun(file string, target *forward.Target, chosen []*recording.Entry, f replayFlags) (*replay.Run, error) {
+// newRun returns an error for entries that can't be sent, before anything is sent. It counts
+// the events that are over 24 h old.
+func (a *app) newRun(file string, target *forward.Target, r *recording.Recording, chosen []*recording.Entry, f replayFlags) (run *replay.Run, old int, err error) {
 	if !target.IsLoopback() && !f.yes {
-		return nil, usage("--to %s is not on this machine, and what the recording causes happens there again; add --yes if that is what you want", target)
+		return nil, 0, usage("--to %s is not on this machine, and what the recording causes happens there again; add --yes if that is what you want", target)
 	}
-	run := &replay.Run{Target: target, Speed: speeds[f.speed], Token: os.Getenv(pathTokenVariable)}
+	run = &replay.Run{Target: target, Speed: speeds[f.speed], Token: os.Getenv(pathTokenVariable), Load: r.Load}
 	if f.resign {
 		key, err := a.sharedKey(f.keyFile)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		run.Signer = replay.NewSigner(key)
 	}
 	var faults []error
+	refuse := func(e *recording.Entry, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%s:%d: "+format, append([]any{nameOf(file), e.Line}, args...)...))
+	}
 	for _, e := range chosen {
+		e, err := r.Load(e)
+		if err != nil {
+			return nil, 0, unreadable("the recording", file, err)
+		}
 		if recording.HasRedacted(e.Path) && run.Token == "" {
-			faults = append(faults, fmt.Errorf("%s:%d: the path %s is redacted; set %s", nameOf(file), e.Line, show.Line(e.Path), pathTokenVariable))
+			refuse(e, "the path %s is redacted; set %s", show.Line(e.Path), pathTokenVariable)
 		}
 		if e.Type == recording.KindEvent && run.Signer != nil {
+			if e.Signature != recording.SignatureRight && !f.unverified {
+				refuse(e, "the event was not verified when it was recorded, so anyone may have sent it; leave it out with --only, or add --resign-unverified")
+			}
 			if err := run.Signer.Check(e); err != nil {
-				faults = append(faults, fmt.Errorf("%s:%d: %w; leave it out with --only", nameOf(file), e.Line, err))
+				refuse(e, "%w; leave it out with --only", err)
 			}
 		}
+		if replay.IsOlder(e, 24*time.Hour, time.Now()) {
+			old++
+		}
 	}
-	return run, faulty(errors.Join(faults...))
+	if len(faults) > maxNamed {
+		faults = append(faults[:maxNamed], fmt.Errorf("%s more", show.Count(len(faults)-maxNamed, "fault")))
+	}
+	return run, old, faulty(errors.Join(faults...))
 }
 
 func (a *app) runReplay(ctx context.Context, run *replay.Run, chosen []*recording.Entry, asJSON bool) error {
@@ -223,7 +270,13 @@ func (a *app) printReplayed(r replay.Result, asJSON bool) {
 }
 
 // printScenario prints the recording as a scenario for headsctl test.
-func (a *app) printScenario(file string, target *forward.Target, chosen []*recording.Entry) error {
+func (a *app) printScenario(file string, target *forward.Target, r *recording.Recording, chosen []*recording.Entry) error {
+	for i, e := range chosen {
+		var err error
+		if chosen[i], err = r.Load(e); err != nil {
+			return unreadable("the recording", file, err)
+		}
+	}
 	scenario, left := replay.AsTest(chosen, target.URL(), "as recorded in "+nameOf(file))
 	if len(scenario.Scenarios[0].Steps) == 0 {
 		return usage("%s has nothing that a user of a head can do", nameOf(file))

@@ -194,7 +194,7 @@ func TestReplayRefusesToolRepliesThatBreakTheContract(t *testing.T) {
 	assert.Contains(t, r.stdout, "refused tool order_status h1 s1 → no connection (recorded 200)\n")
 }
 
-func TestReplayTellsAllFaultsBeforeItSends(t *testing.T) {
+func TestReplayNamesAndLeavesOutBadLines(t *testing.T) {
 	t.Parallel()
 	b := newBackEnd(t, replying)
 	c := newTerminal(t)
@@ -202,38 +202,44 @@ func TestReplayTellsAllFaultsBeforeItSends(t *testing.T) {
 	c.write("r.jsonl", recordingHeader+good+good+"{]\n"+`{"type":"other"}`+"\n"+`{"type":"event","id":"b","headers":{"Cookie":"canary"}}`+"\n"+
 		`{"type":"outcome","entry":"zzz"}`+"\n"+`{"type":"event","id":7}`+"\n")
 	r := c.run("replay", "r.jsonl", "--to", b.URL)
-	assert.Equal(t, 2, r.code)
+	assert.Equal(t, 0, r.code)
 	for _, want := range []string{
 		"r.jsonl:3: the line has the id of line 2", "r.jsonl:4: the line is not a JSON object", `r.jsonl:5: the line has the type "other"`,
 		"r.jsonl:6: the line has no at", "r.jsonl:6: the line has the path", "r.jsonl:6: the line wants one of body", "r.jsonl:6: the line has no event",
 		`r.jsonl:6: the line has the header "Cookie"`, "r.jsonl:6: the line has the answer's status 0", `r.jsonl:7: the line has the entry "zzz"`,
 		"r.jsonl:8: the line has a member of another type: id is a JSON number",
 	} {
-		assert.Contains(t, r.stderr, "error: "+want)
+		assert.Contains(t, "\n"+r.stderr, "\n"+want)
 	}
 	assert.NotContains(t, r.stderr, "canary")
-	assert.Empty(t, b.requests())
+	assert.Len(t, b.requests(), 1)
+
+	c.write("many.jsonl", recordingHeader+good+strings.Repeat("{]\n", 50))
+	r = c.run("replay", "many.jsonl", "--to", b.URL)
+	assert.Equal(t, 20, strings.Count(r.stderr, "it is left out"))
+	assert.Contains(t, r.stderr, "many.jsonl:23: 30 faults more\n")
 
 	c.write("cut.jsonl", recordingHeader+good+good[:len(good)/2])
 	r = c.run("replay", "cut.jsonl", "--to", b.URL)
 	assert.Equal(t, 0, r.code)
 	assert.Contains(t, r.stderr, "cut.jsonl:3: the last line was not written to its end and is ignored\n")
-	assert.Len(t, b.requests(), 1)
+	assert.Len(t, b.requests(), 3)
 	c.write("whole.jsonl", recordingHeader+strings.TrimSpace(good))
 	assert.Contains(t, c.ok("replay", "whole.jsonl", "--to", b.URL), "1 accepted, 0 refused")
 
 	escaping := recordedEvent("a", "start_conversation", "h1", "s1", 200)
 	escaping.path = "@192.0.2.1/"
-	c.recording("escape.jsonl", escaping)
-	c.recording("empty.jsonl")
+	c.recording("empty.jsonl", escaping)
 	secret := recordedEvent("a", "start_conversation", "h1", "s1", 200)
 	secret.path = "/[redacted]/e"
 	c.recording("secret.jsonl", secret)
 	c.write("notes.txt", "buy milk\n")
 	c.recording("good.jsonl", recordedEvent("a", "start_conversation", "h1", "s1", 200))
+	r = c.run("replay", "empty.jsonl", "--to", b.URL)
+	assert.Equal(t, 2, r.code)
+	assert.Equal(t, "empty.jsonl:2: the line has the path \"@192.0.2.1/\"; a path begins with /; it is left out\nerror: empty.jsonl holds no event and no tool call\n", r.stderr)
 	for text, args := range map[string][]string{
-		"a path begins with /":                   {"escape.jsonl"},
-		"holds no event":                         {"empty.jsonl"},
+		"--resign-unverified wants --resign":     {"good.jsonl", "--resign-unverified"},
 		"set HEADS_PATH_TOKEN":                   {"secret.jsonl"},
 		"notes.txt:1: the line is not a rec":     {"notes.txt"},
 		"nowhere can't be read":                  {"nowhere"},
@@ -249,7 +255,37 @@ func TestReplayTellsAllFaultsBeforeItSends(t *testing.T) {
 		}
 		c.fails(2, text, append([]string{"replay"}, args...)...)
 	}
-	assert.Len(t, b.requests(), 2)
+	assert.Len(t, b.requests(), 4)
+}
+
+func TestResignSignsOnlyWhatWasVerified(t *testing.T) {
+	t.Parallel()
+	b := newBackEnd(t, replying)
+	c := newTerminal(t).with("HEADS_SHARED_KEY=k")
+	unverified := recordedEvent("b", "end_conversation", "h1", "s1", 200)
+	text := strings.Replace(unverified.String(), `"signature":"right"`, `"signature":"unverified"`, 1)
+	c.write("r.jsonl", recordingHeader+recordedEvent("a", "start_conversation", "h1", "s1", 200).String()+text+
+		strings.Replace(strings.Replace(text, `"signature":"unverified"`, `"signature":""`, 1), `"id":"b"`, `"id":"c"`, 1))
+	r := c.run("replay", "r.jsonl", "--to", b.URL, "--resign")
+	assert.Equal(t, 2, r.code)
+	for _, line := range []string{"3", "4"} {
+		assert.Contains(t, r.stderr, "r.jsonl:"+line+": the event was not verified when it was recorded, so anyone may have sent it; leave it out with --only, or add --resign-unverified")
+	}
+	assert.Empty(t, b.requests())
+	c.ok("replay", "r.jsonl", "--to", b.URL, "--resign", "--only", "start_conversation")
+	c.ok("replay", "r.jsonl", "--to", b.URL, "--resign", "--resign-unverified")
+	assert.Len(t, b.requests(), 4)
+}
+
+func TestRecordedNamesAreTextInAScenario(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t).with("CANARY=canary")
+	call := recordedCall("a", "${env:CANARY}", "h1", "s1", `{"message":"${env:CANARY}"}`)
+	call.body = callOf(`"${env:CANARY}":"${env:CANARY}"`, "h1", "s1")
+	c.recording("r.jsonl", call)
+	out := c.ok("replay", "r.jsonl", "--to", "http://127.0.0.1:1", "--as-test")
+	assert.NotContains(t, strings.ReplaceAll(out, "$${env:CANARY}", ""), "${env")
+	assert.Equal(t, 9, strings.Count(out, "$${env:CANARY}"), out) // tool: name, description, url; parameter: name, description; call, with: 2, message
 }
 
 // receiver is a back end that checks signatures and ages and remembers events. It

@@ -18,7 +18,9 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/scenario"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 // testFlags are those of test.
@@ -27,6 +29,7 @@ type testFlags struct {
 	only         []string
 	seed         uint64
 	reports      []string
+	hosts        []string
 	json, dryRun bool
 }
 
@@ -62,6 +65,7 @@ came, and what led to it. It ends with 1 if a scenario failed.`,
 	cmd.Flags().IntVar(&f.repeat, "repeat", 1, "run each scenario `N` times")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "make ids, tokens, keys and chances from `N` (default: random)")
 	cmd.Flags().StringArrayVar(&f.reports, "report", nil, "write a report to `FILE`.xml (JUnit), .json or .html; may be given again")
+	cmd.Flags().StringArrayVar(&f.hosts, "allow-host", nil, "call webhooks and tools of `HOST` too; HOST=http://127.0.0.1:8080 calls them there; * is all hosts; may be given again")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON, an object on each line")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "check the files and print FILE:LINE NAME of the scenarios")
 	checkBefore(cmd, func() error {
@@ -77,13 +81,39 @@ came, and what led to it. It ends with 1 if a scenario failed.`,
 }
 
 // scenarioReader reads the heads of scenario files as those of a heads.yaml.
-func (a *app) scenarioReader() scenario.Reader {
-	return scenario.Reader{Heads: headsfile.Entries, HeadsFile: a.specsForTest, Plain: plainError}
+func (a *app) scenarioReader(hosts map[string]string) scenario.Reader {
+	return scenario.Reader{Heads: headsfile.Entries, HeadsFile: a.specsForTest, Plain: plainError, CallbackHosts: hosts}
+}
+
+// callbackHosts reads HOST and HOST=URL of --allow-host. WithCallbackHosts panics if they
+// are malformed.
+func callbackHosts(given []string) (hosts map[string]string, err error) {
+	hosts = map[string]string{}
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = usage("--allow-host: %s", strings.TrimPrefix(fmt.Sprint(problem), "headstest: "))
+		}
+	}()
+	for _, text := range given {
+		host, target, moved := strings.Cut(text, "=")
+		switch _, twice := hosts[host]; {
+		case twice:
+			return nil, usage("--allow-host: the host %q is given twice; give it once", host)
+		case moved && target == "":
+			return nil, usage("--allow-host: want a URL behind %q, such as http://127.0.0.1:8080", text)
+		}
+		hosts[host] = target
+	}
+	headstest.WithCallbackHosts(hosts)
+	return hosts, nil
 }
 
 // specsForTest reads the heads.yaml that a scenario file names, for one of its environments or
 // "". Only the ids and values of an environment are used.
 func (a *app) specsForTest(path, environment string) ([]fleet.Spec, error) {
+	if err := a.checkHeadsFile(path); err != nil {
+		return nil, err
+	}
 	file, err := a.parseHeadsFile(path)
 	if err != nil {
 		return nil, err
@@ -101,9 +131,40 @@ func (a *app) specsForTest(path, environment string) ([]fleet.Spec, error) {
 	return specs, nil
 }
 
+// checkHeadsFile refuses what is no heads.yaml. The path may be a stranger's, so the error
+// shows nothing of the file.
+func (a *app) checkHeadsFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return unreadable("the file of heads", path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return usage("%s is not a regular file; give the path of a heads.yaml", nameOf(path))
+	}
+	text, err := a.readYAML("the file of heads", path)
+	if err != nil {
+		return err
+	}
+	root, err := yamltext.Parse(text)
+	var at *yamltext.Error
+	switch {
+	case errors.As(err, &at):
+		return usage("%s:%d:%d: this is not YAML as in a heads.yaml; headsctl plan -f %s says more", nameOf(path), at.Line, at.Column, show.ShellWord(path))
+	case err != nil:
+		return usage("%s is not YAML as in a heads.yaml; headsctl plan -f %s says more", nameOf(path), show.ShellWord(path))
+	case root.Kind != yamltext.Object || root.Get("heads") == nil:
+		return usage("%s is no heads.yaml: it has no list with the key heads; check the path", nameOf(path))
+	}
+	return nil
+}
+
 // test loads the scenarios and runs them.
 func (a *app) test(ctx context.Context, f testFlags, paths []string) error {
-	all, err := scenario.Load(a.scenarioReader(), paths)
+	hosts, err := callbackHosts(f.hosts)
+	if err != nil {
+		return err
+	}
+	all, err := scenario.Load(a.scenarioReader(hosts), paths)
 	if err != nil {
 		return faulty(err)
 	}

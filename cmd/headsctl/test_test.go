@@ -627,3 +627,67 @@ func TestTheLimitsOfYAMLHoldForScenarios(t *testing.T) {
 	c.write("large.yaml", strings.Repeat("# comment\n", 900_000))
 	c.fails(2, "has more than 8388608 bytes", "test", "large.yaml")
 }
+
+func TestWhatAnswersSayIsNoCommandOfAShell(t *testing.T) {
+	t.Parallel()
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, `{"id":"$(touch stolen); touch stolen","path":"/nowhere"}`)
+	}))
+	defer shop.Close()
+	c := newTerminal(t).with("GREETING=hello")
+	file := fmt.Sprintf(`backend: {url: %q}
+%s
+scenarios:
+  - name: a
+    steps:
+      - {http: GET /, save: {id: $.id, PATH: $.path}}
+      - {run: 'echo "$id ${HEAD_ID} ${PORT} ${BACKEND} ${env:GREETING}"', expect: {stdout: "$(touch stolen); touch stolen ${HEAD_ID} ${PORT} ${BACKEND} hello"}}
+      - {run: [echo, "${id}"], expect: {stdout: "${id}"}}
+      - {say: Hello}
+      - {run: 'echo ${SESSION_ID}', expect: {stdout: "${SESSION_ID}"}}
+`, shop.URL, lobby)
+	c.write("s.yaml", file)
+	c.ok("test", "s.yaml")
+	c.write("s.yaml", strings.Replace(file, `echo "$id `, `echo "${id} `, 1))
+	c.fails(2, "s.yaml:13:15: ${id} is from an answer, in which the shell would read commands; write the words as a list", "test", "s.yaml")
+	assert.NoFileExists(t, filepath.Join(c.dir, "stolen"))
+}
+
+func TestAHeadsFileOfAScenarioShowsNothingOfOtherFiles(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.write("s.yaml", "backend: {url: \"http://127.0.0.1:1\"}\nheads: {file: secret}\nscenarios: [{name: a, steps: [{say: Hello}]}]\n")
+	for _, text := range []string{"canary", "canary: canary\n", "- canary\n", "root:canary:0\nb: : canary", "'canary", "canary: 1\ncanary: 2\n", "&canary a: *canary", "\x00canary", "%canary", "a: !canary b\n"} {
+		c.write("secret", text)
+		r := c.run("test", "s.yaml")
+		assert.Equal(t, 2, r.code, text)
+		assert.Contains(t, r.stderr, "s.yaml:2:15: secret")
+		assert.NotContains(t, r.stdout+r.stderr, "canary", text)
+	}
+}
+
+func TestAllowHostLetsAScenarioCallARealHost(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	shop := runningShop(t)
+	file := fmt.Sprintf("backend: {url: %q}\n%s", shop.URL, strings.ReplaceAll(lobby, "${BACKEND}", "https://Shop.example")) + `
+scenarios:
+  - name: a
+    steps:
+      - {call: order_status, with: {order: "7"}, expect: {message: order_status}}
+      - say: Hello
+      - events: [start_conversation]
+`
+	c.write("s.yaml", file)
+	for _, args := range [][]string{{"test", "s.yaml"}, {"test", "s.yaml", "--allow-host", "other.example"}} {
+		r := c.run(args...)
+		assert.Equal(t, 2, r.code)
+		assert.Contains(t, r.stderr, "s.yaml:7:74: the tool at https://Shop.example is neither on this machine nor below the url of the back end")
+		assert.Contains(t, r.stderr, "or allow its host with --allow-host")
+	}
+	c.ok("test", "s.yaml", "--allow-host", "shop.EXAMPLE="+shop.URL)
+	c.ok("test", "s.yaml", "--allow-host", "*="+shop.URL)
+	c.fails(2, `--allow-host: "https://shop.example" is not a host`, "test", "s.yaml", "--allow-host", "https://shop.example")
+	c.fails(2, "given twice", "test", "s.yaml", "--allow-host", "a.example", "--allow-host", "A.example=http://127.0.0.1:1")
+	c.fails(2, "given twice", "test", "s.yaml", "--allow-host", "a.example", "--allow-host", "a.example=http://127.0.0.1:1")
+}

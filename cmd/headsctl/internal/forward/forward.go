@@ -27,6 +27,8 @@ var (
 	ErrTooLarge     = fmt.Errorf("an answer of more than %d MiB", maxAnswer>>20)
 )
 
+var errStatus = errors.New("an answer with the status")
+
 // Target is a back end.
 type Target struct {
 	base   string
@@ -91,7 +93,7 @@ func (t *Target) Send(ctx context.Context, path string, header http.Header, body
 	}
 	var dial *net.OpError
 	switch {
-	case err == nil || errors.Is(err, ErrTooLarge):
+	case err == nil || errors.Is(err, ErrTooLarge) || errors.Is(err, errStatus):
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w in %v", ErrTimeout, timeout)
 	case errors.As(err, &dial) && dial.Op == "dial":
@@ -119,8 +121,11 @@ func (t *Target) exchange(ctx context.Context, path string, header http.Header, 
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err == nil && len(text) > maxAnswer {
+	switch {
+	case err == nil && len(text) > maxAnswer:
 		err = ErrTooLarge
+	case err == nil && response.StatusCode < 100:
+		err = fmt.Errorf("%w %d", errStatus, response.StatusCode)
 	}
 	if err != nil {
 		return answer, err

@@ -35,7 +35,7 @@ type Settings struct {
 	Ack    bool              // answer an event when it is on disk, and pass it on after that; wants Target and Record
 	Retry  []time.Duration   // the waits between the attempts of Ack; the last one is repeated
 	Keys   heads.KeySource   // nil to pass events on unverified
-	Report func(Line)        // may be called by several goroutines at once; the answer waits for it
+	Report func(Line)        // may be called by several goroutines at once; it does not wait, since the answer would
 }
 
 // Line is the outcome of a request, or of an attempt to pass on an event that was answered
@@ -94,7 +94,14 @@ type request struct {
 // ServeHTTP receives one request.
 func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{r: r, path: pathOf(r.URL), header: r.Header.Clone(), started: time.Now()}
-	if r.Method != http.MethodPost {
+	switch {
+	case len(r.Header["Origin"]) > 0 || len(r.Header["Sec-Fetch-Site"]) > 0:
+		l.refuse(w, q, http.StatusForbidden, "from a browser, which the service is not")
+		return
+	case !strings.HasPrefix(q.path, "/"):
+		l.refuse(w, q, http.StatusBadRequest, "a path without /")
+		return
+	case r.Method != http.MethodPost:
 		l.refuse(w, q, http.StatusNotFound, "not a POST")
 		return
 	}

@@ -66,8 +66,11 @@ type Entry struct {
 	Acked     bool              `json:"acked"` // answered before it was forwarded
 	Answer    Answer            `json:"answer"`
 
-	Line    int      `json:"-"` // in the file that it was read from
-	Outcome *Outcome `json:"-"` // of one that was acked; nil without a line of it
+	Line     int      `json:"-"` // in the file that it was read from
+	Delivery [32]byte `json:"-"` // of Read; the same for all attempts of the service to deliver an event to a path
+	offset   int64    // of the line
+	length   int
+	Outcome  *Outcome `json:"-"` // of one that was acked; nil without a line of it
 }
 
 // Answer is what the sender was answered.
@@ -123,8 +126,8 @@ func Accepted(status int) bool { return status >= 200 && status <= 299 }
 
 // Classify returns what a POST is, without id, time and answer. It reports false for a
 // body that is neither an event nor a tool call: an event is a JSON object with
-// event_type and head_id, a tool call one with session_metadata. The last part of its
-// path names the tool.
+// event_type and head_id, a tool call one with session_metadata, without any spelling of
+// event_type and without a name twice. The last part of its path names the tool.
 func Classify(path string, header http.Header, body []byte) (*Entry, bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil {
@@ -141,7 +144,7 @@ func Classify(path string, header http.Header, body []byte) (*Entry, bool) {
 	case text(fields["event_type"]) != "" && has("head_id"):
 		e.Type, e.Event = KindEvent, strings.ToLower(text(fields["event_type"]))
 		e.HeadID, e.SessionID = text(fields["head_id"]), text(fields["session_id"])
-	case has("session_metadata"):
+	case has("session_metadata") && mayBeCall(body):
 		var session struct {
 			SessionID json.RawMessage `json:"session_id"`
 			HeadID    json.RawMessage `json:"head_id"`
@@ -153,6 +156,28 @@ func Classify(path string, header http.Header, body []byte) (*Entry, bool) {
 		return nil, false
 	}
 	return e, true
+}
+
+// mayBeCall reports whether an object has no name twice and none that a back end could
+// read as event_type. Otherwise an event without a signature would pass for a tool call.
+func mayBeCall(object []byte) bool {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	_, _ = decoder.Token()
+	seen := map[string]bool{}
+	for decoder.More() {
+		token, err := decoder.Token()
+		name, _ := token.(string)
+		plain := strings.NewReplacer("_", "", "-", "", " ", "").Replace(name)
+		if err != nil || seen[name] || strings.EqualFold(plain, "eventtype") {
+			return false
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if decoder.Decode(&value) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // text returns a JSON string, or any other value as it was written.

@@ -21,14 +21,13 @@ type Writer struct {
 	file *os.File
 }
 
-// Open opens a recording to append to, and makes it, readable for its owner alone, if it
-// is not there. What a write that was cut left at the end is removed. A file that is no
+// Open opens a recording to append to, or creates it. Then only its owner can read it. What a write that was cut left at the end is removed. A file that is no
 // recording of this version is not changed, and the error says so.
 func Open(path string, now time.Time) (*Writer, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, ErrNoRecording // and opening a pipe would wait
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, ownerOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +39,9 @@ func Open(path string, now time.Time) (*Writer, error) {
 	return w, nil
 }
 
+// ownerOnly is the mode of a recording, also of a file that was there.
+const ownerOnly = 0o600
+
 // begin checks the first line, or writes it.
 func (w *Writer) begin(now time.Time) error {
 	info, err := w.file.Stat()
@@ -47,6 +49,9 @@ func (w *Writer) begin(now time.Time) error {
 		return err
 	}
 	if info.Size() == 0 {
+		if err := w.file.Chmod(ownerOnly); err != nil {
+			return err
+		}
 		return w.Append(header{Type: KindRecording, Version: Version, At: now.UTC()}, true)
 	}
 	first := make([]byte, 256)
@@ -56,6 +61,9 @@ func (w *Writer) begin(now time.Time) error {
 	}
 	line, _, _ := bytes.Cut(first[:n], []byte{'\n'})
 	if err := checkHeader(line); err != nil {
+		return err
+	}
+	if err := w.file.Chmod(ownerOnly); err != nil {
 		return err
 	}
 	return w.mend(info.Size())
@@ -114,6 +122,9 @@ func (w *Writer) Append(line any, durable bool) error {
 	text, err := encode(line)
 	if err != nil {
 		return err
+	}
+	if len(text) > maxLine {
+		return fmt.Errorf("it takes more than %d MiB", maxLine>>20)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

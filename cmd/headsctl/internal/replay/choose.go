@@ -18,12 +18,12 @@ func Choose(entries []*recording.Entry, words []string) []*recording.Entry {
 	if len(words) == 0 {
 		return entries
 	}
-	var undelivered []*recording.Entry
+	var undelivered map[*recording.Entry]bool
 	if slices.Contains(words, Undelivered) {
 		undelivered = undeliveredOf(entries)
 	}
 	return slices.DeleteFunc(slices.Clone(entries), func(e *recording.Entry) bool {
-		return !slices.Contains(undelivered, e) && !slices.ContainsFunc(words, func(word string) bool {
+		return !undelivered[e] && !slices.ContainsFunc(words, func(word string) bool {
 			return word != "" && (strings.EqualFold(word, e.Event) || word == e.Tool || strings.EqualFold(word, e.HeadID) || word == e.SessionID)
 		})
 	})
@@ -31,21 +31,18 @@ func Choose(entries []*recording.Entry, words []string) []*recording.Entry {
 
 // undeliveredOf returns the first delivery of each event of which none was accepted.
 // Nobody waits any longer for the reply of a tool, so calls are not among them.
-func undeliveredOf(entries []*recording.Entry) (undelivered []*recording.Entry) {
-	delivered, listed := map[string]bool{}, map[string]bool{}
+func undeliveredOf(entries []*recording.Entry) map[*recording.Entry]bool {
+	done, undelivered := map[[32]byte]bool{}, map[*recording.Entry]bool{}
 	for _, e := range entries {
 		if e.Delivered() {
-			delivered[deliveryOf(e)] = true
+			done[e.Delivery] = true
 		}
 	}
 	for _, e := range entries {
-		if key := deliveryOf(e); e.Type == recording.KindEvent && !delivered[key] && !listed[key] {
-			listed[key] = true
-			undelivered = append(undelivered, e)
+		if e.Type == recording.KindEvent && !done[e.Delivery] {
+			done[e.Delivery] = true
+			undelivered[e] = true
 		}
 	}
 	return undelivered
 }
-
-// deliveryOf is the same for all attempts of the service to deliver an event to a URL.
-func deliveryOf(e *recording.Entry) string { return e.Path + "\n" + string(e.Body) }

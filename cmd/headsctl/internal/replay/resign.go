@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,14 +18,14 @@ import (
 // that redeliveries stay redeliveries; different events get different ones, so that a
 // receiver does not take one for the other.
 type Signer struct {
-	key   string
-	done  map[string][]byte // by the recorded body
-	given map[string]bool   // what the events were given
+	key  string
+	done map[[32]byte]string  // the new timestamps, by the digest of the recorded body
+	last map[string]time.Time // what the events of a head, session, type and form were given
 }
 
 // NewSigner returns a Signer with a shared key.
 func NewSigner(key string) *Signer {
-	return &Signer{key, map[string][]byte{}, map[string]bool{}}
+	return &Signer{key, map[[32]byte]string{}, map[string]time.Time{}}
 }
 
 // Check returns why an event can't get a new time, or nil.
@@ -36,21 +37,22 @@ func (s *Signer) Check(e *recording.Entry) error {
 // Sign returns the body with now as its timestamp, in the form that it has and with no
 // other byte changed, and the signature of that.
 func (s *Signer) Sign(e *recording.Entry, now time.Time) (body []byte, signature string, err error) {
-	body, ok := s.done[string(e.Body)]
-	if !ok {
-		span, form, err := timestampOf(e.Body)
-		if err != nil {
-			return nil, "", err
-		}
-		text := form.write(now)
-		for s.given[e.HeadID+"\n"+e.SessionID+"\n"+e.Event+"\n"+text] {
-			now = now.Add(form.unit())
-			text = form.write(now)
-		}
-		s.given[e.HeadID+"\n"+e.SessionID+"\n"+e.Event+"\n"+text] = true
-		body = slices.Concat(e.Body[:span[0]], []byte(`"`+text+`"`), e.Body[span[1]:])
-		s.done[string(e.Body)] = body
+	span, form, err := timestampOf(e.Body)
+	if err != nil {
+		return nil, "", err
 	}
+	digest := sha256.Sum256(e.Body)
+	text, ok := s.done[digest]
+	if !ok {
+		series := e.HeadID + "\n" + e.SessionID + "\n" + e.Event + "\n" + form.layout
+		now = now.Truncate(form.unit())
+		if last, again := s.last[series]; again && !now.After(last) {
+			now = last.Add(form.unit())
+		}
+		s.last[series], text = now, form.write(now)
+		s.done[digest] = text
+	}
+	body = slices.Concat(e.Body[:span[0]], []byte(`"`+text+`"`), e.Body[span[1]:])
 	return body, heads.Sign(body, s.key), nil
 }
 
@@ -142,17 +144,12 @@ func timestampOf(body []byte) (span [2]int, f form, err error) {
 	return span, f, nil
 }
 
-// Older counts the events that are older than a duration, by their timestamps, or else
-// by when they arrived.
-func Older(entries []*recording.Entry, than time.Duration, now time.Time) (n int) {
-	for _, e := range entries {
-		at := e.At
-		if _, f, err := timestampOf(e.Body); err == nil {
-			at = f.time
-		}
-		if e.Type == recording.KindEvent && now.Sub(at) > than {
-			n++
-		}
+// IsOlder reports whether an event is older than a duration, by its timestamp, or else by
+// when it arrived.
+func IsOlder(e *recording.Entry, than time.Duration, now time.Time) bool {
+	at := e.At
+	if _, f, err := timestampOf(e.Body); err == nil {
+		at = f.time
 	}
-	return n
+	return e.Type == recording.KindEvent && now.Sub(at) > than
 }

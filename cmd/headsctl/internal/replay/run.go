@@ -22,9 +22,10 @@ const (
 // Run sends entries.
 type Run struct {
 	Target *forward.Target
-	Token  string  // fills what was redacted in paths
-	Speed  float64 // of the waits between the entries as they arrived; 0 is without waits
-	Signer *Signer // nil to send events as they were recorded
+	Token  string                                           // fills what was redacted in paths
+	Speed  float64                                          // of the waits between the entries as they arrived; 0 is without waits
+	Load   func(*recording.Entry) (*recording.Entry, error) // its headers and bodies
+	Signer *Signer                                          // nil to send events as they were recorded
 	Report func(Result)
 }
 
@@ -49,7 +50,7 @@ type Result struct {
 }
 
 // Send sends the entries in their order, each after the answer to the one before it. It
-// returns an error only when the context ends.
+// returns an error when the context ends or an entry can't be loaded.
 func (r *Run) Send(ctx context.Context, entries []*recording.Entry) error {
 	started := time.Now()
 	for _, e := range entries {
@@ -59,7 +60,11 @@ func (r *Run) Send(ctx context.Context, entries []*recording.Entry) error {
 				return err
 			}
 		}
-		result, err := r.send(ctx, e)
+		loaded, err := r.Load(e)
+		if err != nil {
+			return err
+		}
+		result, err := r.send(ctx, loaded)
 		if err != nil {
 			return err
 		}

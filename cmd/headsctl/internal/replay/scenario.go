@@ -34,6 +34,8 @@ type scenarioHead struct {
 	Label    string             `json:"label"`
 	Webhooks []*scenarioWebhook `json:"webhooks,omitempty"`
 	Tools    []*scenarioTool    `json:"tools,omitempty"`
+
+	tools map[string]int // where they are, by name
 }
 
 type scenarioWebhook struct {
@@ -86,6 +88,7 @@ type failedEvent struct {
 func AsTest(entries []*recording.Entry, backEnd, name string) (s *Scenario, left []*recording.Entry) {
 	b := &builder{
 		heads: map[string]*scenarioHead{}, sessions: map[string]*session{}, taken: map[string]bool{}, entries: entries,
+		following: map[string][]*recording.Entry{}, answers: map[string]answers{},
 		scenario: &Scenario{Backend: scenarioBackEnd{literal(backEnd), map[string]string{"env": "HEADS_SHARED_KEY"}}},
 	}
 	var steps []*recording.Entry
@@ -97,6 +100,7 @@ func AsTest(entries []*recording.Entry, backEnd, name string) (s *Scenario, left
 		steps = append(steps, e)
 		b.configure(e)
 	}
+	b.index()
 	for _, e := range steps {
 		if e.Type == recording.KindToolCall {
 			b.call(e)
@@ -120,11 +124,14 @@ var eventTypes = []string{start, end, inactivity, timeout}
 type builder struct {
 	scenario *Scenario
 	entries  []*recording.Entry
-	heads    map[string]*scenarioHead // by id
-	sessions map[string]*session      // by head and id
-	named    int                      // sessions so far
-	taken    map[string]bool          // events that have a step
-	steps    []step
+
+	following map[string][]*recording.Entry // by head, session and type
+	answers   map[string]answers            // by path, head, session and type, and with the body too
+	heads     map[string]*scenarioHead      // by id
+	sessions  map[string]*session           // by head and id
+	named     int                           // sessions so far
+	taken     map[string]bool               // events that have a step
+	steps     []step
 }
 
 // session is where a session of the recording stands.
@@ -139,7 +146,7 @@ var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{1
 func (b *builder) configure(e *recording.Entry) {
 	h := b.heads[e.HeadID]
 	if h == nil {
-		h = &scenarioHead{Label: fmt.Sprintf("head-%d", len(b.heads)+1)}
+		h = &scenarioHead{Label: fmt.Sprintf("head-%d", len(b.heads)+1), tools: map[string]int{}}
 		if uuid.MatchString(e.HeadID) {
 			h.ID = e.HeadID
 		}
@@ -164,15 +171,16 @@ func (b *builder) configure(e *recording.Entry) {
 }
 
 func (h *scenarioHead) addTool(e *recording.Entry) {
-	i := slices.IndexFunc(h.Tools, func(t *scenarioTool) bool { return t.Name == e.Tool })
-	if i < 0 {
+	i, known := h.tools[e.Tool]
+	if !known {
 		i = len(h.Tools)
-		h.Tools = append(h.Tools, &scenarioTool{Name: e.Tool, Description: "Recorded calls of " + e.Tool + ".", URL: addressOf(e.Path), Parameters: []scenarioParameter{}})
+		h.tools[e.Tool] = i
+		h.Tools = append(h.Tools, &scenarioTool{Name: literal(e.Tool), Description: literal("Recorded calls of " + e.Tool + "."), URL: addressOf(e.Path), Parameters: []scenarioParameter{}})
 	}
 	t := h.Tools[i]
 	for _, a := range argumentsOf(e.Body) {
-		if !slices.ContainsFunc(t.Parameters, func(p scenarioParameter) bool { return p.Name == a.name }) {
-			t.Parameters = append(t.Parameters, scenarioParameter{a.name, typeOf(a.value), "Recorded argument " + a.name + "."})
+		if !slices.ContainsFunc(t.Parameters, func(p scenarioParameter) bool { return p.Name == literal(a.name) }) {
+			t.Parameters = append(t.Parameters, scenarioParameter{literal(a.name), typeOf(a.value), literal("Recorded argument " + a.name + ".")})
 		}
 	}
 }
@@ -255,7 +263,7 @@ func (b *builder) call(e *recording.Entry) {
 		}
 		with[a.name] = a.value
 	}
-	st := step{Call: e.Tool}
+	st := step{Call: literal(e.Tool)}
 	if with != nil {
 		st.With = []byte(literal(string(encode(with))))
 	}
@@ -323,12 +331,39 @@ func (b *builder) event(e *recording.Entry) {
 
 // next returns the event of a type in the session of e that has no step.
 func (b *builder) next(e *recording.Entry, eventType string) *recording.Entry {
-	for _, other := range b.entries {
-		if other.Event == eventType && other.HeadID == e.HeadID && other.SessionID == e.SessionID && !b.taken[eventOf(other)] {
-			return other
+	series := seriesOf(e, eventType)
+	for len(b.following[series]) > 0 {
+		first := b.following[series][0]
+		if !b.taken[eventOf(first)] {
+			return first
 		}
+		b.following[series] = b.following[series][1:]
 	}
 	return nil
+}
+
+// answers are those of the back end to deliveries of one kind.
+type answers struct{ accepted, refused bool }
+
+func seriesOf(e *recording.Entry, eventType string) string {
+	return e.HeadID + "\n" + e.SessionID + "\n" + eventType
+}
+
+// index makes the lookups of next and failed, so that they don't search all entries.
+func (b *builder) index() {
+	for _, e := range b.entries {
+		if e.Type != recording.KindEvent {
+			continue
+		}
+		series := seriesOf(e, e.Event)
+		b.following[series] = append(b.following[series], e)
+		for _, key := range []string{e.Path + "\n" + series, e.Path + "\n" + series + "\n" + eventOf(e)} {
+			a := b.answers[key]
+			a.accepted = a.accepted || e.Delivered()
+			a.refused = a.refused || e.Answer.By == recording.ByBackEnd || e.Outcome != nil && e.Outcome.Status != 0
+			b.answers[key] = a
+		}
+	}
 }
 
 // eventOf is the same for all deliveries of an event.
@@ -360,15 +395,10 @@ func (b *builder) expect(e *recording.Entry, types []string) {
 // failed reports whether the back end has refused each recorded delivery of the event to
 // a path. Deliveries that it has not answered are ignored.
 func (b *builder) failed(e *recording.Entry, path, eventType string) bool {
-	refused := false
-	for _, d := range b.entries {
-		if d.Path != path || d.Event != eventType || d.HeadID != e.HeadID || d.SessionID != e.SessionID || eventType == e.Event && eventOf(d) != eventOf(e) {
-			continue
-		}
-		if d.Delivered() {
-			return false
-		}
-		refused = refused || d.Answer.By == recording.ByBackEnd || d.Outcome != nil && d.Outcome.Status != 0
+	key := path + "\n" + seriesOf(e, eventType)
+	if eventType == e.Event {
+		key += "\n" + eventOf(e)
 	}
-	return refused
+	a := b.answers[key]
+	return a.refused && !a.accepted
 }

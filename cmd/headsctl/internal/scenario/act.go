@@ -235,6 +235,7 @@ func (w *world) save(st *step, reply []byte) error {
 			return fmt.Errorf("save %s: %s: %w", m.Key, shown(m.Value.Text), err)
 		}
 		w.vars[m.Key] = v
+		w.saved = append(w.saved, m.Key)
 	}
 	return nil
 }
@@ -354,7 +355,7 @@ func (w *world) program(ctx context.Context, st *step) error {
 	}
 	return w.await(ctx, st, func(ctx context.Context) verdict {
 		var stdout, stderr limitedBuffer
-		started, err := w.processes.start(command{words, w.s.folder, w.env}, &stdout, &stderr)
+		started, err := w.processes.start(command{words, w.s.folder, w.shellEnvironment()}, &stdout, &stderr)
 		if err != nil {
 			return verdict{&problem{text: err.Error()}, true}
 		}

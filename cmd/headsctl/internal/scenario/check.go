@@ -76,6 +76,7 @@ type flow struct {
 	vars     variables
 	heads    []head
 	sessions []string
+	saved    []string // from answers
 }
 
 func (f *flow) step(st *step) {
@@ -97,9 +98,26 @@ func (f *flow) step(st *step) {
 		}
 	}
 	f.r.fault(f.vars.faults(st.Value)...)
+	if st.action == "run" {
+		f.shellText(st.arg)
+	}
 	if save := st.Get("save"); save != nil {
 		for _, m := range save.Members {
 			f.vars.set(m.Key, "saved")
+			f.saved = append(f.saved, m.Key)
+		}
+	}
+}
+
+// shellText refuses what answers have in a text for the shell, which would read it as
+// commands.
+func (f *flow) shellText(v *yamltext.Value) {
+	if v.Kind != yamltext.Text {
+		return
+	}
+	for _, found := range reference.FindAllStringSubmatch(v.Text, -1) {
+		if name := found[1]; slices.Contains(f.saved, name) {
+			f.r.faultf(v, "${%s} is from an answer, in which the shell would read commands; write the words as a list, or write \"$%s\", a variable of the shell", name, name)
 		}
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
+	paths "path"
 	"regexp"
 	"slices"
 	"strings"
@@ -389,22 +391,61 @@ func (s *Scenario) checkCallees(e *headstest.Emulator) (faults []error) {
 	return faults
 }
 
-// mayCall reports whether a URL is on loopback or below that of the back end.
+// mayCall reports whether a URL is on loopback, below that of the back end, or of a host
+// that was allowed.
 func (s *Scenario) mayCall(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
 		return false
 	}
-	if isThisMachine(u.Hostname()) {
+	if isThisMachine(u.Hostname()) || s.reader.allows(u) {
 		return true
 	}
 	if s.backend.url == "" {
 		return false
 	}
 	base, err := url.Parse(s.backend.url)
-	return err == nil && u.Scheme == base.Scheme && strings.EqualFold(u.Host, base.Host) &&
-		(u.Path == base.Path || strings.HasPrefix(u.Path, strings.TrimRight(base.Path, "/")+"/"))
+	return err == nil && u.Scheme == base.Scheme && strings.EqualFold(u.Host, base.Host) && isBelow(u.Path, base.Path)
 }
+
+// isBelow reports whether a decoded path is another one or below it, however a server
+// reads dots and backslashes.
+func isBelow(decoded, base string) bool {
+	base = strings.TrimRight(base, "/") + "/"
+	return strings.HasPrefix(paths.Clean("/"+strings.ReplaceAll(decoded, `\`, "/"))+"/", base)
+}
+
+// callbackHosts are the hosts that the emulator sends to: the back end's, and those of
+// --allow-host.
+func (s *Scenario) callbackHosts() map[string]string {
+	hosts := map[string]string{}
+	maps.Copy(hosts, s.reader.CallbackHosts)
+	if base, err := url.Parse(s.backend.url); err == nil && base.Host != "" && !s.reader.allows(base) {
+		hosts[strings.TrimSuffix(base.Host, ":"+base.Port())+":"+portOf(s.backend.url)] = ""
+	}
+	return hosts
+}
+
+// strays reports whether a URL is at the host of the back end, but not below its URL. Of
+// what the emulator sends, this alone is left to check.
+func (s *Scenario) strays(u *url.URL) bool {
+	base, err := url.Parse(s.backend.url)
+	return err == nil && strings.EqualFold(u.Hostname(), base.Hostname()) && portOf(u.String()) == portOf(s.backend.url) && !s.mayCall(u.String())
+}
+
+// allows reports whether --allow-host names the host of a URL.
+func (r *Reader) allows(u *url.URL) bool {
+	host := strings.TrimSuffix(u.Host, ":"+u.Port())
+	for name := range r.CallbackHosts {
+		if name == anyHost || strings.EqualFold(name, host) || strings.EqualFold(name, host+":"+portOf(u.String())) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyHost is the name of --allow-host that stands for all hosts.
+const anyHost = "*"
 
 const calleeFault = "is neither on this machine nor below the url of the back end, and a test calls nobody else"
 
@@ -424,7 +465,7 @@ func (s *Scenario) callee(what, address string) error {
 	if u, err := url.Parse(address); err == nil {
 		host = u.Scheme + "://" + u.Host
 	}
-	return at.Errorf(`the %s at %s %s; write its URL with "${BACKEND}", or replace: {%q: "${BACKEND}"}`, what, shown(host), calleeFault, shown(host))
+	return at.Errorf(`the %s at %s %s; write its URL with "${BACKEND}", or replace: {%q: "${BACKEND}"}, or allow its host with --allow-host`, what, shown(host), calleeFault, shown(host))
 }
 
 // findText returns the value that has a text.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -44,6 +45,7 @@ func shell(text string) []string {
 // Processes are the programs that run. Killing them all is for a program that ends at
 // once.
 type Processes struct {
+	adopt   sync.Once
 	mu      sync.Mutex
 	leaders []int
 	closed  bool
@@ -60,6 +62,20 @@ func (p *Processes) KillAll() {
 	}
 	for _, leader := range p.leaders {
 		waitForGroup(leader)
+	}
+	killAll(descendants(os.Getpid()))
+}
+
+// killOrphans kills what has left its group and its parents, and has a setting in its
+// environment that only programs of one scenario have.
+func (p *Processes) killOrphans(setting string) {
+	p.mu.Lock()
+	leaders := slices.Clone(p.leaders)
+	p.mu.Unlock()
+	for _, child := range children(os.Getpid()) {
+		if !slices.Contains(leaders, child) && hasSetting(child, setting) {
+			killAll(append(descendants(child), child))
+		}
 	}
 }
 
@@ -81,6 +97,7 @@ func (p *Processes) start(c command, stdout, stderr io.Writer) (*process, error)
 	cmd.Args[0] = c.words[0]
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.dir, c.env, stdout, stderr, outputWithin
 	ownGroup(cmd)
+	p.adopt.Do(adoptOrphans)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -108,6 +125,7 @@ type process struct {
 	leader int
 	ended  chan struct{} // closed when the program itself has ended
 	err    error         // of its end
+	others []int         // that may have left the group
 }
 
 func (p *process) wait() {
@@ -133,11 +151,14 @@ func (p *process) hasEnded() bool {
 func (p *process) kill() {
 	defer p.of.forget(p.leader)
 	if p.hasEnded() && !groupIsAlive(p.leader) {
+		killAll(p.others)
 		return // another process could have the number by now
 	}
+	p.others = append(p.others, descendants(p.leader)...)
 	killGroup(p.leader)
 	<-p.ended
 	waitForGroup(p.leader)
+	killAll(p.others)
 }
 
 // stop asks the group to end, and kills it after a while.
@@ -146,6 +167,7 @@ func (p *process) stop() {
 		p.kill()
 		return
 	}
+	p.others = descendants(p.leader)
 	terminateGroup(p.leader)
 	timer := time.NewTimer(stopWithin)
 	defer timer.Stop()

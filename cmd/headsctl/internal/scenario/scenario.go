@@ -21,6 +21,10 @@ type Reader struct {
 	// HeadsFile reads a heads.yaml, for one of its environments or "".
 	HeadsFile func(path, environment string) ([]fleet.Spec, error)
 
+	// CallbackHosts are the hosts of --allow-host, as headstest.WithCallbackHosts takes
+	// them.
+	CallbackHosts map[string]string
+
 	// Plain returns the text of an error of the library for people at a terminal.
 	Plain func(error) string
 }

@@ -180,7 +180,7 @@ func TestTheTimeToAnswerBeginsBehindTheGate(t *testing.T) {
 				return nil, &url.Error{Op: "Post", URL: "u", Err: r.Context().Err()}
 			}
 		})
-		o := &outbound{transport: slow, gate: g, mayCall: func(string) bool { return true }, eventTimeout: 5 * time.Second, toolTimeout: 3 * time.Second}
+		o := &outbound{transport: slow, gate: g, strays: func(*url.URL) bool { return false }, eventTimeout: 5 * time.Second, toolTimeout: 3 * time.Second}
 		send := func(header string) error {
 			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:1/", nil)
 			r.Header.Set(header, "x")
@@ -207,18 +207,24 @@ func TestTheTimeToAnswerBeginsBehindTheGate(t *testing.T) {
 
 func TestNobodyElseIsCalled(t *testing.T) {
 	t.Parallel()
-	s := &Scenario{backend: &backendSpec{url: "https://shop.example.com/base"}}
+	s := &Scenario{reader: &Reader{CallbackHosts: map[string]string{"Allowed.example": "", "port.example:443": ""}}, backend: &backendSpec{url: "https://shop.example.com/base"}}
 	for address, may := range map[string]bool{
 		"http://127.0.0.1:9/x": true, "http://localhost/x": true, "https://[::1]:1/": true,
 		"https://shop.example.com/base": true, "https://shop.example.com/base/x": true,
 		"https://shop.example.com/based": false, "https://shop.example.com/": false, "http://shop.example.com/base/x": false,
 		"https://other.example.com/base/x": false, "https://shop.example.com:444/base/x": false, "https://localhost.example.com/": false, ":": false,
+		"https://shop.example.com/base/../admin": false, "https://shop.example.com/base/..%2fadmin": false, `https://shop.example.com/base/..\admin`: false,
+		"https://shop.example.com/base/%2e%2e/admin": false, "https://shop.example.com/base/x/../y": true, "https://shop.example.com/base//": true,
+		"https://allowed.EXAMPLE:9/x": true, "https://port.example/x": true, "https://port.example:444/x": false,
 	} {
 		assert.Equal(t, may, s.mayCall(address), address)
 	}
-	o := &outbound{gate: newGate(), mayCall: s.mayCall}
-	_, err := o.RoundTrip(httptest.NewRequest(http.MethodPost, "https://other.example.com/", nil))
-	assert.ErrorIs(t, err, errNobodyElse)
+	assert.Equal(t, map[string]string{"Allowed.example": "", "port.example:443": "", "shop.example.com:443": ""}, s.callbackHosts())
+	o := &outbound{gate: newGate(), strays: s.strays}
+	for _, address := range []string{"https://shop.example.com/admin", "https://SHOP.example.com:443/base/../admin"} {
+		_, err := o.RoundTrip(httptest.NewRequest(http.MethodPost, address, nil))
+		assert.ErrorIs(t, err, errNobodyElse, address)
+	}
 }
 
 func TestPortsLieBelowThoseOfOutgoingConnections(t *testing.T) {

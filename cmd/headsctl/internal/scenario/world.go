@@ -44,6 +44,7 @@ type world struct {
 	heads        []head
 	sessions     []*session
 	last         *session // of say, user or call
+	saved        []string // the names of variables from answers
 	requestsSeen int      // the id of the last one that a step has looked at
 	calls        []happened
 	secrets      []string
@@ -117,11 +118,11 @@ const endless = 24 * time.Hour
 // listen makes the emulator and serves it.
 func (w *world) listen(token string, stays *listener) error {
 	sends := &http.Client{Transport: &outbound{
-		transport: newTransport(), gate: w.gate, mayCall: w.s.mayCall,
+		transport: newTransport(), gate: w.gate, strays: w.s.strays,
 		eventTimeout: w.s.service.eventTimeout, toolTimeout: w.s.service.toolTimeout,
 	}}
 	w.emulator = headstest.NewEmulator(append(w.s.service.options(), headstest.WithSeed(w.chance.Uint64()), headstest.WithLoopbackHTTP(),
-		headstest.WithToken(token), headstest.WithDeliveryClient(sends), headstest.WithDeliveryTimeout(endless), headstest.WithToolTimeout(endless),
+		headstest.WithToken(token), headstest.WithDeliveryClient(sends), headstest.WithCallbackHosts(w.s.callbackHosts()), headstest.WithDeliveryTimeout(endless), headstest.WithToolTimeout(endless),
 		headstest.WithJournalSize(1<<16))...)
 	if stays != nil {
 		stays.serve(w.emulator)
@@ -196,6 +197,9 @@ func (w *world) prepare(token, sharedKey string) error {
 	return nil
 }
 
+// tokenSetting begins a setting that differs in all scenarios that run at a time.
+const tokenSetting = "HEADS_TOKEN="
+
 // environment returns that of the caller without the settings of the service, then
 // those of this scenario.
 func (w *world) environment(token, sharedKey string) ([]string, error) {
@@ -204,7 +208,7 @@ func (w *world) environment(token, sharedKey string) ([]string, error) {
 		return isServiceSetting(name)
 	})
 	env = append(env,
-		"PORT="+w.vars[varPort].Text, "HEADS_BASE_URL="+w.vars[varBaseURL].Text, "HEADS_TOKEN="+token, "HEADS_SHARED_KEY="+sharedKey,
+		"PORT="+w.vars[varPort].Text, "HEADS_BASE_URL="+w.vars[varBaseURL].Text, tokenSetting+token, "HEADS_SHARED_KEY="+sharedKey,
 		"HEADS_HEAD_ID="+w.heads[0].id, "HEADS_CHAT_URL="+chatURL, "HEADS_STREAM_URL="+streamURL)
 	for _, more := range []*yamltext.Value{w.s.backend.env, w.s.env} {
 		if more == nil {
@@ -219,6 +223,18 @@ func (w *world) environment(token, sharedKey string) ([]string, error) {
 		}
 	}
 	return env, nil
+}
+
+// shellEnvironment returns the environment with what was saved from answers. It replaces
+// no variable that is there.
+func (w *world) shellEnvironment() []string {
+	env := slices.Clone(w.env)
+	for _, name := range w.saved {
+		if !slices.ContainsFunc(env, func(setting string) bool { return strings.HasPrefix(setting, name+"=") }) {
+			env = append(env, name+"="+asText(w.vars[name]))
+		}
+	}
+	return env
 }
 
 // words returns the words of a program, or of a text for the shell.
@@ -240,6 +256,9 @@ func (w *world) words(v *yamltext.Value) (words []string, err error) {
 func (w *world) close() {
 	if w.backend != nil {
 		w.backend.end()
+	}
+	if i := slices.IndexFunc(w.env, func(setting string) bool { return strings.HasPrefix(setting, tokenSetting) }); i >= 0 {
+		w.processes.killOrphans(w.env[i])
 	}
 	w.emulator.Close()
 	if w.server != nil {
