@@ -115,7 +115,7 @@ func (x *examiner) streamingSeverity() Severity {
 
 func (x *examiner) examineHead() {
 	h := x.head
-	if active, _ := rawjson.Value(h.Raw.bytes(), "isActive"); string(active) == "false" { // the contract leaves its type open
+	if active, _ := rawjson.Value(h.Raw.Bytes(), "isActive"); string(active) == "false" { // the contract leaves its type open
 		x.find(SeverityError, "inactive", "isActive", "The head is not active.", "Activate it where it was created; an update can't.")
 	}
 	if h.VideoStreaming && h.Splitter {

@@ -357,15 +357,9 @@ func shownHeader(c *transport.Call) http.Header {
 	return shown
 }
 
-// shownBody returns the body of the last answer, at most limit bytes. JSON does not
-// show a token that it repeats.
+// shownBody returns the body of the last answer, at most limit bytes.
 func shownBody(c *transport.Call, limit int) Raw {
-	text := bytes.Clone(c.Body.Bytes()[:min(c.Body.Len(), limit)])
-	raw := rawText{text: text}
-	if tokens := c.Tokens(); mask.Secrets(string(text), tokens...) != string(text) {
-		raw.secrets = tokens
-	}
-	return Raw{text: seal(raw)}
+	return NewRaw(c.Body.Bytes()[:min(c.Body.Len(), limit)])
 }
 
 // newResponse is the answer to a call that succeeded.
@@ -394,12 +388,12 @@ type Response struct {
 
 // Decode reads a JSON body into v. It returns a DecodeError for a body that is
 // empty or of another shape.
-func (r *Response) Decode(v any) error { return decodeInto(r.operation, r.Body.bytes(), v) }
+func (r *Response) Decode(v any) error { return decodeInto(r.operation, r.Body.Bytes(), v) }
 
 // isOwn reports whether the answer to a change can only be the service's own: it is empty,
 // true, or the record with that id, which occurs once.
 func (r *Response) isOwn(id string) bool {
-	body := bytes.TrimSpace(r.Body.bytes())
+	body := bytes.TrimSpace(r.Body.Bytes())
 	if len(body) == 0 || string(body) == "true" {
 		return true
 	}
@@ -409,7 +403,7 @@ func (r *Response) isOwn(id string) bool {
 
 // isPage reports whether the answer is HTML, which the service never sends.
 func (r *Response) isPage() bool {
-	return bytes.HasPrefix(bytes.TrimSpace(r.Body.bytes()), []byte("<"))
+	return bytes.HasPrefix(bytes.TrimSpace(r.Body.Bytes()), []byte("<"))
 }
 
 // confirm reads back what a change has made, unless the answer can only be the service's

@@ -67,22 +67,32 @@ func CallbackURL(raw, toolName string) string {
 	if !found {
 		return text
 	}
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	segments := strings.Split(rest, "/")
-	for i, segment := range segments[1:] {
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 {
+		return text
+	}
+	return scheme + "://" + rest[:end] + Path(rest[end:], toolName)
+}
+
+// Path masks a path and the query behind it: segments that may be a token, apart from
+// the name of a tool, and the values of the query.
+func Path(path, toolName string) string {
+	path, query, hasQuery := strings.Cut(path, "?")
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
 		plain, err := url.PathUnescape(segment)
 		if err != nil {
 			plain = segment
 		}
 		if utf8.RuneCountInString(segment) >= longSegment && plain != toolName {
-			segments[i+1] = Redacted
+			segments[i] = Redacted
 		}
 	}
-	text = scheme + "://" + strings.Join(segments, "/")
+	path = strings.Join(segments, "/")
 	if hasQuery {
-		text += "?" + query
+		path += "?" + maskQuery(query)
 	}
-	return text
+	return path
 }
 
 // JSON masks the secrets in a JSON value: texts under the name of a secret, at any
