@@ -117,7 +117,11 @@ func (e *Event) isTimed() bool {
 
 // String returns type, time and ids of the event, without Raw.
 func (e Event) String() string {
-	return fmt.Sprintf("%s at %s, head %s, session %s", label(string(e.Type)), e.timeText(), label(e.HeadID), label(e.SessionID))
+	at := ""
+	if text := e.timeText(); text != "" {
+		at = " at " + text
+	}
+	return fmt.Sprintf("%s%s, head %s, session %s", label(string(e.Type)), at, label(e.HeadID), label(e.SessionID))
 }
 
 func (e Event) timeText() string { return mask.OneLine(e.Timestamp.String(), maxLabel) }
