@@ -24,7 +24,7 @@ func TestRecordedPathHoldsNoToken(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
 		"/h/correcthorsebatterystaple/get_weather_for_a_city": "/h/[redacted]/get_weather_for_a_city",
-		"/h/0123456789abcdef":                                 "/h/[redacted]",
+		"/h/0123456789abcdef": "/h/[redacted]",
 	} {
 		e, ok := recording.Classify(path, nil, []byte(`{"session_metadata":{}}`))
 		require.True(t, ok)

@@ -18,8 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
-	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // The limits of a text. Nodes and levels include those that aliases repeat.
