@@ -178,7 +178,7 @@ func (s *ConversationSettingsService) modify(ctx context.Context, operation, hea
 		return nil, err
 	}
 	if !head.Has("conversationSettings") {
-		return nil, newDecodeError(operation, head.Raw.bytes(), errNoSettings)
+		return nil, newDecodeError(operation, head.Raw.Bytes(), errNoSettings)
 	}
 	before, after := head.settings(), head.settings().clone()
 	if err := change(after); err != nil {

@@ -242,7 +242,7 @@ func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head
 
 // isOwnSwitch reports whether the answer to a switch can only be the service's own.
 func (c *conversion) isOwnSwitch(answer *Response) bool {
-	_, found := c.findAddress(answer.Body.bytes())
+	_, found := c.findAddress(answer.Body.Bytes())
 	return found || answer.isOwn(c.done.HeadID)
 }
 
@@ -385,7 +385,7 @@ func (c *conversion) finish(answer *Response, head *Head) (*Conversion, error) {
 
 func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error) {
 	if answer != nil {
-		if found, ok := c.findAddress(answer.Body.bytes()); ok {
+		if found, ok := c.findAddress(answer.Body.Bytes()); ok {
 			return found, nil
 		}
 	}

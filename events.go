@@ -80,7 +80,7 @@ func (e *Event) Key() string {
 		b = append(b, field...)
 	}
 	if !e.isTimed() {
-		body := sha256.Sum256(e.Raw.bytes())
+		body := sha256.Sum256(e.Raw.Bytes())
 		b = binary.AppendUvarint(b, uint64(len(body)))
 		b = append(b, body[:]...)
 	}
@@ -99,7 +99,7 @@ func (e *Event) exactIDs() (headID, sessionID, eventType string) {
 		return headID, sessionID, eventType
 	}
 	var wire wireEvent
-	if json.Unmarshal(e.Raw.bytes(), &wire) != nil { // the event was not parsed
+	if json.Unmarshal(e.Raw.Bytes(), &wire) != nil { // the event was not parsed
 		return headID, sessionID, eventType
 	}
 	return wire.HeadID.exactly(headID), wire.SessionID.exactly(sessionID), wire.Type.exactly(eventType)
@@ -117,7 +117,11 @@ func (e *Event) isTimed() bool {
 
 // String returns type, time and ids of the event, without Raw.
 func (e Event) String() string {
-	return fmt.Sprintf("%s at %s, head %s, session %s", label(string(e.Type)), e.timeText(), label(e.HeadID), label(e.SessionID))
+	at := ""
+	if text := e.timeText(); text != "" {
+		at = " at " + text
+	}
+	return fmt.Sprintf("%s%s, head %s, session %s", label(string(e.Type)), at, label(e.HeadID), label(e.SessionID))
 }
 
 func (e Event) timeText() string { return mask.OneLine(e.Timestamp.String(), maxLabel) }

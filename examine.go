@@ -117,7 +117,7 @@ func (x *examiner) streamingSeverity() Severity {
 
 func (x *examiner) examineHead() {
 	h := x.head
-	if active, _ := rawjson.Value(h.Raw.bytes(), "isActive"); string(active) == "false" { // the contract leaves its type open
+	if active, _ := rawjson.Value(h.Raw.Bytes(), "isActive"); string(active) == "false" { // the contract leaves its type open
 		x.find(SeverityError, "inactive", "isActive", "The head is not active.", "Activate it where it was created; an update can't.")
 	}
 	if h.VideoStreaming && h.Splitter {
@@ -220,7 +220,7 @@ func (x *examiner) examineTools() {
 
 // examineType notes a type that the contract doesn't name. The service accepts it.
 func (x *examiner) examineType(subject string, p ToolParameter) {
-	given, _ := rawjson.Value(p.raw.get(), "type")
+	given, _ := rawjson.Value(p.raw.plain(), "type")
 	switch kind := rawjson.Kind(given); {
 	case slices.Contains(toolTypes, p.Type), kind != "string" && kind != "null" && kind != "nothing": // Validate reports the latter
 	case p.Type == "":

@@ -78,6 +78,7 @@ func TestGoldenDefaults(t *testing.T) {
 		"client: attempts a second (0: no limit)":            cfg.rateLimit,
 		"client: bytes of an answer":                         transport.MaxAnswer,
 		"client: bytes of Error.Body":                        maxErrorBody,
+		"client: levels of an error answer that are read":    maxErrorDepth,
 		"client: bytes of DecodeError.Body":                  maxDecodeBody,
 		"client: bytes of a token":                           check.MaxToken,
 		"client: providers that stream":                      slices.Sorted(maps.Keys(cfg.streamingProvider)),

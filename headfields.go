@@ -114,7 +114,7 @@ type Organisation struct {
 // Has reports whether the document that the head was read from holds a field,
 // even one that is null. The name is the one in JSON.
 func (h *Head) Has(field string) bool {
-	_, ok := rawjson.Value(h.Raw.bytes(), field)
+	_, ok := rawjson.Value(h.Raw.Bytes(), field)
 	return ok
 }
 
@@ -510,7 +510,7 @@ func encodeField(v any) fieldValue {
 		if v.Len() == 0 {
 			return fieldValue{raw: json.RawMessage("null")}
 		}
-		return encodeField(json.RawMessage(v.bytes()))
+		return encodeField(json.RawMessage(v.Bytes()))
 	case *ConversationSettings:
 		if v != nil {
 			return fieldValue{raw: v.document()}

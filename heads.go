@@ -57,8 +57,9 @@ func (s *HeadsService) update(ctx context.Context, headID string, u *HeadUpdate)
 func updatePayload(headID string, u *HeadUpdate) (payload, error) {
 	var faults faultList
 	faults.add(checkHeadID(opHeadsUpdate.Name, headID))
-	faults.add(u.Validate())
-	return payload{body: u.document(headID)}, faults.join()
+	body, err := u.body(headID)
+	faults.add(err)
+	return payload{body: body}, faults.join()
 }
 
 // Modify reads a head, calls change with it and sends only the fields that
@@ -99,8 +100,8 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 		return nil, err
 	}
 	after := new(Head)
-	if err := decodeAnswer(before.Raw.bytes(), after); err != nil {
-		return nil, newDecodeError(operation, before.Raw.bytes(), err)
+	if err := decodeAnswer(before.Raw.Bytes(), after); err != nil {
+		return nil, newDecodeError(operation, before.Raw.Bytes(), err)
 	}
 	if err := change(after); err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (s *HeadsService) Modify(ctx context.Context, headID string, change func(*H
 	if err != nil {
 		return nil, err
 	}
-	if len(u.list()) == 0 {
+	if u.last == nil {
 		return after, nil
 	}
 	answer, err := s.update(ctx, headID, u)

@@ -22,10 +22,18 @@ import (
 //
 // A HeadUpdate is safe for concurrent use as long as no setter is called.
 type HeadUpdate struct {
-	fields sealed[[]updateField]
+	last *updateNode
 }
 
-// updateField is one member of the body.
+// updateNode is a field that was set and those before it. It never changes, so a copy of
+// an update is an update of its own.
+type updateNode struct {
+	before *updateNode
+	updateField
+	short [64]byte // for a short value, which needs no memory of its own then
+}
+
+// updateField is one member of the body. In an updateNode its value is veiled.
 type updateField struct {
 	name string
 	fieldValue
@@ -33,9 +41,7 @@ type updateField struct {
 
 // NewHeadUpdate returns an empty update. It is of no head: Heads.Update takes the
 // id.
-func NewHeadUpdate() *HeadUpdate {
-	return &HeadUpdate{seal(make([]updateField, 0, 4))} // room for what most updates set
-}
+func NewHeadUpdate() *HeadUpdate { return &HeadUpdate{} }
 
 // HeadUpdateFromJSON returns an update with every writable field of a document
 // as GET /head/{id} sends it. Values are kept byte for byte. It skips the id and
@@ -50,7 +56,6 @@ func HeadUpdateFromJSON(document []byte) (*HeadUpdate, error) {
 	if !json.Valid(document) || rawjson.Kind(document) != "object" {
 		return nil, invalid(operation, "document", "is not a JSON object", "give the body of a GET /head/{id} answer")
 	}
-	document = bytes.Clone(document)
 	u := NewHeadUpdate()
 	var faults faultList
 	var twice *exactjson.DuplicateError
@@ -71,7 +76,7 @@ func HeadUpdateFromJSON(document []byte) (*HeadUpdate, error) {
 			faults.add(faultOf(operation, field.name, fault))
 			continue
 		}
-		u.put(field.name, fieldValue{raw: value})
+		u.put(field.name, fieldValue{raw: bytes.Clone(value)})
 	}
 	if err := faults.join(); err != nil {
 		return nil, err
@@ -83,10 +88,9 @@ func HeadUpdateFromJSON(document []byte) (*HeadUpdate, error) {
 // Fields returns the JSON names of the fields in the body, without the id, in
 // the order in which they are sent.
 func (u *HeadUpdate) Fields() []string {
-	fields := u.list()
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.name
+	names := make([]string, u.last.count())
+	for i, n := len(names)-1, u.last; n != nil; i, n = i-1, n.before {
+		names[i] = n.name
 	}
 	return names
 }
@@ -193,12 +197,19 @@ func (u *HeadUpdate) Set(field string, value any) *HeadUpdate { return u.set(fie
 // without its voice, a language that is not a BCP 47 tag, a read-only name, a value
 // of the wrong type.
 func (u *HeadUpdate) Validate() error {
+	_, err := u.body("")
+	return err
+}
+
+// body returns the document to send, and the error of Validate.
+func (u *HeadUpdate) body(id string) ([]byte, error) {
 	const operation = "Heads.Update"
 	if u == nil {
-		return invalid(operation, "update", "is nil", "make one with NewHeadUpdate", useNewHeadUpdate)
+		return nil, invalid(operation, "update", "is nil", "make one with NewHeadUpdate", useNewHeadUpdate)
 	}
 	var faults faultList
-	fields := u.list()
+	var few [8]updateField // as many as most updates set
+	document, fields := u.write(id, few[:0])
 	if len(fields) == 0 {
 		faults.add(invalid(operation, "update", "sets no field, and an empty update can have unexpected effects", "call a setter"))
 	}
@@ -207,16 +218,25 @@ func (u *HeadUpdate) Validate() error {
 			faults.add(faultOf(operation, cmp.Or(mask.OneLine(f.name, maxLabel), "field name"), fault))
 		}
 	}
-	faults.add(u.checkVoice(operation))
-	return faults.join()
+	faults.add(checkVoice(operation, fields))
+	return document, faults.join()
 }
 
 // checkVoice refuses half a voice.
-func (u *HeadUpdate) checkVoice(operation string) error {
-	if !u.has("ttsProvider") && !u.has("ttsVoice") {
+func checkVoice(operation string, fields []updateField) error {
+	var provider, voice fieldValue
+	for _, f := range fields {
+		switch f.name {
+		case "ttsProvider":
+			provider = f.fieldValue
+		case "ttsVoice":
+			voice = f.fieldValue
+		}
+	}
+	if provider.raw == nil && voice.raw == nil {
 		return nil
 	}
-	noProvider, noVoice := u.get("ttsProvider").isBlank(), u.get("ttsVoice").isBlank()
+	noProvider, noVoice := provider.isBlank(), voice.isBlank()
 	var blank string
 	switch {
 	case noProvider && noVoice:
@@ -228,7 +248,7 @@ func (u *HeadUpdate) checkVoice(operation string) error {
 	default:
 		return nil
 	}
-	return invalid(operation, "ttsVoice", fmt.Sprintf("%s and ttsProvider %s must be set together, but %s", quote(u.get("ttsVoice").text()), quote(u.get("ttsProvider").text()), blank), "give both with HeadUpdate.Voice", useVoice)
+	return invalid(operation, "ttsVoice", fmt.Sprintf("%s and ttsProvider %s must be set together, but %s", quote(voice.text()), quote(provider.text()), blank), "give both with HeadUpdate.Voice", useVoice)
 }
 
 // refusal returns why the field can't be sent, or no fault.
@@ -261,7 +281,9 @@ func (u *HeadUpdate) set(name string, v any) *HeadUpdate {
 }
 
 func (u *HeadUpdate) setText(name, v string) *HeadUpdate {
-	u.put(name, fieldValue{raw: rawjson.String(v)})
+	n := new(updateNode)
+	n.updateField = updateField{name, fieldValue{raw: rawjson.AppendString(n.short[:0], v)}}
+	u.add(n)
 	return u
 }
 
@@ -276,37 +298,76 @@ func (u *HeadUpdate) setLanguage(name, v string) *HeadUpdate {
 	return u
 }
 
+// put sets a field. The value must not be used afterwards.
 func (u *HeadUpdate) put(name string, value fieldValue) {
-	fields, field := u.list(), updateField{name, value}
-	if i := u.index(name); i >= 0 {
-		fields[i] = field
-		return
+	u.add(&updateNode{updateField: updateField{name, value}})
+}
+
+// add veils and adds a field. One of the same name is replaced in its place.
+func (u *HeadUpdate) add(n *updateNode) {
+	veil(n.raw)
+	u.last = u.last.with(n)
+}
+
+// with returns the fields of n with another one.
+func (n *updateNode) with(field *updateNode) *updateNode {
+	if n.find(field.name) == nil {
+		field.before = n
+		return field
 	}
-	u.fields.set(append(fields, field))
+	if n.name == field.name {
+		field.before = n.before
+		return field
+	}
+	return &updateNode{before: n.before.with(field), updateField: n.updateField}
 }
 
-func (u *HeadUpdate) index(name string) int {
-	return slices.IndexFunc(u.list(), func(f updateField) bool { return f.name == name })
+// without returns the fields of n but those with one of the names.
+func (n *updateNode) without(names ...string) *updateNode {
+	switch {
+	case n == nil:
+		return nil
+	case slices.Contains(names, n.name):
+		return n.before.without(names...)
+	}
+	return &updateNode{before: n.before.without(names...), updateField: n.updateField}
 }
 
-func (u *HeadUpdate) list() []updateField { return u.fields.get() }
+// find returns the field of a name, or nil.
+func (n *updateNode) find(name string) *updateNode {
+	for ; n != nil; n = n.before {
+		if n.name == name {
+			return n
+		}
+	}
+	return nil
+}
 
-func (u *HeadUpdate) has(name string) bool { return u.index(name) >= 0 }
+func (n *updateNode) count() (count int) {
+	for ; n != nil; n = n.before {
+		count++
+	}
+	return count
+}
+
+func (u *HeadUpdate) has(name string) bool { return u.last.find(name) != nil }
 
 // dropEmptyVoice removes a voice without both parts, which could not be sent.
 // It does not remove half a voice, which Validate refuses.
 func (u *HeadUpdate) dropEmptyVoice() {
 	if u.get("ttsProvider").text() == "" && u.get("ttsVoice").text() == "" {
-		u.fields.set(slices.DeleteFunc(u.list(), func(f updateField) bool { return f.name == "ttsProvider" || f.name == "ttsVoice" }))
+		u.last = u.last.without("ttsProvider", "ttsVoice")
 	}
 }
 
 // get returns the value of a field, or the zero fieldValue.
-func (u *HeadUpdate) get(name string) fieldValue {
-	if i := u.index(name); i >= 0 {
-		return u.list()[i].fieldValue
+func (u *HeadUpdate) get(name string) (value fieldValue) {
+	if n := u.last.find(name); n != nil {
+		value = n.fieldValue
+		value.raw = bytes.Clone(value.raw)
+		veil(value.raw)
 	}
-	return fieldValue{}
+	return value
 }
 
 // Document returns the fields as one JSON object, as Heads.Update sends them
@@ -319,22 +380,38 @@ func (u *HeadUpdate) document(id string) []byte {
 	if u == nil {
 		return nil
 	}
-	fields := u.list()
+	document, _ := u.write(id, nil)
+	return document
+}
+
+// write returns the document, and appends the fields in their order, whose values are
+// parts of it.
+func (u *HeadUpdate) write(id string, fields []updateField) ([]byte, []updateField) {
 	size := len(`{"id":""}`) + len(id)
-	for _, f := range fields {
-		size += len(f.name) + len(f.raw) + len(`,"":`)
+	for n := u.last; n != nil; n = n.before {
+		size += len(n.name) + len(n.raw) + len(`,"":`)
 	}
 	b := append(make([]byte, 0, size), '{')
 	if id != "" {
 		b = rawjson.AppendString(append(b, `"id":`...), id)
 	}
-	for _, f := range fields {
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = rawjson.AppendMember(b, f.name, f.raw)
+	b, fields = u.last.write(b, fields)
+	return append(b, '}'), fields
+}
+
+func (n *updateNode) write(b []byte, fields []updateField) ([]byte, []updateField) {
+	if n == nil {
+		return b, fields
 	}
-	return append(b, '}')
+	b, fields = n.before.write(b, fields)
+	if len(b) > 1 {
+		b = append(b, ',')
+	}
+	b = rawjson.AppendMember(b, n.name, n.raw)
+	f := n.updateField
+	f.raw = b[len(b)-len(n.raw) : len(b) : len(b)]
+	veil(f.raw)
+	return b, append(fields, f)
 }
 
 // orEmpty returns an empty list for nil.
@@ -385,7 +462,8 @@ func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 
 // shownBy reports whether a head has all values of the update.
 func (u *HeadUpdate) shownBy(h *Head) bool {
-	for _, f := range u.list() {
+	_, fields := u.write("", nil)
+	for _, f := range fields {
 		has := encodeField(findField(f.name).value(h))
 		bothEmpty := has.isEmpty() && f.isEmpty()
 		if !bothEmpty && !rawjson.Same(has.raw, f.raw) {

@@ -696,3 +696,19 @@ func TestTableHasEachFieldOnce(t *testing.T) {
 		seen[name] = true
 	}
 }
+
+func TestCopyOfAnUpdateIsAnUpdateOfItsOwn(t *testing.T) {
+	u := NewHeadUpdate().Name("a").Greetings("b")
+	v := *u
+	v.Alias("x").Name("y")
+	u.Language("en-US").Greetings("c")
+	assert.JSONEq(t, `{"name":"a","greetings":"c","language":"en-US"}`, string(u.Document().Bytes()))
+	assert.JSONEq(t, `{"name":"y","greetings":"b","alias":"x"}`, string(v.Document().Bytes()))
+	assert.Equal(t, []string{"name", "greetings", "alias"}, v.Fields(), "a field that is set again keeps its place")
+
+	w := NewWebhookUpdate().Event(EventStartConversation, true)
+	other := *w
+	other.Event(EventStartConversation, false).URL("https://a.example.com")
+	assert.JSONEq(t, `{"startConversation":true}`, string(w.document()))
+	assert.JSONEq(t, `{"startConversation":false,"webhookUrl":"https://a.example.com"}`, string(other.document()))
+}

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -227,26 +229,57 @@ func newError(c *transport.Call) *Error {
 type errorText struct{ message, code string }
 
 func readErrorText(body []byte) errorText {
-	var doc map[string]json.RawMessage
-	if json.Unmarshal(body, &doc) != nil {
-		return errorText{message: plainText(body)}
+	cut := len(body) > maxErrorBody
+	if cut {
+		end := maxErrorBody
+		for !utf8.RuneStart(body[end]) && end > maxErrorBody-utf8.UTFMax {
+			end--
+		}
+		body = closeCut(body[:end])
 	}
-	found := errorText{message: jsonText(body), code: jsonText(doc["code"])}
-	for _, key := range []string{"error", "message"} {
-		var nested map[string]json.RawMessage
-		if found.code == "" && json.Unmarshal(doc[key], &nested) == nil {
-			found.code = jsonText(nested["code"])
+	doc, err := readTexts(body)
+	found := errorText{message: valueText(doc)}
+	if object, ok := doc.(map[string]any); ok {
+		found.code = valueText(object["code"])
+		for _, key := range []string{"error", "message"} {
+			if nested, ok := object[key].(map[string]any); ok && found.code == "" {
+				found.code = valueText(nested["code"])
+			}
+		}
+		if err == nil || cut {
+			return found
 		}
 	}
+	if found.message == "" && !errors.Is(err, errTooDeep) && (doc != nil || err != nil) {
+		found.message = plainText(body)
+	}
 	return found
+}
+
+// closeCut ends the JSON string in which a body is cut. Only its first half is kept, since
+// its end may be the beginning of a token.
+func closeCut(body []byte) []byte {
+	for i := 0; i < len(body); i++ {
+		if body[i] != '"' {
+			continue
+		}
+		end := rawjson.SkipString(body, i)
+		if end < len(body) {
+			i = end - 1
+			continue
+		}
+		text := body[i+1 : (i+1+len(body))/2]
+		if escape := bytes.LastIndexByte(text, '\\'); escape >= len(text)-len(`\u00e4`) {
+			text = bytes.TrimRight(text[:max(0, escape)], `\`)
+		}
+		return slices.Concat(body[:i+1], bytes.ToValidUTF8(text, nil), []byte{'"'})
+	}
+	return body
 }
 
 // plainText returns the message of a body that is not a JSON object. It returns
 // "" for a text with escapes, since a token in it could not be recognized.
 func plainText(body []byte) string {
-	if text := jsonText(body); text != "" {
-		return text
-	}
 	text := strings.TrimSpace(string(body))
 	if !utf8.ValidString(text) || strings.Contains(text, `\`) {
 		return ""
@@ -254,12 +287,71 @@ func plainText(body []byte) string {
 	return text
 }
 
-// jsonText returns the text of a JSON value; see textIn.
-func jsonText(raw json.RawMessage) string {
-	var value any
-	if json.Unmarshal(raw, &value) != nil {
-		return ""
+// maxErrorDepth is how many levels of an error body are read.
+const maxErrorDepth = 32
+
+// readTexts reads a JSON value up to where it is cut, is no JSON, or is nested too deep.
+func readTexts(body []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	doc, err := readValue(decoder, 0)
+	if err != nil {
+		return doc, err
 	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, errors.New("more than one value")
+	}
+	return doc, nil
+}
+
+// readValue returns what it has read before an error, too.
+func readValue(decoder *json.Decoder, depth int) (any, error) {
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('['):
+		var list []any
+		for decoder.More() {
+			value, err := readNested(decoder, depth)
+			list = append(list, value)
+			if err != nil {
+				return list, err
+			}
+		}
+		_, err = decoder.Token()
+		return list, err
+	case json.Delim('{'):
+		object := map[string]any{}
+		for decoder.More() {
+			key, err := decoder.Token()
+			if err != nil {
+				return object, err
+			}
+			value, err := readNested(decoder, depth)
+			object[key.(string)] = value // package json allows no other key
+			if err != nil {
+				return object, err
+			}
+		}
+		_, err = decoder.Token()
+		return object, err
+	}
+	return token, nil
+}
+
+// readNested ends the reading at what is too deep.
+func readNested(decoder *json.Decoder, depth int) (any, error) {
+	if depth++; depth >= maxErrorDepth {
+		return nil, errTooDeep
+	}
+	return readValue(decoder, depth)
+}
+
+var errTooDeep = errors.New("nested too deep")
+
+// valueText is textIn, where a number is a text too.
+func valueText(value any) string {
 	if number, ok := value.(float64); ok {
 		return strconv.FormatFloat(number, 'f', -1, 64)
 	}
@@ -357,15 +449,9 @@ func shownHeader(c *transport.Call) http.Header {
 	return shown
 }
 
-// shownBody returns the body of the last answer, at most limit bytes. JSON does not
-// show a token that it repeats.
+// shownBody returns the body of the last answer, at most limit bytes.
 func shownBody(c *transport.Call, limit int) Raw {
-	text := bytes.Clone(c.Body.Bytes()[:min(c.Body.Len(), limit)])
-	raw := rawText{text: text}
-	if tokens := c.Tokens(); mask.Secrets(string(text), tokens...) != string(text) {
-		raw.secrets = tokens
-	}
-	return Raw{text: seal(raw)}
+	return NewRaw(c.Body.Bytes()[:min(c.Body.Len(), limit)])
 }
 
 // newResponse is the answer to a call that succeeded.
@@ -394,12 +480,12 @@ type Response struct {
 
 // Decode reads a JSON body into v. It returns a DecodeError for a body that is
 // empty or of another shape.
-func (r *Response) Decode(v any) error { return decodeInto(r.operation, r.Body.bytes(), v) }
+func (r *Response) Decode(v any) error { return decodeInto(r.operation, r.Body.Bytes(), v) }
 
 // isOwn reports whether the answer to a change can only be the service's own: it is empty,
 // true, or the record with that id, which occurs once.
 func (r *Response) isOwn(id string) bool {
-	body := bytes.TrimSpace(r.Body.bytes())
+	body := bytes.TrimSpace(r.Body.Bytes())
 	if len(body) == 0 || string(body) == "true" {
 		return true
 	}
@@ -409,7 +495,7 @@ func (r *Response) isOwn(id string) bool {
 
 // isPage reports whether the answer is HTML, which the service never sends.
 func (r *Response) isPage() bool {
-	return bytes.HasPrefix(bytes.TrimSpace(r.Body.bytes()), []byte("<"))
+	return bytes.HasPrefix(bytes.TrimSpace(r.Body.Bytes()), []byte("<"))
 }
 
 // confirm reads back what a change has made, unless the answer can only be the service's

@@ -2,13 +2,15 @@ package heads
 
 import (
 	"bytes"
-	"encoding/json"
+	"crypto/rand"
+	"crypto/subtle"
 	"fmt"
 	"io"
 	"log/slog"
 	"unique"
 
 	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/rawjson"
 )
 
 const redacted = mask.Redacted
@@ -19,15 +21,20 @@ const redacted = mask.Redacted
 //
 // To store a document with its secrets, store its Raw.
 type Secret struct {
-	value unique.Handle[string] // of which fmt prints the address alone, at any depth and with any verb
+	value unique.Handle[string] // veiled; fmt prints the address alone, at any depth and with any verb
 }
 
 // NewSecret returns the secret that holds value.
-func NewSecret(value string) Secret {
-	if value == "" {
+func NewSecret(value string) Secret { return secretOf(value) }
+
+func secretOf[T ~string | ~[]byte](value T) Secret {
+	if len(value) == 0 {
 		return Secret{}
 	}
-	return Secret{unique.Make(value)}
+	var short [256]byte
+	veiled := append(short[:0], value...)
+	veil(veiled)
+	return Secret{unique.Make(string(veiled))}
 }
 
 // Reveal returns the string itself.
@@ -35,7 +42,9 @@ func (s Secret) Reveal() string {
 	if s.IsZero() {
 		return ""
 	}
-	return s.value.Value()
+	value := []byte(s.value.Value())
+	veil(value)
+	return string(value)
 }
 
 // IsZero reports whether the secret is empty.
@@ -65,21 +74,16 @@ func (s *Secret) UnmarshalText(text []byte) error {
 		*s = Secret{}
 		return nil
 	}
-	*s = NewSecret(string(text))
+	*s = secretOf(text)
 	return nil
 }
 
 // Raw is JSON or any other text as it arrived. It can hold secrets under any
-// name, so it shows only its length. Bytes returns the text. The zero Raw has
-// none. Compare with Equal.
+// name, so package fmt, loggers and JSON show only its length. Bytes and Decode
+// return the text. The zero Raw has none. Compare with Equal.
 type Raw struct {
 	_    [0]func() // == would compare where the texts are, not what they say
-	text sealed[rawText]
-}
-
-type rawText struct {
-	text    []byte
-	secrets []string // that the text holds and JSON must not show
+	text *[]byte   // veiled
 }
 
 // NewRaw returns a Raw that holds a copy of text.
@@ -87,30 +91,61 @@ func NewRaw(text []byte) Raw {
 	if text == nil {
 		return Raw{}
 	}
-	return rawOf(append([]byte{}, text...))
+	return copyRaw(text)
 }
 
-// rawOf returns a Raw that holds text itself, which must not change afterwards.
-func rawOf(text []byte) Raw { return Raw{text: seal(rawText{text: text})} }
+// copyRaw returns a Raw that holds a copy of text. One allocation is enough for a short
+// text, such as that of most tools.
+func copyRaw[T ~string | ~[]byte](text T) Raw {
+	const short = 256 - 24 // with the slice, a size of the allocator
+	if len(text) > short {
+		return rawOf(append([]byte{}, text...))
+	}
+	box := new(struct {
+		text []byte
+		room [short]byte
+	})
+	box.text = append(box.room[:0], text...)
+	veil(box.text)
+	return Raw{text: &box.text}
+}
+
+// rawOf returns a Raw that holds text itself, which must not be used afterwards.
+func rawOf(text []byte) Raw {
+	veil(text)
+	return Raw{text: &text}
+}
 
 // null is shared, since most documents hold it several times.
 var null = rawOf([]byte("null"))
 
 // Bytes returns a copy of the text, and nil for the zero Raw.
-func (r Raw) Bytes() []byte { return bytes.Clone(r.bytes()) }
+func (r Raw) Bytes() []byte {
+	text := bytes.Clone(r.veiled())
+	veil(text)
+	return text
+}
 
-// bytes returns the text itself, which must not be changed.
-func (r Raw) bytes() []byte { return r.text.get().text }
+// plain is Bytes as a string.
+func (r Raw) plain() string { return string(r.Bytes()) }
+
+// veiled returns what is held of the text.
+func (r Raw) veiled() []byte {
+	if r.text == nil {
+		return nil
+	}
+	return *r.text
+}
 
 // Len returns the length of the text in bytes.
-func (r Raw) Len() int { return len(r.bytes()) }
+func (r Raw) Len() int { return len(r.veiled()) }
 
 // Equal reports whether two texts are the same, byte for byte.
-func (r Raw) Equal(other Raw) bool { return bytes.Equal(r.bytes(), other.bytes()) }
+func (r Raw) Equal(other Raw) bool { return bytes.Equal(r.veiled(), other.veiled()) }
 
 // Decode reads JSON into v. It returns a DecodeError, which shows nothing of the
 // text, if the text is empty, is not JSON or does not fit v.
-func (r Raw) Decode(v any) error { return decodeInto(opRawDecode, r.bytes(), v) }
+func (r Raw) Decode(v any) error { return decodeInto(opRawDecode, r.Bytes(), v) }
 
 // opRawDecode is the operation of the DecodeErrors of Raw, which have no answer.
 const opRawDecode = "Raw.Decode"
@@ -124,21 +159,12 @@ func (r Raw) Format(f fmt.State, _ rune) { writeText(f, r.String()) }
 // LogValue returns the same as String.
 func (r Raw) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
-// MarshalJSON writes JSON with its secrets masked: a text under a name with key,
-// token, secret, password, credential or authorization in it becomes
-// "[redacted]", and so do the values in the query of a URL, also inside a text,
-// and the same secrets wherever else they occur. For a text that is not JSON it
-// writes what String returns, and null for the zero Raw.
+// MarshalJSON writes the same as String, and null for null and the zero Raw.
 func (r Raw) MarshalJSON() ([]byte, error) {
-	switch text := r.bytes(); {
-	case text == nil:
+	if r.text == nil || r.Equal(null) {
 		return []byte("null"), nil
-	case json.Valid(text):
-		secrets := append(mask.SecretsOf(text), r.text.get().secrets...)
-		return mask.JSON(text, secrets...), nil
-	default:
-		return json.Marshal(r.String())
 	}
+	return rawjson.String(r.String()), nil
 }
 
 // UnmarshalJSON keeps a copy of the JSON.
@@ -151,35 +177,37 @@ func (r *Raw) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// sealed hides a value from package fmt, even where fmt calls no methods: it prints
-// only the address of a pointer to a pointer.
-// reflect.DeepEqual compares the values.
-type sealed[T any] struct{ to **T }
+// pad veils what secrets and texts hold, so that a program that walks the memory of a
+// value, as tools for tests do, finds no text. Its bytes turn ASCII into other bytes. It
+// is one for the process, so that equal texts stay equal.
+var pad = func() (pad [1024]byte) {
+	_, _ = rand.Read(pad[:]) // never fails
+	for i := range pad {
+		pad[i] |= 0x80
+	}
+	return pad
+}()
 
-func seal[T any](value T) sealed[T] {
-	box := &struct { // one allocation for both
-		value T
-		to    *T
-	}{value: value}
-	box.to = &box.value
-	return sealed[T]{&box.to}
+// veil replaces a text by its veiled form, and that by the text.
+func veil(text []byte) {
+	for len(text) > 0 {
+		n := subtle.XORBytes(text, text, pad[:])
+		text = text[n:]
+	}
 }
+
+// sealed hides a value from whoever walks the memory of what holds it: package fmt, even
+// where it calls no methods, and tools for tests.
+type sealed[T any] func() T
+
+func seal[T any](value T) sealed[T] { return func() T { return value } }
 
 // get returns the value, or the zero value if none was sealed.
 func (s sealed[T]) get() (value T) {
-	if s.to == nil {
+	if s == nil {
 		return value
 	}
-	return **s.to
-}
-
-// set replaces the value in all copies.
-func (s *sealed[T]) set(value T) {
-	if s.to == nil {
-		*s = seal(value)
-		return
-	}
-	**s.to = value
+	return s()
 }
 
 // writeText is the body of a Format method. It writes the same safe text for every

@@ -206,11 +206,24 @@ var ways = func() map[string]func(v any) string {
 			return fmt.Sprint(b.String(), err)
 		},
 	}
+	ways[walks] = func(v any) string {
+		var shown reported
+		assert.Equal(&shown, reflect.Zero(reflect.TypeOf(v)).Interface(), v)
+		return shown.text
+	}
 	for _, verb := range leafVerbs {
 		ways[verb] = func(v any) string { return fmt.Sprintf(verb, v) }
 	}
 	return ways
 }()
+
+// walks is the way that calls no methods and follows every pointer.
+const walks = "diff of testify"
+
+// reported is a test of which only what it reports is used.
+type reported struct{ text string }
+
+func (r *reported) Errorf(format string, args ...any) { r.text += fmt.Sprintf(format, args...) }
 
 func asError(v any) error {
 	err, _ := v.(error)
@@ -252,6 +265,9 @@ func TestNothingShowsASecretWhereverItIsHeld(t *testing.T) {
 			each(func(wrapping string, v any) {
 				wrappings++
 				for way, write := range ways {
+					if way == walks && (name == "Client" || name == "ToolHandler") {
+						continue // they send the secret, and no test compares them
+					}
 					if text := write(v); shows(text) {
 						if leaks++; leaks <= 20 { // enough to see what leaks
 							t.Errorf("%s by %s: %.300s", wrapping, way, text)
@@ -362,17 +378,17 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-func TestRawIsMaskedAsJSON(t *testing.T) {
+func TestRawShowsItsLengthAsJSON(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"apiKey":"k","a":{"token":["t"],"b":"c"}}`: `{"apiKey":"[redacted]","a":{"token":["[redacted]"],"b":"c"}}`,
-		`"https://a.example.com/?key=k"`:             `"https://a.example.com/?key=[redacted]"`,
-		`null`:                                       `null`,
-		`12`:                                         `12`,
-		`no JSON`:                                    `"[7 bytes]"`,
+		`{"apiKey":"k","a":{"b":"c"}}`: `"[28 bytes]"`,
+		`12`:                           `"[2 bytes]"`,
+		`null`:                         `null`,
+		`no JSON`:                      `"[7 bytes]"`,
+		``:                             `"[0 bytes]"`,
 	} {
 		written, err := json.Marshal(NewRaw([]byte(text)))
 		require.NoError(t, err)
-		assert.JSONEq(t, want, string(written))
+		assert.Equal(t, want, string(written))
 	}
 	written, err := json.Marshal(Raw{})
 	require.NoError(t, err)
@@ -384,33 +400,30 @@ func TestRawIsMaskedAsJSON(t *testing.T) {
 	assert.Equal(t, `null`, string(read.N.Bytes()))
 }
 
-// A secret of the document is masked in its other texts too.
-func TestRawMasksItsSecretsInsideEveryText(t *testing.T) {
-	const key, path = "0canary123456789", "canary-path-token"
-	address := "https://chat.example.com/MyOrg-1/li-1?api_key=" + key
-	document, err := json.Marshal(map[string]any{
-		"publicUrl": address, "voiceflowApiKey": "canary-dialog", "encodedPath": key,
-		"greetings": `Hello <iframe src="` + address + `&amp;x=1"></iframe>, open //chat.example.com/a/b?api_key=other-canary or https:\/\/x.example.com\/?k=other-canary`,
-		"name":      "Key " + key, "phrases": []string{address}, "customWords": map[string]string{key: key, "token": "toh-ken"},
-		"fileUrl": "https://files.example.com/" + key, "documentUrl": "https://files.example.com/canary-dialog",
-		"promptConfig": map[string]any{"id": "1", "system_prompt": "Post to https://a.example.com/canary-path-token/x with canary-dialog or " + key},
-		"iconConfig":   map[string]any{"text": "see " + strings.ReplaceAll(key, "9", "%39")}, "organisation": map[string]any{"name": key, "apiKey": "canary-organisation"},
-		"conversationSettings": map[string]any{"model": "of canary-organisation", "tools": []any{map[string]any{
-			"name": "order", "description": "canary-organisation", "url": "https://a.example.com/" + path + "/order", "parameters": []any{},
-		}}},
-	})
-	require.NoError(t, err)
-	shown, err := json.Marshal(NewRaw(document))
-	require.NoError(t, err)
-	assert.NotContains(t, string(shown), "canary")
-	assert.NotContains(t, string(shown), "123456789")
+// What a head shows of itself as JSON is no document of a head.
+func TestShownHeadIsRefused(t *testing.T) {
 	head := new(Head)
-	require.NoError(t, json.Unmarshal(shown, head))
-	assert.Equal(t, "Key [redacted]", head.Name)
-	assert.Contains(t, head.Greetings, `<iframe src="https://chat.example.com/MyOrg-1/li-1?api_key=[redacted]`)
-	assert.Equal(t, "Post to https://a.example.com/[redacted]/x with [redacted] or [redacted]", head.PromptConfig.SystemPrompt)
-	assert.JSONEq(t, `{"text":"[redacted]"}`, string(head.IconConfig.Bytes()), "its characters are escaped")
-	assert.Equal(t, "toh-ken", head.CustomWords["token"])
+	require.NoError(t, json.Unmarshal([]byte(`{"id":"`+testHead+`","name":"Ada","pluginOperationalModeConfig":{"apiKey":"`+leaf+`"},"voiceflowApiKey":"`+leaf+`"}`), head))
+	shown, err := json.Marshal(head)
+	require.NoError(t, err)
+	assert.Contains(t, string(shown), `"pluginOperationalModeConfig":"[`)
+	u, err := HeadUpdateFromJSON(shown)
+	if err == nil {
+		err = u.Validate()
+	}
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "pluginOperationalModeConfig")
+}
+
+// A copy of a value, and the memory behind it, hold no text that a tool could show.
+func TestMemoryHoldsNoText(t *testing.T) {
+	for name, text := range map[string][]byte{"Raw": NewRaw([]byte(leafDocument)).veiled(), "a long Raw": NewRaw([]byte(strings.Repeat(leaf, 100))).veiled(), "Secret": []byte(NewSecret(leaf).value.Value())} {
+		for _, c := range text {
+			require.GreaterOrEqual(t, c, byte(0x80), name)
+		}
+	}
+	assert.Equal(t, strings.Repeat(leaf, 100), string(NewRaw([]byte(strings.Repeat(leaf, 100))).Bytes()))
+	assert.Equal(t, strings.Repeat(leaf, 100), NewSecret(strings.Repeat(leaf, 100)).Reveal())
 }
 
 // A head is stored as its Raw, not as its JSON.
@@ -440,13 +453,13 @@ func TestStoredHeadKeepsItsSecrets(t *testing.T) {
 	assert.True(t, masked.PublicURL.IsZero())
 }
 
-func TestSettingsAreMaskedAsJSONAndSentWhole(t *testing.T) {
+func TestSettingsAreHiddenAsJSONAndSentWhole(t *testing.T) {
 	const document = `{"apiKey":"` + leaf + `","tools":[{"name":"find","description":"Finds.","url":"https://tools.example.com/` + leaf + leaf + `/find","token":"` + leaf + `","parameters":[]}]}`
 	settings := &ConversationSettings{}
 	require.NoError(t, json.Unmarshal([]byte(document), settings))
 	masked, err := json.Marshal(settings)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"apiKey":"[redacted]","tools":[{"name":"find","description":"Finds.","url":"https://tools.example.com/[redacted]/find","token":"[redacted]","parameters":[]}]}`, string(masked))
+	assert.JSONEq(t, `{"apiKey":"[18 bytes]","tools":[{"name":"find","description":"Finds.","url":"https://tools.example.com/[redacted]/find","token":"[redacted]","parameters":[]}]}`, string(masked))
 
 	tr := newScript(answer(200, ""))
 	client := newTestClient(t, memoryURL, tr)
@@ -523,6 +536,45 @@ func TestWhatASecretShowsIsRefused(t *testing.T) {
 	assert.Equal(t, `{"apiKey":"k"}`, tr.since()[0].body)
 }
 
+func TestEnsuredIsReadBack(t *testing.T) {
+	written, err := json.Marshal(Ensured{Webhook: Webhook{ID: 7, HeadID: testHead}, Created: true, Duplicates: []int64{8}})
+	require.NoError(t, err)
+	assert.Contains(t, string(written), `"created":true,"duplicates":[8]`)
+	var read Ensured
+	require.NoError(t, json.Unmarshal(written, &read))
+	assert.Equal(t, int64(7), read.ID)
+	assert.True(t, read.Created)
+	assert.Equal(t, []int64{8}, read.Duplicates)
+}
+
+func TestEventWithoutATimeShowsNone(t *testing.T) {
+	assert.Equal(t, "a, head b, session c", Event{Type: "a", HeadID: "b", SessionID: "c"}.String())
+}
+
+// Whatever an answer holds, a call ends soon after its context.
+func TestHostileAnswersTakeNoTime(t *testing.T) {
+	for name, body := range map[string]string{
+		"lists in lists":  `{"message":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`,
+		"objects":         strings.Repeat(`{"error":`, 9000) + `1` + strings.Repeat("}", 9000),
+		"percent signs":   strings.Repeat("%", 8<<20),
+		"one quoted text": `{"message":"` + strings.Repeat("%", 8<<20-20) + `"}`,
+		"escapes of JSON": `["` + strings.Repeat(`\u0025`, 1<<20) + `"]`,
+	} {
+		for _, status := range []int{200, 400} {
+			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
+				client := newTestClient(t, memoryURL, newScript(answer(status, body)), WithRetryPolicy(RetryPolicy{}))
+				fastest := time.Hour
+				for range 5 {
+					start := time.Now()
+					_, _ = client.Do(t.Context(), Request{Method: "GET", Path: "/voice"})
+					fastest = min(fastest, time.Since(start))
+				}
+				assert.Less(t, fastest, 100*time.Millisecond)
+			})
+		}
+	}
+}
+
 func TestCookiesOfTheServiceAreNotShown(t *testing.T) {
 	refused := callError[*Error](t, answer(400, "", "Set-Cookie: a="+leaf, "Set-Cookie: b="+leaf, "X-Other: kept"))
 	assert.Equal(t, []string{"[redacted]", "[redacted]"}, refused.Header.Values("Set-Cookie"))
@@ -545,7 +597,6 @@ func TestTokenThatAnAnswerRepeatsIsNotShown(t *testing.T) {
 		require.NoError(t, err)
 		assert.NotContains(t, string(shown), pathToken)
 		assert.NotContains(t, string(shown), "u002d")
-		assert.Contains(t, string(shown), "bad [redacted]")
 	}
 }
 

@@ -336,7 +336,7 @@ func withSession(ctx context.Context, raw json.RawMessage) context.Context {
 // parseSession never fails, so that the user gets an answer even if the session
 // can't be read.
 func parseSession(raw json.RawMessage) SessionMetadata {
-	m := SessionMetadata{Raw: rawOf(raw)}
+	m := SessionMetadata{Raw: NewRaw(raw)}
 	members := map[string]json.RawMessage{}
 	for member := range rawjson.Members(raw) {
 		if _, twice := members[string(member.Key)]; twice {

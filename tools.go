@@ -32,7 +32,7 @@ type Tool struct {
 	URL         string // https
 	Parameters  []ToolParameter
 
-	raw    sealed[string]
+	raw    Raw
 	served bool // read from the service
 }
 
@@ -43,7 +43,7 @@ type ToolParameter struct {
 	Type        string // string, number, integer, boolean, array or object; the service accepts others, and none ("")
 	Description string
 
-	raw sealed[string]
+	raw Raw
 }
 
 // PromptProblem is something about a tool that a prompt does not mention.
@@ -163,14 +163,14 @@ var (
 // it, and what is the same there is not judged again.
 func (t Tool) validate(operation string, was *Tool) error {
 	field := "tool " + quote(t.Name)
-	if t.raw.get() != "" && rawjson.Kind(t.raw.get()) != "object" && t.unchanged() {
-		return invalid(operation, field, fmt.Sprintf("is a JSON %s", rawjson.Kind(t.raw.get())), "want an object with name, description, parameters and url")
+	if t.raw.plain() != "" && rawjson.Kind(t.raw.plain()) != "object" && t.unchanged() {
+		return invalid(operation, field, fmt.Sprintf("is a JSON %s", rawjson.Kind(t.raw.plain())), "want an object with name, description, parameters and url")
 	}
 	var faults, nameFault faultList
 	if !toolName.MatchString(t.Name) {
 		nameFault.add(invalid(operation, field, "name can keep the head from loading", "use a letter or _, then letters, digits, _ and -, at most 64 in all"))
 	}
-	read := unreadText{operation, field, t.raw.get()}
+	read := unreadText{operation, field, t.raw.plain()}
 	old := Tool{}
 	if was != nil {
 		old = *was
@@ -184,7 +184,7 @@ func (t Tool) validate(operation string, was *Tool) error {
 	if was == nil || t.URL != old.URL {
 		faults.add(read.or("url", t.URL, checkCallbackURL(operation, field+" url", t.URL)))
 	}
-	if given, _ := rawjson.Value(t.raw.get(), "parameters"); was == nil && t.Parameters == nil && oddList(given) {
+	if given, _ := rawjson.Value(t.raw.plain(), "parameters"); was == nil && t.Parameters == nil && oddList(given) {
 		faults.add(invalid(operation, field, fmt.Sprintf("parameters are a JSON %s", rawjson.Kind(given)), "want a list of objects with name, type and description"))
 	}
 	allowed := map[string]int{} // how many parameters may have a name
@@ -203,7 +203,7 @@ func (t Tool) validate(operation string, was *Tool) error {
 
 // parameter returns the parameter of the tool that p was read as, or nil.
 func (t Tool) parameter(p ToolParameter) *ToolParameter {
-	i := slices.IndexFunc(t.Parameters, func(old ToolParameter) bool { return p.raw.get() != "" && old.raw.get() == p.raw.get() })
+	i := slices.IndexFunc(t.Parameters, func(old ToolParameter) bool { return p.raw.plain() != "" && old.raw.plain() == p.raw.plain() })
 	if i < 0 {
 		return nil
 	}
@@ -213,11 +213,11 @@ func (t Tool) parameter(p ToolParameter) *ToolParameter {
 // validate returns the faults of a parameter. As in Tool.validate, what was has is not judged.
 func (p ToolParameter) validate(operation, tool string, was *ToolParameter) error {
 	field := tool + " parameter " + quote(p.Name)
-	if p.raw.get() != "" && rawjson.Kind(p.raw.get()) != "object" && p.unchanged() {
+	if p.raw.plain() != "" && rawjson.Kind(p.raw.plain()) != "object" && p.unchanged() {
 		if was != nil {
 			return nil
 		}
-		return invalid(operation, field, fmt.Sprintf("is a JSON %s", rawjson.Kind(p.raw.get())), "want an object with name, type and description")
+		return invalid(operation, field, fmt.Sprintf("is a JSON %s", rawjson.Kind(p.raw.plain())), "want an object with name, type and description")
 	}
 	var faults, nameFault, typeFault faultList
 	if !parameterName.MatchString(p.Name) {
@@ -226,7 +226,7 @@ func (p ToolParameter) validate(operation, tool string, was *ToolParameter) erro
 	if p.Type != "string" && check.IsPlaceholder(p.Type) {
 		typeFault.add(invalid(operation, field, fmt.Sprintf("type %s is a placeholder", quote(p.Type)), fmt.Sprintf("want one of %s", strings.Join(toolTypes, ", "))))
 	}
-	read := unreadText{operation, field, p.raw.get()}
+	read := unreadText{operation, field, p.raw.plain()}
 	if was == nil || p.Name != was.Name {
 		faults.add(read.or("name", p.Name, nameFault.join()))
 	}
@@ -291,24 +291,24 @@ func validateTools(operation string, all, given []Tool) error {
 // asServed returns the tool as it was read from the service, or nil if it was not read there
 // or as no object.
 func (t Tool) asServed() *Tool {
-	if !t.served || rawjson.Kind(t.raw.get()) != "object" {
+	if !t.served || rawjson.Kind(t.raw.plain()) != "object" {
 		return nil
 	}
 	was := Tool{served: true}
-	was.decode(t.raw.get())
+	was.decode(t.raw.plain())
 	return &was
 }
 
 // unchanged reports whether the tool is as it was read.
-func (t Tool) unchanged() bool { return isAsRead(t, t.raw.get(), (*Tool).decode) }
+func (t Tool) unchanged() bool { return isAsRead(t, t.raw.plain(), (*Tool).decode) }
 
 // document returns the tool as JSON: the document that was read, with the fields
 // as they are now.
 func (t Tool) document() json.RawMessage {
 	if t.unchanged() {
-		return json.RawMessage(t.raw.get())
+		return json.RawMessage(t.raw.plain())
 	}
-	doc := objectOf(t.raw.get())
+	doc := objectOf(t.raw.plain())
 	var read Tool
 	read.decode(doc)
 	doc = withText(doc, read.Name, "name", t.Name)
@@ -345,7 +345,7 @@ func checkToolNames(doc string) error {
 
 // decode reads a tool from a document, which it keeps.
 func (t *Tool) decode(doc string) {
-	*t = Tool{raw: seal(doc), served: t.served}
+	*t = Tool{raw: copyRaw(doc), served: t.served}
 	for m := range rawjson.Members(doc) {
 		switch m.Key {
 		case "name":
@@ -363,17 +363,17 @@ func (t *Tool) decode(doc string) {
 // inherit copies the unknown keys of an old tool of the same name, and of its
 // parameters, to a tool that was not read from the service.
 func (t Tool) inherit(old *Tool) Tool {
-	if old == nil || t.raw.get() != "" {
+	if old == nil || t.raw.plain() != "" {
 		return t
 	}
 	t.raw = old.raw
 	t.Parameters = slices.Clone(t.Parameters)
-	if given, _ := rawjson.Value(old.raw.get(), "parameters"); t.Parameters == nil && oddList(given) {
+	if given, _ := rawjson.Value(old.raw.plain(), "parameters"); t.Parameters == nil && oddList(given) {
 		t.Parameters = []ToolParameter{} // replaces what has another shape
 	}
 	for i, p := range t.Parameters {
 		same := slices.IndexFunc(old.Parameters, func(o ToolParameter) bool { return o.Name == p.Name })
-		if same >= 0 && p.raw.get() == "" {
+		if same >= 0 && p.raw.plain() == "" {
 			t.Parameters[i].raw = old.Parameters[same].raw
 		}
 	}
@@ -381,15 +381,15 @@ func (t Tool) inherit(old *Tool) Tool {
 }
 
 // unchanged reports whether the parameter is as it was read.
-func (p ToolParameter) unchanged() bool { return isAsRead(p, p.raw.get(), (*ToolParameter).decode) }
+func (p ToolParameter) unchanged() bool { return isAsRead(p, p.raw.plain(), (*ToolParameter).decode) }
 
 // document returns the parameter as JSON: the document that was read, with the
 // fields as they are now.
 func (p ToolParameter) document() json.RawMessage {
 	if p.unchanged() {
-		return json.RawMessage(p.raw.get())
+		return json.RawMessage(p.raw.plain())
 	}
-	doc := objectOf(p.raw.get())
+	doc := objectOf(p.raw.plain())
 	var read ToolParameter
 	read.decode(doc)
 	doc = withText(doc, read.Name, "name", p.Name)
@@ -404,7 +404,7 @@ func (p ToolParameter) document() json.RawMessage {
 
 // decode reads a parameter from a document, which it keeps.
 func (p *ToolParameter) decode(doc string) {
-	*p = ToolParameter{raw: seal(doc)}
+	*p = ToolParameter{raw: copyRaw(doc)}
 	for m := range rawjson.Members(doc) {
 		switch m.Key {
 		case "name":
@@ -492,13 +492,13 @@ func textOf[T rawjson.Text](value T) string {
 type ConversationSettings struct {
 	Tools []Tool
 
-	raw     sealed[string] // the document, with tools as they were read
-	missing bool           // the head that was read does not show its settings
+	raw     Raw  // the document, with tools as they were read
+	missing bool // the head that was read does not show its settings
 }
 
 // Extra returns the value of a key other than tools.
 func (cs *ConversationSettings) Extra(key string) (Raw, bool) {
-	value, ok := rawjson.Value(cs.raw.get(), key)
+	value, ok := rawjson.Value(cs.raw.plain(), key)
 	if key == "tools" || !ok {
 		return Raw{}, false
 	}
@@ -521,7 +521,7 @@ func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) erro
 	if err := checkExtra(operation, key, value); err != nil {
 		return err
 	}
-	cs.raw = seal(string(rawjson.With(cs.raw.get(), key, bytes.TrimSpace(value))))
+	cs.raw = rawOf(rawjson.With(cs.raw.Bytes(), key, bytes.TrimSpace(value)))
 	return nil
 }
 
@@ -529,27 +529,34 @@ func (cs *ConversationSettings) SetExtra(key string, value json.RawMessage) erro
 // contract that occurs twice in the settings, a tool or a parameter is an error.
 func (cs *ConversationSettings) UnmarshalJSON(data []byte) error { return cs.decode(string(data)) }
 
-// MarshalJSON writes the document with the tools as they are now, and masks it as
-// Raw does. URLs of tools also lose path segments of 16 characters or more, apart
-// from the tool's name. Settings with something masked can't be sent.
+// MarshalJSON writes the tools with their secrets masked, and of every other key what
+// Raw shows of its value. URLs of tools also lose path segments of 16 characters or
+// more, apart from the tool's name. Settings with something masked can't be sent.
 func (cs ConversationSettings) MarshalJSON() ([]byte, error) {
-	masked := rawjson.With(cs.raw.get(), "tools", documents(cs.Tools, func(t Tool) json.RawMessage {
+	shown := []byte{'{'}
+	for m := range rawjson.Members(cs.raw.Bytes()) {
+		if string(m.Key) != "tools" {
+			length, _ := rawOf(m.Value).MarshalJSON() // never fails
+			shown = append(rawjson.AppendMember(shown, string(m.Key), length), ',')
+		}
+	}
+	tools := documents(cs.Tools, func(t Tool) json.RawMessage {
 		t.URL = mask.CallbackURL(t.URL, t.Name)
 		return t.document()
-	}))
-	return mask.JSON(masked, mask.SecretsOf(cs.document())...), nil
+	})
+	return append(rawjson.AppendMember(shown, "tools", mask.JSON(tools, mask.SecretsOf(cs.document())...)), '}'), nil
 }
 
 // checkExtras refuses a key other than tools whose value holds what a Secret or a
 // Raw shows of itself, unless before, which may be nil, has the same value.
 func (cs *ConversationSettings) checkExtras(operation string, before *ConversationSettings) error {
 	var faults faultList
-	for m := range rawjson.Members(cs.raw.get()) {
+	for m := range rawjson.Members(cs.raw.plain()) {
 		if m.Key == "tools" {
 			continue
 		}
 		if before != nil {
-			if was, _ := rawjson.Value(before.raw.get(), m.Key); was == m.Value {
+			if was, _ := rawjson.Value(before.raw.plain(), m.Key); was == m.Value {
 				continue
 			}
 		}
@@ -586,14 +593,14 @@ func (cs *ConversationSettings) decode(doc string) error {
 			return exactjson.Under("tools", err)
 		}
 	}
-	cs.raw, cs.Tools = seal(doc), decodeList(tools, (*Tool).decode)
+	cs.raw, cs.Tools = copyRaw(doc), decodeList(tools, (*Tool).decode)
 	return nil
 }
 
 // document returns the settings as JSON: the document that was read, with the
 // tools as they are now.
 func (cs *ConversationSettings) document() json.RawMessage {
-	return rawjson.With(cs.raw.get(), "tools", documents(cs.Tools, Tool.document))
+	return rawjson.With(cs.raw.plain(), "tools", documents(cs.Tools, Tool.document))
 }
 
 // tool returns the tool of that name, or nil.

@@ -2,6 +2,7 @@ package heads
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,11 +24,22 @@ type EnsureOptions struct {
 // Ensured is a registration that Ensure has found, changed or created.
 type Ensured struct {
 	Webhook      // as it is now
-	Created bool // by this call
+	Created bool `json:"created"` // by this call
 
 	// Duplicates holds the ids of further registrations of the URL that were not
 	// removed. Each of them receives every event too, signed with its own key.
-	Duplicates []int64
+	Duplicates []int64 `json:"duplicates"`
+}
+
+// UnmarshalJSON reads what package json has written of an Ensured.
+func (e *Ensured) UnmarshalJSON(document []byte) error {
+	if err := e.Webhook.UnmarshalJSON(document); err != nil {
+		return err
+	}
+	return json.Unmarshal(document, &struct {
+		Created    *bool    `json:"created"`
+		Duplicates *[]int64 `json:"duplicates"`
+	}{&e.Created, &e.Duplicates})
 }
 
 // Format shows the webhook, whether it was created, and the duplicates.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -56,9 +57,9 @@ type WebhookSpec struct {
 // A WebhookUpdate is safe for concurrent use as long as no setter is called.
 type WebhookUpdate struct {
 	headID *string
-	url    *string
-	flags  map[EventType]bool
-	none   bool // Events was called without types, and no event was turned on after it
+	url    *Secret            // it may hold a token
+	flags  map[EventType]bool // never changed, since a copy of the update may share it
+	none   bool               // Events was called without types, and no event was turned on after it
 }
 
 var (
@@ -273,7 +274,8 @@ func (u *WebhookUpdate) HeadID(v string) *WebhookUpdate {
 
 // URL sets the URL that receives the events.
 func (u *WebhookUpdate) URL(v string) *WebhookUpdate {
-	u.url = &v
+	url := NewSecret(v)
+	u.url = &url
 	return u
 }
 
@@ -293,10 +295,10 @@ func (u *WebhookUpdate) Events(types ...EventType) *WebhookUpdate {
 
 // Event sets one flag. The others don't change.
 func (u *WebhookUpdate) Event(t EventType, on bool) *WebhookUpdate {
-	if u.flags == nil {
-		u.flags = map[EventType]bool{}
-	}
-	u.flags[t.normal()] = on
+	flags := map[EventType]bool{}
+	maps.Copy(flags, u.flags)
+	flags[t.normal()] = on
+	u.flags = flags
 	u.none = u.none && !on
 	return u
 }
@@ -414,7 +416,7 @@ func (u *WebhookUpdate) document() json.RawMessage {
 		doc = rawjson.With(doc, "headId", rawjson.String(*u.headID))
 	}
 	if u.url != nil {
-		doc = rawjson.With(doc, "webhookUrl", rawjson.String(*u.url))
+		doc = rawjson.With(doc, "webhookUrl", rawjson.String(u.url.Reveal()))
 	}
 	for _, flag := range eventFlags {
 		if on, ok := u.flags[flag.event]; ok {
@@ -511,7 +513,7 @@ func (u *WebhookUpdate) validate(operation string) error {
 		faults.add(checkHeadID(operation, *u.headID))
 	}
 	if u.url != nil {
-		faults.add(checkCallbackURL(operation, "webhookUrl", *u.url))
+		faults.add(checkCallbackURL(operation, "webhookUrl", u.url.Reveal()))
 	}
 	for t := range u.flags {
 		faults.add(checkEventType(operation, t))

@@ -3,7 +3,6 @@
 package mask
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/url"
@@ -68,32 +67,68 @@ func CallbackURL(raw, toolName string) string {
 	if !found {
 		return text
 	}
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	segments := strings.Split(rest, "/")
-	for i, segment := range segments[1:] {
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 {
+		return text
+	}
+	return scheme + "://" + rest[:end] + Path(rest[end:], toolName)
+}
+
+// Path masks a path and the query behind it: segments that may be a token, apart from
+// the name of a tool, and the values of the query.
+func Path(path, toolName string) string {
+	path, query, hasQuery := strings.Cut(path, "?")
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
 		plain, err := url.PathUnescape(segment)
 		if err != nil {
 			plain = segment
 		}
 		if utf8.RuneCountInString(segment) >= longSegment && plain != toolName {
-			segments[i+1] = Redacted
+			segments[i] = Redacted
 		}
 	}
-	text = scheme + "://" + strings.Join(segments, "/")
+	path = strings.Join(segments, "/")
 	if hasQuery {
-		text += "?" + query
+		path += "?" + maskQuery(query)
 	}
-	return text
+	return path
 }
 
 // JSON masks the secrets in a JSON value: texts under the name of a secret, at any
 // depth, the queries of URLs, also inside texts, and the given secrets wherever they
-// are. SecretsOf returns those of a document.
+// are. SecretsOf returns those of a document. It reads the value once.
 func JSON(doc json.RawMessage, secrets ...string) json.RawMessage {
 	if doc == nil {
 		return nil
 	}
-	return appendMasked(nil, doc, place{}, secrets)
+	hidden := newFinder(secrets)
+	out := make([]byte, 0, len(doc))
+	walker[place]{
+		under: place.under,
+		token: func(token []byte, at place, name bool) {
+			if token[0] != '"' {
+				out = append(out, token...)
+				return
+			}
+			text := rawjson.Unquote(token)
+			shown := text
+			switch {
+			case name:
+				shown = hidden.text(text)
+			case at.secret && text != "":
+				shown = Redacted
+			default:
+				shown = hidden.text(URL(text))
+			}
+			if shown == text && !name {
+				out = append(out, token...)
+				return
+			}
+			out = rawjson.AppendString(out, shown)
+		},
+	}.walk(doc, place{})
+	return out
 }
 
 // place is where a value of a document is.
@@ -107,97 +142,88 @@ func (p place) under(name string) place {
 	return place{p.secret || !p.words && namesASecret(name), name == "customWords"}
 }
 
-func appendMasked(out, value []byte, at place, secrets []string) []byte {
-	switch rawjson.Kind(value) {
-	case "object":
-		out = append(out, '{')
-		first := true
-		for m := range rawjson.Members(value) {
-			if !first {
-				out = append(out, ',')
-			}
-			first = false
-			out = append(rawjson.AppendString(out, Text(string(m.Key), secrets...)), ':')
-			out = appendMasked(out, m.Value, at.under(string(m.Key)), secrets)
-		}
-		return append(out, '}')
-	case "array":
-		out = append(out, '[')
-		first := true
-		for element := range rawjson.Elements(value) {
-			if !first {
-				out = append(out, ',')
-			}
-			first = false
-			out = appendMasked(out, element, at, secrets)
-		}
-		return append(out, ']')
-	case "string":
-		text := rawjson.Unquote(bytes.TrimSpace(value))
-		if at.secret && text != "" {
-			return rawjson.AppendString(out, Redacted)
-		}
-		if shown := Text(URL(text), secrets...); shown != text {
-			return rawjson.AppendString(out, shown)
-		}
-	}
-	return append(out, bytes.TrimSpace(value)...)
-}
-
 // shortestSecret is how long a secret must be to be masked by its value. A shorter one
 // would take words out of texts.
 const shortestSecret = 8
 
 // SecretsOf returns the secrets in a JSON document: texts under the name of a secret,
 // values of such a name in the query of a URL, and long segments in the path of a
-// callback URL. The longest come first.
+// callback URL. The longest come first. It reads the document once.
 func SecretsOf(doc json.RawMessage) []string {
 	var found []string
-	collectSecrets(doc, "", "", &found)
+	add := func(parts ...string) {
+		for _, part := range parts {
+			if len(part) >= shortestSecret && part != Redacted {
+				found = append(found, part)
+			}
+		}
+	}
+	type callback struct {
+		url  string
+		tool *tool
+	}
+	var callbacks []callback // their tool's name may come later
+	walker[source]{
+		enter: func(at source, object bool) source {
+			if at.direct = false; object {
+				at.tool = &tool{outer: at.tool}
+			}
+			return at
+		},
+		under: source.under,
+		token: func(token []byte, at source, name bool) {
+			if name || at.words || token[0] != '"' {
+				return
+			}
+			text := rawjson.Unquote(token)
+			add(secretsInURL(text)...)
+			switch {
+			case at.secret:
+				add(text)
+			case at.member == "url" || at.member == "webhookUrl":
+				callbacks = append(callbacks, callback{text, at.tool})
+			}
+			if at.direct && at.member == "name" {
+				at.tool.name = text
+			}
+		},
+	}.walk(doc, source{})
+	for _, c := range callbacks {
+		add(longSegments(c.url, c.tool.named())...)
+	}
 	slices.SortFunc(found, func(a, b string) int {
 		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
 	return slices.Compact(found)
 }
 
-// collectSecrets adds the secrets in the value of a member, whose object has a name
-// of its own if it is a tool.
-func collectSecrets(value []byte, member, toolName string, found *[]string) {
-	switch rawjson.Kind(value) {
-	case "object":
-		name, _ := rawjson.Value(value, "name")
-		if rawjson.Kind(name) == "string" {
-			toolName = rawjson.Unquote(bytes.TrimSpace(name))
-		}
-		for m := range rawjson.Members(value) {
-			under := string(m.Key)
-			if under == "customWords" {
-				continue // its names are words of speech
-			}
-			if namesASecret(member) {
-				under = member // at any depth
-			}
-			collectSecrets(m.Value, under, toolName, found)
-		}
-	case "array":
-		for element := range rawjson.Elements(value) {
-			collectSecrets(element, member, toolName, found)
-		}
-	case "string":
-		text := rawjson.Unquote(bytes.TrimSpace(value))
-		parts := secretsInURL(text)
-		switch {
-		case namesASecret(member):
-			parts = append(parts, text)
-		case member == "url" || member == "webhookUrl":
-			parts = append(parts, longSegments(text, toolName)...)
-		}
-		for _, part := range parts {
-			if len(part) >= shortestSecret && part != Redacted {
-				*found = append(*found, part)
-			}
+// source is where SecretsOf looks.
+type source struct {
+	place
+	member string // the name of the value, or of the list that it is in
+	direct bool   // it is the value of the member itself
+	tool   *tool
+}
+
+func (s source) under(name string) source {
+	words := s.words || name == "customWords" // at any depth
+	return source{place{s.secret || namesASecret(name), words}, name, true, s.tool}
+}
+
+// tool is an object that may be a tool, whose URL may end with its name.
+type tool struct {
+	name  string
+	outer *tool
+}
+
+// named returns the name of the innermost object that has one.
+func (t *tool) named() string {
+	for ; t != nil; t = t.outer {
+		if t.name != "" {
+			return t.name
 		}
 	}
+	return ""
 }
 
 // secretsInURL returns the password and the secret values of the query.

@@ -2,10 +2,12 @@ package mask_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestURLsLoseTheirQueryAndLongSegments(t *testing.T) {
@@ -69,4 +71,43 @@ func TestSecretsOfADocumentAreThoseOfItsPlaces(t *testing.T) {
 	words := `{"customWords":{"token":"toh-ken","key":"a key"}}`
 	assert.Equal(t, words, string(mask.JSON(json.RawMessage(words))))
 	assert.Equal(t, `{"a":"x [redacted]","[redacted]":["[redacted]"]}`, string(mask.JSON(json.RawMessage(`{"a":"x long-key-1","long-key-1":["long-key-1"]}`), "long-key-1")))
+}
+
+// A secret of the document is masked in its other texts too.
+func TestSecretsOfADocumentAreMaskedInsideEveryText(t *testing.T) {
+	const key, path = "0canary123456789", "canary-path-token"
+	address := "https://chat.example.com/MyOrg-1/li-1?api_key=" + key
+	document, err := json.Marshal(map[string]any{
+		"publicUrl": address, "voiceflowApiKey": "canary-dialog", "encodedPath": key,
+		"greetings": `Hello <iframe src="` + address + `&amp;x=1"></iframe>, open //chat.example.com/a/b?api_key=other-canary or https:\/\/x.example.com\/?k=other-canary`,
+		"name":      "Key " + key, "phrases": []string{address}, "customWords": map[string]string{key: key, "token": "toh-ken"},
+		"fileUrl": "https://files.example.com/" + key, "documentUrl": "https://files.example.com/canary-dialog",
+		"promptConfig": map[string]any{"id": "1", "system_prompt": "Post to https://a.example.com/canary-path-token/x with canary-dialog or " + key},
+		"iconConfig":   map[string]any{"text": "see " + strings.ReplaceAll(key, "9", "%39")}, "organisation": map[string]any{"name": key, "apiKey": "canary-organisation"},
+		"conversationSettings": map[string]any{"model": "of canary-organisation", "tools": []any{map[string]any{
+			"name": "order", "description": "canary-organisation", "url": "https://a.example.com/" + path + "/order", "parameters": []any{},
+		}}},
+	})
+	require.NoError(t, err)
+	shown := string(mask.JSON(document, mask.SecretsOf(document)...))
+	assert.NotContains(t, shown, "canary")
+	assert.NotContains(t, shown, "123456789")
+	assert.Contains(t, shown, `"name":"Key [redacted]"`)
+	assert.Contains(t, shown, `https://chat.example.com/MyOrg-1/li-1?api_key=[redacted]`)
+	assert.Contains(t, shown, `"Post to https://a.example.com/[redacted]/x with [redacted] or [redacted]"`)
+	assert.Contains(t, shown, `"iconConfig":{"text":"[redacted]"}`, "its characters are escaped")
+	assert.Contains(t, shown, `"token":"toh-ken"`)
+}
+
+func TestPathsLoseWhatMayBeAToken(t *testing.T) {
+	for path, want := range map[string]string{
+		"/": "/", "/0123456789abcde/e": "/0123456789abcde/e",
+		"/h/correcthorsebatterystaple/e": "/h/[redacted]/e",
+		"/get_weather_for_a_city":        "/get_weather_for_a_city",
+		"/abcdefghijklmn%zz0":            "/[redacted]",
+		"/e?a=1&b&c=&=d&e=f=g":           "/e?a=[redacted]&[redacted]&c=&=[redacted]&e=[redacted]",
+	} {
+		assert.Equal(t, want, mask.Path(path, "get_weather_for_a_city"))
+		assert.Equal(t, want, mask.Path(want, "get_weather_for_a_city"), "once more changes nothing")
+	}
 }

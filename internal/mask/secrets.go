@@ -3,7 +3,6 @@ package mask
 import (
 	"bytes"
 	"html"
-	"strconv"
 	"strings"
 )
 
@@ -14,23 +13,28 @@ const maxEscapes = 3
 // Secrets replaces secrets in a text. If the text holds a secret whose characters are
 // escaped as in URLs, HTML or JSON, Secrets returns "[redacted]" for the whole text.
 // Empty secrets are ignored.
-func Secrets(text string, secrets ...string) string {
-	for _, secret := range secrets {
-		if secret == "" {
-			continue
-		}
-		text = strings.ReplaceAll(text, secret, Redacted)
-		if strings.ContainsAny(text, `%&\`) && holdsEscaped([]byte(text), []byte(secret)) {
-			return Redacted
-		}
+func Secrets(text string, secrets ...string) string { return newFinder(secrets).hide(text) }
+
+// hide is Secrets for the finder's secrets.
+func (f *finder) hide(text string) string {
+	if f == nil {
+		return text
+	}
+	text = f.replace(text)
+	if strings.ContainsAny(text, `%&\`) && f.findsEscaped([]byte(text)) {
+		return Redacted
 	}
 	return text
 }
 
-func holdsEscaped(text, secret []byte) bool {
+func (f *finder) findsEscaped(text []byte) bool {
 	for range maxEscapes {
-		text = unescape(text)
-		if bytes.Contains(text, secret) {
+		plain := unescape(text)
+		if len(plain) == len(text) {
+			return false // there was nothing to unescape
+		}
+		text = plain
+		for range f.matches(string(text)) {
 			return true
 		}
 	}
@@ -78,6 +82,15 @@ func hexByte(text []byte, digits int) (c byte, ok bool) {
 	if len(text) < digits {
 		return 0, false
 	}
-	code, err := strconv.ParseUint(string(text[:digits]), 16, 8)
-	return byte(code), err == nil
+	code := 0
+	for _, c := range text[:digits] {
+		digit := strings.IndexByte(hexDigits, c|0x20)
+		if digit < 0 || c < '0' {
+			return 0, false
+		}
+		code = code<<4 | digit
+	}
+	return byte(code), code <= 0xFF
 }
+
+const hexDigits = "0123456789abcdef"

@@ -54,8 +54,11 @@ func Clip(text string, limit int) string {
 var urlInText = regexp.MustCompile(`((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?:\\*/){2})([^\s"'<>]+)`)
 
 // Text masks every URL in a text as URL does, and the given secrets, even escaped ones.
-func Text(text string, secrets ...string) string {
-	text = Secrets(text, secrets...)
+func Text(text string, secrets ...string) string { return newFinder(secrets).text(text) }
+
+// text is Text for the finder's secrets.
+func (f *finder) text(text string) string {
+	text = f.hide(text)
 	if !strings.Contains(text, "/") {
 		return text
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/recording"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // maxAnswer is the size of the largest answer, in bytes.
@@ -66,7 +67,7 @@ func (t *Target) String() string {
 	if !found {
 		return t.base
 	}
-	return scheme + "://" + host + recording.Redact("/"+path)
+	return scheme + "://" + host + mask.Path("/"+path, "")
 }
 
 // IsLoopback reports whether the back end can only be on this machine.

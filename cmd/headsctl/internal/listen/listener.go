@@ -16,6 +16,7 @@ import (
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/forward"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/recording"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // How long a back end has for its answer: less than the 5 s that the service waits for
@@ -138,7 +139,7 @@ func pathOf(u *url.URL) string {
 func (l *Listener) refuse(w http.ResponseWriter, q *request, status int, note string) {
 	http.Error(w, http.StatusText(status), status)
 	l.Report(Line{
-		Type: KindOther, At: q.started.UTC(), Path: recording.Redact(q.path), Status: status, Note: note,
+		Type: KindOther, At: q.started.UTC(), Path: mask.Path(q.path, ""), Status: status, Note: note,
 		DurationMS: time.Since(q.started).Milliseconds(), Method: q.r.Method,
 	})
 }

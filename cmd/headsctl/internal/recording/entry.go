@@ -4,7 +4,7 @@
 // The first line is {"type":"recording","version":1,"at":…}. Each line of type event
 // or tool_call is an Entry, each of type outcome an Outcome. A recording holds the
 // bodies as they arrived, and no secret: of the headers only those in Headers, of the
-// path what Redact leaves.
+// path what package mask leaves.
 package recording
 
 import (
@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // Version is that of the format.
@@ -133,7 +134,7 @@ func Classify(path string, header http.Header, body []byte) (*Entry, bool) {
 	if json.Unmarshal(body, &fields) != nil {
 		return nil, false
 	}
-	e := &Entry{Path: Redact(path), Headers: map[string]string{}, Body: Text(body)}
+	e := &Entry{Path: mask.Path(path, ""), Headers: map[string]string{}, Body: Text(body)}
 	for _, name := range Headers {
 		if values := header.Values(name); len(values) > 0 {
 			e.Headers[name] = strings.Join(values, ", ")
@@ -150,6 +151,7 @@ func Classify(path string, header http.Header, body []byte) (*Entry, bool) {
 			HeadID    json.RawMessage `json:"head_id"`
 		}
 		_ = json.Unmarshal(fields["session_metadata"], &session) // the contract promises no field of it
+		e.Path = mask.Path(path, toolName(path))
 		e.Type, e.Tool = KindToolCall, lastPart(e.Path)
 		e.HeadID, e.SessionID = text(session.HeadID), text(session.SessionID)
 	default:

@@ -17,26 +17,24 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/recording"
 )
 
-func TestRedact(t *testing.T) {
+func TestTokenFillsWhatIsMasked(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "/a%20%2Fb/e?k=a+%2Fb", recording.Fill("/[redacted]/e?k=[redacted]", "a /b"))
+}
+
+func TestRecordedPathHoldsNoToken(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"/":                                "/",
-		"/tools/order_status":              "/tools/order_status",
-		"/a-long-name-without-any-digit/e": "/a-long-name-without-any-digit/e",
-		"/0123456789abcde/e":               "/0123456789abcde/e", // 15 characters
-		"/0123456789abcdef/e":              "/[redacted]/e",
-		"/abcdefghijklmnoP":                "/[redacted]",
-		"/%61bcdefghijklmn0/e":             "/%61bcdefghijklmn0/e", // 15, when it is decoded
-		"/abcdefghijklmno%30/e":            "/[redacted]/e",
-		"/abcdefghijklmn%zz0":              "/[redacted]",
-		"/e?":                              "/e?",
-		"/e?a=1&b&c=&=d&e=f=g":             "/e?a=[redacted]&[redacted]&c=&=[redacted]&e=[redacted]",
-		"/e?/0123456789abcdef":             "/e?[redacted]",
+		"/h/correcthorsebatterystaple/get_weather_for_a_city": "/h/[redacted]/get_weather_for_a_city",
+		"/h/0123456789abcdef": "/h/[redacted]",
 	} {
-		assert.Equal(t, want, recording.Redact(path))
-		assert.Equal(t, want, recording.Redact(want), "once more changes nothing")
+		e, ok := recording.Classify(path, nil, []byte(`{"session_metadata":{}}`))
+		require.True(t, ok)
+		assert.Equal(t, want, e.Path)
 	}
-	assert.Equal(t, "/a%20%2Fb/e?k=a+%2Fb", recording.Fill("/[redacted]/e?k=[redacted]", "a /b"))
+	e, ok := recording.Classify("/h/correcthorsebatterystaple", nil, []byte(`{"event_type":"a","head_id":"b"}`))
+	require.True(t, ok)
+	assert.Equal(t, "/h/[redacted]", e.Path)
 }
 
 func entry(n int) *recording.Entry {

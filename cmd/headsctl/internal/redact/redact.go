@@ -8,12 +8,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // Mark is what the library shows of a secret.
-var Mark = heads.NewSecret("x").String()
+const Mark = mask.Redacted
 
 // Body masks a body of the service. In one that is no JSON, such as the page of a
 // proxy, it masks the URLs.
@@ -26,8 +26,7 @@ func Body(body []byte) []byte {
 	default: // JSON has no such bytes, so each becomes a character
 		return fromLatin1(Text(toLatin1(body)))
 	}
-	masked, _ := heads.NewRaw(body).MarshalJSON() // it fails for no JSON
-	return masked
+	return mask.JSON(body, mask.SecretsOf(body)...)
 }
 
 // Text masks the URLs in a text.
@@ -49,9 +48,12 @@ func fromLatin1(text string) []byte {
 	return b
 }
 
-// Restore replaces the masked texts of a document by those of the same document unmasked.
+// Restore replaces what stands for hidden values in a document by the values of the same
+// document, which hides nothing.
 func Restore(masked, document []byte) []byte {
 	switch kind := rawjson.Kind(masked); {
+	case kind == "string" && mask.IsMasked(rawjson.Unquote(masked)):
+		return document
 	case kind != rawjson.Kind(document):
 	case kind == "object":
 		values := map[string][]byte{}

@@ -17,9 +17,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
+	"github.com/headsapi/heads-go/internal/mask"
 )
 
 // The limits of a text. Nodes and levels include those that aliases repeat.
@@ -112,8 +112,7 @@ func (v *Value) hide() {
 // namesASecret reports whether a value of that name is masked where it is shown.
 func namesASecret(key string) bool {
 	document := append(rawjson.AppendMember([]byte{'{'}, key, []byte(`"s"`)), '}')
-	masked, err := heads.NewRaw(document).MarshalJSON()
-	return err != nil || !bytes.Equal(masked, document)
+	return !bytes.Equal(mask.JSON(document), document)
 }
 
 // Want returns an error unless the value has the kind. For a text that YAML reads

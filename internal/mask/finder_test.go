@@ -1,0 +1,138 @@
+package mask_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSecretsThatOverlapAreMaskedWhole(t *testing.T) {
+	for text, want := range map[string]string{
+		"-abcdefgh-":   "-[redacted]-",
+		"-abcdefghij-": "-[redacted]-",
+		"abcdabcd":     "[redacted][redacted]",
+		"-bcd-cde-":    "-bcd-[redacted]-",
+		"abxxcde":      "abxx[redacted]",
+	} {
+		assert.Equal(t, want, mask.Secrets(text, "abcd", "abcdefgh", "cde", "ghij"))
+	}
+	assert.Equal(t, "[redacted]", mask.Secrets("ababcdefg", "ab", "cd", "babcdefg"), "one that begins in another")
+}
+
+// A character of a text is left if no secret covers it.
+func TestEverySecretIsFound(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	word := func(most int) string {
+		b := make([]byte, 1+random.IntN(most))
+		for i := range b {
+			b[i] = "ab"[random.IntN(2)]
+		}
+		return string(b)
+	}
+	for range 2000 {
+		text, secrets := word(40), []string{word(5), word(5), word(8)}
+		covered := make([]bool, len(text))
+		for _, secret := range secrets {
+			for i := range len(text) - len(secret) + 1 {
+				for j := range secret {
+					covered[i+j] = covered[i+j] || text[i:i+len(secret)] == secret
+				}
+			}
+		}
+		var left strings.Builder
+		for i := range text {
+			if !covered[i] {
+				left.WriteByte(text[i])
+			}
+		}
+		shown := mask.Secrets(text, secrets...)
+		require.Equal(t, left.String(), strings.ReplaceAll(shown, mask.Redacted, ""), "%s in %s", secrets, text)
+	}
+}
+
+// hostile documents, each of about n kB, whose masking once took the square of their
+// size.
+var hostile = map[string]func(n int) string{
+	"many keys": func(n int) string {
+		var keys []string
+		for i := range n * 3 {
+			keys = append(keys, fmt.Sprintf(`{"apiKey":"secret-%08d-of-many","text":"100%% of /%08d/ secret-%08d-of-many"}`, i, i, i/2))
+		}
+		return `[` + strings.Join(keys, ",") + `]`
+	},
+	"keys that begin alike": func(n int) string {
+		var keys []string
+		for i := range 20 {
+			keys = append(keys, `"`+strings.Repeat("a", n*10+i)+`"`)
+		}
+		return `{"tokens":[` + strings.Join(keys, ",") + `],"text":"` + strings.Repeat("a", n*500) + `%"}`
+	},
+	"lists in lists": func(n int) string {
+		depth := n * 10
+		return strings.Repeat(`[{"a":`, depth) + `"` + strings.Repeat("x", n*800) + `"` + strings.Repeat(`}]`, depth)
+	},
+	"escapes": func(n int) string {
+		return `{"key":"long-enough","text":"` + strings.Repeat("%", n*500) + strings.Repeat("&", n*500) + `"}`
+	},
+}
+
+// Twice the document takes at most 2.5 times as long.
+func TestMaskingIsLinear(t *testing.T) {
+	for name, document := range hostile {
+		t.Run(name, func(t *testing.T) {
+			var sizes []json.RawMessage
+			for n := 50; n <= 800; n *= 2 {
+				sizes = append(sizes, json.RawMessage(document(n)))
+			}
+			fastest := slices.Repeat([]time.Duration{time.Hour}, len(sizes))
+			linear := func() bool {
+				allowed := float64(fastest[0])
+				for _, took := range fastest {
+					if float64(took) > allowed {
+						return false
+					}
+					allowed *= 2.5
+				}
+				return true
+			}
+			for round := 0; round < 3 || round < 40 && !linear(); round++ { // other programs may run
+				for i, doc := range sizes {
+					start := time.Now()
+					mask.JSON(doc, mask.SecretsOf(doc)...)
+					fastest[i] = min(fastest[i], time.Since(start))
+				}
+			}
+			assert.True(t, linear(), "%v", fastest)
+		})
+	}
+}
+
+func TestDocumentThatIsNotJSONIsReadToItsEnd(t *testing.T) {
+	for _, text := range []string{"", " ", "]", "}}", `{"a"`, `{"a":`, `{"a":"b`, `"`, `[,,]`, `{"key" "secret"}`, "\xff", `{"a":"\`} {
+		assert.NotPanics(t, func() { mask.JSON([]byte(text), mask.SecretsOf([]byte(text))...) }, text)
+	}
+}
+
+func BenchmarkMasking(b *testing.B) {
+	var keys []string
+	for i := range 1600 {
+		keys = append(keys, fmt.Sprintf(`{"apiKey":"secret-%08d-of-many","text":"%s"}`, i, strings.Repeat("words of 100% ", 18)))
+	}
+	doc := json.RawMessage(`[` + strings.Join(keys, ",") + `]`)
+	require.Len(b, mask.SecretsOf(doc), 1600)
+	b.SetBytes(int64(len(doc)))
+	for b.Loop() {
+		if !bytes.Contains(mask.JSON(doc, mask.SecretsOf(doc)...), []byte(mask.Redacted)) {
+			b.Fatal("nothing is masked")
+		}
+	}
+}
