@@ -38,7 +38,8 @@ func NewHeadUpdate() *HeadUpdate {
 }
 
 // HeadUpdateFromJSON returns an update with every writable field of a document
-// as GET /head/{id} sends it. Values are kept byte for byte. It skips the id and
+// as GET /head/{id} sends it. Values are kept byte for byte, but a number in quotes
+// loses them. It skips the id and
 // all other fields that the service would ignore, publicUrl, the fields that have
 // an operation of their own, fields that the contract does not name, null where
 // the contract does not allow it, and an empty voice.
@@ -62,9 +63,14 @@ func HeadUpdateFromJSON(document []byte) (*HeadUpdate, error) {
 		if !ok || field.access == assigned || rawjson.IsNull(value) && field.access != nullable {
 			continue
 		}
-		if field.name == "promptConfig" {
+		switch field.kind {
+		case kindPrompt:
 			if value, ok = promptOnly(value); !ok {
 				continue
+			}
+		case kindNumber:
+			if number, ok := rawjson.Number(value); ok {
+				value = number
 			}
 		}
 		if fault := field.fault(value); fault.Problem != "" {
