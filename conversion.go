@@ -31,8 +31,6 @@ const (
 	defaultSettleTimeout  = 10 * time.Second
 )
 
-var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new access URL; give the base of the access URLs in that mode (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again")
-
 // errForeignAnswer replaces an answer that may be a proxy's own.
 var errForeignAnswer error = unknownOutcome{errors.New("the answer to the update of the voice may not be the service's")}
 
@@ -395,7 +393,7 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 	base := c.heads.core.accessBase(head.VideoStreaming, "")
 	if base == "" {
 		c.heads.core.oldAddresses.Store(modeOf(head), c.done.Before)
-		return AccessURL{}, errNoNewAddress
+		return AccessURL{}, c.noNewAddress(head)
 	}
 	moved := c.done.Before
 	moved.Base = base
@@ -406,7 +404,7 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 func (c *conversion) finishUnswitched(head *Head, step ConversionStep) (*Conversion, error) {
 	address, err := c.heads.core.accessURL(head)
 	if err == nil && c.isOld(head, address) {
-		err = errNoNewAddress
+		err = c.noNewAddress(head)
 	}
 	if err != nil {
 		return &c.done, c.fail(StepAddress, err)
@@ -414,6 +412,20 @@ func (c *conversion) finishUnswitched(head *Head, step ConversionStep) (*Convers
 	c.done.After = address
 	c.step(step)
 	return &c.done, nil
+}
+
+// noNewAddress is the error of a switch after which the new access URL is not known.
+func (c *conversion) noNewAddress(head *Head) error {
+	const remedy = "give the base of the access URLs in that mode (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again"
+	shown, err := currentAddress("AccessURL", head)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the mode was switched, but neither the answer nor the head shows the new access URL (%v); %s", err, remedy)
+	case shown.Base == c.done.Before.Base:
+		return fmt.Errorf("the mode was switched, but neither the answer nor the head shows the new access URL: the head shows %v; %s", shown, remedy)
+	default:
+		return fmt.Errorf("the mode was switched, but the head shows %v, which is not %v at another base; run the conversion again if that is the new access URL, or %s", shown, c.done.Before, remedy)
+	}
 }
 
 // isOld reports whether an earlier conversion by this client found the access

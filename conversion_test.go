@@ -1108,7 +1108,9 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 	assert.Zero(t, conversion.After)
 	assert.True(t, failure.Accepted, "the head shows it")
 	assert.False(t, failure.RolledBack)
-	for _, text := range []string{"the mode was switched", "the base of the access URLs", "HEADS_STREAM_URL"} {
+	shown, parseErr := heads.ParseAccessURL(legacyURL)
+	require.NoError(t, parseErr)
+	for _, text := range []string{"the mode was switched", "the head shows " + shown.String(), "the base of the access URLs", "HEADS_STREAM_URL"} {
 		assert.ErrorContains(t, err, text)
 	}
 }
@@ -1159,6 +1161,26 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, streamURL, conversion.After.Reveal(), "the head shows it by now")
 	})
+}
+
+func TestErrorOfAMissingAccessURLSaysWhatTheHeadShows(t *testing.T) {
+	const other = "https://stream.example.com/Other-1/li-99?api_key=fresh"
+	for name, row := range map[string]struct{ shown, want string }{
+		"another head's": {other, "but the head shows https://stream.example.com/Other-1/li-99?api_key=[redacted], which is not " +
+			chatBase + publicPath + "?api_key=[redacted] at another base; run the conversion again if that is the new access URL, or give the base"},
+		"none that can be read": {"https://stream.example.com/Other-1", "shows the new access URL (heads: AccessURL: publicUrl of head"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newConversionWorld(t, headWith(capableVoice))
+				w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, row.shown)
+				_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+				require.ErrorContains(t, err, row.want)
+				assert.Equal(t, heads.ReasonAddress, reasonOf(t, err))
+				assert.NotContains(t, err.Error(), "fresh")
+			})
+		})
+	}
 }
 
 // The access URL from before a switch is the right one after the way back.

@@ -364,6 +364,9 @@ func TestRecommendedModelsAreMarkedAndOthersAreAllowed(t *testing.T) {
 		{"pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", true},
 		{"ABC_Eleven_Turbo_V2_5", true},
 		{"turbo_v2", true},
+		{"jessica eleven turbo v2 5", true},
+		{"jessica-eleven-Turbo--v2.5", true},
+		{"abcturbo v2", false},
 		{"abc_eleven_multilingual_v2", false},
 		{"abc_turbo_v2_6", false},
 		{"abc_turbo_v3", false},
@@ -568,62 +571,36 @@ func TestHeadThatStreamsRefusesAVoiceThatCannot(t *testing.T) {
 	assert.Equal(t, state{true, newVoice}, w.state(t))
 }
 
-// The contract has no state in which a head streams and has a splitter. A
-// conversion waits until the splitter is gone, in the first run and in later ones.
-func TestSplitterOfAHeadThatStreamsIsWaitedForInEveryRun(t *testing.T) {
+// The contract has no state in which a head streams and has a splitter. After a switch,
+// the head may still show the old one.
+func TestSplitterOfAHeadThatStreams(t *testing.T) {
 	document := func(splitter bool) string {
 		return fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":%t,"ttsProvider":%q,"ttsVoice":%q,"publicUrl":%q}`,
 			convertID, splitter, newVoice.Provider, newVoice.ID, streamURL)
 	}
-	run := func(t *testing.T, w *conversionWorld) (*heads.Conversion, error) {
-		return w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: func(step heads.ConversionStep) {
-			if step.Waiting {
-				w.answers[getHead] = document(w.stale > 0)
-				w.stale--
-			}
-		}})
-	}
-	tests := []struct {
-		name  string
-		head  headstest.Head
-		waits int
-		ok    bool
-	}{
-		{"first run, never without", headWith(newVoice), 1000, false},
-		{"second run, never without", streamingHead(), 1000, false},
-		{"second run, without it later", streamingHead(), 2, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, tt.head)
-				w.answers[readBack] = document(true)
-				if tt.head.VideoStreaming {
-					w.answers[getHead] = document(true)
+	t.Run("is waited for after a switch", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newConversionWorld(t, headWith(newVoice))
+			w.answers[readBack] = document(true)
+			_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: func(step heads.ConversionStep) {
+				if step.Waiting {
+					w.answers[readBack] = document(false)
 				}
-				w.stale = tt.waits
-				conversion, err := run(t, w)
-				if tt.ok {
-					require.NoError(t, err)
-					assert.True(t, conversion.AlreadyStreaming)
-					return
-				}
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, heads.StepEnable, failure.Step)
-				assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
-				assert.ErrorContains(t, err, "the head still shows a splitter")
-			})
+			}})
+			require.NoError(t, err)
 		})
-	}
-}
-
-func TestPlanOfAHeadThatStreamsShowsItsSplitter(t *testing.T) {
-	w := newConversionWorld(t, streamingHead())
-	w.answers[getHead] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":true,"publicUrl":%q}`, convertID, streamURL)
-	plan, err := w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
-	require.NoError(t, err)
-	assert.Equal(t, heads.ConversionStep{Name: heads.StepEnable, Detail: "wait until the head shows no splitter"}, plan.Steps[2])
+	})
+	t.Run("blocks without a switch", func(t *testing.T) {
+		w := newConversionWorld(t, streamingHead())
+		w.answers[getHead] = document(true)
+		_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &capableVoice})
+		var failure *heads.ConversionError
+		require.ErrorAs(t, err, &failure)
+		assert.Equal(t, heads.StepCheck, failure.Step)
+		assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
+		assert.ErrorContains(t, err, "the head streams and shows a splitter, with which no head streams; run the conversion again later")
+		assert.Equal(t, []string{getHead}, w.sent, "one read, no change")
+	})
 }
 
 func TestReasonOfABlockedConversionIsThatOfTheFirstBlocker(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/toolargs"
 )
 
 // Tool is an external endpoint that a head in operation mode oc can call. Keys
@@ -59,9 +60,9 @@ type PromptProblem struct {
 // with at most 64 characters, a description, and an https URL (http only to a
 // loopback host). Each parameter needs a unique name without spaces, a
 // description, and one of the types string, number, integer, boolean, array and
-// object. A tool of another shape, such as one whose parameters are an object,
-// is refused too. The service accepts parameters without a type, so a tool that
-// was read from it and is unchanged may have them.
+// object. No parameter is named session_metadata. A tool of another shape, such as
+// one whose parameters are an object, is refused too. The service accepts parameters
+// without a type, so a tool that was read from it and is unchanged may have them.
 func (t Tool) Validate() error { return t.validate("Tool.Validate") }
 
 // UnmarshalJSON accepts any shape and keeps the whole document. Validate reports
@@ -195,6 +196,9 @@ func (p ToolParameter) validate(operation, tool string, asServed bool) error {
 	var faults, nameFault, typeFault faultList
 	if !parameterName.MatchString(p.Name) {
 		nameFault.add(invalid(operation, field, "name can keep the head from loading", "use a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
+	}
+	if p.Name == toolargs.SessionMetadata {
+		nameFault.add(invalid(operation, field, "has the name that carries the session", "choose another"))
 	}
 	if !slices.Contains(toolTypes, p.Type) && !(asServed && p.isUntyped()) {
 		typeFault.add(invalid(operation, field, fmt.Sprintf("type %s is unknown", quote(p.Type)), fmt.Sprintf("want one of %s", strings.Join(toolTypes, ", "))))
