@@ -1147,10 +1147,12 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newConversionWorld(t, headWith(capableVoice), headstest.WithStaleAddresses())
 		client := w.client().Heads
-		for range 3 {
+		for run := range 3 {
 			conversion, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 			var failure *heads.ConversionError
 			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, run == 0, failure.Accepted, "later runs send no switch")
+			assert.Equal(t, run > 0, conversion.AlreadyStreaming)
 			assert.Equal(t, heads.StepAddress, failure.Step)
 			assert.ErrorContains(t, err, "HEADS_STREAM_URL")
 			assert.Zero(t, conversion.After)

@@ -229,15 +229,15 @@ func (s *HeadsService) ConvertToStreaming(ctx context.Context, headID string, o 
 	run := newConversion(s, ctx, headID, o)
 	end, err := run.begin(operation)
 	if err != nil {
-		return nil, run.fail(StepCheck, err)
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
 	defer end()
 	plan, err := s.PlanStreaming(ctx, headID, o)
 	if err != nil {
-		return nil, run.fail(StepCheck, err)
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
 	if !plan.Ready() {
-		return nil, run.fail(StepCheck, errors.Join(plan.Blockers...))
+		return nil, run.fail(progress{}, StepCheck, errors.Join(plan.Blockers...))
 	}
 	return run.toStreaming(plan)
 }
@@ -263,19 +263,19 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string, o Con
 	run := newConversion(s, ctx, headID, o)
 	end, err := run.begin(operation)
 	if err != nil {
-		return nil, run.fail(StepCheck, err)
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
 	defer end()
 	head, err := s.Get(ctx, headID)
 	if err != nil {
-		return nil, run.fail(StepCheck, err)
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
-	if run.done.Before, err = currentAddress(operation, head); err != nil && head.VideoStreaming {
-		return nil, run.fail(StepCheck, err)
+	if run.before, err = currentAddress(operation, head); err != nil && head.VideoStreaming {
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
 	if head.VideoStreaming {
 		if _, err := s.visualMode(ctx, head, o.AllowUnknownMode); err != nil {
-			return nil, run.fail(StepCheck, err)
+			return nil, run.fail(progress{}, StepCheck, err)
 		}
 	}
 	return run.toLegacy(head)
@@ -393,6 +393,11 @@ func recommendedForStreaming(voiceID string) bool {
 	return slices.ContainsFunc([]string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"}, func(model string) bool {
 		return voiceID == model || strings.HasSuffix(voiceID, "_"+model)
 	})
+}
+
+// step returns the step of that name, which every plan has.
+func (p *ConversionPlan) step(name StepName) ConversionStep {
+	return p.Steps[slices.IndexFunc(p.Steps, func(s ConversionStep) bool { return s.Name == name })]
 }
 
 // keepsVoice reports whether the voice does not change.
