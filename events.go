@@ -239,7 +239,7 @@ func (f *idField) UnmarshalJSON(data []byte) error {
 // reports false for everything else.
 //
 // It is the one place outside package rawjson that reads JSON by hand. Every
-// delivery passes it, also those of strangers, and it takes a third of the time
+// delivery passes it, also an unsigned one, and it takes a third of the time
 // of package json, which also could not refuse a field that occurs twice without
 // a method call for each. What readPlain reads, package json reads the same way;
 // a fuzz test compares the two.

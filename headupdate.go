@@ -253,7 +253,7 @@ func (f *updateField) refusal() fault {
 		if known.isWritable() {
 			return fault{Problem: "is not a field of the service", Remedy: "the name is " + known.name}
 		}
-		return known.unchangeable()
+		return known.updateFault
 	}
 	if found := findField(f.name).placeholder(f.raw); found != "" {
 		return fault{Problem: fmt.Sprintf("holds the placeholder %q", found), Remedy: "give a real value or don't set the field"}
@@ -383,7 +383,7 @@ func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
 func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 	for _, field := range headFields {
 		if !field.isWritable() && field.changed(before, after) {
-			faults.add(faultOf(operation, field.name, field.unchangeable()))
+			faults.add(faultOf(operation, field.name, field.updateFault))
 		}
 	}
 	return faults
