@@ -74,18 +74,11 @@ func (c *conversion) begin(operation string) (end func(), err error) {
 func (c *conversion) toStreaming(plan *ConversionPlan) (*Conversion, error) {
 	c.before = plan.Before
 	var done progress
-	returned := false
-	defer func() {
-		if !returned {
-			c.abandon(done)
-		}
-	}()
+	defer func() { c.abandon(done) }()
 	stop := func(step StepName, err error) (*Conversion, error) {
 		failed := done
-		done.revert = nil // a panic of OnStep does not restore it again
-		err = c.failReverting(failed, step, err)
-		returned = true
-		return nil, err
+		done.revert = nil // failReverting restores it
+		return nil, c.failReverting(failed, step, err)
 	}
 
 	done = c.did(done, plan.step(StepCheck))
@@ -133,7 +126,6 @@ func (c *conversion) toStreaming(plan *ConversionPlan) (*Conversion, error) {
 	}
 	conversion, err := c.finish(done, address, after, err)
 	conversion.AlreadyStreaming = plan.AlreadyStreaming
-	returned = true
 	return conversion, err
 }
 
@@ -493,11 +485,11 @@ func (c *conversion) failReverting(p progress, step StepName, err error) error {
 	return failure
 }
 
-// abandon restores the old voice after OnStep has panicked or ended its
-// goroutine. OnStep is not called again.
+// abandon restores the old voice if OnStep has panicked or ended its goroutine before the
+// switch. OnStep is not called again.
 func (c *conversion) abandon(p progress) {
-	c.o.OnStep = nil
 	if p.revert != nil {
+		c.o.OnStep = nil
 		_ = c.putBack(p) // no error is returned that could report it
 	}
 }
