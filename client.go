@@ -13,7 +13,7 @@ import (
 )
 
 // Version is the version of this library, sent in the User-Agent.
-const Version = "1.0.0-rc.1"
+const Version = "1.0.0-rc.2"
 
 const userAgent = "heads-go/" + Version
 

@@ -223,11 +223,10 @@ func TestWithoutDeduplicatorEveryEventIsPassedOn(t *testing.T) {
 	assert.Equal(t, 24*time.Hour+6*time.Minute, h.Memory())
 }
 
-func TestWithoutDeduplicatorExcludesADeduplicatorAndAQueue(t *testing.T) {
-	for _, other := range []EventHandlerOption{WithDeduplicator(NewMemoryDeduplicator(10)), WithQueue(1, 10)} {
-		for _, opts := range [][]EventHandlerOption{{WithoutDeduplicator(), other}, {other, WithoutDeduplicator()}} {
-			_, err := NewEventHandler(SharedKeys(testKeyA), func(context.Context, *Event) error { return nil }, opts...)
-			assert.Equal(t, []string{"WithoutDeduplicator"}, invalidFields(t, err))
-		}
+func TestWithoutDeduplicatorExcludesADeduplicator(t *testing.T) {
+	other := WithDeduplicator(NewMemoryDeduplicator(10))
+	for _, opts := range [][]EventHandlerOption{{WithoutDeduplicator(), other}, {other, WithoutDeduplicator()}} {
+		_, err := NewEventHandler(SharedKeys(testKeyA), func(context.Context, *Event) error { return nil }, opts...)
+		assert.Equal(t, []string{"WithoutDeduplicator"}, invalidFields(t, err))
 	}
 }

@@ -18,11 +18,10 @@ import (
 // so they are safe as metric labels.
 type DeliveryOutcome string
 
-// The outcomes, and how the delivery is answered. With WithQueue the answer is 200
-// before the function runs.
+// The outcomes, and how the delivery is answered.
 const (
 	DeliveryHandled      DeliveryOutcome = "handled"      // 200: the function returned nil
-	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before, or in the queue
+	DeliveryDuplicate    DeliveryOutcome = "duplicate"    // 200: handled before
 	DeliveryBusy         DeliveryOutcome = "busy"         // 503: another delivery of the event is being handled
 	DeliveryFailed       DeliveryOutcome = "failed"       // 503: the function returned an error
 	DeliveryTimedOut     DeliveryOutcome = "timed_out"    // 503: the function did not succeed in time
@@ -35,14 +34,12 @@ const (
 	DeliveryStale        DeliveryOutcome = "stale"        // 400: too old, or from the future
 	DeliveryKeysFailed   DeliveryOutcome = "keys_failed"  // 503: the key source returned an error
 	DeliveryClaimFailed  DeliveryOutcome = "claim_failed" // 503: the deduplicator returned an error
-	DeliveryQueueFull    DeliveryOutcome = "queue_full"   // 503
 	DeliveryShutDown     DeliveryOutcome = "shut_down"    // 503: the handler was shut down
-	DeliveryDropped      DeliveryOutcome = "dropped"      // 200, but Shutdown stopped waiting before the function ran
 )
 
 func (o DeliveryOutcome) status() int {
 	switch o {
-	case DeliveryHandled, DeliveryDuplicate, DeliveryDropped:
+	case DeliveryHandled, DeliveryDuplicate:
 		return http.StatusOK
 	case DeliveryPanicked:
 		return http.StatusInternalServerError
@@ -63,7 +60,7 @@ func (o DeliveryOutcome) status() int {
 // level is Warn for a mistake of the sender and Error for a failure here.
 func (o DeliveryOutcome) level() slog.Level {
 	switch status := o.status(); {
-	case o == DeliveryDropped || status == http.StatusInternalServerError:
+	case status == http.StatusInternalServerError:
 		return slog.LevelError
 	case status < http.StatusBadRequest || o == DeliveryBusy || o == DeliveryShutDown:
 		return slog.LevelInfo
@@ -82,7 +79,6 @@ type DeliveryInfo struct {
 	SessionID      string
 	KeyPosition    int           // which of the head's keys matched, 1 for the first; 0 for none
 	Duration       time.Duration // from the arrival to the answer
-	QueueDuration  time.Duration // from the answer to the start of the function, behind a queue
 	HandleDuration time.Duration // in the function; 0 when it did not run
 	Err            error         // what was wrong; nil for an event handled, now or before
 }
@@ -100,7 +96,6 @@ func (d DeliveryInfo) attrs() []slog.Attr {
 		slog.String("event_type", mask.Clip(string(d.Type), 64)),
 		slog.Int("key_position", d.KeyPosition),
 		slog.Duration("duration", d.Duration),
-		slog.Duration("queue_duration", d.QueueDuration),
 		slog.Duration("handle_duration", d.HandleDuration),
 	}, errorAttrs(d.Err)...)
 }
@@ -112,8 +107,6 @@ type delivery struct {
 	arrived  time.Time
 	body     httpbody.Reader
 	event    *Event
-	claim    *eventClaim       // nil until the event is to be claimed
-	ctx      context.Context   //nolint:containedctx // of the request, not canceled with it, for the queue
 	observed []context.Context // one for each observer
 }
 
@@ -134,12 +127,7 @@ func endAs(outcome DeliveryOutcome, err error) error { return &deliveryError{out
 var (
 	errDuplicate = endAs(DeliveryDuplicate, nil)
 	errBusy      = endAs(DeliveryBusy, errors.New("heads: another delivery of this event is being handled"))
-	errQueueFull = endAs(DeliveryQueueFull, errors.New("heads: the event queue is full"))
 	errShutDown  = endAs(DeliveryShutDown, errors.New("heads: the event handler was shut down"))
-	errDropped   = endAs(DeliveryDropped, errors.New("heads: the event handler was shut down before the event's turn came"))
-
-	// errQueued ends the request of a delivery that continues in the queue.
-	errQueued = errors.New("heads: the event is queued")
 
 	// errGoexit is for a function that calls runtime.Goexit and so never returns.
 	errGoexit = errors.New("heads: the function ended its goroutine")

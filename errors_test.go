@@ -470,7 +470,7 @@ func allRefusals(t *testing.T) map[string]error {
 	t.Setenv("HEADS_BASE_URL", "")
 	t.Setenv("HEADS_TOKEN", "")
 	add("NewFromEnv", of(NewFromEnv()))
-	add("NewEventHandler", of(NewEventHandler(nil, nil, nil, WithEventLogger(nil), WithDeliveryObserver(Observer[DeliveryInfo]{}), WithDeduplicator(nil), WithMaxAge(0, 0), WithHandlerTimeout(0), WithQueue(0, 0))))
+	add("NewEventHandler", of(NewEventHandler(nil, nil, nil, WithEventLogger(nil), WithDeliveryObserver(Observer[DeliveryInfo]{}), WithDeduplicator(nil), WithMaxAge(0, 0), WithHandlerTimeout(0))))
 	add("KeySource", of(NewEventHandler(client.Webhooks.KeySource(nil, WithKeyTTL(0), WithHeads("", "li-28379", " "+testHead)), func(context.Context, *Event) error { return nil })))
 	add("NewToolHandler", of(NewToolHandler(" ", nil, WithPathToken(""), WithToolAuth(nil), WithToolTimeout(-time.Second), WithToolReplyLimit(0))))
 	for _, base := range []string{"x", "http://tools.example.com", "ftp://a/?b", "https://me@a.example.com"} {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/headsapi/heads-go/internal/panics"
@@ -37,7 +36,6 @@ type eventClaim struct {
 	ctx   context.Context //nolint:containedctx // of the delivery
 	key   string
 	owner string
-	lost  atomic.Int32 // the Claim that a renewal returned instead of ClaimNew
 
 	calling chan struct{} // full during a call, so that no Claim overtakes a Release
 	settled bool
@@ -123,7 +121,6 @@ func (c *eventClaim) renew() {
 	case claim == ClaimNew:
 		c.renewal.Reset(c.h.lease() / 2)
 	default:
-		c.lost.Store(int32(claim))
 		c.h.complain(ctx, "the claim ended before the event was handled", fmt.Errorf("heads: the deduplicator returned %v", claim))
 	}
 }

@@ -112,7 +112,6 @@ func TestLeaseIsTheTimeoutPlusFiveSeconds(t *testing.T) {
 		{"with a timeout", 65 * time.Second, 24*time.Hour + 6*time.Minute, []EventHandlerOption{WithHandlerTimeout(time.Minute)}},
 		{"with the longest timeout", 1<<63 - 1, 24*time.Hour + 6*time.Minute, []EventHandlerOption{WithHandlerTimeout(1<<63 - 1)}},
 		{"with another age", 9 * time.Second, 3*time.Hour + time.Minute, []EventHandlerOption{WithMaxAge(2*time.Hour, time.Hour)}},
-		{"behind a queue", 9 * time.Second, 24*time.Hour + 6*time.Minute, []EventHandlerOption{WithQueue(1, 1)}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -149,24 +148,19 @@ func TestEveryDeliveryHasAnOwnerOfItsOwn(t *testing.T) {
 }
 
 func TestClaimIsRenewedAtHalfTheLeaseWhileTheFunctionRuns(t *testing.T) {
-	for name, opts := range map[string][]EventHandlerOption{"at once": nil, "queue": {WithQueue(1, 1)}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := newSharedStore()
-				h := newTestHandler(t, after(20*time.Second), append(opts, WithDeduplicator(store))...)
-				begun := time.Now()
-				require.Equal(t, 200, postEvent(h, "s"))
-				require.NoError(t, h.Shutdown(t.Context()))
-				<-time.After(time.Minute)
-				require.Equal(t, []string{"claim", "claim", "claim", "claim", "claim", "done"}, store.methods(), "and not after it")
-				for i, c := range store.calls[:5] {
-					assert.Equal(t, time.Duration(i)*4500*time.Millisecond, c.at.Sub(begun))
-					assert.Equal(t, 9*time.Second, c.lease)
-					assert.Equal(t, store.calls[0].owner, c.owner)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		h := newTestHandler(t, after(20*time.Second), WithDeduplicator(store))
+		begun := time.Now()
+		require.Equal(t, 200, postEvent(h, "s"))
+		<-time.After(time.Minute)
+		require.Equal(t, []string{"claim", "claim", "claim", "claim", "claim", "done"}, store.methods(), "and not after it")
+		for i, c := range store.calls[:5] {
+			assert.Equal(t, time.Duration(i)*4500*time.Millisecond, c.at.Sub(begun))
+			assert.Equal(t, 9*time.Second, c.lease)
+			assert.Equal(t, store.calls[0].owner, c.owner)
+		}
+	})
 }
 
 // The memory of a process must keep the claim, too.
@@ -184,27 +178,6 @@ func TestMemoryKeepsTheClaimWhileTheFunctionRuns(t *testing.T) {
 			assert.Equal(t, ClaimBusy, mustClaim(t, memory, e.Key(), "twin", time.Second))
 		}
 		<-time.After(time.Hour)
-	})
-}
-
-func TestClaimIsRenewedWhileTheEventWaitsInTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newSharedStore()
-		h := newTestHandler(t, after(time.Minute), WithQueue(1, 1), WithDeduplicator(store))
-		other := newTestHandler(t, func(context.Context, *Event) error {
-			t.Error("another receiver ran it")
-			return nil
-		}, WithDeduplicator(store))
-		require.Equal(t, 200, postEvent(h, "first"))
-		waiting := recentEventBody(testHeadA, "second")
-		require.Equal(t, 200, serveEvent(h, signedEvent(waiting, testKeyA)).Code)
-		for range 10 {
-			<-time.After(5 * time.Second)
-			assert.Equal(t, 503, serveEvent(other, signedEvent(waiting, testKeyA)).Code)
-			assert.Equal(t, 200, serveEvent(h, signedEvent(waiting, testKeyA)).Code, "the receiver that holds it has accepted it")
-		}
-		require.NoError(t, h.Shutdown(t.Context()))
-		assert.Equal(t, 200, serveEvent(other, signedEvent(waiting, testKeyA)).Code)
 	})
 }
 
@@ -229,47 +202,6 @@ func TestFailingRenewalIsRetriedBeforeTheLeaseEnds(t *testing.T) {
 		assert.Contains(t, log.String(), "the claim can't be extended")
 		assert.Equal(t, "done", store.methods()[len(store.methods())-1])
 	})
-}
-
-// The store was unreachable for longer than the lease, and a twin claimed the
-// event.
-func TestLostClaimIsNotRunFromTheQueue(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		outcome DeliveryOutcome
-		twin    func(d Deduplicator, key string)
-	}{
-		{"a twin is at it", DeliveryBusy, func(d Deduplicator, key string) { _, _ = d.Claim(context.Background(), key, "twin", time.Hour) }},
-		{"a twin is done", DeliveryDuplicate, func(d Deduplicator, key string) { _ = d.Done(context.Background(), key, "twin", time.Hour) }},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := newSharedStore()
-				var seen deliveryObserver
-				var runs []string
-				h := newTestHandler(t, func(_ context.Context, e *Event) error {
-					runs = append(runs, e.SessionID)
-					<-time.After(time.Minute)
-					return nil
-				}, WithQueue(1, 1), WithDeduplicator(store), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
-				require.Equal(t, 200, postEvent(h, "first"))
-				body := recentEventBody(testHeadA, "second")
-				e, err := ParseEvent([]byte(body))
-				require.NoError(t, err)
-				require.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-
-				memory := store.Deduplicator.(*MemoryDeduplicator)
-				memory.remove(memory.entries[e.Key()])
-				row.twin(memory, e.Key())
-				require.NoError(t, h.Shutdown(t.Context()))
-				assert.Equal(t, []string{"first"}, runs)
-				assert.Equal(t, []DeliveryOutcome{DeliveryHandled, row.outcome}, seen.outcomes())
-				next, err := memory.Claim(t.Context(), e.Key(), "next", time.Second)
-				require.NoError(t, err)
-				assert.NotEqual(t, ClaimNew, next, "the twin's claim is untouched")
-			})
-		})
-	}
 }
 
 func TestFailingClaimIsRetried(t *testing.T) {
@@ -443,7 +375,7 @@ func TestAnswerIsSentInTimeWhateverTheStoreDoes(t *testing.T) {
 	} {
 		for _, method := range []string{"claim", "done", "release", "any"} {
 			for _, takes := range []time.Duration{0, 4 * time.Second, 4850 * time.Millisecond, 10 * time.Second} {
-				for _, opts := range [][]EventHandlerOption{nil, {WithHandlerTimeout(time.Minute)}, {WithHandlerTimeout(time.Second)}, {WithQueue(1, 1)}} {
+				for _, opts := range [][]EventHandlerOption{nil, {WithHandlerTimeout(time.Minute)}, {WithHandlerTimeout(time.Second)}} {
 					synctest.Test(t, func(t *testing.T) {
 						free := make(chan struct{})
 						store := newSharedStore()
@@ -465,7 +397,7 @@ func TestAnswerIsSentInTimeWhateverTheStoreDoes(t *testing.T) {
 						begun := time.Now()
 						status := postEvent(h, "s")
 						answered := time.Since(begun)
-						late := h.queue == nil && returned.Sub(begun) > 4900*time.Millisecond
+						late := returned.Sub(begun) > 4900*time.Millisecond
 						what := fmt.Sprint(name, " at ", method, ", function ", takes, ", options ", len(opts), ": ", status)
 						if late {
 							assert.Equal(t, returned.Sub(begun), answered, what)
@@ -550,27 +482,23 @@ func TestDeliveryWithoutTheClaimRenewsNothing(t *testing.T) {
 }
 
 func TestFunctionDoesNotBeginWhenTheClaimOutlastsTheDeadline(t *testing.T) {
-	for name, opts := range map[string][]EventHandlerOption{"at once": nil, "queue": {WithQueue(1, 1)}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := newSharedStore()
-				store.trouble = func(_ context.Context, method string) error {
-					if method == "claim" {
-						<-time.After(time.Second + storeGrace/2)
-					}
-					return nil
-				}
-				var c eventCounter
-				var seen deliveryObserver
-				h := newTestHandler(t, c.handle, append(opts, WithHandlerTimeout(time.Second), WithDeduplicator(store), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))...)
-				assert.Equal(t, 503, postEvent(h, "s"))
-				require.NoError(t, h.Shutdown(t.Context()))
-				assert.Zero(t, c.calls.Load())
-				assert.Equal(t, []DeliveryOutcome{DeliveryTimedOut}, seen.outcomes())
-				assert.Equal(t, []string{"claim", "release"}, store.methods())
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		store.trouble = func(_ context.Context, method string) error {
+			if method == "claim" {
+				<-time.After(time.Second + storeGrace/2)
+			}
+			return nil
+		}
+		var c eventCounter
+		var seen deliveryObserver
+		h := newTestHandler(t, c.handle, WithHandlerTimeout(time.Second), WithDeduplicator(store), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
+		assert.Equal(t, 503, postEvent(h, "s"))
+		require.NoError(t, h.Shutdown(t.Context()))
+		assert.Zero(t, c.calls.Load())
+		assert.Equal(t, []DeliveryOutcome{DeliveryTimedOut}, seen.outcomes())
+		assert.Equal(t, []string{"claim", "release"}, store.methods())
+	})
 }
 
 // A receiver sees in its own memory that the twin runs, and does not wait for it.
@@ -588,57 +516,25 @@ func TestTwinInOneReceiverIsBusyAtOnce(t *testing.T) {
 	})
 }
 
-func TestDroppedEventIsReleased(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newSharedStore()
-		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}, WithQueue(1, 5), WithDeduplicator(store))
-		running := recentEventBody(testHeadA, "running")
-		require.Equal(t, 200, serveEvent(h, signedEvent(running, testKeyA)).Code)
-		body := recentEventBody(testHeadA, "waiting")
-		require.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.ErrorIs(t, h.Shutdown(ctx), context.DeadlineExceeded)
-		require.NoError(t, h.Shutdown(t.Context()))
-
-		var c eventCounter
-		next := newTestHandler(t, c.handle, WithDeduplicator(store))
-		assert.Equal(t, 200, serveEvent(next, signedEvent(running, testKeyA)).Code)
-		assert.Zero(t, c.calls.Load(), "an event that began runs at most once")
-		assert.Equal(t, 200, serveEvent(next, signedEvent(body, testKeyA)).Code)
-		assert.EqualValues(t, 1, c.calls.Load())
-	})
-}
-
 func TestErrDuplicateIsAnsweredAsHandledBefore(t *testing.T) {
-	for name, opts := range map[string][]EventHandlerOption{"at once": nil, "queue": {WithQueue(1, 1)}} {
-		for _, returned := range []error{ErrDuplicate, fmt.Errorf("insert: %w", ErrDuplicate), errors.Join(errors.New("late"), ErrDuplicate)} {
-			t.Run(fmt.Sprint(name, " ", returned), func(t *testing.T) {
-				c := eventCounter{err: returned}
-				var seen deliveryObserver
-				h := newTestHandler(t, c.handle, append(opts, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))...)
-				body := recentEventBody(testHeadA, "s")
-				assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-				assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-				require.NoError(t, h.Shutdown(t.Context()))
-				assert.EqualValues(t, 1, c.calls.Load(), "it is remembered")
-				assert.Equal(t, []DeliveryOutcome{DeliveryDuplicate, DeliveryDuplicate}, seen.outcomes())
-				for _, info := range seen.infos {
-					assert.NoError(t, info.Err)
-				}
-			})
-		}
+	for _, returned := range []error{ErrDuplicate, fmt.Errorf("insert: %w", ErrDuplicate), errors.Join(errors.New("late"), ErrDuplicate)} {
+		t.Run(returned.Error(), func(t *testing.T) {
+			c := eventCounter{err: returned}
+			var seen deliveryObserver
+			h := newTestHandler(t, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
+			body := recentEventBody(testHeadA, "s")
+			assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+			assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+			assert.EqualValues(t, 1, c.calls.Load(), "it is remembered")
+			assert.Equal(t, []DeliveryOutcome{DeliveryDuplicate, DeliveryDuplicate}, seen.outcomes())
+			for _, info := range seen.infos {
+				assert.NoError(t, info.Err)
+			}
+		})
 	}
 }
 
 func TestHandlerReturnsItsMemory(t *testing.T) {
-	plain := newTestHandler(t, after(0))
-	assert.Equal(t, 24*time.Hour+6*time.Minute, plain.Memory())
-
-	store := newSharedStore()
-	h := newTestHandler(t, after(0), WithQueue(1, 1), WithDeduplicator(store), WithMaxAge(time.Hour, time.Minute))
-	assert.Equal(t, time.Hour+2*time.Minute, h.Memory())
+	assert.Equal(t, 24*time.Hour+6*time.Minute, newTestHandler(t, after(0)).Memory())
+	assert.Equal(t, time.Hour+2*time.Minute, newTestHandler(t, after(0), WithMaxAge(time.Hour, time.Minute)).Memory())
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/headsapi/heads-go/internal/gate"
 	"github.com/headsapi/heads-go/internal/httpbody"
-	"github.com/headsapi/heads-go/internal/lanes"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/panics"
 )
@@ -41,26 +40,19 @@ var ErrDuplicate = errors.New("heads: the event was handled before")
 // signature with the keys of the event's head, skips events that were handled
 // before, and calls a function with every other event. NewEventHandler makes one.
 type EventHandler struct {
-	keys         KeySource
-	handle       func(context.Context, *Event) error
-	logger       *slog.Logger
-	observers    observers[DeliveryInfo]
-	dedup        Deduplicator // nil with passAll
-	passAll      bool         // WithoutDeduplicator
-	local        bool         // dedup is a MemoryDeduplicator
-	maxAge       time.Duration
-	futureSkew   time.Duration
-	timeout      time.Duration
-	queueTimeout time.Duration // 0 for none
-	bodyTimeout  time.Duration
-	queue        *lanes.Queue[eventSession, *delivery] // nil without WithQueue
-	gate         *gate.Gate
-	stopped      context.Context //nolint:containedctx // ends when Shutdown stops waiting
-	stop         context.CancelFunc
+	keys        KeySource
+	handle      func(context.Context, *Event) error
+	logger      *slog.Logger
+	observers   observers[DeliveryInfo]
+	dedup       Deduplicator // nil with passAll
+	passAll     bool         // WithoutDeduplicator
+	local       bool         // dedup is a MemoryDeduplicator
+	maxAge      time.Duration
+	futureSkew  time.Duration
+	timeout     time.Duration
+	bodyTimeout time.Duration
+	gate        *gate.Gate
 }
-
-// eventSession is a lane of the queue: its events run one after the other.
-type eventSession struct{ headID, sessionID string }
 
 // EventHandlerOption changes how an EventHandler works.
 type EventHandlerOption func(*EventHandler) error
@@ -80,11 +72,9 @@ func WithEventLogger(l *slog.Logger) EventHandlerOption {
 }
 
 // WithDeliveryObserver calls o for every delivery, with any outcome, for metrics and
-// tracing. Start is called when it arrives, with an empty DeliveryInfo. The
-// key source and the event function, also behind a queue, run with the context
-// that Start returns. End is called after the answer was decided, on the goroutine
-// of the request, or with WithQueue after the function ran. The answer may wait
-// for it.
+// tracing. Start is called when it arrives, with an empty DeliveryInfo. The key source
+// and the event function run with the context that Start returns. End is called after
+// the answer was decided, on the goroutine of the request. The answer may wait for it.
 func WithDeliveryObserver(o Observer[DeliveryInfo]) EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.observers = append(h.observers, o)
@@ -95,7 +85,7 @@ func WithDeliveryObserver(o Observer[DeliveryInfo]) EventHandlerOption {
 // WithoutDeduplicator calls the function for every event, even one that was handled
 // before or is being handled. It is for a function that remembers events itself, and
 // returns ErrDuplicate for one that it knows. It can't be combined with
-// WithDeduplicator, nor with WithQueue, which answers 200 before the function runs.
+// WithDeduplicator.
 func WithoutDeduplicator() EventHandlerOption {
 	return func(h *EventHandler) error {
 		h.passAll = true
@@ -138,37 +128,12 @@ func WithMaxAge(age, futureSkew time.Duration) EventHandlerOption {
 // end of the function. The context of the key source and of the function ends
 // then. The service waits 5 seconds, and the default is 4. A claim of the
 // Deduplicator lasts 5 seconds longer and is extended while the function runs.
-//
-// With WithQueue the function has no deadline by default; this option's d then
-// starts with the function.
 func WithHandlerTimeout(d time.Duration) EventHandlerOption {
 	return func(h *EventHandler) error {
 		if d <= 0 {
 			return invalid(newEventHandler, "WithHandlerTimeout", fmt.Sprintf("is %v", d), "give a duration above 0")
 		}
-		h.timeout, h.queueTimeout = d, d
-		return nil
-	}
-}
-
-// WithQueue answers 200 as soon as an event is verified and has a place in the
-// queue, and calls the function later. It is for work that takes longer than the
-// 5 seconds that the service waits.
-//
-// The function is called at most once for each event. An event that fails, or
-// still waits when the program ends, is not redelivered. A redelivery of an event
-// in the queue is answered 200 as well. Events of one session are handled one
-// after the other in the order of their arrival, and up to that many workers
-// handle different sessions at once. As many events as size may wait. Further
-// deliveries are answered 503, so that the service redelivers them.
-//
-// Call Shutdown before the program ends.
-func WithQueue(workers, size int) EventHandlerOption {
-	return func(h *EventHandler) error {
-		if workers < 1 || size < 1 {
-			return invalid(newEventHandler, "WithQueue", fmt.Sprintf("has %d workers and %d places", workers, size), "give at least 1 of both")
-		}
-		h.queue = lanes.New[eventSession](workers, size, h.work)
+		h.timeout = d
 		return nil
 	}
 }
@@ -184,7 +149,8 @@ func WithQueue(workers, size int) EventHandlerOption {
 //
 // Handle runs on the goroutine of the request, with a context that ends 4
 // seconds after the delivery arrived (WithHandlerTimeout). If handle returns nil
-// after that, this is still a success. For longer work see WithQueue.
+// after that, this is still a success. For longer work store the event and return nil, as
+// module inbox does.
 //
 // DeliveryOutcome lists the other answers. Their bodies are the text of the
 // status.
@@ -202,7 +168,6 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		logger:      slog.New(slog.DiscardHandler),
 		gate:        new(gate.Gate),
 	}
-	h.stopped, h.stop = context.WithCancel(context.Background())
 	var faults faultList
 	switch s := keys.(type) {
 	case nil:
@@ -223,8 +188,8 @@ func NewEventHandler(keys KeySource, handle func(context.Context, *Event) error,
 		faults.add(opt(h))
 	}
 	switch {
-	case h.passAll && (h.dedup != nil || h.queue != nil):
-		faults.add(invalid(newEventHandler, "WithoutDeduplicator", "is given beside a deduplicator or a queue", "leave one of them out"))
+	case h.passAll && h.dedup != nil:
+		faults.add(invalid(newEventHandler, "WithoutDeduplicator", "is given beside a deduplicator", "leave one of them out"))
 	case !h.passAll && h.dedup == nil:
 		h.dedup = NewMemoryDeduplicator(defaultDeduplicatorSize)
 	}
@@ -267,10 +232,6 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer h.gate.Leave()
 		err = panics.Try(func() error { return h.receive(r, d) })
 	}
-	if errors.Is(err, errQueued) { // only the queue may use d now
-		w.WriteHeader(http.StatusOK)
-		return
-	}
 	d.Outcome, d.Err = outcomeOf(err)
 	d.StatusCode = d.Outcome.status()
 	d.Duration = time.Since(d.arrived)
@@ -278,29 +239,13 @@ func (h *EventHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.report(r.Context(), d)
 }
 
-// Shutdown answers every further delivery 503, and waits until the deliveries
-// that are running and in the queue are done. It also waits for calls of the
-// Deduplicator that the answers did not wait for. If ctx ends before that, the
-// contexts of queued events that are running end, the waiting ones end with the
-// outcome DeliveryDropped, and Shutdown returns the error of ctx.
+// Shutdown answers every further delivery 503, and waits until those that are running
+// are done. It also waits for calls of the Deduplicator that the answers did not wait
+// for. If ctx ends before that, Shutdown returns the error of ctx.
 //
-// Call it after the Shutdown of the http.Server, with a deadline of its own.
-// Otherwise a connection that is slow to close takes the time of the queue.
-func (h *EventHandler) Shutdown(ctx context.Context) error {
-	err := h.gate.Close(ctx)
-	var dropped []*delivery
-	if err != nil && h.queue != nil {
-		dropped = h.queue.Drop() // before stop, or a function that ends would let the next one begin
-	}
-	h.stop()
-	for _, d := range dropped {
-		d.claim.settle(false, time.Now())
-		d.Outcome, d.Err = outcomeOf(errDropped)
-		h.report(d.ctx, d)
-		h.gate.Leave()
-	}
-	return err
-}
+// Call it after the Shutdown of the http.Server, with a deadline of its own. Otherwise a
+// connection that is slow to close takes its time.
+func (h *EventHandler) Shutdown(ctx context.Context) error { return h.gate.Close(ctx) }
 
 // receive verifies and dispatches one delivery. It returns nil if the event was handled, or
 // else an error with the outcome.
@@ -407,29 +352,21 @@ func (h *EventHandler) checkAge(timestamp time.Time) error {
 	return nil
 }
 
-// dispatch claims an event and passes it to the function or the queue. Every claim is
-// settled or released in the end.
+// dispatch claims an event and passes it to the function. Every claim is settled or
+// released in the end.
 func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 	if err := ctx.Err(); err != nil {
 		return endAs(DeliveryTimedOut, err)
 	}
-	key := d.event.Key()
-	if h.queue != nil && h.queue.Holds(key) {
-		return errDuplicate
-	}
-	d.claim = h.newClaim(ctx, key)
-	claim, err := d.claim.take(d.arrived.Add(min(h.timeout, claimTime)))
+	claimed := h.newClaim(ctx, d.event.Key())
+	claim, err := claimed.take(d.arrived.Add(min(h.timeout, claimTime)))
 	switch claim {
 	case ClaimDone:
 		return errDuplicate
 	case ClaimBusy:
 		return errBusy
 	}
-	defer func() {
-		if !errors.Is(err, errQueued) {
-			d.claim.settle(isDone(err), d.arrived.Add(answerTime))
-		}
-	}()
+	defer func() { claimed.settle(isDone(err), d.arrived.Add(answerTime)) }()
 	switch {
 	case isPanic(err):
 		return err
@@ -437,8 +374,6 @@ func (h *EventHandler) dispatch(ctx context.Context, d *delivery) (err error) {
 		return endAs(DeliveryClaimFailed, fmt.Errorf("heads: the event can't be claimed: %w", err))
 	case ctx.Err() != nil:
 		return endAs(DeliveryTimedOut, ctx.Err())
-	case h.queue != nil:
-		return h.enqueue(ctx, d)
 	}
 	err = errGoexit // the result if the function calls runtime.Goexit
 	return h.call(ctx, d)
@@ -459,51 +394,6 @@ func (h *EventHandler) call(ctx context.Context, d *delivery) error {
 	default:
 		return endAs(DeliveryFailed, err)
 	}
-}
-
-// enqueue returns errQueued if there is room. From then on only the queue may use the
-// delivery.
-func (h *EventHandler) enqueue(ctx context.Context, d *delivery) error {
-	d.ctx = context.WithoutCancel(ctx)
-	for i := range d.observed {
-		d.observed[i] = context.WithoutCancel(d.observed[i])
-	}
-	d.StatusCode = http.StatusOK
-	d.Duration = time.Since(d.arrived)
-	h.gate.Stay()
-	headID, sessionID, _ := d.event.exactIDs()
-	if h.queue.Push(eventSession{headID, sessionID}, d.claim.key, d) {
-		return errQueued
-	}
-	h.gate.Leave()
-	return errQueueFull
-}
-
-// work handles a queued delivery.
-func (h *EventHandler) work(d *delivery) {
-	defer h.gate.Leave()
-	ctx, cancel := context.WithCancel(d.ctx)
-	defer cancel()
-	defer context.AfterFunc(h.stopped, cancel)()
-	if h.queueTimeout > 0 {
-		ctx, cancel = context.WithTimeout(ctx, h.queueTimeout)
-		defer cancel()
-	}
-	d.QueueDuration = time.Since(d.arrived) - d.Duration
-	d.Outcome, d.Err = outcomeOf(h.callQueued(ctx, d))
-	h.report(d.ctx, d)
-}
-
-// callQueued runs the function at most once, so a failure settles the claim too.
-func (h *EventHandler) callQueued(ctx context.Context, d *delivery) error {
-	switch Claim(d.claim.lost.Load()) {
-	case ClaimDone:
-		return errDuplicate
-	case ClaimBusy:
-		return errBusy
-	}
-	defer func() { d.claim.settle(true, time.Now().Add(storeTimeout)) }()
-	return h.call(ctx, d)
 }
 
 // answerDelivery writes the text of the status. The reason is only logged.

@@ -278,31 +278,6 @@ func ExampleHeadKeys() {
 	// Output: true <nil>
 }
 
-// Work that takes longer than the service waits goes into a queue.
-func ExampleWithQueue() {
-	handler, err := heads.NewEventHandler(heads.SharedKeys(exampleEventKey), func(ctx context.Context, e *heads.Event) error {
-		fmt.Println("working on", e.Type)
-		return nil
-	}, heads.WithQueue(4, 1000))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, exampleDelivery(time.Now()))
-
-	// Before the program ends, wait until the queue is empty.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := handler.Shutdown(ctx); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println("answered", w.Code)
-	// Output:
-	// working on start_conversation
-	// answered 200
-}
-
 // In a framework that has its own handlers, read the bytes as they arrived
 // before anything decodes them.
 func ExampleVerifySignature() {
@@ -911,7 +886,7 @@ func ExampleWithHeads() {
 
 func ExampleEventHandler_Shutdown() {
 	handle := func(context.Context, *heads.Event) error { return nil }
-	handler, err := heads.NewEventHandler(heads.SharedKeys("example-shared-key"), handle, heads.WithQueue(4, 1000))
+	handler, err := heads.NewEventHandler(heads.SharedKeys("example-shared-key"), handle)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -923,7 +898,7 @@ func ExampleEventHandler_Shutdown() {
 		err := server.Shutdown(ctx) // the http.Server
 		ctx, cancel = context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		if err := errors.Join(err, handler.Shutdown(ctx)); err != nil { // then the queue
+		if err := errors.Join(err, handler.Shutdown(ctx)); err != nil { // then what its deliveries have left
 			log.Print(err)
 		}
 	}

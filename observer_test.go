@@ -84,7 +84,6 @@ func (w *deliveryWatcher) run(t *testing.T) (held any) {
 		return nil
 	}, append(w.opts, WithEventLogger(w.log))...)
 	assert.Equal(t, 200, postEvent(h, "s"))
-	require.NoError(t, h.Shutdown(t.Context()), "the delivery has ended")
 	return held
 }
 
@@ -128,9 +127,6 @@ func callFind(h *ToolHandler, body string) *httptest.ResponseRecorder {
 var watchers = map[string]func(*slog.Logger) watcher{
 	"attempts":   func(l *slog.Logger) watcher { return &attemptWatcher{log: l} },
 	"deliveries": func(l *slog.Logger) watcher { return &deliveryWatcher{log: l} },
-	"queued": func(l *slog.Logger) watcher {
-		return &deliveryWatcher{log: l, opts: []EventHandlerOption{WithQueue(1, 10)}}
-	},
 	"tool calls": func(l *slog.Logger) watcher { return &toolWatcher{log: l} },
 }
 
@@ -312,35 +308,6 @@ func TestDeliveryObserversAreToldOfEveryDelivery(t *testing.T) {
 		require.NoError(t, h.Shutdown(t.Context()))
 		postEvent(h, "s")
 		assert.Equal(t, []string{"start a true", "end a bad_method", "start a true", "end a unauthorized", "start a true", "end a failed", "start a true", "end a shut_down"}, order)
-	})
-}
-
-func TestDeliveryObserverIsToldOfWhatShutdownDrops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var order []string
-		h := newTestHandler(t, func(ctx context.Context, _ *Event) error { <-ctx.Done(); return ctx.Err() }, WithQueue(1, 10), deliveryOrder(&order, "a"))
-		postNthEvent(h, "s", 1)
-		synctest.Wait()
-		postNthEvent(h, "s", 2)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.Error(t, h.Shutdown(ctx))
-		synctest.Wait()
-		assert.ElementsMatch(t, []string{"start a true", "start a true", "end a dropped", "end a failed"}, order)
-	})
-}
-
-func TestObserverOfAQueuedEventOutlivesItsRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ended := make(chan error, 1)
-		turn := make(chan struct{})
-		h := newTestHandler(t, func(context.Context, *Event) error { <-turn; return nil }, WithQueue(1, 10),
-			WithDeliveryObserver(Observer[DeliveryInfo]{End: func(ctx context.Context, _ DeliveryInfo) { ended <- ctx.Err() }}))
-		ctx, end := context.WithCancel(t.Context())
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA).WithContext(ctx)).Code)
-		end()
-		close(turn)
-		require.NoError(t, <-ended)
 	})
 }
 

@@ -3,7 +3,7 @@ module github.com/headsapi/heads-go/headsotel
 go 1.25.0
 
 require (
-	github.com/headsapi/heads-go v1.0.0-rc.1
+	github.com/headsapi/heads-go v1.0.0-rc.2
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.46.0
 	go.opentelemetry.io/otel/metric v1.46.0

@@ -14,7 +14,7 @@ import (
 
 // Events reports each delivery that reaches an event handler: as a span heads.delivery, in the
 // histogram heads.delivery.duration and in the counter heads.delivery.count. The event function has
-// the span in its context. With a queue, the span ends when the function returns.
+// the span in its context.
 func Events(opts ...Option) heads.EventHandlerOption {
 	t := newTelemetry(opts, "heads.delivery.duration", "Duration of deliveries, from their arrival to the answer.", buckets...)
 	count := t.counter("heads.delivery.count", "Deliveries by what became of them.", "{delivery}")
@@ -53,8 +53,6 @@ func deliveryAttributes(d heads.DeliveryInfo) []attribute.KeyValue {
 // Shutdown do not, since the service redelivers the event, nor does a faulty request.
 func deliveryFailed(d heads.DeliveryInfo) bool {
 	switch d.Outcome {
-	case heads.DeliveryDropped:
-		return true
 	case heads.DeliveryBusy, heads.DeliveryShutDown:
 		return false
 	default:

@@ -290,25 +290,21 @@ func TestCallsOfEventsAndToolsAreTheirChildren(t *testing.T) {
 	handle := func(ctx context.Context, _ *heads.Event) error { return call(ctx) }
 	direct, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), handle, Events(r.options()...))
 	require.NoError(t, err)
-	queued, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), handle, heads.WithQueue(1, 1), Events(r.options()...))
-	require.NoError(t, err)
 	tools, err := heads.NewToolHandler("https://tools.example.com", Tools(r.options()...))
 	require.NoError(t, err)
 	require.NoError(t, heads.AddTool(tools, "find", "Finds", func(ctx context.Context, _ struct{}) (string, error) { return "found", call(ctx) }))
 
 	deliver(t, direct, heads.EventStartConversation, sharedKey)
-	deliver(t, queued, heads.EventStartConversation, sharedKey)
-	require.NoError(t, queued.Shutdown(t.Context()))
 	callTool(t, tools, "{}")
 	ended := r.spans.Ended()
-	require.Len(t, ended, 6)
+	require.Len(t, ended, 4)
 	for i := 0; i < len(ended); i += 2 {
 		child, parent := ended[i], ended[i+1]
 		assert.Equal(t, "GET /head/{id}", child.Name())
 		assert.Equal(t, parent.SpanContext().SpanID(), child.Parent().SpanID(), parent.Name())
 		assert.False(t, parent.Parent().IsValid(), "nothing incoming is read")
 	}
-	assert.Equal(t, []string{"heads.delivery", "heads.delivery", "heads.tool find"}, []string{ended[1].Name(), ended[3].Name(), ended[5].Name()})
+	assert.Equal(t, []string{"heads.delivery", "heads.tool find"}, []string{ended[1].Name(), ended[3].Name()})
 }
 
 // Anyone who can reach a handler can send any body.
@@ -412,8 +408,6 @@ func TestStatusOfDeliveries(t *testing.T) {
 		{heads.DeliveryFailed, 503, true},
 		{heads.DeliveryPanicked, 500, true},
 		{heads.DeliveryKeysFailed, 503, true},
-		{heads.DeliveryQueueFull, 503, true},
-		{heads.DeliveryDropped, 200, true},
 	} {
 		assert.Equal(t, row.failed, deliveryFailed(heads.DeliveryInfo{Outcome: row.outcome, StatusCode: row.status}), row.outcome)
 	}
@@ -496,24 +490,6 @@ func TestToolCallsThatReachNoFunctionAreNoErrors(t *testing.T) {
 		assert.Equal(t, codes.Unset, span.Status().Code)
 	}
 	assert.Equal(t, []any{"arguments", "unauthorized", "busy"}, outcomes)
-}
-
-func TestSpanOfAQueuedEventLastsUntilTheFunctionHasReturned(t *testing.T) {
-	r := newRecorder()
-	turn := make(chan struct{})
-	var inside trace.SpanContext
-	h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(ctx context.Context, _ *heads.Event) error {
-		<-turn
-		inside = trace.SpanContextFromContext(ctx)
-		return nil
-	}, heads.WithQueue(1, 1), Events(r.options()...))
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, deliver(t, h, heads.EventStartConversation, sharedKey))
-	assert.Empty(t, r.spans.Ended())
-	close(turn)
-	require.NoError(t, h.Shutdown(t.Context()))
-	span, _ := r.span(t)
-	assert.Equal(t, span.SpanContext().SpanID(), inside.SpanID())
 }
 
 // Two options start two spans. Neither ends the other's span or the caller's.

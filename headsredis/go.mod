@@ -3,7 +3,7 @@ module github.com/headsapi/heads-go/headsredis
 go 1.25.0
 
 require (
-	github.com/headsapi/heads-go v1.0.0-rc.1
+	github.com/headsapi/heads-go v1.0.0-rc.2
 	github.com/redis/go-redis/v9 v9.22.0
 	github.com/stretchr/testify v1.12.1
 )

@@ -18,7 +18,7 @@ var (
 	ErrDamaged     = errors.New("inbox: the database is damaged")
 	ErrClosed      = errors.New("inbox: the inbox is closed")
 	ErrNotFound    = errors.New("inbox: no event has this sequence; it may have been pruned")
-	ErrQueued      = errors.New("inbox: WithQueue and WithDeduplicator can't be used with an inbox: it stores events before it answers, and finds duplicates itself")
+	ErrQueued      = errors.New("inbox: WithDeduplicator can't be used with an inbox, which finds duplicates itself")
 )
 
 type permanentError struct{ error }

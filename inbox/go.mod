@@ -3,7 +3,7 @@ module github.com/headsapi/heads-go/inbox
 go 1.25.0
 
 require (
-	github.com/headsapi/heads-go v1.0.0-rc.1
+	github.com/headsapi/heads-go v1.0.0-rc.2
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.58.0

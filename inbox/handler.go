@@ -12,7 +12,7 @@ import (
 // like heads.NewEventHandler. It answers 200 only after the event is committed. If an event can't
 // be stored, it answers 503, and the service redelivers the event.
 //
-// Handler returns ErrQueued for WithQueue and WithDeduplicator. It returns a *heads.InvalidError if
+// Handler returns ErrQueued for WithDeduplicator. It returns a *heads.InvalidError if
 // WithMaxAge requires keys to be kept for longer than the retention.
 func (in *Inbox) Handler(keys heads.KeySource, opts ...heads.EventHandlerOption) (*heads.EventHandler, error) {
 	h, err := heads.NewEventHandler(keys, in.store, append([]heads.EventHandlerOption{heads.WithoutDeduplicator()}, opts...)...)
@@ -37,8 +37,8 @@ func (in *Inbox) store(ctx context.Context, e *heads.Event) error {
 	return err
 }
 
-// excluded reports whether the options include a queue or a deduplicator. The handler allows
-// neither: the table of events finds the duplicates.
+// excluded reports whether the options include a deduplicator. The handler needs none: the table of
+// events finds the duplicates.
 func excluded(err error) bool {
 	var fault *heads.InvalidError
 	return errors.As(err, &fault) && fault.Field == "WithoutDeduplicator"

@@ -45,9 +45,7 @@ func TestAppendRefusesWhatCouldNotBeReadBack(t *testing.T) {
 func TestHandlerRefusesQueueAndDeduplicator(t *testing.T) {
 	in := newStore(t, "sqlite").open(t)
 	keys := heads.SharedKeys(sharedKey)
-	_, err := in.Handler(keys, heads.WithQueue(1, 1))
-	assert.ErrorIs(t, err, inbox.ErrQueued)
-	_, err = in.Handler(keys, heads.WithDeduplicator(heads.NewMemoryDeduplicator(1)))
+	_, err := in.Handler(keys, heads.WithDeduplicator(heads.NewMemoryDeduplicator(1)))
 	assert.ErrorIs(t, err, inbox.ErrQueued)
 	_, err = in.Handler(keys, heads.WithMaxAge(7*24*time.Hour, time.Minute))
 	assert.ErrorContains(t, err, "WithRetention")

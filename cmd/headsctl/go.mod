@@ -5,7 +5,7 @@ go 1.25.0
 require (
 	github.com/creack/pty v1.1.24
 	github.com/google/jsonschema-go v0.4.3
-	github.com/headsapi/heads-go v1.0.0-rc.1
+	github.com/headsapi/heads-go v1.0.0-rc.2
 	github.com/joshdk/go-junit v1.0.0
 	github.com/mattn/go-runewidth v0.0.16
 	github.com/modelcontextprotocol/go-sdk v1.8.0
