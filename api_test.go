@@ -188,7 +188,7 @@ var noDefaults = map[string][]string{
 		"maxErrorText", "maxLabel", "maxMessage", // texts of errors and logs
 	},
 	"fleet":     {"maxChange", "currentFormat"},
-	"headstest": {"idStream", "tokenStream", "chanceStream", "maxCompared", "maxKeys", "maxKey"},
+	"headstest": {"idStream", "tokenStream", "faultStream", "maxCompared", "maxKeys", "maxKey"},
 	"inbox": {
 		"searchBack", "farSearchBack", "farSearchEvery", "fullSearchEvery", "fullSearchShare", "timeSlack", "clockGrain", // how events are found
 	},

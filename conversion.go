@@ -31,8 +31,6 @@ const (
 	defaultSettleTimeout  = 10 * time.Second
 )
 
-var errNoNewAddress = errors.New("the mode was switched, but neither the answer nor the head shows the new access URL; give the base of the access URLs in that mode (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again")
-
 // errForeignAnswer replaces an answer that may be a proxy's own.
 var errForeignAnswer error = unknownOutcome{errors.New("the answer to the update of the voice may not be the service's")}
 
@@ -42,22 +40,27 @@ type conversion struct {
 	ctx      context.Context //nolint:containedctx // of the caller
 	settling context.Context //nolint:containedctx // ends SettleTimeout after ctx
 	o        ConvertOptions
-	done     Conversion
-	revert   *Voice // the voice to restore when enabling fails
+	headID   string
+	before   AccessURL
+}
 
-	voiceSent bool // the head may have the new voice, or have had it
-	accepted  bool // the switch of the mode
+// progress is what a run has done. A method that does more returns the new progress.
+type progress struct {
+	steps     []ConversionStep
+	revert    *Voice // the voice to restore when enabling fails
+	voiceSent bool   // the head may have the new voice, or have had it
+	accepted  bool   // the switch of the mode
 }
 
 func newConversion(s *HeadsService, ctx context.Context, headID string, o ConvertOptions) *conversion {
 	o.ConfirmTimeout = cmp.Or(o.ConfirmTimeout, defaultConfirmTimeout)
 	o.SettleTimeout = cmp.Or(o.SettleTimeout, defaultSettleTimeout)
-	return &conversion{heads: s, ctx: ctx, o: o, done: Conversion{HeadID: headID}}
+	return &conversion{heads: s, ctx: ctx, o: o, headID: headID}
 }
 
 // begin waits until no other conversion of the head by this client is running.
 func (c *conversion) begin(operation string) (end func(), err error) {
-	unlock, err := c.heads.core.lock(c.ctx, operation, headLock("mode", c.done.HeadID))
+	unlock, err := c.heads.core.lock(c.ctx, operation, headLock("mode", c.headID))
 	if err != nil {
 		return nil, err
 	}
@@ -69,195 +72,190 @@ func (c *conversion) begin(operation string) (end func(), err error) {
 // toStreaming does the steps of a plan. If OnStep panics, toStreaming rolls back, and the
 // panic continues.
 func (c *conversion) toStreaming(plan *ConversionPlan) (*Conversion, error) {
-	returned := false
-	defer func() {
-		if !returned {
-			c.abandon()
+	c.before = plan.Before
+	var done progress
+	defer func() { c.abandon(done) }()
+	stop := func(step StepName, err error) (*Conversion, error) {
+		failed := done
+		done.revert = nil // failReverting restores it
+		return nil, c.failReverting(failed, step, err)
+	}
+
+	done = c.did(done, plan.step(StepCheck))
+	if !plan.keepsVoice() {
+		err := c.sendVoice(c.ctx, plan.Voice)
+		if err == nil || unsettled(err) {
+			done.voiceSent = true
+			if !plan.AlreadyStreaming && !c.o.NoRollback {
+				done.revert = &plan.CurrentVoice
+			}
 		}
-	}()
-	conversion, err := c.doSteps(plan)
-	returned = true
+		if err != nil && unsettled(err) {
+			done, err = c.settleVoice(done, plan.Voice, err)
+		}
+		if err != nil {
+			return stop(StepVoice, err)
+		}
+	}
+	done = c.did(done, plan.step(StepVoice))
+
+	var err error
+	sent := modeSwitch{said: "the head already streams"}
+	switch {
+	case !plan.AlreadyStreaming:
+		if sent, done, err = c.switchMode(done, StepEnable, true); err != nil {
+			return stop(StepEnable, err)
+		}
+	case plan.keepsVoice():
+		sent.known = plan.Head // nothing has changed since
+	}
+	var head *Head
+	if head, done, err = c.confirm(done, sent, StepEnable, true); err != nil {
+		return stop(StepEnable, err)
+	}
+	done.accepted = !plan.AlreadyStreaming
+	done = c.did(done, plan.step(StepEnable))
+
+	var after AccessURL
+	address := plan.step(StepAddress)
+	if plan.AlreadyStreaming {
+		after, err = c.sameAddress(head)
+	} else {
+		after, err = c.newAddress(sent.answer, head)
+		address.Detail = "now " + after.String()
+	}
+	conversion, err := c.finish(done, address, after, err)
+	conversion.AlreadyStreaming = plan.AlreadyStreaming
 	return conversion, err
 }
 
-func (c *conversion) doSteps(plan *ConversionPlan) (*Conversion, error) {
-	c.done.Before, c.done.AlreadyStreaming = plan.Before, plan.AlreadyStreaming
-	check, voice, enable, address := plan.Steps[0], plan.Steps[1], plan.Steps[2], plan.Steps[3]
-	c.step(check)
-	if !voice.Skipped {
-		if err := c.setVoice(plan); err != nil {
-			return nil, c.failReverting(StepVoice, err)
-		}
-	}
-	c.step(voice)
-	var answer *Response
-	var head *Head
-	var err error
-	if plan.AlreadyStreaming {
-		head, err = c.confirmStreaming(plan)
-	} else {
-		answer, head, err = c.switchMode(StepEnable, true)
-	}
-	if err != nil {
-		return nil, c.failReverting(StepEnable, err)
-	}
-	c.step(enable)
-	if plan.AlreadyStreaming {
-		return c.finishUnswitched(head, address)
-	}
-	return c.finish(answer, head)
-}
-
-// confirmStreaming confirms a head that already streamed. If nothing was changed
-// since, the read of the plan is enough.
-func (c *conversion) confirmStreaming(plan *ConversionPlan) (*Head, error) {
-	r := reading{step: StepEnable}
-	if plan.keepsVoice() {
-		r.known = plan.Head
-	}
-	return c.confirm("the head already streams", true, r)
-}
-
 func (c *conversion) toLegacy(head *Head) (*Conversion, error) {
+	var done progress
 	if !head.VideoStreaming {
-		c.step(ConversionStep{Name: StepCheck, Detail: "the head is in legacy mode already"})
-		c.step(ConversionStep{Name: StepDisable, Skipped: true, Detail: "nothing to do"})
-		if err := c.setLegacyVoice(head); err != nil {
-			return nil, c.fail(StepVoice, err)
+		done = c.did(done, ConversionStep{Name: StepCheck, Detail: "the head is in legacy mode already"})
+		done = c.did(done, ConversionStep{Name: StepDisable, Skipped: true, Detail: "nothing to do"})
+		done, err := c.setLegacyVoice(done, head)
+		if err != nil {
+			return nil, c.fail(done, StepVoice, err)
 		}
-		return c.finishUnswitched(head, ConversionStep{Name: StepAddress, Skipped: true, Detail: "stays " + c.done.Before.String()})
+		after, err := c.sameAddress(head)
+		return c.finish(done, ConversionStep{Name: StepAddress, Skipped: true, Detail: "stays " + c.before.String()}, after, err)
 	}
-	c.step(ConversionStep{Name: StepCheck, Detail: "the head streams, and its visual allows the way back"})
-	answer, after, err := c.switchMode(StepDisable, false)
+	done = c.did(done, ConversionStep{Name: StepCheck, Detail: "the head streams, and its visual allows the way back"})
+	sent, done, err := c.switchMode(done, StepDisable, false)
+	if err == nil {
+		head, done, err = c.confirm(done, sent, StepDisable, false)
+	}
 	if err != nil {
-		return nil, c.fail(StepDisable, err)
+		return nil, c.fail(done, StepDisable, err)
 	}
-	c.step(ConversionStep{Name: StepDisable, Detail: "switched to legacy mode"})
-	if err := c.setLegacyVoice(after); err != nil {
-		return nil, c.fail(StepVoice, err)
+	done.accepted = true
+	done = c.did(done, ConversionStep{Name: StepDisable, Detail: "switched to legacy mode"})
+	if done, err = c.setLegacyVoice(done, head); err != nil {
+		return nil, c.fail(done, StepVoice, err)
 	}
-	return c.finish(answer, after)
+	after, err := c.newAddress(sent.answer, head)
+	return c.finish(done, ConversionStep{Name: StepAddress, Detail: "now " + after.String()}, after, err)
 }
 
 // setLegacyVoice sets the voice that was asked for, if a head in legacy mode does
 // not have it yet.
-func (c *conversion) setLegacyVoice(head *Head) error {
-	switch voice := c.o.Voice; {
-	case voice == nil:
-		return nil
-	case !c.wrongVoice(head):
-		c.step(ConversionStep{Name: StepVoice, Skipped: true, Detail: fmt.Sprintf("stays %s of %s", voice.ID, voice.Provider)})
-		return nil
-	default:
+func (c *conversion) setLegacyVoice(p progress, head *Head) (progress, error) {
+	voice := c.o.Voice
+	if voice == nil {
+		return p, nil
+	}
+	step := ConversionStep{Name: StepVoice, Skipped: !c.wrongVoice(head), Detail: fmt.Sprintf("stays %s of %s", voice.ID, voice.Provider)}
+	if !step.Skipped {
+		step.Detail = fmt.Sprintf("%s of %s becomes %s of %s", head.TTSVoice, head.TTSProvider, voice.ID, voice.Provider)
 		err := c.sendVoice(c.ctx, *voice)
 		if err != nil && unsettled(err) {
-			err = c.settleVoice(err, *voice)
+			p, err = c.settleVoice(p, *voice, err)
 		}
-		if err == nil {
-			c.step(ConversionStep{Name: StepVoice, Detail: fmt.Sprintf("%s of %s becomes %s of %s", head.TTSVoice, head.TTSProvider, voice.ID, voice.Provider)})
+		if err != nil {
+			return p, err
 		}
-		return err
 	}
+	return c.did(p, step), nil
 }
 
-// step records a step as done and calls OnStep.
-func (c *conversion) step(step ConversionStep) {
-	c.done.Steps = append(c.done.Steps, step)
+// did adds a step that was done, and calls OnStep.
+func (c *conversion) did(p progress, step ConversionStep) progress {
+	p.steps = append(p.steps, step)
 	if c.o.OnStep != nil {
 		c.o.OnStep(step)
 	}
-}
-
-// waiting calls OnStep before a wait.
-func (c *conversion) waiting(step StepName, wait time.Duration) {
-	if c.o.OnStep != nil {
-		c.o.OnStep(ConversionStep{Name: step, Waiting: true, Accepted: c.accepted, Detail: fmt.Sprintf("the head does not show the change yet, reading it again in %v", wait)})
-	}
-}
-
-// setVoice sets the new voice. It returns nil only if the head has it. As long
-// as the head may have it and does not stream, revert is set.
-func (c *conversion) setVoice(plan *ConversionPlan) error {
-	err := c.sendVoice(c.ctx, plan.Voice)
-	if err != nil && !unsettled(err) {
-		return err
-	}
-	c.voiceSent = true
-	if !plan.AlreadyStreaming {
-		c.revert = &plan.CurrentVoice
-	}
-	if err != nil {
-		return c.settleVoice(err, plan.Voice)
-	}
-	return nil
+	return p
 }
 
 // sendVoice sends the update of the voice. It returns errForeignAnswer for an answer that a
 // proxy may have sent.
 func (c *conversion) sendVoice(ctx context.Context, v Voice) error {
-	answer, err := c.heads.update(ctx, c.done.HeadID, NewHeadUpdate().Voice(v.Provider, v.ID))
-	if err == nil && !answer.isOwn(c.done.HeadID) {
+	answer, err := c.heads.update(ctx, c.headID, NewHeadUpdate().Voice(v.Provider, v.ID))
+	if err == nil && !answer.isOwn(c.headID) {
 		return errForeignAnswer
 	}
 	return err
 }
 
 // settleVoice finds out whether the voice was set, after the answer was lost.
-func (c *conversion) settleVoice(lost error, voice Voice) error {
-	_, shown, err := c.readAfterwards(StepVoice, speaksWith(voice))
+func (c *conversion) settleVoice(p progress, voice Voice, lost error) (progress, error) {
+	_, shown, err := c.readAfterwards(p, StepVoice, speaksWith(voice))
 	switch {
 	case err != nil:
-		return unknownOutcome{fmt.Errorf("%w; a follow-up read, which would show whether the voice was set, failed: %w", lost, err)}
+		return p, unknownOutcome{fmt.Errorf("%w; a follow-up read, which would show whether the voice was set, failed: %w", lost, err)}
 	case !shown:
-		c.revert, c.voiceSent = nil, false
-		return fmt.Errorf("%w; a follow-up read shows that the head does not have the new voice", lost)
+		p.revert, p.voiceSent = nil, false
+		return p, fmt.Errorf("%w; a follow-up read shows that the head does not have the new voice", lost)
 	case c.ctx.Err() != nil:
-		return lost // the voice was set, but the context has ended
+		return p, lost // the voice was set, but the context has ended
 	}
-	return nil
+	return p, nil
 }
 
-// switchMode switches the mode and reads the head until it shows the change. It
-// returns the head, and the answer to the switch if there was one.
-func (c *conversion) switchMode(step StepName, streaming bool) (*Response, *Head, error) {
-	answer, err := c.heads.setVideoStreaming(c.ctx, c.done.HeadID, streaming)
-	if err != nil && !unsettled(err) {
-		return nil, nil, err
-	}
-	read := reading{step: step}
-	if err != nil {
-		if read.known, err = c.settleMode(step, err, streaming); err != nil {
-			return nil, nil, err
+// modeSwitch is a switch of the mode that was made.
+type modeSwitch struct {
+	answer *Response // nil if it was lost
+	known  *Head     // the head in the new mode, if it was read already
+	said   string    // begins the sentence of an error
+}
+
+// switchMode switches the mode. After an error, the head has not switched, or no one knows.
+func (c *conversion) switchMode(p progress, step StepName, streaming bool) (sent modeSwitch, _ progress, err error) {
+	if sent.answer, err = c.heads.setVideoStreaming(c.ctx, c.headID, streaming); err != nil {
+		if !unsettled(err) {
+			return sent, p, err
+		}
+		if sent.known, p, err = c.settleMode(p, step, streaming, err); err != nil {
+			return sent, p, err
 		}
 	}
-	c.revert = nil // switched: from here on it only reads
-	answered := "the switch was answered, perhaps by a proxy"
-	if c.accepted = answer == nil || c.isOwnSwitch(answer); c.accepted {
-		answered = "the switch was accepted"
+	p.revert = nil // switched: from here on it only reads
+	sent.said = "the switch was answered, perhaps by a proxy"
+	if p.accepted = sent.answer == nil || c.isOwnSwitch(sent.answer); p.accepted {
+		sent.said = "the switch was accepted"
 	}
-	head, err := c.confirm(answered, streaming, read)
-	c.accepted = c.accepted || err == nil
-	return answer, head, err
+	return sent, p, nil
 }
 
 // isOwnSwitch reports whether the answer to a switch can only be the service's own.
 func (c *conversion) isOwnSwitch(answer *Response) bool {
 	_, found := c.findAddress(answer.Body.Bytes())
-	return found || answer.isOwn(c.done.HeadID)
+	return found || answer.isOwn(c.headID)
 }
 
 // settleMode finds out whether the head has switched, after the answer was lost.
 // If so, it returns the head.
-func (c *conversion) settleMode(step StepName, lost error, streaming bool) (*Head, error) {
-	head, shown, err := c.readAfterwards(step, func(h *Head) bool { return h.VideoStreaming == streaming })
+func (c *conversion) settleMode(p progress, step StepName, streaming bool, lost error) (*Head, progress, error) {
+	head, shown, err := c.readAfterwards(p, step, func(h *Head) bool { return h.VideoStreaming == streaming })
 	switch {
 	case err != nil:
-		c.revert = nil // the head may stream now, and then needs the new voice
-		return nil, unknownOutcome{fmt.Errorf("%w; a follow-up read, which would show whether the mode was switched, failed; run the conversion again to find out: %w", lost, err)}
+		p.revert = nil // the head may stream now, and then needs the new voice
+		return nil, p, unknownOutcome{fmt.Errorf("%w; a follow-up read, which would show whether the mode was switched, failed; run the conversion again to find out: %w", lost, err)}
 	case !shown:
-		return nil, fmt.Errorf("%w; a follow-up read shows that the head has not switched", lost)
+		return nil, p, fmt.Errorf("%w; a follow-up read shows that the head has not switched", lost)
 	}
-	return head, nil
+	return head, p, nil
 }
 
 // unknownOutcome is the error of a change that could not be confirmed.
@@ -266,24 +264,23 @@ type unknownOutcome struct{ error }
 func (e unknownOutcome) Unwrap() error { return e.error }
 
 // confirm reads the head until it is in the mode. A head that streams must also
-// have no splitter, and the voice that was asked for. accepted begins the
-// sentence of the error.
-func (c *conversion) confirm(accepted string, streaming bool, r reading) (*Head, error) {
-	r.shown = func(h *Head) bool { return c.missing(h, streaming) == "" }
-	head, shown, err := c.readUntil(c.ctx, r)
+// have no splitter, and the voice that was asked for.
+func (c *conversion) confirm(p progress, sent modeSwitch, step StepName, streaming bool) (*Head, progress, error) {
+	head, shown, err := c.readUntil(c.ctx, reading{step: step, accepted: p.accepted, known: sent.known,
+		shown: func(h *Head) bool { return c.missing(h, streaming) == "" }})
 	switch {
 	case shown:
-		return head, nil
+		return head, p, nil
 	case head == nil:
-		return nil, unknownOutcome{fmt.Errorf("%s, but the head could not be read: %w", accepted, err)}
+		return nil, p, unknownOutcome{fmt.Errorf("%s, but the head could not be read: %w", sent.said, err)}
 	}
 	if head.VideoStreaming && c.wrongVoice(head) {
-		c.voiceSent = false
+		p.voiceSent = false
 	}
 	if err != nil {
-		return nil, unknownOutcome{fmt.Errorf("%s, but %s: %w", accepted, c.missing(head, streaming), err)}
+		return nil, p, unknownOutcome{fmt.Errorf("%s, but %s: %w", sent.said, c.missing(head, streaming), err)}
 	}
-	return nil, unknownOutcome{fmt.Errorf("%s, but after %v %s; run the conversion again later", accepted, c.o.ConfirmTimeout, c.missing(head, streaming))}
+	return nil, p, unknownOutcome{fmt.Errorf("%s, but after %v %s; run the conversion again later", sent.said, c.o.ConfirmTimeout, c.missing(head, streaming))}
 }
 
 // missing returns what the head does not show yet, or "".
@@ -306,16 +303,17 @@ func (c *conversion) wrongVoice(h *Head) bool {
 
 // readAfterwards reads the head to find out whether a change was made, even if
 // the context of the caller has ended.
-func (c *conversion) readAfterwards(step StepName, wanted func(*Head) bool) (*Head, bool, error) {
-	return c.readUntil(c.settling, reading{step: step, reads: lostReads, shown: wanted})
+func (c *conversion) readAfterwards(p progress, step StepName, wanted func(*Head) bool) (*Head, bool, error) {
+	return c.readUntil(c.settling, reading{step: step, accepted: p.accepted, reads: lostReads, shown: wanted})
 }
 
 // reading describes how to read the head until it shows something.
 type reading struct {
-	step  StepName // for OnStep
-	known *Head    // if not nil, used instead of the first read
-	reads int      // at most so many; 0 means until ConfirmTimeout
-	shown func(*Head) bool
+	step     StepName // for OnStep
+	accepted bool     // for OnStep
+	known    *Head    // if not nil, used instead of the first read
+	reads    int      // at most so many; 0 means until ConfirmTimeout
+	shown    func(*Head) bool
 }
 
 // readUntil reads the head for ConfirmTimeout at most. It returns the head from
@@ -340,7 +338,9 @@ func (c *conversion) readUntil(ctx context.Context, r reading) (head *Head, show
 		if n == r.reads || pause <= 0 {
 			return head, false, err
 		}
-		c.waiting(r.step, pause)
+		if c.o.OnStep != nil {
+			c.o.OnStep(ConversionStep{Name: r.step, Waiting: true, Accepted: r.accepted, Detail: fmt.Sprintf("the head does not show the change yet, reading it again in %v", pause)})
+		}
 		if err := timing.Sleep(ctx, pause); err != nil {
 			return head, false, err
 		}
@@ -351,7 +351,7 @@ func (c *conversion) readUntil(ctx context.Context, r reading) (head *Head, show
 func (c *conversion) read(ctx context.Context, head **Head) error {
 	ctx, cancel := context.WithTimeout(ctx, maxReadTime)
 	defer cancel()
-	read, err := c.heads.Get(ctx, c.done.HeadID)
+	read, err := c.heads.Get(ctx, c.headID)
 	if err == nil {
 		*head = read
 	}
@@ -371,18 +371,17 @@ func unsettled(err error) bool {
 	return mayHaveHappened(err) || errors.Is(err, errForeignAnswer) || errors.As(err, &refused) && refused.Attempts > 1
 }
 
-// finish finds the new access URL: the one in the answer to the switch, else
-// that of the head, else the old one moved to the configured base.
-func (c *conversion) finish(answer *Response, head *Head) (*Conversion, error) {
-	after, err := c.newAddress(answer, head)
+// finish ends a run that has confirmed the mode. The error is that of the access URL.
+func (c *conversion) finish(p progress, step ConversionStep, after AccessURL, err error) (*Conversion, error) {
 	if err != nil {
-		return &c.done, c.fail(StepAddress, err)
+		return &Conversion{HeadID: c.headID, Steps: p.steps, Before: c.before}, c.fail(p, StepAddress, err)
 	}
-	c.done.After = after
-	c.step(ConversionStep{Name: StepAddress, Detail: "now " + after.String()})
-	return &c.done, nil
+	p = c.did(p, step)
+	return &Conversion{HeadID: c.headID, Steps: p.steps, Before: c.before, After: after}, nil
 }
 
+// newAddress returns the access URL after a switch: the one in its answer, else that of the
+// head, else the old one moved to the configured base.
 func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error) {
 	if answer != nil {
 		if found, ok := c.findAddress(answer.Body.Bytes()); ok {
@@ -394,26 +393,35 @@ func (c *conversion) newAddress(answer *Response, head *Head) (AccessURL, error)
 	}
 	base := c.heads.core.accessBase(head.VideoStreaming, "")
 	if base == "" {
-		c.heads.core.oldAddresses.Store(modeOf(head), c.done.Before)
-		return AccessURL{}, errNoNewAddress
+		c.heads.core.oldAddresses.Store(modeOf(head), c.before)
+		return AccessURL{}, c.noNewAddress(head)
 	}
-	moved := c.done.Before
+	moved := c.before
 	moved.Base = base
 	return moved, nil
 }
 
-// finishUnswitched ends a conversion that needed no switch.
-func (c *conversion) finishUnswitched(head *Head, step ConversionStep) (*Conversion, error) {
+// sameAddress returns the access URL of a head that needed no switch.
+func (c *conversion) sameAddress(head *Head) (AccessURL, error) {
 	address, err := c.heads.core.accessURL(head)
 	if err == nil && c.isOld(head, address) {
-		err = errNoNewAddress
+		err = c.noNewAddress(head)
 	}
-	if err != nil {
-		return &c.done, c.fail(StepAddress, err)
+	return address, err
+}
+
+// noNewAddress is the error of a switch after which the new access URL is not known.
+func (c *conversion) noNewAddress(head *Head) error {
+	const remedy = "give the base of the access URLs in that mode (HEADS_STREAM_URL, HEADS_CHAT_URL) and run it again"
+	shown, err := currentAddress("AccessURL", head)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the mode was switched, but neither the answer nor the head shows the new access URL (%v); %s", err, remedy)
+	case shown.Base == c.before.Base:
+		return fmt.Errorf("the mode was switched, but neither the answer nor the head shows the new access URL: the head shows %v; %s", shown, remedy)
+	default:
+		return fmt.Errorf("the mode was switched, but the head shows %v, which is not %v at another base; run the conversion again if that is the new access URL, or %s", shown, c.before, remedy)
 	}
-	c.done.After = address
-	c.step(step)
-	return &c.done, nil
 }
 
 // isOld reports whether an earlier conversion by this client found the access
@@ -453,21 +461,22 @@ func (c *conversion) findAddress(body []byte) (AccessURL, bool) {
 // same head.
 func (c *conversion) accept(text string) (AccessURL, bool) {
 	found, err := ParseAccessURL(text)
-	old := c.done.Before
+	old := c.before
 	return found, err == nil && found.PublicOrgID == old.PublicOrgID && found.PublicHeadID == old.PublicHeadID && found.Base != old.Base
 }
 
 // fail returns the error of a step after which there is nothing to roll back.
-func (c *conversion) fail(step StepName, err error) error {
-	return &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Accepted: c.accepted, Err: err}
+func (c *conversion) fail(p progress, step StepName, err error) *ConversionError {
+	return &ConversionError{HeadID: c.headID, Step: step, Done: p.steps, Reason: reasonOf(step, err), Accepted: p.accepted, Err: err}
 }
 
 // failReverting restores the old voice if the new one may be in force. The error
 // reports the result.
-func (c *conversion) failReverting(step StepName, err error) error {
-	failure := &ConversionError{HeadID: c.done.HeadID, Step: step, Done: c.done.Steps, Reason: reasonOf(step, err), Accepted: c.accepted, Err: err, voiceSent: c.voiceSent}
-	if old := c.takeRevert(); old != nil {
-		failure.RollbackErr = c.putBack(*old)
+func (c *conversion) failReverting(p progress, step StepName, err error) error {
+	failure := c.fail(p, step, err)
+	failure.voiceSent = p.voiceSent
+	if p.revert != nil {
+		failure.RollbackErr = c.putBack(p)
 		failure.RolledBack = failure.RollbackErr == nil
 	}
 	if failure.RolledBack && failure.Reason == ReasonUnknownOutcome {
@@ -476,23 +485,13 @@ func (c *conversion) failReverting(step StepName, err error) error {
 	return failure
 }
 
-// abandon restores the old voice after OnStep has panicked or ended its
-// goroutine. OnStep is not called again.
-func (c *conversion) abandon() {
-	c.o.OnStep = nil
-	if old := c.takeRevert(); old != nil {
-		_ = c.putBack(*old) // no error is returned that could report it
+// abandon restores the old voice if OnStep has panicked or ended its goroutine before the
+// switch. OnStep is not called again.
+func (c *conversion) abandon(p progress) {
+	if p.revert != nil {
+		c.o.OnStep = nil
+		_ = c.putBack(p) // no error is returned that could report it
 	}
-}
-
-// takeRevert returns the voice to restore, or nil. It returns a voice only once.
-func (c *conversion) takeRevert() *Voice {
-	old := c.revert
-	c.revert = nil
-	if c.o.NoRollback {
-		return nil
-	}
-	return old
 }
 
 // reasonOf classifies the error of a step.
@@ -516,8 +515,9 @@ func reasonOf(step StepName, err error) Reason {
 // the head streams, since the old voice may not stream, or if someone else has set another
 // voice. It updates a head that still shows the old voice, since the read may be older than
 // the update of this run.
-func (c *conversion) putBack(old Voice) error {
-	head, err := c.heads.Get(c.settling, c.done.HeadID)
+func (c *conversion) putBack(p progress) error {
+	old := *p.revert
+	head, err := c.heads.Get(c.settling, c.headID)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the head could not be read, so its voice was left as it is: %w", err)
@@ -529,7 +529,7 @@ func (c *conversion) putBack(old Voice) error {
 	if err = c.sendVoice(c.settling, old); err == nil || !unsettled(err) {
 		return err
 	}
-	if _, shown, readErr := c.readAfterwards(StepVoice, speaksWith(old)); readErr == nil && shown {
+	if _, shown, readErr := c.readAfterwards(p, StepVoice, speaksWith(old)); readErr == nil && shown {
 		return nil
 	}
 	return err

@@ -2,6 +2,7 @@ package heads_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -344,17 +345,25 @@ func convertUnder(t *testing.T, w *conversionWorld, old heads.Voice, o heads.Con
 	defer cancel()
 	w.cancel = cancel
 	o.Voice = &newVoice
+	var told []heads.ConversionStep
+	o.OnStep = func(step heads.ConversionStep) {
+		if !step.Waiting {
+			told = append(told, step)
+		}
+	}
 	conversion, err := w.client().Heads.ConvertToStreaming(ctx, convertID, o)
 	left := w.state(t)
 	if err == nil {
 		assert.Equal(t, state{true, newVoice}, left)
 		assert.Equal(t, streamURL, conversion.After.Reveal())
 		assert.Equal(t, stepNames("check voice enable address"), namesOf(conversion.Steps))
+		assert.Equal(t, told, conversion.Steps)
 		return nil
 	}
 	assert.Nil(t, conversion)
 	var failure *heads.ConversionError
 	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, told, failure.Done)
 	assert.Contains(t, []heads.Voice{old, newVoice}, left.voice)
 	if left.streaming {
 		assert.Equal(t, newVoice, left.voice, "the voice of a head that streams can stream")
@@ -479,31 +488,43 @@ func TestConversionUnderTwoFaults(t *testing.T) {
 	}
 }
 
-// The head may stream although the switch failed, if another program switched it.
-func TestHeadThatStreamsKeepsTheNewVoice(t *testing.T) {
+// The switch is refused, and what the head is then forbids to restore the voice.
+func TestRollbackLeavesAHeadThatIsNotAsItWasLeft(t *testing.T) {
 	streams := fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":false,"publicUrl":%q}`, convertID, streamURL)
-	tests := []struct {
-		name  string
-		fault fault
-		reads string
+	for name, row := range map[string]struct {
+		refused fault
+		reads   spoiling
+		theirs  *heads.Voice // set by another program
+		says    string
+		want    state
 	}{
-		{"refused, but switched by somebody else", after("", status(409)), streams},
-		{"not allowed, but switched by somebody else", after("", status(403)), streams},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+		"switched by somebody else":              {refused: after("", status(409)), says: "streams now", want: state{true, newVoice}},
+		"not allowed, switched by somebody else": {refused: after("", status(403)), says: "streams now", want: state{true, newVoice}},
+		"can't be read":                          {refused: before("", status(422)), reads: spoiling{before("", status(403)), -1}, says: "the head could not be read", want: state{false, newVoice}},
+		"another voice": {refused: before("", status(422)), theirs: &capableVoice, want: state{false, capableVoice},
+			says: `the head now has voice "en-GB-SoniaNeural" of "azure", which this conversion did not set`},
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(capableVoice))
-				w.faults[putSwitch] = spoiling{tt.fault, -1}
-				w.answers[readBack] = tt.reads
-				err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
+				w := newConversionWorld(t, headWith(muteVoice))
+				w.faults[putSwitch], w.faults[readBack] = spoiling{row.refused, -1}, row.reads
+				if row.refused.effect {
+					w.answers[readBack] = streams
+				}
+				o := heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() {
+					if row.theirs != nil {
+						w.setVoice(t, *row.theirs)
+					}
+				})}
+				_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
 				var failure *heads.ConversionError
 				require.ErrorAs(t, err, &failure)
 				assert.Equal(t, heads.StepEnable, failure.Step)
 				assert.False(t, failure.RolledBack)
-				assert.ErrorContains(t, failure.RollbackErr, "streams now")
+				assert.ErrorContains(t, failure.RollbackErr, row.says)
+				assert.ErrorContains(t, err, "; the old voice was not put back: ")
 				assert.NotContains(t, w.sent, putBack)
-				assert.Equal(t, state{true, newVoice}, w.state(t))
+				assert.Equal(t, row.want, w.state(t))
 				w.answers = nil
 				convertAgain(t, w)
 			})
@@ -529,22 +550,12 @@ func TestRollbackIsSettledByReading(t *testing.T) {
 				if !f.effect {
 					assert.Contains(t, err.Error(), "; the old voice was not put back: ")
 				}
+				if f.final && !f.cancels {
+					assert.Equal(t, putBack, w.sent[len(w.sent)-1], "a refusal is not read again")
+				}
 			})
 		})
 	}
-}
-
-func TestRefusedRollbackIsNotReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newConversionWorld(t, headWith(muteVoice))
-		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
-		w.faults[putBack] = spoiling{before("", status(403)), -1}
-		err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
-		var failure *heads.ConversionError
-		require.ErrorAs(t, err, &failure)
-		assert.ErrorIs(t, failure.RollbackErr, heads.ErrForbidden)
-		assert.Equal(t, putBack, w.sent[len(w.sent)-1])
-	})
 }
 
 func TestConversionIsRolledBackWhenTheContextHasEnded(t *testing.T) {
@@ -749,7 +760,10 @@ func TestConfirmTimeoutLimitsTheReadsAfterASwitch(t *testing.T) {
 				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{ConfirmTimeout: tt.confirm})
 				assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
 				assert.Equal(t, tt.takes, time.Since(start))
-				assert.Len(t, w.sent[4:], tt.reads)
+				assert.Equal(t, slices.Repeat([]string{readBack}, tt.reads), w.sent[4:], "an accepted switch is not rolled back")
+				if tt.hangs == 0 {
+					assert.ErrorContains(t, err, fmt.Sprintf("the switch was accepted, but after %v the head does not show it yet; run the conversion again later", cmp.Or(tt.confirm, 25*time.Second)))
+				}
 				convertAgain(t, w)
 			})
 		})
@@ -771,22 +785,6 @@ func TestReadsGoOnAfterATemporaryFailure(t *testing.T) {
 	}
 }
 
-// During the voice step, another program sets another voice.
-func TestRollbackKeepsAVoiceThatAnotherProgramSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newConversionWorld(t, headWith(muteVoice))
-		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
-		_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice, OnStep: w.onVoice(func() { w.setVoice(t, capableVoice) })})
-		var failure *heads.ConversionError
-		require.ErrorAs(t, err, &failure)
-		assert.False(t, failure.RolledBack)
-		assert.ErrorContains(t, failure.RollbackErr, `the head now has voice "en-GB-SoniaNeural" of "azure", which this conversion did not set`)
-		assert.ErrorContains(t, err, "; the old voice was not put back: ")
-		assert.NotContains(t, w.sent, putBack)
-		assert.Equal(t, state{false, capableVoice}, w.state(t))
-	})
-}
-
 // onVoice returns an OnStep that calls do after the voice step.
 func (w *conversionWorld) onVoice(do func()) func(heads.ConversionStep) {
 	return func(step heads.ConversionStep) {
@@ -794,19 +792,6 @@ func (w *conversionWorld) onVoice(do func()) func(heads.ConversionStep) {
 			do()
 		}
 	}
-}
-
-func TestRollbackChangesNothingIfTheHeadCannotBeRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newConversionWorld(t, headWith(muteVoice))
-		w.faults[putSwitch] = spoiling{before("", status(422)), -1}
-		w.faults[readBack] = spoiling{before("", status(403)), -1}
-		err := convertUnder(t, w, muteVoice, heads.ConvertOptions{})
-		var failure *heads.ConversionError
-		require.ErrorAs(t, err, &failure)
-		assert.ErrorIs(t, failure.RollbackErr, heads.ErrForbidden)
-		assert.NotContains(t, w.sent, putBack)
-	})
 }
 
 func TestConversionWithAVoiceSucceedsOnlyIfTheHeadStreamsWithIt(t *testing.T) {
@@ -919,48 +904,6 @@ func reasonOf(t *testing.T, err error) heads.Reason {
 	var failure *heads.ConversionError
 	require.ErrorAs(t, err, &failure)
 	return failure.Reason
-}
-
-func TestConversionWaitsUntilTheHeadShowsTheChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newConversionWorld(t, headWith(muteVoice))
-		w.stale = 3
-		start := time.Now()
-		require.NoError(t, convertUnder(t, w, muteVoice, heads.ConvertOptions{}))
-		assert.Equal(t, (250+500+1000)*time.Millisecond, time.Since(start))
-		assert.Equal(t, []string{getHead, getVisual, putVoice, putSwitch, readBack, readBack, readBack, readBack}, w.sent)
-	})
-}
-
-func TestConversionStopsWaiting(t *testing.T) {
-	tests := []struct {
-		name  string
-		reads string
-		says  string
-	}{
-		{"still legacy", "", "the switch was accepted, but after 25s the head does not show it yet; run the conversion again later"},
-		{"splitter still on", fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":true,"ttsProvider":%q,"ttsVoice":%q}`, convertID, newVoice.Provider, newVoice.ID),
-			"the switch was accepted, but after 25s the head still shows a splitter"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(capableVoice))
-				w.stale = 1000
-				if tt.reads != "" {
-					w.answers[readBack] = tt.reads
-				}
-				start := time.Now()
-				err := convertUnder(t, w, capableVoice, heads.ConvertOptions{})
-				requireFailure(t, err, fault{}, outcome{step: heads.StepEnable, done: stepNames("check voice"), state: state{true, newVoice}})
-				assert.ErrorContains(t, err, tt.says)
-				assert.Equal(t, 24750*time.Millisecond, time.Since(start))
-				assert.Equal(t, slices.Repeat([]string{readBack}, 10), w.sent[4:], "an accepted switch is not rolled back")
-				w.answers = nil
-				convertAgain(t, w)
-			})
-		})
-	}
 }
 
 func TestWaitForTheHeadEndsWithTheContext(t *testing.T) {
@@ -1108,7 +1051,9 @@ func assertAddressMissing(t *testing.T, conversion *heads.Conversion, err error)
 	assert.Zero(t, conversion.After)
 	assert.True(t, failure.Accepted, "the head shows it")
 	assert.False(t, failure.RolledBack)
-	for _, text := range []string{"the mode was switched", "the base of the access URLs", "HEADS_STREAM_URL"} {
+	shown, parseErr := heads.ParseAccessURL(legacyURL)
+	require.NoError(t, parseErr)
+	for _, text := range []string{"the mode was switched", "the head shows " + shown.String(), "the base of the access URLs", "HEADS_STREAM_URL"} {
 		assert.ErrorContains(t, err, text)
 	}
 }
@@ -1145,10 +1090,12 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newConversionWorld(t, headWith(capableVoice), headstest.WithStaleAddresses())
 		client := w.client().Heads
-		for range 3 {
+		for run := range 3 {
 			conversion, err := client.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
 			var failure *heads.ConversionError
 			require.ErrorAs(t, err, &failure)
+			assert.Equal(t, run == 0, failure.Accepted, "later runs send no switch")
+			assert.Equal(t, run > 0, conversion.AlreadyStreaming)
 			assert.Equal(t, heads.StepAddress, failure.Step)
 			assert.ErrorContains(t, err, "HEADS_STREAM_URL")
 			assert.Zero(t, conversion.After)
@@ -1159,6 +1106,26 @@ func TestSecondRunDoesNotReturnTheOldAccessURL(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, streamURL, conversion.After.Reveal(), "the head shows it by now")
 	})
+}
+
+func TestErrorOfAMissingAccessURLSaysWhatTheHeadShows(t *testing.T) {
+	const other = "https://stream.example.com/Other-1/li-99?api_key=fresh"
+	for name, row := range map[string]struct{ shown, want string }{
+		"another head's": {other, "but the head shows https://stream.example.com/Other-1/li-99?api_key=[redacted], which is not " +
+			chatBase + publicPath + "?api_key=[redacted] at another base; run the conversion again if that is the new access URL, or give the base"},
+		"none that can be read": {"https://stream.example.com/Other-1", "shows the new access URL (heads: AccessURL: publicUrl of head"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newConversionWorld(t, headWith(capableVoice))
+				w.answers[readBack] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"publicUrl":%q}`, convertID, row.shown)
+				_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{})
+				require.ErrorContains(t, err, row.want)
+				assert.Equal(t, heads.ReasonAddress, reasonOf(t, err))
+				assert.NotContains(t, err.Error(), "fresh")
+			})
+		})
+	}
 }
 
 // The access URL from before a switch is the right one after the way back.

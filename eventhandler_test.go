@@ -1060,8 +1060,9 @@ func TestNewEventHandlerReturnsAllFaultsAtOnce(t *testing.T) {
 
 func TestMemoryOfEventsDoesNotOverflow(t *testing.T) {
 	var c eventCounter
-	h := newTestHandler(t, c.handle, WithMaxAge(1<<63-1, 1<<63-1))
-	assert.EqualValues(t, 1<<63-1, h.Memory())
+	const longest = time.Duration(1<<63 - 1)
+	h := newTestHandler(t, c.handle, WithMaxAge(longest, longest))
+	assert.Equal(t, longest, h.Memory())
 	body := recentEventBody(testHeadA, "s")
 	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
 	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)

@@ -152,9 +152,9 @@ func FuzzParseEvent(f *testing.F) {
 		var loose struct {
 			Timestamp    json.RawMessage `json:"timestamp"`
 			HeadID       *string         `json:"head_id"`
-			SessionID    *string         `json:"session_id"`
-			PublicHeadID *string         `json:"public_head_id"`
-			PublicOrgID  *string         `json:"public_org_id"`
+			SessionID    textOrNumber    `json:"session_id"`
+			PublicHeadID textOrNumber    `json:"public_head_id"`
+			PublicOrgID  textOrNumber    `json:"public_org_id"`
 			Type         *string         `json:"event_type"`
 		}
 		if err := json.Unmarshal(body, &loose); err != nil {
@@ -165,9 +165,9 @@ func FuzzParseEvent(f *testing.F) {
 			want *string
 		}{
 			"head_id":        {e.HeadID, loose.HeadID},
-			"session_id":     {e.SessionID, loose.SessionID},
-			"public_head_id": {e.PublicHeadID, loose.PublicHeadID},
-			"public_org_id":  {e.PublicOrgID, loose.PublicOrgID},
+			"session_id":     {e.SessionID, loose.SessionID.text},
+			"public_head_id": {e.PublicHeadID, loose.PublicHeadID.text},
+			"public_org_id":  {e.PublicOrgID, loose.PublicOrgID.text},
 		} {
 			if pair.want == nil && pair.got != "" || pair.want != nil && pair.got != *pair.want {
 				t.Errorf("%s: got %q, want %v", name, pair.got, pair.want)
@@ -185,6 +185,22 @@ func FuzzParseEvent(f *testing.F) {
 		}
 		_ = e.String()
 	})
+}
+
+// textOrNumber is a string, or a number as its text.
+type textOrNumber struct{ text *string }
+
+func (v *textOrNumber) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		return json.Unmarshal(data, &v.text)
+	}
+	number := json.Number("")
+	if err := json.Unmarshal(data, &number); err != nil || data[0] == 'n' {
+		return err
+	}
+	text := number.String()
+	v.text = &text
+	return nil
 }
 
 // No time makes an event unreadable. A time that can be read is the one that was

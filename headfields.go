@@ -172,33 +172,33 @@ func isOpenField(path string) bool {
 type fieldAccess int
 
 const (
-	writable fieldAccess = iota + 1 // an update can change it
-	nullable                        // an update can change it, also to null
-	assigned                        // an update can change it, but the service assigns it: copies of a head don't hold it
-	fixed                           // an update can't change it
-	open                            // an update can't change it, and the contract leaves its type open
+	writable  fieldAccess = iota + 1 // an update can change it
+	nullable                         // an update can change it, also to null
+	assigned                         // an update can change it, but the service assigns it: copies of a head don't hold it
+	immutable                        // an update can't change it
+	open                             // an update can't change it, and the contract leaves its type open
 )
 
 // headField is one field of a head.
 type headField struct {
-	name   string // in JSON
-	access fieldAccess
-	fixed  fault // why an update can't change it, and what can; the zero fault means readOnly
+	name        string // in JSON
+	access      fieldAccess
+	updateFault fault // why an update can't change it, and what can; the zero fault means readOnly
 
 	index []int     // of the field in Head
 	kind  fieldKind // of a writable field
 }
 
 // readOnly is the fault of a field that no one can change.
-var readOnly = fault{Problem: unchangeable + ": it is read-only, and the service would ignore it", Remedy: "leave it as it is"}
+var readOnly = fault{Problem: notByUpdate + ": it is read-only, and the service would ignore it", Remedy: "leave it as it is"}
 
-const unchangeable = "can't be changed by an update"
+const notByUpdate = "can't be changed by an update"
 
 // headFields is the one table of the fields of a head. Fields that an update
 // can change are in the contract's order. A new field of the service is one line
 // here, a field in Head, and a setter.
 var headFields = bindFields([]headField{
-	{name: "id", access: fixed, fixed: fault{Problem: unchangeable + ": it identifies the head and never changes", Remedy: "give the id of another head to Heads.Update", Use: useHeadsUpdate}},
+	{name: "id", access: immutable, updateFault: fault{Problem: notByUpdate + ": it identifies the head and never changes", Remedy: "give the id of another head to Heads.Update", Use: useHeadsUpdate}},
 	{name: "name", access: writable},
 	{name: "alias", access: writable},
 	{name: "language", access: writable},
@@ -219,16 +219,16 @@ var headFields = bindFields([]headField{
 	{name: "fileUrl", access: nullable},
 	{name: "pluginOperationalModeConfig", access: nullable},
 	{name: "semanticThreshold", access: writable},
-	{name: "videoStreaming", access: fixed, fixed: fault{Problem: unchangeable, Remedy: "use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy", Use: useSetVideoStreaming}},
-	{name: "splitter", access: fixed, fixed: fault{Problem: unchangeable + ": it is read-only", Remedy: "the service turns it off when Heads.SetVideoStreaming turns streaming on", Use: useSetVideoStreaming}},
-	{name: "enableEvents", access: fixed, fixed: fault{Problem: unchangeable, Remedy: "use Webhooks.SetDelivery", Use: useSetDelivery}},
-	{name: "conversationSettings", access: fixed, fixed: fault{Problem: unchangeable, Remedy: "use ConversationSettings.Modify or ConversationSettings.SetTools", Use: useSettingsModify}},
+	{name: "videoStreaming", access: immutable, updateFault: fault{Problem: notByUpdate, Remedy: "use Heads.SetVideoStreaming, or Heads.ConvertToStreaming and Heads.ConvertToLegacy", Use: useSetVideoStreaming}},
+	{name: "splitter", access: immutable, updateFault: fault{Problem: notByUpdate + ": it is read-only", Remedy: "the service turns it off when Heads.SetVideoStreaming turns streaming on", Use: useSetVideoStreaming}},
+	{name: "enableEvents", access: immutable, updateFault: fault{Problem: notByUpdate, Remedy: "use Webhooks.SetDelivery", Use: useSetDelivery}},
+	{name: "conversationSettings", access: immutable, updateFault: fault{Problem: notByUpdate, Remedy: "use ConversationSettings.Modify or ConversationSettings.SetTools", Use: useSettingsModify}},
 	{name: "createdAt", access: open},
 	{name: "updatedAt", access: open},
 	{name: "publicId", access: open},
 	{name: "orgId", access: open},
 	{name: "orgPublicId", access: open},
-	{name: "headVisualId", access: open, fixed: fault{Problem: unchangeable + ": it is read-only", Remedy: "create a new head for another visual"}},
+	{name: "headVisualId", access: open, updateFault: fault{Problem: notByUpdate + ": it is read-only", Remedy: "create a new head for another visual"}},
 	{name: "documentUrl", access: open},
 	{name: "encodedPath", access: open},
 	{name: "headVisualVideoUrl", access: open},
@@ -271,7 +271,7 @@ func bindFields(fields []headField) []headField {
 		if f.isWritable() {
 			f.kind = kindOf(t)
 		}
-		f.fixed = cmp.Or(f.fixed, readOnly)
+		f.updateFault = cmp.Or(f.updateFault, readOnly)
 	}
 	return fields
 }
@@ -310,9 +310,6 @@ func firstField(match func(headField) bool) *headField {
 }
 
 func (f *headField) isWritable() bool { return f.access <= assigned }
-
-// unchangeable is the fault of a field that an update can't change.
-func (f *headField) unchangeable() fault { return f.fixed }
 
 // canEmpty reports whether the service has a value for a field without a value.
 func (f *headField) canEmpty() bool {

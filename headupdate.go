@@ -44,7 +44,8 @@ type updateField struct {
 func NewHeadUpdate() *HeadUpdate { return &HeadUpdate{} }
 
 // HeadUpdateFromJSON returns an update with every writable field of a document
-// as GET /head/{id} sends it. Values are kept byte for byte. It skips the id and
+// as GET /head/{id} sends it. Values are kept byte for byte, but a number in quotes
+// loses them. It skips the id and
 // all other fields that the service would ignore, publicUrl, the fields that have
 // an operation of their own, fields that the contract does not name, null where
 // the contract does not allow it, and an empty voice.
@@ -67,9 +68,14 @@ func HeadUpdateFromJSON(document []byte) (*HeadUpdate, error) {
 		if !ok || field.access == assigned || rawjson.IsNull(value) && field.access != nullable {
 			continue
 		}
-		if field.name == "promptConfig" {
+		switch field.kind {
+		case kindPrompt:
 			if value, ok = promptOnly(value); !ok {
 				continue
+			}
+		case kindNumber:
+			if number, ok := rawjson.Number(value); ok {
+				value = number
 			}
 		}
 		if fault := field.fault(value); fault.Problem != "" {
@@ -267,7 +273,7 @@ func (f *updateField) refusal() fault {
 		if known.isWritable() {
 			return fault{Problem: "is not a field of the service", Remedy: "the name is " + known.name}
 		}
-		return known.unchangeable()
+		return known.updateFault
 	}
 	if found := findField(f.name).placeholder(f.raw); found != "" {
 		return fault{Problem: fmt.Sprintf("holds the placeholder %q", found), Remedy: "give a real value or don't set the field"}
@@ -454,7 +460,7 @@ func diffHeads(operation string, before, after *Head) (*HeadUpdate, error) {
 func readOnlyChanges(operation string, before, after *Head) (faults faultList) {
 	for _, field := range headFields {
 		if !field.isWritable() && field.changed(before, after) {
-			faults.add(faultOf(operation, field.name, field.unchangeable()))
+			faults.add(faultOf(operation, field.name, field.updateFault))
 		}
 	}
 	return faults

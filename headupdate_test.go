@@ -448,6 +448,14 @@ func TestHeadUpdateFromJSONKeepsValuesByteForByte(t *testing.T) {
 	assert.Equal(t, `{"id":"`+testHead+`","name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 },"semanticThreshold":7.50e-1}`, updateBody(t, u))
 }
 
+func TestHeadUpdateFromJSONTakesTheQuotesOffANumber(t *testing.T) {
+	u, err := HeadUpdateFromJSON([]byte(`{"id":"` + testHead + `","semanticThreshold":"7.50e-1","name":"5"}`))
+	require.NoError(t, err)
+	assert.Equal(t, `{"id":"`+testHead+`","name":"5","semanticThreshold":7.50e-1}`, updateBody(t, u))
+	_, err = HeadUpdateFromJSON([]byte(`{"semanticThreshold":"much"}`))
+	assert.Equal(t, []string{"semanticThreshold"}, invalidFields(t, err))
+}
+
 func TestHeadUpdateFromJSONDoesNotHoldOnToTheDocument(t *testing.T) {
 	document := []byte(`{"id":"` + testHead + `","name":"aaaa"}`)
 	u, err := HeadUpdateFromJSON(document)

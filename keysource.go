@@ -94,7 +94,7 @@ func (s staticKeys) Keys(_ context.Context, hint KeyHint) ([]string, error) {
 // It asks once for several deliveries at the same time and remembers heads
 // without a registration as well. When no key matches, it asks again, so that a
 // new key works without a restart; a head's mismatches ask at most three times
-// a minute. Its memory is bounded however many head ids strangers send, and an
+// a minute. Its memory is bounded however many unknown head ids arrive, and an
 // id that is not a UUID never reaches the service.
 //
 // All sources of a client share what they know, and what its Ensure, Create, Get

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/transport"
@@ -69,6 +70,10 @@ type ConversionPlan struct {
 	Before           AccessURL // the access URL now
 	Head             *Head     `json:"-"` // as it was read
 }
+
+// errStreamsWithSplitter is the blocker of a head in a state that the contract does not
+// have.
+var errStreamsWithSplitter error = unknownOutcome{errors.New("the head streams and shows a splitter, with which no head streams; run the conversion again later, or switch streaming on again, which turns the splitter off")}
 
 // Ready reports whether nothing prevents the conversion.
 func (p *ConversionPlan) Ready() bool { return len(p.Blockers) == 0 }
@@ -143,8 +148,9 @@ func (s *HeadsService) setVideoStreaming(ctx context.Context, headID string, ena
 }
 
 // PlanStreaming returns what ConvertToStreaming would do with the same options.
-// It only reads. Blockers holds everything that prevents the conversion. An
-// error means that the head or its visual could not be read.
+// It only reads. Blockers holds everything that prevents the conversion, such as a
+// splitter of a head that already streams. An error means that the head or its
+// visual could not be read.
 //
 // GET /head/{id}, GET /head_visual/{headVisualId}.
 func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o ConvertOptions) (*ConversionPlan, error) {
@@ -165,6 +171,9 @@ func (s *HeadsService) PlanStreaming(ctx context.Context, headID string, o Conve
 	plan.chooseVoice(o)
 	plan.Before, err = currentAddress(operation, head)
 	if plan.AlreadyStreaming {
+		if head.Splitter {
+			plan.block(errStreamsWithSplitter)
+		}
 		if !plan.keepsVoice() {
 			plan.block(s.providerFault(plan.Voice.Provider, o))
 		}
@@ -220,15 +229,15 @@ func (s *HeadsService) ConvertToStreaming(ctx context.Context, headID string, o 
 	run := newConversion(s, ctx, headID, o)
 	end, err := run.begin(operation)
 	if err != nil {
-		return nil, run.fail(StepCheck, err)
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
 	defer end()
 	plan, err := s.PlanStreaming(ctx, headID, o)
 	if err != nil {
-		return nil, run.fail(StepCheck, err)
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
 	if !plan.Ready() {
-		return nil, run.fail(StepCheck, errors.Join(plan.Blockers...))
+		return nil, run.fail(progress{}, StepCheck, errors.Join(plan.Blockers...))
 	}
 	return run.toStreaming(plan)
 }
@@ -254,19 +263,19 @@ func (s *HeadsService) ConvertToLegacy(ctx context.Context, headID string, o Con
 	run := newConversion(s, ctx, headID, o)
 	end, err := run.begin(operation)
 	if err != nil {
-		return nil, run.fail(StepCheck, err)
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
 	defer end()
 	head, err := s.Get(ctx, headID)
 	if err != nil {
-		return nil, run.fail(StepCheck, err)
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
-	if run.done.Before, err = currentAddress(operation, head); err != nil && head.VideoStreaming {
-		return nil, run.fail(StepCheck, err)
+	if run.before, err = currentAddress(operation, head); err != nil && head.VideoStreaming {
+		return nil, run.fail(progress{}, StepCheck, err)
 	}
 	if head.VideoStreaming {
 		if _, err := s.visualMode(ctx, head, o.AllowUnknownMode); err != nil {
-			return nil, run.fail(StepCheck, err)
+			return nil, run.fail(progress{}, StepCheck, err)
 		}
 	}
 	return run.toLegacy(head)
@@ -377,12 +386,18 @@ func (p *ConversionPlan) chooseVoice(o ConvertOptions) {
 }
 
 // recommendedForStreaming reports whether the model in a voice's id is one that
-// the service recommends for streaming.
+// the service recommends for streaming. What separates its words is ignored.
 func recommendedForStreaming(voiceID string) bool {
-	voiceID = strings.ToLower(voiceID)
+	separates := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	voiceID = strings.Join(strings.FieldsFunc(strings.ToLower(voiceID), separates), "_")
 	return slices.ContainsFunc([]string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"}, func(model string) bool {
 		return voiceID == model || strings.HasSuffix(voiceID, "_"+model)
 	})
+}
+
+// step returns the step of that name, which every plan has.
+func (p *ConversionPlan) step(name StepName) ConversionStep {
+	return p.Steps[slices.IndexFunc(p.Steps, func(s ConversionStep) bool { return s.Name == name })]
 }
 
 // keepsVoice reports whether the voice does not change.
@@ -411,13 +426,10 @@ func (p *ConversionPlan) fillSteps() {
 	if streams {
 		check, enable, address = "the head already streams", "nothing to do", "stays "+p.Before.String()
 	}
-	if streams && p.Head.Splitter {
-		enable = "wait until the head shows no splitter"
-	}
 	p.Steps = []ConversionStep{
 		{Name: StepCheck, Detail: check},
 		{Name: StepVoice, Skipped: p.keepsVoice(), Detail: voice},
-		{Name: StepEnable, Skipped: streams && !p.Head.Splitter, Detail: enable},
+		{Name: StepEnable, Skipped: streams, Detail: enable},
 		{Name: StepAddress, Skipped: streams, Detail: address},
 	}
 }

@@ -100,15 +100,23 @@ func TestSetVideoStreamingReturnsTheRefusal(t *testing.T) {
 // A plan has the steps of the conversion: their names, which are skipped, and the
 // details. Only the access URL is not known before the end.
 func TestPlanIsWhatHappens(t *testing.T) {
+	const voice = "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)"
 	tests := []struct {
 		name    string
 		head    headstest.Head
 		skipped []heads.StepName
+		check   string
+		voice   string
+		enable  string
+		address string // before the old one
 	}{
-		{"a new voice", headWith(muteVoice), nil},
-		{"the same voice", headWith(newVoice), stepNames("voice")},
-		{"streams already", streamingHead(), stepNames("voice enable address")},
-		{"streams already, with another voice", streamingWith(capableVoice), stepNames("enable address")},
+		{"a new voice", headWith(muteVoice), nil, `head reads as legacy, visual mode "default"`, "Joanna of polly becomes " + voice,
+			"switch to streaming", "take the streaming access URL in place of "},
+		{"the same voice", headWith(newVoice), stepNames("voice"), `head reads as legacy, visual mode "default"`, "stays " + voice,
+			"switch to streaming", "take the streaming access URL in place of "},
+		{"streams already", streamingHead(), stepNames("voice enable address"), "the head already streams", "stays " + voice, "nothing to do", "stays "},
+		{"streams already, with another voice", streamingWith(capableVoice), stepNames("enable address"), "the head already streams",
+			"en-GB-SoniaNeural of azure becomes " + voice, "nothing to do", "stays "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,6 +137,9 @@ func TestPlanIsWhatHappens(t *testing.T) {
 				assert.Equal(t, stepNames("check voice enable address"), namesOf(plan.Steps))
 				assert.Equal(t, plan.Steps[:3], conversion.Steps[:3])
 				assert.Equal(t, namesOf(plan.Steps), namesOf(conversion.Steps))
+				for i, detail := range []string{tt.check, tt.voice, tt.enable, tt.address + plan.Before.String()} {
+					assert.Equal(t, detail, plan.Steps[i].Detail)
+				}
 				var skipped []heads.StepName
 				for i, step := range conversion.Steps {
 					assert.Equal(t, plan.Steps[i].Skipped, step.Skipped)
@@ -156,47 +167,6 @@ func TestPlanShowsWhatItFound(t *testing.T) {
 	assert.Equal(t, legacyURL, plan.Before.Reveal())
 	assert.False(t, plan.AlreadyStreaming)
 	assert.Empty(t, plan.Blockers)
-	assert.Equal(t, []heads.ConversionStep{
-		{Name: heads.StepCheck, Detail: `head reads as legacy, visual mode "default"`},
-		{Name: heads.StepVoice, Detail: "Joanna of polly becomes pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)"},
-		{Name: heads.StepEnable, Detail: "switch to streaming"},
-		{Name: heads.StepAddress, Detail: "take the streaming access URL in place of " + chatBase + publicPath + "?api_key=[redacted]"},
-	}, plan.Steps)
-}
-
-func TestPlanShowsWhatStays(t *testing.T) {
-	w := newConversionWorld(t, streamingHead())
-	plan, err := w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice})
-	require.NoError(t, err)
-	assert.Equal(t, []heads.ConversionStep{
-		{Name: heads.StepCheck, Detail: "the head already streams"},
-		{Name: heads.StepVoice, Skipped: true, Detail: "stays pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5 of elevenlabs (recommended for streaming)"},
-		{Name: heads.StepEnable, Skipped: true, Detail: "nothing to do"},
-		{Name: heads.StepAddress, Skipped: true, Detail: "stays " + plan.Before.String()},
-	}, plan.Steps)
-}
-
-func TestOnStepIsCalledOnlyForStepsThatWereDone(t *testing.T) {
-	tests := []struct {
-		request string
-		want    string
-	}{
-		{getHead, ""}, {getVisual, ""}, {putVoice, "check"}, {putSwitch, "check voice"}, {readBack, "check voice"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.request, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, headWith(muteVoice))
-				w.faults[tt.request] = spoiling{before("", status(400)), -1}
-				var told []heads.ConversionStep
-				err := convertUnder(t, w, muteVoice, heads.ConvertOptions{OnStep: func(step heads.ConversionStep) { told = append(told, step) }})
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, stepNames(tt.want), namesOf(told))
-				assert.Equal(t, failure.Done, told)
-			})
-		})
-	}
 }
 
 // blocked is a head that can't be converted.
@@ -245,6 +215,9 @@ func blockedHeads() []blocked {
 }
 
 func TestAllBlockersAreReturnedAndNothingIsChanged(t *testing.T) {
+	reasons := map[error]heads.Reason{
+		heads.ErrVisualMode: heads.ReasonVisual, heads.ErrProviderNotStreaming: heads.ReasonProvider, heads.ErrInvalid: heads.ReasonRefused,
+	}
 	for _, tt := range blockedHeads() {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newConversionWorld(t, tt.head)
@@ -266,6 +239,11 @@ func TestAllBlockersAreReturnedAndNothingIsChanged(t *testing.T) {
 			assert.Equal(t, heads.StepCheck, failure.Step)
 			assert.Empty(t, failure.Done)
 			assert.False(t, failure.RolledBack)
+			first := tt.is[0]
+			if len(tt.is) > 1 {
+				first = heads.ErrVisualMode // its reason comes first
+			}
+			assert.Equal(t, reasons[first], failure.Reason)
 			for _, want := range tt.is {
 				assert.ErrorIs(t, err, want)
 			}
@@ -364,6 +342,9 @@ func TestRecommendedModelsAreMarkedAndOthersAreAllowed(t *testing.T) {
 		{"pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", true},
 		{"ABC_Eleven_Turbo_V2_5", true},
 		{"turbo_v2", true},
+		{"jessica eleven turbo v2 5", true},
+		{"jessica-eleven-Turbo--v2.5", true},
+		{"abcturbo v2", false},
 		{"abc_eleven_multilingual_v2", false},
 		{"abc_turbo_v2_6", false},
 		{"abc_turbo_v3", false},
@@ -568,110 +549,41 @@ func TestHeadThatStreamsRefusesAVoiceThatCannot(t *testing.T) {
 	assert.Equal(t, state{true, newVoice}, w.state(t))
 }
 
-// The contract has no state in which a head streams and has a splitter. A
-// conversion waits until the splitter is gone, in the first run and in later ones.
-func TestSplitterOfAHeadThatStreamsIsWaitedForInEveryRun(t *testing.T) {
+// The contract has no state in which a head streams and has a splitter. After a switch,
+// the head may still show the old one.
+func TestSplitterOfAHeadThatStreams(t *testing.T) {
 	document := func(splitter bool) string {
 		return fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":%t,"ttsProvider":%q,"ttsVoice":%q,"publicUrl":%q}`,
 			convertID, splitter, newVoice.Provider, newVoice.ID, streamURL)
 	}
-	run := func(t *testing.T, w *conversionWorld) (*heads.Conversion, error) {
-		return w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: func(step heads.ConversionStep) {
-			if step.Waiting {
-				w.answers[getHead] = document(w.stale > 0)
-				w.stale--
-			}
-		}})
-	}
-	tests := []struct {
-		name  string
-		head  headstest.Head
-		waits int
-		ok    bool
-	}{
-		{"first run, never without", headWith(newVoice), 1000, false},
-		{"second run, never without", streamingHead(), 1000, false},
-		{"second run, without it later", streamingHead(), 2, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		t.Run(fmt.Sprintf("is waited for after a switch, stays %t", stays), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, tt.head)
+				w := newConversionWorld(t, headWith(newVoice))
 				w.answers[readBack] = document(true)
-				if tt.head.VideoStreaming {
-					w.answers[getHead] = document(true)
-				}
-				w.stale = tt.waits
-				conversion, err := run(t, w)
-				if tt.ok {
+				_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{OnStep: func(step heads.ConversionStep) {
+					if step.Waiting {
+						w.answers[readBack] = document(stays)
+					}
+				}})
+				if stays {
+					assert.ErrorContains(t, err, "the switch was accepted, but after 25s the head still shows a splitter")
+				} else {
 					require.NoError(t, err)
-					assert.True(t, conversion.AlreadyStreaming)
-					return
 				}
-				var failure *heads.ConversionError
-				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, heads.StepEnable, failure.Step)
-				assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
-				assert.ErrorContains(t, err, "the head still shows a splitter")
 			})
 		})
 	}
-}
-
-func TestPlanOfAHeadThatStreamsShowsItsSplitter(t *testing.T) {
-	w := newConversionWorld(t, streamingHead())
-	w.answers[getHead] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"splitter":true,"publicUrl":%q}`, convertID, streamURL)
-	plan, err := w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
-	require.NoError(t, err)
-	assert.Equal(t, heads.ConversionStep{Name: heads.StepEnable, Detail: "wait until the head shows no splitter"}, plan.Steps[2])
-}
-
-func TestReasonOfABlockedConversionIsThatOfTheFirstBlocker(t *testing.T) {
-	want := map[error]heads.Reason{
-		heads.ErrVisualMode: heads.ReasonVisual, heads.ErrProviderNotStreaming: heads.ReasonProvider, heads.ErrInvalid: heads.ReasonRefused,
-	}
-	for _, tt := range blockedHeads() {
-		t.Run(tt.name, func(t *testing.T) {
-			w := newConversionWorld(t, tt.head)
-			w.showVisual(tt.visual)
-			_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, tt.o)
-			first := tt.is[0]
-			if len(tt.is) > 1 {
-				first = heads.ErrVisualMode // this reason comes first
-			}
-			assert.Equal(t, want[first], reasonOf(t, err))
-		})
-	}
-}
-
-func TestReasonOfAConversionThatCannotBegin(t *testing.T) {
-	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newConversionWorld(t, streamingHead())
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				w.cancel = cancel
-				w.faults[getHead] = spoiling{f, -1}
-				want := heads.ReasonTemporary
-				if f.final && !f.cancels || f.name == "refused repeat" {
-					want = heads.ReasonRefused
-				}
-				assert.Equal(t, want, reasonOf(t, toNewVoice(ctx, w.client())))
-				assert.Equal(t, want, reasonOf(t, toLegacy(ctx, w.client())))
-			})
-		})
-	}
-}
-
-func TestReasonOfAnUnknownAccessURL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newConversionWorld(t, headWith(newVoice), headstest.WithStaleAddresses())
-		for range 2 {
-			assert.Equal(t, heads.ReasonAddress, reasonOf(t, toNewVoice(t.Context(), w.client())))
-			w = newConversionWorld(t, streamingHead())
-			w.answers[getHead] = fmt.Sprintf(`{"id":%q,"videoStreaming":true,"ttsProvider":%q,"ttsVoice":%q}`, convertID, newVoice.Provider, newVoice.ID)
-		}
+	t.Run("blocks without a switch", func(t *testing.T) {
+		w := newConversionWorld(t, streamingHead())
+		w.answers[getHead] = document(true)
+		_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &capableVoice})
+		var failure *heads.ConversionError
+		require.ErrorAs(t, err, &failure)
+		assert.Equal(t, heads.StepCheck, failure.Step)
+		assert.Equal(t, heads.ReasonUnknownOutcome, failure.Reason)
+		assert.ErrorContains(t, err, "the head streams and shows a splitter, with which no head streams; run the conversion again later")
+		assert.Equal(t, []string{getHead}, w.sent, "one read, no change")
 	})
 }
 
@@ -785,6 +697,7 @@ func TestConvertToLegacyUnderFaults(t *testing.T) {
 							assert.Equal(t, map[string]heads.StepName{
 								getHead: heads.StepCheck, getVisual: heads.StepCheck, putSwitch: heads.StepDisable, readBack: heads.StepDisable,
 							}[request], failure.Step)
+							assert.Equal(t, outcome{step: heads.StepEnable, state: state{switched, newVoice}}.reason(f), failure.Reason)
 							assert.False(t, failure.RolledBack)
 							assert.NotContains(t, err.Error(), "voice")
 						}

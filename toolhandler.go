@@ -318,9 +318,6 @@ func AddToolFunc(h *ToolHandler, t ToolSpec, f func(ctx context.Context, argumen
 	list := make([]toolargs.Field, len(tool.Parameters))
 	for i := range tool.Parameters {
 		p := &tool.Parameters[i]
-		if p.Name == toolargs.SessionMetadata {
-			faults.add(toolFault(operation, t.Name, "parameter "+p.Name, "has the name that carries the session", "choose another"))
-		}
 		list[i] = toolargs.Declared(p.Name, p.Type, slices.Contains(t.Required, p.Name))
 		p.Type = list[i].WireType()
 		if !slices.Contains(toolTypes, p.Type) { // the handler reads values of these alone

@@ -16,6 +16,7 @@ import (
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
 	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/toolargs"
 )
 
 // Tool is an external endpoint that a head in operation mode oc can call. Keys
@@ -57,10 +58,10 @@ type PromptProblem struct {
 // InvalidError. A malformed tool can keep a head from loading, so Validate is
 // stricter than the contract. It requires a name of letters, digits, _ and -
 // with at most 64 characters, a description, and an https URL (http only to a
-// loopback host). Each parameter needs a unique name without spaces and a
-// description. A tool of another shape, such as one whose parameters are an
-// object, is refused too. The service accepts parameters of any type and without
-// one. So a type is refused only if it is a placeholder or not a text;
+// loopback host). Each parameter needs a unique name without spaces, other than
+// session_metadata, and a description. A tool of another shape, such as one whose
+// parameters are an object, is refused too. The service accepts parameters of any type
+// and without one. So a type is refused only if it is a placeholder or not a text;
 // Heads.Examine notes those that are unknown.
 func (t Tool) Validate() error { return t.validate("Tool.Validate", nil) }
 
@@ -222,6 +223,9 @@ func (p ToolParameter) validate(operation, tool string, was *ToolParameter) erro
 	var faults, nameFault, typeFault faultList
 	if !parameterName.MatchString(p.Name) {
 		nameFault.add(invalid(operation, field, "name can keep the head from loading", "use a letter or _, then letters, digits and _ . - without spaces, at most 64 in all"))
+	}
+	if p.Name == toolargs.SessionMetadata {
+		nameFault.add(invalid(operation, field, "has the name that carries the session", "choose another"))
 	}
 	if p.Type != "string" && check.IsPlaceholder(p.Type) {
 		typeFault.add(invalid(operation, field, fmt.Sprintf("type %s is a placeholder", quote(p.Type)), fmt.Sprintf("want one of %s", strings.Join(toolTypes, ", "))))

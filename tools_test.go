@@ -590,6 +590,7 @@ func TestToolValidate(t *testing.T) {
 		{"a parameter without a name", parameter(func(p *ToolParameter) { p.Name = "" }), []string{`parameter ""`}},
 		{"a space in a parameter's name", parameter(func(p *ToolParameter) { p.Name = "the day" }), []string{`parameter "the day"`}},
 		{"a tab in a parameter's name", parameter(func(p *ToolParameter) { p.Name = "the\tday" }), []string{"parameter"}},
+		{"the session's name for a parameter", parameter(func(p *ToolParameter) { p.Name = "session_metadata" }), []string{`parameter "session_metadata" has the name that carries the session`}},
 		{"a dot in a parameter's name", parameter(func(p *ToolParameter) { p.Name = "day.of-week" }), nil},
 		{"two parameters of one name", with(func(t *Tool) { t.Parameters[1].Name = "day" }), []string{`parameter "day" is defined twice`}},
 		{"names that differ in case", with(func(t *Tool) { t.Parameters[1].Name = "Day" }), nil},

@@ -355,16 +355,7 @@ func (w *Webhook) checkID(id string) error {
 func (w *Webhook) UnmarshalJSON(document []byte) error { return unmarshal(document, w.decode) }
 
 func (w *Webhook) decode(document []byte) error {
-	return decodeObject(document, w, exactjson.Rules{Mend: numberOfText})
-}
-
-// numberOfText reads an id that is a string of digits as a number.
-func numberOfText(path string, value []byte) []byte {
-	number, err := strconv.ParseInt(textOf(value), 10, 64)
-	if path != "id" || err != nil {
-		return nil
-	}
-	return strconv.AppendInt(nil, number, 10)
+	return decodeObject(document, w, exactjson.Rules{})
 }
 
 // webhookList is the answer to List.
@@ -531,7 +522,7 @@ type createdWebhook struct {
 func (w *createdWebhook) decode(document []byte) error {
 	w.document = bytes.Clone(document)
 	open := func(path string) bool { return path != "sharedKey" }
-	return decodeObject(document, &w.Webhook, exactjson.Rules{Open: open, Mend: numberOfText})
+	return decodeObject(document, &w.Webhook, exactjson.Rules{Open: open})
 }
 
 // checkID compares the head of the record, if it names one, with the id of a head.

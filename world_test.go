@@ -230,13 +230,13 @@ func (c *crowd) talk(t *testing.T) {
 }
 
 // questions counts the requests for the keys of heads that the emulator doesn't have.
-func (c *crowd) questions() (aboutStrangers int) {
+func (c *crowd) questions() (count int) {
 	for _, r := range c.Requests() {
 		if r.Path == "/head-events" && strings.Contains(r.Query, "headId=00000000-") {
-			aboutStrangers++
+			count++
 		}
 	}
-	return aboutStrangers
+	return count
 }
 
 func TestReceiverHandlesTheFirstEventsOfFiveHundredHeads(t *testing.T) {
@@ -254,9 +254,9 @@ func TestReceiverHandlesTheFirstEventsOfFiveHundredHeads(t *testing.T) {
 	}
 }
 
-// Strangers can't be told from heads that were not met, so they share a limit. Heads
+// Ids that no head has can't be told from those of new heads, so they share a limit. Heads
 // that the client has learned, or that WithHeads names, need none.
-func TestStrangersTakeNoEventFromAHeadThatIsKnown(t *testing.T) {
+func TestUnknownIDsTakeNoEventFromAKnownHead(t *testing.T) {
 	learn := func(t *testing.T, c *crowd, client *heads.Client) {
 		for _, id := range c.heads {
 			_, err := client.Webhooks.List(t.Context(), id)
@@ -289,10 +289,10 @@ func TestStrangersTakeNoEventFromAHeadThatIsKnown(t *testing.T) {
 
 				begun := time.Now()
 				ctx, stop := context.WithCancel(t.Context())
-				var strangers, watching sync.WaitGroup
-				strangers.Go(func() {
+				var unknown, watching sync.WaitGroup
+				unknown.Go(func() {
 					for i := 0; ctx.Err() == nil; i++ {
-						strangers.Go(func() { c.intrude(t, i) })
+						unknown.Go(func() { c.intrude(t, i) })
 						<-time.After(time.Millisecond)
 					}
 				})
@@ -306,9 +306,9 @@ func TestStrangersTakeNoEventFromAHeadThatIsKnown(t *testing.T) {
 				c.talk(t)
 				assert.Len(t, c.handled, 120)
 				stop()
-				strangers.Wait()
+				unknown.Wait()
 				watching.Wait()
-				assert.GreaterOrEqual(t, c.questions(), 25, "strangers were there")
+				assert.GreaterOrEqual(t, c.questions(), 25, "unknown ids were sent")
 			})
 		})
 	}

@@ -3,97 +3,81 @@ package headstest
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
-
-	heads "github.com/headsapi/heads-go"
+	"sync"
+	"time"
 )
 
-// NewEmulator returns an emulator without records. Close it when the test ends.
-func NewEmulator(opts ...Option) *Emulator {
-	cfg := newConfig(opts)
-	c := &core{cfg: cfg, token: cfg.token, mux: http.NewServeMux(), listeners: map[chan struct{}]struct{}{}}
-	if cfg.deliveryHandler != nil {
-		cfg.deliveryClient = &http.Client{Transport: handlerTransport{c, cfg.deliveryHandler}}
+// Emulator emulates the service as an http.Handler. Its methods prepare and read
+// its state. An Emulator is safe for concurrent use.
+type Emulator struct{ *core }
+
+// core has the fields of an Emulator. It is behind a pointer, so printing an Emulator by
+// value copies no lock and shows no token.
+type core struct {
+	cfg      config
+	token    string
+	mux      *http.ServeMux
+	client   *http.Client
+	hangUp   func()          // closes the client's idle connections
+	lifetime context.Context //nolint:containedctx // ends with Close
+	end      context.CancelFunc
+	workers  sync.WaitGroup // running deliveries, and running calls of a handler in memory
+
+	control http.Handler // nil without WithConsole
+
+	mu        sync.Mutex
+	run       *run
+	start     Seed // restored by the reset of the control API
+	closed    bool
+	listeners map[chan struct{}]struct{} // the callers that wait for a change
+	version   int                        // counts the changes outside the journals
+}
+
+// BearerToken returns the token that requests must carry.
+func (e *Emulator) BearerToken() string { return e.token }
+
+// listen returns a channel that receives after something has changed, until
+// stop is called.
+func (c *core) listen() (changed <-chan struct{}, stop func()) {
+	ch := make(chan struct{}, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners[ch] = struct{}{}
+	return ch, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.listeners, ch)
 	}
-	c.client, c.hangUp = outboundClient(cfg.deliveryClient, cfg.callbackHosts)
-	if c.token == "" {
-		c.token = newIDs(cfg.seed, tokenStream).hex(24)
+}
+
+// wake tells the listeners that a journal has grown. Like notify, it is called
+// under the lock.
+func (c *core) wake() {
+	for ch := range c.listeners {
+		select {
+		case ch <- struct{}{}:
+		default: // a signal is already pending
+		}
 	}
-	c.lifetime, c.end = context.WithCancel(context.Background())
-	c.run = newRun(c.lifetime, &c.cfg)
-	operations := c.operations()
-	for _, pattern := range patterns {
-		c.mux.Handle(pattern, operations[pattern])
+}
+
+// notify tells the listeners that something outside the journals has changed.
+func (c *core) notify() {
+	c.version++
+	c.wake()
+}
+
+// delay waits for d. It reports whether the caller is still connected and the emulator is
+// not closed.
+func (c *core) delay(r *http.Request, d time.Duration) bool {
+	if d <= 0 {
+		return true
 	}
-	if cfg.console {
-		c.control = newControl(c)
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.Context().Done():
+	case <-c.lifetime.Done():
 	}
-	return &Emulator{c}
-}
-
-// Reset removes all heads, visuals, webhooks, sessions, journals and faults,
-// and ends running deliveries. It keeps the options and the token.
-func (e *Emulator) Reset() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.run.end()
-	e.run = newRun(e.lifetime, &e.cfg)
-	e.notify()
-}
-
-// Close ends running deliveries and delayed answers, and waits for the goroutines of the
-// deliveries. Nothing is delivered afterwards. Close may be called more than once.
-func (e *Emulator) Close() {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
-	e.end()
-	e.workers.Wait()
-	e.hangUp()
-}
-
-// ServeHTTP answers one request. The answer is complete before its first byte
-// is written, so the journal holds a request before its caller sees the answer.
-// A fault that cuts the connection panics with http.ErrAbortHandler.
-func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if e.control != nil && isControl(r) {
-		e.control.ServeHTTP(w, r)
-		return
-	}
-	if e.control != nil && r.URL.Path == "/" && isBrowser(r) {
-		http.Redirect(w, r, controlPrefix, http.StatusSeeOther)
-		return
-	}
-	e.serveOperation(w, r)
-}
-
-// Server is an emulator that listens on a loopback port chosen by the system.
-// Close it when the test ends.
-type Server struct {
-	*Emulator
-	URL   string // the base URL, without a slash at its end
-	Token string // what BearerToken returns
-
-	listener *httptest.Server
-}
-
-// NewServer starts an emulator. Like httptest.NewServer, it panics if it can't
-// listen.
-func NewServer(opts ...Option) *Server {
-	e := NewEmulator(opts...)
-	l := httptest.NewServer(e)
-	return &Server{Emulator: e, URL: l.URL, Token: e.BearerToken(), listener: l}
-}
-
-// Client returns a client that reaches the server over its socket. It panics if an
-// option is refused.
-func (s *Server) Client(opts ...heads.Option) *heads.Client {
-	return newClient(s.URL, s.Token, opts)
-}
-
-// Close ends the deliveries and the delayed answers under way, then the
-// listener and its connections.
-func (s *Server) Close() {
-	s.Emulator.Close()
-	s.listener.Close()
+	return false
 }

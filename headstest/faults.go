@@ -81,8 +81,8 @@ func (f Fault) matches(r *http.Request, pattern string) bool {
 }
 
 // inShare reports whether a matching request is in the fault's share.
-func (f Fault) inShare(chance *rand.Rand) bool {
-	return f.Share == 0 || chance.Float64() < f.Share
+func (f Fault) inShare(random *rand.Rand) bool {
+	return f.Share == 0 || random.Float64() < f.Share
 }
 
 // faultList has injected faults, in the order in which they were injected.

@@ -11,9 +11,9 @@ import (
 // Each purpose has its own random sequence, so neither a token, generated or given,
 // nor a fault changes the ids of a seed.
 const (
-	idStream     = 1
-	tokenStream  = 2
-	chanceStream = 3
+	idStream    = 1
+	tokenStream = 2
+	faultStream = 3
 )
 
 // ids generates what the service assigns. It is used under the emulator's lock.

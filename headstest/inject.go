@@ -55,7 +55,7 @@ func (c *core) takeFault(r *http.Request) (Fault, bool) {
 		return Fault{}, false
 	}
 	_, pattern := c.mux.Handler(r)
-	f, ok := c.run.faults.take(func(f Fault) bool { return f.matches(r, pattern) && f.inShare(c.run.chance) })
+	f, ok := c.run.faults.take(func(f Fault) bool { return f.matches(r, pattern) && f.inShare(c.run.random) })
 	if ok {
 		c.notify()
 	}

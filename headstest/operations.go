@@ -93,14 +93,15 @@ func (c *core) answer(r *http.Request, readErr error) reply {
 	return rec.reply
 }
 
-// authorized requires exactly one header, in exactly the contract's form.
+// authorized requires exactly one header, in the contract's form. As HTTP has it, the name
+// of the scheme may be in any case.
 func (c *core) authorized(r *http.Request) bool {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {
 		return false
 	}
-	token, ok := strings.CutPrefix(given[0], "Bearer ")
-	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(c.token)) == 1
+	scheme, token, _ := strings.Cut(given[0], " ")
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(c.token)) == 1
 }
 
 // hasOperation reports whether the emulator has an operation for the method and

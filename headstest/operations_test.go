@@ -51,6 +51,11 @@ func TestEveryOperationNeedsTheBearerToken(t *testing.T) {
 		"none": nil, "wrong": {"Bearer wrong"}, "empty": {"Bearer "}, "bare": {"right"}, "basic": {"Basic right"},
 		"longer": {"Bearer right " + "x"}, "two": {"Bearer right", "Bearer right"},
 	}
+	for _, scheme := range []string{"Bearer", "bearer", "BEARER"} {
+		req := a.request("GET", "/head-events?headId=x", "")
+		req.Header.Set("Authorization", scheme+" right")
+		assert.NotEqual(t, 401, a.send(req).status, scheme)
+	}
 	for _, route := range routes {
 		for name, values := range credentials {
 			t.Run(route.method+route.path+" "+name, func(t *testing.T) {

@@ -24,7 +24,7 @@ type run struct {
 	undelivered    map[string]int   // by session, the deliveries that have not ended
 	epoch          string           // differs for each run, so a reader of the stream notices a Reset
 	faults         faultList[Fault]
-	chance         *rand.Rand // for faults with a share
+	random         *rand.Rand // for faults with a share
 	deliveryFaults faultList[DeliveryFault]
 }
 
@@ -37,7 +37,7 @@ func newRun(ctx context.Context, cfg *config) *run {
 		queues:      map[int64]*queue{},
 		undelivered: map[string]int{},
 		epoch:       strconv.FormatUint(rand.Uint64(), 36),
-		chance:      rand.New(newSource(cfg.seed, chanceStream)),
+		random:      rand.New(newSource(cfg.seed, faultStream)),
 	}
 	rn.ctx, rn.end = context.WithCancel(ctx)
 	return rn

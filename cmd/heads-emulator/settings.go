@@ -35,12 +35,26 @@ type settings struct {
 	strict    bool // order of enabling and registering
 	origins   []string
 	hosts     map[string]string // of callbacks, beside loopback
+
+	chatURL, streamURL string
+	stale              bool // access URLs
+	providers          []string
+	mutedVoices        []string
+	backlog            int
+	deliveryTimeout    time.Duration
+	toolTimeout        time.Duration
+	encoding           headstest.SignatureEncoding
 }
 
 // parse reads the flags. Its errors never show the value of -token, or an argument
 // without a flag, which may be a token too.
 func parse(args []string, stdout io.Writer) (*settings, error) {
-	s := &settings{retries: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, hosts: map[string]string{}}
+	s := &settings{
+		retries:   []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
+		providers: []string{"azure", "elevenlabs"},
+		encoding:  headstest.SignatureHex,
+		hosts:     map[string]string{},
+	}
 	flags := flag.NewFlagSet("heads-emulator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:8787", "`address` to listen on; port 0 chooses a free one")
@@ -58,6 +72,15 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 	flags.Func("allow-host", "`host` that events and tool calls are sent to, besides this machine, such as www.example.com; or HOST=http://127.0.0.1:8080\n"+
 		"to send there what is for the host; * for all hosts; may be repeated", s.addHost)
 	flags.BoolVar(&s.strict, "strict-order", false, "never deliver to a webhook that was registered before delivery was enabled")
+	flags.StringVar(&s.chatURL, "chat-url", "https://chat.example.test", "`base` of the access URLs of heads in legacy mode")
+	flags.StringVar(&s.streamURL, "stream-url", "https://stream.example.test", "`base` of the access URLs of heads that stream")
+	flags.BoolVar(&s.stale, "stale-addresses", false, "leave publicUrl unchanged when a head is switched to another mode")
+	flags.Func("streaming-providers", "`names` of the providers whose voices can stream; none if no voice can (default azure,elevenlabs)", listInto(&s.providers))
+	flags.Func("non-streaming-voices", "`ids` of voices that can't stream although their provider can, with commas between them", listInto(&s.mutedVoices))
+	flags.IntVar(&s.backlog, "backlog", 1<<17, "how many `events` may wait for the receiver of one webhook")
+	flags.DurationVar(&s.deliveryTimeout, "delivery-timeout", 5*time.Second, "how `long` a receiver has to answer an event")
+	flags.DurationVar(&s.toolTimeout, "tool-timeout", 30*time.Second, "how `long` a tool has to answer a call")
+	flags.Func("signature", "`encoding` of the signature of an event: hex or base64 (default hex)", s.setEncoding)
 	flags.BoolVar(&s.json, "json", false, "print addresses, token and ids as one JSON object")
 	flags.BoolVar(&s.expose, "expose-to-network", false, "allow an address that other machines can reach; whoever has the token can then\n"+
 		"make this machine send requests, to its own loopback addresses too")
@@ -79,7 +102,7 @@ func parse(args []string, stdout io.Writer) (*settings, error) {
 		fmt.Fprintf(stdout, "heads-emulator %s (%s, %s/%s)\n", heads.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return nil, flag.ErrHelp
 	}
-	return s, errors.Join(s.checkToken(), s.checkLimits())
+	return s, errors.Join(s.checkToken(), s.checkLimits(), s.checkBases())
 }
 
 func (s *settings) checkLimits() error {
@@ -94,6 +117,22 @@ func (s *settings) checkLimits() error {
 		return errors.New("-journal must be 1 or more")
 	case s.latency < 0:
 		return errors.New("-latency must not be below 0")
+	case s.backlog < 1:
+		return errors.New("-backlog must be 1 or more")
+	case s.deliveryTimeout <= 0:
+		return errors.New("-delivery-timeout must be above 0")
+	case s.toolTimeout <= 0:
+		return errors.New("-tool-timeout must be above 0")
+	}
+	return nil
+}
+
+// checkBases refuses bases with which the access URLs would not be URLs.
+func (s *settings) checkBases() error {
+	for _, flag := range [][2]string{{"-chat-url", s.chatURL}, {"-stream-url", s.streamURL}} {
+		if u, err := url.Parse(flag[1]); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(flag[1], "?#") {
+			return fmt.Errorf("%s must be a URL without a user, a query and a fragment, such as https://chat.example.test", flag[0])
+		}
 	}
 	return nil
 }
@@ -170,6 +209,32 @@ func (s *settings) setResponses(text string) error {
 	return nil
 }
 
+func (s *settings) setEncoding(text string) error {
+	encoding, ok := map[string]headstest.SignatureEncoding{"hex": headstest.SignatureHex, "base64": headstest.SignatureBase64}[text]
+	if !ok {
+		return errors.New("must be hex or base64")
+	}
+	s.encoding = encoding
+	return nil
+}
+
+// listInto sets a list from a text with commas, or to none.
+func listInto(list *[]string) func(string) error {
+	return func(text string) error {
+		*list = nil
+		if text == "none" {
+			return nil
+		}
+		for item := range strings.SplitSeq(text, ",") {
+			if item = strings.TrimSpace(item); item == "" {
+				return errors.New("must be names with commas between them, or none")
+			}
+			*list = append(*list, item)
+		}
+		return nil
+	}
+}
+
 func (s *settings) setRetries(text string) error {
 	s.retries = nil
 	if text == "none" {
@@ -196,6 +261,16 @@ func (s *settings) options() []headstest.Option {
 		headstest.WithResponses(s.responses),
 		headstest.WithRetrySchedule(s.retries...),
 		headstest.WithLatency(s.latency),
+		headstest.WithAccessURLs(s.chatURL, s.streamURL),
+		headstest.WithStreamingProviders(s.providers...),
+		headstest.WithNonStreamingVoices(s.mutedVoices...),
+		headstest.WithBacklog(s.backlog),
+		headstest.WithDeliveryTimeout(s.deliveryTimeout),
+		headstest.WithToolTimeout(s.toolTimeout),
+		headstest.WithSignatureEncoding(s.encoding),
+	}
+	if s.stale {
+		opts = append(opts, headstest.WithStaleAddresses())
 	}
 	if s.iso {
 		opts = append(opts, headstest.WithTimestampLayout("2006-01-02T15:04:05.000Z"))

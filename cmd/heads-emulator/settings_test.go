@@ -44,6 +44,16 @@ func TestFlagsAreRefused(t *testing.T) {
 		{"burst without a rate", []string{"-burst", "5"}, "-rate-limit"},
 		{"latency below zero", []string{"-latency", "-1s"}, "-latency"},
 		{"latency without unit", []string{"-latency", "50"}, "-latency"},
+		{"no backlog", []string{"-backlog", "0"}, "-backlog"},
+		{"no time for a delivery", []string{"-delivery-timeout", "0s"}, "-delivery-timeout"},
+		{"no time for a tool", []string{"-tool-timeout", "-1s"}, "-tool-timeout"},
+		{"unknown encoding", []string{"-signature", "HEX"}, "hex or base64"},
+		{"empty name of a provider", []string{"-streaming-providers", "azure,,polly"}, "-streaming-providers"},
+		{"no voice", []string{"-non-streaming-voices", ""}, "-non-streaming-voices"},
+		{"base that is a host", []string{"-chat-url", "chat.example.test"}, "-chat-url"},
+		{"base of another scheme", []string{"-stream-url", "ftp://chat.example.test"}, "-stream-url"},
+		{"base with a query", []string{"-stream-url", "https://a.example.test?k=canary"}, "-stream-url"},
+		{"base with a password", []string{"-stream-url", "https://canary@a.example.test"}, "-stream-url"},
 		{"origin that is a host", []string{"-allow-origin", "localhost:3000"}, "a scheme and a host"},
 		{"origin with a path", []string{"-allow-origin", "http://localhost:3000/"}, "a scheme and a host"},
 		{"any origin", []string{"-allow-origin", "*"}, "a scheme and a host"},
@@ -197,4 +207,93 @@ func TestLatencyFlagDelaysEveryAnswer(t *testing.T) {
 	began := time.Now()
 	p.api("GET", "/head/"+p.Heads[0], "").ok(t, nil)
 	assert.GreaterOrEqual(t, time.Since(began), 20*time.Millisecond)
+}
+
+func TestAccessURLFlagsSetTheBases(t *testing.T) {
+	for _, stale := range []bool{false, true} {
+		p := start(t, "-chat-url", "https://chat.example.org/c/", "-stream-url", "http://localhost:8080", fmt.Sprintf("-stale-addresses=%t", stale))
+		before := p.publicURL()
+		assert.Regexp(t, `^https://chat\.example\.org/c/[^/]+/`, before)
+		p.api("PUT", "/head/"+p.Heads[0]+"/video-streaming?videoStreaming=true", "").ok(t, nil)
+		if stale {
+			assert.Equal(t, before, p.publicURL())
+		} else {
+			assert.Regexp(t, `^http://localhost:8080/[^/]+/`, p.publicURL())
+		}
+	}
+}
+
+func (p *program) publicURL() string {
+	p.t.Helper()
+	var head struct{ PublicURL string }
+	p.api("GET", "/head/"+p.Heads[0], "").ok(p.t, &head)
+	return head.PublicURL
+}
+
+func TestVoiceFlagsSayWhichCanStream(t *testing.T) {
+	for _, row := range []struct {
+		name, provider, voice string
+		args                  []string
+		streams               bool
+	}{
+		{"a provider by default", "elevenlabs", "v", nil, true},
+		{"another provider by default", "polly", "v", nil, false},
+		{"a provider that is named", "polly", "v", []string{"-streaming-providers", "azure, polly"}, true},
+		{"a provider that is not named", "elevenlabs", "v", []string{"-streaming-providers", "azure,polly"}, false},
+		{"no provider", "azure", "v", []string{"-streaming-providers", "none"}, false},
+		{"a voice that can't", "azure", "v", []string{"-non-streaming-voices", "w,v"}, false},
+		{"another voice", "azure", "x", []string{"-non-streaming-voices", "w,v"}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := start(t, row.args...)
+			p.api("PUT", "/head/update", `{"id":"`+p.Heads[0]+`","ttsProvider":"`+row.provider+`","ttsVoice":"`+row.voice+`"}`).ok(t, nil)
+			ans := p.api("PUT", "/head/"+p.Heads[0]+"/video-streaming?videoStreaming=true", "")
+			assert.Equal(t, row.streams, ans.status < 300, ans.body)
+		})
+	}
+}
+
+func TestTimeoutFlagsLimitReceivers(t *testing.T) {
+	p := start(t, "-delivery-timeout", "30ms", "-tool-timeout", "20ms", "-retry", "none")
+	slow := receiver(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		<-r.Context().Done()
+	})
+	p.hook(slow)
+	p.api("PUT", "/head/"+p.Heads[0]+"/conversation-settings", `{"conversationSettings":{"tools":[{"name":"hours","url":"`+slow+`"}]}}`).ok(t, nil)
+	session, began := p.session(), time.Now()
+	p.control("POST", "sessions/"+session+"/message", "").ok(t, nil)
+	assert.Contains(t, p.deliveries("")[0].Error, "deadline exceeded")
+	assert.Less(t, time.Since(began), 5*time.Second, "the default")
+	var called toolReply
+	p.control("POST", "sessions/"+session+"/tool-calls", `{"tool":"hours"}`).ok(t, &called)
+	assert.Contains(t, called.Problem, "deadline exceeded")
+	assert.Less(t, time.Since(began), 30*time.Second, "the default")
+}
+
+func TestBacklogFlagLimitsTheEventsThatWait(t *testing.T) {
+	p := start(t, "-backlog", "1")
+	held := make(chan struct{})
+	arrived := make(chan struct{}, 1)
+	p.hook(receiver(t, func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-held
+	}))
+	defer close(held)
+	session := p.session()
+	p.control("POST", "sessions/"+session+"/message", "").ok(t, nil)
+	<-arrived
+	p.control("POST", "sessions/"+session+"/inactive", "").ok(t, nil)
+	p.control("POST", "sessions/"+session+"/inactive", "").ok(t, nil)
+	assert.Contains(t, p.deliveries("")[0].Error, "too many events wait")
+}
+
+func TestSignatureFlagSetsTheEncoding(t *testing.T) {
+	for encoding, want := range map[string]string{"hex": `^[0-9a-f]{64}$`, "base64": `^[A-Za-z0-9+/]{43}=$`} {
+		p := start(t, "-signature", encoding)
+		signature := make(chan string, 1)
+		p.hook(receiver(t, func(_ http.ResponseWriter, r *http.Request) { signature <- r.Header.Get("X-Signature-256") }))
+		p.control("POST", "sessions/"+p.session()+"/message", "").ok(t, nil)
+		assert.Regexp(t, want, <-signature)
+	}
 }

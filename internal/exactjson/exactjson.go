@@ -38,7 +38,8 @@ type Rules struct {
 // json. A field that doc does not have keeps its value. Names that v does not have are
 // ignored. The document must be valid JSON. The strings in v share one copy of it.
 //
-// A value of another type is a *json.UnmarshalTypeError.
+// A number may be in quotes. Any other value of another type is a
+// *json.UnmarshalTypeError.
 func Decode(doc []byte, v any, rules Rules) error {
 	doc = bytes.TrimSpace(doc)
 	return rules.object(value{doc, string(doc)}, reflect.ValueOf(v).Elem(), "")
@@ -295,13 +296,15 @@ func setScalar(text string, v reflect.Value) bool {
 		v.SetBool(text == "true")
 		return text == "true" || text == "false"
 	case reflect.Float64:
-		number, err := strconv.ParseFloat(text, 64)
+		digits, ok := rawjson.Number(text)
+		number, err := strconv.ParseFloat(digits, 64)
 		v.SetFloat(number)
-		return err == nil
+		return ok && err == nil
 	case reflect.Int64:
-		number, err := strconv.ParseInt(text, 10, 64)
+		digits, ok := rawjson.Number(text)
+		number, err := strconv.ParseInt(digits, 10, 64)
 		v.SetInt(number)
-		return err == nil
+		return ok && err == nil
 	}
 	panic("exactjson: no way to decode " + v.Type().String())
 }

@@ -104,7 +104,7 @@ func TestDecodeNamesTheFieldOfAnotherType(t *testing.T) {
 		`{"text":5}`:                    {Value: "number", Type: reflect.TypeFor[string](), Field: "text"},
 		`{"word":{}}`:                   {Value: "object", Type: reflect.TypeFor[word](), Field: "word"},
 		`{"flag":"true"}`:               {Value: "string", Type: reflect.TypeFor[bool](), Field: "flag"},
-		`{"number":"1"}`:                {Value: "string", Type: reflect.TypeFor[float64](), Field: "number"},
+		`{"number":"x"}`:                {Value: "string", Type: reflect.TypeFor[float64](), Field: "number"},
 		`{"number":1e999}`:              {Value: "number", Type: reflect.TypeFor[float64](), Field: "number"},
 		`{"whole":1.0}`:                 {Value: "number", Type: reflect.TypeFor[int64](), Field: "whole"},
 		`{"whole":9223372036854775808}`: {Value: "number", Type: reflect.TypeFor[int64](), Field: "whole"},
@@ -121,6 +121,15 @@ func TestDecodeNamesTheFieldOfAnotherType(t *testing.T) {
 		var mismatch *json.UnmarshalTypeError
 		require.ErrorAs(t, err, &mismatch, doc)
 		assert.Equal(t, want, *mismatch, doc)
+	}
+}
+
+func TestDecodeReadsNumbersInQuotes(t *testing.T) {
+	var got document
+	require.NoError(t, Decode([]byte(`{"number":"-1.5e3","whole":"12","inner":{"size":"0.75"}}`), &got, Rules{}))
+	assert.Equal(t, document{Number: -1500, Whole: 12, Inner: inner{Size: 0.75}}, got)
+	for _, odd := range []string{`{"number":"Inf"}`, `{"number":"0x1p-2"}`, `{"number":"1_0"}`, `{"number":" 1"}`, `{"number":"1 2"}`, `{"number":""}`, `{"number":["1"]}`, `{"whole":"1.5"}`} {
+		assert.ErrorAs(t, Decode([]byte(odd), new(document), Rules{}), new(*json.UnmarshalTypeError), odd)
 	}
 }
 

@@ -299,6 +299,15 @@ func Kind[T Text](raw T) string {
 	}
 }
 
+// Number returns a number, also one in quotes.
+func Number[T Text](raw T) (number T, ok bool) {
+	if Kind(raw) != "string" {
+		return raw, Kind(raw) == "number"
+	}
+	number = T(Unquote(raw))
+	return number, Kind(number) == "number" && json.Valid([]byte(number))
+}
+
 // Same reports whether two values are equal. The order of members is ignored.
 func Same(a, b []byte) bool {
 	var left, right any

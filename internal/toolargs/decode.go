@@ -165,7 +165,7 @@ func mapDecoder(elem argument) decodeFunc {
 
 func structDecoder(fields Fields) decodeFunc {
 	return func(raw json.RawMessage, v reflect.Value) ArgumentErrors {
-		if raw[0] != '{' {
+		if raw = unquoted(raw, '{'); raw[0] != '{' {
 			return wrong("an object", raw)
 		}
 		values, _ := fields.find(raw)

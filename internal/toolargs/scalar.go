@@ -102,8 +102,23 @@ func readNumber(raw json.RawMessage, bits int) (float64, ArgumentErrors) {
 	return n, nil
 }
 
+// unquoted returns the list or object in a string. The first byte says which is
+// expected. Any other value is returned as it is.
+func unquoted(raw json.RawMessage, first byte) json.RawMessage {
+	if raw[0] != '"' {
+		return raw
+	}
+	text, _ := ScalarText(raw)
+	text = strings.TrimSpace(text)
+	if text == "" || text[0] != first || !json.Valid([]byte(text)) {
+		return raw
+	}
+	return json.RawMessage(text)
+}
+
 // readList takes a single value for a list of one.
 func readList(raw json.RawMessage) []json.RawMessage {
+	raw = unquoted(raw, '[')
 	if raw[0] != '[' {
 		return []json.RawMessage{raw}
 	}
@@ -142,8 +157,10 @@ func appendValue(b []byte, wireType string, raw json.RawMessage) ([]byte, Argume
 			return append(b, raw...), faults
 		}
 		return strconv.AppendFloat(b, n, 'g', -1, 64), faults
+	case "object":
+		raw = unquoted(raw, '{')
 	case "array":
-		if given != '[' {
+		if raw = unquoted(raw, '['); raw[0] != '[' {
 			return append(append(append(b, '['), raw...), ']'), nil
 		}
 	case anyScalar:
@@ -207,7 +224,7 @@ func wholeNumber(raw json.RawMessage) (string, bool) {
 }
 
 func objectMembers(raw json.RawMessage) (map[string]json.RawMessage, bool) {
-	if raw[0] != '{' {
+	if raw = unquoted(raw, '{'); raw[0] != '{' {
 		return nil, false
 	}
 	var members map[string]json.RawMessage

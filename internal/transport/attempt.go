@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,42 +16,6 @@ var errNoResponse = errors.New("the transport returned neither a response nor an
 
 // MaxAnswer is how much of an answer is read: 8 MiB.
 const MaxAnswer = 8 << 20
-
-// Attempt describes one attempt. What is known only after it is zero when it begins.
-type Attempt struct {
-	Operation  string
-	Method     string
-	Route      string
-	Host       string
-	Number     int
-	StatusCode int
-	Duration   time.Duration
-	RequestID  string
-	Err        error
-	Final      bool
-	RetryIn    time.Duration
-	Waited     time.Duration
-	Header     http.Header
-}
-
-// Observer is told when an attempt begins and when it has ended. Start returns the context of
-// the attempt, and End is called with it. Either may be nil. They don't panic.
-type Observer struct {
-	Start func(ctx context.Context, a Attempt) context.Context
-	End   func(ctx context.Context, a Attempt)
-}
-
-// connTrace records whether a request can have reached a connection.
-type connTrace struct{ dialed, connected atomic.Bool }
-
-func (t *connTrace) attach(ctx context.Context) context.Context {
-	t.dialed.Store(false)
-	t.connected.Store(false)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { t.dialed.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { t.connected.Store(true) },
-	})
-}
 
 // RoundTrip makes one whole attempt: it limits the time, reads the answer to its end and
 // stores the outcome in the call. It always returns an empty body, so nothing is left to

@@ -6,10 +6,14 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/headsapi/heads-go/internal/mask"
 )
@@ -42,8 +46,8 @@ type Call struct {
 	request    http.Request // as the retry loop sees it
 	first      http.Request // the first attempt's
 	httpClient http.Client
-	loop       retryLoop
-	retry      retryRequest
+	loop       retryablehttp.Client
+	retry      retryablehttp.Request
 	reply      http.Response // what http.Client is shown of the last answer
 	limit      io.LimitedReader
 
@@ -57,6 +61,22 @@ type Call struct {
 	duration time.Duration
 	trace    connTrace
 }
+
+// connTrace records whether a request can have reached a connection.
+type connTrace struct{ dialed, connected atomic.Bool }
+
+func (t *connTrace) attach(ctx context.Context) context.Context {
+	t.dialed.Store(false)
+	t.connected.Store(false)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { t.dialed.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { t.connected.Store(true) },
+	})
+}
+
+// atOnce is the wait before a retry without a wait. It is not 0, which means that no retry
+// follows.
+const atOnce = time.Nanosecond
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
@@ -133,16 +153,6 @@ func (c *Call) Deleted() bool {
 
 // IsSuccess reports whether a status is from 200 to 299.
 func IsSuccess(status int) bool { return status >= 200 && status <= 299 }
-
-// Interrupted reports whether another attempt would have followed the last one, if the
-// context had not ended.
-func (c *Call) Interrupted() bool { return c.wait > 0 || c.retries < c.maxRetries && c.repeatable() }
-
-// MayBeCarriedOut reports whether the service may have done what a call asked for that got
-// no answer and was not retried.
-func (c *Call) MayBeCarriedOut() bool {
-	return c.Err != nil && !c.Op.Repeatable && c.mayBeWritten()
-}
 
 // Tokens returns the tokens of the call, which nothing may show. The longer one comes first,
 // since it may begin with the other.

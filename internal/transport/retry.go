@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,25 +12,36 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/hashicorp/go-retryablehttp"
 )
 
-// RetryPolicy sets how often a request is retried and how long the waits are.
-type RetryPolicy struct {
-	MaxRetries       int
-	MinWait, MaxWait time.Duration
+// Do makes a call. It returns an error if no attempt was made, because there was no token or
+// the context left no time. The caller has to release the call.
+func (c *Client) Do(ctx context.Context, op *Operation, r Request) (*Call, error) {
+	cred, err := c.credentials.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	call := &Call{
+		Op:         op,
+		client:     c,
+		credential: cred,
+		hasBody:    r.Body != nil,
+		added:      r.Header,
+		Body:       bodies.Get().(*bytes.Buffer),
+	}
+	if !r.Once {
+		call.maxRetries = c.Retry.MaxRetries
+	}
+	call.prepare(ctx, r)
+	if err = call.send(r.Body); call.Attempts > 0 {
+		return call, nil
+	}
+	if call.WaitErr != nil {
+		err = call.WaitErr
+	}
+	call.Release()
+	return nil, err
 }
-
-// atOnce is the wait before a retry without a wait. It is not 0, which means that no retry
-// follows.
-const atOnce = time.Nanosecond
-
-// No other file imports go-retryablehttp.
-type (
-	retryLoop    = retryablehttp.Client
-	retryRequest = retryablehttp.Request
-)
 
 // send runs the attempts in a retry loop of this call. Their outcome is in the call: the loop
 // drops the last answer if a wait is cut short, and its error texts contain the URL. The
@@ -127,6 +139,16 @@ func (c *Call) repeatable() bool {
 		return c.Op.Repeatable
 	}
 	return false
+}
+
+// Interrupted reports whether another attempt would have followed the last one, if the
+// context had not ended.
+func (c *Call) Interrupted() bool { return c.wait > 0 || c.retries < c.maxRetries && c.repeatable() }
+
+// MayBeCarriedOut reports whether the service may have done what a call asked for that got
+// no answer and was not retried.
+func (c *Call) MayBeCarriedOut() bool {
+	return c.Err != nil && !c.Op.Repeatable && c.mayBeWritten()
 }
 
 // mayBeWritten reports whether a byte of the request may have been sent. The trace of the

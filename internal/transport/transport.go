@@ -4,7 +4,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -32,6 +31,36 @@ type Config struct {
 	// Failure returns the error of an attempt that failed, for observers and the log. It
 	// shows no secret.
 	Failure func(*Call) error
+}
+
+// RetryPolicy sets how often a request is retried and how long the waits are.
+type RetryPolicy struct {
+	MaxRetries       int
+	MinWait, MaxWait time.Duration
+}
+
+// Attempt describes one attempt. What is known only after it is zero when it begins.
+type Attempt struct {
+	Operation  string
+	Method     string
+	Route      string
+	Host       string
+	Number     int
+	StatusCode int
+	Duration   time.Duration
+	RequestID  string
+	Err        error
+	Final      bool
+	RetryIn    time.Duration
+	Waited     time.Duration
+	Header     http.Header
+}
+
+// Observer is told when an attempt begins and when it has ended. Start returns the context of
+// the attempt, and End is called with it. Either may be nil. They don't panic.
+type Observer struct {
+	Start func(ctx context.Context, a Attempt) context.Context
+	End   func(ctx context.Context, a Attempt)
 }
 
 // Client makes calls. It is safe for concurrent use.
@@ -87,33 +116,4 @@ type Request struct {
 	Body     []byte      // JSON; nil for none
 	Header   http.Header // added to that of the client, and instead of it
 	Once     bool        // without retries
-}
-
-// Do makes a call. It returns an error if no attempt was made, because there was no token or
-// the context left no time. The caller has to release the call.
-func (c *Client) Do(ctx context.Context, op *Operation, r Request) (*Call, error) {
-	cred, err := c.credentials.get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	call := &Call{
-		Op:         op,
-		client:     c,
-		credential: cred,
-		hasBody:    r.Body != nil,
-		added:      r.Header,
-		Body:       bodies.Get().(*bytes.Buffer),
-	}
-	if !r.Once {
-		call.maxRetries = c.Retry.MaxRetries
-	}
-	call.prepare(ctx, r)
-	if err = call.send(r.Body); call.Attempts > 0 {
-		return call, nil
-	}
-	if call.WaitErr != nil {
-		err = call.WaitErr
-	}
-	call.Release()
-	return nil, err
 }
