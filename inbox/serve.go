@@ -59,7 +59,9 @@ func ShutdownDelay(d time.Duration) ServeOption {
 // four seconds.
 func ShutdownTimeout(d time.Duration) ServeOption {
 	return serveOption(func(s *serving) error {
-		s.timeout = d
+		if d > 0 {
+			s.timeout = d
+		}
 		return refuse(d <= 0, "Serve", "ShutdownTimeout", fmt.Sprintf("is %v", d), "give more than 0")
 	})
 }
@@ -149,7 +151,6 @@ func (s *serving) prepare(ctx context.Context, f func(context.Context, *Delivery
 		}
 		err = errors.Join(err, opt.serve(s))
 	}
-	s.timeout = max(s.timeout, 0)
 	r, runErr := s.in.newRun(ctx, f, s.runOptions)
 	err = errors.Join(err, runErr)
 	switch {
