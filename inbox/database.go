@@ -97,6 +97,8 @@ func (db *database) public(err error) error {
 		return nil
 	case db.closed.Err() != nil:
 		return ErrClosed
+	case errors.As(err, new(*engine.StatementError)):
+		return fmt.Errorf("WithTables: %w", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), !errors.As(err, &e):
 		return err
 	}

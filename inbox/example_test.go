@@ -7,42 +7,52 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/console"
+	"github.com/headsapi/heads-go/inbox/database"
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
 
-// A server stores events before it answers their deliveries, and inserts a visit for each event.
-func Example() {
-	serve := func(ctx context.Context, mux *http.ServeMux, sharedKey string) error {
-		db, err := sqlite.Open("events.db") // or postgres.Open(ctx, dsn)
-		if err != nil {
-			return err
-		}
-		in, err := inbox.Open(ctx, db)
+// A complete service: it stores events before it answers their deliveries, and inserts a visit for
+// each. A signal ends it after what is under way, and a second one ends the process.
+func ExampleInbox_Serve() {
+	serve := func(ctx context.Context, dsn, address, sharedKey string) error {
+		in, err := database.OpenInbox(ctx, dsn, inbox.WithTables("CREATE TABLE IF NOT EXISTS visits (session TEXT)"))
 		if err != nil {
 			return err
 		}
 		handler, err := in.Handler(heads.SharedKeys(sharedKey)) // was heads.NewEventHandler
 		if err != nil {
-			return err
+			return errors.Join(err, in.Close(ctx))
 		}
-		mux.Handle("/webhooks/heads", handler)
-		return in.Run(ctx, func(ctx context.Context, d *inbox.Delivery) error {
+		mux := http.NewServeMux()
+		mux.Handle("POST /events", handler)
+		mux.Handle("GET /health", in.Health())
+		return in.Serve(ctx, &http.Server{Addr: address, Handler: mux}, func(ctx context.Context, d *inbox.Delivery) error {
 			return d.Commit(ctx, func(tx *sql.Tx) error {
 				_, err := tx.ExecContext(ctx, "INSERT INTO visits (session) VALUES ($1)", d.Event.SessionID)
 				return err
 			})
 		})
 	}
-	_ = serve
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // so that a second signal ends the process
+	dir, err := os.MkdirTemp("", "inbox")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	time.AfterFunc(100*time.Millisecond, stop) // in place of a signal
+	fmt.Println(serve(ctx, filepath.Join(dir, "events.db"), "127.0.0.1:0", "shared key of the registration"))
+	// Output: <nil>
 }
 
 // The operator's page is behind a proxy with a login, which sets a header with the user.
@@ -115,66 +125,4 @@ func ExampleInbox_Dead() {
 	// Output:
 	// one 1 no such customer
 	// brought back: 1 <nil>
-}
-
-// shutDown stops receiving first, so that every stored event is answered, and closes the inbox
-// last. ran receives the result of Run.
-func shutDown(server *http.Server, handler *heads.EventHandler, stopRun context.CancelFunc, ran <-chan error, in *inbox.Inbox) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	err := errors.Join(server.Shutdown(ctx), handler.Shutdown(ctx)) // no event arrives any more; what arrived is stored and answered
-	stopRun()                                                       // running functions finish, up to DrainTimeout; the rest waits in the inbox
-	return errors.Join(err, <-ran, in.Close(ctx))
-}
-
-func ExampleInbox_Close() {
-	dir, err := os.MkdirTemp("", "inbox")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	db, err := sqlite.Open(filepath.Join(dir, "events.db"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	in, err := inbox.Open(context.Background(), db)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	handler, err := in.Handler(heads.SharedKeys("shared key of the registration"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	began := make(chan struct{})
-	ctx, stopRun := context.WithCancel(context.Background())
-	defer stopRun()
-	ran := make(chan error, 1)
-	go func() {
-		ran <- in.Run(ctx, func(ctx context.Context, d *inbox.Delivery) error {
-			close(began)
-			<-ctx.Done() // ends after DrainTimeout
-			fmt.Println("cut off")
-			return ctx.Err()
-		}, inbox.DrainTimeout(100*time.Millisecond))
-	}()
-	server := httptest.NewServer(handler)
-	event := heads.Event{Type: heads.EventStartConversation, HeadID: "3f2b8c1e-8a4d-4b7e-9c3a-1d2e3f4a5b6c", SessionID: "session-1"}
-	request := headstest.NewEventRequest(server.URL, event, "shared key of the registration")
-	request.RequestURI = ""
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(answer.Body.Close(), answer.StatusCode)
-	<-began
-	fmt.Println(shutDown(server.Config, handler, stopRun, ran, in))
-	// Output:
-	// <nil> 200
-	// cut off
-	// <nil>
 }

@@ -25,6 +25,7 @@ func (in *Inbox) Handler(keys heads.KeySource, opts ...heads.EventHandlerOption)
 	if m := h.Memory(); m > in.retention {
 		return nil, invalid("Handler", "WithMaxAge", fmt.Sprintf("wants an event to be known for %v, and the retention is %v", m, in.retention), "raise it with WithRetention")
 	}
+	in.handlers.add(h)
 	return h, nil
 }
 

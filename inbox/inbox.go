@@ -2,9 +2,12 @@ package inbox
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/headsapi/heads-go/inbox/internal/engine"
@@ -27,7 +30,12 @@ type Inbox struct {
 	prefix    string
 	retention time.Duration
 
+	statements []string // of WithTables
+
 	health       health
+	probed       probed
+	handlers     handlers
+	serving      atomic.Pointer[context.Context] // of Serve; ends when the shutdown begins
 	wakes        wakes
 	acknowledged acknowledged
 	fences       fences
@@ -87,6 +95,23 @@ func WithErrorText() Option {
 	}
 }
 
+// WithTables creates tables of your own in the inbox's database: CREATE TABLE IF NOT EXISTS, and
+// whatever else may run at every start. When Open has created the inbox's tables, it runs the
+// statements in one transaction. Any number of processes may start at once: a lock makes them wait
+// for each other. If a statement fails, the error of Open names its number, and none has had an
+// effect. On PostgreSQL, CREATE INDEX makes writers of the table wait.
+func WithTables(statements ...string) Option {
+	return func(in *Inbox) error {
+		in.statements = append(in.statements, statements...)
+		for i, text := range statements {
+			if strings.TrimSpace(text) == "" {
+				return invalid("Open", "WithTables", fmt.Sprintf("statement %d is empty", i+1), "leave it out")
+			}
+		}
+		return nil
+	}
+}
+
 // Open creates the tables in db, or migrates those of an older version, and returns an inbox that
 // stores its events there. Several processes may call Open at the same time, even while others use
 // the inbox.
@@ -112,7 +137,11 @@ func Open(ctx context.Context, db *DB, opts ...Option) (*Inbox, error) {
 		_ = backend.Close()
 		return nil, fmt.Errorf("inbox: open: %w", in.db.public(err))
 	}
-	if err := checkFences(ctx, backend); err != nil {
+	err = checkFences(ctx, backend)
+	if err == nil && len(in.statements) > 0 {
+		err = backend.Create(ctx, in.statements)
+	}
+	if err != nil {
 		_ = backend.Close()
 		return nil, fmt.Errorf("inbox: open: %w", in.db.public(err))
 	}
@@ -139,6 +168,14 @@ func (in *Inbox) apply(opts []Option) (err error) {
 // functions and closes the database. If ctx ends first, Close cancels the contexts of the running
 // functions, closes the database and returns ctx's error. Later calls do nothing.
 func (in *Inbox) Close(ctx context.Context) error { return in.db.shut(ctx) }
+
+// SQL returns a pool for your own tables in the inbox's database. Write parameters as $1, $2 for
+// either database. Close closes the pool. In the function passed to Run, write through
+// Delivery.Commit instead, so that the effect happens exactly once.
+//
+// On SQLite, one transaction writes at a time, and events that arrive meanwhile wait, for up to
+// 1.4 s. Keep transactions short, and begin those that only read with sql.TxOptions.ReadOnly.
+func (in *Inbox) SQL() *sql.DB { return in.db.SQL() }
 
 // String returns the name of the type.
 func (in *Inbox) String() string { return "inbox.Inbox" }

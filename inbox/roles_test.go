@@ -34,7 +34,7 @@ const (
 
 // role is the work of a process that a test starts.
 type role struct {
-	Role  string // "receiver", "worker", "killer" or "sleeper"
+	Role  string // "receiver", "worker", "killer", "sleeper", "service" or "opener"
 	Kind  string // of the store
 	Name  string
 	Log   string // file with the start and end of each function
@@ -97,7 +97,7 @@ func playRole(config string) int {
 	err := json.Unmarshal([]byte(config), &r)
 	if err == nil {
 		err = map[string]func(role) error{
-			"receiver": receive, "worker": work, "killer": workOnKillers, "sleeper": sleepInside,
+			"receiver": receive, "worker": work, "killer": workOnKillers, "sleeper": sleepInside, "service": serveUntilTerm, "opener": openTables,
 		}[r.Role](r)
 	}
 	if err != nil {
@@ -107,14 +107,14 @@ func playRole(config string) int {
 	return 0
 }
 
-func (r role) open() (*inbox.Inbox, error) {
+func (r role) open(opts ...inbox.Option) (*inbox.Inbox, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	db, err := store{r.Kind, r.Name}.db(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return inbox.Open(ctx, db)
+	return inbox.Open(ctx, db, opts...)
 }
 
 // receive serves deliveries and prints its URL.

@@ -106,6 +106,7 @@ type run struct {
 	in           *Inbox
 	concurrency  int
 	drainTimeout time.Duration
+	drainGrace   time.Duration // for functions to return when they are cut off
 
 	base       context.Context //nolint:containedctx // of functions: without that end
 	slots      chan struct{}
@@ -139,17 +140,22 @@ func (in *Inbox) Run(ctx context.Context, f func(context.Context, *Delivery) err
 	if err != nil {
 		return err
 	}
-	if !in.db.use() {
+	return r.until(ctx)
+}
+
+// until implements Run.
+func (r *run) until(ctx context.Context) error {
+	if !r.db.use() {
 		return ErrClosed
 	}
-	defer in.db.done()
+	defer r.db.done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.ctx = ctx
 	base, end := context.WithCancelCause(r.base)
 	r.base = base
-	defer context.AfterFunc(in.db.aborted, func() { end(ErrClosed) })()
-	defer context.AfterFunc(in.db.closed, cancel)()
+	defer context.AfterFunc(r.db.aborted, func() { end(ErrClosed) })()
+	defer context.AfterFunc(r.db.closed, cancel)()
 
 	helpers, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -182,6 +188,7 @@ func (in *Inbox) newRun(ctx context.Context, f func(context.Context, *Delivery) 
 		in:           in,
 		concurrency:  defaultConcurrency,
 		drainTimeout: defaultDrainTimeout,
+		drainGrace:   drainGrace,
 		base:         context.WithoutCancel(ctx),
 		claims:       make(map[*claim]struct{}),
 	}
@@ -363,10 +370,11 @@ func (r *run) drain() {
 	case <-timer.C:
 	}
 	r.cutOff()
-	timer.Reset(drainGrace)
+	timer.Reset(r.drainGrace)
 	select {
 	case <-done:
 	case <-timer.C:
+		r.log(r.base, slog.LevelWarn, "functions that ignore the end of their contexts were cut off", slog.Int("functions", len(r.active())))
 	}
 }
 

@@ -25,14 +25,12 @@ func testVisit(t *testing.T, visit func(context.Context, *inbox.Delivery) error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	go in.Run(t.Context(), visit)
+	inboxtest.Run(t, in, visit)
 
 	event := heads.Event{Type: heads.EventStartConversation, HeadID: headID, SessionID: "session-1"}
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, headstest.NewEventRequest("https://app.example.com/events", event, sharedKey))
-	if err := in.WaitHandled(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	inboxtest.WaitHandled(t, in, 1)
 }
 
 func TestExample(t *testing.T) {

@@ -11,6 +11,8 @@ func TestGoldenDefaults(t *testing.T) {
 		"opening: timeout":                                            setupTimeout,
 		"connections: of Open":                                        defaultConns,
 		"connections: for appends beside a pool":                      besidePool,
+		"connections: for the tables of the caller":                   tableConns,
+		"connections: life of one of these":                           tableConnLife,
 		"connections: time for each of many hosts":                    hostTimeout,
 		"storing: time for a session that another transaction has":    lockTimeout,
 		"opening: pause before an index again":                        indexPause,

@@ -46,7 +46,8 @@ const (
 // connects once, to check the DSN. Its errors contain nothing of the DSN.
 //
 // The DB opens up to 24 connections, or the pool_max_conns of the DSN, half of them for appends. It
-// opens two more: one to renew claims and one to listen for other processes. If the DSN has several
+// opens two more: one to renew claims and one to listen for other processes, and up to eight for
+// Inbox.SQL when that is used. If the DSN has several
 // hosts, the DB uses the one that accepts writes and tries each for a second. Open returns an error
 // if they belong to different clusters.
 //
@@ -91,7 +92,7 @@ func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 
 // FromPool returns a DB that uses the caller's pool and never closes it. The DB opens up to ten
 // more connections with the pool's settings: eight for appends, which functions can't use up, one
-// to renew claims and one to listen for other processes. Behind a pooler in transaction mode, give
+// to renew claims and one to listen for other processes; and eight for Inbox.SQL. Behind a pooler in transaction mode, give
 // the pool a DefaultQueryExecMode of pgx.QueryExecModeExec.
 func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	if p == nil {
@@ -112,6 +113,7 @@ type backend struct {
 	ownsPool bool
 	pooled   bool // connected through a pooler
 	effects  *sql.DB
+	tables   *sql.DB // for SQL
 	appends  *pgxpool.Pool
 	renewals *pgxpool.Pool
 	single   *pgxpool.Config // for connections outside the pools
@@ -146,7 +148,7 @@ func newBackend(ctx context.Context, pool *pgxpool.Pool, own *pgxpool.Config) (_
 		b.appends.Close()
 		return nil, err
 	}
-	b.effects = openEffects(pool)
+	b.effects, b.tables = openEffects(pool), openTables(b.single)
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
 }
@@ -273,6 +275,7 @@ func (b *backend) Close() error {
 		b.cancel()
 		b.helpers.Wait()
 		_ = b.effects.Close()
+		_ = b.tables.Close()
 		b.appends.Close()
 		b.renewals.Close()
 		if b.ownsPool {
@@ -313,6 +316,8 @@ func (b *backend) reset() {
 	b.appends.Reset()
 	b.renewals.Reset()
 	b.pool.Reset()
+	b.tables.SetMaxIdleConns(0) // closes those that are idle
+	b.tables.SetMaxIdleConns(tableConns)
 	if b.hangUp != nil {
 		b.hangUp()
 	}

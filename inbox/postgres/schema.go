@@ -156,9 +156,7 @@ func schemaVersion(ctx context.Context, q interface {
 
 func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) error {
 	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte("heads inbox " + prefix))
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::bigint)`, int64(h.Sum64())); err != nil {
+		if err := lockSetup(ctx, tx, "heads inbox "+prefix); err != nil {
 			return err
 		}
 		version, err := schemaVersion(ctx, tx, prefix) // another process may have migrated the tables
@@ -182,4 +180,12 @@ func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) er
 		_, err = tx.Exec(ctx, `UPDATE `+prefix+`meta SET value = $1::text WHERE name = 'schema'`, strconv.Itoa(version))
 		return err
 	})
+}
+
+// lockSetup waits until no other transaction has the lock of this name.
+func lockSetup(ctx context.Context, tx pgx.Tx, name string) error {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::bigint)`, int64(h.Sum64()))
+	return err
 }

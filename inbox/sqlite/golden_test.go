@@ -10,6 +10,8 @@ func TestGoldenDefaults(t *testing.T) {
 	goldens.Defaults(t, map[string]any{
 		"opening: timeout":                         setupTimeout,
 		"reading: time for a lock":                 readTimeout,
+		"tables of the caller: connections":        tableConns,
+		"tables of the caller: time for a lock":    tableTimeout,
 		"writing: time for a lock":                 lockTimeout,
 		"writing: time for one try":                writeTimeout,
 		"writing: time for a place in the line":    lineTimeout,

@@ -163,6 +163,10 @@ func (p *process) Effect(ctx context.Context, lease time.Duration, mark func(con
 func (p *process) Renew(ctx context.Context, f func(context.Context, engine.Tx) error) error {
 	return p.Write(ctx, f)
 }
+func (p *process) Create(ctx context.Context, statements []string) error {
+	return p.call(ctx, func(ctx context.Context) error { return p.real.Create(ctx, statements) })
+}
+func (p *process) SQL() *sql.DB                         { return p.real.SQL() }
 func (p *process) Read() engine.Tx                      { return p.real.Read() }
 func (p *process) Listen(ctx context.Context, _ func()) { <-ctx.Done() }
 func (p *process) Notify()                              {}

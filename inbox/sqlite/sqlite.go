@@ -80,6 +80,7 @@ type backend struct {
 
 	writer  *writer
 	effects *sql.DB
+	tables  *sql.DB   // for SQL
 	marking *sql.Stmt // MarkHandled on the connection of effects
 	reads   *reader
 	mark    *mark
@@ -177,7 +178,8 @@ func (b *backend) open(ctx context.Context) error {
 	b.reads = &reader{db: sql.OpenDB(reads), texts: b.texts, prepared: make(map[engine.Stmt]*sql.Stmt)}
 	b.reads.db.SetMaxOpenConns(4)
 	b.reads.db.SetMaxIdleConns(4)
-	return nil
+	b.tables, err = b.openTables()
+	return err
 }
 
 // retryBusy retries f while another process has locked the file, at most for setupTimeout.
@@ -262,8 +264,10 @@ func (b *backend) Close() error {
 		if b.reads != nil {
 			_ = b.reads.db.Close()
 		}
-		if b.effects != nil {
-			_ = b.effects.Close()
+		for _, db := range []*sql.DB{b.effects, b.tables} {
+			if db != nil {
+				_ = db.Close()
+			}
 		}
 		if b.writer != nil {
 			b.writer.close()

@@ -31,13 +31,10 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
-
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/inbox"
-	"github.com/headsapi/heads-go/inbox/postgres"
-	"github.com/headsapi/heads-go/inbox/sqlite"
+	"github.com/headsapi/heads-go/inbox/database"
 )
 
 const keyVariable = "RECEIVER_SHARED_KEY"
@@ -81,19 +78,13 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return demo(ctx, out, s)
 }
 
-// openInbox opens the inbox that all receivers share.
+// openInbox opens the inbox that all receivers share, and the table visits.
 func openInbox(ctx context.Context, s settings) (*inbox.Inbox, error) {
-	var db *inbox.DB
-	var err error
-	if s.dsn != "" {
-		db, err = postgres.Open(ctx, s.dsn)
-	} else {
-		db, err = sqlite.Open(s.path)
+	dsn := s.dsn
+	if dsn == "" {
+		dsn = "sqlite:" + s.path
 	}
-	if err != nil {
-		return nil, err
-	}
-	return inbox.Open(ctx, db)
+	return database.OpenInbox(ctx, dsn, inbox.WithTables("CREATE TABLE IF NOT EXISTS visits (session TEXT, event TEXT, receiver BIGINT)"))
 }
 
 // receive stores events and handles them until ctx ends.
@@ -110,28 +101,24 @@ func receive(ctx context.Context, out io.Writer, s settings) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler}
-	go server.Serve(listener)
 	fmt.Fprintln(out, "http://"+listener.Addr().String())
 
 	insert := "INSERT INTO visits (session, event, receiver) VALUES ($1, $2, $3)"
-	err = in.Run(ctx, func(ctx context.Context, d *inbox.Delivery) error {
+	return in.Serve(ctx, &http.Server{Handler: handler}, func(ctx context.Context, d *inbox.Delivery) error {
 		return d.Commit(ctx, func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, insert, d.Event.SessionID, string(d.Event.Type), os.Getpid())
 			return err
 		})
-	}, inbox.Lease(2*time.Second))
-	ctx = context.WithoutCancel(ctx)
-	return errors.Join(err, server.Shutdown(ctx), in.Close(ctx))
+	}, inbox.Listener(listener), inbox.Lease(2*time.Second))
 }
 
 // demo starts the receivers, plays the sessions, kills a receiver and counts.
 func demo(ctx context.Context, out io.Writer, s settings) error {
-	db, err := openVisits(ctx, s)
+	in, err := openInbox(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer in.Close(context.WithoutCancel(ctx))
 	emulator := headstest.NewServer(headstest.WithLoopbackHTTP(), headstest.WithRetrySchedule(50*time.Millisecond, 200*time.Millisecond, 800*time.Millisecond))
 	defer emulator.Close()
 	head := emulator.AddHead(headstest.Head{Name: "Ada"})
@@ -166,7 +153,7 @@ func demo(ctx context.Context, out io.Writer, s settings) error {
 	victim := balancer.receivers[1]
 	victim.kill()
 	fmt.Fprintf(out, "receiver %d killed in the middle\n", victim.cmd.Process.Pid)
-	return report(ctx, out, db, emulator, 2*s.sessions)
+	return report(ctx, out, in.SQL(), emulator, 2*s.sessions)
 }
 
 // tally counts the deliveries of the emulator.
@@ -224,27 +211,6 @@ func byReceiver(ctx context.Context, out io.Writer, db *sql.DB) error {
 		fmt.Fprintf(out, "receiver %d handled %d\n", receiver, n)
 	}
 	return rows.Err()
-}
-
-// openVisits creates the table visits in the inbox's database.
-func openVisits(ctx context.Context, s settings) (*sql.DB, error) {
-	in, err := openInbox(ctx, s) // creates the file and the inbox's tables
-	if err != nil {
-		return nil, err
-	}
-	if err := in.Close(ctx); err != nil {
-		return nil, err
-	}
-	driver, name := "sqlite", "file:"+(&url.URL{Path: s.path}).EscapedPath()+"?_pragma=busy_timeout(5000)"
-	if s.dsn != "" {
-		driver, name = "pgx", s.dsn
-	}
-	db, err := sql.Open(driver, name)
-	if err != nil {
-		return nil, err
-	}
-	_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS visits (session TEXT, event TEXT, receiver BIGINT)")
-	return db, err
 }
 
 // receiver is one of the processes.

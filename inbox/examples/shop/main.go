@@ -12,12 +12,12 @@
 //
 //	HEADS_BASE_URL, HEADS_TOKEN  the service, which has the keys that verify events
 //	PORT                         port on 127.0.0.1; a proxy in front has the certificate
-//	SHOP_DB                      SQLite file, which is created
+//	SHOP_DB                      SQLite file, which is created, or PostgreSQL DSN
 //	SHOP_CRM_URL                 gets a POST for each finished session
 //	SHOP_OPERATOR_TOKEN          bearer token of the operator, 16 characters or more
 //	SHOP_ATTEMPTS                attempts before an event is a dead letter; default 20
 //
-// SIGINT and SIGTERM end it after what is under way.
+// SIGINT and SIGTERM end it after what is under way; a second one ends it at once.
 package main
 
 import (
@@ -35,7 +35,7 @@ import (
 func main() {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // so that a second signal ends the process
 	if err := run(ctx, logger); err != nil {
 		logger.Error("the shop ended", "error", err)
 		os.Exit(1)
@@ -54,7 +54,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:"+set.port)
 	if err != nil {
-		return errors.Join(err, s.close(context.WithoutCancel(ctx)))
+		return errors.Join(err, s.inbox.Close(context.WithoutCancel(ctx)))
 	}
 	logger.Info("listening", "address", listener.Addr().String())
 	return s.serve(ctx, listener)

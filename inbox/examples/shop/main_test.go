@@ -121,7 +121,7 @@ func openStreet(t *testing.T, crmURL string, attempts int) *street {
 
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	require.NoError(t, err)
-	set := settings{port: port, file: filepath.Join(t.TempDir(), "shop.db"), crmURL: heads.NewSecret(crmURL), operatorToken: heads.NewSecret(operatorToken), attempts: attempts}
+	set := settings{port: port, database: filepath.Join(t.TempDir(), "shop.db"), crmURL: heads.NewSecret(crmURL), operatorToken: heads.NewSecret(operatorToken), attempts: attempts}
 	s, err := open(t.Context(), set, st.emulator.Client(), slog.New(slog.NewTextHandler(st.log, nil)))
 	require.NoError(t, err)
 	st.shop = s
@@ -249,7 +249,7 @@ func TestOperatorsRoutesWantTheToken(t *testing.T) {
 		}
 	}
 	status, body := st.operate("GET", "/health", "")
-	assert.Equal(t, []any{http.StatusOK, `{"healthy":true}`}, []any{status, body})
+	assert.Equal(t, []any{http.StatusOK, "ok"}, []any{status, body})
 }
 
 // What is under way when the shop is stopped comes to its end.

@@ -19,15 +19,6 @@ type operator struct {
 	visits *visits
 }
 
-func (op *operator) health(w http.ResponseWriter, r *http.Request) {
-	status, err := op.inbox.Status(r.Context())
-	code := http.StatusOK
-	if err != nil || !status.Healthy {
-		code = http.StatusServiceUnavailable
-	}
-	reply(w, code, map[string]bool{"healthy": code == http.StatusOK})
-}
-
 // figures are those of GET /stats.
 type figures struct {
 	Stored   int64 `json:"stored"` // handled, pending and dead

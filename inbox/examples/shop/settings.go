@@ -13,7 +13,7 @@ import (
 // settings are read once, so that whatever is missing is known at the start.
 type settings struct {
 	port          string
-	file          string
+	database      string
 	crmURL        heads.Secret // it may hold a key
 	operatorToken heads.Secret
 	attempts      int
@@ -22,7 +22,7 @@ type settings struct {
 func readSettings() (settings, error) {
 	s := settings{
 		port:          os.Getenv("PORT"),
-		file:          os.Getenv("SHOP_DB"),
+		database:      os.Getenv("SHOP_DB"),
 		crmURL:        heads.NewSecret(os.Getenv("SHOP_CRM_URL")),
 		operatorToken: heads.NewSecret(os.Getenv("SHOP_OPERATOR_TOKEN")),
 		attempts:      20,

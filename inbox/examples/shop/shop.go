@@ -11,10 +11,10 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
-	"github.com/headsapi/heads-go/inbox/sqlite"
+	"github.com/headsapi/heads-go/inbox/database"
 )
 
-// shop has an inbox, and a table of visits in the same file.
+// shop has an inbox, and a table of visits in the same database.
 type shop struct {
 	settings
 	logger *slog.Logger
@@ -26,25 +26,18 @@ type shop struct {
 }
 
 func open(ctx context.Context, set settings, client *heads.Client, logger *slog.Logger) (*shop, error) {
-	db, err := sqlite.Open(set.file)
+	in, err := database.OpenInbox(ctx, set.database, inbox.WithLogger(logger), inbox.WithErrorText(), inbox.WithTables(visitTables...))
 	if err != nil {
 		return nil, err
 	}
-	in, err := inbox.Open(ctx, db, inbox.WithLogger(logger), inbox.WithErrorText())
-	if err != nil {
-		return nil, err
-	}
-	s := &shop{settings: set, logger: logger, inbox: in, crm: newCRM(set.crmURL)}
-	if err := s.prepare(ctx, client); err != nil {
-		return nil, errors.Join(err, s.close(context.WithoutCancel(ctx)))
+	s := &shop{settings: set, logger: logger, inbox: in, visits: &visits{in.SQL()}, crm: newCRM(set.crmURL)}
+	if err := s.prepare(client); err != nil {
+		return nil, errors.Join(err, in.Close(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
 
-func (s *shop) prepare(ctx context.Context, client *heads.Client) (err error) {
-	if s.visits, err = openVisits(ctx, s.file); err != nil {
-		return err
-	}
+func (s *shop) prepare(client *heads.Client) (err error) {
 	if s.events, err = s.inbox.Handler(client.Webhooks.KeySource(), heads.WithEventLogger(s.logger)); err != nil {
 		return err
 	}
@@ -57,21 +50,12 @@ func (s *shop) prepare(ctx context.Context, client *heads.Client) (err error) {
 	return heads.AddTool(s.tools, "order_status", "Tells where an order is.", orderStatus)
 }
 
-// close closes the files. Nothing may be under way.
-func (s *shop) close(ctx context.Context) error {
-	err := s.inbox.Close(ctx)
-	if s.visits != nil {
-		err = errors.Join(err, s.visits.db.Close())
-	}
-	return err
-}
-
 func (s *shop) routes() http.Handler {
 	op := &operator{s.operatorToken, s.logger, s.inbox, s.visits}
 	mux := http.NewServeMux()
 	mux.Handle("POST /events", s.events)
 	mux.Handle("POST /tools/", s.tools)
-	mux.HandleFunc("GET /health", op.health)
+	mux.Handle("GET /health", s.inbox.Health())
 	mux.Handle("GET /stats", op.only(op.stats))
 	mux.Handle("POST /redrive", op.only(op.redrive))
 	return mux
@@ -90,44 +74,16 @@ func (s *shop) handle(ctx context.Context, d *inbox.Delivery) error {
 			return err
 		}
 	}
-	return d.Commit(ctx, func(tx *sql.Tx) error { return add(ctx, tx, d.Event, v) })
+	return d.Commit(ctx, func(tx *sql.Tx) error { return add(ctx, tx, d, v) })
 }
 
-const (
-	// lease is how long the sessions wait whose events a killed shop was handling.
-	lease    = 5 * time.Second
-	patience = 30 * time.Second // of a shutdown
-)
+// lease is how long the sessions wait whose events a killed shop was handling.
+const lease = 5 * time.Second
 
-// serve answers requests and handles events until ctx ends, or until one of both fails.
+// serve answers requests and handles events until ctx ends. What waits then is handled after the
+// next start.
 func (s *shop) serve(ctx context.Context, listener net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	server := &http.Server{
-		Handler:           s.routes(),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
-	}
-	served := make(chan error, 1)
-	go func() {
-		served <- server.Serve(listener)
-		cancel()
-	}()
-	ran := make(chan error, 1)
-	go func() {
-		ran <- s.inbox.Run(ctx, s.handle, inbox.Lease(lease), inbox.MaxAttempts(s.attempts))
-		cancel()
-	}()
-	<-ctx.Done()
-
-	// What has arrived is stored and answered, and what is being handled comes to its end.
-	// The rest waits in the file for the next start.
-	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer stop()
-	err := errors.Join(server.Shutdown(ending), s.events.Shutdown(ending), s.tools.Shutdown(ending))
-	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
-		err = errors.Join(err, failed)
-	}
-	return errors.Join(err, <-ran, s.close(ending))
+	server := &http.Server{Handler: s.routes(), ReadTimeout: 10 * time.Second}
+	return s.inbox.Serve(ctx, server, s.handle, inbox.Listener(listener), inbox.Lease(lease), inbox.MaxAttempts(s.attempts),
+		inbox.AtShutdown(s.tools.Shutdown))
 }

@@ -62,6 +62,11 @@ type Backend interface {
 	// as *EffectError, unless the transaction's connection was lost meanwhile. Only a failure of that
 	// connection has the kind Away.
 	Effect(ctx context.Context, lease time.Duration, mark func(context.Context, Tx) error, effect func(*sql.Tx) error) error
+	// Create runs the caller's statements in one transaction, while no other Create runs in the
+	// database. It returns a failure of a statement as *StatementError.
+	Create(ctx context.Context, statements []string) error
+	// SQL returns a pool for tables of the caller. Close closes it.
+	SQL() *sql.DB
 	// Renew is a Write on a connection that functions can't use up.
 	Renew(ctx context.Context, f func(context.Context, Tx) error) error
 	// Read runs statements that change nothing, each in a transaction of its own.
@@ -169,6 +174,17 @@ type EffectError struct {
 }
 
 func (e *EffectError) Error() string { return "the effect failed" }
+
+// StatementError is the failure of a statement of Create. Its text is what the database says.
+type StatementError struct {
+	Number int // from 1
+	Text   string
+}
+
+func (e *StatementError) Error() string { return fmt.Sprintf("statement %d: %s", e.Number, e.Text) }
+
+// EndedTransaction is the text of a StatementError for a statement that ended the transaction.
+const EndedTransaction = "it ended the transaction, which the inbox commits: leave BEGIN, COMMIT and ROLLBACK out"
 
 // SchemaError reports tables that a newer version of this module has created.
 type SchemaError struct{ Found, Known int }
