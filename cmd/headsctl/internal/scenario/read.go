@@ -29,7 +29,7 @@ func Load(reader Reader, paths []string) ([]*Scenario, error) {
 		all = append(all, r.read()...)
 		faults = append(faults, r.faults...)
 	}
-	return all, errors.Join(once(faults)...)
+	return all, yamltext.Join(once(faults))
 }
 
 // once leaves out faults that several scenarios have in common.

@@ -1,0 +1,42 @@
+package yamltext
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
+)
+
+// A text can have more faults than anyone reads.
+const (
+	MaxFaults = 100
+	MaxHints  = 20 // faults that say which name was meant
+)
+
+// Join joins the faults of a text: at most MaxFaults, those after MaxHints without a hint.
+func Join(faults []error) error {
+	rest := len(faults) - MaxFaults
+	if rest > 0 {
+		faults = append(faults[:MaxFaults:MaxFaults], fmt.Errorf("there are %d more faults; mend these first", rest))
+	}
+	joined := make([]error, len(faults))
+	for i, fault := range faults {
+		if i >= MaxHints {
+			fault = withoutHint(fault)
+		}
+		joined[i] = fault
+	}
+	return errors.Join(joined...)
+}
+
+func withoutHint(fault error) error {
+	text := similar.Without(fault.Error())
+	if text == fault.Error() {
+		return fault
+	}
+	var placed *Error
+	if errors.As(fault, &placed) && placed == fault {
+		return &Error{placed.Line, placed.Column, similar.Without(placed.Text)}
+	}
+	return errors.New(text)
+}
