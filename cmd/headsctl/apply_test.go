@@ -68,7 +68,7 @@ func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}, {"tools", "put", c.ids[0]}} {
 		assert.Empty(t, c.fails(2, "bomb.yaml:5:14: aliases stand for more than 1000 values in all", append(args, "--debug", "-f", "bomb.yaml")...).stdout)
 		c.fails(2, "deep.yaml:1:65: values are nested more than 64 levels deep", append(args, "-f", "deep.yaml")...)
-		c.fails(2, "the text has more than 8388608 bytes", append(args, "-f", "/dev/zero")...)
+		c.fails(2, "the text has more than 4194304 bytes", append(args, "-f", "/dev/zero")...)
 	}
 	m := c.mcp("--allow-writes")
 	for _, tool := range []string{"heads_plan", "heads_apply"} {

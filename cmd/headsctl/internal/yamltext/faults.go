@@ -13,20 +13,24 @@ const (
 	MaxHints  = 20 // faults that say which name was meant
 )
 
-// Join joins the faults of a text: at most MaxFaults, those after MaxHints without a hint.
-func Join(faults []error) error {
+// Join joins the faults of a text that Limit returns.
+func Join(faults []error) error { return errors.Join(Limit(faults)...) }
+
+// Limit returns the faults of a text that are told: at most MaxFaults, those after MaxHints without
+// a hint.
+func Limit(faults []error) []error {
 	rest := len(faults) - MaxFaults
 	if rest > 0 {
 		faults = append(faults[:MaxFaults:MaxFaults], fmt.Errorf("there are %d more faults; mend these first", rest))
 	}
-	joined := make([]error, len(faults))
+	told := make([]error, len(faults))
 	for i, fault := range faults {
 		if i >= MaxHints {
 			fault = withoutHint(fault)
 		}
-		joined[i] = fault
+		told[i] = fault
 	}
-	return errors.Join(joined...)
+	return told
 }
 
 func withoutHint(fault error) error {
