@@ -98,3 +98,25 @@ func TestARefusedTokenIsToldOnce(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(r.stderr, "get a new access token"), "%s\n%s", args, r.stderr)
 	}
 }
+
+func TestAFaultOfTheDefaultsIsToldOnceWithItsPlace(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t).with("HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=token")
+	c.write("heads.yaml", `defaults:
+  set: {nmae: x, greetings: Hello}
+  webhooks: [{url: "http://example.com/events", events: [start_conversation]}]
+heads:
+  - id: 11111111-0000-4000-8000-000000000001
+  - id: 11111111-0000-4000-8000-000000000002
+  - {id: 11111111-0000-4000-8000-000000000003, set: {nmae: own}}
+`)
+	for _, command := range [][]string{{"plan"}, {"apply", "--yes"}} {
+		r := c.run(append(command, "-f", "heads.yaml")...)
+		out := r.stderr
+		assert.Equal(t, 2, r.code)
+		assert.Equal(t, 1, strings.Count(out, "heads.yaml:2:15: "), out)
+		assert.Equal(t, 1, strings.Count(out, "heads.yaml:3:20: "), out)
+		assert.Equal(t, 1, strings.Count(out, "heads[2]"), out)
+		assert.NotContains(t, out, "heads[0]")
+	}
+}
