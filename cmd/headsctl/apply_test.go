@@ -103,12 +103,12 @@ func TestAFaultOfTheDefaultsIsToldOnceWithItsPlace(t *testing.T) {
 	t.Parallel()
 	c := newTerminal(t).with("HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=token")
 	c.write("heads.yaml", `defaults:
-  set: {nmae: x, greetings: Hello}
+  set: {nmea: x, greetings: Hello}
   webhooks: [{url: "http://example.com/events", events: [start_conversation]}]
 heads:
   - id: 11111111-0000-4000-8000-000000000001
   - id: 11111111-0000-4000-8000-000000000002
-  - {id: 11111111-0000-4000-8000-000000000003, set: {nmae: own}}
+  - {id: 11111111-0000-4000-8000-000000000003, set: {nmea: own}}
 `)
 	for _, command := range [][]string{{"plan"}, {"apply", "--yes"}} {
 		r := c.run(append(command, "-f", "heads.yaml")...)

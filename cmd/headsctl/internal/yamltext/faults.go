@@ -38,8 +38,7 @@ func withoutHint(fault error) error {
 	if text == fault.Error() {
 		return fault
 	}
-	var placed *Error
-	if errors.As(fault, &placed) && placed == fault {
+	if placed, ok := fault.(*Error); ok { //nolint:errorlint // what wraps one adds the file
 		return &Error{placed.Line, placed.Column, similar.Without(placed.Text)}
 	}
 	return errors.New(text)
