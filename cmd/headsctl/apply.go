@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -36,6 +38,8 @@ func (a *app) specs(cmd *cobra.Command, f *specFlags) ([]fleet.Spec, error) {
 		return nil, err
 	}
 	f.read = file
+	a.reading.Store(true)
+	defer a.reading.Store(false)
 	if f.env != "" && len(f.only) > 0 {
 		specs, err := specsOf(a.selectHeads(file, f.env, f.only...))
 		a.noteTypes(specs)
@@ -60,11 +64,14 @@ func (f *specFlags) placed(err error) error {
 		return nil
 	}
 	faults := parts(err)
-	placed := f.read.InDefaults(faults, plainError)
-	if len(placed) == len(faults) && errors.Join(placed...).Error() == errors.Join(faults...).Error() {
+	if !errors.Is(err, heads.ErrInvalid) {
 		return err
 	}
-	return inFile(f.file, errors.Join(placed...))
+	placed := f.read.InDefaults(faults, plainError)
+	if slices.Equal(placed, faults) && len(faults) <= yamltext.MaxFaults {
+		return err
+	}
+	return inFile(f.file, yamltext.Join(placed))
 }
 
 // only returns the specs with the ids of --only, in the order of the file.

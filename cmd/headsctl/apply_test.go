@@ -120,3 +120,17 @@ heads:
 		assert.NotContains(t, out, "heads[0]")
 	}
 }
+
+func TestOfManyFaultsOfSpecsAHundredAreTold(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t).with("HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=token")
+	var fields strings.Builder
+	for n := range 20_000 {
+		fmt.Fprintf(&fields, "greetingz%d: x, ", n)
+	}
+	c.write("heads.yaml", "heads: [{id: "+someID+", set: {"+fields.String()+"}}]\n")
+	r := c.run("plan", "-f", "heads.yaml")
+	assert.Equal(t, 2, r.code)
+	assert.Equal(t, yamltext.MaxFaults+1, strings.Count(r.stderr, "\n"))
+	assert.Contains(t, r.stderr, "there are 19900 more faults; mend these first")
+}

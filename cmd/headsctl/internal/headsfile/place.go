@@ -21,7 +21,10 @@ var (
 func (f *File) InDefaults(faults []error, plain func(error) string) []error {
 	var kept []error
 	seen := map[string]bool{}
-	for _, fault := range faults {
+	for i, fault := range faults {
+		if len(kept) > yamltext.MaxFaults {
+			return append(kept, faults[i:]...) // they are only counted
+		}
 		text := plain(fault)
 		found := InSpec.FindStringSubmatch(text)
 		if found == nil {
