@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
 func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
