@@ -45,10 +45,10 @@ func (s *ConversationSettingsService) Get(ctx context.Context, headID string) (*
 // Replace replaces all conversation settings of a head with cs. Everything that
 // is not in cs is lost. To change something, use Modify.
 //
-// PUT /head/{headId}/conversation-settings. Replace refuses tools that
-// Tool.Validate refuses (but nothing that was read and is unchanged), two tools of one name, settings from a head that did not
-// show them, and "[redacted]" or the length of a Raw in place of a value. It
-// returns all faults together.
+// PUT /head/{headId}/conversation-settings. Replace refuses tools that Tool.Validate refuses (but
+// nothing that was read and is unchanged), two tools of one name, settings from a head that did not
+// show them, and "[redacted]" or the length of a Raw in place of a value. It returns all faults
+// together.
 func (s *ConversationSettingsService) Replace(ctx context.Context, headID string, cs *ConversationSettings) error {
 	faults := faultList{}
 	faults.add(checkHeadID(opSettingsReplace.Name, headID))

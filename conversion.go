@@ -416,7 +416,7 @@ func (c *conversion) noNewAddress(head *Head) error {
 	shown, err := currentAddress("AccessURL", head)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the mode was switched, but neither the answer nor the head shows the new access URL (%v); %s", err, remedy)
+		return fmt.Errorf("the mode was switched, but neither the answer nor the head shows the new access URL (%w); %s", err, remedy)
 	case shown.Base == c.before.Base:
 		return fmt.Errorf("the mode was switched, but neither the answer nor the head shows the new access URL: the head shows %v; %s", shown, remedy)
 	default:

@@ -217,8 +217,9 @@ func internalImports(t *testing.T, dir string) []string {
 	return found
 }
 
-// A user may combine a newer root with an older module, and internal packages promise
-// nothing. A program is built with the root that its go.mod names. Their tests are checked too: they are run against the root of the day.
+// A user may combine a newer root with an older module, and internal packages promise nothing. A
+// program is built with the root that its go.mod names. Their tests are checked too: they are run
+// against the root of the day.
 func TestNestedModulesImportNoInternalPackage(t *testing.T) {
 	modules := nestedModules(t)
 	assert.Subset(t, modules, []string{filepath.Join("cmd", "headsctl"), "headsmcp", "headsotel", "headsredis", "inbox"})

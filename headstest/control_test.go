@@ -412,3 +412,88 @@ func TestEventWithoutAReceiverHasAReason(t *testing.T) {
 	a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=false", "")
 	assert.Equal(t, "delivery is off", why())
 }
+
+func TestFaultIsRemovedByItsNumber(t *testing.T) {
+	a := withConsole(t)
+	head := "/head/" + a.AddHead(headstest.Head{})
+	a.controlled("POST", "faults/requests", `{"status":503}`, nil)
+	a.controlled("POST", "faults/deliveries", `{"drop":true}`, nil)
+	a.controlled("POST", "faults/requests", `{"status":500}`, nil)
+	assert.JSONEq(t, `{"requests":[{"n":1,"status":503},{"n":3,"status":500}],"deliveries":[{"n":2,"drop":true}]}`, a.control("GET", "faults", "").body)
+	assert.Equal(t, 503, a.do("GET", head, "").status)
+	assert.JSONEq(t, `{"requests":[{"n":3,"status":500}],"deliveries":[{"n":2,"drop":true}]}`, a.control("DELETE", "faults/1", "").body)
+	assert.Equal(t, 500, a.do("GET", head, "").status)
+	a.controlled("DELETE", "faults/3", "", nil)
+	a.ok("GET", head, "")
+	for _, n := range []string{"1", "0", "-1", "x"} {
+		a.control("DELETE", "faults/"+n, "").refused(t, 404, fmt.Sprintf("there is no fault %q", n))
+	}
+	assert.JSONEq(t, `{"requests":[],"deliveries":[]}`, a.control("DELETE", "faults/2", "").body)
+}
+
+func TestPageUsesUpNoFault(t *testing.T) {
+	a := withConsole(t)
+	id := a.AddHead(headstest.Head{})
+	a.Inject(headstest.Fault{Times: 1, Status: 503})
+	page := a.request("POST", "/_emulator/heads/"+id+"/enable-events", `{"enableEvents":true}`)
+	page.Header.Del("Authorization")
+	page.Header.Set("Emulator-Console", "1")
+	assert.Equal(t, 200, a.send(page).status)
+	assert.Len(t, a.Snapshot().Faults, 1)
+	assert.Equal(t, 503, a.do("GET", "/head/"+id, "").status)
+	assert.Equal(t, true, a.head(id)["enableEvents"])
+}
+
+func TestRequestsOfAHead(t *testing.T) {
+	a := withConsole(t)
+	ada, bea := a.AddHead(headstest.Head{}), a.AddHead(headstest.Head{})
+	hook, _, err := a.AddWebhook(ada, "http://127.0.0.1:1", allEvents...)
+	require.NoError(t, err)
+	ofAda := []int{}
+	for _, row := range []struct {
+		method, path, body string
+		of                 string
+	}{
+		{"GET", "/head/" + ada, "", ada},
+		{"GET", "/head/" + bea, "", bea},
+		{"PUT", "/head/update", `{"id":"` + ada + `","name":"Ada"}`, ada},
+		{"PUT", "/head/" + ada + "/enable-events?enableEvents=true", "", ada},
+		{"POST", "/head-events", `{"headId":"` + bea + `","webhookUrl":"http://127.0.0.1:1"}`, bea},
+		{"GET", "/head-events?headId=" + ada, "", ada},
+		{"DELETE", fmt.Sprint("/head-events/", hook), "", ada},
+		{"GET", fmt.Sprint("/head-events/", hook), "", ""},
+		{"PUT", "/head/update", `not JSON`, ""},
+		{"GET", "/nowhere", "", ""},
+	} {
+		a.do(row.method, row.path, row.body)
+		n := len(a.Requests())
+		var view struct{ HeadID string }
+		a.controlled("GET", fmt.Sprint("requests/", n), "", &view)
+		assert.Equal(t, row.of, view.HeadID, "%s %s", row.method, row.path)
+		if row.of == ada {
+			ofAda = append(ofAda, n)
+		}
+	}
+	ids := func(query string) (ids []int) {
+		var rows []struct{ ID int }
+		a.controlled("GET", "requests?"+query, "", &rows)
+		for _, r := range rows {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	}
+	assert.Equal(t, ofAda, ids("headId="+ada))
+	assert.Equal(t, ofAda[1:3], ids("headId="+ada+"&limit=2&before=6"))
+	assert.Empty(t, ids("headId=nobody"))
+}
+
+func TestPageDeletesAWebhook(t *testing.T) {
+	a := withConsole(t)
+	hook, _, err := a.AddWebhook(a.AddHead(headstest.Head{}), "http://127.0.0.1:1", allEvents...)
+	require.NoError(t, err)
+	path := fmt.Sprint("webhooks/", hook)
+	assert.JSONEq(t, fmt.Sprintf(`{"deleted":"%d"}`, hook), a.control("DELETE", path, "").body)
+	assert.Empty(t, a.Snapshot().Webhooks)
+	assert.Equal(t, fmt.Sprint("DELETE /head-events/", hook), a.Requests()[0].Method+" "+a.Requests()[0].Path, "it is a request like any other")
+	a.control("DELETE", path, "").refused(t, 404, "no webhook")
+}

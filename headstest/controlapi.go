@@ -61,6 +61,8 @@ func (c *control) actions() map[string]action {
 		"POST /_emulator/faults/requests":            c.addRequestFault,
 		"POST /_emulator/faults/deliveries":          c.addDeliveryFault,
 		"DELETE /_emulator/faults":                   c.removeFaults,
+		"DELETE /_emulator/faults/{n}":               c.removeFault,
+		"DELETE /_emulator/webhooks/{id}":            c.deleteWebhook,
 	}
 }
 
@@ -69,7 +71,7 @@ func isControl(r *http.Request) bool { return strings.HasPrefix(r.URL.Path+"/", 
 
 // ServeHTTP answers a request and logs one line, as for an operation.
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK, forPage: r.Header.Get("Emulator-Console") != ""}
+	start, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK, forPage: r.Header.Get(consoleHeader) != ""}
 	console.SetSecurityHeaders(seen.Header())
 	r.Body = http.MaxBytesReader(seen, r.Body, maxControlBody)
 	if err := c.admit(r); err != nil {

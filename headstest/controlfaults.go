@@ -2,6 +2,7 @@ package headstest
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
 	heads "github.com/headsapi/heads-go"
@@ -34,12 +35,23 @@ type faultOfDeliveries struct {
 	CorruptSignature bool            `json:"corruptSignature,omitempty"`
 	Encoding         string          `json:"encoding,omitempty"` // hex or base64
 	Age              duration        `json:"age,omitzero"`
+	Status           int             `json:"status,omitempty"`
 }
 
-// faultsView lists the faults that can still happen.
+// faultsView lists the faults that can still happen, with their numbers.
 type faultsView struct {
-	Requests   []faultOfRequests   `json:"requests"`
-	Deliveries []faultOfDeliveries `json:"deliveries"`
+	Requests   []requestFaultView  `json:"requests"`
+	Deliveries []deliveryFaultView `json:"deliveries"`
+}
+
+type requestFaultView struct {
+	N int `json:"n"`
+	faultOfRequests
+}
+
+type deliveryFaultView struct {
+	N int `json:"n"`
+	faultOfDeliveries
 }
 
 var cuts = names[CutPoint]{"": CutNone, "before": CutBefore, "after": CutAfter}
@@ -58,26 +70,30 @@ func (n names[T]) of(value T) string {
 	return ""
 }
 
-func viewFaults(s Snapshot) faultsView {
-	v := faultsView{Requests: []faultOfRequests{}, Deliveries: []faultOfDeliveries{}}
-	for _, f := range s.Faults {
-		v.Requests = append(v.Requests, faultOfRequests{
-			Method: f.Method, Route: f.Route, Times: f.Times, Status: f.Status, Body: concealReply(f.Body),
+// viewFaults is called under the lock.
+func (rn *run) viewFaults() faultsView {
+	v := faultsView{Requests: []requestFaultView{}, Deliveries: []deliveryFaultView{}}
+	rn.faults.active(func(f Fault, n, times int) {
+		v.Requests = append(v.Requests, requestFaultView{n, faultOfRequests{
+			Method: f.Method, Route: f.Route, Times: times, Status: f.Status, Body: concealReply(f.Body),
 			RetryAfter: duration(f.RetryAfter), Latency: duration(f.Latency), Cut: cuts.of(f.Cut), CutBody: f.CutBody, AfterEffect: f.After,
 			Share: f.Share,
-		})
-	}
-	for _, f := range s.DeliveryFaults {
-		v.Deliveries = append(v.Deliveries, faultOfDeliveries{
-			WebhookID: f.WebhookID, Event: f.Event, Times: f.Times, Drop: f.Drop, Duplicate: f.Duplicate, Reorder: f.Reorder,
+		}})
+	})
+	rn.deliveryFaults.active(func(f DeliveryFault, n, times int) {
+		v.Deliveries = append(v.Deliveries, deliveryFaultView{n, faultOfDeliveries{
+			WebhookID: f.WebhookID, Event: f.Event, Times: times, Drop: f.Drop, Duplicate: f.Duplicate, Reorder: f.Reorder,
 			Delay: duration(f.Delay), CorruptSignature: f.CorruptSignature, Encoding: encodings.of(f.Encoding), Age: duration(f.Age),
-		})
-	}
+			Status: f.Status,
+		}})
+	})
 	return v
 }
 
 func (c *control) listFaults(*http.Request) (any, error) {
-	return viewFaults(c.emulator.Snapshot()), nil
+	c.emulator.mu.Lock()
+	defer c.emulator.mu.Unlock()
+	return c.emulator.run.viewFaults(), nil
 }
 
 func (c *control) addRequestFault(r *http.Request) (any, error) {
@@ -119,6 +135,7 @@ func (c *control) addDeliveryFault(r *http.Request) (any, error) {
 	added := DeliveryFault{
 		WebhookID: f.WebhookID, Event: f.Event, Times: f.Times, Drop: f.Drop, Duplicate: f.Duplicate, Reorder: f.Reorder,
 		Delay: time.Duration(f.Delay), CorruptSignature: f.CorruptSignature, Encoding: encoding, Age: time.Duration(f.Age),
+		Status: f.Status,
 	}
 	if err := added.Validate(); err != nil {
 		return nil, refuse(http.StatusBadRequest, "%v", err)
@@ -129,5 +146,17 @@ func (c *control) addDeliveryFault(r *http.Request) (any, error) {
 
 func (c *control) removeFaults(r *http.Request) (any, error) {
 	c.emulator.RemoveFaults()
+	return c.listFaults(r)
+}
+
+// removeFault removes one fault of either kind.
+func (c *control) removeFault(r *http.Request) (any, error) {
+	n, _ := strconv.Atoi(r.PathValue("n")) // not a number: 0, which no fault has
+	c.emulator.mu.Lock()
+	removed := c.emulator.removeFault(c.emulator.run, n)
+	c.emulator.mu.Unlock()
+	if !removed {
+		return nil, refuse(http.StatusNotFound, "there is no fault %q; GET %sfaults lists those that can still happen", r.PathValue("n"), controlPrefix)
+	}
 	return c.listFaults(r)
 }

@@ -90,7 +90,7 @@ func (c *control) updateHead(r *http.Request) (any, error) {
 		sent.set("id", r.PathValue("id"))
 		body = sent.encode()
 	}
-	return c.operate(r, "/head/update", body)
+	return c.operateHead(r, "/head/update", body)
 }
 
 func (c *control) switchStreaming(r *http.Request) (any, error) {
@@ -111,7 +111,7 @@ func (c *control) operateSwitch(r *http.Request, operation, name string) (any, e
 	if !ok || len(sent) != 1 {
 		return nil, refuse(http.StatusBadRequest, "the body must be an object with %s, true or false, and nothing else", name)
 	}
-	return c.operate(r, fmt.Sprintf("/head/%s/%s?%s=%t", url.PathEscape(r.PathValue("id")), operation, name, on), nil)
+	return c.operateHead(r, fmt.Sprintf("/head/%s/%s?%s=%t", url.PathEscape(r.PathValue("id")), operation, name, on), nil)
 }
 
 // splitter turns on text splitting.
@@ -119,15 +119,28 @@ func (c *control) splitter(r *http.Request) (any, error) {
 	if err := c.requireHead(r.PathValue("id")); err != nil {
 		return nil, err
 	}
-	return c.operate(r, "/head/"+url.PathEscape(r.PathValue("id"))+"/splitter?splitter=true", nil)
+	return c.operateHead(r, "/head/"+url.PathEscape(r.PathValue("id"))+"/splitter?splitter=true", nil)
 }
 
-// operate sends a PUT to an operation, with the emulator's token. Like any other request, it
-// is in the journal and can have a fault. operate returns the head and not the answer of the
+// operateHead sends a PUT to an operation. It returns the head and not the answer of the
 // operation, which may hold keys.
-func (c *control) operate(r *http.Request, target string, body []byte) (any, error) {
-	req := httptest.NewRequestWithContext(r.Context(), http.MethodPut, target, bytes.NewReader(body))
+func (c *control) operateHead(r *http.Request, target string, body []byte) (any, error) {
+	if err := c.operate(r, http.MethodPut, target, body); err != nil {
+		return nil, err
+	}
+	d, err := c.record(r)
+	if err != nil {
+		return nil, err
+	}
+	return viewHead(d.encode()), nil
+}
+
+// operate sends a request to an operation, with the emulator's token. Like any other request,
+// it is in the journal, and it can have a fault unless the page sends it.
+func (c *control) operate(r *http.Request, method, target string, body []byte) error {
+	req := httptest.NewRequestWithContext(r.Context(), method, target, bytes.NewReader(body))
 	req.Header.Set("Authorization", "Bearer "+c.emulator.token)
+	req.Header.Set(consoleHeader, r.Header.Get(consoleHeader))
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -135,15 +148,20 @@ func (c *control) operate(r *http.Request, target string, body []byte) (any, err
 	cut := serve(http.HandlerFunc(c.emulator.serveOperation), rec, req)
 	switch {
 	case cut:
-		return nil, refuse(http.StatusBadGateway, "a fault cut the connection; the operation answered nothing whole")
+		return refuse(http.StatusBadGateway, "a fault cut the connection; the operation answered nothing whole")
 	case rec.Code/100 != 2:
-		return nil, refuse(rec.Code, "%s", messageOf(rec.Body.Bytes(), rec.Code))
+		return refuse(rec.Code, "%s", messageOf(rec.Body.Bytes(), rec.Code))
 	}
-	d, err := c.record(r)
-	if err != nil {
+	return nil
+}
+
+// deleteWebhook sends DELETE /head-events/{webhookId}.
+func (c *control) deleteWebhook(r *http.Request) (any, error) {
+	id := r.PathValue("id")
+	if err := c.operate(r, http.MethodDelete, "/head-events/"+url.PathEscape(id), nil); err != nil {
 		return nil, err
 	}
-	return viewHead(d.encode()), nil
+	return map[string]string{"deleted": id}, nil
 }
 
 // messageOf returns the message of a refusal.

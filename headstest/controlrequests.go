@@ -17,6 +17,7 @@ type requestRow struct {
 	Status int       `json:"status"` // 0 if the connection was cut without an answer
 	At     time.Time `json:"at"`
 	Took   duration  `json:"took"`
+	HeadID string    `json:"headId"` // of the head that it is about, or ""
 }
 
 // requestView is one request in full, without its header, which holds the token.
@@ -24,7 +25,6 @@ type requestView struct {
 	requestRow
 	Query   string       `json:"query"`
 	Body    string       `json:"body"`
-	HeadID  string       `json:"headId"`  // of the head to change
 	Changes []changeView `json:"changes"` // of that head
 	Ignored []fieldView  `json:"ignored"` // the read-only fields of the body
 }
@@ -42,7 +42,7 @@ type fieldView struct {
 }
 
 func rowOfRequest(r Request) requestRow {
-	return requestRow{ID: r.ID, Method: r.Method, Path: concealPath(r.Path), Status: r.Status, At: r.At.UTC(), Took: duration(r.Duration)}
+	return requestRow{ID: r.ID, Method: r.Method, Path: concealPath(r.Path), Status: r.Status, At: r.At.UTC(), Took: duration(r.Duration), HeadID: r.headID}
 }
 
 func viewRequest(r Request) requestView {
@@ -50,7 +50,6 @@ func viewRequest(r Request) requestView {
 	if r.effect == nil {
 		return v
 	}
-	v.HeadID = r.effect.headID
 	for _, change := range r.effect.changes {
 		v.Changes = append(v.Changes, changeView{change.name, concealOrNull(change.name, change.before), concealOrNull(change.name, change.after)})
 	}
@@ -70,13 +69,17 @@ func concealOrNull(name string, raw json.RawMessage) json.RawMessage {
 // listRequests returns the requests of the journal, oldest first.
 func (c *control) listRequests(r *http.Request) (any, error) {
 	var p page
+	headID := ""
 	for key, values := range r.URL.Query() {
-		if p.set(key, values[len(values)-1]) != nil {
-			return nil, refuse(http.StatusBadRequest, "the query takes before and limit, above 0; %s is not right", key)
+		value := values[len(values)-1]
+		if key == "headId" {
+			headID = value
+		} else if p.set(key, value) != nil {
+			return nil, refuse(http.StatusBadRequest, "the query takes headId, and before and limit, above 0; %s is not right", key)
 		}
 	}
 	c.emulator.mu.Lock()
-	found := c.emulator.run.requests.newest(p.before, cmp.Or(p.limit, c.emulator.cfg.journalSize), func(Request) bool { return true })
+	found := c.emulator.run.requests.newest(p.before, cmp.Or(p.limit, c.emulator.cfg.journalSize), func(r Request) bool { return headID == "" || r.headID == headID })
 	c.emulator.mu.Unlock()
 	rows := make([]requestRow, len(found))
 	for i, r := range found {

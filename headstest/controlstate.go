@@ -65,7 +65,7 @@ func (c *control) viewState() stateView {
 		Visuals:       views(s.Visuals, viewVisual),
 		Registrations: registrations,
 		Sessions:      c.emulator.run.sessionViews(),
-		Faults:        viewFaults(s),
+		Faults:        c.emulator.run.viewFaults(),
 	}
 }
 

@@ -61,6 +61,9 @@ type job struct {
 	eventID   int
 }
 
+// notSent is the Reply of an attempt that a fault has answered.
+const notSent = "A fault answered this attempt. Nothing was sent."
+
 func (d Delivery) answered() bool { return d.Err == nil && d.Status/100 == 2 }
 
 func (j job) delivery() Delivery {

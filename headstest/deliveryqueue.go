@@ -71,7 +71,7 @@ func (e *Emulator) Redeliver(d Delivery) error {
 // called under the lock.
 func (c *core) enqueue(w *webhook, e heads.Event, eventID int) {
 	// If no fault matches, take returns the zero fault, which does nothing.
-	f, _ := c.run.deliveryFaults.take(func(f DeliveryFault) bool { return f.matches(w.id, e.Type) })
+	f, _ := c.run.deliveryFaults.take(func(f DeliveryFault) bool { return f.Status == 0 && f.matches(w.id, e.Type) })
 	c.notify() // a fault may be used up
 	e.Timestamp.Time = e.Timestamp.Add(-f.Age)
 	e.Timestamp.Text = e.Timestamp.Format(c.cfg.timestampLayout)
@@ -145,7 +145,10 @@ func (c *core) deliver(rn *run, j job) {
 			c.mu.Unlock()
 			return
 		}
-		d := c.attempt(rn.ctx, j)
+		d, answered := c.answerByFault(rn, j)
+		if !answered {
+			d = c.attempt(rn.ctx, j)
+		}
 		d.Attempt = attempt
 		d.Final = d.answered() || attempt > len(c.cfg.retrySchedule) || rn.ctx.Err() != nil
 		if !d.Final {
@@ -172,6 +175,21 @@ func (c *core) waitForAttempt(rn *run, j job, wait time.Duration) error {
 		return ErrRemoved
 	}
 	return nil
+}
+
+// answerByFault returns the attempt as a fault with a status answers it. answered is
+// false if there is no such fault.
+func (c *core) answerByFault(rn *run, j job) (d Delivery, answered bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, answered := rn.deliveryFaults.take(func(f DeliveryFault) bool { return f.Status != 0 && f.matches(j.webhookID, j.event.Type) })
+	if !answered {
+		return d, false
+	}
+	c.notify()
+	d = j.delivery()
+	d.Status, d.Reply = f.Status, []byte(notSent)
+	return d, true
 }
 
 // attempt posts the event once. A redirect is an error answer.

@@ -2,8 +2,10 @@ package headstest
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
+	"strings"
 )
 
 type effectKey struct{}
@@ -18,6 +20,31 @@ func withEffect(r *http.Request) (*http.Request, *effect) {
 func effectOf(r *http.Request) *effect {
 	e, _ := r.Context().Value(effectKey{}).(*effect)
 	return e
+}
+
+// headOf returns the id of the head that a request is about: that of its path, of the
+// webhook in its path, of its query or of its body. It is "" without a console, and if
+// there is no such head.
+func (c *core) headOf(r *http.Request, body []byte) string {
+	if !c.cfg.console {
+		return ""
+	}
+	var sent document
+	_ = json.Unmarshal(body, &sent) // not an object: it names no head
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	named := append(strings.Split(r.URL.Path, "/"), r.URL.Query().Get("headId"), sent.str("id"), sent.str("headId"))
+	if id, ok := strings.CutPrefix(r.URL.Path, "/head-events/"); ok {
+		if w, err := c.run.webhook(id); err == nil {
+			named = append(named, w.headID)
+		}
+	}
+	for _, id := range named {
+		if _, ok := c.run.heads[id]; ok {
+			return id
+		}
+	}
+	return ""
 }
 
 // changing returns the head that a request is about to change. Like changed, it is

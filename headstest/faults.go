@@ -48,13 +48,21 @@ type Fault struct {
 // 0 to 1.
 func (f Fault) Validate() error {
 	switch {
-	case f.Status != 0 && (f.Status < 200 || f.Status > 599):
-		return fmt.Errorf("status %d can't end an answer; give 0 or one from 200 to 599", f.Status)
+	case checkFaultStatus(f.Status) != nil:
+		return checkFaultStatus(f.Status)
 	case !(f.Share >= 0 && f.Share <= 1): // NaN too
 		return fmt.Errorf("share %v is not from 0 to 1", f.Share)
 	case !f.hasOperation():
 		return fmt.Errorf(`no operation has method %q and route %q, so the fault would never happen; give a route such as "/head/{id}", or leave it out`,
 			cmp.Or(f.Method, "any"), cmp.Or(f.Route, "any"))
+	}
+	return nil
+}
+
+// checkFaultStatus accepts 0, which is no status.
+func checkFaultStatus(status int) error {
+	if status != 0 && (status < 200 || status > 599) {
+		return fmt.Errorf("status %d can't end an answer; give 0 or one from 200 to 599", status)
 	}
 	return nil
 }
@@ -90,17 +98,22 @@ type faultList[F any] []injected[F]
 
 // injected is a fault that still happens left times. If left is below 1, it always happens.
 type injected[F any] struct {
-	id    *F // identifies the fault when it is removed
+	n     int // of all faults of a run
 	fault F
 	left  int
 }
 
-// add adds a fault and returns a function that removes it.
-func (l *faultList[F]) add(f F, times int) (remove func()) {
-	id := &f
-	*l = append(*l, injected[F]{id, f, times})
-	return func() {
-		*l = slices.DeleteFunc(*l, func(f injected[F]) bool { return f.id == id })
+// remove removes the fault with a number, and reports whether there was one.
+func (l *faultList[F]) remove(n int) bool {
+	before := len(*l)
+	*l = slices.DeleteFunc(*l, func(f injected[F]) bool { return f.n == n })
+	return len(*l) < before
+}
+
+// active returns the faults with the times that they still happen; 0 means always.
+func (l faultList[F]) active(withTimes func(f F, n, times int)) {
+	for _, f := range l {
+		withTimes(f.fault, f.n, max(f.left, 0))
 	}
 }
 
@@ -120,7 +133,8 @@ func (l *faultList[F]) take(matches func(F) bool) (f F, ok bool) {
 }
 
 // DeliveryFault is a fault in the delivery of events. It is applied when an event
-// occurs, once for each webhook that receives the event.
+// occurs, once for each webhook that receives the event. A fault with Status is
+// applied to attempts instead, and has no other effect.
 type DeliveryFault struct {
 	WebhookID        int64             // 0: any
 	Event            heads.EventType   // "": any
@@ -132,10 +146,19 @@ type DeliveryFault struct {
 	CorruptSignature bool              // one character of the signature is changed
 	Encoding         SignatureEncoding // instead of the emulator's own
 	Age              time.Duration     // subtracted from the timestamp; below 0 for one in the future
+	Status           int               // an attempt is not sent, and counts as answered with this status
 }
 
-// Validate returns an error for a fault of an event that never occurs.
+// Validate returns an error for a fault of an event that never occurs, for a status
+// that can't end an answer, and for a status beside an effect that happens before
+// the attempts.
 func (f DeliveryFault) Validate() error {
+	if err := checkFaultStatus(f.Status); err != nil {
+		return err
+	}
+	if only := (DeliveryFault{WebhookID: f.WebhookID, Event: f.Event, Times: f.Times, Status: f.Status}); f.Status != 0 && f != only {
+		return fmt.Errorf("status %d acts on attempts, and the other effects on events; give them in a fault of their own", f.Status)
+	}
 	known := slices.ContainsFunc(eventFlags, func(flag eventFlag) bool { return flag.event == f.Event })
 	if f.Event != "" && !known {
 		return fmt.Errorf("there is no event %q, so the fault would never happen", string(f.Event))

@@ -253,6 +253,9 @@ func TestFaultsThatCanNeverHappenAreRefused(t *testing.T) {
 	}
 	assert.ErrorContains(t, headstest.DeliveryFault{Event: "start"}.Validate(), `no event "start"`)
 	assert.Panics(t, func() { e.InjectDelivery(headstest.DeliveryFault{Event: "start"}) })
+	assert.ErrorContains(t, headstest.DeliveryFault{Status: 99}.Validate(), "status 99 can't end an answer")
+	assert.ErrorContains(t, headstest.DeliveryFault{Status: 503, Drop: true}.Validate(), "in a fault of their own")
+	assert.NoError(t, headstest.DeliveryFault{WebhookID: 1, Event: "end_conversation", Times: 2, Status: 503}.Validate())
 	assert.Empty(t, e.Snapshot().Faults)
 	assert.Empty(t, e.Snapshot().DeliveryFaults)
 }
@@ -349,6 +352,16 @@ func TestDeliveryFaults(t *testing.T) {
 			assert.Contains(t, string(s.all()[0].body), start.UTC().Add(-48*time.Hour).Format("2006-01-02 15:04:05"))
 			assert.Equal(t, hexHMAC(s.all()[0].body, s.key), s.all()[0].signature, "signed all the same")
 		}},
+		{"status", headstest.DeliveryFault{Times: 2, Status: 503}, plain, func(t *testing.T, s *scene, _ time.Time) {
+			var attempts []string
+			for _, d := range s.Deliveries()[:3] {
+				attempts = append(attempts, fmt.Sprint(d.Event.Type, d.Attempt, d.Status, d.Final, string(d.Reply)))
+			}
+			const fault = "A fault answered this attempt. Nothing was sent."
+			assert.Equal(t, []string{"start_conversation1 503 false" + fault, "start_conversation2 503 false" + fault, "start_conversation3 200 true"}, attempts)
+		}},
+		{"status 200", headstest.DeliveryFault{Times: 1, Status: 200}, plain[1:], nil},
+		{"status for another event", headstest.DeliveryFault{Event: "timeout_conversation", Status: 503}, plain, nil},
 		{"future timestamp", headstest.DeliveryFault{Times: 1, Age: -time.Hour}, plain, func(t *testing.T, s *scene, start time.Time) {
 			assert.Contains(t, string(s.all()[0].body), start.UTC().Add(time.Hour).Format("2006-01-02 15:04:05"))
 		}},

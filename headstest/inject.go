@@ -11,7 +11,7 @@ func (e *Emulator) Inject(f Fault) (remove func()) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.injected(e.run.faults.add(f, f.Times))
+	return e.injected(e.run, injectInto(e.run, &e.run.faults, f, f.Times))
 }
 
 // InjectDelivery adds a fault to the deliveries of later events. If several faults
@@ -23,19 +23,35 @@ func (e *Emulator) InjectDelivery(f DeliveryFault) (remove func()) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.injected(e.run.deliveryFaults.add(f, f.Times))
+	return e.injected(e.run, injectInto(e.run, &e.run.deliveryFaults, f, f.Times))
+}
+
+// injectInto adds a fault to a list of the run, and returns its number.
+func injectInto[F any](rn *run, l *faultList[F], f F, times int) (n int) {
+	rn.lastFault++
+	*l = append(*l, injected[F]{rn.lastFault, f, times})
+	return rn.lastFault
 }
 
 // injected notifies the listeners of a new fault. It returns a function that removes
 // the fault under the lock.
-func (c *core) injected(remove func()) func() {
+func (c *core) injected(rn *run, n int) (remove func()) {
 	c.notify()
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		remove()
+		c.removeFault(rn, n)
+	}
+}
+
+// removeFault removes the fault with a number, and reports whether there was one. It is
+// called under the lock.
+func (c *core) removeFault(rn *run, n int) bool {
+	removed := rn.faults.remove(n) || rn.deliveryFaults.remove(n)
+	if removed {
 		c.notify()
 	}
+	return removed
 }
 
 // RemoveFaults removes all faults of requests and deliveries. An event that a fault with
@@ -47,8 +63,15 @@ func (e *Emulator) RemoveFaults() {
 	e.notify()
 }
 
-// takeFault returns the fault of a request.
+// consoleHeader is in every request of the console's page.
+const consoleHeader = "Emulator-Console"
+
+// takeFault returns the fault of a request. The page is exempt: what it does would use
+// up a fault that is meant for a program.
 func (c *core) takeFault(r *http.Request) (Fault, bool) {
+	if r.Header.Get(consoleHeader) != "" {
+		return Fault{}, false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.run.faults) == 0 {

@@ -89,6 +89,7 @@ type Request struct {
 	Duration            time.Duration
 
 	effect *effect // nil without a console
+	headID string  // of the head that it is about, with a console
 }
 
 // effect is what a request changed in a head, shown by the console.

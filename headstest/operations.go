@@ -49,10 +49,11 @@ func (e *Emulator) serveOperation(w http.ResponseWriter, r *http.Request) {
 	}
 	body, readErr := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	req.Body = io.NopCloser(bytes.NewReader(body))
+	headID := e.headOf(req, body)
 	rep, cut := e.underLimits(req, func() reply { return e.answer(req, readErr) })
 	e.recordRequest(Request{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery,
-		Header: r.Header.Clone(), Body: body, Status: rep.status, At: at, effect: done,
+		Header: r.Header.Clone(), Body: body, Status: rep.status, At: at, effect: done, headID: headID,
 	})
 	rep.write(w, cut)
 }

@@ -24,6 +24,7 @@ type run struct {
 	undelivered    map[string]int   // by session, the deliveries that have not ended
 	epoch          string           // differs for each run, so a reader of the stream notices a Reset
 	faults         faultList[Fault]
+	lastFault      int        // counts the faults of both kinds
 	random         *rand.Rand // for faults with a share
 	deliveryFaults faultList[DeliveryFault]
 }

@@ -30,14 +30,14 @@ func (e *Emulator) Snapshot() Snapshot {
 	for _, id := range slices.Sorted(maps.Keys(e.run.webhooks)) {
 		s.Webhooks = append(s.Webhooks, e.run.webhooks[id].document().encode())
 	}
-	for _, f := range e.run.faults {
-		f.fault.Times = max(f.left, 0)
-		s.Faults = append(s.Faults, f.fault)
-	}
-	for _, f := range e.run.deliveryFaults {
-		f.fault.Times = max(f.left, 0)
-		s.DeliveryFaults = append(s.DeliveryFaults, f.fault)
-	}
+	e.run.faults.active(func(f Fault, _, times int) {
+		f.Times = times
+		s.Faults = append(s.Faults, f)
+	})
+	e.run.deliveryFaults.active(func(f DeliveryFault, _, times int) {
+		f.Times = times
+		s.DeliveryFaults = append(s.DeliveryFaults, f)
+	})
 	return s
 }
 

@@ -333,7 +333,7 @@ func BenchmarkTransactions(b *testing.B) {
 }
 
 // setting returns a number from the environment or a small default. With the numbers of
-// docs/inbox.md, these benchmarks take minutes.
+// docs/inbox-operations.md, these benchmarks take minutes.
 func setting(b *testing.B, name string, otherwise int) int {
 	text := os.Getenv(name)
 	if text == "" {

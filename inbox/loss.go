@@ -57,7 +57,7 @@ func (f *fences) saw(fence int64) {
 // errWentBack is the error for a fence that is not higher than an earlier one.
 func errWentBack(fence, high int64) error {
 	return &engine.Error{Kind: engine.Failed, Text: fmt.Sprintf(
-		"the database handed out fence %d after %d: it was restored from an older backup, and effects that check fences would refuse its events; raise the fence (docs/inbox.md, Restore)",
+		"the database handed out fence %d after %d: it was restored from an older backup, and effects that check fences would refuse its events; raise the fence (docs/inbox-operations.md, Restore)",
 		fence, high)}
 }
 
@@ -69,7 +69,7 @@ func checkFences(ctx context.Context, db engine.Backend) error {
 	err := db.Read().Send(ctx, engine.Get(func(scan func(...any) error) error { return scan(&last, &highest) }, engine.FencesHandedOut))
 	if err == nil && last < highest {
 		return &engine.Error{Kind: engine.Damaged, Text: fmt.Sprintf(
-			"the last fence handed out is %d, and an event has %d: the tables were restored without the counter of fences; raise it (docs/inbox.md, Restore)", last, highest)}
+			"the last fence handed out is %d, and an event has %d: the tables were restored without the counter of fences; raise it (docs/inbox-operations.md, Restore)", last, highest)}
 	}
 	return err
 }

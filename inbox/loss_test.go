@@ -91,7 +91,7 @@ func TestFencesThatWentBackAreRefused(t *testing.T) {
 		assert.ErrorIs(t, err, inbox.ErrDamaged)
 		assert.ErrorContains(t, err, "counter of fences")
 
-		s.exec(t, raise) // as in docs/inbox.md
+		s.exec(t, raise) // as in docs/inbox-operations.md
 		eventually(t, "handled", pendingIsZero(in))
 		stop()
 		close(fences)

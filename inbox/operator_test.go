@@ -60,9 +60,9 @@ func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 	})
 }
 
-// The SQL of docs/inbox.md runs unchanged.
+// The SQL of docs/inbox-operations.md runs unchanged.
 func TestStatementsOfThePageRun(t *testing.T) {
-	page, err := os.ReadFile("../docs/inbox.md")
+	page, err := os.ReadFile("../docs/inbox-operations.md")
 	require.NoError(t, err)
 	s := newStore(t, "postgres")
 	in := s.open(t)
@@ -122,7 +122,7 @@ func TestStatementsOfThePageRun(t *testing.T) {
 	assert.EqualValues(t, 1000000006, s.int(t, "SELECT max(sequence) FROM heads_inbox_events"))
 }
 
-// The SQL of docs/inbox.md for SQLite runs, too.
+// The SQL of docs/inbox-operations.md for SQLite runs, too.
 func TestStatementsOfThePageRunOnSQLite(t *testing.T) {
 	s := newStore(t, "sqlite")
 	in := s.open(t)

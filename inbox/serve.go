@@ -27,7 +27,7 @@ type ServeOption interface {
 	serve(s *serving) error
 }
 
-func (o RunOption) serve(s *serving) error {
+func (o RunOption) serve(s *serving) error { //nolint:unparam // the result of the interface
 	s.runOptions = append(s.runOptions, o)
 	return nil
 }
@@ -117,8 +117,8 @@ type serving struct {
 //
 // Serve uses TLS if server has a TLSConfig, which then has the certificate. It sets
 // ReadHeaderTimeout to 5 seconds if it is 0, and ErrorLog to the inbox's logger if it is nil. Serve
-// handles no signals. The example shows how a first one ends ctx and a second one the process, which
-// loses no event either.
+// handles no signals. The example shows how a first one ends ctx and a second one the process,
+// which loses no event either.
 func (in *Inbox) Serve(ctx context.Context, server *http.Server, f func(context.Context, *Delivery) error, opts ...ServeOption) error {
 	s := &serving{in: in, server: server, timeout: defaultShutdownTimeout, served: make(chan error, 1), ran: make(chan error, 1)}
 	if err := s.prepare(ctx, f, opts); err != nil {

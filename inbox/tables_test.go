@@ -24,7 +24,7 @@ func openTables(r role) error {
 	for {
 		var name string
 		if _, err := fmt.Scanf("%q\n", &name); err != nil {
-			return nil
+			return nil //nolint:nilerr // the end of the input
 		}
 		r.Name = name
 		in, err := r.open(inbox.WithTables("CREATE TABLE IF NOT EXISTS mine (n BIGINT PRIMARY KEY)", "CREATE INDEX IF NOT EXISTS mine_n ON mine (n)"))

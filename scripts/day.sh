@@ -101,7 +101,7 @@ start() {
 	case $1 in
 	shop)
 		PORT=$shop_port SHOP_DB=$work/shop.db SHOP_CRM_URL=http://127.0.0.1:$crm_port/sessions SHOP_OPERATOR_TOKEN=$OPERATOR_TOKEN \
-			SHOP_ATTEMPTS=3 HEADS_BASE_URL=$PRODUCTION_URL HEADS_TOKEN=$PRODUCTION_TOKEN launch shop ./shop
+			SHOP_ATTEMPTS=3 HEADS_BASE_URL=$PRODUCTION_URL HEADS_TOKEN=$HEADS_PRODUCTION_TOKEN launch shop ./shop
 		within 30 curl -fsS -o /dev/null "$SHOP/health" 2>/dev/null
 		;;
 	crm)
@@ -163,7 +163,7 @@ settled() {
 
 # emulator NAME SEED starts an emulator with the heads of heads.yaml. Of the last five
 # heads three have a visual, and two a voice, that can't stream. It sets NAME_URL and
-# NAME_TOKEN.
+# HEADS_NAME_TOKEN.
 emulator() {
 	sed -n 's/.*label: \([^,]*\),.*'"$1"': "\([^"]*\)".*/\2 \1/p' heads.yaml | awk '
 		BEGIN { printf "{\"visuals\":[{\"id\":\"still\",\"mode\":\"default\"},{\"id\":\"lively\",\"mode\":\"two_loops\"}],\"heads\":[" }
@@ -175,7 +175,7 @@ emulator() {
 		END { print "]}" }' >"$work/$1.json"
 	launch "$1" "$work/bin/heads-emulator" -addr 127.0.0.1:0 -json -seed "$2" -seed-file "$work/$1.json"
 	within 30 grep -q baseURL "$work/$1.out"
-	export "${1^^}_URL=$(text baseURL <"$work/$1.out")" "${1^^}_TOKEN=$(text token <"$work/$1.out")"
+	export "${1^^}_URL=$(text baseURL <"$work/$1.out")" "HEADS_${1^^}_TOKEN=$(text token <"$work/$1.out")"
 }
 
 # website writes a page for each city, with the access URLs of its heads in production.
@@ -183,7 +183,7 @@ website() {
 	local id city
 	mkdir site
 	sed -n 's/.*label: [^ ]* \([^,]*\),.*production: "\([^"]*\)".*/\2 \1/p' heads.yaml | while read -r id city; do
-		printf '<iframe src="%s"></iframe>\n' "$(curl -fsS -H "Authorization: Bearer $PRODUCTION_TOKEN" "$PRODUCTION_URL/head/$id" | text publicUrl)" >>"site/$city.html"
+		printf '<iframe src="%s"></iframe>\n' "$(curl -fsS -H "Authorization: Bearer $HEADS_PRODUCTION_TOKEN" "$PRODUCTION_URL/head/$id" | text publicUrl)" >>"site/$city.html"
 	done
 }
 
@@ -216,7 +216,7 @@ night() {
 	local ids
 	mapfile -t ids < <(production)
 	(
-		export HEADS_BASE_URL=$PRODUCTION_URL HEADS_TOKEN=$PRODUCTION_TOKEN
+		export HEADS_BASE_URL=$PRODUCTION_URL HEADS_TOKEN=$HEADS_PRODUCTION_TOKEN
 		headsctl set "${ids[0]}" greetings='We are closed today.'
 		headsctl webhooks ensure "${ids[11]}" --url "$SHOP/events" --event end_conversation
 		headsctl delivery off "${ids[32]}"

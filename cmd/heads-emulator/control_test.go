@@ -153,8 +153,8 @@ func TestStateShowsTheRecordsAndNoSecret(t *testing.T) {
 		"registrations": [{"id": 1, "headId": "`+headA+`", "receiver": "http://127.0.0.1:1", "events": ["end_conversation"],
 			"note": "made before delivery was enabled; the real service may not deliver to it"}],
 		"sessions": [{"id": "`+session.ID+`", "headId": "`+headA+`", "closed": false}],
-		"faults": {"requests": [{"method": "GET", "route": "/head/never", "times": 2, "status": 503, "retryAfter": "1m30s"}],
-			"deliveries": [{"event": "end_conversation", "webhookId": 9, "encoding": "base64"}]}}`, ans.body)
+		"faults": {"requests": [{"n": 1, "method": "GET", "route": "/head/never", "times": 2, "status": 503, "retryAfter": "1m30s"}],
+			"deliveries": [{"n": 2, "event": "end_conversation", "webhookId": 9, "encoding": "base64"}]}}`, ans.body)
 
 	call := p.control("POST", "tool-calls", `{"headId":"`+headA+`","tool":"weather"}`)
 	call.ok(t, nil)
@@ -375,7 +375,7 @@ func TestFaultsAreRefused(t *testing.T) {
 		p.control("POST", "faults/requests", body).refused(t, 400, says)
 	}
 	for body, says := range map[string]string{
-		`{"times":-1}`: "times", `{"delay":"-1s"}`: "delay", `{"encoding":"hex2"}`: "encoding", `{"event":"start"}`: "never happen",
+		`{"times":-1}`: "times", `{"delay":"-1s"}`: "delay", `{"encoding":"hex2"}`: "encoding", `{"event":"start"}`: "never happen", `{"status":99}`: "status 99", `{"status":503,"drop":true}`: "a fault of their own",
 	} {
 		p.control("POST", "faults/deliveries", body).refused(t, 400, says)
 	}
@@ -385,16 +385,22 @@ func TestFaultsAreRefused(t *testing.T) {
 // The control API returns every field that was set through it.
 func TestFaultsKeepEveryField(t *testing.T) {
 	p := start(t)
-	for path, given := range map[string]string{
-		"requests": `{"method":"POST","route":"/head-events","share":0.25,"times":3,"status":500,"body":"x","retryAfter":"1s","latency":"2s","cut":"before","cutBody":true,"afterEffect":true}`,
-		"deliveries": `{"webhookId":4,"event":"end_conversation","times":5,"drop":true,"duplicate":true,"reorder":true,"delay":"3s",
-			"corruptSignature":true,"encoding":"hex","age":"-4s"}`,
+	for _, row := range [][2]string{
+		{"requests", `{"method":"POST","route":"/head-events","share":0.25,"times":3,"status":500,"body":"x","retryAfter":"1s","latency":"2s","cut":"before","cutBody":true,"afterEffect":true}`},
+		{"deliveries", `{"webhookId":4,"event":"end_conversation","times":5,"drop":true,"duplicate":true,"reorder":true,"delay":"3s",
+			"corruptSignature":true,"encoding":"hex","age":"-4s"}`},
+		{"deliveries", `{"webhookId":4,"event":"end_conversation","times":5,"status":503}`},
 	} {
+		path, given := row[0], row[1]
 		p.control("POST", "faults/"+path, given).ok(t, nil)
 		var shown map[string][]json.RawMessage
 		p.control("GET", "faults", "").ok(t, &shown)
 		require.Len(t, shown[path], 1)
-		assert.JSONEq(t, given, string(shown[path][0]))
+		armed := value(t, string(shown[path][0])).(map[string]any)
+		n := armed["n"]
+		delete(armed, "n")
+		assert.Equal(t, value(t, given), any(armed))
+		p.control("DELETE", fmt.Sprintf("faults/%v", n), "").ok(t, nil)
 	}
 }
 

@@ -132,7 +132,7 @@ type (
 		Method, Route, Status, Body, RetryAfter, Latency, Cut, CutBody, AfterEffect, Share, Times any
 	}
 	deliveryFault struct {
-		WebhookID, Event, Times, Drop, Duplicate, Reorder, Delay, CorruptSignature, Encoding, Age any
+		WebhookID, Event, Times, Drop, Duplicate, Reorder, Delay, CorruptSignature, Encoding, Age, Status any
 	}
 )
 

@@ -429,6 +429,10 @@ func walkControlAPI(t *testing.T, p *program) map[string]answer {
 	call("GET /_emulator/faults", "", "")
 	call("GET /_emulator/state", "", "")
 	call("GET /_emulator/export", "", "")
+	fault := call("DELETE /_emulator/faults/1", "", "")
+	delete(answers, "DELETE /_emulator/faults/1")
+	answers["DELETE /_emulator/faults/{n}"] = fault
+	call("DELETE /_emulator/webhooks/{id}", "1", "")
 	call("DELETE /_emulator/faults", "", "")
 	call("POST /_emulator/reset", "", "")
 	return answers

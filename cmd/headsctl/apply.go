@@ -8,7 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -16,6 +19,7 @@ import (
 type specFlags struct {
 	file, env string
 	only      []string
+	read      *headsfile.File
 }
 
 func (f *specFlags) add(cmd *cobra.Command) {
@@ -25,7 +29,7 @@ func (f *specFlags) add(cmd *cobra.Command) {
 }
 
 // specs reads the file.
-func (a *app) specs(cmd *cobra.Command, f specFlags) ([]fleet.Spec, error) {
+func (a *app) specs(cmd *cobra.Command, f *specFlags) ([]fleet.Spec, error) {
 	if f.file == "" {
 		return nil, usage("%s wants -f with a heads.yaml; headsctl export writes one", cmd.CommandPath())
 	}
@@ -33,6 +37,9 @@ func (a *app) specs(cmd *cobra.Command, f specFlags) ([]fleet.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.read = file
+	a.reading.Store(true)
+	defer a.reading.Store(false)
 	if f.env != "" && len(f.only) > 0 {
 		specs, err := specsOf(a.selectHeads(file, f.env, f.only...))
 		a.noteTypes(specs)
@@ -43,12 +50,28 @@ func (a *app) specs(cmd *cobra.Command, f specFlags) ([]fleet.Spec, error) {
 		return nil, inFile(f.file, err)
 	}
 	if len(f.only) > 0 {
-		if specs, err = only(specs, f); err != nil {
+		if specs, err = only(specs, *f); err != nil {
 			return nil, err
 		}
 	}
 	a.noteTypes(specs)
 	return specs, nil
+}
+
+// placed returns the faults of the specs that were read with those of the defaults once.
+func (f *specFlags) placed(err error) error {
+	if err == nil {
+		return nil
+	}
+	faults := parts(err)
+	if !errors.Is(err, heads.ErrInvalid) {
+		return err
+	}
+	placed := f.read.InDefaults(faults, plainError)
+	if slices.Equal(placed, faults) && len(faults) <= yamltext.MaxFaults {
+		return err
+	}
+	return inFile(f.file, yamltext.Join(placed))
 }
 
 // only returns the specs with the ids of --only, in the order of the file.
@@ -105,11 +128,11 @@ func (a *app) planCommand() *cobra.Command {
 		Long:    "Plan reads the heads of a file and prints what apply would change. It changes nothing.\n" + specHelp,
 		Example: "  headsctl plan -f heads.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			specs, err := a.specs(cmd, from)
+			specs, err := a.specs(cmd, &from)
 			if err != nil {
 				return err
 			}
-			return a.planAll(cmd, &f, specs)
+			return from.placed(a.planAll(cmd, &f, specs))
 		},
 	}
 	from.add(cmd)
@@ -143,11 +166,11 @@ func (a *app) applyCommand() *cobra.Command {
 			if err := a.needsConsent(cmd, given, from.file, from.env); err != nil {
 				return err
 			}
-			specs, err := a.specs(cmd, from)
+			specs, err := a.specs(cmd, &from)
 			if err != nil {
 				return err
 			}
-			return a.applyAll(cmd, &f, specs, given, from.file)
+			return from.placed(a.applyAll(cmd, &f, specs, given, from.file))
 		},
 	}
 	from.add(cmd)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
 func TestPlanPrintsEveryChangeAndChangesNothing(t *testing.T) {
@@ -68,7 +70,7 @@ func TestHostileYAMLIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	for _, args := range [][]string{{"plan"}, {"apply", "--yes"}, {"tools", "put", c.ids[0]}} {
 		assert.Empty(t, c.fails(2, "bomb.yaml:5:14: aliases stand for more than 1000 values in all", append(args, "--debug", "-f", "bomb.yaml")...).stdout)
 		c.fails(2, "deep.yaml:1:65: values are nested more than 64 levels deep", append(args, "-f", "deep.yaml")...)
-		c.fails(2, "the text has more than 8388608 bytes", append(args, "-f", "/dev/zero")...)
+		c.fails(2, "the text has more than 4194304 bytes", append(args, "-f", "/dev/zero")...)
 	}
 	m := c.mcp("--allow-writes")
 	for _, tool := range []string{"heads_plan", "heads_apply"} {
@@ -97,4 +99,40 @@ func TestARefusedTokenIsToldOnce(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(r.stderr, "debug: "), "%s: requests\n%s", args, r.stderr)
 		assert.Equal(t, 1, strings.Count(r.stderr, "get a new access token"), "%s\n%s", args, r.stderr)
 	}
+}
+
+func TestAFaultOfTheDefaultsIsToldOnceWithItsPlace(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t).with("HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=token")
+	c.write("heads.yaml", `defaults:
+  set: {nmea: x, greetings: Hello}
+  webhooks: [{url: "http://example.com/events", events: [start_conversation]}]
+heads:
+  - id: 11111111-0000-4000-8000-000000000001
+  - id: 11111111-0000-4000-8000-000000000002
+  - {id: 11111111-0000-4000-8000-000000000003, set: {nmea: own}}
+`)
+	for _, command := range [][]string{{"plan"}, {"apply", "--yes"}} {
+		r := c.run(append(command, "-f", "heads.yaml")...)
+		out := r.stderr
+		assert.Equal(t, 2, r.code)
+		assert.Equal(t, 1, strings.Count(out, "heads.yaml:2:15: "), out)
+		assert.Equal(t, 1, strings.Count(out, "heads.yaml:3:20: "), out)
+		assert.Equal(t, 1, strings.Count(out, "heads[2]"), out)
+		assert.NotContains(t, out, "heads[0]")
+	}
+}
+
+func TestOfManyFaultsOfSpecsAHundredAreTold(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t).with("HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=token")
+	var fields strings.Builder
+	for n := range 20_000 {
+		fmt.Fprintf(&fields, "greetingz%d: x, ", n)
+	}
+	c.write("heads.yaml", "heads: [{id: "+someID+", set: {"+fields.String()+"}}]\n")
+	r := c.run("plan", "-f", "heads.yaml")
+	assert.Equal(t, 2, r.code)
+	assert.Equal(t, yamltext.MaxFaults+1, strings.Count(r.stderr, "\n"))
+	assert.Contains(t, r.stderr, "there are 19900 more faults; mend these first")
 }

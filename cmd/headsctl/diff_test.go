@@ -124,7 +124,7 @@ func TestDiffTellsOfMissingAndUnreadHeads(t *testing.T) {
 	assert.Contains(t, r.stderr, "check the id and the base_url of production")
 	out := lines(w.diff("--json").stdout)
 	assert.JSONEq(t, `{"type":"result","label":"Lobby","outcome":"missing","heads":{"staging":"`+w.staging.ids[0]+`","production":null},"differences":[]}`, out[0])
-	assert.Contains(t, w.with("STAGING_TOKEN=wrong-token-of-staging").diffErrors(), "set STAGING_TOKEN")
+	assert.Contains(t, w.with("HEADS_STAGING_TOKEN=wrong-token-of-staging").diffErrors(), "set HEADS_STAGING_TOKEN")
 
 	w.write("plain.yaml", "heads: [{id: "+someID+"}]")
 	for name, row := range map[string]struct {
@@ -142,7 +142,7 @@ func TestDiffTellsOfMissingAndUnreadHeads(t *testing.T) {
 		_ = name
 	}
 	w.silent(func() {
-		w.with("PROD_TOKEN=").fails(2, "the variable PROD_TOKEN is not set", "diff", "-f", "heads.yaml", "--env", "staging", "--env", "production")
+		w.with("HEADS_PROD_TOKEN=").fails(2, "the variable HEADS_PROD_TOKEN is not set", "diff", "-f", "heads.yaml", "--env", "staging", "--env", "production")
 	})
 }
 

@@ -25,22 +25,22 @@ import (
 
 const (
 	page           = "../../docs/headsctl.md"
-	referenceTitle = "\n## Reference\n\nThis part is generated from the commands.\n\n"
+	reference      = "../../docs/reference/headsctl.md"
+	referenceTitle = "# headsctl: the commands\n\nThis page is generated from the commands.\n\n"
 )
 
-var updateDocs = flag.Bool("update-docs", false, "write the reference of docs/headsctl.md")
+var updateDocs = flag.Bool("update-docs", false, "write docs/reference/headsctl.md")
 
 func TestTheReferenceIsCurrent(t *testing.T) {
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	before, reference, found := strings.Cut(string(text), referenceTitle)
-	require.True(t, found)
-	want := referenceOf(newRootCommand(newApp(os.Stdin, os.Stdout, os.Stderr, nil)))
+	want := referenceTitle + referenceOf(newRootCommand(newApp(os.Stdin, os.Stdout, os.Stderr, nil)))
 	if *updateDocs {
-		require.NoError(t, os.WriteFile(page, []byte(before+referenceTitle+want), 0o644))
+		require.NoError(t, os.MkdirAll(filepath.Dir(reference), 0o755))
+		require.NoError(t, os.WriteFile(reference, []byte(want), 0o644))
 		return
 	}
-	assert.Equal(t, want, reference, "write it with: go test -run TestTheReferenceIsCurrent . -update-docs")
+	text, err := os.ReadFile(reference)
+	require.NoError(t, err)
+	assert.Equal(t, want, string(text), "write it with: go test -run TestTheReferenceIsCurrent . -update-docs")
 }
 
 // referenceOf describes all commands below cmd.
@@ -58,7 +58,7 @@ func referenceOf(cmd *cobra.Command) string {
 		if about == "" {
 			about = c.Short + "."
 		}
-		fmt.Fprintf(&b, "### %s\n\n```text\n%s\n\n%s\n", c.CommandPath(), strings.TrimSuffix(c.UseLine(), " [flags]"), about)
+		fmt.Fprintf(&b, "## %s\n\n```text\n%s\n\n%s\n", c.CommandPath(), strings.TrimSuffix(c.UseLine(), " [flags]"), about)
 		if flags := flagsOf(c); flags != "" {
 			fmt.Fprintf(&b, "\n%s", flags)
 		}
@@ -67,7 +67,7 @@ func referenceOf(cmd *cobra.Command) string {
 	if cmd.HasParent() {
 		return b.String()
 	}
-	return b.String() + "### All commands\n\n```text\n" + cmd.PersistentFlags().FlagUsages() + "```\n"
+	return b.String() + "## All commands\n\n```text\n" + cmd.PersistentFlags().FlagUsages() + "```\n"
 }
 
 func flagsOf(c *cobra.Command) string {

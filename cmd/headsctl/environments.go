@@ -40,6 +40,8 @@ func (a *app) parseHeadsFile(path string) (*headsfile.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.reading.Store(true)
+	defer a.reading.Store(false)
 	file, err := headsfile.Parse(text, filepath.Dir(path))
 	if err != nil {
 		return nil, inFile(path, err)

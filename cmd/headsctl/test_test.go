@@ -510,8 +510,8 @@ func TestHeadsOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	c := newTerminal(t)
 	c.write("heads.yaml", `environments:
-  staging: {base_url: {env: NOT_SET}, token: {env: NOT_SET_EITHER}, values: {app: "https://staging.example.com"}}
-  production: {base_url: {env: NOT_SET}, token: {env: NOT_SET_EITHER}, values: {app: "https://app.example.com"}}
+  staging: {base_url: {env: NOT_SET}, token: {env: HEADS_NOT_SET}, values: {app: "https://staging.example.com"}}
+  production: {base_url: {env: NOT_SET}, token: {env: HEADS_NOT_SET}, values: {app: "https://app.example.com"}}
 heads:
   - id: {staging: `+someID+`, production: 1c42cf85-0000-4000-8000-000000000000}
     label: Lobby
@@ -625,7 +625,7 @@ func TestTheLimitsOfYAMLHoldForScenarios(t *testing.T) {
 	c.write("bomb.yaml", bomb)
 	c.fails(2, "write fewer of them", "test", "bomb.yaml")
 	c.write("large.yaml", strings.Repeat("# comment\n", 900_000))
-	c.fails(2, "has more than 8388608 bytes", "test", "large.yaml")
+	c.fails(2, "has more than 4194304 bytes", "test", "large.yaml")
 }
 
 func TestWhatAnswersSayIsNoCommandOfAShell(t *testing.T) {

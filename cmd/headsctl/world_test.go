@@ -33,7 +33,7 @@ func newWorld(t *testing.T, n int) *world {
 		return s
 	}
 	w.staging, w.production = w.counted(emulator(t, seed("a"))), w.counted(emulator(t, seed("b")))
-	w.env = append(w.env, "STAGING_TOKEN="+w.staging.token, "PROD_TOKEN="+w.production.token, "PROD_URL="+w.production.url,
+	w.env = append(w.env, "HEADS_STAGING_TOKEN="+w.staging.token, "HEADS_PROD_TOKEN="+w.production.token, "PROD_URL="+w.production.url,
 		"HEADS_BASE_URL=http://127.0.0.1:1", "HEADS_TOKEN=of-nobody-here") // no environment names them
 	return w
 }
@@ -58,10 +58,10 @@ func (w *world) counted(c *terminal) *terminal {
 // environments is the part of a file that describes both.
 func (w *world) environments() string {
 	return `environments:
-  staging: {base_url: "` + w.staging.url + `", token: {env: STAGING_TOKEN}, chat_url: "https://chat.example.test", stream_url: "https://stream.staging.example.com", values: {app: "https://staging.example.com", greeting: Hi}}
+  staging: {base_url: "` + w.staging.url + `", token: {env: HEADS_STAGING_TOKEN}, chat_url: "https://chat.example.test", stream_url: "https://stream.staging.example.com", values: {app: "https://staging.example.com", greeting: Hi}}
   production:
     base_url: {env: PROD_URL}
-    token: {env: PROD_TOKEN}
+    token: {env: HEADS_PROD_TOKEN}
     chat_url: https://chat.example.test
     stream_url: https://stream.example.com
     values: {app: "https://app.example.com", greeting: Welcome}

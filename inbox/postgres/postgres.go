@@ -92,8 +92,8 @@ func Open(ctx context.Context, dsn string) (*inbox.DB, error) {
 
 // FromPool returns a DB that uses the caller's pool and never closes it. The DB opens up to ten
 // more connections with the pool's settings: eight for appends, which functions can't use up, one
-// to renew claims and one to listen for other processes; and eight for Inbox.SQL. Behind a pooler in transaction mode, give
-// the pool a DefaultQueryExecMode of pgx.QueryExecModeExec.
+// to renew claims and one to listen for other processes; and eight for Inbox.SQL. Behind a pooler
+// in transaction mode, give the pool a DefaultQueryExecMode of pgx.QueryExecModeExec.
 func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 	if p == nil {
 		return nil, errors.New("inbox: postgres: the pool is nil")

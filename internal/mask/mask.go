@@ -112,7 +112,7 @@ func JSON(doc json.RawMessage, secrets ...string) json.RawMessage {
 				return
 			}
 			text := rawjson.Unquote(token)
-			shown := text
+			var shown string
 			switch {
 			case name:
 				shown = hidden.text(text)

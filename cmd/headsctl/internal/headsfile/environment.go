@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -111,6 +112,9 @@ var (
 	variableName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
+// tokenPrefix begins the name of each variable that holds a token.
+const tokenPrefix = "HEADS_"
+
 // reserved is the ${name} that stands for the name of the environment.
 const reserved = "env"
 
@@ -132,7 +136,40 @@ func (r *specReader) environments(v *yamltext.Value) (all []*Environment) {
 		r.sameValues(all[0], e)
 		r.sameValues(e, all[0])
 	}
+	r.tokensOfOneHost(all)
 	return all
+}
+
+// tokensOfOneHost refuses a variable whose token would be sent to several hosts.
+func (r *specReader) tokensOfOneHost(all []*Environment) {
+	first := map[string]*Environment{}
+	for _, e := range all {
+		variable := e.Token.Variable
+		if variable == "" || e.BaseURL.at == nil {
+			continue
+		}
+		before := first[variable]
+		if before == nil {
+			first[variable] = e
+			continue
+		}
+		if e.BaseURL.host() != before.BaseURL.host() {
+			r.fault(e.Token.at.Errorf("the token in %s is that of %s too, which has another base_url; give each host a variable of its own", variable, before.Name))
+		}
+	}
+}
+
+// host returns the host and port of a URL, or the variable that holds it: two variables
+// may hold two hosts.
+func (s Setting) host() string {
+	if s.Variable != "" {
+		return "$" + s.Variable
+	}
+	u, err := url.Parse(s.Text)
+	if err != nil {
+		return s.Text
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
 func (r *specReader) environment(m yamltext.Member) *Environment {
@@ -199,7 +236,11 @@ func (r *specReader) tokenSetting(v *yamltext.Value) Setting {
 	case !given(v):
 		return Setting{}
 	case v.Kind == yamltext.Object:
-		return r.variable(v)
+		s := r.variable(v)
+		if s.Variable != "" && !strings.HasPrefix(s.Variable, tokenPrefix) {
+			r.fault(v.Errorf("the variable of a token begins with %s, so that no file sends another variable of your shell; rename %s", tokenPrefix, s.Variable))
+		}
+		return s
 	}
 	r.fault(v.Errorf("a token does not belong in a file; put it into a variable, and write {env: NAME}"))
 	return Setting{at: v}

@@ -1,13 +1,16 @@
 package headsfile
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
 const (
@@ -17,8 +20,8 @@ const (
 
 // both describes two environments, in lines 1 to 3.
 const both = `environments:
-  staging: {base_url: "https://api-staging.example.com", token: {env: STAGING_TOKEN}, values: {app: "https://staging.example.com"}}
-  production: {base_url: {env: PROD_URL}, token: {env: PROD_TOKEN}, values: {app: "https://app.example.com"}, protect: true}
+  staging: {base_url: "https://api-staging.example.com", token: {env: HEADS_STAGING_TOKEN}, values: {app: "https://staging.example.com"}}
+  production: {base_url: {env: PROD_URL}, token: {env: HEADS_PROD_TOKEN}, values: {app: "https://app.example.com"}, protect: true}
 `
 
 func TestAnEnvironmentFillsInItsValues(t *testing.T) {
@@ -129,11 +132,58 @@ func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
 
 func TestTextsThatAreFilledInAreBounded(t *testing.T) {
 	t.Parallel()
-	long := strings.ReplaceAll(both, "https://staging.example.com", strings.Repeat("x", 1<<20))
-	file, err := Parse([]byte(long+"heads: [{id: {staging: "+stagingID+", production: null}, label: \""+strings.Repeat("${app}", 1<<20)+"\"}]\n"), NoFolder)
+	long := strings.ReplaceAll(both, "https://staging.example.com", strings.Repeat("x", 1<<19))
+	file, err := Parse([]byte(long+"heads: [{id: {staging: "+stagingID+", production: null}, label: \""+strings.Repeat("${app}", 1<<18)+"\"}]\n"), NoFolder)
 	require.NoError(t, err)
 	_, err = file.Specs("staging")
-	assert.ErrorContains(t, err, "the texts have more than 8388608 bytes")
+	assert.ErrorContains(t, err, "the texts have more than 4194304 bytes")
+}
+
+func TestAFileOfFaultsIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	var values, label strings.Builder
+	for n := range 5_000 {
+		fmt.Fprintf(&values, "value_%d: x, ", n)
+		fmt.Fprintf(&label, "${valeu_%d}", n)
+	}
+	text := "environments:\n  staging: {base_url: \"https://a.example.com\", values: {" + values.String() + "}}\nheads:\n"
+	for range 30 {
+		text += "  - {id: {staging: " + stagingID + "}, lable: x, label: \"" + label.String() + "\"}\n"
+	}
+	begun := time.Now()
+	file, err := Parse([]byte(text), NoFolder)
+	require.NoError(t, err)
+	_, err = file.Specs("staging")
+	require.Error(t, err)
+	lines := strings.Split(err.Error(), "\n")
+	assert.Len(t, lines, yamltext.MaxFaults+1)
+	assert.Regexp(t, `^there are \d+ more faults; mend these first$`, lines[yamltext.MaxFaults])
+	assert.LessOrEqual(t, strings.Count(err.Error(), "did you mean"), yamltext.MaxHints)
+	assert.Less(t, time.Since(begun), 10*time.Second, "it took over 78 s")
+}
+
+func TestTokensGoToOneHost(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ first, second, want string }{
+		"two hosts":           {`base_url: "https://a.example.com", token: {env: HEADS_A}`, `base_url: "https://b.example.com", token: {env: HEADS_A}`, "3:49: the token in HEADS_A is that of a too, which has another base_url"},
+		"two ports":           {`base_url: "https://a.example.com", token: {env: HEADS_A}`, `base_url: "https://a.example.com:444", token: {env: HEADS_A}`, "the token in HEADS_A"},
+		"two variables":       {`base_url: {env: A}, token: {env: HEADS_A}`, `base_url: {env: B}, token: {env: HEADS_A}`, "the token in HEADS_A"},
+		"a variable and text": {`base_url: {env: A}, token: {env: HEADS_A}`, `base_url: "https://b.example.com", token: {env: HEADS_A}`, "the token in HEADS_A"},
+		"another variable":    {`base_url: {env: A}, token: {env: AWS_SECRET_ACCESS_KEY}`, `base_url: {env: A}`, "2:34: the variable of a token begins with HEADS_"},
+		"two paths":           {`base_url: "https://a.example.com/one", token: {env: HEADS_A}`, `base_url: "https://A.example.com/two", token: {env: HEADS_A}`, ""},
+		"one variable":        {`base_url: {env: A}, token: {env: HEADS_A}`, `base_url: {env: A}, token: {env: HEADS_A}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, err := Parse([]byte("environments:\n  a: {"+row.first+"}\n  b: {"+row.second+"}\nheads: [{id: {a: "+stagingID+", b: null}}]\n"), NoFolder)
+			require.NoError(t, err)
+			_, err = file.Specs("a")
+			if row.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, row.want)
+		})
+	}
 }
 
 func TestALabelOfSeveralHeadsIsNoChoice(t *testing.T) {

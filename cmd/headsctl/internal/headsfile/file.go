@@ -101,7 +101,7 @@ func (f *File) Heads(environment string) ([]Head, error) {
 	if len(faults) == 0 && len(heads) == 0 {
 		faults = append(faults, errors.New("there are no heads; write a list with the key heads"))
 	}
-	return heads, errors.Join(faults...)
+	return heads, yamltext.Join(faults)
 }
 
 // Specs returns what is wanted of the heads of an environment. It is Heads without
@@ -133,7 +133,7 @@ func Entries(list *yamltext.Value, folder string) ([]fleet.Spec, error) {
 			specs = append(specs, *spec)
 		}
 	}
-	return specs, errors.Join(r.faults...)
+	return specs, yamltext.Join(r.faults)
 }
 
 // heads reads a file as an environment sees it, nil for a file without environments.

@@ -21,8 +21,9 @@ type Writer struct {
 	file *os.File
 }
 
-// Open opens a recording to append to, or creates it. Then only its owner can read it. What a write that was cut left at the end is removed. A file that is no
-// recording of this version is not changed, and the error says so.
+// Open opens a recording to append to, or creates it. Then only its owner can read it. What a write
+// that was cut left at the end is removed. A file that is no recording of this version is not
+// changed, and the error says so.
 func Open(path string, now time.Time) (*Writer, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, ErrNoRecording // and opening a pipe would wait

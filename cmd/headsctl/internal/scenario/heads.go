@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
@@ -316,16 +317,11 @@ func mapTexts(v any, change func(string) string) any {
 	return v
 }
 
-// inSpec matches how an error names a spec, and the part of it.
-var inSpec = regexp.MustCompile(`(?:heads|specs)\[(\d+)\] \(label .*?, id "[^"]*"\) ?`)
-
-var partOfSpec = regexp.MustCompile(`^([a-z_]+)(?:\[(\d+)\])?(?:\.([A-Za-z_]+))?`)
-
 // headFaults returns the faults of the specs at the values that they are about.
 func (s *Scenario) headFaults(err error) (faults []error) {
 	for _, part := range splitJoined(err) {
 		text := s.reader.Plain(part)
-		found := inSpec.FindStringSubmatchIndex(text)
+		found := headsfile.InSpec.FindStringSubmatchIndex(text)
 		if found == nil {
 			faults = append(faults, s.heads.at.Errorf("%s", text))
 			continue
@@ -333,36 +329,10 @@ func (s *Scenario) headFaults(err error) (faults []error) {
 		n := 0
 		_, _ = fmt.Sscan(text[found[2]:found[3]], &n)
 		rest := text[found[1]:]
-		faults = append(faults, partOf(s.heads.entry(n), rest).Errorf("%s", rest))
+		at, _ := headsfile.PartOf(s.heads.entry(n), rest)
+		faults = append(faults, at.Errorf("%s", rest))
 	}
 	return faults
-}
-
-// partOf returns the value of an entry that a fault such as webhooks[0].url is
-// about.
-func partOf(entry *yamltext.Value, fault string) *yamltext.Value {
-	found := partOfSpec.FindStringSubmatch(fault)
-	if found == nil {
-		return entry
-	}
-	key := found[1]
-	if key == "tool" {
-		key = "tools"
-	}
-	v := entry.Get(key)
-	if v == nil {
-		return entry
-	}
-	if found[2] != "" {
-		n := 0
-		if _, _ = fmt.Sscan(found[2], &n); n < len(v.Items) {
-			v = v.Items[n]
-		}
-	}
-	if part := v.Get(found[3]); part != nil {
-		v = part
-	}
-	return v
 }
 
 // checkCallees refuses webhooks and tools of other hosts: a test calls nobody else.

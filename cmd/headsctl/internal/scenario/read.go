@@ -27,9 +27,9 @@ func Load(reader Reader, paths []string) ([]*Scenario, error) {
 	for _, file := range files {
 		r := fileReader{reader: &reader, file: file, folder: filepath.Dir(file)}
 		all = append(all, r.read()...)
-		faults = append(faults, r.faults...)
+		faults = append(faults, yamltext.Limit(once(r.faults))...)
 	}
-	return all, errors.Join(once(faults)...)
+	return all, errors.Join(faults...)
 }
 
 // once leaves out faults that several scenarios have in common.

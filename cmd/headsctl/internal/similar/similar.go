@@ -12,13 +12,38 @@ func Hint(wrong string, known []string) string {
 	return ""
 }
 
+// The name that somebody meant is looked for among so many, and is so long, since a text can
+// have many wrong names.
+const (
+	maxKnown   = 1000
+	maxLetters = 64
+)
+
+// Without returns a text without the hint that Hint has made.
+func Without(text string) string {
+	before, rest, found := strings.Cut(text, " (did you mean ")
+	_, after, closed := strings.Cut(rest, "?)")
+	if !found || !closed {
+		return text
+	}
+	return before + after
+}
+
 // Name returns the known name with the fewest differences, at most a third of its
 // letters and at least two, case aside, or "".
 func Name(wrong string, known []string) string {
 	best, fewest := "", 0
-	for _, name := range known {
-		d := distance([]rune(strings.ToLower(wrong)), []rune(strings.ToLower(name)))
-		if limit := max(2, len([]rune(name))/3); d <= limit && d < len([]rune(name)) && (best == "" || d < fewest) {
+	if len(wrong) > 4*maxLetters {
+		return ""
+	}
+	letters := []rune(strings.ToLower(wrong))
+	for _, name := range known[:min(len(known), maxKnown)] {
+		other := []rune(strings.ToLower(name))
+		limit := max(2, len(other)/3)
+		if len(other) > maxLetters || max(len(letters)-len(other), len(other)-len(letters)) > limit {
+			continue
+		}
+		if d := distance(letters, other); d <= limit && d < len(other) && (best == "" || d < fewest) {
 			best, fewest = name, d
 		}
 	}

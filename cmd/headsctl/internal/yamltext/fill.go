@@ -48,7 +48,7 @@ func (f *filler) text(v *Value) string {
 		return v.Text
 	}
 	var b strings.Builder
-	for ; found && f.size <= MaxBytes; before, rest, found = strings.Cut(rest, "${") {
+	for ; found && f.size <= MaxBytes && len(f.faults) <= MaxFaults; before, rest, found = strings.Cut(rest, "${") {
 		if literal, escaped := strings.CutSuffix(before, "$"); escaped {
 			f.add(&b, literal+"${")
 			continue

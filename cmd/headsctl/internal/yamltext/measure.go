@@ -23,6 +23,9 @@ func (m *meter) measure() error {
 			m.unindent()
 		}
 		line, column := m.line, m.column
+		if column == 1 && m.flow == nil && m.text[m.at] == '%' {
+			return &Error{line, column, "this is a directive, which is not read here; remove the line"}
+		}
 		m.token()
 		if len(m.indents)+len(m.flow) > MaxLevels {
 			return tooDeep(line, column)
@@ -65,8 +68,6 @@ type flowLevel struct {
 func (m *meter) token() {
 	c := m.text[m.at]
 	switch {
-	case m.column == 1 && c == '%':
-		m.skipLine()
 	case m.column == 1 && m.isDocumentMarker():
 		m.skip(3)
 		m.indents, m.flow, m.keyAllowed = nil, nil, false

@@ -24,7 +24,7 @@ import (
 
 // The limits of a text. Nodes and levels include those that aliases repeat.
 const (
-	MaxBytes      = 8 << 20
+	MaxBytes      = 4 << 20
 	MaxLevels     = 64
 	MaxExpansions = 1_000
 	MaxNodes      = 100_000
