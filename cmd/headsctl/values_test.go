@@ -24,9 +24,9 @@ func secretValues(t *testing.T) *world {
 	w.write("secret.txt", fileSecret+"\n")
 	w.write("tools.json", `[{"name": "find", "description": "Finds with ${word}.", "url": "${tools}/find", "parameters": []}]`)
 	w.write("heads.yaml", `environments:
-  staging: {base_url: "`+w.staging.url+`", token: {env: STAGING_TOKEN}, values: {tools: {env: HEADS_TOOLS_URL}, word: {file: secret.txt}, app: "https://staging.example.com"}}
-  production: {base_url: {env: PROD_URL}, token: {env: PROD_TOKEN}, values: {tools: {env: HEADS_NOT_SET}, word: {file: secret.txt}, app: "https://app.example.com"}}
-  other: {base_url: {env: PROD_URL}, token: {env: PROD_TOKEN}, values: {tools: "https://other.example.com", word: {file: secret.txt}, app: "https://app.example.com"}}
+  staging: {base_url: "`+w.staging.url+`", token: {env: HEADS_STAGING_TOKEN}, values: {tools: {env: HEADS_TOOLS_URL}, word: {file: secret.txt}, app: "https://staging.example.com"}}
+  production: {base_url: {env: PROD_URL}, token: {env: HEADS_PROD_TOKEN}, values: {tools: {env: HEADS_NOT_SET}, word: {file: secret.txt}, app: "https://app.example.com"}}
+  other: {base_url: {env: PROD_URL}, token: {env: HEADS_PROD_TOKEN}, values: {tools: "https://other.example.com", word: {file: secret.txt}, app: "https://app.example.com"}}
 defaults: {tools: {file: tools.json}}
 heads:
   - id: {staging: `+w.staging.ids[0]+`, production: null, other: `+w.production.ids[0]+`}
@@ -88,7 +88,7 @@ func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
 	w := secretValues(t)
 	w.ok("plan", "-f", "heads.yaml", "--env", "other")
 	w.silent(func() {
-		r := w.fails(2, "heads.yaml:5:19: tools.json:1:64: ${tools} is given in line 3, column 85 of the environments: the variable HEADS_NOT_SET is not set; set it", "plan", "-f", "heads.yaml", "--env", "production")
+		r := w.fails(2, "heads.yaml:5:19: tools.json:1:64: ${tools} is given in line 3, column 91 of the environments: the variable HEADS_NOT_SET is not set; set it", "plan", "-f", "heads.yaml", "--env", "production")
 		assert.Equal(t, 1, strings.Count(r.stderr, "HEADS_NOT_SET"), "one error")
 	})
 }
