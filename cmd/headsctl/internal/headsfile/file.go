@@ -173,7 +173,9 @@ func (r *specReader) filled(v *yamltext.Value) *yamltext.Value {
 		return v
 	}
 	filled, err := v.Fill(r.values.value)
-	r.fault(err)
+	for _, fault := range faultsOf(err) {
+		r.fault(fault)
+	}
 	return filled
 }
 
