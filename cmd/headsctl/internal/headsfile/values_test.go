@@ -24,7 +24,7 @@ const someHead = "heads:\n  - {id: {staging: " + stagingID + "}, label: Lobby"
 
 // oneWith returns a file with an environment that has a value.
 func oneWith(value, rest string) string {
-	return "environments:\n  staging: {base_url: \"https://api.example.com\", token: {env: T}, values: {tools: " + value + "}}\n" + rest
+	return "environments:\n  staging: {base_url: \"https://api.example.com\", token: {env: HEADS_T}, values: {tools: " + value + "}}\n" + rest
 }
 
 const listOfTools = `[{"name": "find", "description": "Finds in ${env}, not $${env}.", "url": "${tools}/find", "parameters": []}]`
