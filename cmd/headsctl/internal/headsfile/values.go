@@ -50,6 +50,7 @@ type valueReader struct {
 	folder      string
 	secret      func(string)
 	failed      map[string]bool
+	names       []string // of all values, once a hint wants them
 }
 
 // value returns what a ${name} stands for. That a secret value can't be read is an error
@@ -64,7 +65,10 @@ func (r *valueReader) value(name string) (string, error) {
 	}
 	s, ok := e.secrets[name]
 	if !ok {
-		return "", fmt.Errorf("is no value of the environments%s; write it under values, or $${ for the text ${", similar.Hint(name, append(e.valueNames(), reserved)))
+		if r.names == nil {
+			r.names = append(e.valueNames(), reserved)
+		}
+		return "", fmt.Errorf("is no value of the environments%s; write it under values, or $${ for the text ${", similar.Hint(name, r.names))
 	}
 	if r.failed[name] {
 		return "", nil
@@ -135,7 +139,8 @@ func (r *specReader) secretValue(v *yamltext.Value) secretValue {
 // sameValues refuses a value that only one of two environments has.
 func (r *specReader) sameValues(a, b *Environment) {
 	for _, name := range a.valueNames() {
-		if !slices.Contains(b.valueNames(), name) {
+		_, plain := b.Values[name]
+		if _, secret := b.secrets[name]; !plain && !secret {
 			r.fault(b.valuesAt.Errorf("the value %s of %s is missing for %s; give it in all environments", name, a.Name, b.Name))
 		}
 	}
