@@ -20,8 +20,8 @@ const NoFolder = ""
 // maxFileText is the size of a file that stands for a text, in bytes.
 const maxFileText = 1 << 20
 
-// readText reads a regular file of at most limit bytes below a folder. A path is relative to the folder;
-// symbolic links are followed as long as they stay below it.
+// readText reads a regular file of at most limit bytes below a folder. A path is relative to the
+// folder; symbolic links are followed as long as they stay below it.
 func readText(folder, path string, limit int) (string, error) {
 	if folder == NoFolder {
 		return "", errors.New("{file: PATH} is refused here, since it would read a file of this machine; give the text itself")
