@@ -211,14 +211,14 @@ func membersOf(document json.RawMessage, apart bool) (map[string]json.RawMessage
 	}
 	var parameters []json.RawMessage
 	if json.Unmarshal(members["parameters"], &parameters) != nil {
-		return members, nil
+		return members, nil //nolint:nilerr // shown whole
 	}
 	named := maps.Clone(members)
 	delete(named, "parameters")
 	for _, parameter := range parameters {
 		var p heads.ToolParameter
 		if json.Unmarshal(parameter, &p) != nil || p.Name == "" || named["parameter "+p.Name] != nil {
-			return members, nil
+			return members, nil //nolint:nilerr // shown whole
 		}
 		named["parameter "+p.Name] = parameter
 	}
