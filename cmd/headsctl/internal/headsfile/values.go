@@ -51,6 +51,7 @@ type valueReader struct {
 	secret      func(string)
 	failed      map[string]bool
 	names       []string // of all values, once a hint wants them
+	hints       int      // that were given
 }
 
 // value returns what a ${name} stands for. That a secret value can't be read is an error
@@ -68,7 +69,11 @@ func (r *valueReader) value(name string) (string, error) {
 		if r.names == nil {
 			r.names = append(e.valueNames(), reserved)
 		}
-		return "", fmt.Errorf("is no value of the environments%s; write it under values, or $${ for the text ${", similar.Hint(name, r.names))
+		hint := ""
+		if r.hints++; r.hints <= yamltext.MaxHints {
+			hint = similar.Hint(name, r.names)
+		}
+		return "", fmt.Errorf("is no value of the environments%s; write it under values, or $${ for the text ${", hint)
 	}
 	if r.failed[name] {
 		return "", nil
