@@ -1,6 +1,7 @@
 package headsfile
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -91,6 +92,14 @@ func (r *valueReader) value(name string) (string, error) {
 	}
 	e.Values[name] = text
 	return text, nil
+}
+
+// notSecret returns an error for a secret value, and otherwise nothing.
+func (r *valueReader) notSecret(name string) (string, error) {
+	if _, secret := r.environment.secrets[name]; secret {
+		return "", errors.New("is secret, but ids, labels and names are kept in files; write the text here, or a plain one under values")
+	}
+	return "", nil
 }
 
 // valueNames returns the names of all values.
