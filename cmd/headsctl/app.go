@@ -24,7 +24,8 @@ type app struct {
 	tokenFile   string
 	environment *headsfile.Environment // of --env; nil for the settings of the shell
 	headsFile   string                 // that the environment is from
-	tokenMask   *redact.Token
+	tokenMask   *redact.Token          // of tokens and secret values
+	tokensAlone *redact.Token          // of tokens
 	debug       bool
 
 	requests    atomic.Int64 // attempts made
@@ -67,7 +68,12 @@ func (a *app) watchSignals(ctx context.Context) context.Context {
 
 // hideToken masks the token in all later output, besides earlier tokens.
 func (a *app) hideToken(token string) {
-	a.tokenMask = redact.NewToken(token, a.tokenMask)
+	a.tokensAlone = redact.NewToken(token, a.tokensAlone)
+	a.hide(token)
+}
+
+func (a *app) hide(text string) {
+	a.tokenMask = redact.NewToken(text, a.tokenMask)
 	a.stdout.SetMask(a.tokenMask.Hide)
 	a.stderr.SetMask(a.tokenMask.Hide)
 }
@@ -75,12 +81,12 @@ func (a *app) hideToken(token string) {
 // hideSecret masks a value in all later output, and each of its lines, since many outputs
 // are one line.
 func (a *app) hideSecret(value string) {
-	a.hideToken(value)
+	a.hide(value)
 	if strings.Contains(value, "\n") {
 		for line := range strings.Lines(value) {
-			a.hideToken(line)
+			a.hide(line)
 		}
-		a.hideToken(strings.Join(strings.Fields(value), " "))
+		a.hide(strings.Join(strings.Fields(value), " "))
 	}
 }
 

@@ -65,6 +65,7 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 		doc = inFileOf(a.environment, doc)
 	}
 	if len(exported) > 0 || failed == nil {
+		a.stdout.SetMask(a.tokensAlone.Hide) // values are shown: [redacted] would be applied as it stands
 		_, _ = a.stdout.Write(yamltext.Write(doc))
 	}
 	return failed

@@ -92,3 +92,28 @@ func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(r.stderr, "HEADS_NOT_SET"), "one error")
 	})
 }
+
+// The file that export writes is for apply, so it shows values; stderr and MCP do not.
+func TestOnlyExportShowsASecretValue(t *testing.T) {
+	t.Parallel()
+	w := secretValues(t)
+	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
+	for _, args := range [][]string{{"-f", "heads.yaml", "--env", "staging"}, {"-f", "heads.yaml", "--env", "staging", "Lobby"}} {
+		r := w.run(append([]string{"export", "--debug"}, args...)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		assert.Contains(t, r.stdout, toolsBase+"/find", "whole, since apply needs it")
+		w.write("export.yaml", r.stdout)
+		assert.Contains(t, w.ok("plan", "-f", "export.yaml", "--env", "staging"), "0 pending, 1 unchanged")
+		assert.NotContains(t, r.stderr, toolsBase)
+		assert.NotContains(t, r.stderr, fileSecret)
+	}
+	m := w.at(w.staging.url, w.staging.token).mcp("--debug")
+	reply, isError := m.call("heads_get", object{"id": w.staging.ids[0]})
+	require.False(t, isError, reply)
+	assert.Contains(t, reply, "find")
+	refused := m.fails("heads_plan", object{"spec": w.read("heads.yaml")})
+	require.NoError(t, m.session.Close())
+	for _, text := range []string{reply, refused, m.stderr.String()} {
+		assert.NotContains(t, text, "Zm9ydHktdHdvLWJ5dGVz", "the path token of the tools")
+	}
+}
