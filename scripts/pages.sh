@@ -90,9 +90,11 @@ awk '
 (
 	export SDK=$PWD
 	cd "$program"
-	bash -vemuc "trap 'kill \$(jobs -p) 2>/dev/null || true' EXIT; . ./page" </dev/null >said 2>&1 || fail "docs/first-service.md: $(cat said)"
+	timeout 300 bash -vemuc "trap 'kill \$(jobs -p) 2>/dev/null || true' EXIT; . ./page" </dev/null >said 2>&1 || fail "docs/first-service.md: $(cat said)"
 	grep -qF "$(sed -n 's/^The tool answers `\(.*\)`, and.*/\1/p' "$SDK/docs/first-service.md")" said || fail "docs/first-service.md: the tool answers something else: $(cat said)"
 	grep -qF "$(sed -n 's/^`\({"dead".*\)`\..*/\1/p' "$SDK/docs/first-service.md")" said || fail "docs/first-service.md: the status is something else: $(cat said)"
+	[ "$(grep -cx '1 file, 1 address' said)" = 2 ] || fail "docs/first-service.md: the page of the website was not rewritten and put back: $(cat said)"
+	[ "$(wc -w <"$SDK/docs/first-service.md")" -le 1500 ] || fail 'docs/first-service.md has more than 1500 words'
 	printf 'docs/first-service.md holds, with %d lines of Go\n' "$(cat guide/*.go | wc -l)"
 )
 printf '\nall %d shell lines of the pages hold\n' "$lines"
