@@ -25,7 +25,6 @@ type app struct {
 	environment *headsfile.Environment // of --env; nil for the settings of the shell
 	headsFile   string                 // that the environment is from
 	tokenMask   *redact.Token          // of tokens and secret values
-	tokensAlone *redact.Token          // of tokens
 	debug       bool
 
 	requests    atomic.Int64 // attempts made
@@ -68,12 +67,7 @@ func (a *app) watchSignals(ctx context.Context) context.Context {
 
 // hideToken masks the token in all later output, besides earlier tokens.
 func (a *app) hideToken(token string) {
-	a.tokensAlone = redact.NewToken(token, a.tokensAlone)
-	a.hide(token)
-}
-
-func (a *app) hide(text string) {
-	a.tokenMask = redact.NewToken(text, a.tokenMask)
+	a.tokenMask = redact.NewToken(token, a.tokenMask)
 	a.stdout.SetMask(a.tokenMask.Hide)
 	a.stderr.SetMask(a.tokenMask.Hide)
 }
@@ -81,12 +75,12 @@ func (a *app) hide(text string) {
 // hideSecret masks a value in all later output, and each of its lines, since many outputs
 // are one line.
 func (a *app) hideSecret(value string) {
-	a.hide(value)
+	a.hideToken(value)
 	if strings.Contains(value, "\n") {
 		for line := range strings.Lines(value) {
-			a.hide(line)
+			a.hideToken(line)
 		}
-		a.hide(strings.Join(strings.Fields(value), " "))
+		a.hideToken(strings.Join(strings.Fields(value), " "))
 	}
 }
 

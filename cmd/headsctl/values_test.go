@@ -93,19 +93,20 @@ func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
 	})
 }
 
-// The file that export writes is for apply, so it shows values; stderr and MCP do not.
-func TestOnlyExportShowsASecretValue(t *testing.T) {
+// The file that export writes names secret values as the file does that it was made with.
+func TestExportAndMCPShowNoSecretValue(t *testing.T) {
 	t.Parallel()
 	w := secretValues(t)
 	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
 	for _, args := range [][]string{{"-f", "heads.yaml", "--env", "staging"}, {"-f", "heads.yaml", "--env", "staging", "Lobby"}} {
 		r := w.run(append([]string{"export", "--debug"}, args...)...)
 		require.Equal(t, 0, r.code, r.stderr)
-		assert.Contains(t, r.stdout, toolsBase+"/find", "whole, since apply needs it")
+		assert.Contains(t, r.stdout, `url: "${tools}/find"`)
 		w.write("export.yaml", r.stdout)
 		assert.Contains(t, w.ok("plan", "-f", "export.yaml", "--env", "staging"), "0 pending, 1 unchanged")
-		assert.NotContains(t, r.stderr, toolsBase)
-		assert.NotContains(t, r.stderr, fileSecret)
+		assert.NotContains(t, r.stdout+r.stderr, toolsBase)
+		assert.NotContains(t, r.stdout+r.stderr, fileSecret)
+		assert.NotContains(t, r.stdout, "[redacted]")
 	}
 	m := w.at(w.staging.url, w.staging.token).mcp("--debug")
 	reply, isError := m.call("heads_get", object{"id": w.staging.ids[0]})

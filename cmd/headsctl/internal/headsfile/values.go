@@ -1,6 +1,7 @@
 package headsfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,6 +44,35 @@ func (s secretValue) read(folder string) (text string, err error) {
 		return "", fmt.Errorf("the value in %s has fewer than %d bytes, too few to mask it in what is printed; if it is no secret, write it under values", where, redact.MinToken)
 	}
 	return text, nil
+}
+
+func (s secretValue) json() []byte {
+	if s.file != "" {
+		return reference("file", s.file)
+	}
+	return reference("env", s.variable)
+}
+
+// secretsRead returns the names of the secret values that were read.
+func (e *Environment) secretsRead() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(e.secrets)) {
+		if e.Values[name] != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// References returns a function that writes ${name} for each secret value that was read, the longest
+// first, and $${ for ${.
+func (e *Environment) References() func(text string) string {
+	names := e.secretsRead()
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(e.Values[b]), len(e.Values[a])) })
+	var pairs []string
+	for _, name := range names {
+		pairs = append(pairs, e.Values[name], "${"+name+"}")
+	}
+	return strings.NewReplacer(append(pairs, "${", "$${")...).Replace
 }
 
 // valueReader returns what ${name} stand for in an environment.
