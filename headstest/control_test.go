@@ -14,10 +14,11 @@ import (
 	"testing"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 // canaries are secrets, one for every field of a head, a tool and a webhook
@@ -159,8 +160,7 @@ func TestExportWithoutKeysCanBeImported(t *testing.T) {
 }
 
 func TestControlAPIAnswersAtTheAddressOfTheConnection(t *testing.T) {
-	e := headstest.NewEmulator(headstest.WithConsole())
-	defer e.Close()
+	e := newEmulator(t, headstest.WithConsole())
 	get := func(remote, host string) int {
 		req := httptest.NewRequest("GET", "/_emulator/state", nil)
 		req.RemoteAddr, req.Host = remote, host

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func streaming(id string, on bool) string {
@@ -59,15 +60,6 @@ func TestSwitchToStreamingIsRefused(t *testing.T) {
 	}
 }
 
-func TestSwitchInTheRecommendedOrder(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{TTSProvider: "acme"})
-	a.do("PUT", streaming(id, true), "").refused(t, 422, "first")
-	a.ok("PUT", "/head/update", `{"id":"`+id+`","ttsProvider":"elevenlabs","ttsVoice":"rachel"}`)
-	a.ok("PUT", streaming(id, true), "")
-	assert.Equal(t, true, a.head(id)["videoStreaming"])
-}
-
 func TestSwitchAgainChangesNothing(t *testing.T) {
 	a := newAPI(t)
 	for _, on := range []bool{true, false} {
@@ -79,8 +71,7 @@ func TestSwitchAgainChangesNothing(t *testing.T) {
 }
 
 func TestSwitchBackToLegacyNeedsADefaultVisual(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	before := a.head(id)
 	a.ok("PUT", streaming(id, true), "")
 	a.ok("PUT", streaming(id, false), "")
@@ -98,8 +89,7 @@ func TestSwitchBackToLegacyNeedsADefaultVisual(t *testing.T) {
 }
 
 func TestSplitterForcesAHeadBackToLegacy(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	before := a.head(id)
 	a.ok("PUT", streaming(id, true), "")
 	require.NoError(t, a.EnableSplitter(id))
@@ -111,8 +101,7 @@ func TestSplitterForcesAHeadBackToLegacy(t *testing.T) {
 }
 
 func TestSwitchNeedsABooleanAndNoBody(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	for _, operation := range []string{"video-streaming?videoStreaming", "enable-events?enableEvents"} {
 		for _, value := range []string{"", "=", "=1", "=yes", "=TRUE", "=true&x=%zz", "s=true"} {
 			t.Run(operation+value, func(t *testing.T) {
@@ -140,16 +129,14 @@ func TestStreamingHeadRefusesAVoiceThatCantStream(t *testing.T) {
 }
 
 func TestAccessURLsAreSettable(t *testing.T) {
-	a := newAPI(t, headstest.WithAccessURLs("http://127.0.0.1:1/chat/", "http://127.0.0.1:2/stream"))
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t, headstest.WithAccessURLs("http://127.0.0.1:1/chat/", "http://127.0.0.1:2/stream"))
 	assert.Contains(t, a.head(id)["publicUrl"], "http://127.0.0.1:1/chat/MyOrg-")
 	a.ok("PUT", streaming(id, true), "")
 	assert.Contains(t, a.head(id)["publicUrl"], "http://127.0.0.1:2/stream/MyOrg-")
 }
 
 func TestStaleAccessURLsStay(t *testing.T) {
-	a := newAPI(t, headstest.WithStaleAddresses())
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t, headstest.WithStaleAddresses())
 	before := a.head(id)
 	a.ok("PUT", streaming(id, true), "")
 	assert.Equal(t, before["publicUrl"], a.head(id)["publicUrl"])
@@ -168,15 +155,6 @@ func TestStreamingProvidersAreSettable(t *testing.T) {
 	a := newAPI(t, headstest.WithStreamingProviders("acme"))
 	a.ok("PUT", streaming(a.AddHead(headstest.Head{TTSProvider: "acme"}), true), "")
 	a.do("PUT", streaming(a.AddHead(headstest.Head{TTSProvider: "azure"}), true), "").refused(t, 422, "acme")
-}
-
-func TestVoicesOfTheRecommendedModelsStream(t *testing.T) {
-	a := newAPI(t)
-	for _, model := range []string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"} {
-		id := a.AddHead(headstest.Head{TTSProvider: "elevenlabs", TTSVoice: "pNInz6obpgDQGcFmaJgB_eleven_" + model})
-		a.ok("PUT", streaming(id, true), "")
-		assert.Equal(t, true, a.head(id)["videoStreaming"], model)
-	}
 }
 
 func TestSplitterIsSwitchedByItsOperation(t *testing.T) {
