@@ -60,6 +60,15 @@ func TestSwitchToStreamingIsRefused(t *testing.T) {
 	}
 }
 
+func TestSwitchInTheRecommendedOrder(t *testing.T) {
+	a := newAPI(t)
+	id := a.AddHead(headstest.Head{TTSProvider: "acme"})
+	a.do("PUT", streaming(id, true), "").refused(t, 422, "first")
+	a.ok("PUT", "/head/update", `{"id":"`+id+`","ttsProvider":"elevenlabs","ttsVoice":"rachel"}`)
+	a.ok("PUT", streaming(id, true), "")
+	assert.Equal(t, true, a.head(id)["videoStreaming"])
+}
+
 func TestSwitchAgainChangesNothing(t *testing.T) {
 	a := newAPI(t)
 	for _, on := range []bool{true, false} {
@@ -155,6 +164,15 @@ func TestStreamingProvidersAreSettable(t *testing.T) {
 	a := newAPI(t, headstest.WithStreamingProviders("acme"))
 	a.ok("PUT", streaming(a.AddHead(headstest.Head{TTSProvider: "acme"}), true), "")
 	a.do("PUT", streaming(a.AddHead(headstest.Head{TTSProvider: "azure"}), true), "").refused(t, 422, "acme")
+}
+
+func TestVoicesOfTheRecommendedModelsStream(t *testing.T) {
+	a := newAPI(t)
+	for _, model := range []string{"flash_v2", "flash_v2_5", "turbo_v2", "turbo_v2_5"} {
+		id := a.AddHead(headstest.Head{TTSProvider: "elevenlabs", TTSVoice: "pNInz6obpgDQGcFmaJgB_eleven_" + model})
+		a.ok("PUT", streaming(id, true), "")
+		assert.Equal(t, true, a.head(id)["videoStreaming"], model)
+	}
 }
 
 func TestSplitterIsSwitchedByItsOperation(t *testing.T) {

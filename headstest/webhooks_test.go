@@ -162,6 +162,7 @@ func TestDeletedWebhookIsRemoved(t *testing.T) {
 func TestDeliverySwitchKeepsTheWebhooks(t *testing.T) {
 	a, id := withHead(t)
 	a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
+	assert.Equal(t, false, a.head(id)["enableEvents"], "at first")
 	for _, on := range []bool{true, true, false, false} {
 		a.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", id, on), "")
 		assert.Equal(t, on, a.head(id)["enableEvents"])
