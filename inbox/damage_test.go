@@ -249,9 +249,7 @@ func TestReadOnlyFileIsRefused(t *testing.T) {
 	s := store{"sqlite", filepath.Join(dir, "inbox.db")}
 	require.NoError(t, s.open(t).Close(t.Context()))
 	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
-	db, err := s.db(t.Context())
-	require.NoError(t, err)
-	_, err = inbox.Open(t.Context(), db)
+	err := s.refusal(t)
 	assert.ErrorContains(t, err, "read-only file system")
 }
 
@@ -273,17 +271,12 @@ func TestExecModeNeedsNoPreparedStatement(t *testing.T) {
 			in := s.open(t)
 			s.createVisits(t)
 			appendEvents(t, in, "session", 0, 5)
-			stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+			handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 				if d.Attempt == 1 {
 					return errTest
 				}
-				return d.Commit(ctx, func(tx *sql.Tx) error {
-					_, err := tx.ExecContext(ctx, "INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)", d.Event.SessionID, numberOf(d.Event), d.Sequence)
-					return err
-				})
+				return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(tx, d) })
 			}, inbox.Backoff(at(0)))
-			eventually(t, "handled", pendingIsZero(in))
-			stop()
 			n := 0
 			require.NoError(t, in.Replay(t.Context(), inbox.Query{HeadID: "head"}, func(context.Context, *inbox.Delivery) error { n++; return nil }))
 			assert.Equal(t, 5, n)

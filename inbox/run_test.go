@@ -29,14 +29,12 @@ func TestEventsOfASessionRunInTheirOrder(t *testing.T) {
 		}
 		var mu sync.Mutex
 		seen := map[string][]int{}
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			mu.Lock()
 			defer mu.Unlock()
 			seen[d.Event.SessionID] = append(seen[d.Event.SessionID], numberOf(d.Event))
 			return nil
 		})
-		eventually(t, "everything handled", pendingIsZero(in))
-		stop()
 		total := 0
 		for session, numbers := range seen {
 			total += len(numbers)
@@ -53,7 +51,7 @@ func TestCommitStoresEffectAndMarkTogether(t *testing.T) {
 		s.exec(t, "CREATE TABLE visits (number BIGINT)")
 		appendEvents(t, in, "one", 0, 20)
 		attempts := make(chan int, 100)
-		stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 			err := d.Commit(ctx, func(tx *sql.Tx) error {
 				if _, err := tx.ExecContext(ctx, s.spelled("INSERT INTO visits VALUES ($1)"), numberOf(d.Event)); err != nil {
 					return err
@@ -66,8 +64,6 @@ func TestCommitStoresEffectAndMarkTogether(t *testing.T) {
 			attempts <- d.Attempt
 			return err
 		}, inbox.Backoff(at(time.Millisecond)))
-		eventually(t, "everything handled", pendingIsZero(in))
-		stop()
 		assert.Len(t, attempts, 24)
 		assert.EqualValues(t, 20, s.int(t, "SELECT count(*) FROM visits"))
 		assert.EqualValues(t, 20, s.int(t, "SELECT count(DISTINCT number) FROM visits"))
@@ -83,7 +79,7 @@ func TestFailedEventDiesAfterMaxAttemptsAndItsSessionGoesOn(t *testing.T) {
 		appendEvents(t, in, "session", 0, 2)
 		var mu sync.Mutex
 		var seen []string
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, fmt.Sprintf("%d/%d", numberOf(d.Event), d.Attempt))
@@ -92,8 +88,6 @@ func TestFailedEventDiesAfterMaxAttemptsAndItsSessionGoesOn(t *testing.T) {
 			}
 			return nil
 		}, inbox.MaxAttempts(attempts), inbox.Backoff(at(time.Millisecond)))
-		eventually(t, "all are handled or dead", pendingIsZero(in))
-		stop()
 		assert.Equal(t, []string{"0/1", "0/2", "0/3", "0/4", "1/1"}, seen)
 		dead := deadEvents(t, in)
 		require.Len(t, dead, 1)
@@ -113,15 +107,13 @@ func TestPermanentAndRetryAfter(t *testing.T) {
 		appendEvents(t, in, "one", 0, 1)
 		appendEvents(t, in, "two", 1, 2)
 		var attempts [2]atomic.Int64
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			n := numberOf(d.Event)
 			if attempts[n].Add(1) == 3 {
 				return fmt.Errorf("wrapped: %w", inbox.Permanent(errTest))
 			}
 			return fmt.Errorf("wrapped: %w", inbox.RetryAfter(time.Millisecond, errTest))
 		}, inbox.Backoff(at(time.Hour)))
-		eventually(t, "all are dead", pendingIsZero(in))
-		stop()
 		for _, d := range deadEvents(t, in) {
 			assert.Equal(t, 3, d.Attempts)
 			assert.Equal(t, "wrapped: the function fails", d.Error)
@@ -133,7 +125,7 @@ func TestPanicAndGoexitAreFailures(t *testing.T) {
 	s := newStore(t, "sqlite")
 	in := s.open(t)
 	appendEvents(t, in, "session", 0, 1)
-	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+	handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 		switch d.Attempt {
 		case 1:
 			panic("a function panics")
@@ -142,8 +134,6 @@ func TestPanicAndGoexitAreFailures(t *testing.T) {
 		}
 		return nil
 	}, inbox.Backoff(at(0)), inbox.Concurrency(1))
-	eventually(t, "handled", pendingIsZero(in))
-	stop()
 }
 
 func TestCommitIsRefusedOutsideOfItsTime(t *testing.T) {
@@ -481,14 +471,11 @@ func TestDrainLetsFunctionsFinishAndCountsNoneThatItCutsOff(t *testing.T) {
 		}, inbox.DrainTimeout(300*time.Millisecond)))
 		assert.Less(t, time.Since(started), 10*time.Second)
 		assert.NotErrorIs(t, await(t, cut, "the slow function"), inbox.ErrFenced)
-		status, err := in.Status(t.Context())
-		require.NoError(t, err)
+		status := statusOf(t, in)
 		assert.EqualValues(t, 2, status.Pending, "one of the two quick ones, and the slow one")
 		assert.Zero(t, status.Running)
 		attempts := make(chan *inbox.Delivery, 10)
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { attempts <- d; return nil })
-		eventually(t, "handled", pendingIsZero(in))
-		stop()
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error { attempts <- d; return nil })
 		close(attempts)
 		for d := range attempts {
 			assert.Equal(t, 1, d.Attempt, "event %d", numberOf(d.Event))
