@@ -408,10 +408,7 @@ func TestAStreamingHeadRefusesAVoiceThatCannotStream(t *testing.T) {
 
 func TestStepsAndResultsComeOneAtATime(t *testing.T) {
 	e := newEmulator(t)
-	var specs []fleet.Spec
-	for range 20 {
-		specs = append(specs, fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()})
-	}
+	specs := converting(e, 20)
 	busy, ended, steps := false, []string{}, map[string]int{}
 	one := func(note func()) {
 		assert.False(t, busy, "two calls at a time")

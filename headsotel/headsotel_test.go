@@ -369,14 +369,13 @@ func TestDeliveriesHaveASpanAndADurationAndACount(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRecorder()
 			var inside trace.SpanContext
-			h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(ctx context.Context, e *heads.Event) error {
+			h := eventHandler(t, func(ctx context.Context, e *heads.Event) error {
 				inside = trace.SpanContextFromContext(ctx)
 				if row.handle != nil {
 					return row.handle(ctx, e)
 				}
 				return nil
 			}, Events(r.options(Propagate())...))
-			require.NoError(t, err)
 			if row.shut {
 				require.NoError(t, h.Shutdown(t.Context()))
 			}
@@ -449,13 +448,11 @@ func TestToolCallsHaveASpanAndADuration(t *testing.T) {
 	} {
 		t.Run(string(outcome), func(t *testing.T) {
 			r := newRecorder()
-			h, err := heads.NewToolHandler("https://tools.example.com", heads.WithToolTimeout(100*time.Millisecond), Tools(r.options()...))
-			require.NoError(t, err)
 			var inside trace.SpanContext
-			require.NoError(t, heads.AddTool(h, "find", "Finds", func(ctx context.Context, _ struct{}) (string, error) {
+			h := toolHandler(t, func(ctx context.Context, _ struct{}) (string, error) {
 				inside = trace.SpanContextFromContext(ctx)
 				return row.f(ctx)
-			}))
+			}, heads.WithToolTimeout(100*time.Millisecond), Tools(r.options()...))
 			body := row.body
 			if body == "" {
 				body = `{"session_metadata":{"session_id":"canary"}}`

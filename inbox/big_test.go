@@ -340,8 +340,7 @@ func TestListPagesAndStates(t *testing.T) {
 
 // List reads a limited number of rows, for every filter.
 func TestListEndsEarlyAndSaysWhere(t *testing.T) {
-	s := newStore(t, "postgres")
-	in := s.open(t)
+	s, in := newInbox(t, "postgres")
 	s.fill(t, 6000, func(i int) filled { return filled{session: fmt.Sprint(i), received: time.Now()} })
 	page, next, err := in.List(t.Context(), inbox.Query{HeadID: "nobody"}, "", 0)
 	require.NoError(t, err)

@@ -26,8 +26,7 @@ import (
 // crashed returns copies of an inbox's files in the state after a crash. Some events are only in
 // the -wal file.
 func crashed(t *testing.T, events int) (path string) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	s, in := newInbox(t, "sqlite")
 	appendEvents(t, in, "session", 0, events*3/4)
 	s.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
 	appendEvents(t, in, "session", events*3/4, events)
@@ -226,8 +225,7 @@ func TestOpenRefusesPathsThatWouldNotHold(t *testing.T) {
 func TestFilesAreReadableByTheOwnerAlone(t *testing.T) {
 	s := store{"sqlite", filepath.Join(t.TempDir(), "a b?c#d%e.db")}
 	in := s.open(t)
-	_, err := in.Append(t.Context(), newEvent(t, "head", "session", 1))
-	require.NoError(t, err)
+	appendEvents(t, in, "session", 1, 2)
 	entries, err := os.ReadDir(filepath.Dir(s.name))
 	require.NoError(t, err)
 	names := map[string]os.FileMode{}

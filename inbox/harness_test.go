@@ -71,6 +71,15 @@ func forEachStore(t *testing.T, f func(t *testing.T, s store)) {
 	t.Run("postgres", func(t *testing.T) { f(t, newStore(t, "postgres")) })
 }
 
+func forEachInbox(t *testing.T, f func(t *testing.T, s store, in *inbox.Inbox)) {
+	forEachStore(t, func(t *testing.T, s store) { f(t, s, s.open(t)) })
+}
+
+func newInbox(t *testing.T, kind string) (store, *inbox.Inbox) {
+	s := newStore(t, kind)
+	return s, s.open(t)
+}
+
 func newStore(tb testing.TB, kind string) store {
 	if kind == "postgres" {
 		return store{kind, newDatabase(tb)}

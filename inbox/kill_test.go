@@ -202,8 +202,7 @@ func TestEventThatKillsItsProcessDiesAlone(t *testing.T) {
 		const attempts = 4
 		in := s.open(t)
 		for n := range 7 {
-			_, err := in.Append(t.Context(), newEvent(t, "head", fmt.Sprint("session", n), n))
-			require.NoError(t, err)
+			appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
 		}
 		_, err := in.Append(t.Context(), newEvent(t, "head", "session0", 7)) // the next event of its session
 		require.NoError(t, err)

@@ -62,8 +62,7 @@ func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 func TestStatementsOfThePageRun(t *testing.T) {
 	page, err := os.ReadFile("../docs/inbox-operations.md")
 	require.NoError(t, err)
-	s := newStore(t, "postgres")
-	in := s.open(t)
+	s, in := newInbox(t, "postgres")
 	_, err = in.Append(t.Context(), newEvent(t, "ada", "a\x00", 0))
 	require.NoError(t, err)
 	appendEvents(t, in, "handled", 1, 2)
@@ -120,8 +119,7 @@ func TestStatementsOfThePageRun(t *testing.T) {
 
 // The SQL of docs/inbox-operations.md for SQLite runs, too.
 func TestStatementsOfThePageRunOnSQLite(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	s, in := newInbox(t, "sqlite")
 	appendEvents(t, in, "waiting", 0, 2)
 	var n int
 	var since, session string

@@ -20,12 +20,9 @@ import (
 )
 
 func TestEventsOfASessionRunInTheirOrder(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		for n := range 100 {
-			added, err := in.Append(t.Context(), newEvent(t, "head", fmt.Sprint("session", n%7), n))
-			require.NoError(t, err)
-			require.True(t, added)
+			appendEvents(t, in, fmt.Sprint("session", n%7), n, n+1)
 		}
 		var mu sync.Mutex
 		seen := map[string][]int{}
@@ -46,8 +43,7 @@ func TestEventsOfASessionRunInTheirOrder(t *testing.T) {
 }
 
 func TestCommitStoresEffectAndMarkTogether(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		s.exec(t, "CREATE TABLE visits (number BIGINT)")
 		appendEvents(t, in, "one", 0, 20)
 		attempts := make(chan int, 100)
@@ -122,8 +118,7 @@ func TestPermanentAndRetryAfter(t *testing.T) {
 }
 
 func TestPanicAndGoexitAreFailures(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	in := newStore(t, "sqlite").open(t)
 	appendEvents(t, in, "session", 0, 1)
 	handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 		switch d.Attempt {
@@ -137,8 +132,7 @@ func TestPanicAndGoexitAreFailures(t *testing.T) {
 }
 
 func TestCommitIsRefusedOutsideOfItsTime(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		s.createVisits(t)
 		appendEvents(t, in, "session", 0, 1)
 		nothing := func(*sql.Tx) error { return nil }
@@ -165,8 +159,7 @@ func TestCommitIsRefusedOutsideOfItsTime(t *testing.T) {
 }
 
 func TestEffectMustNotEndItsTransaction(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	in := newStore(t, "sqlite").open(t)
 	appendEvents(t, in, "session", 0, 1)
 	results := make(chan error, 1)
 	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
@@ -186,8 +179,7 @@ func TestEffectMustNotEndItsTransaction(t *testing.T) {
 }
 
 func TestFailingSessionsDelayNoOther(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		round := 0
 		median := func(failing int) time.Duration {
 			round++
@@ -240,8 +232,7 @@ func TestFailingSessionsDelayNoOther(t *testing.T) {
 }
 
 func TestNextSessionWaitsNoLongerThanTurns(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		var appending sync.WaitGroup
 		for part := range 12 { // 1,200 events of one session, in parallel since one at a time is slow
 			appending.Go(func() { appendEvents(t, in, "long", part*100, part*100+100) })
@@ -268,8 +259,7 @@ func TestNextSessionWaitsNoLongerThanTurns(t *testing.T) {
 
 // A function that continues after Commit keeps its session.
 func TestSessionIsReleasedOnlyWhenTheFunctionHasReturned(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "session", 0, 5)
 		var running atomic.Int32
 		stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
@@ -330,8 +320,7 @@ func TestOrderIsThatOfTheCommits(t *testing.T) {
 // The worker has handled the session's last event and releases the session while an append has
 // written but not committed.
 func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
-	s := newStore(t, "postgres")
-	in := s.open(t)
+	s, in := newInbox(t, "postgres")
 	s.exec(t, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END'`)
 	handled, release := make(chan int, 10), make(chan struct{})
 	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
@@ -384,8 +373,7 @@ func TestClaimsOutliveFunctionsThatUseUpThePool(t *testing.T) {
 	pool := newPool(t, dsn, 4)
 	in := openPool(t, pool)
 	for n := range 4 {
-		_, err := in.Append(t.Context(), newEvent(t, "head", fmt.Sprint("session", n), n))
-		require.NoError(t, err)
+		appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
 	}
 	var calls atomic.Int32
 	held := make(chan struct{}, 4)
@@ -448,8 +436,7 @@ func TestFunctionsSeeTheEndOfTheirClaim(t *testing.T) {
 }
 
 func TestDrainLetsFunctionsFinishAndCountsNoneThatItCutsOff(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "quick", 0, 2)
 		appendEvents(t, in, "slow", 2, 3)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -484,8 +471,7 @@ func TestDrainLetsFunctionsFinishAndCountsNoneThatItCutsOff(t *testing.T) {
 }
 
 func TestFunctionThatIgnoresTheDrainKeepsItsClaim(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	s, in := newInbox(t, "sqlite")
 	appendEvents(t, in, "session", 0, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	release := make(chan struct{})

@@ -138,8 +138,7 @@ func TestIdsOfEveryKindMakeSessionsOfTheirOwn(t *testing.T) {
 	}
 	ids := []string{"", " ", "a", "A", "a\x00b", "a\x00", "\x00", "ä", "a\u0308", strings.Repeat("x", 4096), strings.Repeat("x", 4095) + "y",
 		string(every), "'; DROP TABLE heads_inbox_events; --", "%", "_", "a b", "a\nb"}
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		type pair struct{ head, session string }
 		number := map[pair]int{}
 		for _, head := range ids {
@@ -239,8 +238,7 @@ func TestDSNIsNeverShown(t *testing.T) {
 }
 
 func TestReplayReadsTheExactSetAndMovesNothing(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "before", 0, 150)
 		from := time.UnixMicro(s.int(t, "SELECT max(received) + 1 FROM heads_inbox_events"))
 		pauseFor(t.Context(), 5*time.Millisecond)
@@ -276,8 +274,7 @@ func TestReplayReadsTheExactSetAndMovesNothing(t *testing.T) {
 }
 
 func TestChangedBodyReachesNoFunction(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "session", 0, 3)
 		s.exec(t, s.spelled("UPDATE heads_inbox_events SET body = $1 WHERE sequence = 1"), eventBody("head", "session", 77))
 		handled := make(chan int, 10)
@@ -340,11 +337,10 @@ func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 		go func() {
 			running <- in.Run(ctx, func(context.Context, *inbox.Delivery) error { cancel(); return nil })
 		}()
-		_, err := in.Append(t.Context(), newEvent(t, "head", "session", cycles))
-		require.NoError(t, err)
+		appendEvents(t, in, "session", cycles, cycles+1)
 		require.NoError(t, <-running)
 		require.NoError(t, in.Close(t.Context()))
-		_, err = in.Append(t.Context(), newEvent(t, "head", "session", 1))
+		_, err := in.Append(t.Context(), newEvent(t, "head", "session", 1))
 		require.ErrorIs(t, err, inbox.ErrClosed)
 		require.ErrorIs(t, in.Run(t.Context(), func(context.Context, *inbox.Delivery) error { return nil }), inbox.ErrClosed)
 		_, err = in.Status(t.Context())
@@ -365,8 +361,7 @@ func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 }
 
 func TestCloseEndsRun(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	s, in := newInbox(t, "sqlite")
 	appendEvents(t, in, "session", 0, 1)
 	begun, done := make(chan struct{}), make(chan error, 1)
 	go func() {
