@@ -14,10 +14,11 @@ import (
 	"testing"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 // canaries are secrets, one for every field of a head, a tool and a webhook
@@ -52,6 +53,17 @@ func (a *api) controlled(method, path, body string, v any) {
 	if v != nil {
 		require.NoError(a.t, json.Unmarshal([]byte(ans.body), v), ans.body)
 	}
+}
+
+// ids returns the ids of a list of the control API.
+func (a *api) ids(path string) (ids []int) {
+	a.t.Helper()
+	var list []struct{ ID int }
+	a.controlled("GET", path, "", &list)
+	for _, item := range list {
+		ids = append(ids, item.ID)
+	}
+	return ids
 }
 
 func TestConsoleIsServedOnlyWithItsOption(t *testing.T) {
@@ -159,8 +171,7 @@ func TestExportWithoutKeysCanBeImported(t *testing.T) {
 }
 
 func TestControlAPIAnswersAtTheAddressOfTheConnection(t *testing.T) {
-	e := headstest.NewEmulator(headstest.WithConsole())
-	defer e.Close()
+	e := newEmulator(t, headstest.WithConsole())
 	get := func(remote, host string) int {
 		req := httptest.NewRequest("GET", "/_emulator/state", nil)
 		req.RemoteAddr, req.Host = remote, host
@@ -277,14 +288,7 @@ func TestDeliveriesAreListedInPages(t *testing.T) {
 	}
 	_, err = a.WaitDelivery(t.Context(), func(d headstest.Delivery) bool { return d.ID == 5 })
 	require.NoError(t, err)
-	ids := func(query string) (ids []int) {
-		var list []struct{ ID int }
-		a.controlled("GET", "deliveries?"+query, "", &list)
-		for _, d := range list {
-			ids = append(ids, d.ID)
-		}
-		return ids
-	}
+	ids := func(query string) []int { return a.ids("deliveries?" + query) }
 	assert.Equal(t, []int{4, 5}, ids("limit=2"))
 	assert.Equal(t, []int{2, 3}, ids("limit=2&before=4"))
 	assert.Equal(t, []int{1}, ids("outcome=failed"))
@@ -474,14 +478,7 @@ func TestRequestsOfAHead(t *testing.T) {
 			ofAda = append(ofAda, n)
 		}
 	}
-	ids := func(query string) (ids []int) {
-		var rows []struct{ ID int }
-		a.controlled("GET", "requests?"+query, "", &rows)
-		for _, r := range rows {
-			ids = append(ids, r.ID)
-		}
-		return ids
-	}
+	ids := func(query string) []int { return a.ids("requests?" + query) }
 	assert.Equal(t, ofAda, ids("headId="+ada))
 	assert.Equal(t, ofAda[1:3], ids("headId="+ada+"&limit=2&before=6"))
 	assert.Empty(t, ids("headId=nobody"))
