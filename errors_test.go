@@ -905,30 +905,6 @@ func TestErrorsOfATransportAreOneShortLine(t *testing.T) {
 	}
 }
 
-func TestSecretPrintsAsRedacted(t *testing.T) {
-	secret := NewSecret("hush-hush")
-	for _, verb := range verbs {
-		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, secret), verb)
-		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, &secret), verb)
-	}
-	assert.Equal(t, "[redacted]", secret.String())
-	assert.Equal(t, "[redacted]", fmt.Sprint(secret))
-	assert.Equal(t, "[[redacted] ]", fmt.Sprint([]Secret{secret, {}}))
-	assert.Equal(t, "map[k:[redacted]]", fmt.Sprint(map[string]Secret{"k": secret}))
-}
-
-func TestSecretLogsAsRedacted(t *testing.T) {
-	for name, handler := range handlers {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			secret := NewSecret("hush-hush")
-			slog.New(handler(&out)).Info("m", "value", secret, "pointer", &secret, slog.Group("g", "inner", secret))
-			assert.NotContains(t, out.String(), "hush-hush")
-			assert.Equal(t, 3, bytes.Count(out.Bytes(), []byte("[redacted]")))
-		})
-	}
-}
-
 // hostile are bytes that a terminal or a log viewer could obey.
 const hostile = "a\x9bb\xffc\u009bd\u202ee\u2066f\x07g"
 

@@ -1069,27 +1069,6 @@ func TestMemoryOfEventsDoesNotOverflow(t *testing.T) {
 	assert.EqualValues(t, 1, c.calls.Load())
 }
 
-func TestPrintedHandlerAndSourcesShowNoKeys(t *testing.T) {
-	shared := SharedKeys(testKeyA)
-	byHead := HeadKeys(map[string][]string{testHeadA: {testKeyA}})
-	asking := newCachedKeys(newKeyCache(func(context.Context, string, bool) ([]string, error) { return []string{testKeyA}, nil }))
-	_, err := asking.Keys(t.Context(), KeyHint{HeadID: testHeadA})
-	require.NoError(t, err)
-	h, err := NewEventHandler(shared, func(context.Context, *Event) error { return nil })
-	require.NoError(t, err)
-	var log bytes.Buffer
-	logger := slog.New(slog.NewJSONHandler(&log, nil))
-	for _, v := range []any{shared, byHead, asking, h, *h, []KeySource{shared, byHead, asking}, struct{ K any }{asking}, struct{ K any }{byHead}} {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%p", "%w"} {
-			text := fmt.Sprintf(verb, v)
-			assert.NotContains(t, text, testKeyA, "%s of %T", verb, v)
-			assert.NotContains(t, text, fmt.Sprintf("%x", testKeyA), "%s of %T", verb, v)
-		}
-		logger.Info("x", "v", v)
-	}
-	assert.NotContains(t, log.String(), testKeyA)
-}
-
 func TestOutcomesAreAnsweredAsDocumented(t *testing.T) {
 	for outcome, status := range map[DeliveryOutcome]int{
 		DeliveryHandled: 200, DeliveryDuplicate: 200,

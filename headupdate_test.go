@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 	"reflect"
@@ -393,21 +392,6 @@ func TestValidateReportsAllFaultsTogether(t *testing.T) {
 	for _, fault := range invalidErrors(t, err) {
 		assert.Equal(t, "Heads.Update", fault.Operation)
 	}
-}
-
-func TestUpdateIsNotSentAfterItsContextEnded(t *testing.T) {
-	service := newFakeAPI(t, answering(""))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := service.Heads.Update(ctx, testHead, NewHeadUpdate().Name("n"))
-	require.ErrorIs(t, err, context.Canceled)
-	assert.Empty(t, service.since())
-}
-
-func TestPrintingAnUpdateShowsNoValue(t *testing.T) {
-	u := NewHeadUpdate().VoiceflowAPIKey("canary-key").Greetings("canary-text").Set("added", "canary-added")
-	assertHides(t, *u, "canary")
-	assertHides(t, u, "canary")
 }
 
 func readHead(t testing.TB, document string) *Head {
