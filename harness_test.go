@@ -690,3 +690,7 @@ func named(name string) callOf {
 // getHead is a call without a body. postHook is a call that is retried only if
 // the service can't have carried it out.
 var getHead, postHook = calls[0].run, calls[4].run
+
+func weatherTool() Tool {
+	return Tool{Name: "weather", Description: "Tells the weather of today", URL: "https://tools.example.com/weather"}
+}

@@ -85,30 +85,26 @@ func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
 func TestTwoBadSignaturesLeaveARereadForARotatedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
-		require.NoError(t, err)
-		require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
+		require.Equal(t, 200, h.post(recentEventBody(testHeadA, "1"), testKeyA))
 		for i := range 2 {
-			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint("bad ", i)), "wrong key")).Code)
+			require.Equal(t, 401, h.post(recentEventBody(testHeadA, fmt.Sprint("bad ", i)), "wrong key"))
 		}
 		service.Set(testHeadA, "new key")
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
-		assert.EqualValues(t, 2, c.calls.Load())
+		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "2"), "new key"))
+		assert.EqualValues(t, 2, h.calls.Load())
 	})
 }
 
 func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
-		require.NoError(t, err)
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
+		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "1"), testKeyA))
 		service.Set(testHeadA, "new key")
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
-		assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "3"), testKeyA)).Code, "the old key is out")
-		assert.EqualValues(t, 2, c.calls.Load())
+		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "2"), "new key"))
+		assert.Equal(t, 401, h.post(recentEventBody(testHeadA, "3"), testKeyA), "the old key is out")
+		assert.EqualValues(t, 2, h.calls.Load())
 		assert.Equal(t, 3, service.Count())
 	})
 }
@@ -172,20 +168,18 @@ func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
 func TestEventsAboveTheLimitOfUnknownHeadsWaitOrAreAnswered503(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
-		require.NoError(t, err)
+		h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
 		for i := range 20 {
-			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(numberedHead(i), "s"), testKeyA)).Code)
+			require.Equal(t, 401, h.post(recentEventBody(numberedHead(i), "s"), testKeyA))
 		}
 		begun := time.Now()
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "1"), testKeyA))
 		assert.Equal(t, time.Second/5, time.Since(begun))
 		var unauthorized, unavailable atomic.Int32
 		var all sync.WaitGroup
 		for i := range 100 {
 			all.Go(func() {
-				switch serveEvent(h, signedEvent(recentEventBody(numberedHead(100+i), "s"), testKeyA)).Code {
+				switch h.post(recentEventBody(numberedHead(100+i), "s"), testKeyA) {
 				case 401:
 					unauthorized.Add(1)
 				case 503:
@@ -273,17 +267,15 @@ func TestEventsAreHandledWithKeysThatCannotBeRefreshed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				service := newFakeKeyService()
-				var c eventCounter
-				h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
-				require.NoError(t, err)
-				require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "before"), testKeyA)).Code)
+				h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
+				require.Equal(t, 200, h.post(recentEventBody(testHeadA, "before"), testKeyA))
 				<-time.After(keycache.DefaultTTL)
 				breakIt(service)
 				for i := range 59 {
-					assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA)).Code, "minute %d", i)
+					assert.Equal(t, 200, h.post(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA), "minute %d", i)
 					<-time.After(time.Minute)
 				}
-				assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadB, "1"), testKeyB)).Code, "an unknown head has no keys")
+				assert.Equal(t, 503, h.post(recentEventBody(testHeadB, "1"), testKeyB), "an unknown head has no keys")
 				<-time.After(time.Hour)
 			})
 		})

@@ -12,10 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func weatherTool() Tool {
-	return Tool{Name: "weather", Description: "Tells the weather of today", URL: "https://tools.example.com/weather"}
-}
-
 func hoursTool() Tool {
 	return Tool{Name: "opening_hours", Description: "Tells when the museum is open", URL: "https://tools.example.com/opening_hours?a=1&b=2", Parameters: []ToolParameter{
 		{Name: "day", Type: "string", Description: "Day of the week"},
