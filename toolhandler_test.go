@@ -116,21 +116,10 @@ func requireInvalid(t testing.TB, err error, operation string) []string {
 
 func TestNewToolHandlerRefusesInvalidBaseURLs(t *testing.T) {
 	for _, row := range []struct{ name, url, reason string }{
-		{"empty", "", "is blank"},
-		{"relative", "/heads", "not an absolute URL"},
-		{"no scheme", "tools.example.com", "not an absolute URL"},
-		{"no host", "https:///heads", "not an absolute URL"},
-		{"port alone", "https://:8443/heads", "not an absolute URL"},
 		{"unreadable", "https://user:hunter2secret@a b/", "not an absolute URL"},
 		{"plain http", "http://tools.example.com", "plain http to tools.example.com"},
-		{"another scheme", "ftp://tools.example.com", "scheme ftp"},
 		{"password", "https://user:hunter2secret@tools.example.com", "user name or a password"},
 		{"query", "https://tools.example.com/?key=hunter2secret", "query or a fragment"},
-		{"bare question mark", "https://tools.example.com/?", "query or a fragment"},
-		{"fragment", "https://tools.example.com/#hunter2secret", "query or a fragment"},
-		{"copied space", "https://tools.example.com/heads ", "a space"},
-		{"dots", "https://tools.example.com/a/../b", ". or .."},
-		{"escaped dots", "https://tools.example.com/a/%2e%2E/b", ". or .."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h, err := heads.NewToolHandler(row.url)
@@ -174,11 +163,6 @@ func TestToolHandlerOptionsRefuseInvalidValues(t *testing.T) {
 			assert.NotContains(t, faults[0], "hunter2")
 		})
 	}
-}
-
-func TestPathTokenOfSixteenCharactersIsEnough(t *testing.T) {
-	_, err := heads.NewToolHandler("https://tools.example.com", heads.WithPathToken("hunter2-secret12"))
-	assert.NoError(t, err)
 }
 
 func TestPathTokenTakesUnreservedCharactersOnly(t *testing.T) {
@@ -231,13 +215,6 @@ func TestToolsReturnsToolsInTheOrderOfAdding(t *testing.T) {
 		assert.NotNil(t, tool.Parameters, "an empty list is not null on the wire")
 	}
 	assert.Equal(t, []string{"zeta", "alpha", "mid"}, names)
-}
-
-func TestToolsReturnsCopies(t *testing.T) {
-	h := newToolHandler(t)
-	addWeather(t, h)
-	h.Tools()[0].Parameters[0].Name = "changed"
-	assert.Equal(t, "city", h.Tools()[0].Parameters[0].Name)
 }
 
 func TestToolHandlerCanBeMountedAnywhere(t *testing.T) {
@@ -329,8 +306,9 @@ func TestRequestsThatMissEveryToolAreLoggedForDebugging(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var debug, info toolLog
+			var calls []heads.ToolCallInfo
 			for log, level := range map[*toolLog]slog.Level{&debug: slog.LevelDebug, &info: slog.LevelInfo} {
-				h := newToolHandler(t, heads.WithPathToken(toolToken),
+				h := newToolHandler(t, heads.WithPathToken(toolToken), observed(&calls),
 					heads.WithToolLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))))
 				addWeather(t, h)
 				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(row.method, row.path, strings.NewReader(`{"city":"Oslo"}`)))
@@ -340,6 +318,7 @@ func TestRequestsThatMissEveryToolAreLoggedForDebugging(t *testing.T) {
 				assert.NotContains(t, debug.String(), secret)
 			}
 			assert.Empty(t, info.String())
+			assert.Empty(t, calls, "no tool was called")
 		})
 	}
 }
@@ -422,13 +401,11 @@ func TestToolAuthMayReadTheBody(t *testing.T) {
 
 func TestToolHandlerShowsNoPathToken(t *testing.T) {
 	var log toolLog
-	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	h := newToolHandler(t, heads.WithPathToken(toolToken), heads.WithToolLogger(logger),
+	h := newToolHandler(t, heads.WithPathToken(toolToken), loggedTo(&log),
 		heads.WithToolAuth(func(r *http.Request) error { return r.Context().Err() }))
 	addWeather(t, h)
 	fails := func(context.Context, weatherArguments) (string, error) { return "", errors.New("broken") }
 	require.NoError(t, heads.AddTool(h, "fails", "Fails", fails))
-	var replies []string
 	for _, call := range []struct{ path, body string }{
 		{"/" + toolToken + "/get_weather", `{"city":"Oslo"}`},
 		{"/" + toolToken + "/get_weather", `{`},
@@ -437,23 +414,11 @@ func TestToolHandlerShowsNoPathToken(t *testing.T) {
 		{"/" + toolToken + "/no_such_tool", `{}`},
 		{"/x/get_weather", `{}`},
 	} {
-		replies = append(replies, postTool(h, call.path, call.body).Body.String())
+		assert.NotContains(t, postTool(h, call.path, call.body).Body.String(), toolToken)
 	}
 	require.Contains(t, log.String(), "broken", "the log is on")
-	logger.Info("handler", "value", *h, "pointer", h, "nested", map[string]any{"h": h})
-
-	shown := []string{log.String(), strings.Join(replies, "\n")}
-	for _, value := range []any{*h, h, struct{ H heads.ToolHandler }{*h}, struct{ h *heads.ToolHandler }{h}, []any{h}} {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%X", "%t", "%p"} {
-			shown = append(shown, fmt.Sprintf(verb, value))
-		}
-		shown = append(shown, fmt.Errorf("at %w", errors.New(fmt.Sprint(value))).Error())
-	}
-	shown = append(shown, heads.AddTool(h, "get weather", "", fails).Error())
-	for _, text := range shown {
-		assert.NotContains(t, text, toolToken)
-		assert.NotContains(t, strings.ToLower(text), fmt.Sprintf("%x", toolToken))
-	}
+	assert.NotContains(t, log.String(), toolToken)
+	heads.AssertHides(t, heads.AddTool(h, "get weather", "", fails), toolToken)
 }
 
 func TestZeroToolHandlerHasNoTools(t *testing.T) {
@@ -1025,15 +990,6 @@ func TestAddToolReturnsAllFaultsAtOnce(t *testing.T) {
 		"an other", "get weather", "function is nil", "description"} {
 		assert.Contains(t, all, want)
 	}
-}
-
-func TestUnsupportedFieldMayBeLeftOut(t *testing.T) {
-	h := newToolHandler(t)
-	addTool[struct {
-		City string   `json:"city" jsonschema:"City"`
-		Chan chan int `json:"-"`
-	}](t, h, "get_weather")
-	assert.Equal(t, []heads.ToolParameter{{Name: "city", Type: "string", Description: "City"}}, h.Tools()[0].Parameters)
 }
 
 // Other tests rely on toolKinds having every kind.
