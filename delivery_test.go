@@ -3,17 +3,14 @@ package heads
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
-	"os"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -72,73 +69,12 @@ func TestDrippingBodyIsRefusedAfterThreeSeconds(t *testing.T) {
 	}
 }
 
-func TestSlowBodyWithinTheLimitIsAccepted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newReceiver(t, nil)
-		text := recentEventBody(testHeadA, "s")
-		r := signedEvent(text, testKeyA)
-		r.Body = io.NopCloser(io.MultiReader(&slowBodyStart{}, strings.NewReader(text)))
-		begun := time.Now()
-		assert.Equal(t, 200, serveEvent(h, r).Code)
-		assert.Equal(t, 2*time.Second, time.Since(begun))
-	})
-}
-
 // slowBodyStart returns io.EOF after two seconds.
 type slowBodyStart struct{}
 
 func (slowBodyStart) Read([]byte) (int, error) {
 	<-time.After(2 * time.Second)
 	return 0, io.EOF
-}
-
-// bodyDeadlineWriter is a ResponseWriter that keeps the read deadlines that are
-// set.
-type bodyDeadlineWriter struct {
-	*httptest.ResponseRecorder
-	deadlines []time.Time
-}
-
-func (w *bodyDeadlineWriter) SetReadDeadline(t time.Time) error {
-	w.deadlines = append(w.deadlines, t)
-	return nil
-}
-
-func TestConnectionDeadlineIsUsedWhereThereIsOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newReceiver(t, nil)
-		limit := time.Now().Add(3 * time.Second)
-		for _, row := range []struct {
-			name    string
-			request *http.Request
-			want    []time.Time
-			status  int
-		}{
-			{"set and taken back", signedEvent(recentEventBody(testHeadA, "s"), testKeyA), []time.Time{limit, {}}, 200},
-			{"kept when too slow", eventWithBody(iotest.ErrReader(os.ErrDeadlineExceeded)), []time.Time{limit}, 408},
-			{"kept when it breaks off", eventWithBody(iotest.ErrReader(errors.New("reset"))), []time.Time{limit}, 400},
-			{"kept when too large", eventWithBody(&endlessBody{}), []time.Time{limit}, 413},
-			{"kept when the method is wrong", eventWithMethod(http.MethodPut), []time.Time{limit}, 405},
-			{"set when announced too large", signedEvent(strings.Repeat("x", maxEventBody+1), testKeyA), []time.Time{limit}, 413},
-		} {
-			w := &bodyDeadlineWriter{ResponseRecorder: httptest.NewRecorder()}
-			h.ServeHTTP(w, row.request)
-			assert.Equal(t, row.status, w.Code, row.name)
-			assert.Equal(t, row.want, w.deadlines, row.name)
-		}
-	})
-}
-
-func eventWithMethod(method string) *http.Request {
-	r := signedEvent("{}", testKeyA)
-	r.Method = method
-	return r
-}
-
-func eventWithBody(body io.Reader) *http.Request {
-	r := signedEvent("{}", testKeyA)
-	r.Body, r.ContentLength = io.NopCloser(body), -1
-	return r
 }
 
 // plainEventWriter hides all optional methods of a ResponseWriter, as some

@@ -888,25 +888,6 @@ func TestOutcomesAreAnsweredAsDocumented(t *testing.T) {
 	}
 }
 
-func TestShutdownGivesUpWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		h := newReceiver(t, func(context.Context, *Event) error {
-			<-release
-			return nil
-		})
-		answered := make(chan int)
-		go func() { answered <- h.event("1") }()
-		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		assert.ErrorIs(t, h.Shutdown(ctx), context.Canceled)
-		close(release)
-		assert.Equal(t, 200, <-answered)
-		require.NoError(t, h.Shutdown(t.Context()))
-	})
-}
-
 func TestShutdownRefusesFurtherDeliveries(t *testing.T) {
 	h := newReceiver(t, nil)
 	require.NoError(t, h.Shutdown(t.Context()))
@@ -930,13 +911,6 @@ func TestShutdownWaitsForWhatIsUnderWay(t *testing.T) {
 		assert.Equal(t, 2*time.Second, time.Since(begun))
 		assert.Equal(t, 200, <-status, "calls under way were finished and answered")
 	})
-}
-
-func TestShutdownWithAnEndedContextReturnsNilWhenNothingRuns(t *testing.T) {
-	h := newReceiver(t, nil)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	assert.NoError(t, h.Shutdown(ended), "there was nothing to wait for")
 }
 
 // One session whose id is not UTF-8 neither hides another nor waits for it.

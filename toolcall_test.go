@@ -444,31 +444,6 @@ func TestTimeForTheBodyDoesNotEndTheFunction(t *testing.T) {
 	})
 }
 
-// deadlineWriter keeps the read deadlines that are set.
-type deadlineWriter struct {
-	*httptest.ResponseRecorder
-	deadlines []time.Time
-}
-
-func (w *deadlineWriter) SetReadDeadline(d time.Time) error {
-	w.deadlines = append(w.deadlines, d)
-	return nil
-}
-
-func TestTimeForTheBodyIsTakenBackBeforeTheFunction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
-		var atCall []time.Time
-		h := newAnswering(t, func(context.Context) (string, error) {
-			atCall = w.deadlines
-			return "done", nil
-		})
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/answer", strings.NewReader("{}")))
-		assert.Equal(t, "done", toolReply(t, w.ResponseRecorder))
-		assert.Equal(t, []time.Time{time.Now().Add(5 * time.Second), {}}, atCall)
-	})
-}
-
 func TestSlowCheckLeavesTimeForTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newToolHandler(t, heads.WithToolAuth(func(*http.Request) error { <-time.After(6 * time.Second); return nil }))
@@ -630,21 +605,6 @@ func TestShutdownWaitsForCallsUnderWay(t *testing.T) {
 	}
 }
 
-func TestShutdownGivesUpWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		free := make(chan struct{})
-		h := newAnswering(t, func(context.Context) (string, error) { <-free; return "done", nil })
-		assert.Equal(t, toolFailed, h.call(t))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		started := time.Now()
-		require.ErrorIs(t, h.Shutdown(ctx), context.DeadlineExceeded)
-		assert.Equal(t, time.Minute, time.Since(started))
-		close(free)
-		require.NoError(t, h.Shutdown(t.Context()), "Shutdown may be called again")
-	})
-}
-
 func TestToolLogIsSilentByDefault(t *testing.T) {
 	var log toolLog
 	before := slog.Default()
@@ -764,4 +724,3 @@ func TestToolObserverSeesNoArgumentsAndReplies(t *testing.T) {
 		assert.NotContains(t, fmt.Sprintf("%+v %v", info, info.Err), "private")
 	}
 }
-

@@ -3,7 +3,6 @@ package heads
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -312,6 +311,10 @@ func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
 			cs.Tools = append(cs.Tools, weatherTool())
 			return nil
 		}),
+		"Modify of a copy": modifying(func(cs *ConversationSettings) error {
+			cs.Tools = append(cs.Tools, cs.Tools[1])
+			return nil
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
@@ -365,19 +368,6 @@ func TestToolsOfAHeadThatCannotCallThemAreRefused(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestSettingsModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
-	odd := readOddSettings(t)
-	service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
-	wrong := errors.New("not today")
-	settings, err := service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
-		cs.Tools = nil
-		return wrong
-	})
-	assert.Nil(t, settings)
-	assert.Same(t, wrong, err, "the error itself, not a wrapped one")
-	assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 }
 
 func TestSettingsHelpersReturnTheErrorsOfTheService(t *testing.T) {
@@ -640,26 +630,6 @@ func TestCheckPromptNamesWhatThePromptLacks(t *testing.T) {
 			assert.Equal(t, tt.missing, got)
 		})
 	}
-}
-
-func TestUntouchedToolsDoNotBlockAChange(t *testing.T) {
-	const sloppy = `{"name":"old one", "parameters":null,"url":"http://app.example.com"}`
-	service := newFakeAPI(t, answering(`{"id":"`+testHead+`","operationMode":"oc","conversationSettings":{"tools":[`+sloppy+`]}}`))
-	_, err := service.ConversationSettings.PutTool(t.Context(), testHead, Tool{Name: "weather", Description: "Tells the weather.", URL: "https://app.example.com/weather"})
-	require.NoError(t, err)
-	assert.Contains(t, service.bodyOf(t, "PUT /head/"+testHead+"/conversation-settings"), `{"conversationSettings":{"tools":[`+sloppy+`,{`, "a tool that nobody touched keeps its bytes")
-
-	_, err = service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
-		cs.Tools[0].Description = "Still sloppy."
-		return nil
-	})
-	require.NoError(t, err, "its name and URL are as they were")
-	_, err = service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
-		cs.Tools[0].Description = ""
-		cs.Tools[0].URL = "http://other.example.com"
-		return nil
-	})
-	require.ErrorContains(t, err, "is not https", "what is changed must be sound")
 }
 
 // oddTools are tools that the service stores although a head with one of them may
