@@ -164,6 +164,13 @@ func exampleBodies(t *testing.T) []string {
 			}
 		}
 	}
+	programs, err := filepath.Glob("*/examples/*/*.go")
+	require.NoError(t, err)
+	for _, name := range programs {
+		source, err := os.ReadFile(name)
+		require.NoError(t, err)
+		bodies = append(bodies, normalize(string(source)))
+	}
 	return bodies
 }
 

@@ -2,7 +2,7 @@ package mask
 
 import (
 	"bytes"
-	"html"
+	"strconv"
 	"strings"
 )
 
@@ -69,12 +69,40 @@ func unescapeFirst(text []byte) (c byte, size int) {
 		}
 	case '&':
 		if end := bytes.IndexByte(rest[:min(len(rest), 12)], ';'); end > 0 {
-			if meant := html.UnescapeString(string(text[:end+2])); len(meant) == 1 {
-				return meant[0], end + 2
+			if c := character(string(rest[:end])); c != 0 {
+				return c, end + 2
 			}
 		}
 	}
 	return text[0], 1
+}
+
+// named are the characters of ASCII that have names in HTML. Package html would add 74 kB to
+// every program.
+var named = map[string]byte{
+	"AMP": '&', "GT": '>', "Hat": '^', "LT": '<', "NewLine": '\n', "QUOT": '"', "Tab": '\t', "UnderBar": '_',
+	"amp": '&', "apos": '\'', "ast": '*', "bsol": '\\', "colon": ':', "comma": ',', "commat": '@', "dollar": '$',
+	"equals": '=', "excl": '!', "grave": '`', "gt": '>', "lbrace": '{', "lbrack": '[', "lcub": '{', "lowbar": '_',
+	"lpar": '(', "lsqb": '[', "lt": '<', "midast": '*', "num": '#', "percnt": '%', "period": '.', "plus": '+',
+	"quest": '?', "quot": '"', "rbrace": '}', "rbrack": ']', "rcub": '}', "rpar": ')', "rsqb": ']', "semi": ';',
+	"sol": '/', "verbar": '|', "vert": '|',
+}
+
+// character returns the character of ASCII that a name or a number in HTML stands for, or 0.
+func character(reference string) byte {
+	digits, numeric := strings.CutPrefix(reference, "#")
+	if !numeric {
+		return named[reference]
+	}
+	base := 10
+	if hex := strings.TrimLeft(digits, "xX"); len(hex) == len(digits)-1 {
+		digits, base = hex, 16
+	}
+	code, err := strconv.ParseUint(digits, base, 7)
+	if err != nil {
+		return 0
+	}
+	return byte(code)
 }
 
 // hexByte reads the given number of hexadecimal digits.
