@@ -877,17 +877,6 @@ func TestNewEventHandlerReturnsAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
-func TestOutcomesAreAnsweredAsDocumented(t *testing.T) {
-	for outcome, status := range map[DeliveryOutcome]int{
-		DeliveryHandled: 200, DeliveryDuplicate: 200,
-		DeliveryBadBody: 400, DeliveryStale: 400, DeliveryUnauthorized: 401, DeliveryBadMethod: 405, DeliveryTooSlow: 408, DeliveryTooLarge: 413,
-		DeliveryPanicked: 500,
-		DeliveryBusy:     503, DeliveryFailed: 503, DeliveryTimedOut: 503, DeliveryKeysFailed: 503, DeliveryClaimFailed: 503, DeliveryShutDown: 503,
-	} {
-		assert.Equal(t, status, outcome.status(), outcome)
-	}
-}
-
 func TestShutdownRefusesFurtherDeliveries(t *testing.T) {
 	h := newReceiver(t, nil)
 	require.NoError(t, h.Shutdown(t.Context()))

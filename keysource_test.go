@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,9 +65,6 @@ func askKeys(t *testing.T, source KeySource, headID string, mismatch bool) []str
 	return keys
 }
 
-// numberedHead returns the i-th of many head ids.
-func numberedHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", i) }
-
 func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
@@ -79,20 +74,6 @@ func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
 		service.Set(testHeadA, testKeyA)
 		<-time.After(10 * time.Second)
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
-	})
-}
-
-func TestTwoBadSignaturesLeaveARereadForARotatedKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
-		require.Equal(t, 200, h.post(recentEventBody(testHeadA, "1"), testKeyA))
-		for i := range 2 {
-			require.Equal(t, 401, h.post(recentEventBody(testHeadA, fmt.Sprint("bad ", i)), "wrong key"))
-		}
-		service.Set(testHeadA, "new key")
-		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "2"), "new key"))
-		assert.EqualValues(t, 2, h.calls.Load())
 	})
 }
 
@@ -151,37 +132,6 @@ func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, headID, false))
 	}
 	assert.Equal(t, []string{testHeadA}, service.Asked)
-}
-
-// The limit of requests to the service is not the sender's fault: events of a new
-// head during a flood wait for their turn, and must be redelivered if it does not come.
-func TestEventsAboveTheLimitOfUnknownHeadsWaitOrAreAnswered503(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
-		for i := range 20 {
-			require.Equal(t, 401, h.post(recentEventBody(numberedHead(i), "s"), testKeyA))
-		}
-		begun := time.Now()
-		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "1"), testKeyA))
-		assert.Equal(t, time.Second/5, time.Since(begun))
-		var unauthorized, unavailable atomic.Int32
-		var all sync.WaitGroup
-		for i := range 100 {
-			all.Go(func() {
-				switch h.post(recentEventBody(numberedHead(100+i), "s"), testKeyA) {
-				case 401:
-					unauthorized.Add(1)
-				case 503:
-					unavailable.Add(1)
-				}
-			})
-		}
-		all.Wait()
-		assert.Equal(t, 4*time.Second, time.Since(begun)-time.Second/5)
-		assert.InDelta(t, 20, unauthorized.Load(), 2, "5 a second, and what the event of a real head gave back")
-		assert.EqualValues(t, 100, unauthorized.Load()+unavailable.Load())
-	})
 }
 
 func TestKeysWithoutRetriesAreOneRequest(t *testing.T) {

@@ -925,18 +925,6 @@ var failures = map[string]struct {
 	call    func(context.Context, *Client) error // getHead when nil
 	opts    []Option
 }{
-	"400":      {handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }},
-	"500":      {handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }},
-	"redirect": {handler: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }},
-	"hour to wait": {handler: func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "3600")
-		w.WriteHeader(503)
-	}},
-	"long error": {handler: func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(400)
-		_, _ = io.Copy(w, io.LimitReader(zeros{}, 100<<10))
-	}},
-	"text": {handler: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "OK") }},
 	"too long": {handler: func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.Copy(w, io.LimitReader(zeros{}, 9<<20))
 	}},
@@ -946,7 +934,6 @@ var failures = map[string]struct {
 	}},
 	"hung up":           {handler: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 	"hung up on a POST": {call: postHook, handler: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
-	"refused token":     {handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }},
 	"cancelled in an attempt": {
 		handler: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		call:    withTimeout(time.Millisecond),

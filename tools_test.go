@@ -475,21 +475,8 @@ func TestExtraDoesNotHoldTools(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestToolsKeepTheirNumbersAsJSON(t *testing.T) {
-	var first, second ConversationSettings
-	require.NoError(t, json.Unmarshal([]byte(readFile(t, "settings_odd.json")), &first))
-	stored, err := json.Marshal(first)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(stored, &second))
-	for i := range first.Tools {
-		assert.Equal(t, first.Tools[i].Name, second.Tools[i].Name)
-		assert.Equal(t, first.Tools[i].URL, second.Tools[i].URL)
-	}
-	for _, kept := range []string{`"zeta":"[3 bytes]"`, `"big":"[20 bytes]"`, `"nothing":null`, `"timeout":5.0`, `"required":true`} {
-		assert.Contains(t, string(stored), kept)
-	}
-
-	stored, err = json.Marshal(hoursTool())
+func TestToolAsJSONIsReadBack(t *testing.T) {
+	stored, err := json.Marshal(hoursTool())
 	require.NoError(t, err)
 	var tool Tool
 	require.NoError(t, json.Unmarshal(stored, &tool))
@@ -857,18 +844,10 @@ func TestToolHelpersRepairAnOddTool(t *testing.T) {
 	}{
 		{"PutTool", "a schema for parameters", putting(repaired),
 			bodyWith(goodTool, `{"name":"odd", "description":"Does it.","parameters":[],"url":"https://tools.example.com/new","x":1.0}`)},
-		{"PutTool with parameters", "a parameter that is a text", putting(Tool{Name: repaired.Name, Description: repaired.Description, URL: repaired.URL, Parameters: city}),
-			bodyWith(goodTool, `{"name":"odd","description":"Does it.","parameters":[{"name":"city","type":"string","description":"Where."}],"url":"https://tools.example.com/new"}`)},
 		{"PutTool of a type", "a type that is no text", putting(Tool{Name: "odd", Description: "d", URL: "https://tools.example.com/odd", Parameters: city}),
 			bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city","type":"string","description":"Where."}],"url":"https://tools.example.com/odd"}`)},
 		{"SetTools", "an address that is no text", setting(repaired),
 			bodyWith(`{"name":"odd","description":"Does it.","parameters":[],"url":"https://tools.example.com/new"}`)},
-		{"SetTools to none", "null for a tool", setting(), bodyWith()},
-		{"RemoveTool", "a schema for parameters", removing("odd"), bodyWith(goodTool)},
-		{"Modify taking it out", "a list for a tool", modifying(func(cs *ConversationSettings) error {
-			cs.Tools = cs.Tools[:1]
-			return nil
-		}), bodyWith(goodTool)},
 		{"Modify emptying the parameters", "a string for parameters", modifying(func(cs *ConversationSettings) error {
 			cs.Tools[1].Parameters = []ToolParameter{}
 			return nil
@@ -877,10 +856,6 @@ func TestToolHelpersRepairAnOddTool(t *testing.T) {
 			cs.Tools[1].Parameters[0].Type = "string"
 			return nil
 		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city" ,"description":"d","type":"string"}],"url":"https://tools.example.com/odd"}`)},
-		{"Modify setting a name", "a name that is no text", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[1].Name = "odd"
-			return nil
-		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
 		{"Modify making a tool of a text", "a text for a tool", modifying(func(cs *ConversationSettings) error {
 			cs.Tools[1].Name, cs.Tools[1].Description, cs.Tools[1].URL = "odd", "d", "https://tools.example.com/odd"
 			return nil
