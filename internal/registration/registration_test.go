@@ -60,6 +60,6 @@ func TestURLKeyIsTheSameForTheSameURL(t *testing.T) {
 		{"slash at the end of the query", "https://a.example.com/in?a=b/", "https://a.example.com/in?a=b", false},
 		{"user name", "https://me@a.example.com/in", "https://a.example.com/in", false},
 	} {
-		assert.Equal(t, row.same, URLKey(row.one) == URLKey(row.other), row.name)
+		assert.Equal(t, row.same, registration.URLKey(row.one) == registration.URLKey(row.other), row.name)
 	}
 }
