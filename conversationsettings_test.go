@@ -38,20 +38,94 @@ func (w *world) toolNames(t *testing.T) []string {
 	return names
 }
 
-func TestFiftyPutToolsAtOnceAllSurvive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.everyReadIsSlow()
-		client := w.client()
-		want := make([]string, 50)
-		heads.InParallel(50, func(i int) {
-			want[i] = numberedTool(i).Name
-			_, err := client.ConversationSettings.PutTool(t.Context(), w.head, numberedTool(i))
-			assert.NoError(t, err)
+// turns are the calls that take turns with others of the same head.
+var turns = map[string]struct {
+	call  func(ctx context.Context, c *heads.Client, headID string, i int) error
+	done  func(*heads.Head) int // how many of the calls the head shows
+	reads int                   // of a call
+}{
+	"ConversationSettings.PutTool": {
+		func(ctx context.Context, c *heads.Client, headID string, i int) error {
+			_, err := c.ConversationSettings.PutTool(ctx, headID, numberedTool(i))
+			return err
+		},
+		func(h *heads.Head) int { return len(h.ConversationSettings.Tools) }, 1,
+	},
+	"Heads.Modify": {
+		func(ctx context.Context, c *heads.Client, headID string, i int) error {
+			_, err := c.Heads.Modify(ctx, headID, addPhrase(fmt.Sprint("phrase ", i)))
+			return err
+		},
+		func(h *heads.Head) int { return len(h.Phrases) }, 1,
+	},
+	"Webhooks.Ensure": {
+		func(ctx context.Context, c *heads.Client, headID string, _ int) error {
+			spec := heads.WebhookSpec{HeadID: headID, URL: hookURL, Events: []heads.EventType{heads.EventStartConversation}}
+			_, err := c.Webhooks.Ensure(ctx, spec, heads.EnsureOptions{})
+			return err
+		},
+		nil, 2,
+	},
+}
+
+func TestCallsOfOneHeadTakeTurns(t *testing.T) {
+	for name, turn := range turns {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.everyReadIsSlow()
+				client := w.client()
+				heads.InParallel(50, func(i int) { assert.NoError(t, turn.call(t.Context(), client, w.head, i)) })
+				if turn.done == nil {
+					assert.Len(t, w.registered(t), 1)
+					return
+				}
+				assert.Equal(t, map[string]int{http.MethodGet: 50, http.MethodPut: 50}, w.tally())
+				head, err := client.Heads.Get(t.Context(), w.head)
+				require.NoError(t, err)
+				assert.Equal(t, 50, turn.done(head), "all of them survive")
+			})
 		})
-		assert.Equal(t, map[string]int{http.MethodGet: 50, http.MethodPut: 50}, w.tally())
-		assert.Equal(t, want, w.toolNames(t))
-	})
+	}
+}
+
+func TestCallsOfOtherHeadsDoNotWait(t *testing.T) {
+	for name, turn := range turns {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.everyReadIsSlow()
+				ids := []string{w.head, w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})}
+				client, start := w.client(), time.Now()
+				heads.InParallel(2, func(i int) { assert.NoError(t, turn.call(t.Context(), client, ids[i], i)) })
+				assert.Equal(t, time.Duration(turn.reads)*time.Second, time.Since(start))
+			})
+		})
+	}
+}
+
+func TestWaitForATurnEndsWithItsContext(t *testing.T) {
+	for name, turn := range turns {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.everyReadIsSlow()
+				client := w.client()
+				first := make(chan error)
+				go func() { first <- turn.call(t.Context(), client, w.head, 1) }()
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+				defer cancel()
+				start := time.Now()
+				err := turn.call(ctx, client, w.head, 2)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, "heads: "+name+": nothing was sent")
+				assert.Equal(t, time.Second/2, time.Since(start))
+				require.NoError(t, <-first)
+				assert.Equal(t, turn.reads, w.tally()[http.MethodGet], "of the first alone")
+			})
+		})
+	}
 }
 
 func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
@@ -120,48 +194,13 @@ func TestSetToolsWaitsForAModifyUnderWay(t *testing.T) {
 	})
 }
 
-func TestChangesOfSettingsOfOtherHeadsDoNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.everyReadIsSlow()
-		ids := []string{w.head, w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})}
-		client, start := w.client(), time.Now()
-		heads.InParallel(2, func(i int) {
-			_, err := client.ConversationSettings.PutTool(t.Context(), ids[i], numberedTool(i))
-			assert.NoError(t, err)
-		})
-		assert.Equal(t, time.Second, time.Since(start), "one read")
-	})
-}
-
-func TestChangeOfSettingsStopsWaitingWhenItsContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.everyReadIsSlow()
-		client := w.client().ConversationSettings
-		first := make(chan error)
-		go func() {
-			_, err := client.PutTool(t.Context(), w.head, numberedTool(1))
-			first <- err
-		}()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-		defer cancel()
-		_, err := client.PutTool(ctx, w.head, numberedTool(2))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "heads: ConversationSettings.PutTool: nothing was sent")
-		require.NoError(t, <-first)
-		assert.Equal(t, map[string]int{http.MethodGet: 1, http.MethodPut: 1}, w.tally(), "of the first alone")
-		assert.Equal(t, []string{"tool_01"}, w.toolNames(t))
-	})
-}
-
 func TestFailedChangeOfSettingsLetsTheNextOneStart(t *testing.T) {
 	failures := map[string]func(*testing.T, *world, *heads.ConversationSettingsService){
 		"error of the function": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			mine := errors.New("not today")
-			_, err := client.Modify(t.Context(), w.head, func(*heads.ConversationSettings) error { return mine })
-			assert.Same(t, mine, err)
+			settings, err := client.Modify(t.Context(), w.head, func(*heads.ConversationSettings) error { return mine })
+			assert.Nil(t, settings)
+			assert.Same(t, mine, err, "the error itself, not a wrapped one")
 		},
 		"panic of the function": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			assert.Panics(t, func() {
@@ -195,86 +234,12 @@ func TestFailedChangeOfSettingsLetsTheNextOneStart(t *testing.T) {
 	}
 }
 
-// A copy of a tool is checked like any other tool that is passed in.
-func TestCopyOfAToolIsRefused(t *testing.T) {
-	for _, mode := range []heads.OperationMode{heads.OperationModeOC, heads.OperationModeTTT} {
-		t.Run(string(mode), func(t *testing.T) {
-			w := newWorld(t)
-			id := w.AddHead(headstest.Head{OperationMode: mode, Fields: map[string]any{
-				"conversationSettings": map[string]any{"tools": []heads.Tool{numberedTool(1), numberedTool(2)}},
-			}})
-			w.since()
-			_, err := w.client().ConversationSettings.Modify(t.Context(), id, func(cs *heads.ConversationSettings) error {
-				cs.Tools = append(cs.Tools, cs.Tools[0])
-				return nil
-			})
-			assert.ErrorIs(t, err, heads.ErrInvalid)
-			assert.Equal(t, map[string]int{http.MethodGet: 1}, w.tally())
-		})
-	}
-}
-
 // addPhrase is a change for Heads.Modify.
 func addPhrase(phrase string) func(*heads.Head) error {
 	return func(h *heads.Head) error {
 		h.Phrases = append(h.Phrases, phrase)
 		return nil
 	}
-}
-
-func TestTwentyModifiesAtOnceAllSurvive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.everyReadIsSlow()
-		client := w.client()
-		want := make([]string, 20)
-		heads.InParallel(20, func(i int) {
-			want[i] = fmt.Sprintf("phrase %02d", i)
-			_, err := client.Heads.Modify(t.Context(), w.head, addPhrase(want[i]))
-			assert.NoError(t, err)
-		})
-		assert.Equal(t, map[string]int{http.MethodGet: 20, http.MethodPut: 20}, w.tally())
-		head, err := client.Heads.Get(t.Context(), w.head)
-		require.NoError(t, err)
-		assert.ElementsMatch(t, want, head.Phrases)
-	})
-}
-
-func TestModifiesOfOtherHeadsDoNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.everyReadIsSlow()
-		ids := []string{w.head, w.AddHead(headstest.Head{})}
-		client, start := w.client(), time.Now()
-		heads.InParallel(2, func(i int) {
-			_, err := client.Heads.Modify(t.Context(), ids[i], addPhrase("hello"))
-			assert.NoError(t, err)
-		})
-		assert.Equal(t, time.Second, time.Since(start), "one read")
-	})
-}
-
-func TestModifyStopsWaitingWhenItsContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.everyReadIsSlow()
-		client := w.client()
-		first := make(chan error)
-		go func() {
-			_, err := client.Heads.Modify(t.Context(), w.head, addPhrase("first"))
-			first <- err
-		}()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-		defer cancel()
-		_, err := client.Heads.Modify(ctx, w.head, addPhrase("second"))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "heads: Heads.Modify: nothing was sent")
-		require.NoError(t, <-first)
-		head, err := client.Heads.Get(t.Context(), w.head)
-		require.NoError(t, err)
-		assert.True(t, slices.Equal([]string{"first"}, head.Phrases))
-	})
 }
 
 // answering makes the emulator answer one request of a method with body, without

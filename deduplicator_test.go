@@ -213,13 +213,12 @@ func TestClaimNames(t *testing.T) {
 }
 
 func TestWithoutDeduplicatorEveryEventIsPassedOn(t *testing.T) {
-	var c eventCounter
-	h := newTestHandler(t, c.handle, WithoutDeduplicator())
+	h := newReceiver(t, nil, WithoutDeduplicator())
 	body := recentEventBody(testHeadA, "s")
 	for range 3 {
-		assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+		assert.Equal(t, 200, h.post(body, testKeyA))
 	}
-	assert.EqualValues(t, 3, c.calls.Load(), "of one event")
+	assert.EqualValues(t, 3, h.calls.Load(), "of one event")
 	assert.Equal(t, 24*time.Hour+6*time.Minute, h.Memory())
 }
 

@@ -9,7 +9,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"html"
 	"io"
 	"log/slog"
 	"net"
@@ -146,31 +145,6 @@ func TestDecodeErrorOfAResponseShowsNoNames(t *testing.T) {
 	}
 }
 
-// The errors of net/http quote what it can't parse as HTTP.
-func TestErrorShowsNothingOfAnAnswerThatIsNotHTTP(t *testing.T) {
-	for name, answer := range map[string]string{
-		"body alone":        `{"sharedKey":"hush-hush"}` + "\r\n\r\n",
-		"header line":       "HTTP/1.1 200 OK\r\nhush-hush\r\n\r\n",
-		"header begins":     "HTTP/1.1 200 OK\r\n hush-hush: 1\r\n\r\n",
-		"length":            "HTTP/1.1 200 OK\r\nContent-Length: hush-hush\r\n\r\n",
-		"two lengths":       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: hush-hush\r\n\r\n",
-		"transfer encoding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: hush-hush\r\n\r\n",
-		"status":            "HTTP/1.1 hush-hush\r\n\r\n",
-		"version":           "HTTP/hush-hush 200 OK\r\n\r\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			transport := &http.Transport{}
-			defer transport.CloseIdleConnections()
-			client := newTestClient(t, serveBytes(t, answer).url, transport, WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
-				WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { fmt.Fprintln(&out, a.Err) }}))
-			err := getHead(t.Context(), client)
-			require.ErrorContains(t, err, "transport connection broken")
-			assert.NotContains(t, err.Error()+out.String(), "hush")
-		})
-	}
-}
-
 func TestLongerTokenIsMaskedFirst(t *testing.T) {
 	tr := newScript(answer(401, ""), answer(400, `neither abc nor abc-and-more`))
 	given := []string{"abc-and-more", "abc"}
@@ -241,19 +215,6 @@ func TestInvalidErrorIsErrInvalid(t *testing.T) {
 	assert.Equal(t, "heads: Heads.Update: update sets no field; call a setter", one.Error())
 }
 
-func TestSeveralFaultsAreJoined(t *testing.T) {
-	client := newTestClient(t, memoryURL, newScript(answer(200, "")))
-	_, err := client.Webhooks.Create(t.Context(), WebhookSpec{HeadID: "li-28379", URL: "http://hooks.example.com", Events: []EventType{"unheard_of"}})
-	require.ErrorIs(t, err, ErrInvalid)
-	for _, field := range []string{"head id", "webhookUrl", "events"} {
-		assert.ErrorContains(t, err, "heads: Webhooks.Create: "+field+" ")
-	}
-	_, err = client.Webhooks.Create(t.Context(), WebhookSpec{HeadID: testHead, URL: "http://hooks.example.com", Events: []EventType{EventStartConversation}})
-	require.ErrorIs(t, err, ErrInvalid)
-	_, joined := err.(interface{ Unwrap() []error })
-	assert.False(t, joined, "one fault comes alone")
-}
-
 func TestDecodeErrorShowsItsReason(t *testing.T) {
 	for name, row := range map[string]struct {
 		err  error
@@ -281,35 +242,6 @@ func TestErrorRetryAfterIsWhatTheServiceAskedFor(t *testing.T) {
 		client := newTestClient(t, memoryURL, newScript(answer(400, "", "Retry-After: "+value)))
 		require.ErrorAs(t, getHead(t.Context(), client), &failure)
 		assert.Equal(t, want, failure.RetryAfter, value)
-	}
-}
-
-// With no retry left, a call failed because of its answer, even if its context
-// ended in the meantime.
-func TestLastAnswerIsNotBlamedOnTheContext(t *testing.T) {
-	for name, retries := range map[string]int{"no retries": 0, "a retry": 1} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			refuse := func(r *http.Request) (*http.Response, error) {
-				cancel()
-				return answer(503, "busy")(r)
-			}
-			err := getHead(ctx, newTestClient(t, memoryURL, newScript(refuse), WithRetryPolicy(RetryPolicy{MaxRetries: retries})))
-			assert.ErrorIs(t, err, ErrServer)
-			assert.Equal(t, retries > 0, errors.Is(err, context.Canceled), "it would have gone on")
-		})
-	}
-}
-
-func TestServicesNotMadeByNewSaySo(t *testing.T) {
-	_, visualErr := new(HeadVisualsService).Get(t.Context(), "v")
-	_, settingsErr := new(ConversationSettingsService).Get(t.Context(), testHead)
-	_, headErr := new(HeadsService).Get(t.Context(), testHead)
-	_, addressErr := new(Client).AccessURL(&Head{})
-	for _, err := range []error{visualErr, settingsErr, headErr, addressErr} {
-		assert.ErrorIs(t, err, ErrInvalid)
-		assert.ErrorContains(t, err, "was not made by New")
 	}
 }
 
@@ -419,18 +351,26 @@ func allRefusals(t *testing.T) map[string]error {
 		errs["canary, "+name] = err
 	}
 	add := func(name string, err error) { errs[name] = err }
-	of := func(_ any, err error) error { return err }
 	for name, id := range map[string]string{"blank": " ", "empty": "", "public": "li-28379", "address": "https://a/b?c", "spaces": " " + testHead, "other": "x"} {
-		add("Heads.Get "+name, of(client.Heads.Get(ctx, id)))
-		add("Webhooks.List "+name, of(client.Webhooks.List(ctx, id)))
-		add("Heads.ConvertToLegacy "+name, of(client.Heads.ConvertToLegacy(ctx, id, ConvertOptions{})))
+		add("Heads.Get "+name, errorOf(client.Heads.Get(ctx, id)))
+		add("Webhooks.List "+name, errorOf(client.Webhooks.List(ctx, id)))
+		add("Heads.ConvertToLegacy "+name, errorOf(client.Heads.ConvertToLegacy(ctx, id, ConvertOptions{})))
 	}
-	add("nil client", of(none.AccessURL(&Head{})))
-	add("nil context", of(client.Heads.Get(nil, testHead))) //nolint:staticcheck // what it is refused for
-	add("AccessURL, nil head", of(client.AccessURL(nil)))
-	add("AccessURL, no address", of(client.AccessURL(&Head{ID: testHead})))
-	add("HeadVisuals.Get", of(client.HeadVisuals.Get(ctx, " ")))
-	add("HeadVisuals.Get, dots", of(client.HeadVisuals.Get(ctx, "..")))
+	add("nil client", errorOf(none.AccessURL(&Head{})))
+	add("nil client, Do", errorOf(none.Do(ctx, Request{Method: http.MethodGet, Path: "/"})))
+	for name, err := range map[string]error{
+		"visuals": errorOf(new(HeadVisualsService).Get(ctx, "v")), "settings": errorOf(new(ConversationSettingsService).Get(ctx, testHead)),
+		"heads": errorOf(new(HeadsService).Get(ctx, testHead)), "webhooks": errorOf(new(WebhooksService).Get(ctx, 7)),
+		"access": errorOf(new(Client).AccessURL(&Head{})), "Do": errorOf(new(Client).Do(ctx, Request{Method: http.MethodGet, Path: "/"})),
+	} {
+		require.ErrorContains(t, err, "was not made by New")
+		add("not made by New, "+name, err)
+	}
+	add("nil context", errorOf(client.Heads.Get(nil, testHead))) //nolint:staticcheck // what it is refused for
+	add("AccessURL, nil head", errorOf(client.AccessURL(nil)))
+	add("AccessURL, no address", errorOf(client.AccessURL(&Head{ID: testHead})))
+	add("HeadVisuals.Get", errorOf(client.HeadVisuals.Get(ctx, " ")))
+	add("HeadVisuals.Get, dots", errorOf(client.HeadVisuals.Get(ctx, "..")))
 	for name, u := range map[string]*HeadUpdate{
 		"nil": nil, "empty": NewHeadUpdate(), "half a voice": NewHeadUpdate().Voice("azure", " "), "voice alone": NewHeadUpdate().Set("ttsVoice", "v"),
 		"language": NewHeadUpdate().Language("german"), "speech": NewHeadUpdate().LanguageSpeechRecognition("de_DE"),
@@ -440,44 +380,44 @@ func allRefusals(t *testing.T) map[string]error {
 	} {
 		add("Heads.Update "+name, client.Heads.Update(ctx, testHead, u))
 	}
-	add("Heads.Modify", of(client.Heads.Modify(ctx, testHead, nil)))
-	add("Heads.Modify, read-only", of(client.Heads.Modify(ctx, testHead, func(h *Head) error { h.VideoStreaming, h.PublicID = true, "x"; return nil })))
-	add("DiffHeads, prompt", of(diffHeads("DiffHeads", &Head{PromptConfig: &PromptConfig{SystemPrompt: "x"}}, &Head{})))
-	add("HeadUpdateFromJSON", of(HeadUpdateFromJSON([]byte("x"))))
-	add("voice", of(client.Heads.ConvertToStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{" ", "v"}})))
-	add("voice, placeholder", of(client.Heads.PlanStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{"azure", "<VOICE>"}})))
-	add("webhook", of(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: " "})))
-	add("webhook, event", of(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: "x", Events: []EventType{"x"}})))
+	add("Heads.Modify", errorOf(client.Heads.Modify(ctx, testHead, nil)))
+	add("Heads.Modify, read-only", errorOf(client.Heads.Modify(ctx, testHead, func(h *Head) error { h.VideoStreaming, h.PublicID = true, "x"; return nil })))
+	add("DiffHeads, prompt", errorOf(diffHeads("DiffHeads", &Head{PromptConfig: &PromptConfig{SystemPrompt: "x"}}, &Head{})))
+	add("HeadUpdateFromJSON", errorOf(HeadUpdateFromJSON([]byte("x"))))
+	add("voice", errorOf(client.Heads.ConvertToStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{" ", "v"}})))
+	add("voice, placeholder", errorOf(client.Heads.PlanStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{"azure", "<VOICE>"}})))
+	add("webhook", errorOf(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: " "})))
+	add("webhook, event", errorOf(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: "x", Events: []EventType{"x"}})))
 	add("webhook, nil", client.Webhooks.Update(ctx, 1, nil))
 	add("webhook, nothing", client.Webhooks.Update(ctx, 0, NewWebhookUpdate()))
 	add("webhook, no event", client.Webhooks.Update(ctx, 1, NewWebhookUpdate().Events()))
-	add("webhook, change", of(client.Webhooks.Modify(ctx, 1, nil)))
+	add("webhook, change", errorOf(client.Webhooks.Modify(ctx, 1, nil)))
 	add("webhook id", client.Webhooks.Delete(ctx, -1))
 	add("settings", client.ConversationSettings.Replace(ctx, testHead, nil))
-	add("settings, change", of(client.ConversationSettings.Modify(ctx, testHead, nil)))
+	add("settings, change", errorOf(client.ConversationSettings.Modify(ctx, testHead, nil)))
 	tool := Tool{Name: "find", Description: "Finds.", URL: "https://a.example.com"}
-	add("tool twice", of(client.ConversationSettings.SetTools(ctx, testHead, tool, tool)))
-	add("tool name", of(client.ConversationSettings.RemoveTool(ctx, testHead, " ")))
+	add("tool twice", errorOf(client.ConversationSettings.SetTools(ctx, testHead, tool, tool)))
+	add("tool name", errorOf(client.ConversationSettings.RemoveTool(ctx, testHead, " ")))
 	add("extra, blank", new(ConversationSettings).SetExtra(" ", nil))
 	add("extra, tools", new(ConversationSettings).SetExtra("tools", nil))
 	add("extra, no JSON", new(ConversationSettings).SetExtra("x", json.RawMessage("x")))
 	add("tool", Tool{Name: "a b", URL: "x", Parameters: []ToolParameter{{Name: "c d", Type: "x"}, {Name: "c d"}}}.Validate())
-	add("ParseAccessURL", of(ParseAccessURL(" ")))
+	add("ParseAccessURL", errorOf(ParseAccessURL(" ")))
 	for _, raw := range []string{"x", "https://a.example.com/b", "https://a.example.com/b/c", "https://a.example.com/b/c?api_key=<KEY>"} {
-		add("ParseAccessURL "+raw, of(ParseAccessURL(raw)))
+		add("ParseAccessURL "+raw, errorOf(ParseAccessURL(raw)))
 	}
-	add("New", of(New(" ", " ", nil, WithHTTPClient(nil), WithTokenSource(nil), WithRetryPolicy(RetryPolicy{MaxRetries: -1}), WithAttemptTimeout(0), WithLogger(nil),
+	add("New", errorOf(New(" ", " ", nil, WithHTTPClient(nil), WithTokenSource(nil), WithRetryPolicy(RetryPolicy{MaxRetries: -1}), WithAttemptTimeout(0), WithLogger(nil),
 		WithObserver(Observer[Attempt]{}), WithApplication("", ""), WithAccessBases("", ""), WithStreamingProviders())))
-	add("New, others", of(New("http://x.localhost", "Bearer x", WithAccessBases(" ", "ftp://x"), WithStreamingProviders(" "))))
-	add("New, token source", of(New("https://me@a.example.com", "x", WithTokenSource(fixedSource("x")))))
+	add("New, others", errorOf(New("http://x.localhost", "Bearer x", WithAccessBases(" ", "ftp://x"), WithStreamingProviders(" "))))
+	add("New, token source", errorOf(New("https://me@a.example.com", "x", WithTokenSource(fixedSource("x")))))
 	t.Setenv("HEADS_BASE_URL", "")
 	t.Setenv("HEADS_TOKEN", "")
-	add("NewFromEnv", of(NewFromEnv()))
-	add("NewEventHandler", of(NewEventHandler(nil, nil, nil, WithEventLogger(nil), WithDeliveryObserver(Observer[DeliveryInfo]{}), WithDeduplicator(nil), WithMaxAge(0, 0), WithHandlerTimeout(0))))
-	add("KeySource", of(NewEventHandler(client.Webhooks.KeySource(nil, WithKeyTTL(0), WithHeads("", "li-28379", " "+testHead)), func(context.Context, *Event) error { return nil })))
-	add("NewToolHandler", of(NewToolHandler(" ", nil, WithPathToken(""), WithToolAuth(nil), WithToolTimeout(-time.Second), WithToolReplyLimit(0))))
+	add("NewFromEnv", errorOf(NewFromEnv()))
+	add("NewEventHandler", errorOf(NewEventHandler(nil, nil, nil, WithEventLogger(nil), WithDeliveryObserver(Observer[DeliveryInfo]{}), WithDeduplicator(nil), WithMaxAge(0, 0), WithHandlerTimeout(0))))
+	add("KeySource", errorOf(NewEventHandler(client.Webhooks.KeySource(nil, WithKeyTTL(0), WithHeads("", "li-28379", " "+testHead)), func(context.Context, *Event) error { return nil })))
+	add("NewToolHandler", errorOf(NewToolHandler(" ", nil, WithPathToken(""), WithToolAuth(nil), WithToolTimeout(-time.Second), WithToolReplyLimit(0))))
 	for _, base := range []string{"x", "http://tools.example.com", "ftp://a/?b", "https://me@a.example.com"} {
-		add("NewToolHandler "+base, of(NewToolHandler(base)))
+		add("NewToolHandler "+base, errorOf(NewToolHandler(base)))
 	}
 	h, err := NewToolHandler("https://tools.example.com")
 	require.NoError(t, err)
@@ -508,6 +448,8 @@ func TestInvalidErrorsReadAsOneSentence(t *testing.T) {
 	for name, err := range allRefusals(t) {
 		t.Run(name, func(t *testing.T) {
 			require.ErrorIs(t, err, ErrInvalid)
+			joined, ok := err.(interface{ Unwrap() []error })
+			assert.False(t, ok && len(joined.Unwrap()) < 2, "one fault comes alone")
 			eachInvalid(err, func(e *InvalidError) {
 				t.Log(e)
 				assert.Equal(t, "heads: "+e.Operation+": "+e.Field+" "+e.Problem+"; "+e.Remedy, e.Error())
@@ -526,22 +468,21 @@ func TestBlankTextsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := newTestClient(t, memoryURL, newScript(answer(200, "{}")))
 			ctx := t.Context()
-			of := func(_ any, err error) error { return err }
 			for what, err := range map[string]error{
-				"head id":    of(client.Heads.Get(ctx, blank)),
-				"visual id":  of(client.HeadVisuals.Get(ctx, blank)),
-				"base URL":   of(New(blank, "x")),
-				"token":      of(New(memoryURL, blank)),
-				"access URL": of(ParseAccessURL(blank)),
-				"base":       of(AccessURL{}.WithBase(blank)),
+				"head id":    errorOf(client.Heads.Get(ctx, blank)),
+				"visual id":  errorOf(client.HeadVisuals.Get(ctx, blank)),
+				"base URL":   errorOf(New(blank, "x")),
+				"token":      errorOf(New(memoryURL, blank)),
+				"access URL": errorOf(ParseAccessURL(blank)),
+				"base":       errorOf(AccessURL{}.WithBase(blank)),
 				"webhook":    WebhookSpec{HeadID: testHead, URL: blank, Events: []EventType{EventEndConversation}}.validate("x"),
 				"tool URL":   Tool{Name: "find", Description: "Finds.", URL: blank}.Validate(),
-				"tool name":  of(client.ConversationSettings.RemoveTool(ctx, testHead, blank)),
+				"tool name":  errorOf(client.ConversationSettings.RemoveTool(ctx, testHead, blank)),
 				"key":        new(ConversationSettings).SetExtra(blank, nil),
 				"field":      NewHeadUpdate().Set(blank, 1).Validate(),
 				"provider":   NewHeadUpdate().Voice(blank, "v").Validate(),
 				"voice":      NewHeadUpdate().Voice("azure", blank).Validate(),
-				"tools":      of(NewToolHandler(blank)),
+				"tools":      errorOf(NewToolHandler(blank)),
 			} {
 				require.ErrorIs(t, err, ErrInvalid, what)
 				assert.Contains(t, err.Error(), "is blank; give", what)
@@ -730,116 +671,120 @@ func TestRemediesSayWhatTheyUse(t *testing.T) {
 	assert.Greater(t, checked, 90)
 }
 
-// escapes are the ways in which a service or proxy may quote a text.
-var escapes = map[string]func(string) string{
-	"plain":                 func(s string) string { return s },
-	"query":                 url.QueryEscape,
-	"path":                  url.PathEscape,
-	"query, lower case":     func(s string) string { return strings.ToLower(url.QueryEscape(s)) },
-	"query, twice":          func(s string) string { return url.QueryEscape(url.QueryEscape(s)) },
-	"query, three times":    func(s string) string { return url.QueryEscape(url.QueryEscape(url.QueryEscape(s))) },
-	"every byte in a query": func(s string) string { return each(s, "%%%02x") },
-	"HTML":                  html.EscapeString,
-	"HTML, twice":           func(s string) string { return html.EscapeString(html.EscapeString(s)) },
-	"HTML, decimal":         func(s string) string { return each(s, "&#%d;") },
-	"HTML, padded":          func(s string) string { return each(s, "&#x%04X;") },
-	"HTML, named":           strings.NewReplacer("=", "&equals;", "+", "&plus;", "/", "&sol;", ".", "&period;", "&", "&amp;").Replace,
-	"query in HTML":         func(s string) string { return html.EscapeString(url.QueryEscape(s)) },
-	"HTML in a query":       func(s string) string { return url.QueryEscape(html.EscapeString(s)) },
-	"JSON":                  func(s string) string { raw, _ := json.Marshal(s); return strings.Trim(string(raw), `"`) },
-	"JSON, every byte":      func(s string) string { return each(s, `\u%04x`) },
-	"JSON, slashes":         strings.NewReplacer(`/`, `\/`).Replace,
-}
-
-func each(s, format string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		fmt.Fprintf(&b, format, s[i])
-	}
-	return b.String()
-}
-
-func TestMessageMasksTheTokenHoweverItIsEscaped(t *testing.T) {
-	for _, token := range []string{"abc+def/ghi==", `a<b>&"c'd`, "abc%41def", "abcdef", "eyJ0.eyJ1-_~.x=", `a\u0041b`} {
-		for name, escape := range escapes {
-			if name == "query, lower case" && strings.ToLower(token) != token {
-				continue
-			}
-			t.Run(token+" "+name, func(t *testing.T) {
-				sent := "before " + escape(token) + " " + escape(token) + "; after"
-				body, err := json.Marshal(map[string]string{"message": sent, "code": escape(token)})
-				require.NoError(t, err)
-				client, err := New(memoryURL, token, WithHTTPClient(&http.Client{Transport: newScript(answer(400, string(body), "X-Request-Id: "+escape(token)))}))
-				require.NoError(t, err)
-				var failure *Error
-				require.ErrorAs(t, getHead(t.Context(), client), &failure)
-				want := "before [redacted] [redacted]; after"
-				if escape(token) != token {
-					want = "[redacted]"
-				}
-				assert.Equal(t, want, failure.Message)
-				assert.Equal(t, "[redacted]", failure.Code)
-				assert.Equal(t, "[redacted]", failure.RequestID)
-			})
-		}
+// brokenHTTP are answers that hold a foreign text and that net/http can't read. Its
+// errors quote what it can't parse.
+func brokenHTTP(text string) map[string]string {
+	const ok = "HTTP/1.1 200 OK\r\n"
+	const chunked = ok + "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\n{}\r\n"
+	return map[string]string{
+		"not HTTP":                `{"sharedKey":"` + text + `"}` + "\r\n\r\n",
+		"header line":             ok + text + "\r\n\r\n",
+		"header begins":           ok + " " + text + ": 1\r\n\r\n",
+		"header name":             ok + text + "\x01: 1\r\n\r\n",
+		"length":                  ok + "Content-Length: " + text + "\r\n\r\n",
+		"two lengths":             ok + "Content-Length: 1\r\nContent-Length: " + text + "\r\n\r\n",
+		"transfer encoding":       ok + "Transfer-Encoding: " + text + "\r\n\r\n",
+		"status":                  "HTTP/1.1 " + text + "\r\n\r\n",
+		"version":                 "HTTP/" + text + " 200 OK\r\n\r\n",
+		"trailer":                 "HTTP/1.1 407 No\r\nTransfer-Encoding: chunked\r\nTrailer: Content-Length, " + text + "\r\n\r\n",
+		"no colon in the trailer": chunked + "0\r\n" + text + "\r\n\r\n",
+		"body in the trailer":     chunked + "0\r\n{\"sharedKey\":\"" + text + "\r\n\r\n",
+		"space in the trailer":    chunked + "0\r\n " + text + ": 1\r\n\r\n",
+		"control in the trailer":  chunked + "0\r\n" + text + "\x01: 1\r\n\r\n",
+		"chunk length":            chunked + text + "\r\n",
+		"no line end":             chunked + "2\r\n{}" + text + "\r\n",
 	}
 }
 
-func TestMessageMasksWhatFollowsAQuestionMark(t *testing.T) {
-	for sent, want := range map[string]string{
-		"see https://a.example.com/x?api_key=hush-hush for more":      "see https://a.example.com/x?[redacted] for more",
-		"no route /head/1?key=hush-hush":                              "no route /head/1?[redacted]",
-		"?hush-hush":                                                  "?[redacted]",
-		`"/x?k=hush-hush","/y?k=hush-hush" and more`:                  `"/x?[redacted] and more`,
-		"/x?a=1&amp;k=hush-hush&#x26;l=hush-hush;":                    "/x?[redacted]",
-		"https%3A%2F%2Fa.example.com%2Fx%3Fapi_key%3Dhush-hush more":  "https%3A%2F%2Fa.example.com%2Fx%3F[redacted] more",
-		"%253fk%253dhush-hush":                                        "%253f[redacted]",
-		"x&#63;k=hush-hush y&#x3F;k=hush-hush z&quest;k=hush-hush":    "x&#63;[redacted] y&#x3F;[redacted] z&quest;[redacted]",
-		"https://me:hush-hush@a.example.com/":                         "https://a.example.com/",
-		"https://a.example.com/cb#access_token=hush-hush was refused": "https://a.example.com/cb#[redacted] was refused",
-		"Is it there? No.":                                            "Is it there? No.",
-		"what ?":                                                      "what ?",
-		"ticket #17":                                                  "ticket #17",
-		"a\nb?k=hush-hush\nc":                                         "a b?[redacted] c",
-	} {
-		t.Run(sent, func(t *testing.T) {
-			body, err := json.Marshal(map[string]string{"message": sent})
-			require.NoError(t, err)
-			var failure *Error
-			require.ErrorAs(t, getHead(t.Context(), newTestClient(t, memoryURL, newScript(answer(400, string(body))))), &failure)
-			assert.Equal(t, want, failure.Message)
+func TestErrorShowsNothingOfAnAnswerThatIsNotHTTP(t *testing.T) {
+	for name, sent := range brokenHTTP("hush-hush") {
+		t.Run(name, func(t *testing.T) {
+			got := shown(t, serveBytes(t, sent).url, newTransport(t))
+			assert.Regexp(t, "transport connection broken|broke off", got)
+			assert.NotContains(t, got, "hush")
+			assert.NotContains(t, shown(t, memoryURL, serveProxy(t, sent)), "hush")
 		})
 	}
+}
+
+// hostile are bytes that a terminal or a log viewer could obey.
+const hostile = "a\x9bb\xffc\u009bd\u202ee\u2066f\x07g"
+
+func TestForeignTextsAreCleanWhereverTheyAreShown(t *testing.T) {
+	quoted := `"` + strings.NewReplacer("\x07", `\u0007`).Replace(hostile) + `"`
+	body := func(status, header, text string) string {
+		const form = "HTTP/1.1 %s\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+		return fmt.Sprintf(form, status, header, len(text), text)
+	}
+	answers := brokenHTTP(hostile)
+	for name, sent := range map[string]string{
+		"reason phrase":  body("500 "+hostile, "", "{}"),
+		"message":        body("400 Bad", "", `{"message":`+quoted+`,"code":`+quoted+`}`),
+		"list":           body("400 Bad", "", `{"message":[`+quoted+`,`+quoted+`]}`),
+		"text":           body("400 Bad", "", hostile),
+		"request id":     body("400 Bad", "X-Request-Id: "+strings.Trim(hostile, "\x07g")+"\r\n", "{}"),
+		"correlation id": body("400 Bad", "X-Correlation-Id: \x9b\xc2\x9b\xe2\x80\xae\r\n", "{}"),
+		"location":       body("302 Found", "Location: https://\x9b\xc2\x9b\xe2\x80\xae.example.com/\r\n", ""),
+		"retry after":    body("429 No", "Retry-After: \x9b\xc2\x9b\r\n", "{}"),
+		"wrong type":     body("200 OK", "", `{"id":5,`+quoted+`:1}`),
+		"another id":     body("200 OK", "", `{"id":`+quoted+`}`),
+	} {
+		answers[name] = sent
+	}
+	for name, sent := range answers {
+		t.Run(name, func(t *testing.T) {
+			assertClean(t, shown(t, serveBytes(t, sent).url, newTransport(t)))
+			assertClean(t, shown(t, memoryURL, serveProxy(t, sent)))
+		})
+	}
+	lost := newTestClient(t, memoryURL, newScript(fail(errors.New(hostile))), WithRetryPolicy(RetryPolicy{}))
+	assertClean(t, getHead(t.Context(), lost).Error())
+	source := sourceClient(t, newScript(answer(200, "")), func(context.Context, string) (string, error) { return "", errors.New(hostile) })
+	assertClean(t, getHead(t.Context(), source).Error())
 }
 
 // shown returns everything that a failing call shows: its error, and what its
 // observer and logger receive.
 func shown(t *testing.T, baseURL string, transport http.RoundTripper) string {
 	t.Helper()
-	var out bytes.Buffer
-	client := newTestClient(t, baseURL, transport, WithRetryPolicy(RetryPolicy{}), WithLogger(slog.New(slog.NewTextHandler(&out, nil))),
-		WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { fmt.Fprintf(&out, "%v\n%+v\n", a.Err, a) }}))
+	var seen strings.Builder
+	var log bytes.Buffer
+	client := newTestClient(t, baseURL, transport, WithRetryPolicy(RetryPolicy{}),
+		WithLogger(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+		WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) {
+			fmt.Fprintf(&seen, "%v\n%v\n%+v\n%s\n", a.Err, a, a, a.RequestID)
+		}}))
 	err := getHead(t.Context(), client)
 	require.Error(t, err)
 	assert.LessOrEqual(t, utf8.RuneCountInString(err.Error()), 2*maxErrorText)
-	return err.Error() + "\n" + out.String()
+	var failure *Error
+	if errors.As(err, &failure) {
+		seen.WriteString(failure.Message + failure.Code + failure.RequestID)
+	}
+	return err.Error() + "\n" + seen.String() + decoded(t, log.String())
 }
 
-func TestErrorShowsNothingOfABrokenTrailer(t *testing.T) {
-	const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\n{}\r\n"
-	for name, rest := range map[string]string{
-		"no colon":     "0\r\nhush-hush\r\n\r\n",
-		"body in it":   "0\r\n{\"sharedKey\":\"hush-hush\r\n\r\n",
-		"space":        "0\r\n hush-hush: 1\r\n\r\n",
-		"control byte": "0\r\nhush-hush\x01: 1\r\n\r\n",
-		"chunk length": "hush-hush\r\n",
-		"no line end":  "2\r\n{}hush-hush\r\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := shown(t, serveBytes(t, head+rest).url, newTransport(t))
-			assert.Contains(t, got, "broke off")
-			assert.NotContains(t, got, "hush")
-		})
+// decoded returns what a JSON log holds, since the encoder escapes some control
+// characters and leaves others.
+func decoded(t *testing.T, lines string) string {
+	t.Helper()
+	var all strings.Builder
+	for line := range strings.Lines(lines) {
+		var fields map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &fields), line)
+		fmt.Fprintln(&all, fields)
+	}
+	return all.String()
+}
+
+// assertClean checks that a text has none of the bytes of hostile.
+func assertClean(t *testing.T, text string) {
+	t.Helper()
+	assert.True(t, utf8.ValidString(text), "%q", text)
+	for _, r := range text {
+		if r != '\n' && !unicode.IsPrint(r) {
+			assert.Failf(t, "a character that must not be shown", "%U in %q", r, text)
+		}
 	}
 }
 
@@ -871,20 +816,6 @@ func TestReasonPhraseOfAProxyIsCleaned(t *testing.T) {
 			assert.NotContains(t, got, strings.Repeat("é", maxErrorText))
 		})
 	}
-	for name, answer := range map[string]string{
-		"not HTTP":          "hush-hush\r\n\r\n",
-		"header line":       "HTTP/1.1 200 OK\r\nhush-hush\r\n\r\n",
-		"status":            "HTTP/1.1 hush-hush\r\n\r\n",
-		"version":           "HTTP/hush-hush 200 OK\r\n\r\n",
-		"length":            "HTTP/1.1 200 OK\r\nContent-Length: hush-hush\r\n\r\n",
-		"two lengths":       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: hush-hush\r\n\r\n",
-		"transfer encoding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: hush-hush\r\n\r\n",
-		"trailer":           "HTTP/1.1 407 No\r\nTransfer-Encoding: chunked\r\nTrailer: Content-Length, hush-hush\r\n\r\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			assert.NotContains(t, shown(t, memoryURL, serveProxy(t, answer)), "hush")
-		})
-	}
 }
 
 func TestErrorsOfATransportAreOneShortLine(t *testing.T) {
@@ -905,108 +836,6 @@ func TestErrorsOfATransportAreOneShortLine(t *testing.T) {
 	}
 }
 
-func TestSecretPrintsAsRedacted(t *testing.T) {
-	secret := NewSecret("hush-hush")
-	for _, verb := range verbs {
-		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, secret), verb)
-		assert.Equal(t, "[redacted]", fmt.Sprintf(verb, &secret), verb)
-	}
-	assert.Equal(t, "[redacted]", secret.String())
-	assert.Equal(t, "[redacted]", fmt.Sprint(secret))
-	assert.Equal(t, "[[redacted] ]", fmt.Sprint([]Secret{secret, {}}))
-	assert.Equal(t, "map[k:[redacted]]", fmt.Sprint(map[string]Secret{"k": secret}))
-}
-
-func TestSecretLogsAsRedacted(t *testing.T) {
-	for name, handler := range handlers {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			secret := NewSecret("hush-hush")
-			slog.New(handler(&out)).Info("m", "value", secret, "pointer", &secret, slog.Group("g", "inner", secret))
-			assert.NotContains(t, out.String(), "hush-hush")
-			assert.Equal(t, 3, bytes.Count(out.Bytes(), []byte("[redacted]")))
-		})
-	}
-}
-
-// hostile are bytes that a terminal or a log viewer could obey.
-const hostile = "a\x9bb\xffc\u009bd\u202ee\u2066f\x07g"
-
-// assertClean checks that a text has no bytes and characters of that kind.
-func assertClean(t *testing.T, text string) {
-	t.Helper()
-	assert.True(t, utf8.ValidString(text), "%q", text)
-	for _, r := range text {
-		if r != '\n' && !unicode.IsPrint(r) {
-			assert.Failf(t, "a character that must not be shown", "%U in %q", r, text)
-		}
-	}
-}
-
-// logged returns what a JSON log holds, decoded, since the encoder escapes some
-// control characters and leaves others.
-func logged(t *testing.T, lines string) string {
-	t.Helper()
-	var all strings.Builder
-	for line := range strings.Lines(lines) {
-		var fields map[string]any
-		require.NoError(t, json.Unmarshal([]byte(line), &fields), line)
-		fmt.Fprintln(&all, fields)
-	}
-	return all.String()
-}
-
-func TestForeignTextsAreCleanWhereverTheyAreShown(t *testing.T) {
-	quoted := `"` + strings.NewReplacer("\x07", `\u0007`).Replace(hostile) + `"`
-	body := func(status, header, text string) string {
-		return fmt.Sprintf("HTTP/1.1 %s\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", status, header, len(text), text)
-	}
-	for name, sent := range map[string]string{
-		"reason phrase":  body("500 "+hostile, "", "{}"),
-		"message":        body("400 Bad", "", `{"message":`+quoted+`,"code":`+quoted+`}`),
-		"list":           body("400 Bad", "", `{"message":[`+quoted+`,`+quoted+`]}`),
-		"text":           body("400 Bad", "", hostile),
-		"request id":     body("400 Bad", "X-Request-Id: "+strings.Trim(hostile, "\x07g")+"\r\n", "{}"),
-		"correlation id": body("400 Bad", "X-Correlation-Id: \x9b\xc2\x9b\xe2\x80\xae\r\n", "{}"),
-		"location":       body("302 Found", "Location: https://\x9b\xc2\x9b\xe2\x80\xae.example.com/\r\n", ""),
-		"retry after":    body("429 No", "Retry-After: \x9b\xc2\x9b\r\n", "{}"),
-		"trailer":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\n{}\r\n0\r\n" + hostile + ": 1\r\n\r\n",
-		"header name":    "HTTP/1.1 200 OK\r\n" + hostile + ": 1\r\n\r\n",
-		"length":         "HTTP/1.1 200 OK\r\nContent-Length: " + hostile + "\r\n\r\n",
-		"encoding":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + hostile + "\r\n\r\n",
-		"no HTTP":        hostile + "\r\n\r\n",
-		"wrong type":     body("200 OK", "", `{"id":5,`+quoted+`:1}`),
-		"another id":     body("200 OK", "", `{"id":`+quoted+`}`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			for way, server := range map[string]func() (string, http.RoundTripper){
-				"service": func() (string, http.RoundTripper) { return serveBytes(t, sent).url, newTransport(t) },
-				"proxy":   func() (string, http.RoundTripper) { return memoryURL, serveProxy(t, sent) },
-			} {
-				baseURL, transport := server()
-				var log bytes.Buffer
-				var seen strings.Builder
-				client := newTestClient(t, baseURL, transport, WithRetryPolicy(RetryPolicy{}), WithLogger(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { fmt.Fprintf(&seen, "%v\n%v\n%s\n", a.Err, a, a.RequestID) }}))
-				err := getHead(t.Context(), client)
-				require.Error(t, err, way)
-				assertClean(t, err.Error())
-				assertClean(t, seen.String())
-				assertClean(t, logged(t, log.String()))
-				var failure *Error
-				if errors.As(err, &failure) {
-					assertClean(t, failure.Message+failure.Code+failure.RequestID)
-				}
-			}
-		})
-	}
-	lost := newTestClient(t, memoryURL, newScript(fail(errors.New(hostile))), WithRetryPolicy(RetryPolicy{}))
-	assertClean(t, getHead(t.Context(), lost).Error())
-	source, err := New(memoryURL, "", WithTokenSource(func(context.Context, string) (string, error) { return "", errors.New(hostile) }))
-	require.NoError(t, err)
-	assertClean(t, getHead(t.Context(), source).Error())
-}
-
 func TestLabelsOfRecordsAreCleanWhereTheyAreShown(t *testing.T) {
 	event := &Event{Type: hostile, HeadID: hostile, SessionID: hostile, Timestamp: Time{Text: hostile}}
 	tool := Tool{Name: hostile, URL: "https://" + hostile + "/", Parameters: []ToolParameter{{Name: hostile, Type: hostile}}}
@@ -1019,7 +848,7 @@ func TestLabelsOfRecordsAreCleanWhereTheyAreShown(t *testing.T) {
 	for _, v := range []slog.LogValuer{&Head{ID: hostile, Name: hostile}, webhook, tool} {
 		slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "v", v)
 	}
-	assertClean(t, logged(t, log.String()))
+	assertClean(t, decoded(t, log.String()))
 }
 
 // A name below localhost is resolved like any other name and can be any host.

@@ -1,11 +1,9 @@
 package heads
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -112,12 +110,13 @@ func TestLeaseIsTheTimeoutPlusFiveSeconds(t *testing.T) {
 		{"with a timeout", 65 * time.Second, 24*time.Hour + 6*time.Minute, []EventHandlerOption{WithHandlerTimeout(time.Minute)}},
 		{"with the longest timeout", 1<<63 - 1, 24*time.Hour + 6*time.Minute, []EventHandlerOption{WithHandlerTimeout(1<<63 - 1)}},
 		{"with another age", 9 * time.Second, 3*time.Hour + time.Minute, []EventHandlerOption{WithMaxAge(2*time.Hour, time.Hour)}},
+		{"with the longest age", 9 * time.Second, 1<<63 - 1, []EventHandlerOption{WithMaxAge(1<<63-1, 1<<63-1)}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newSharedStore()
-				h := newTestHandler(t, after(0), append(row.opts, WithDeduplicator(store))...)
-				require.Equal(t, 200, postEvent(h, "s"))
+				h := newReceiver(t, after(0), append(row.opts, WithDeduplicator(store))...)
+				require.Equal(t, 200, h.event("s"))
 				require.NoError(t, h.Shutdown(t.Context()))
 				require.Equal(t, []string{"claim", "done"}, store.methods())
 				assert.Equal(t, row.lease, store.calls[0].lease)
@@ -131,10 +130,10 @@ func TestLeaseIsTheTimeoutPlusFiveSeconds(t *testing.T) {
 
 func TestEveryDeliveryHasAnOwnerOfItsOwn(t *testing.T) {
 	store := newSharedStore()
-	h := newTestHandler(t, func(context.Context, *Event) error { return errors.New("failed") }, WithDeduplicator(store))
+	h := newReceiver(t, func(context.Context, *Event) error { return errors.New("failed") }, WithDeduplicator(store))
 	body := recentEventBody(testHeadA, "s")
 	for range 3 {
-		require.Equal(t, 503, serveEvent(h, signedEvent(body, testKeyA)).Code)
+		require.Equal(t, 503, h.post(body, testKeyA))
 	}
 	owners := map[string]int{}
 	for _, c := range store.calls {
@@ -150,9 +149,9 @@ func TestEveryDeliveryHasAnOwnerOfItsOwn(t *testing.T) {
 func TestClaimIsRenewedAtHalfTheLeaseWhileTheFunctionRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSharedStore()
-		h := newTestHandler(t, after(20*time.Second), WithDeduplicator(store))
+		h := newReceiver(t, after(20*time.Second), WithDeduplicator(store))
 		begun := time.Now()
-		require.Equal(t, 200, postEvent(h, "s"))
+		require.Equal(t, 200, h.event("s"))
 		<-time.After(time.Minute)
 		require.Equal(t, []string{"claim", "claim", "claim", "claim", "claim", "done"}, store.methods(), "and not after it")
 		for i, c := range store.calls[:5] {
@@ -160,24 +159,6 @@ func TestClaimIsRenewedAtHalfTheLeaseWhileTheFunctionRuns(t *testing.T) {
 			assert.Equal(t, 9*time.Second, c.lease)
 			assert.Equal(t, store.calls[0].owner, c.owner)
 		}
-	})
-}
-
-// The memory of a process must keep the claim, too.
-func TestMemoryKeepsTheClaimWhileTheFunctionRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory := NewMemoryDeduplicator(10)
-		h := newTestHandler(t, after(time.Hour), WithDeduplicator(memory))
-		body := recentEventBody(testHeadA, "s")
-		e, err := ParseEvent([]byte(body))
-		require.NoError(t, err)
-		go serveEvent(h, signedEvent(body, testKeyA))
-		synctest.Wait()
-		for range 100 {
-			<-time.After(30 * time.Second)
-			assert.Equal(t, ClaimBusy, mustClaim(t, memory, e.Key(), "twin", time.Second))
-		}
-		<-time.After(time.Hour)
 	})
 }
 
@@ -191,29 +172,15 @@ func TestFailingRenewalIsRetriedBeforeTheLeaseEnds(t *testing.T) {
 			}
 			return nil
 		}
-		var log bytes.Buffer
-		h := newTestHandler(t, after(30*time.Second), WithDeduplicator(store), WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		twin := newTestHandler(t, after(0), WithDeduplicator(store))
+		h := newReceiver(t, after(30*time.Second), WithDeduplicator(store))
+		twin := newReceiver(t, after(0), WithDeduplicator(store))
 		body := recentEventBody(testHeadA, "s")
-		go serveEvent(h, signedEvent(body, testKeyA))
+		go h.post(body, testKeyA)
 		<-time.After(10 * time.Second)
-		assert.Equal(t, 503, serveEvent(twin, signedEvent(body, testKeyA)).Code, "the lease was extended")
+		assert.Equal(t, 503, twin.post(body, testKeyA), "the lease was extended")
 		require.NoError(t, h.Shutdown(t.Context()))
-		assert.Contains(t, log.String(), "the claim can't be extended")
+		assert.Contains(t, h.log.String(), "the claim can't be extended")
 		assert.Equal(t, "done", store.methods()[len(store.methods())-1])
-	})
-}
-
-func TestFailingClaimIsRetried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newSharedStore()
-		store.trouble = failing("claim", 5)
-		var c eventCounter
-		h := newTestHandler(t, c.handle, WithDeduplicator(store))
-		begun := time.Now()
-		assert.Equal(t, 200, postEvent(h, "s"))
-		assert.Less(t, time.Since(begun), 2*time.Second)
-		assert.EqualValues(t, 1, c.calls.Load())
 	})
 }
 
@@ -233,10 +200,9 @@ func TestNoEventIsLostWhileTheStoreIsDown(t *testing.T) {
 						}
 						return nil
 					}
-					var c eventCounter
-					h := newTestHandler(t, c.handle, WithDeduplicator(store))
+					h := newReceiver(t, nil, WithDeduplicator(store))
 					assert.Equal(t, 200, deliverLikeTheService(h, recentEventBody(testHeadA, "s"), 0))
-					assert.EqualValues(t, 1, c.calls.Load())
+					assert.EqualValues(t, 1, h.calls.Load())
 				})
 			})
 		}
@@ -245,7 +211,7 @@ func TestNoEventIsLostWhileTheStoreIsDown(t *testing.T) {
 
 // deliverLikeTheService sends deliveries until one succeeds, at most up to number
 // 4, and returns the last status.
-func deliverLikeTheService(h *EventHandler, body string, first int) (status int) {
+func deliverLikeTheService(h *receiver, body string, first int) (status int) {
 	for n := first; n < 4; n++ {
 		if n > 0 {
 			<-time.After(time.Second << (n - 1))
@@ -274,20 +240,19 @@ func TestAmbiguousClaimIsReleased(t *testing.T) {
 					}
 					return nil
 				}
-				var c eventCounter
-				h := newTestHandler(t, c.handle, WithDeduplicator(store))
+				h := newReceiver(t, nil, WithDeduplicator(store))
 				begun := time.Now()
 				body := recentEventBody(testHeadA, "s")
-				assert.NotEqual(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+				assert.NotEqual(t, 200, h.post(body, testKeyA))
 				assert.LessOrEqual(t, time.Since(begun), 4900*time.Millisecond)
 				require.NoError(t, h.Shutdown(t.Context()))
 				methods := store.methods()
 				assert.Equal(t, "release", methods[len(methods)-1])
-				assert.Zero(t, c.calls.Load())
+				assert.Zero(t, h.calls.Load())
 
 				store.trouble = nil
-				next := newTestHandler(t, c.handle, WithDeduplicator(store))
-				assert.Equal(t, 200, serveEvent(next, signedEvent(body, testKeyA)).Code)
+				next := newReceiver(t, nil, WithDeduplicator(store))
+				assert.Equal(t, 200, next.post(body, testKeyA))
 				assert.Less(t, time.Since(begun), 9*time.Second, "the lease had not ended")
 			})
 		})
@@ -306,7 +271,7 @@ func TestClaimIsReleasedWhenTheSenderLeaves(t *testing.T) {
 			}
 			return ctx.Err()
 		}
-		h := newTestHandler(t, after(0), WithDeduplicator(store))
+		h := newReceiver(t, after(0), WithDeduplicator(store))
 		serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA).WithContext(ctx))
 		assert.Equal(t, []string{"claim", "release"}, store.methods())
 	})
@@ -327,11 +292,10 @@ func TestFailingDoneAndReleaseAreRetried(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := newSharedStore()
 					store.trouble = failing(row.method, failures)
-					c := eventCounter{err: row.result}
-					h := newTestHandler(t, c.handle, WithDeduplicator(store))
+					h := newReceiver(t, returning(row.result), WithDeduplicator(store))
 					body := recentEventBody(testHeadA, "s")
 					begun := time.Now()
-					assert.Equal(t, row.status, serveEvent(h, signedEvent(body, testKeyA)).Code)
+					assert.Equal(t, row.status, h.post(body, testKeyA))
 					assert.LessOrEqual(t, time.Since(begun), time.Second, "the answer does not wait for long")
 					require.NoError(t, h.Shutdown(t.Context()), "Shutdown waits for the store")
 					assert.Less(t, time.Since(begun), within)
@@ -347,19 +311,96 @@ func TestFailingDoneAndReleaseAreRetried(t *testing.T) {
 	}
 }
 
+// oddStore is a store that answers every claim alike.
+type oddStore struct {
+	Deduplicator
+	claim Claim
+}
+
+func (s oddStore) Claim(context.Context, string, string, time.Duration) (Claim, error) {
+	return s.claim, nil
+}
+
+func TestFailingStore(t *testing.T) {
+	broken := errors.New("the store is broken")
+	troubled := func(method string, f func() error) Deduplicator {
+		store := newSharedStore()
+		store.trouble = func(_ context.Context, called string) error {
+			if called == method {
+				return f()
+			}
+			return nil
+		}
+		return store
+	}
+	fails, panics := func() error { return broken }, func() error { panic("the store is broken") }
+	for _, row := range []struct {
+		name    string
+		store   Deduplicator
+		handle  error
+		status  int
+		outcome DeliveryOutcome
+		runs    int32
+	}{
+		{"claim fails", troubled("claim", fails), nil, 503, DeliveryClaimFailed, 0},
+		{"claim is no claim", oddStore{newSharedStore(), 0}, nil, 503, DeliveryClaimFailed, 0},
+		{"claim is of an unknown kind", oddStore{newSharedStore(), ClaimDone + 1}, nil, 503, DeliveryClaimFailed, 0},
+		{"claim panics", troubled("claim", panics), nil, 500, DeliveryPanicked, 0},
+		{"done fails", troubled("done", fails), nil, 200, DeliveryHandled, 1},
+		{"done panics", troubled("done", panics), nil, 200, DeliveryHandled, 1},
+		{"release fails", troubled("release", fails), broken, 503, DeliveryFailed, 1},
+		{"release panics", troubled("release", panics), broken, 503, DeliveryFailed, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newReceiver(t, returning(row.handle), WithDeduplicator(row.store))
+				assert.Equal(t, row.status, h.event("s"))
+				require.NoError(t, h.Shutdown(t.Context()))
+				assert.Equal(t, row.runs, h.calls.Load())
+				assert.Equal(t, []DeliveryOutcome{row.outcome}, h.outcomes())
+				if !strings.HasPrefix(row.name, "claim is ") {
+					assert.Contains(t, h.log.String(), "the store is broken", "it is logged")
+				}
+			})
+		})
+	}
+}
+
+// A store must learn how the function ended even if no one waits for the answer.
+func TestStoreHasItsOwnTimeToSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSharedStore()
+		store.trouble = func(ctx context.Context, _ string) error {
+			assert.NoError(t, ctx.Err())
+			deadline, ok := ctx.Deadline()
+			assert.True(t, ok)
+			assert.Equal(t, time.Second, time.Until(deadline))
+			return nil
+		}
+		var result error
+		h := newReceiver(t, func(ctx context.Context, _ *Event) error {
+			<-ctx.Done()
+			return result
+		}, WithDeduplicator(store))
+		assert.Equal(t, 200, h.event("1"))
+		result = errors.New("failed")
+		assert.Equal(t, 503, h.event("2"))
+		assert.Equal(t, []string{"claim", "done", "claim", "release"}, store.methods())
+	})
+}
+
 func TestStoreThatNeverRecoversIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSharedStore()
 		store.trouble = failing("done", -1)
-		var log bytes.Buffer
-		h := newTestHandler(t, after(0), WithDeduplicator(store), WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		assert.Equal(t, 200, postEvent(h, "s"))
+		h := newReceiver(t, after(0), WithDeduplicator(store))
+		assert.Equal(t, 200, h.event("s"))
 		begun := time.Now()
 		require.NoError(t, h.Shutdown(t.Context()))
 		assert.LessOrEqual(t, time.Since(begun), 9*time.Second, "the lease has ended by then")
-		assert.Contains(t, log.String(), "the answer no longer waits")
-		assert.Contains(t, log.String(), "the deduplicator failed")
-		assert.Equal(t, 2, strings.Count(log.String(), "the store is broken"))
+		assert.Contains(t, h.log.String(), "the answer no longer waits")
+		assert.Contains(t, h.log.String(), "the deduplicator failed")
+		assert.Equal(t, 2, strings.Count(h.log.String(), "the store is broken"))
 	})
 }
 
@@ -386,7 +427,7 @@ func TestAnswerIsSentInTimeWhateverTheStoreDoes(t *testing.T) {
 							return nil
 						}
 						returned := time.Now()
-						h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
+						h := newReceiver(t, func(ctx context.Context, _ *Event) error {
 							<-time.After(takes)
 							returned = time.Now()
 							if method == "release" {
@@ -395,7 +436,7 @@ func TestAnswerIsSentInTimeWhateverTheStoreDoes(t *testing.T) {
 							return nil
 						}, append(opts, WithDeduplicator(store))...)
 						begun := time.Now()
-						status := postEvent(h, "s")
+						status := h.event("s")
 						answered := time.Since(begun)
 						late := returned.Sub(begun) > 4900*time.Millisecond
 						what := fmt.Sprint(name, " at ", method, ", function ", takes, ", options ", len(opts), ": ", status)
@@ -417,44 +458,39 @@ func TestAnswerIsSentInTimeWhateverTheStoreDoes(t *testing.T) {
 // the key, so the last one is answered after the lease has ended.
 func TestEventOfACrashedReceiverIsHandled(t *testing.T) {
 	for _, spacing := range []time.Duration{0, 100 * time.Millisecond, time.Second, 10 * time.Second} {
-		for crashed := range 3 {
-			t.Run(fmt.Sprint(spacing, " ", crashed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := newSharedStore()
-					body := recentEventBody(testHeadA, "s")
-					e, err := ParseEvent([]byte(body))
-					require.NoError(t, err)
-					mustClaim(t, store, e.Key(), "crashed", 9*time.Second)
-					var c eventCounter
-					h := newTestHandler(t, c.handle, WithDeduplicator(store))
-					status := 0
-					for n := 0; n < 3 && status != 200; n++ {
-						<-time.After(spacing << n)
-						status = serveEvent(h, signedEvent(body, testKeyA)).Code
-					}
-					assert.Equal(t, 200, status)
-					assert.EqualValues(t, 1, c.calls.Load())
-				})
+		t.Run(fmt.Sprint(spacing), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newSharedStore()
+				body := recentEventBody(testHeadA, "s")
+				e, err := ParseEvent([]byte(body))
+				require.NoError(t, err)
+				mustClaim(t, store, e.Key(), "crashed", 9*time.Second)
+				h := newReceiver(t, nil, WithDeduplicator(store))
+				status := 0
+				for n := 0; n < 3 && status != 200; n++ {
+					<-time.After(spacing << n)
+					status = h.post(body, testKeyA)
+				}
+				assert.Equal(t, 200, status)
+				assert.EqualValues(t, 1, h.calls.Load())
 			})
-		}
+		})
 	}
 }
 
 func TestTwinAtAnotherReceiverIsAnsweredOnceTheEventIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSharedStore()
-		var c eventCounter
-		one := newTestHandler(t, after(2*time.Second), WithDeduplicator(store))
-		var seen deliveryObserver
-		two := newTestHandler(t, c.handle, WithDeduplicator(store), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
+		one := newReceiver(t, after(2*time.Second), WithDeduplicator(store))
+		two := newReceiver(t, nil, WithDeduplicator(store))
 		body := recentEventBody(testHeadA, "s")
-		go serveEvent(one, signedEvent(body, testKeyA))
+		go one.post(body, testKeyA)
 		synctest.Wait()
 		begun := time.Now()
-		assert.Equal(t, 200, serveEvent(two, signedEvent(body, testKeyA)).Code)
+		assert.Equal(t, 200, two.post(body, testKeyA))
 		assert.Less(t, time.Since(begun), 2500*time.Millisecond)
-		assert.Equal(t, []DeliveryOutcome{DeliveryDuplicate}, seen.outcomes())
-		assert.Zero(t, c.calls.Load())
+		assert.Equal(t, []DeliveryOutcome{DeliveryDuplicate}, two.outcomes())
+		assert.Zero(t, two.calls.Load())
 	})
 }
 
@@ -463,7 +499,7 @@ func TestTwinAtAnotherReceiverIsAnsweredOnceTheEventIsDone(t *testing.T) {
 func TestDeliveryWithoutTheClaimRenewsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSharedStore()
-		h := newTestHandler(t, after(0), WithDeduplicator(store))
+		h := newReceiver(t, after(0), WithDeduplicator(store))
 		busy, done := recentEventBody(testHeadA, "busy"), recentEventBody(testHeadA, "done")
 		for _, body := range []string{busy, done} {
 			e, err := ParseEvent([]byte(body))
@@ -473,8 +509,8 @@ func TestDeliveryWithoutTheClaimRenewsNothing(t *testing.T) {
 				require.NoError(t, store.Deduplicator.Done(t.Context(), e.Key(), "twin", time.Minute))
 			}
 		}
-		require.Equal(t, 503, serveEvent(h, signedEvent(busy, testKeyA)).Code)
-		require.Equal(t, 200, serveEvent(h, signedEvent(done, testKeyA)).Code)
+		require.Equal(t, 503, h.post(busy, testKeyA))
+		require.Equal(t, 200, h.post(done, testKeyA))
 		calls := len(store.methods())
 		<-time.After(time.Hour)
 		assert.Len(t, store.methods(), calls)
@@ -490,51 +526,11 @@ func TestFunctionDoesNotBeginWhenTheClaimOutlastsTheDeadline(t *testing.T) {
 			}
 			return nil
 		}
-		var c eventCounter
-		var seen deliveryObserver
-		h := newTestHandler(t, c.handle, WithHandlerTimeout(time.Second), WithDeduplicator(store), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
-		assert.Equal(t, 503, postEvent(h, "s"))
+		h := newReceiver(t, nil, WithHandlerTimeout(time.Second), WithDeduplicator(store))
+		assert.Equal(t, 503, h.event("s"))
 		require.NoError(t, h.Shutdown(t.Context()))
-		assert.Zero(t, c.calls.Load())
-		assert.Equal(t, []DeliveryOutcome{DeliveryTimedOut}, seen.outcomes())
+		assert.Zero(t, h.calls.Load())
+		assert.Equal(t, []DeliveryOutcome{DeliveryTimedOut}, h.outcomes())
 		assert.Equal(t, []string{"claim", "release"}, store.methods())
 	})
-}
-
-// A receiver sees in its own memory that the twin runs, and does not wait for it.
-func TestTwinInOneReceiverIsBusyAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newTestHandler(t, after(2*time.Second))
-		body := recentEventBody(testHeadA, "s")
-		var first sync.WaitGroup
-		first.Go(func() { serveEvent(h, signedEvent(body, testKeyA)) })
-		synctest.Wait()
-		begun := time.Now()
-		assert.Equal(t, 503, serveEvent(h, signedEvent(body, testKeyA)).Code)
-		assert.Zero(t, time.Since(begun))
-		first.Wait()
-	})
-}
-
-func TestErrDuplicateIsAnsweredAsHandledBefore(t *testing.T) {
-	for _, returned := range []error{ErrDuplicate, fmt.Errorf("insert: %w", ErrDuplicate), errors.Join(errors.New("late"), ErrDuplicate)} {
-		t.Run(returned.Error(), func(t *testing.T) {
-			c := eventCounter{err: returned}
-			var seen deliveryObserver
-			h := newTestHandler(t, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
-			body := recentEventBody(testHeadA, "s")
-			assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-			assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-			assert.EqualValues(t, 1, c.calls.Load(), "it is remembered")
-			assert.Equal(t, []DeliveryOutcome{DeliveryDuplicate, DeliveryDuplicate}, seen.outcomes())
-			for _, info := range seen.infos {
-				assert.NoError(t, info.Err)
-			}
-		})
-	}
-}
-
-func TestHandlerReturnsItsMemory(t *testing.T) {
-	assert.Equal(t, 24*time.Hour+6*time.Minute, newTestHandler(t, after(0)).Memory())
-	assert.Equal(t, time.Hour+2*time.Minute, newTestHandler(t, after(0), WithMaxAge(time.Hour, time.Minute)).Memory())
 }

@@ -43,76 +43,74 @@ func serveEvent(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-func newTestHandler(t *testing.T, handle func(context.Context, *Event) error, opts ...EventHandlerOption) *EventHandler {
-	t.Helper()
-	h, err := NewEventHandler(HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}), handle, opts...)
-	require.NoError(t, err)
-	return h
-}
-
-// eventCounter is a function for events that counts its calls and returns err.
-type eventCounter struct {
+// receiver is a handler that keeps what its function and its observer see, and its log.
+type receiver struct {
+	*EventHandler
 	calls atomic.Int32
-	err   error
+	log   syncBuffer
+
+	mu   sync.Mutex
+	seen []DeliveryInfo
 }
 
-func (c *eventCounter) handle(context.Context, *Event) error {
-	c.calls.Add(1)
-	return c.err
+// newReceiver returns a receiver of the events of two heads. If handle is nil, its
+// function returns nil.
+func newReceiver(t *testing.T, handle func(context.Context, *Event) error, opts ...EventHandlerOption) *receiver {
+	t.Helper()
+	return newReceiverOf(t, HeadKeys(map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}), handle, opts...)
 }
 
-// deliveryObserver is an observer that keeps its arguments.
-type deliveryObserver struct {
-	mu    sync.Mutex
-	infos []DeliveryInfo
+func newReceiverOf(t *testing.T, keys KeySource, handle func(context.Context, *Event) error, opts ...EventHandlerOption) *receiver {
+	t.Helper()
+	r := &receiver{}
+	all := []EventHandlerOption{
+		WithEventLogger(slog.New(slog.NewTextHandler(&r.log, nil))),
+		WithDeliveryObserver(Observer[DeliveryInfo]{End: func(_ context.Context, info DeliveryInfo) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.seen = append(r.seen, info)
+		}}),
+	}
+	var err error
+	r.EventHandler, err = NewEventHandler(keys, func(ctx context.Context, e *Event) error {
+		r.calls.Add(1)
+		if handle == nil {
+			return nil
+		}
+		return handle(ctx, e)
+	}, append(all, opts...)...)
+	require.NoError(t, err)
+	return r
 }
 
-func (o *deliveryObserver) observe(_ context.Context, info DeliveryInfo) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.infos = append(o.infos, info)
+// post sends a delivery and returns the status of the answer.
+func (r *receiver) post(body, sharedKey string) int {
+	return serveEvent(r, signedEvent(body, sharedKey)).Code
 }
 
-func (o *deliveryObserver) outcomes() []DeliveryOutcome {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var outcomes []DeliveryOutcome
-	for _, info := range o.infos {
+// event posts an event of a session that happens now.
+func (r *receiver) event(sessionID string) int {
+	return r.post(recentEventBody(testHeadA, sessionID), testKeyA)
+}
+
+func (r *receiver) outcomes() (outcomes []DeliveryOutcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, info := range r.seen {
 		outcomes = append(outcomes, info.Outcome)
 	}
 	return outcomes
 }
 
-// keyFunc and fakeDeduplicator are a key source and a store made of functions.
+// returning is a function for events that returns err.
+func returning(err error) func(context.Context, *Event) error {
+	return func(context.Context, *Event) error { return err }
+}
+
+// keyFunc is a key source that is a function.
 type keyFunc func(context.Context, KeyHint) ([]string, error)
 
 func (f keyFunc) Keys(ctx context.Context, hint KeyHint) ([]string, error) { return f(ctx, hint) }
-
-type fakeDeduplicator struct {
-	claim         func(ctx context.Context, key, owner string, lease time.Duration) (Claim, error)
-	done, release func(ctx context.Context, key, owner string) error
-}
-
-func (d fakeDeduplicator) Claim(ctx context.Context, key, owner string, lease time.Duration) (Claim, error) {
-	if d.claim == nil {
-		return ClaimNew, nil
-	}
-	return d.claim(ctx, key, owner, lease)
-}
-
-func (d fakeDeduplicator) Done(ctx context.Context, key, owner string, _ time.Duration) error {
-	if d.done == nil {
-		return nil
-	}
-	return d.done(ctx, key, owner)
-}
-
-func (d fakeDeduplicator) Release(ctx context.Context, key, owner string) error {
-	if d.release == nil {
-		return nil
-	}
-	return d.release(ctx, key, owner)
-}
 
 func goroutineID() string {
 	var buf [64]byte
@@ -126,12 +124,11 @@ func TestHandlerPassesAVerifiedEvent(t *testing.T) {
 	want, err := ParseEvent([]byte(body))
 	require.NoError(t, err)
 	var got *Event
-	var seen deliveryObserver
-	h := newTestHandler(t, func(ctx context.Context, e *Event) error {
+	h := newReceiver(t, func(ctx context.Context, e *Event) error {
 		got = e
 		assert.Equal(t, "of the request", ctx.Value(contextKey{}))
 		return nil
-	}, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
+	})
 
 	r := signedEvent(body, testKeyA)
 	w := serveEvent(h, r.WithContext(context.WithValue(r.Context(), contextKey{}, "of the request")))
@@ -139,8 +136,8 @@ func TestHandlerPassesAVerifiedEvent(t *testing.T) {
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.Empty(t, w.Body.String())
 	assert.Equal(t, want, got)
-	require.Len(t, seen.infos, 1)
-	info := seen.infos[0]
+	require.Len(t, h.seen, 1)
+	info := h.seen[0]
 	assert.Positive(t, info.Duration)
 	assert.Positive(t, info.HandleDuration)
 	info.Duration, info.HandleDuration = 0, 0
@@ -152,18 +149,18 @@ func TestHandlerPassesAVerifiedEvent(t *testing.T) {
 
 func TestFunctionRunsOnTheRequestsGoroutine(t *testing.T) {
 	var inside string
-	h := newTestHandler(t, func(context.Context, *Event) error {
+	h := newReceiver(t, func(context.Context, *Event) error {
 		inside = goroutineID()
 		return nil
 	})
-	require.Equal(t, http.StatusOK, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
+	require.Equal(t, http.StatusOK, h.event("s"))
 	assert.Equal(t, goroutineID(), inside)
 }
 
 // An event must not change when its buffer is used for the next body.
 func TestEventKeepsItsBody(t *testing.T) {
 	var events []*Event
-	h := newTestHandler(t, func(_ context.Context, e *Event) error {
+	h := newReceiver(t, func(_ context.Context, e *Event) error {
 		events = append(events, e)
 		return nil
 	})
@@ -171,7 +168,7 @@ func TestEventKeepsItsBody(t *testing.T) {
 	for i := range 20 {
 		body := recentEventBody(testHeadA, fmt.Sprintf("session-%d", i))
 		bodies = append(bodies, body)
-		require.Equal(t, http.StatusOK, serveEvent(h, signedEvent(body, testKeyA)).Code)
+		require.Equal(t, http.StatusOK, h.post(body, testKeyA))
 	}
 	require.Len(t, events, len(bodies))
 	for i, e := range events {
@@ -225,39 +222,48 @@ func TestHandlerRefuses(t *testing.T) {
 		{"unknown head", signedEvent(recentEventBody("00000000-0000-4000-8000-000000000000", "s"), testKeyA), 401, DeliveryUnauthorized, ErrNoSharedKey},
 		{"no head", signedEvent(`{"event_type":"start_conversation"}`, testKeyA), 401, DeliveryUnauthorized, ErrNoSharedKey},
 		{"the decoy key", signedEvent(recentEventBody("unknown", "s"), decoyKeys[0]), 401, DeliveryUnauthorized, ErrNoSharedKey},
+		{"two heads", signedEvent(`{"event_type":"x","head_id":"a","head_id":"b"}`, testKeyA), 400, DeliveryBadBody, nil},
+		{"forged and too old", signedEvent(eventBody(testHeadA, "s", "x", "2020-01-01 00:00:00"), "wrong"), 401, DeliveryUnauthorized, ErrSignatureMismatch},
 		{"too old", signedEvent(eventBody(testHeadA, "s", "x", "2020-01-01 00:00:00"), testKeyA), 400, DeliveryStale, nil},
 		{"from the future", signedEvent(eventBody(testHeadA, "s", "x", "2220-01-01 00:00:00"), testKeyA), 400, DeliveryStale, nil},
 		{"from a future beyond the range of a duration", signedEvent(eventBody(testHeadA, "s", "x", "9999-01-01 00:00:00"), testKeyA), 400, DeliveryStale, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var c eventCounter
-			var seen deliveryObserver
-			var log bytes.Buffer
-			h := newTestHandler(t, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}),
-				WithEventLogger(slog.New(slog.NewJSONHandler(&log, nil))))
+			asked, claimed := 0, newSharedStore()
+			keys := keyFunc(func(_ context.Context, hint KeyHint) ([]string, error) {
+				asked++
+				return map[string][]string{testHeadA: {testKeyA}, testHeadB: {testKeyB}}[hint.HeadID], nil
+			})
+			h := newReceiverOf(t, keys, nil, WithDeduplicator(claimed))
 
 			w := serveEvent(h, row.request)
 
 			assert.Equal(t, row.status, w.Code)
 			assert.Equal(t, http.StatusText(row.status)+"\n", w.Body.String(), "the answer says no more than its status")
-			assert.Zero(t, c.calls.Load(), "the function must not run")
-			require.Len(t, seen.infos, 1)
-			assert.Equal(t, row.outcome, seen.infos[0].Outcome)
-			assert.Equal(t, row.status, seen.infos[0].StatusCode)
-			require.Error(t, seen.infos[0].Err)
+			assert.Equal(t, row.status == http.StatusMethodNotAllowed, w.Header().Get("Allow") == "POST")
+			if row.status == http.StatusUnauthorized {
+				header := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}}
+				assert.Equal(t, header, w.Header(), "an attacker does not learn which heads are known")
+			}
+			assert.Zero(t, h.calls.Load(), "the function must not run")
+			assert.Empty(t, claimed.methods(), "nothing is claimed")
+			signed := row.outcome == DeliveryUnauthorized && row.err != ErrSignatureMissing && row.err != ErrSignatureMalformed
+			assert.Equal(t, signed || row.outcome == DeliveryStale, asked > 0, "asking a source may be expensive")
+			require.Equal(t, []DeliveryOutcome{row.outcome}, h.outcomes())
+			assert.Equal(t, row.status, h.seen[0].StatusCode)
+			require.Error(t, h.seen[0].Err)
 			if row.err != nil {
-				assert.ErrorIs(t, seen.infos[0].Err, row.err)
+				assert.ErrorIs(t, h.seen[0].Err, row.err)
 			}
 			if row.outcome != DeliveryStale {
-				assert.Empty(t, seen.infos[0].HeadID, "nothing is known of who sent it")
-				assert.Empty(t, seen.infos[0].Type)
+				assert.Empty(t, h.seen[0].HeadID, "nothing is known of who sent it")
+				assert.Empty(t, h.seen[0].Type)
 			}
-			if row.status == 405 {
-				assert.Equal(t, "POST", w.Header().Get("Allow"))
-			}
-			assert.Equal(t, 1, strings.Count(log.String(), "\n"), "one line a delivery: %s", log.String())
-			assert.Contains(t, log.String(), `"outcome":"`+string(row.outcome)+`"`)
-			assert.Less(t, log.Len(), 2000)
+			log := h.log.String()
+			assert.Equal(t, 1, strings.Count(log, "\n"), "one line a delivery: %s", log)
+			assert.Contains(t, log, "outcome="+string(row.outcome))
+			assert.Equal(t, row.err == ErrBodyConsumed, strings.Contains(log, "before middleware that reads bodies"))
+			assert.Less(t, len(log), 2000)
 		})
 	}
 }
@@ -271,11 +277,10 @@ func chunkedEvent(r *http.Request) *http.Request {
 }
 
 func TestBodyOfExactlyTheLimitIsAccepted(t *testing.T) {
-	var c eventCounter
-	h := newTestHandler(t, c.handle)
-	assert.Equal(t, http.StatusOK, serveEvent(h, signedEvent(paddedBody(recentEventBody(testHeadA, "1"), 64<<10), testKeyA)).Code)
+	h := newReceiver(t, nil)
+	assert.Equal(t, http.StatusOK, h.post(paddedBody(recentEventBody(testHeadA, "1"), 64<<10), testKeyA))
 	assert.Equal(t, http.StatusOK, serveEvent(h, chunkedEvent(signedEvent(paddedBody(recentEventBody(testHeadA, "2"), 64<<10), testKeyA))).Code)
-	assert.EqualValues(t, 2, c.calls.Load())
+	assert.EqualValues(t, 2, h.calls.Load())
 }
 
 // endlessBody counts what is read from it.
@@ -287,8 +292,7 @@ func (r *endlessBody) Read(p []byte) (int, error) {
 }
 
 func TestHugeBodyIsNotRead(t *testing.T) {
-	var c eventCounter
-	h := newTestHandler(t, c.handle)
+	h := newReceiver(t, nil)
 	for _, length := range []int64{1 << 30, -1} {
 		body := &endlessBody{}
 		r := signedEvent("{}", testKeyA)
@@ -303,107 +307,79 @@ func TestHugeBodyIsNotRead(t *testing.T) {
 	}
 }
 
-// An attacker who asks about heads must not learn which ones are known.
-func TestUnknownHeadAndWrongSignatureAnswerAlike(t *testing.T) {
-	var c eventCounter
-	h := newTestHandler(t, c.handle)
-	known := serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), "guess"))
-	unknown := serveEvent(h, signedEvent(recentEventBody("00000000-0000-4000-8000-000000000000", "s"), "guess"))
-	assert.Equal(t, 401, known.Code)
-	assert.Equal(t, known.Code, unknown.Code)
-	assert.Equal(t, known.Header(), unknown.Header())
-	assert.Equal(t, known.Body.String(), unknown.Body.String())
-}
-
 func TestUnknownTypesAreDelivered(t *testing.T) {
 	var got EventType
-	h := newTestHandler(t, func(_ context.Context, e *Event) error {
+	h := newReceiver(t, func(_ context.Context, e *Event) error {
 		got = e.Type
 		return nil
 	})
 	body := eventBody(testHeadA, "s", "HEAD_REPAINTED", time.Now().UTC().Format(time.RFC3339))
-	assert.Equal(t, http.StatusOK, serveEvent(h, signedEvent(body, testKeyA)).Code)
+	assert.Equal(t, http.StatusOK, h.post(body, testKeyA))
 	assert.EqualValues(t, "head_repainted", got)
-	assert.Equal(t, http.StatusUnauthorized, serveEvent(h, signedEvent(body, testKeyB)).Code, "and verified")
+	assert.Equal(t, http.StatusUnauthorized, h.post(body, testKeyB), "and verified")
 }
 
 func TestUnreadableTimeLosesNoEvent(t *testing.T) {
 	for _, timestamp := range []string{`""`, `"31.08.2026, about seven"`, `1788159390`, `null`, `{}`} {
-		var c eventCounter
-		h := newTestHandler(t, c.handle)
+		h := newReceiver(t, nil)
 		body := `{"event_type":"x","head_id":"` + testHeadA + `","timestamp":` + timestamp + `}`
-		assert.Equal(t, http.StatusOK, serveEvent(h, signedEvent(body, testKeyA)).Code, timestamp)
-		assert.EqualValues(t, 1, c.calls.Load(), timestamp)
+		assert.Equal(t, http.StatusOK, h.post(body, testKeyA), timestamp)
+		assert.EqualValues(t, 1, h.calls.Load(), timestamp)
 	}
 }
 
 func TestEventsWithoutATimeDoNotCollide(t *testing.T) {
-	var c eventCounter
-	h := newTestHandler(t, c.handle)
+	h := newReceiver(t, nil)
 	for range 2 {
 		for n := range 3 {
 			body := fmt.Sprintf(`{"event_type":"x","head_id":"%s","session_id":"s","n":%d}`, testHeadA, n)
-			assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+			assert.Equal(t, 200, h.post(body, testKeyA))
 		}
 	}
-	assert.EqualValues(t, 3, c.calls.Load(), "three events, each delivered twice")
+	assert.EqualValues(t, 3, h.calls.Load(), "three events, each delivered twice")
 }
 
 func TestMaxAgeIsExact(t *testing.T) {
+	hours := []EventHandlerOption{WithMaxAge(time.Hour, time.Minute)}
 	for _, row := range []struct {
 		name   string
 		offset time.Duration
+		opts   []EventHandlerOption
 		status int
 	}{
-		{"as old as allowed", -time.Hour, 200},
-		{"older", -time.Hour - time.Nanosecond, 400},
-		{"as early as allowed", time.Minute, 200},
-		{"earlier", time.Minute + time.Nanosecond, 400},
+		{"as old as allowed", -time.Hour, hours, 200},
+		{"older", -time.Hour - time.Nanosecond, hours, 400},
+		{"as early as allowed", time.Minute, hours, 200},
+		{"earlier", time.Minute + time.Nanosecond, hours, 400},
+		{"as old as the default", -24 * time.Hour, nil, 200},
+		{"older than the default", -24*time.Hour - time.Nanosecond, nil, 400},
+		{"as early as the default", 5 * time.Minute, nil, 200},
+		{"earlier than the default", 5*time.Minute + time.Nanosecond, nil, 400},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var c eventCounter
-				h := newTestHandler(t, c.handle, WithMaxAge(time.Hour, time.Minute))
+				h := newReceiver(t, nil, row.opts...)
 				body := eventBody(testHeadA, "s", "x", time.Now().Add(row.offset).UTC().Format(time.RFC3339Nano))
-				assert.Equal(t, row.status, serveEvent(h, signedEvent(body, testKeyA)).Code)
+				assert.Equal(t, row.status, h.post(body, testKeyA))
 			})
 		})
 	}
-}
-
-func TestDefaultMaxAge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c eventCounter
-		h := newTestHandler(t, c.handle)
-		for offset, status := range map[time.Duration]int{
-			-24 * time.Hour:             200,
-			-24*time.Hour - time.Second: 400,
-			5 * time.Minute:             200,
-			5*time.Minute + time.Second: 400,
-			-100 * 365 * 24 * time.Hour: 400,
-			100 * 365 * 24 * time.Hour:  400,
-		} {
-			body := eventBody(testHeadA, "s", "x", time.Now().Add(offset).UTC().Format(time.RFC3339))
-			assert.Equal(t, status, serveEvent(h, signedEvent(body, testKeyA)).Code, "%v", offset)
-		}
-	})
 }
 
 // A recorded delivery is never handled again: at first it is a duplicate, then it
 // is too old. The memory must last longer than that.
 func TestReplayNeverRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c eventCounter
-		h := newTestHandler(t, c.handle)
+		h := newReceiver(t, nil)
 		// As far in the future as allowed, so it can be replayed for the longest time.
 		body := eventBody(testHeadA, "s", "x", time.Now().Add(5*time.Minute).UTC().Format(time.RFC3339))
-		require.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+		require.Equal(t, 200, h.post(body, testKeyA))
 		for range 24*60 + 10 {
 			<-time.After(time.Minute)
-			serveEvent(h, signedEvent(body, testKeyA))
+			h.post(body, testKeyA)
 		}
-		assert.EqualValues(t, 1, c.calls.Load())
-		assert.Equal(t, 400, serveEvent(h, signedEvent(body, testKeyA)).Code)
+		assert.EqualValues(t, 1, h.calls.Load())
+		assert.Equal(t, 400, h.post(body, testKeyA))
 	})
 }
 
@@ -419,16 +395,15 @@ func TestKeysNeverCrossHeads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			delivered := 0
-			h, err := NewEventHandler(keys, func(_ context.Context, e *Event) error {
+			h := newReceiverOf(t, keys, func(_ context.Context, e *Event) error {
 				delivered++
 				assert.Equal(t, testHeadB, e.HeadID)
 				return nil
 			})
-			require.NoError(t, err)
 			try := func(members ...string) {
 				body := `{"event_type":"x","session_id":"` + fmt.Sprint(delivered) + `",` + strings.Join(members, ",") + `}`
 				before := delivered
-				code := serveEvent(h, signedEvent(body, testKeyB)).Code
+				code := h.post(body, testKeyB)
 				if code == http.StatusOK || delivered > before {
 					assert.NotContains(t, strings.ToLower(body), testHeadA, "an event of head A was handled")
 				}
@@ -459,28 +434,25 @@ func TestHandlerAsksForNewerKeysOnce(t *testing.T) {
 		}
 		return keys, nil
 	})
-	var c eventCounter
-	var seen deliveryObserver
-	h, err := NewEventHandler(source, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
-	require.NoError(t, err)
+	h := newReceiverOf(t, source, nil)
 
 	r := signedEvent(recentEventBody(testHeadA, "1"), testKeyA)
 	assert.Equal(t, 200, serveEvent(h, r).Code)
 	require.Len(t, hints, 2)
 	assert.Equal(t, KeyHint{HeadID: testHeadA, Request: r}, hints[0])
 	assert.Equal(t, KeyHint{HeadID: testHeadA, Request: r, Mismatch: true}, hints[1])
-	assert.Equal(t, 2, seen.infos[0].KeyPosition)
+	assert.Equal(t, 2, h.seen[0].KeyPosition)
 
 	hints = nil
-	assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "wrong")).Code)
+	assert.Equal(t, 401, h.post(recentEventBody(testHeadA, "2"), "wrong"))
 	assert.Len(t, hints, 2)
 
 	hints = nil
-	assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "3"), "old key")).Code)
+	assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "3"), "old key"))
 	assert.Len(t, hints, 1)
 
 	hints, keys = nil, nil
-	assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "4"), testKeyA)).Code)
+	assert.Equal(t, 401, h.post(recentEventBody(testHeadA, "4"), testKeyA))
 	assert.Len(t, hints, 1, "a head without keys has no mismatch")
 }
 
@@ -497,68 +469,30 @@ func TestFailingKeySourceAnswers503(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var c eventCounter
-			var seen deliveryObserver
-			h, err := NewEventHandler(source, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
-			require.NoError(t, err)
-			assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
-			assert.Zero(t, c.calls.Load())
-			assert.Equal(t, []DeliveryOutcome{DeliveryKeysFailed}, seen.outcomes())
-			assert.ErrorIs(t, seen.infos[0].Err, broken)
+			h := newReceiverOf(t, source, nil)
+			assert.Equal(t, 503, h.event("s"))
+			assert.Zero(t, h.calls.Load())
+			assert.Equal(t, []DeliveryOutcome{DeliveryKeysFailed}, h.outcomes())
+			assert.ErrorIs(t, h.seen[0].Err, broken)
 		})
 	}
 }
 
-// Asking a source may be expensive, so requests that can't be deliveries must not
-// reach it.
-func TestKeySourceIsNotAskedForMalformedDeliveries(t *testing.T) {
-	source := keyFunc(func(context.Context, KeyHint) ([]string, error) {
-		t.Error("the source was asked")
-		return nil, nil
-	})
-	h, err := NewEventHandler(source, func(context.Context, *Event) error { return nil })
-	require.NoError(t, err)
-	unsigned := signedEvent(recentEventBody(testHeadA, "s"), testKeyA)
-	unsigned.Header.Del(SignatureHeader)
-	assert.Equal(t, 401, serveEvent(h, unsigned).Code)
-	assert.Equal(t, 400, serveEvent(h, signedEvent("{", testKeyA)).Code)
-	assert.Equal(t, 400, serveEvent(h, signedEvent(`{"event_type":"x","head_id":"a","head_id":"b"}`, testKeyA)).Code)
-}
-
-// The age of an event can't be trusted before the signature is verified, so an old
-// forged event is answered as a forged one.
-func TestNothingIsTrustedBeforeTheSignature(t *testing.T) {
-	claims := 0
-	dedup := fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) {
-		claims++
-		return ClaimNew, nil
-	}}
-	var c eventCounter
-	h := newTestHandler(t, c.handle, WithDeduplicator(dedup))
-	assert.Equal(t, 401, serveEvent(h, signedEvent(eventBody(testHeadA, "s", "x", "2001-01-01 00:00:00"), "wrong")).Code)
-	assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), "wrong")).Code)
-	assert.Equal(t, 400, serveEvent(h, signedEvent(eventBody(testHeadA, "s", "x", "2001-01-01 00:00:00"), testKeyA)).Code)
-	assert.Zero(t, claims, "nothing is claimed for a delivery that is refused")
-}
-
 func TestDuplicateIsAnsweredWithoutRunning(t *testing.T) {
-	var c eventCounter
-	var seen deliveryObserver
-	h := newTestHandler(t, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
+	h := newReceiver(t, nil)
 	body := recentEventBody(testHeadA, "s")
-	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-	assert.Equal(t, 200, serveEvent(h, signedEvent(strings.Replace(body, `{`, `{ "attempt":"2",`, 1), testKeyA)).Code)
-	assert.EqualValues(t, 1, c.calls.Load())
-	assert.Equal(t, []DeliveryOutcome{DeliveryHandled, DeliveryDuplicate, DeliveryDuplicate}, seen.outcomes())
+	assert.Equal(t, 200, h.post(body, testKeyA))
+	assert.Equal(t, 200, h.post(body, testKeyA))
+	assert.Equal(t, 200, h.post(strings.Replace(body, `{`, `{ "attempt":"2",`, 1), testKeyA))
+	assert.EqualValues(t, 1, h.calls.Load())
+	assert.Equal(t, []DeliveryOutcome{DeliveryHandled, DeliveryDuplicate, DeliveryDuplicate}, h.outcomes())
 }
 
 func TestThousandTwinsRunOnce(t *testing.T) {
-	var c eventCounter
 	release := make(chan struct{})
-	h := newTestHandler(t, func(ctx context.Context, e *Event) error {
+	h := newReceiver(t, func(context.Context, *Event) error {
 		<-release
-		return c.handle(ctx, e)
+		return nil
 	})
 	body := recentEventBody(testHeadA, "s")
 	var statuses [1000]int
@@ -567,7 +501,7 @@ func TestThousandTwinsRunOnce(t *testing.T) {
 	var once atomic.Int32
 	for i := range statuses {
 		wg.Go(func() {
-			statuses[i] = serveEvent(h, signedEvent(body, testKeyA)).Code
+			statuses[i] = h.post(body, testKeyA)
 			if once.Add(1) < int32(len(statuses)) {
 				answered.Done()
 			}
@@ -581,16 +515,15 @@ func TestThousandTwinsRunOnce(t *testing.T) {
 		byStatus[status]++
 	}
 	assert.Equal(t, map[int]int{200: 1, 503: 999}, byStatus)
-	assert.EqualValues(t, 1, c.calls.Load())
-	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code, "twins that come later are done")
-	assert.EqualValues(t, 1, c.calls.Load())
+	assert.EqualValues(t, 1, h.calls.Load())
+	assert.Equal(t, 200, h.post(body, testKeyA), "twins that come later are done")
+	assert.EqualValues(t, 1, h.calls.Load())
 }
 
 func TestTwinsRunAgainAfterAFailure(t *testing.T) {
-	var c eventCounter
-	h := newTestHandler(t, func(ctx context.Context, e *Event) error {
-		_ = c.handle(ctx, e)
-		if c.calls.Load() < 3 {
+	var h *receiver
+	h = newReceiver(t, func(context.Context, *Event) error {
+		if h.calls.Load() < 3 {
 			return errors.New("not yet")
 		}
 		return nil
@@ -599,17 +532,17 @@ func TestTwinsRunAgainAfterAFailure(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 1000 {
 		wg.Go(func() {
-			if code := serveEvent(h, signedEvent(body, testKeyA)).Code; code != 200 && code != 503 {
+			if code := h.post(body, testKeyA); code != 200 && code != 503 {
 				t.Errorf("answered %d", code)
 			}
 		})
 	}
 	wg.Wait()
 	for range 3 { // all twins may have waited for the same failing run
-		serveEvent(h, signedEvent(body, testKeyA))
+		h.post(body, testKeyA)
 	}
-	assert.EqualValues(t, 3, c.calls.Load(), "two failures, one success, and never again")
-	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+	assert.EqualValues(t, 3, h.calls.Load(), "two failures, one success, and never again")
+	assert.Equal(t, 200, h.post(body, testKeyA))
 }
 
 // How the function ends, what the sender is answered, and what happens to the next
@@ -625,6 +558,10 @@ func TestCrashTable(t *testing.T) {
 	}{
 		{"returns nil", func(context.Context) error { return nil }, 200, DeliveryHandled, 0, false},
 		{"returns an error", func(context.Context) error { return errors.New("failed") }, 503, DeliveryFailed, 0, true},
+		{"returns an error without a text", func(context.Context) error { return (*brokenError)(nil) }, 503, DeliveryFailed, 0, true},
+		{"returns ErrDuplicate", func(context.Context) error { return ErrDuplicate }, 200, DeliveryDuplicate, 0, false},
+		{"wraps ErrDuplicate", func(context.Context) error { return fmt.Errorf("insert: %w", ErrDuplicate) }, 200, DeliveryDuplicate, 0, false},
+		{"joins ErrDuplicate", func(context.Context) error { return errors.Join(errors.New("late"), ErrDuplicate) }, 200, DeliveryDuplicate, 0, false},
 		{"panics", func(context.Context) error { panic("broken") }, 500, DeliveryPanicked, 0, true},
 		{"panics with an error", func(context.Context) error { panic(http.ErrAbortHandler) }, 500, DeliveryPanicked, 0, true},
 		{"heeds its deadline", func(ctx context.Context) error {
@@ -646,15 +583,13 @@ func TestCrashTable(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var c eventCounter
-				var seen deliveryObserver
-				h := newTestHandler(t, func(ctx context.Context, e *Event) error {
-					_ = c.handle(ctx, e)
-					if c.calls.Load() > 1 {
+				var h *receiver
+				h = newReceiver(t, func(ctx context.Context, _ *Event) error {
+					if h.calls.Load() > 1 {
 						return nil
 					}
 					return row.first(ctx)
-				}, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
+				})
 				body := recentEventBody(testHeadA, "s")
 
 				begun := time.Now()
@@ -664,14 +599,14 @@ func TestCrashTable(t *testing.T) {
 				assert.NotContains(t, first.Body.String(), "broken")
 				assert.NotContains(t, first.Body.String(), "failed")
 
-				assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
+				assert.Equal(t, 200, h.post(body, testKeyA))
 				want := []DeliveryOutcome{row.outcome, DeliveryDuplicate}
 				if row.runsAgain {
 					want[1] = DeliveryHandled
 				}
-				assert.Equal(t, want, seen.outcomes())
-				assert.Equal(t, row.after, seen.infos[0].HandleDuration)
-				assert.Equal(t, row.runsAgain, seen.infos[0].Err != nil)
+				assert.Equal(t, want, h.outcomes())
+				assert.Equal(t, row.after, h.seen[0].HandleDuration)
+				assert.Equal(t, row.runsAgain, h.seen[0].Err != nil)
 			})
 		})
 	}
@@ -679,39 +614,35 @@ func TestCrashTable(t *testing.T) {
 
 func TestTwinOfAnOverrunningFunctionIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c eventCounter
-		h := newTestHandler(t, func(ctx context.Context, e *Event) error {
-			_ = c.handle(ctx, e)
-			<-time.After(time.Hour)
-			return nil
-		})
+		h := newReceiver(t, after(time.Hour))
 		body := recentEventBody(testHeadA, "s")
-		go serveEvent(h, signedEvent(body, testKeyA))
+		go h.post(body, testKeyA)
 		for range 30 {
 			<-time.After(time.Minute)
-			assert.Equal(t, 503, serveEvent(h, signedEvent(body, testKeyA)).Code)
+			begun := time.Now()
+			assert.Equal(t, 503, h.post(body, testKeyA))
+			assert.Zero(t, time.Since(begun), "it is seen in memory, and not waited for")
 		}
 		<-time.After(time.Hour)
-		assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-		assert.EqualValues(t, 1, c.calls.Load())
+		assert.Equal(t, 200, h.post(body, testKeyA))
+		assert.EqualValues(t, 1, h.calls.Load())
 	})
 }
 
 func TestFunctionEndedByGoexitReleasesItsClaim(t *testing.T) {
-	var c eventCounter
-	h := newTestHandler(t, func(ctx context.Context, e *Event) error {
-		_ = c.handle(ctx, e)
-		if c.calls.Load() == 1 {
+	var h *receiver
+	h = newReceiver(t, func(context.Context, *Event) error {
+		if h.calls.Load() == 1 {
 			runtime.Goexit()
 		}
 		return nil
 	})
 	body := recentEventBody(testHeadA, "s")
 	var wg sync.WaitGroup
-	wg.Go(func() { serveEvent(h, signedEvent(body, testKeyA)) })
+	wg.Go(func() { h.post(body, testKeyA) })
 	wg.Wait()
-	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-	assert.EqualValues(t, 2, c.calls.Load())
+	assert.Equal(t, 200, h.post(body, testKeyA))
+	assert.EqualValues(t, 2, h.calls.Load())
 	assert.NoError(t, h.Shutdown(t.Context()))
 }
 
@@ -742,11 +673,11 @@ func TestDeadlineStartsWithTheArrival(t *testing.T) {
 func TestHandlerTimeoutIsSettable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
+		h := newReceiver(t, func(ctx context.Context, _ *Event) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, WithHandlerTimeout(1500*time.Millisecond))
-		assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
+		assert.Equal(t, 503, h.event("s"))
 		assert.Equal(t, 1500*time.Millisecond, time.Since(begun))
 	})
 }
@@ -758,21 +689,18 @@ func TestFunctionDoesNotBeginAfterTheDeadline(t *testing.T) {
 			<-time.After(5 * time.Second)
 			return []string{testKeyA}, nil
 		})
-		var c eventCounter
-		var seen deliveryObserver
-		h, err := NewEventHandler(slow, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
-		require.NoError(t, err)
-		assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
-		assert.Zero(t, c.calls.Load())
-		assert.Equal(t, []DeliveryOutcome{DeliveryTimedOut}, seen.outcomes())
+		h := newReceiverOf(t, slow, nil)
+		assert.Equal(t, 503, h.event("s"))
+		assert.Zero(t, h.calls.Load())
+		assert.Equal(t, []DeliveryOutcome{DeliveryTimedOut}, h.outcomes())
 	})
 }
 
 func TestFunctionSeesTheSenderLeave(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
-	var c eventCounter
-	h := newTestHandler(t, func(ctx context.Context, e *Event) error {
-		if c.calls.Add(1) == 1 {
+	var h *receiver
+	h = newReceiver(t, func(ctx context.Context, _ *Event) error {
+		if h.calls.Load() == 1 {
 			leave()
 			<-ctx.Done()
 		}
@@ -780,87 +708,26 @@ func TestFunctionSeesTheSenderLeave(t *testing.T) {
 	})
 	body := recentEventBody(testHeadA, "s")
 	serveEvent(h, signedEvent(body, testKeyA).WithContext(ctx))
-	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code, "the claim was released although the request had ended")
-	assert.EqualValues(t, 2, c.calls.Load())
-}
-
-func TestFailingDeduplicator(t *testing.T) {
-	broken := errors.New("store is broken")
-	for _, row := range []struct {
-		name    string
-		dedup   fakeDeduplicator
-		handle  error
-		status  int
-		outcome DeliveryOutcome
-		runs    int32
-	}{
-		{"claim fails", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { return ClaimNew, broken }}, nil, 503, DeliveryClaimFailed, 0},
-		{"claim is no claim", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { return 0, nil }}, nil, 503, DeliveryClaimFailed, 0},
-		{"claim is of an unknown kind", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { return ClaimDone + 1, nil }}, nil, 503, DeliveryClaimFailed, 0},
-		{"claim panics", fakeDeduplicator{claim: func(context.Context, string, string, time.Duration) (Claim, error) { panic("broken") }}, nil, 500, DeliveryPanicked, 0},
-		{"done fails", fakeDeduplicator{done: func(context.Context, string, string) error { return broken }}, nil, 200, DeliveryHandled, 1},
-		{"done panics", fakeDeduplicator{done: func(context.Context, string, string) error { panic("broken") }}, nil, 200, DeliveryHandled, 1},
-		{"release fails", fakeDeduplicator{release: func(context.Context, string, string) error { return broken }}, errors.New("failed"), 503, DeliveryFailed, 1},
-		{"release panics", fakeDeduplicator{release: func(context.Context, string, string) error { panic("broken") }}, errors.New("failed"), 503, DeliveryFailed, 1},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := eventCounter{err: row.handle}
-				var seen deliveryObserver
-				var log bytes.Buffer
-				h := newTestHandler(t, c.handle, WithDeduplicator(row.dedup), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}),
-					WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
-				assert.Equal(t, row.status, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
-				require.NoError(t, h.Shutdown(t.Context()))
-				assert.Equal(t, row.runs, c.calls.Load())
-				assert.Equal(t, []DeliveryOutcome{row.outcome}, seen.outcomes())
-				if !strings.HasPrefix(row.name, "claim is ") {
-					assert.Contains(t, log.String(), "broken", "it is logged")
-				}
-			})
-		})
-	}
-}
-
-// A store must learn how the function ended even if no one waits for the answer.
-func TestDeduplicatorHasItsOwnTimeToSettle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var ended []string
-		told := func(name string) func(context.Context, string, string) error {
-			return func(ctx context.Context, _, _ string) error {
-				assert.NoError(t, ctx.Err())
-				deadline, ok := ctx.Deadline()
-				assert.True(t, ok)
-				assert.Equal(t, time.Second, time.Until(deadline))
-				ended = append(ended, name)
-				return nil
-			}
-		}
-		result := error(nil)
-		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
-			<-ctx.Done()
-			return result
-		}, WithDeduplicator(fakeDeduplicator{done: told("done"), release: told("release")}))
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
-		result = errors.New("failed")
-		assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
-		assert.Equal(t, []string{"done", "release"}, ended)
-	})
+	assert.Equal(t, 200, h.post(body, testKeyA), "the claim was released although the request had ended")
+	assert.EqualValues(t, 2, h.calls.Load())
 }
 
 func TestEveryPanicIsCaught(t *testing.T) {
-	panicking := keyFunc(func(context.Context, KeyHint) ([]string, error) { panic("keys are broken") })
-	var log bytes.Buffer
-	h, err := NewEventHandler(panicking, func(context.Context, *Event) error { return nil },
-		WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))),
+	keys := keyFunc(func(context.Context, KeyHint) ([]string, error) { panic("keys are broken") })
+	h := newReceiverOf(t, keys, nil,
 		WithDeliveryObserver(Observer[DeliveryInfo]{End: func(context.Context, DeliveryInfo) { panic("observer is broken") }}))
-	require.NoError(t, err)
 	w := serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyA))
 	assert.Equal(t, 500, w.Code)
 	assert.Equal(t, "Internal Server Error\n", w.Body.String())
-	assert.Contains(t, log.String(), "keys are broken")
-	assert.Contains(t, log.String(), "TestEveryPanicIsCaught", "the stack shows the place")
-	assert.Contains(t, log.String(), "observer is broken")
+	for _, part := range []string{"keys are broken", "TestEveryPanicIsCaught", "observer is broken"} {
+		assert.Contains(t, h.log.String(), part)
+	}
+
+	// A recorder has no deadlines, so the body is read on another goroutine.
+	r := signedEvent("{}", testKeyA)
+	r.Body = io.NopCloser(readerFunc(func([]byte) (int, error) { panic("the body is broken") }))
+	assert.Equal(t, 500, serveEvent(h, r).Code)
+	assert.Equal(t, []DeliveryOutcome{DeliveryPanicked, DeliveryPanicked}, h.outcomes())
 	assert.NoError(t, h.Shutdown(t.Context()), "no delivery is left counted")
 }
 
@@ -869,52 +736,25 @@ type brokenError struct{ text string }
 
 func (e *brokenError) Error() string { return e.text }
 
-func TestErrorWithoutATextIsAFailure(t *testing.T) {
-	var log bytes.Buffer
-	var seen deliveryObserver
-	h := newTestHandler(t, func(context.Context, *Event) error {
-		var none *brokenError
-		return none
-	}, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))), WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
-	postEvent(h, "s")
-	assert.Equal(t, []DeliveryOutcome{DeliveryFailed}, seen.outcomes())
-	assert.Contains(t, log.String(), "failed")
-}
-
 func TestLogLinesHaveALimit(t *testing.T) {
-	var log bytes.Buffer
-	h := newTestHandler(t, func(context.Context, *Event) error { return errors.New(strings.Repeat("x", 5000)) },
-		WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	assert.Equal(t, 503, postEvent(h, "s"))
+	h := newReceiver(t, returning(errors.New(strings.Repeat("x", 5000))))
+	assert.Equal(t, 503, h.event("s"))
 	r := signedEvent(recentEventBody(testHeadA, "s"), testKeyA)
 	r.Method = strings.Repeat("M", 500)
 	assert.Equal(t, 405, serveEvent(h, r).Code)
-	assert.Contains(t, log.String(), strings.Repeat("x", 1023)+"…")
-	assert.NotContains(t, log.String(), strings.Repeat("x", 1024))
-	assert.Contains(t, log.String(), strings.Repeat("M", 63)+"…")
-	assert.NotContains(t, log.String(), strings.Repeat("M", 64))
-}
-
-// A recorder has no deadlines, so the body is read on another goroutine.
-func TestPanicOfABodyIsCaught(t *testing.T) {
-	var seen deliveryObserver
-	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
-	r := signedEvent("{}", testKeyA)
-	r.Body = io.NopCloser(readerFunc(func([]byte) (int, error) { panic("the body is broken") }))
-	assert.Equal(t, 500, serveEvent(h, r).Code)
-	assert.Equal(t, []DeliveryOutcome{DeliveryPanicked}, seen.outcomes())
+	assert.Contains(t, h.log.String(), strings.Repeat("x", 1023)+"…")
+	assert.NotContains(t, h.log.String(), strings.Repeat("x", 1024))
+	assert.Contains(t, h.log.String(), strings.Repeat("M", 63)+"…")
+	assert.NotContains(t, h.log.String(), strings.Repeat("M", 64))
 }
 
 func TestSharedKeysRotation(t *testing.T) {
-	var seen deliveryObserver
-	h, err := NewEventHandler(SharedKeys("new key", "", "old key"), func(context.Context, *Event) error { return nil },
-		WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
-	require.NoError(t, err)
-	assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), "new key")).Code)
-	assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadB, "2"), "old key")).Code)
-	assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadB, "3"), "")).Code)
-	assert.Equal(t, 1, seen.infos[0].KeyPosition)
-	assert.Equal(t, 2, seen.infos[1].KeyPosition)
+	h := newReceiverOf(t, SharedKeys("new key", "", "old key"), nil)
+	assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "1"), "new key"))
+	assert.Equal(t, 200, h.post(recentEventBody(testHeadB, "2"), "old key"))
+	assert.Equal(t, 401, h.post(recentEventBody(testHeadB, "3"), ""))
+	assert.Equal(t, 1, h.seen[0].KeyPosition)
+	assert.Equal(t, 2, h.seen[1].KeyPosition)
 }
 
 func TestEmptySharedKeyAcceptsNothing(t *testing.T) {
@@ -924,12 +764,10 @@ func TestEmptySharedKeyAcceptsNothing(t *testing.T) {
 		"another source": keyFunc(func(context.Context, KeyHint) ([]string, error) { return []string{""}, nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var c eventCounter
-			h, err := NewEventHandler(source, c.handle)
-			require.NoError(t, err)
-			assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), "")).Code)
-			assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody("", "s"), testKeyA)).Code)
-			assert.Zero(t, c.calls.Load())
+			h := newReceiverOf(t, source, nil)
+			assert.Equal(t, 401, h.post(recentEventBody(testHeadA, "s"), ""))
+			assert.Equal(t, 401, h.post(recentEventBody("", "s"), testKeyA))
+			assert.Zero(t, h.calls.Load())
 		})
 	}
 }
@@ -966,29 +804,28 @@ func TestKeysWithoutAUsableOneAreRefused(t *testing.T) {
 func TestLogShowsWhatHappenedAndNoSecret(t *testing.T) {
 	var log bytes.Buffer
 	boom := errors.New("the function failed")
-	c := eventCounter{}
-	h, err := NewEventHandler(SharedKeys("first key", testKeyA), c.handle,
+	var result error
+	h := newReceiverOf(t, SharedKeys("first key", testKeyA), func(context.Context, *Event) error { return result },
 		WithEventLogger(slog.New(slog.NewJSONHandler(&log, nil))))
-	require.NoError(t, err)
 	body := strings.Replace(recentEventBody(testHeadA, "session-1"), "{", `{"text":"what the user said",`, 1)
 
-	serveEvent(h, signedEvent(body, testKeyA))
+	h.post(body, testKeyA)
 	line := log.String()
 	for _, want := range []string{`"level":"INFO"`, `"outcome":"handled"`, `"status":200`, `"head_id":"` + testHeadA + `"`, `"session_id":"session-1"`,
 		`"event_type":"start_conversation"`, `"key_position":2`, `"duration":`, `"handle_duration":`} {
 		assert.Contains(t, line, want)
 	}
 
-	serveEvent(h, signedEvent(body, testKeyA))
-	serveEvent(h, signedEvent(body, "wrong"))
-	c.err = boom
-	serveEvent(h, signedEvent(recentEventBody(testHeadA, "session-2"), testKeyA))
-	serveEvent(h, signedEvent(recentEventBody(testHeadA, strings.Repeat("long", 1000)), "wrong"))
+	h.post(body, testKeyA)
+	h.post(body, "wrong")
+	result = boom
+	h.post(recentEventBody(testHeadA, "session-2"), testKeyA)
+	h.post(recentEventBody(testHeadA, strings.Repeat("long", 1000)), "wrong")
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	require.Len(t, lines, 5)
 	assert.Contains(t, lines[1], `"outcome":"duplicate"`)
 	assert.Contains(t, lines[2], `"level":"WARN"`)
-	assert.Contains(t, lines[2], `"key_position":0`)
+	assert.Contains(t, lines[2], `"head_id":"`+testHeadA+`","session_id":"session-1","event_type":"start_conversation","key_position":0`, "as the sender wrote them")
 	hint := regexp.MustCompile(`"hint":"([^"]*)"`)
 	assert.Equal(t, "the keys may be those of another registration, since every registration has its own; record the body and run: "+
 		"headsctl events verify --body FILE --signature TEXT --key-file FILE", hint.FindStringSubmatch(lines[2])[1])
@@ -1001,24 +838,6 @@ func TestLogShowsWhatHappenedAndNoSecret(t *testing.T) {
 	for _, secret := range []string{"first key", testKeyA, Sign([]byte(body), testKeyA), Sign([]byte(body), "first key"), Sign([]byte(body), "wrong"), "what the user said"} {
 		assert.NotContains(t, log.String(), secret)
 	}
-}
-
-func TestLogOfAnUnverifiedDeliveryShowsTheSendersIDs(t *testing.T) {
-	var log bytes.Buffer
-	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "session-1"), "wrong")).Code)
-	assert.Contains(t, log.String(), "head_id="+testHeadA+" session_id=session-1 event_type=start_conversation")
-}
-
-func TestConsumedBodyIsExplainedInTheLog(t *testing.T) {
-	var log bytes.Buffer
-	h := newTestHandler(t, func(context.Context, *Event) error { return nil }, WithEventLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	eater := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.ReadAll(r.Body)
-		h.ServeHTTP(w, r)
-	})
-	assert.Equal(t, 400, serveEvent(eater, signedEvent(recentEventBody(testHeadA, "s"), testKeyA)).Code)
-	assert.Contains(t, log.String(), "before middleware that reads bodies")
 }
 
 func TestHandlerOptionsRefuseBadValues(t *testing.T) {
@@ -1058,104 +877,29 @@ func TestNewEventHandlerReturnsAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
-func TestMemoryOfEventsDoesNotOverflow(t *testing.T) {
-	var c eventCounter
-	const longest = time.Duration(1<<63 - 1)
-	h := newTestHandler(t, c.handle, WithMaxAge(longest, longest))
-	assert.Equal(t, longest, h.Memory())
-	body := recentEventBody(testHeadA, "s")
-	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-	assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code)
-	assert.EqualValues(t, 1, c.calls.Load())
-}
-
-func TestPrintedHandlerAndSourcesShowNoKeys(t *testing.T) {
-	shared := SharedKeys(testKeyA)
-	byHead := HeadKeys(map[string][]string{testHeadA: {testKeyA}})
-	asking := newCachedKeys(newKeyCache(func(context.Context, string, bool) ([]string, error) { return []string{testKeyA}, nil }))
-	_, err := asking.Keys(t.Context(), KeyHint{HeadID: testHeadA})
-	require.NoError(t, err)
-	h, err := NewEventHandler(shared, func(context.Context, *Event) error { return nil })
-	require.NoError(t, err)
-	var log bytes.Buffer
-	logger := slog.New(slog.NewJSONHandler(&log, nil))
-	for _, v := range []any{shared, byHead, asking, h, *h, []KeySource{shared, byHead, asking}, struct{ K any }{asking}, struct{ K any }{byHead}} {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%p", "%w"} {
-			text := fmt.Sprintf(verb, v)
-			assert.NotContains(t, text, testKeyA, "%s of %T", verb, v)
-			assert.NotContains(t, text, fmt.Sprintf("%x", testKeyA), "%s of %T", verb, v)
-		}
-		logger.Info("x", "v", v)
-	}
-	assert.NotContains(t, log.String(), testKeyA)
-}
-
-func TestOutcomesAreAnsweredAsDocumented(t *testing.T) {
-	for outcome, status := range map[DeliveryOutcome]int{
-		DeliveryHandled: 200, DeliveryDuplicate: 200,
-		DeliveryBadBody: 400, DeliveryStale: 400, DeliveryUnauthorized: 401, DeliveryBadMethod: 405, DeliveryTooSlow: 408, DeliveryTooLarge: 413,
-		DeliveryPanicked: 500,
-		DeliveryBusy:     503, DeliveryFailed: 503, DeliveryTimedOut: 503, DeliveryKeysFailed: 503, DeliveryClaimFailed: 503, DeliveryShutDown: 503,
-	} {
-		assert.Equal(t, status, outcome.status(), outcome)
-	}
-}
-
-func postEvent(h http.Handler, sessionID string) int {
-	return serveEvent(h, signedEvent(recentEventBody(testHeadA, sessionID), testKeyA)).Code
-}
-
-func TestShutdownGivesUpWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		h := newTestHandler(t, func(context.Context, *Event) error {
-			<-release
-			return nil
-		})
-		answered := make(chan int)
-		go func() { answered <- postEvent(h, "1") }()
-		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		assert.ErrorIs(t, h.Shutdown(ctx), context.Canceled)
-		close(release)
-		assert.Equal(t, 200, <-answered)
-		require.NoError(t, h.Shutdown(t.Context()))
-	})
-}
-
 func TestShutdownRefusesFurtherDeliveries(t *testing.T) {
-	var c eventCounter
-	var seen deliveryObserver
-	h := newTestHandler(t, c.handle, WithDeliveryObserver(Observer[DeliveryInfo]{End: seen.observe}))
+	h := newReceiver(t, nil)
 	require.NoError(t, h.Shutdown(t.Context()))
-	assert.Equal(t, 503, postEvent(h, "s"))
-	assert.Zero(t, c.calls.Load())
-	assert.Equal(t, []DeliveryOutcome{DeliveryShutDown}, seen.outcomes())
+	assert.Equal(t, 503, h.event("s"))
+	assert.Zero(t, h.calls.Load())
+	assert.Equal(t, []DeliveryOutcome{DeliveryShutDown}, h.outcomes())
 	require.NoError(t, h.Shutdown(t.Context()), "a second call does nothing")
 }
 
 func TestShutdownWaitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
+		h := newReceiver(t, func(ctx context.Context, _ *Event) error {
 			<-time.After(2 * time.Second)
 			return ctx.Err()
 		})
 		status := make(chan int, 1)
-		go func() { status <- postEvent(h, "s") }()
+		go func() { status <- h.event("s") }()
 		synctest.Wait()
 		begun := time.Now()
 		require.NoError(t, h.Shutdown(t.Context()))
 		assert.Equal(t, 2*time.Second, time.Since(begun))
 		assert.Equal(t, 200, <-status, "calls under way were finished and answered")
 	})
-}
-
-func TestShutdownWithAnEndedContextReturnsNilWhenNothingRuns(t *testing.T) {
-	h := newTestHandler(t, func(context.Context, *Event) error { return nil })
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	assert.NoError(t, h.Shutdown(ended), "there was nothing to wait for")
 }
 
 // One session whose id is not UTF-8 neither hides another nor waits for it.
@@ -1167,7 +911,7 @@ func TestSessionsWhoseIDsAreNotUTF8AreKeptApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var running atomic.Int32
-				h := newTestHandler(t, func(context.Context, *Event) error {
+				h := newReceiver(t, func(context.Context, *Event) error {
 					running.Add(1)
 					<-time.After(time.Second)
 					assert.EqualValues(t, 2, running.Load(), "both run at the same time")
@@ -1176,7 +920,7 @@ func TestSessionsWhoseIDsAreNotUTF8AreKeptApart(t *testing.T) {
 				var answers sync.WaitGroup
 				for _, id := range []string{"\xff\xfe", "\xfe\xff"} {
 					body := `{"timestamp":"` + time.Now().UTC().Format(time.DateTime) + `","head_id":"` + testHeadA + `","session_id":"` + id + `","event_type":"x"}`
-					answers.Go(func() { assert.Equal(t, 200, serveEvent(h, signedEvent(body, testKeyA)).Code) })
+					answers.Go(func() { assert.Equal(t, 200, h.post(body, testKeyA)) })
 				}
 				answers.Wait()
 				require.NoError(t, h.Shutdown(t.Context()))

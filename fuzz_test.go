@@ -250,7 +250,7 @@ func FuzzEventHandler(f *testing.F) {
 		func(_ context.Context, e *Event) error {
 			handed = e
 			return nil
-		}, WithDeduplicator(fakeDeduplicator{}))
+		}, WithoutDeduplicator())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/goldens"
 	"github.com/headsapi/heads-go/internal/transport"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,13 +20,14 @@ import (
 // from run to run and from release to release.
 func TestGoldenRequests(t *testing.T) {
 	sent := map[string]string{}
-	for _, tt := range onTheWire {
-		server := serveWire(t, http.StatusOK, tt.answer)
+	for _, op := range operations() {
+		server := serveWire(t, http.StatusOK, op.answer)
 		client, err := New(server.url+prefix, pathToken, WithHTTPClient(&http.Client{Transport: server.transport}))
 		require.NoError(t, err)
-		require.NoError(t, tt.call(t.Context(), client), tt.name)
+		require.NoError(t, op.run(t.Context(), client), op.name)
 		request := strings.NewReplacer(server.addr, "HOST", "heads-go/"+Version, "heads-go/VERSION").Replace((<-server.requests).bytes)
-		name, _, _ := strings.Cut(tt.name, " ")
+		assert.Empty(t, server.requests, "one call is one request")
+		name := op.operation()
 		if sent[name] != "" {
 			request = "\n\n" + request // the next form of the same operation
 		}
@@ -40,18 +42,25 @@ func TestGoldenRequests(t *testing.T) {
 	goldens.Only(t, "requests", files...)
 }
 
-// How often a request is sent, and how long its retries wait at most.
+// How often a request is sent, by fault and method, and how long its retries wait at
+// most.
 func TestGoldenRetries(t *testing.T) {
 	policy := DefaultRetryPolicy()
 	var text strings.Builder
-	for _, row := range retryTable {
-		fmt.Fprintf(&text, "%s:", row.fault)
+	for _, row := range requestFaults {
+		fmt.Fprintf(&text, "%s:", row.name)
 		for _, call := range calls {
 			server := row.server(t)
 			attempts := 0
 			client := newTestClient(t, server.url+prefix, server.transport, WithRetryPolicy(RetryPolicy{MaxRetries: policy.MaxRetries}),
 				WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { attempts++ }}))
 			require.Error(t, call.run(t.Context(), client))
+			if server.unreachable {
+				assert.Zero(t, server.seen.Load(), "requests that the service saw")
+				assert.EqualValues(t, attempts, server.dials.Load(), "connections tried")
+			} else {
+				assert.EqualValues(t, attempts, server.seen.Load(), "requests that the service saw")
+			}
 			fmt.Fprintf(&text, " %s %d", call.method, attempts)
 		}
 		text.WriteByte('\n')

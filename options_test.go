@@ -30,46 +30,20 @@ func TestBaseURL(t *testing.T) {
 		base string // what requests go to; "" when it is refused
 		says string
 	}{
-		"https":                     {url: "https://api.example.com", base: "https://api.example.com"},
-		"upper case":                {url: "HTTPS://api.example.com", base: "https://api.example.com"},
-		"slash at the end":          {url: "https://api.example.com/", base: "https://api.example.com"},
-		"prefix":                    {url: "https://api.example.com/a/b", base: "https://api.example.com/a/b"},
-		"prefix with a slash":       {url: "https://api.example.com/a/b//", base: "https://api.example.com/a/b"},
-		"prefix with an escape":     {url: "https://api.example.com/a%2Fb", base: "https://api.example.com/a%2Fb"},
-		"port":                      {url: "https://api.example.com:8443/v1", base: "https://api.example.com:8443/v1"},
-		"http to localhost":         {url: "http://localhost:8080", base: "http://localhost:8080"},
-		"http to a sub-localhost":   {url: "http://api.localhost:8080", says: "plain http"},
-		"http to 127.0.0.1":         {url: "http://127.0.0.1", base: "http://127.0.0.1"},
-		"http to the loopback net":  {url: "http://127.9.9.9", base: "http://127.9.9.9"},
-		"http to ::1":               {url: "http://[::1]:80", base: "http://[::1]:80"},
-		"escaped path with slash":   {url: "https://api.example.com/a%2Fb/", base: "https://api.example.com/a%2Fb"},
-		"http with insecure":        {url: "http://api.example.com", opts: insecure, base: "http://api.example.com"},
-		"http":                      {url: "http://api.example.com", says: "plain http"},
-		"http to localhost in name": {url: "http://localhost.example.com", says: "plain http"},
-		"http to any address":       {url: "http://0.0.0.0", says: "plain http"},
-		"http to a private address": {url: "http://10.0.0.1", says: "plain http"},
-		"empty":                     {url: "", says: "is blank"},
-		"blank":                     {url: " \n", says: "is blank"},
-		"no scheme":                 {url: "api.example.com/v1", says: "is not absolute"},
-		"path":                      {url: "/v1", says: "is not absolute"},
-		"host and port":             {url: "api.example.com:443", says: "is not absolute"},
-		"scheme-relative":           {url: "//api.example.com", says: "neither http nor https"},
-		"ftp":                       {url: "ftp://api.example.com", says: "neither http nor https"},
-		"ftp with insecure":         {url: "ftp://api.example.com", opts: insecure, says: "neither http nor https"},
-		"no host":                   {url: "https:///v1", says: "has no host"},
-		"port alone":                {url: "https://:443", says: "has no host"},
-		"opaque":                    {url: "https:api.example.com", says: "has no host"},
-		"user":                      {url: "https://me@api.example.com", says: "user name"},
-		"user and password":         {url: "https://me:hush-hush@api.example.com", says: `"https://api.example.com" carries a user name`},
-		"query":                     {url: "https://api.example.com?key=hush-hush", says: "query or fragment"},
-		"query after a quote mark":  {url: `https://api.example.com/"?key=hush-hush`, says: "query or fragment"},
-		"empty query":               {url: "https://api.example.com/?", says: "query or fragment"},
-		"fragment":                  {url: "https://api.example.com/#hush-hush", says: "query or fragment"},
-		"empty fragment":            {url: "https://api.example.com/#", says: "query or fragment"},
-		"space at its end":          {url: "https://api.example.com/v1 ", says: "holds a space"},
-		"broken escape":             {url: "https://api.example.com/%zz", says: "can't be parsed"},
-		"broken with password":      {url: "https://me:hush-hush@api.example.com:port", says: "can't be parsed"},
-		"token in its place":        {url: "hush-hush.abc.def", says: "is not absolute"},
+		"https":                   {url: "https://api.example.com", base: "https://api.example.com"},
+		"upper case":              {url: "HTTPS://api.example.com", base: "https://api.example.com"},
+		"slash at the end":        {url: "https://api.example.com/", base: "https://api.example.com"},
+		"prefix":                  {url: "https://api.example.com/a/b", base: "https://api.example.com/a/b"},
+		"prefix with a slash":     {url: "https://api.example.com/a/b//", base: "https://api.example.com/a/b"},
+		"prefix with an escape":   {url: "https://api.example.com/a%2Fb", base: "https://api.example.com/a%2Fb"},
+		"port":                    {url: "https://api.example.com:8443/v1", base: "https://api.example.com:8443/v1"},
+		"http to localhost":       {url: "http://localhost:8080", base: "http://localhost:8080"},
+		"escaped path with slash": {url: "https://api.example.com/a%2Fb/", base: "https://api.example.com/a%2Fb"},
+		"http with insecure":      {url: "http://api.example.com", opts: insecure, base: "http://api.example.com"},
+		"http":                    {url: "http://api.example.com", says: "plain http"},
+		"user and password":       {url: "https://me:hush-hush@api.example.com", says: `"https://api.example.com" carries a user name`},
+		"broken with password":    {url: "https://me:hush-hush@api.example.com:port", says: "can't be parsed"},
+		"token in its place":      {url: "hush-hush.abc.def", says: "is not absolute"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := newScript(answer(200, headJSON))
@@ -143,7 +117,6 @@ func TestOptionsAreChecked(t *testing.T) {
 		"time-out of 0":          {WithAttemptTimeout(0), "WithAttemptTimeout"},
 		"time-out below 0":       {WithAttemptTimeout(-1), "WithAttemptTimeout"},
 		"nil logger":             {WithLogger(nil), "WithLogger"},
-		"nil observer":           {WithObserver(Observer[Attempt]{}), "WithObserver"},
 		"application, no name":   {WithApplication("", "1"), "WithApplication"},
 		"application, space":     {WithApplication("my app", "1"), "WithApplication"},
 		"application, slash":     {WithApplication("my/app", ""), "WithApplication"},
@@ -152,6 +125,10 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no access URL":          {WithAccessBases("", ""), "WithAccessBases"},
 		"chat URL without host":  {WithAccessBases("https://", ""), "chat URL"},
 		"stream URL with query":  {WithAccessBases("", "https://stream.example.com?a=b"), "stream URL"},
+		"rate of 0":              {WithRateLimit(0, 1), "WithRateLimit"},
+		"rate below 0":           {WithRateLimit(-1, 1), "WithRateLimit"},
+		"rate without burst":     {WithRateLimit(1, 0), "WithRateLimit"},
+		"token beside a source":  {WithTokenSource(fixedSource("x")), "token"},
 		"no provider":            {WithStreamingProviders(), "WithStreamingProviders"},
 		"blank provider":         {WithStreamingProviders("azure", " "), "WithStreamingProviders"},
 	} {
@@ -175,15 +152,6 @@ func TestNewReportsAllFaultsTogether(t *testing.T) {
 	}
 }
 
-func TestTokenBesideTokenSourceIsRefused(t *testing.T) {
-	_, err := New(memoryURL, "hush-hush", WithTokenSource(fixedSource("hush-hush")))
-	var invalid *InvalidError
-	require.ErrorAs(t, err, &invalid)
-	assert.Equal(t, "token", invalid.Field)
-	assert.Contains(t, invalid.Problem+"; "+invalid.Remedy, "beside a token source")
-	assert.NotContains(t, err.Error(), "hush-hush")
-}
-
 func TestHTTPClientIsCopiedAndNeverChanged(t *testing.T) {
 	tr, other := newScript(answer(200, headJSON)), newScript(answer(200, headJSON))
 	hc := &http.Client{Transport: tr, Timeout: time.Minute}
@@ -194,24 +162,6 @@ func TestHTTPClientIsCopiedAndNeverChanged(t *testing.T) {
 	require.NoError(t, getHead(t.Context(), client))
 	assert.Equal(t, 1, tr.sent())
 	assert.Equal(t, 0, other.sent())
-}
-
-func TestDefaultTransportIsUsedWithoutOne(t *testing.T) {
-	for name, opts := range map[string][]Option{
-		"no option":    nil,
-		"empty client": {WithHTTPClient(&http.Client{})},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tr := newScript(answer(200, headJSON))
-			given := http.DefaultTransport
-			http.DefaultTransport = tr
-			defer func() { http.DefaultTransport = given }()
-			client, err := New(memoryURL, pathToken, opts...)
-			require.NoError(t, err)
-			require.NoError(t, getHead(t.Context(), client))
-			assert.Equal(t, 1, tr.sent())
-		})
-	}
 }
 
 func TestTimeoutLimitsEachAttempt(t *testing.T) {
@@ -594,12 +544,6 @@ func TestSameTokenIsNotTriedTwice(t *testing.T) {
 	require.ErrorAs(t, getHead(t.Context(), sourceClient(t, tr, fixedSource("same"))), &failure)
 	assert.Equal(t, 401, failure.StatusCode)
 	assert.Equal(t, "expired", failure.Message)
-	assert.Equal(t, 1, tr.sent())
-}
-
-func TestFixedTokenMakes401Final(t *testing.T) {
-	tr := newScript(answer(401, ""))
-	require.ErrorIs(t, getHead(t.Context(), newTestClient(t, memoryURL, tr)), ErrUnauthorized)
 	assert.Equal(t, 1, tr.sent())
 }
 

@@ -299,19 +299,31 @@ func TestTracesOfASecretAreFound(t *testing.T) {
 	assert.True(t, shows(string(document)), "base64")
 }
 
-// What a tool holds under keys that this package does not know is out of reach,
-// too. Its JSON is the definition itself, which is stored and read back.
-func TestToolsShowNoUnknownKeys(t *testing.T) {
-	var tool Tool
-	require.NoError(t, json.Unmarshal([]byte(`{"name":"find","url":"https://tools.example.com/`+leaf+`/find","secret":"x-`+leaf+`","parameters":[{"name":"a","secret":"`+leaf+`"}]}`), &tool))
-	assert.NotContains(t, fmt.Sprint(tool, []any{tool}, &tool), leaf)
-	parameter := tool.Parameters[0]
-	for name, each := range map[string]func(func(string, any)){"Tool": wrapped(Tool{Name: "find", raw: tool.raw}), "ToolParameter": wrapped(parameter)} {
+// These values hold a secret in a plain field, or under a key that this package does not
+// know. Their JSON shows it, since it is stored and read back.
+func TestPrintingShowsNoAddressAndNoUnknownKey(t *testing.T) {
+	var settings ConversationSettings
+	const parameter = `{"name":"p","type":"string","description":"` + leaf + `","default":"` + leaf + `"}`
+	const tool = `{"name":"n","url":"https://t.example.com/` + leaf + `","key":"x-` + leaf + `","parameters":[` + parameter + `]}`
+	require.NoError(t, json.Unmarshal([]byte(`{"api_key":"`+leaf+`","tools":[`+tool+`]}`), &settings))
+	const address = "https://hooks.example.com/" + leaf + "?k=" + leaf
+	known := settings.Tools[0]
+	assert.Contains(t, fmt.Sprint(known), "t.example.com")
+	unknown := Tool{Name: "n", raw: known.raw}
+	webhook := Webhook{ID: 7, HeadID: testHead, URL: address, EndConversation: true}
+	assert.Contains(t, fmt.Sprint(webhook), "hooks.example.com")
+	for name, each := range map[string]func(func(string, any)){
+		"Tool": wrapped(unknown), "ToolParameter": wrapped(ToolParameter{Name: "p", raw: known.Parameters[0].raw}),
+	} {
 		each(func(wrapping string, v any) {
 			for _, verb := range leafVerbs {
 				assert.False(t, shows(fmt.Sprintf(verb, v)), "%s, %s by %s", name, wrapping, verb)
 			}
 		})
+	}
+	spec := WebhookSpec{HeadID: testHead, URL: address, Events: []EventType{EventEndConversation}}
+	for _, v := range []any{known, &known, webhook, &webhook, spec, &spec} {
+		assertHides(t, v, leaf)
 	}
 }
 
@@ -327,7 +339,10 @@ func TestSecret(t *testing.T) {
 	assert.Len(t, map[Secret]bool{NewSecret(""): true, {}: true}, 1, "the zero Secret is the empty one")
 	assert.True(t, Secret{}.IsZero())
 	assert.Empty(t, Secret{}.Reveal())
-	assert.Empty(t, fmt.Sprint(Secret{}))
+	assert.Equal(t, "[[redacted] ]", fmt.Sprint([]Secret{secret, {}}))
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		assert.Equal(t, "[redacted] [redacted]", fmt.Sprintf(verb+" "+verb, secret, &secret), verb)
+	}
 
 	read := func(text string) (s Secret) {
 		require.NoError(t, json.Unmarshal([]byte(text), &s))
@@ -618,26 +633,22 @@ func TestTokenThatAnAnswerRepeatsIsNotShown(t *testing.T) {
 	}
 }
 
-// The tests put these secrets wherever a secret can be. No output may show one
-// of them.
+// The tests put these secrets wherever a secret can be. Each holds the leaf.
 const (
-	canaryToken     = "canary-token-Zq7"
-	canaryVoiceflow = "canary-voiceflow-Kx2"
-	canaryOrg       = "canary-organisation-Wv9"
-	canaryAddress   = "canary-address-Jm4"
-	canarySettings  = "canary-settings-Py6"
-	canaryToolPath  = "canary-toolpath-Rt3"
-	canaryToolKey   = "canary-toolkey-Gd1"
-	canaryShared    = "canary-shared-Lb8"
-	canaryHookPath  = "canary-hookpath-Nc5"
-	canaryHookQuery = "canary-hookquery-Fs0"
-	canaryBody      = "canary-body-Hw2"
-	canaryHeader    = "canary-header-Uj7"
-	canaryPassword  = "canary-password-Qe4"
+	canaryToken     = leaf + "-token"
+	canaryVoiceflow = leaf + "-voiceflow"
+	canaryOrg       = leaf + "-organisation"
+	canaryAddress   = leaf + "-address"
+	canarySettings  = leaf + "-settings"
+	canaryToolPath  = leaf + "-toolpath"
+	canaryToolKey   = leaf + "-toolkey"
+	canaryShared    = leaf + "-shared"
+	canaryHookPath  = leaf + "-hookpath"
+	canaryHookQuery = leaf + "-hookquery"
+	canaryBody      = leaf + "-body"
+	canaryHeader    = leaf + "-header"
+	canaryPassword  = leaf + "-password"
 )
-
-var canaries = []string{canaryToken, canaryVoiceflow, canaryOrg, canaryAddress, canarySettings, canaryToolPath, canaryToolKey,
-	canaryShared, canaryHookPath, canaryHookQuery, canaryBody, canaryHeader, canaryPassword}
 
 const (
 	canaryHookURL   = "https://hooks.example.com/" + canaryHookPath + "?key=" + canaryHookQuery
@@ -652,114 +663,20 @@ const (
 			"url":"https://tools.example.com/` + canaryToolPath + `/find","parameters":[{"name":"q","type":"string","description":"What.","x":"` + canaryToolKey + `"}]}]}}`
 )
 
-// verbs are all verbs of package fmt except %T, %p and %w, for which it ignores
-// fmt.Formatter.
-var verbs = []string{"%v", "%+v", "%#v", "%s", "%+s", "%q", "%+q", "%#q", "%x", "% x", "%#x", "%X", "%d", "%t", "%e", "%g", "%b", "%o", "%c", "%U", "%#U", "%20v"}
-
-var handlers = map[string]func(io.Writer) slog.Handler{
-	"text": func(w io.Writer) slog.Handler {
-		return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-	"JSON": func(w io.Writer) slog.Handler {
-		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-}
-
-// traces returns the forms in which a canary can appear: as it is (quoting does
-// not change it), in hexadecimal, as a list of bytes with any verb, in base64.
-func traces(canary string) []string {
-	raw := []byte(canary)
-	forms := []string{canary, strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", raw), "[]byte{"), "}")}
-	for _, verb := range verbs {
-		forms = append(forms, strings.Trim(fmt.Sprintf(verb, raw), "[]"))
-	}
-	for shift := range 3 { // base64 depends on the position of a byte in its group of three
-		encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + canary))
-		forms = append(forms, encoded[4:len(encoded)-4])
-	}
-	slices.Sort(forms)
-	return slices.Compact(forms)
-}
-
-var allTraces = func() map[string][]string {
-	all := map[string][]string{}
-	for _, canary := range canaries {
-		all[canary] = traces(canary)
-	}
-	return all
-}()
-
-// canaryIn returns a canary that a text contains in any form, or "".
-func canaryIn(shown string) string {
-	for canary, forms := range allTraces {
-		for _, form := range forms {
-			if strings.Contains(shown, form) {
-				return canary
+// assertShowsNoLeaf writes a value, alone and inside others, in all ways but the one
+// that calls no methods.
+func assertShowsNoLeaf(t testing.TB, v any) {
+	t.Helper()
+	for _, held := range []any{v, []any{v}, map[string]any{"k": v}, exportedAny{v}} {
+		for way, write := range ways {
+			if way == walks {
+				continue
 			}
-		}
-	}
-	return ""
-}
-
-func assertNoCanary(t testing.TB, shown, where string) {
-	t.Helper()
-	if canary := canaryIn(shown); canary != "" {
-		assert.Fail(t, "a secret shows", "%s in %s: %s", canary, where, shown)
-	}
-}
-
-// canaryIn must find the canaries in values that hide nothing.
-func TestCanariesAreSeenWhereNothingHidesThem(t *testing.T) {
-	type text struct{ Text string }
-	type raw struct{ Raw json.RawMessage }
-	for _, v := range []any{text{canaryBody}, raw{json.RawMessage(`"` + canaryBody + `"`)}} {
-		for _, verb := range verbs {
-			assert.Equal(t, canaryBody, canaryIn(fmt.Sprintf(verb, v)), "%s of %T", verb, v)
-		}
-		for name, handler := range handlers {
-			var out bytes.Buffer
-			slog.New(handler(&out)).Info("m", "v", v)
-			assert.Equal(t, canaryBody, canaryIn(out.String()), "%s log of %T", name, v)
-		}
-	}
-	for shift := range 3 {
-		var out bytes.Buffer
-		slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "v", []byte(strings.Repeat("a", shift)+canaryBody+"b"))
-		assert.Equal(t, canaryBody, canaryIn(out.String()), out.String())
-	}
-}
-
-// printsNoCanary prints a value with every verb, alone and inside other values.
-func printsNoCanary(t testing.TB, v any) {
-	t.Helper()
-	typ := reflect.TypeOf(v)
-	slice := reflect.Append(reflect.MakeSlice(reflect.SliceOf(typ), 0, 1), reflect.ValueOf(v))
-	byName := reflect.MakeMap(reflect.MapOf(reflect.TypeFor[string](), typ))
-	byName.SetMapIndex(reflect.ValueOf("k"), reflect.ValueOf(v))
-	seen := map[string]bool{} // most verbs show the same
-	for _, shown := range []any{v, slice.Interface(), byName.Interface(), []any{v}, struct{ Field any }{v}} {
-		texts := []string{fmt.Sprint(shown), fmt.Sprintln(shown), fmt.Sprintf("%T", shown)}
-		for _, verb := range verbs {
-			texts = append(texts, fmt.Sprintf(verb, shown))
-		}
-		for i, text := range texts {
-			if !seen[text] && canaryIn(text) != "" {
-				assertNoCanary(t, text, fmt.Sprintf("print %d of a %T", i, shown))
+			if text := write(held); shows(text) {
+				assert.Fail(t, "a secret shows", "%T by %s: %.300s", held, way, text)
 				return
 			}
-			seen[text] = true
 		}
-	}
-}
-
-func logsNoCanary(t testing.TB, v any) {
-	t.Helper()
-	for name, handler := range handlers {
-		var out bytes.Buffer
-		logger := slog.New(handler(&out))
-		logger.Info("m", "v", v, slog.Group("g", "v", v))
-		logger.With("v", v).WithGroup("g").Info("m")
-		assertNoCanary(t, out.String(), fmt.Sprintf("%s log of %T", name, v))
 	}
 }
 
@@ -861,8 +778,7 @@ func TestNoRefusalShowsASecret(t *testing.T) {
 	for name, err := range refusals(t) {
 		t.Run(name, func(t *testing.T) {
 			require.ErrorIs(t, err, ErrInvalid)
-			printsNoCanary(t, err)
-			logsNoCanary(t, err)
+			assertShowsNoLeaf(t, err)
 		})
 	}
 }
@@ -892,24 +808,21 @@ func TestNoFailingCallShowsASecret(t *testing.T) {
 			t.Run(name+" "+methodName, func(t *testing.T) {
 				var logged bytes.Buffer
 				var attempts []Attempt
-				client := canaryClient(t, newScript(script...), WithLogger(slog.New(handlers["JSON"](&logged))),
+				client := canaryClient(t, newScript(script...), WithLogger(slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 					WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { attempts = append(attempts, a) }}))
 				if err := call(t.Context(), client); err != nil {
-					printsNoCanary(t, err)
-					printsNoCanary(t, fmt.Errorf("wrapped: %w", errors.Join(err, io.EOF)))
-					logsNoCanary(t, err)
+					assertShowsNoLeaf(t, err)
+					assertShowsNoLeaf(t, fmt.Errorf("wrapped: %w", errors.Join(err, io.EOF)))
 				}
 				require.NotEmpty(t, attempts)
 				for _, a := range attempts {
-					printsNoCanary(t, a)
-					logsNoCanary(t, a)
+					assertShowsNoLeaf(t, a)
 					if a.Err != nil {
-						printsNoCanary(t, a.Err)
-						logsNoCanary(t, a.Err)
+						assertShowsNoLeaf(t, a.Err)
 					}
 				}
 				require.NotEmpty(t, logged.String())
-				assertNoCanary(t, logged.String(), "the log of the client")
+				assert.False(t, shows(logged.String()), logged.String())
 			})
 		}
 	}
@@ -920,39 +833,33 @@ type textError string
 
 func (e textError) Error() string { return string(e) }
 
-// canaryCalls are calls that send canaries wherever they can.
-var canaryCalls = map[string]func(context.Context, *Client) error{
-	"Heads.Get": getHead,
-	"Heads.Update": func(ctx context.Context, c *Client) error {
-		err := c.Heads.Update(ctx, testHead, NewHeadUpdate().VoiceflowAPIKey(canaryVoiceflow).PublicURL(canaryPublicURL))
-		return err
-	},
-	"Webhooks.Create": func(ctx context.Context, c *Client) error {
-		_, err := c.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: canaryHookURL, Events: []EventType{EventStartConversation}})
-		return err
-	},
-	"Webhooks.List": func(ctx context.Context, c *Client) error {
-		_, err := c.Webhooks.List(ctx, testHead)
-		return err
-	},
-	"Webhooks.Get": func(ctx context.Context, c *Client) error {
-		_, err := c.Webhooks.Get(ctx, 7)
-		return err
-	},
-	"Webhooks.Update": func(ctx context.Context, c *Client) error {
-		err := c.Webhooks.Update(ctx, 7, NewWebhookUpdate().URL(canaryHookURL))
-		return err
-	},
-	"Webhooks.Delete": func(ctx context.Context, c *Client) error { return c.Webhooks.Delete(ctx, 7) },
-	"ConversationSettings.Replace": func(ctx context.Context, c *Client) error {
-		settings := &ConversationSettings{Tools: []Tool{{Name: "find", Description: "Finds.", URL: "https://tools.example.com/" + canaryToolPath}}}
+// canaryCalls are the operations, with canaries wherever a call can send one.
+var canaryCalls = func() map[string]callOf {
+	calls := map[string]callOf{}
+	for _, op := range operations() {
+		calls[op.operation()] = op.run
+	}
+	calls["Heads.Update"] = func(ctx context.Context, c *Client) error {
+		u := NewHeadUpdate().VoiceflowAPIKey(canaryVoiceflow).PublicURL(canaryPublicURL)
+		return c.Heads.Update(ctx, testHead, u)
+	}
+	calls["Webhooks.Create"] = func(ctx context.Context, c *Client) error {
+		spec := WebhookSpec{HeadID: testHead, URL: canaryHookURL, Events: []EventType{EventStartConversation}}
+		return errorOf(c.Webhooks.Create(ctx, spec))
+	}
+	calls["Webhooks.Update"] = func(ctx context.Context, c *Client) error {
+		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().URL(canaryHookURL))
+	}
+	calls["ConversationSettings.Replace"] = func(ctx context.Context, c *Client) error {
+		tool := Tool{Name: "find", Description: "Finds.", URL: "https://tools.example.com/" + canaryToolPath}
+		settings := &ConversationSettings{Tools: []Tool{tool}}
 		if err := settings.SetExtra("llm", json.RawMessage(`{"api_key":"`+canarySettings+`"}`)); err != nil {
 			return err
 		}
-		err := c.ConversationSettings.Replace(ctx, testHead, settings)
-		return err
-	},
-}
+		return c.ConversationSettings.Replace(ctx, testHead, settings)
+	}
+	return calls
+}()
 
 // The error of a token source may contain the token that was refused.
 func TestErrorsOfATokenSourceAreRedacted(t *testing.T) {
@@ -965,8 +872,7 @@ func TestErrorsOfATokenSourceAreRedacted(t *testing.T) {
 	err := getHead(t.Context(), client)
 	require.ErrorIs(t, err, ErrUnauthorized)
 	require.ErrorContains(t, err, "token [redacted] was revoked, see https://login.example.com")
-	printsNoCanary(t, err)
-	logsNoCanary(t, err)
+	assertShowsNoLeaf(t, err)
 }
 
 func TestTokenBesideAnErrorOfItsSourceIsMasked(t *testing.T) {
@@ -975,8 +881,7 @@ func TestTokenBesideAnErrorOfItsSourceIsMasked(t *testing.T) {
 	})
 	err := getHead(t.Context(), client)
 	require.ErrorContains(t, err, "nothing was sent: token source: token [redacted] can't be stored")
-	printsNoCanary(t, err)
-	logsNoCanary(t, err)
+	assertShowsNoLeaf(t, err)
 }
 
 // openConnections counts the open connections of a server.
@@ -1020,18 +925,6 @@ var failures = map[string]struct {
 	call    func(context.Context, *Client) error // getHead when nil
 	opts    []Option
 }{
-	"400":      {handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }},
-	"500":      {handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }},
-	"redirect": {handler: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }},
-	"hour to wait": {handler: func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "3600")
-		w.WriteHeader(503)
-	}},
-	"long error": {handler: func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(400)
-		_, _ = io.Copy(w, io.LimitReader(zeros{}, 100<<10))
-	}},
-	"text": {handler: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "OK") }},
 	"too long": {handler: func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.Copy(w, io.LimitReader(zeros{}, 9<<20))
 	}},
@@ -1041,7 +934,6 @@ var failures = map[string]struct {
 	}},
 	"hung up":           {handler: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 	"hung up on a POST": {call: postHook, handler: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
-	"refused token":     {handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }},
 	"cancelled in an attempt": {
 		handler: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		call:    withTimeout(time.Millisecond),

@@ -31,10 +31,30 @@ const (
 	toolBusy       = "The tool is busy; call it again in a moment"
 )
 
-// answerWith adds a tool without parameters that returns text and err.
-func answerWith(t testing.TB, h *heads.ToolHandler, f func(context.Context) (string, error)) {
+// answering is a handler of one tool without parameters, with what it logs and tells its
+// observer.
+type answering struct {
+	*heads.ToolHandler
+	log   toolLog
+	calls []heads.ToolCallInfo
+}
+
+func newAnswering(t testing.TB, f func(context.Context) (string, error), opts ...heads.ToolHandlerOption) *answering {
 	t.Helper()
-	require.NoError(t, heads.AddTool(h, "answer", "Answers", func(ctx context.Context, _ struct{}) (string, error) { return f(ctx) }))
+	a := &answering{}
+	a.ToolHandler = newToolHandler(t, append(opts, loggedTo(&a.log), observed(&a.calls))...)
+	require.NoError(t, heads.AddTool(a.ToolHandler, "answer", "Answers", func(ctx context.Context, _ struct{}) (string, error) { return f(ctx) }))
+	return a
+}
+
+// call returns the reply to a call of the tool.
+func (a *answering) call(t testing.TB) string {
+	t.Helper()
+	return toolReply(t, postTool(a, "/answer", "{}"))
+}
+
+func answers(text string, err error) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return text, err }
 }
 
 func loggedTo(w io.Writer) heads.ToolHandlerOption {
@@ -169,9 +189,7 @@ func TestModelIsToldOnlyWhatIsMeantForIt(t *testing.T) {
 		{"error that panics", panickingError{}, toolFailed},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h := newToolHandler(t)
-			answerWith(t, h, func(context.Context) (string, error) { return "ignored beside an error", row.err })
-			assert.Equal(t, row.want, toolReply(t, postTool(h, "/answer", "{}")))
+			assert.Equal(t, row.want, newAnswering(t, answers("ignored beside an error", row.err)).call(t))
 		})
 	}
 }
@@ -181,44 +199,6 @@ type panickingError struct{}
 func (panickingError) Error() string   { panic("in Error") }
 func (panickingError) As(any) bool     { panic("in As") }
 func (panickingError) Is(_ error) bool { return false }
-
-func TestLogHoldsTheReason(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		f    func(context.Context) (string, error)
-		want []string
-	}{
-		{"error", func(context.Context) (string, error) { return "", errors.New("dial db:5432") },
-			[]string{`msg="tool failed"`, "tool=answer", `error="dial db:5432"`}},
-		{"nil pointer", func(context.Context) (string, error) { return "", (*heads.ToolError)(nil) },
-			[]string{`msg="tool failed"`, "tool=answer"}},
-		{"panic", func(context.Context) (string, error) { panic("index out of luck") },
-			[]string{`msg="tool panicked"`, "tool=answer", "index out of luck", "toolcall_test.go"}},
-		{"ended goroutine", func(context.Context) (string, error) { runtime.Goexit(); return "", nil },
-			[]string{`msg="tool panicked"`, "tool=answer"}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			var log toolLog
-			h := newToolHandler(t, loggedTo(&log))
-			answerWith(t, h, row.f)
-			assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/answer", "{}")))
-			for _, want := range row.want {
-				assert.Contains(t, log.String(), want)
-			}
-		})
-	}
-}
-
-func TestToolLogIsSilentByDefault(t *testing.T) {
-	var log toolLog
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer slog.SetDefault(before)
-	h := newToolHandler(t)
-	answerWith(t, h, func(context.Context) (string, error) { panic("loud") })
-	assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/answer", "{}")))
-	assert.Empty(t, log.String())
-}
 
 func TestLogNamesUnusableArgumentsWithoutTheirValues(t *testing.T) {
 	var log toolLog
@@ -234,42 +214,26 @@ func TestLogNamesUnusableArgumentsWithoutTheirValues(t *testing.T) {
 	assert.NotContains(t, log.String(), "private")
 }
 
-func TestRepliesAreOneLine(t *testing.T) {
-	for _, row := range []struct{ name, text, want string }{
-		{"plain", "5 degrees", "5 degrees"},
-		{"empty", "", ""},
-		{"newline", "one\ntwo", "one two"},
-		{"windows newline", "one\r\ntwo", "one two"},
-		{"many newlines", "\n\none \n\n  two\n", "one two"},
-		{"tab and other controls", "one\ttwo\x00three\x1b[31m\u0085four\v\f", "one two three [31m four"},
-		{"unicode separators", "one\u2028two\u2029three", "one two three"},
-		{"spaces inside stay", "one  two", "one  two"},
-		{"spaces around", "  one  ", "one"},
-		{"invalid UTF-8", "caf\xe9 \xff\xfe!", "caf\ufffd \ufffd!"},
-		{"quotes and markup", `"a" <b> & \c`, `"a" <b> & \c`},
-		{"other scripts", "Zażółć 東京 🌦️", "Zażółć 東京 🌦️"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			h := newToolHandler(t)
-			answerWith(t, h, func(context.Context) (string, error) { return row.text, nil })
-			rec := postTool(h, "/answer", "{}")
-			assert.Equal(t, row.want, toolReply(t, rec))
-			assert.True(t, utf8.Valid(rec.Body.Bytes()))
-			assert.NotContains(t, rec.Body.String(), "\n")
-		})
-	}
-	t.Run("of errors too", func(t *testing.T) {
-		h := newToolHandler(t)
-		answerWith(t, h, func(context.Context) (string, error) { return "", heads.ToolError{Message: "one\ntwo"} })
-		assert.Equal(t, "one two", toolReply(t, postTool(h, "/answer", "{}")))
-	})
-}
-
-func TestRepliesAreCut(t *testing.T) {
+func TestRepliesAreShortAndOneLine(t *testing.T) {
+	long := strings.Repeat("x", 3999)
 	for _, row := range []struct {
 		name, text, want string
-		limit            int
+		limit            int // 4000 if 0
 	}{
+		{"plain", "5 degrees", "5 degrees", 0},
+		{"empty", "", "", 0},
+		{"newline", "one\ntwo", "one two", 0},
+		{"windows newline", "one\r\ntwo", "one two", 0},
+		{"many newlines", "\n\none \n\n  two\n", "one two", 0},
+		{"tab and other controls", "one\ttwo\x00three\x1b[31m\u0085four\v\f", "one two three [31m four", 0},
+		{"unicode separators", "one\u2028two\u2029three", "one two three", 0},
+		{"spaces inside stay", "one  two", "one  two", 0},
+		{"spaces around", "  one  ", "one", 0},
+		{"invalid UTF-8", "caf\xe9 \xff\xfe!", "caf\ufffd \ufffd!", 0},
+		{"quotes and markup", `"a" <b> & \c`, `"a" <b> & \c`, 0},
+		{"other scripts", "Zażółć 東京 🌦️", "Zażółć 東京 🌦️", 0},
+		{"as long as allowed", long + "y", long + "y", 0},
+		{"longer", long + "yy", long + "…", 0},
 		{"fits", "12345", "12345", 5},
 		{"one too many", "123456", "1234…", 5},
 		{"fits in characters", "ééééé", "ééééé", 5},
@@ -278,90 +242,64 @@ func TestRepliesAreCut(t *testing.T) {
 		{"one character", "12", "…", 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h := newToolHandler(t, heads.WithToolReplyLimit(row.limit))
-			answerWith(t, h, func(context.Context) (string, error) { return row.text, nil })
-			assert.Equal(t, row.want, toolReply(t, postTool(h, "/answer", "{}")))
+			var opts []heads.ToolHandlerOption
+			if row.limit > 0 {
+				opts = append(opts, heads.WithToolReplyLimit(row.limit))
+			}
+			rec := postTool(newAnswering(t, answers(row.text, nil), opts...), "/answer", "{}")
+			assert.Equal(t, row.want, toolReply(t, rec))
+			assert.True(t, utf8.Valid(rec.Body.Bytes()))
+			assert.NotContains(t, rec.Body.String(), "\n")
+			told := newAnswering(t, answers("", heads.ToolError{Message: "x" + row.text}), opts...).call(t)
+			assert.NotContains(t, told, "\n", "of errors too")
 		})
 	}
-	t.Run("default", func(t *testing.T) {
-		h := newToolHandler(t)
-		answerWith(t, h, func(context.Context) (string, error) { return strings.Repeat("x", 4001), nil })
-		assert.Equal(t, strings.Repeat("x", 3999)+"…", toolReply(t, postTool(h, "/answer", "{}")))
-	})
 }
 
 func TestFunctionThatIgnoresItsContextDoesNotHangTheReply(t *testing.T) {
+	late := func(context.Context) (string, error) {
+		<-time.After(time.Hour)
+		return "late", nil
+	}
+	panics := func(context.Context) (string, error) {
+		<-time.After(time.Hour)
+		panic("too late to matter")
+	}
 	for _, row := range []struct {
 		name string
+		f    func(context.Context) (string, error)
 		opts []heads.ToolHandlerOption
 		want time.Duration
+		log  string
 	}{
-		{"default", nil, 10 * time.Second},
-		{"set", []heads.ToolHandlerOption{heads.WithToolTimeout(3 * time.Second)}, 3 * time.Second},
+		{"default", late, nil, 10 * time.Second, "took=1h0m0s"},
+		{"set", late, []heads.ToolHandlerOption{heads.WithToolTimeout(3 * time.Second)}, 3 * time.Second, "took=1h0m0s"},
+		{"panics", panics, nil, 10 * time.Second, "too late to matter"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var log toolLog
-				h := newToolHandler(t, append(row.opts, loggedTo(&log))...)
-				answerWith(t, h, func(context.Context) (string, error) {
-					<-time.After(time.Hour)
-					return "late", nil
-				})
+				h := newAnswering(t, row.f, row.opts...)
 				started := time.Now()
-				assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/answer", "{}")))
+				assert.Equal(t, toolFailed, h.call(t))
 				assert.Equal(t, row.want, time.Since(started))
-				assert.Contains(t, log.String(), `msg="tool call ended before its tool"`)
-				assert.Contains(t, log.String(), "deadline exceeded")
+				assert.Contains(t, h.log.String(), `msg="tool call ended before its tool"`)
+				assert.Contains(t, h.log.String(), "deadline exceeded")
 
-				assert.NotContains(t, log.String(), "returned after")
+				assert.NotContains(t, h.log.String(), "returned after")
 				<-time.After(2 * time.Hour)
 				synctest.Wait()
-				assert.Contains(t, log.String(), `msg="tool returned after its call had ended"`)
-				assert.Contains(t, log.String(), "took=1h0m0s")
+				assert.Contains(t, h.log.String(), `msg="tool returned after its call had ended"`)
+				assert.Contains(t, h.log.String(), row.log)
+				assert.Len(t, h.calls, 1, "it is not observed again")
 			})
 		})
 	}
 }
 
-func TestLatePanicIsCaught(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log toolLog
-		h := newToolHandler(t, loggedTo(&log))
-		answerWith(t, h, func(context.Context) (string, error) {
-			<-time.After(time.Minute)
-			panic("too late to matter")
-		})
-		assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/answer", "{}")))
-		<-time.After(2 * time.Minute)
-		synctest.Wait()
-		assert.Contains(t, log.String(), "too late to matter")
-	})
-}
-
-func TestFunctionSeesTheDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newToolHandler(t)
-		started := time.Now()
-		var deadline time.Time
-		var ended error
-		answerWith(t, h, func(ctx context.Context) (string, error) {
-			deadline, _ = ctx.Deadline()
-			<-ctx.Done()
-			ended = ctx.Err()
-			return "", ctx.Err()
-		})
-		assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/answer", "{}")))
-		synctest.Wait()
-		assert.Equal(t, started.Add(10*time.Second), deadline)
-		assert.ErrorIs(t, ended, context.DeadlineExceeded)
-	})
-}
-
 func TestCallerThatLeavesEndsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newToolHandler(t)
 		var ended error
-		answerWith(t, h, func(ctx context.Context) (string, error) {
+		h := newAnswering(t, func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			ended = ctx.Err()
 			return "", ctx.Err()
@@ -369,7 +307,8 @@ func TestCallerThatLeavesEndsTheCall(t *testing.T) {
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
 		started := time.Now()
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/answer", strings.NewReader("{}")).WithContext(ctx))
+		r := httptest.NewRequest(http.MethodPost, "/answer", strings.NewReader("{}"))
+		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
 		synctest.Wait()
 		assert.Equal(t, time.Second, time.Since(started))
 		assert.Error(t, ended)
@@ -490,8 +429,7 @@ func TestBodyMustArriveInTimeWhateverTheAnswer(t *testing.T) {
 
 func TestTimeForTheBodyDoesNotEndTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newToolHandler(t)
-		answerWith(t, h, func(ctx context.Context) (string, error) {
+		h := newAnswering(t, func(ctx context.Context) (string, error) {
 			select {
 			case <-ctx.Done():
 				return "", ctx.Err()
@@ -503,32 +441,6 @@ func TestTimeForTheBodyDoesNotEndTheFunction(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"message":"slow but sure"}`, string(body))
-	})
-}
-
-// deadlineWriter keeps the read deadlines that are set.
-type deadlineWriter struct {
-	*httptest.ResponseRecorder
-	deadlines []time.Time
-}
-
-func (w *deadlineWriter) SetReadDeadline(d time.Time) error {
-	w.deadlines = append(w.deadlines, d)
-	return nil
-}
-
-func TestTimeForTheBodyIsTakenBackBeforeTheFunction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newToolHandler(t)
-		w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
-		var atCall []time.Time
-		answerWith(t, h, func(context.Context) (string, error) {
-			atCall = w.deadlines
-			return "done", nil
-		})
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/answer", strings.NewReader("{}")))
-		assert.Equal(t, "done", toolReply(t, w.ResponseRecorder))
-		assert.Equal(t, []time.Time{time.Now().Add(5 * time.Second), {}}, atCall)
 	})
 }
 
@@ -560,8 +472,7 @@ func TestRawArgumentsDoNotShareTheirCapacity(t *testing.T) {
 // sessionOf returns the session that a tool called with body sees.
 func sessionOf(t *testing.T, body string) (session heads.SessionMetadata, ok bool) {
 	t.Helper()
-	h := newToolHandler(t)
-	answerWith(t, h, func(ctx context.Context) (string, error) {
+	h := newAnswering(t, func(ctx context.Context) (string, error) {
 		session, ok = heads.SessionFromContext(ctx)
 		return "done", nil
 	})
@@ -590,76 +501,47 @@ func TestSessionIsTypedWhereItIsKnown(t *testing.T) {
 
 // Names are exact, and what is given twice is taken for neither.
 func TestSessionWithConfusedNames(t *testing.T) {
-	session, ok := sessionOf(t, `{"session_metadata":{"SESSION_ID":"a","session_id":"b","User_Id":"c","head_id":"d","head\u005fid":"e","timestamp":"x","timestamp":"y"}}`)
+	session, ok := sessionOf(t, `{"session_metadata":{"SESSION_ID":"a","session_id":"b","User_Id":"c","head_id":"d","head\u005fid":"e",`+
+		`"timestamp":"x","timestamp":"y"}}`)
 	require.True(t, ok)
 	assert.Equal(t, "b", session.SessionID)
 	assert.Empty(t, session.UserID)
 	assert.Empty(t, session.HeadID)
 	assert.Empty(t, session.Timestamp.Text)
-	session, ok = sessionOf(t, `{"session_metadata":{"session_id":"a","session_id":"b"}}`)
-	assert.True(t, ok)
-	assert.Empty(t, session.SessionID)
-	_, ok = sessionOf(t, `{"session_metadata":{"session_id":"a"},"session_metadata":{"session_id":"b"}}`)
-	assert.False(t, ok)
-	_, ok = sessionOf(t, `{"SESSION_METADATA":{"session_id":"a"}}`)
-	assert.False(t, ok)
 }
 
 func TestSessionInAnyShapeIsNoReasonToFail(t *testing.T) {
 	for _, row := range []struct {
-		name, metadata, sessionID string
-		ok                        bool
+		body, sessionID string
+		ok              bool
 	}{
-		{"null", "null", "", false},
-		{"text", `"s-1"`, "", true},
-		{"list", `["s-1"]`, "", true},
-		{"empty", `{}`, "", true},
-		{"null id", `{"session_id":null}`, "", true},
-		{"numeric id", `{"session_id":17}`, "17", true},
-		{"object as id", `{"session_id":{"id":1}}`, "", true},
-		{"numeric timestamp", `{"session_id":"s-1","timestamp":1756623390}`, "s-1", true},
-		{"object as timestamp", `{"session_id":"s-1","timestamp":{}}`, "s-1", true},
+		{`{}`, "", false},
+		{`{"session_metadata":null}`, "", false},
+		{`{"SESSION_METADATA":{"session_id":"a"}}`, "", false},
+		{`{"session_metadata":{"session_id":"a"},"session_metadata":{"session_id":"b"}}`, "", false},
+		{`{"session_metadata":{"session_id":"a","session_id":"b"}}`, "", true},
+		{`{"session_metadata":"s-1"}`, "", true},
+		{`{"session_metadata":["s-1"]}`, "", true},
+		{`{"session_metadata":{}}`, "", true},
+		{`{"session_metadata":{"session_id":null}}`, "", true},
+		{`{"session_metadata":{"session_id":17}}`, "17", true},
+		{`{"session_metadata":{"session_id":{"id":1}}}`, "", true},
+		{`{"session_metadata":{"session_id":"s-1","timestamp":1756623390}}`, "s-1", true},
+		{`{"session_metadata":{"session_id":"s-1","timestamp":{}}}`, "s-1", true},
+		{`{"parameters":{"city":"Oslo"},"session_metadata":{"session_id":"s-2"}}`, "s-2", true},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			session, ok := sessionOf(t, `{"session_metadata":`+row.metadata+`}`)
+		t.Run(row.body, func(t *testing.T) {
+			session, ok := sessionOf(t, row.body)
 			assert.Equal(t, row.ok, ok)
 			assert.Equal(t, row.sessionID, session.SessionID)
 			assert.Zero(t, session.Timestamp.Time)
-			if row.ok {
-				assert.Equal(t, row.metadata, string(session.Raw.Bytes()))
+			if _, raw, _ := strings.Cut(row.body, `"session_metadata":`); row.ok {
+				assert.Equal(t, strings.TrimSuffix(raw, "}"), string(session.Raw.Bytes()))
 			}
 		})
 	}
-}
-
-func TestNoSessionWithoutMetadata(t *testing.T) {
-	_, ok := sessionOf(t, `{}`)
+	_, ok := heads.SessionFromContext(t.Context())
 	assert.False(t, ok)
-	_, ok = heads.SessionFromContext(t.Context())
-	assert.False(t, ok)
-}
-
-func TestSessionComesWithNestedArguments(t *testing.T) {
-	h := newToolHandler(t)
-	var id string
-	require.NoError(t, heads.AddTool(h, "get_weather", "Weather", func(ctx context.Context, _ weatherArguments) (string, error) {
-		session, _ := heads.SessionFromContext(ctx)
-		id = session.SessionID
-		return "done", nil
-	}))
-	assert.Equal(t, "done", toolReply(t, postTool(h, "/get_weather", toolDocument(t, "call_parameters.json"))))
-	assert.Equal(t, "s-2", id)
-}
-
-// addStuck adds a tool that ignores its context until free is closed.
-func addStuck(t testing.TB, h *heads.ToolHandler) (free chan struct{}) {
-	t.Helper()
-	free = make(chan struct{})
-	answerWith(t, h, func(context.Context) (string, error) {
-		<-free
-		return "done", nil
-	})
-	return free
 }
 
 func TestFunctionsThatIgnoreTheirContextAreBounded(t *testing.T) {
@@ -673,65 +555,41 @@ func TestFunctionsThatIgnoreTheirContextAreBounded(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var log toolLog
-				h := newToolHandler(t, append(row.opts, loggedTo(&log))...)
 				free, functions := make(chan struct{}), atomic.Int32{}
-				answerWith(t, h, func(context.Context) (string, error) {
+				h := newAnswering(t, func(context.Context) (string, error) {
 					functions.Add(1)
 					<-free
 					return "done", nil
-				})
+				}, row.opts...)
 				for range row.limit {
-					assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/answer", "{}")))
+					assert.Equal(t, toolFailed, h.call(t))
 				}
 				started := time.Now()
 				for range 10 {
-					assert.Equal(t, toolBusy, toolReply(t, postTool(h, "/answer", "{}")))
+					assert.Equal(t, toolBusy, h.call(t))
 				}
 				assert.Zero(t, time.Since(started), "a busy handler answers at once")
 				assert.EqualValues(t, row.limit, functions.Load())
-				assert.Contains(t, log.String(), "too many functions are running")
+				assert.Contains(t, h.log.String(), "too many functions are running")
+				assert.Equal(t, heads.ToolTimedOut, h.calls[row.limit-1].Outcome)
+				assert.Equal(t, heads.ToolBusy, h.calls[row.limit].Outcome)
+				assert.ErrorContains(t, h.calls[row.limit].Err, "too many functions are running")
 
 				close(free)
 				synctest.Wait()
-				assert.Equal(t, "done", toolReply(t, postTool(h, "/answer", "{}")), "a function that returned makes room")
+				assert.Equal(t, "done", h.call(t), "a function that returned makes room")
 			})
 		})
 	}
 }
 
-func TestFunctionsThatReturnMakeRoom(t *testing.T) {
-	h := newToolHandler(t, heads.WithToolConcurrency(1))
-	outcomes := map[string]func() (string, error){
-		"text":  func() (string, error) { return "done", nil },
-		"error": func() (string, error) { return "", errors.New("broken") },
-		"panic": func() (string, error) { panic("broken") },
-		"exit":  func() (string, error) { runtime.Goexit(); return "", nil },
-	}
-	var f func() (string, error)
-	answerWith(t, h, func(context.Context) (string, error) { return f() })
-	for name := range outcomes {
-		f = outcomes[name]
-		for range 3 {
-			assert.NotEqual(t, toolBusy, toolReply(t, postTool(h, "/answer", "{}")), name)
-		}
-	}
-}
-
 func TestShutdownWaitsForCallsUnderWay(t *testing.T) {
-	for _, row := range []struct {
-		name  string
-		after time.Duration
-	}{
-		{"in time", time.Second},
-		{"after the call was answered", time.Hour},
-	} {
-		t.Run(row.name, func(t *testing.T) {
+	for after, want := range map[time.Duration]string{time.Second: "done", time.Hour: toolFailed} {
+		t.Run(after.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newToolHandler(t)
 				started, finished := time.Now(), false
-				answerWith(t, h, func(context.Context) (string, error) {
-					<-time.After(row.after)
+				h := newAnswering(t, func(context.Context) (string, error) {
+					<-time.After(after)
 					finished = true
 					return "done", nil
 				})
@@ -740,30 +598,22 @@ func TestShutdownWaitsForCallsUnderWay(t *testing.T) {
 				synctest.Wait()
 				require.NoError(t, h.Shutdown(t.Context()))
 				assert.True(t, finished)
-				assert.Equal(t, row.after, time.Since(started))
-				want := "done"
-				if row.after == time.Hour {
-					want = toolFailed
-				}
+				assert.Equal(t, after, time.Since(started))
 				assert.Equal(t, want, toolReply(t, <-replied))
 			})
 		})
 	}
 }
 
-func TestShutdownGivesUpWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newToolHandler(t)
-		free := addStuck(t, h)
-		assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/answer", "{}")))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		started := time.Now()
-		require.ErrorIs(t, h.Shutdown(ctx), context.DeadlineExceeded)
-		assert.Equal(t, time.Minute, time.Since(started))
-		close(free)
-		require.NoError(t, h.Shutdown(t.Context()), "Shutdown may be called again")
-	})
+func TestToolLogIsSilentByDefault(t *testing.T) {
+	var log toolLog
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	h := newToolHandler(t)
+	require.NoError(t, heads.AddTool(h, "loud", "Loud", func(context.Context, struct{}) (string, error) { panic("loud") }))
+	assert.Equal(t, toolFailed, toolReply(t, postTool(h, "/loud", "{}")))
+	assert.Empty(t, log.String())
 }
 
 func TestAfterShutdownNoFunctionIsCalled(t *testing.T) {
@@ -784,78 +634,74 @@ func observed(calls *[]heads.ToolCallInfo) heads.ToolHandlerOption {
 	return heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, info heads.ToolCallInfo) { *calls = append(*calls, info) }})
 }
 
-func TestToolObserverSeesEveryOutcome(t *testing.T) {
-	broken := errors.New("broken")
-	answers := func(text string, err error) func(context.Context) (string, error) {
-		return func(context.Context) (string, error) { return text, err }
-	}
+func TestEveryOutcomeIsLoggedAndObserved(t *testing.T) {
+	broken := errors.New("dial db:5432")
+	refuse := []heads.ToolHandlerOption{heads.WithToolAuth(func(*http.Request) error { return broken })}
+	exits := func(context.Context) (string, error) { runtime.Goexit(); return "", nil }
 	for _, row := range []struct {
 		name, body string
 		f          func(context.Context) (string, error)
 		opts       []heads.ToolHandlerOption
 		shutDown   bool
-		want       heads.ToolCallInfo
+		outcome    heads.ToolOutcome
 		err        string
+		log        []string
 	}{
-		{name: "text", f: answers("done", nil), want: heads.ToolCallInfo{Outcome: heads.ToolAnswered, SessionID: "s-1"}},
-		{name: "ToolError", f: answers("", fmt.Errorf("wrapped: %w", heads.ToolError{Message: "ask"})),
-			want: heads.ToolCallInfo{Outcome: heads.ToolTold, SessionID: "s-1"}},
-		{name: "error", f: answers("", broken), want: heads.ToolCallInfo{Outcome: heads.ToolFailed, SessionID: "s-1"}, err: "broken"},
-		{name: "panic", f: func(context.Context) (string, error) { panic("luck") },
-			want: heads.ToolCallInfo{Outcome: heads.ToolPanicked, SessionID: "s-1"}, err: "luck"},
-		{name: "ended goroutine", f: func(context.Context) (string, error) { runtime.Goexit(); return "", nil },
-			want: heads.ToolCallInfo{Outcome: heads.ToolPanicked, SessionID: "s-1"}, err: "ended its goroutine"},
-		{name: "time-out", f: func(ctx context.Context) (string, error) { <-time.After(time.Minute); return "late", nil },
-			want: heads.ToolCallInfo{Outcome: heads.ToolTimedOut, SessionID: "s-1", Duration: 10 * time.Second}, err: "deadline exceeded"},
+		{name: "text", f: answers("done", nil), outcome: heads.ToolAnswered},
+		{name: "ToolError", f: answers("", fmt.Errorf("wrapped: %w", heads.ToolError{Message: "ask"})), outcome: heads.ToolTold},
+		{name: "error", f: answers("", broken), outcome: heads.ToolFailed, err: "dial db:5432",
+			log: []string{`msg="tool failed"`, "tool=answer", `error="dial db:5432"`}},
+		{name: "nil pointer", f: answers("", (*heads.ToolError)(nil)), outcome: heads.ToolFailed, err: "nil",
+			log: []string{`msg="tool failed"`, "tool=answer"}},
+		{name: "panic", f: func(context.Context) (string, error) { panic("index out of luck") }, outcome: heads.ToolPanicked, err: "out of luck",
+			log: []string{`msg="tool panicked"`, "tool=answer", "index out of luck", "toolcall_test.go"}},
+		{name: "ended goroutine", f: exits, outcome: heads.ToolPanicked, err: "ended its goroutine",
+			log: []string{`msg="tool panicked"`, "tool=answer"}},
+		{name: "time-out", f: func(context.Context) (string, error) { <-time.After(time.Minute); return "late", nil },
+			outcome: heads.ToolTimedOut, err: "deadline exceeded"},
 		{name: "error at the deadline", f: func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() },
-			want: heads.ToolCallInfo{Outcome: heads.ToolTimedOut, SessionID: "s-1", Duration: 10 * time.Second}, err: "deadline exceeded"},
-		{name: "unreadable", body: "{", want: heads.ToolCallInfo{Outcome: heads.ToolUnreadable}, err: "not a JSON object"},
-		{name: "too large", body: strings.Repeat(" ", 65<<10), want: heads.ToolCallInfo{Outcome: heads.ToolUnreadable}, err: "too large"},
-		{name: "unauthorized", opts: []heads.ToolHandlerOption{heads.WithToolAuth(func(*http.Request) error { return broken })},
-			want: heads.ToolCallInfo{Outcome: heads.ToolUnauthorized}, err: "broken"},
-		{name: "shut down", shutDown: true, want: heads.ToolCallInfo{Outcome: heads.ToolBusy}, err: "shut down"},
+			outcome: heads.ToolTimedOut, err: "deadline exceeded"},
+		{name: "unreadable", body: "{", outcome: heads.ToolUnreadable, err: "not a JSON object"},
+		{name: "too large", body: strings.Repeat(" ", 65<<10), outcome: heads.ToolUnreadable, err: "too large"},
+		{name: "unauthorized", opts: refuse, outcome: heads.ToolUnauthorized, err: "dial db:5432"},
+		{name: "shut down", shutDown: true, outcome: heads.ToolBusy, err: "shut down"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var calls []heads.ToolCallInfo
-				h := newToolHandler(t, append(row.opts, observed(&calls))...)
-				answerWith(t, h, row.f)
+				h := newAnswering(t, row.f, append(row.opts, heads.WithToolConcurrency(1))...)
 				if row.shutDown {
 					require.NoError(t, h.Shutdown(t.Context()))
+				}
+				want := heads.ToolCallInfo{Tool: "answer", Outcome: row.outcome}
+				if row.outcome == heads.ToolTimedOut {
+					want.Duration = 10 * time.Second
 				}
 				body := row.body
 				if body == "" {
 					body = `{"session_metadata":{"session_id":"s-1"}}`
+					if !row.shutDown && row.opts == nil {
+						want.SessionID = "s-1"
+					}
 				}
-				postTool(h, "/answer", body)
-				require.Len(t, calls, 1)
-				if row.err == "" {
-					assert.NoError(t, calls[0].Err)
-				} else {
-					assert.ErrorContains(t, calls[0].Err, row.err)
+				for call := range 2 { // what has ended makes room
+					postTool(h, "/answer", body)
+					require.Len(t, h.calls, call+1)
+					info := h.calls[call]
+					if row.err == "" {
+						assert.NoError(t, info.Err)
+					} else if row.err != "nil" {
+						assert.ErrorContains(t, info.Err, row.err)
+					}
+					want.Err = info.Err
+					assert.Equal(t, want, info)
+					<-time.After(time.Hour)
 				}
-				row.want.Tool, row.want.Err = "answer", calls[0].Err
-				assert.Equal(t, row.want, calls[0])
-				<-time.After(time.Hour)
-				assert.Len(t, calls, 1, "a function that returns late is not observed again")
+				for _, text := range row.log {
+					assert.Contains(t, h.log.String(), text)
+				}
 			})
 		})
 	}
-}
-
-func TestToolObserverSeesBusyCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var calls []heads.ToolCallInfo
-		h := newToolHandler(t, heads.WithToolConcurrency(1), observed(&calls))
-		free := addStuck(t, h)
-		postTool(h, "/answer", "{}")
-		postTool(h, "/answer", "{}")
-		close(free)
-		require.Len(t, calls, 2)
-		assert.Equal(t, heads.ToolTimedOut, calls[0].Outcome)
-		assert.Equal(t, heads.ToolBusy, calls[1].Outcome)
-		assert.ErrorContains(t, calls[1].Err, "too many functions are running")
-	})
 }
 
 func TestToolObserverSeesNoArgumentsAndReplies(t *testing.T) {
@@ -877,33 +723,4 @@ func TestToolObserverSeesNoArgumentsAndReplies(t *testing.T) {
 	for _, info := range calls {
 		assert.NotContains(t, fmt.Sprintf("%+v %v", info, info.Err), "private")
 	}
-}
-
-func TestToolObserverIsToldTheSession(t *testing.T) {
-	var sessionID string
-	h := newToolHandler(t, heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(_ context.Context, call heads.ToolCallInfo) {
-		sessionID = call.SessionID
-	}}))
-	addWeather(t, h)
-	postTool(h, "/get_weather", toolDocument(t, "call_flat.json"))
-	assert.Equal(t, "5c0f1f6e-6f53-4a35-9d0c-3a8f2f1f7a10", sessionID)
-}
-
-func TestToolObserverDoesNotSeeRequestsThatMissEveryTool(t *testing.T) {
-	var calls []heads.ToolCallInfo
-	h := newToolHandler(t, heads.WithPathToken(toolToken), observed(&calls))
-	addWeather(t, h)
-	postTool(h, "/"+toolToken+"/no_such_tool", "{}")
-	postTool(h, "/wrong/get_weather", "{}")
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/"+toolToken+"/get_weather", nil))
-	assert.Empty(t, calls)
-}
-
-func TestToolObserverMayPanic(t *testing.T) {
-	var log toolLog
-	h := newToolHandler(t, loggedTo(&log), heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{End: func(context.Context, heads.ToolCallInfo) { panic("observer broke") }}))
-	addWeather(t, h)
-	assert.Equal(t, "done", toolReply(t, postTool(h, "/get_weather", `{"city":"Oslo"}`)))
-	assert.Contains(t, log.String(), "observer broke")
-	require.NoError(t, h.Shutdown(t.Context()), "the call has ended")
 }

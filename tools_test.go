@@ -3,7 +3,6 @@ package heads
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,10 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-func weatherTool() Tool {
-	return Tool{Name: "weather", Description: "Tells the weather of today", URL: "https://tools.example.com/weather"}
-}
 
 func hoursTool() Tool {
 	return Tool{Name: "opening_hours", Description: "Tells when the museum is open", URL: "https://tools.example.com/opening_hours?a=1&b=2", Parameters: []ToolParameter{
@@ -316,6 +311,10 @@ func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
 			cs.Tools = append(cs.Tools, weatherTool())
 			return nil
 		}),
+		"Modify of a copy": modifying(func(cs *ConversationSettings) error {
+			cs.Tools = append(cs.Tools, cs.Tools[1])
+			return nil
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
@@ -369,19 +368,6 @@ func TestToolsOfAHeadThatCannotCallThemAreRefused(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestSettingsModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
-	odd := readOddSettings(t)
-	service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
-	wrong := errors.New("not today")
-	settings, err := service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
-		cs.Tools = nil
-		return wrong
-	})
-	assert.Nil(t, settings)
-	assert.Same(t, wrong, err, "the error itself, not a wrapped one")
-	assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 }
 
 func TestSettingsHelpersReturnTheErrorsOfTheService(t *testing.T) {
@@ -489,21 +475,8 @@ func TestExtraDoesNotHoldTools(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestToolsKeepTheirNumbersAsJSON(t *testing.T) {
-	var first, second ConversationSettings
-	require.NoError(t, json.Unmarshal([]byte(readFile(t, "settings_odd.json")), &first))
-	stored, err := json.Marshal(first)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(stored, &second))
-	for i := range first.Tools {
-		assert.Equal(t, first.Tools[i].Name, second.Tools[i].Name)
-		assert.Equal(t, first.Tools[i].URL, second.Tools[i].URL)
-	}
-	for _, kept := range []string{`"zeta":"[3 bytes]"`, `"big":"[20 bytes]"`, `"nothing":null`, `"timeout":5.0`, `"required":true`} {
-		assert.Contains(t, string(stored), kept)
-	}
-
-	stored, err = json.Marshal(hoursTool())
+func TestToolAsJSONIsReadBack(t *testing.T) {
+	stored, err := json.Marshal(hoursTool())
 	require.NoError(t, err)
 	var tool Tool
 	require.NoError(t, json.Unmarshal(stored, &tool))
@@ -525,21 +498,6 @@ func TestReadingSettingsForgetsWhatWasThereBefore(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"name":"n"}`), &tool))
 	assert.Empty(t, tool.URL)
 	assert.Empty(t, tool.Parameters)
-}
-
-func TestPrintingSettingsShowsNoValue(t *testing.T) {
-	var cs ConversationSettings
-	require.NoError(t, json.Unmarshal([]byte(`{"api_key":"canary-a","tools":[{"name":"n","url":"https://t.example.com/canary-b","key":"canary-c","description":"canary-d",
-		"parameters":[{"name":"p","type":"string","description":"canary-e","default":"canary-f"}]}]}`), &cs))
-	assertHides(t, cs.Tools[0], "canary")
-	assertHides(t, &cs.Tools[0], "canary")
-	for _, v := range []any{cs, &cs, cs.Tools[0].Parameters[0]} {
-		for _, verb := range verbs {
-			for _, unknown := range []string{"canary-a", "canary-c", "canary-f"} {
-				assertNoSecret(t, verb, fmt.Sprintf(verb, v), []string{unknown})
-			}
-		}
-	}
 }
 
 func TestToolValidate(t *testing.T) {
@@ -573,20 +531,7 @@ func TestToolValidate(t *testing.T) {
 		{"a placeholder for a description", with(func(t *Tool) { t.Description = "string" }), []string{"description"}},
 		{"no URL", with(func(t *Tool) { t.URL = "" }), []string{"url is blank"}},
 		{"plain http", with(func(t *Tool) { t.URL = "http://tools.example.com/canary" }), []string{"http://tools.example.com\" is not https"}},
-		{"another scheme", with(func(t *Tool) { t.URL = "ftp://tools.example.com" }), []string{"not https"}},
-		{"no scheme", with(func(t *Tool) { t.URL = "tools.example.com/x" }), []string{"absolute"}},
-		{"a path", with(func(t *Tool) { t.URL = "/x" }), []string{"absolute"}},
-		{"no host", with(func(t *Tool) { t.URL = "https:///x" }), []string{"absolute"}},
-		{"a placeholder in the path", with(func(t *Tool) { t.URL = "https://tools.example.com/<TOOL>" }), []string{`"<TOOL>"`}},
 		{"a placeholder in the query", with(func(t *Tool) { t.URL = "https://tools.example.com/canary?k=<KEY>" }), []string{`"<KEY>"`}},
-		{"a password", with(func(t *Tool) { t.URL = "https://user:canary@tools.example.com" }), []string{"user name or password"}},
-		{"a fragment", with(func(t *Tool) { t.URL = "https://tools.example.com/#canary" }), []string{"fragment"}},
-		{"upper case https", with(func(t *Tool) { t.URL = "HTTPS://tools.example.com/x" }), nil},
-		{"http to loopback", with(func(t *Tool) { t.URL = "http://127.0.0.1:8080/x" }), nil},
-		{"http to loopback, version 6", with(func(t *Tool) { t.URL = "http://[::1]:8080/x" }), nil},
-		{"http to localhost", with(func(t *Tool) { t.URL = "http://localhost/x" }), nil},
-		{"http to a host that looks like loopback", with(func(t *Tool) { t.URL = "http://127.0.0.1.example.com/x" }), []string{"not https"}},
-		{"http to all addresses", with(func(t *Tool) { t.URL = "http://0.0.0.0/x" }), []string{"not https"}},
 		{"a parameter without a name", parameter(func(p *ToolParameter) { p.Name = "" }), []string{`parameter ""`}},
 		{"a space in a parameter's name", parameter(func(p *ToolParameter) { p.Name = "the day" }), []string{`parameter "the day"`}},
 		{"a tab in a parameter's name", parameter(func(p *ToolParameter) { p.Name = "the\tday" }), []string{"parameter"}},
@@ -672,26 +617,6 @@ func TestCheckPromptNamesWhatThePromptLacks(t *testing.T) {
 			assert.Equal(t, tt.missing, got)
 		})
 	}
-}
-
-func TestUntouchedToolsDoNotBlockAChange(t *testing.T) {
-	const sloppy = `{"name":"old one", "parameters":null,"url":"http://app.example.com"}`
-	service := newFakeAPI(t, answering(`{"id":"`+testHead+`","operationMode":"oc","conversationSettings":{"tools":[`+sloppy+`]}}`))
-	_, err := service.ConversationSettings.PutTool(t.Context(), testHead, Tool{Name: "weather", Description: "Tells the weather.", URL: "https://app.example.com/weather"})
-	require.NoError(t, err)
-	assert.Contains(t, service.bodyOf(t, "PUT /head/"+testHead+"/conversation-settings"), `{"conversationSettings":{"tools":[`+sloppy+`,{`, "a tool that nobody touched keeps its bytes")
-
-	_, err = service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
-		cs.Tools[0].Description = "Still sloppy."
-		return nil
-	})
-	require.NoError(t, err, "its name and URL are as they were")
-	_, err = service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
-		cs.Tools[0].Description = ""
-		cs.Tools[0].URL = "http://other.example.com"
-		return nil
-	})
-	require.ErrorContains(t, err, "is not https", "what is changed must be sound")
 }
 
 // oddTools are tools that the service stores although a head with one of them may
@@ -919,18 +844,10 @@ func TestToolHelpersRepairAnOddTool(t *testing.T) {
 	}{
 		{"PutTool", "a schema for parameters", putting(repaired),
 			bodyWith(goodTool, `{"name":"odd", "description":"Does it.","parameters":[],"url":"https://tools.example.com/new","x":1.0}`)},
-		{"PutTool with parameters", "a parameter that is a text", putting(Tool{Name: repaired.Name, Description: repaired.Description, URL: repaired.URL, Parameters: city}),
-			bodyWith(goodTool, `{"name":"odd","description":"Does it.","parameters":[{"name":"city","type":"string","description":"Where."}],"url":"https://tools.example.com/new"}`)},
 		{"PutTool of a type", "a type that is no text", putting(Tool{Name: "odd", Description: "d", URL: "https://tools.example.com/odd", Parameters: city}),
 			bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city","type":"string","description":"Where."}],"url":"https://tools.example.com/odd"}`)},
 		{"SetTools", "an address that is no text", setting(repaired),
 			bodyWith(`{"name":"odd","description":"Does it.","parameters":[],"url":"https://tools.example.com/new"}`)},
-		{"SetTools to none", "null for a tool", setting(), bodyWith()},
-		{"RemoveTool", "a schema for parameters", removing("odd"), bodyWith(goodTool)},
-		{"Modify taking it out", "a list for a tool", modifying(func(cs *ConversationSettings) error {
-			cs.Tools = cs.Tools[:1]
-			return nil
-		}), bodyWith(goodTool)},
 		{"Modify emptying the parameters", "a string for parameters", modifying(func(cs *ConversationSettings) error {
 			cs.Tools[1].Parameters = []ToolParameter{}
 			return nil
@@ -939,10 +856,6 @@ func TestToolHelpersRepairAnOddTool(t *testing.T) {
 			cs.Tools[1].Parameters[0].Type = "string"
 			return nil
 		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city" ,"description":"d","type":"string"}],"url":"https://tools.example.com/odd"}`)},
-		{"Modify setting a name", "a name that is no text", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[1].Name = "odd"
-			return nil
-		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
 		{"Modify making a tool of a text", "a text for a tool", modifying(func(cs *ConversationSettings) error {
 			cs.Tools[1].Name, cs.Tools[1].Description, cs.Tools[1].URL = "odd", "d", "https://tools.example.com/odd"
 			return nil

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,32 +95,9 @@ func TestWebhookSpecIsCheckedBeforeAnythingIsSent(t *testing.T) {
 		fields []string
 	}{
 		{"fine", func(*WebhookSpec) {}, nil},
-		{"upper case https", func(s *WebhookSpec) { s.URL = "HTTPS://hooks.example.com" }, nil},
-		{"http to loopback", func(s *WebhookSpec) { s.URL = "http://127.0.0.1:8080/x" }, nil},
-		{"http to another loopback address", func(s *WebhookSpec) { s.URL = "http://127.8.9.1/x" }, nil},
-		{"http to loopback, version 6", func(s *WebhookSpec) { s.URL = "http://[::1]:8080/x" }, nil},
-		{"http to localhost", func(s *WebhookSpec) { s.URL = "http://LOCALHOST:1/x" }, nil},
 		{"plain http", func(s *WebhookSpec) { s.URL = "http://hooks.example.com/canary" }, []string{"webhookUrl"}},
-		{"http to a host that looks like loopback", func(s *WebhookSpec) { s.URL = "http://127.0.0.1.example.com" }, []string{"webhookUrl"}},
-		{"http to a host that looks like localhost", func(s *WebhookSpec) { s.URL = "http://localhost.example.com" }, []string{"webhookUrl"}},
-		{"http to a private network", func(s *WebhookSpec) { s.URL = "http://192.168.0.1" }, []string{"webhookUrl"}},
-		{"another scheme", func(s *WebhookSpec) { s.URL = "wss://hooks.example.com" }, []string{"webhookUrl"}},
 		{"no URL", func(s *WebhookSpec) { s.URL = "" }, []string{"webhookUrl"}},
-		{"a blank URL", func(s *WebhookSpec) { s.URL = "  " }, []string{"webhookUrl"}},
-		{"no scheme", func(s *WebhookSpec) { s.URL = "hooks.example.com/canary" }, []string{"webhookUrl"}},
-		{"no host", func(s *WebhookSpec) { s.URL = "https:///canary" }, []string{"webhookUrl"}},
-		{"only a port", func(s *WebhookSpec) { s.URL = "https://:443/canary" }, []string{"webhookUrl"}},
-		{"opaque", func(s *WebhookSpec) { s.URL = "https:hooks.example.com" }, []string{"webhookUrl"}},
-		{"a space inside", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/my canary" }, []string{"webhookUrl"}},
-		{"a space at its end", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/canary " }, []string{"webhookUrl"}},
-		{"a line break", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/\ncanary" }, []string{"webhookUrl"}},
-		{"a password", func(s *WebhookSpec) { s.URL = "https://user:canary@hooks.example.com" }, []string{"webhookUrl"}},
-		{"a fragment", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/#canary" }, []string{"webhookUrl"}},
 		{"a placeholder", func(s *WebhookSpec) { s.URL = "string" }, []string{"webhookUrl"}},
-		{"a placeholder in the path", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/<PATH>" }, []string{"webhookUrl"}},
-		{"YOUR_PATH", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/YOUR_PATH" }, []string{"webhookUrl"}},
-		{"YOUR_TOKEN", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/?t=YOUR_TOKEN" }, []string{"webhookUrl"}},
-		{"an escaped placeholder", func(s *WebhookSpec) { s.URL = "https://hooks.example.com/%3CPATH%3E" }, []string{"webhookUrl"}},
 		{"no events", func(s *WebhookSpec) { s.Events = nil }, []string{"events"}},
 		{"empty events", func(s *WebhookSpec) { s.Events = []EventType{} }, []string{"events"}},
 		{"an unknown event", func(s *WebhookSpec) { s.Events = append(s.Events, "message_sent") }, []string{"events"}},
@@ -310,60 +285,4 @@ func TestWebhookAsJSONHasAllButItsKey(t *testing.T) {
 	read.CreatedAt.Time = time.Time{}
 	hook.SharedKey = Secret{}
 	assert.Equal(t, hook, read)
-}
-
-func TestPrintingWebhooksShowsNoSecret(t *testing.T) {
-	hook := Webhook{ID: 7, HeadID: testHead, URL: "https://hooks.example.com/canary?k=canary", SharedKey: NewSecret("canary"), EndConversation: true}
-	spec := WebhookSpec{HeadID: testHead, URL: hook.URL, Events: []EventType{EventEndConversation}}
-	update := NewWebhookUpdate().URL(hook.URL)
-	for _, v := range []any{hook, &hook, spec, &spec, *update, update, hook.SharedKey} {
-		assertHides(t, v, "canary")
-	}
-	assert.Contains(t, fmt.Sprint(hook), "hooks.example.com")
-	assert.True(t, slices.Contains([]string{fmt.Sprint(hook)}, fmt.Sprintf("%#v", hook)), "every verb shows the same")
-}
-
-func TestEnsuredSaysWhatWasDone(t *testing.T) {
-	const url = "https://hooks.example.com/a"
-	spec := WebhookSpec{HeadID: testHead, URL: url, Events: []EventType{EventEndConversation}}
-	record := func(id string) string {
-		return `{"id":` + id + `,"headId":"` + testHead + `","webhookUrl":"` + url + `","sharedKey":"k` + id + `","endConversation":true}`
-	}
-	delivery := "PUT /head/" + testHead + "/enable-events"
-	for name, row := range map[string]struct {
-		list       string
-		o          EnsureOptions
-		created    bool
-		duplicates []int64
-		writes     []string
-	}{
-		"created":             {"[]", EnsureOptions{}, true, nil, []string{delivery, "POST /head-events"}},
-		"found":               {"[" + record("7") + "]", EnsureOptions{}, false, nil, []string{delivery}},
-		"delivery kept":       {"[" + record("7") + "]", EnsureOptions{KeepDelivery: true}, false, nil, nil},
-		"duplicates reported": {"[" + record("7") + "," + record("8") + "]", EnsureOptions{}, false, []int64{8}, []string{delivery}},
-		"duplicates removed":  {"[" + record("7") + "," + record("8") + "]", EnsureOptions{RemoveDuplicates: true}, false, nil, []string{delivery, "DELETE /head-events/8"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			api := newFakeAPI(t, map[string]string{"GET /head-events": row.list, "POST /head-events": record("7"), "DELETE /head-events/8": "", delivery: ""})
-			api.script.steps = []step{func(r *http.Request) (*http.Response, error) {
-				if r.Method == http.MethodPost {
-					api.answer("GET /head-events", "["+record("7")+"]") // it is listed from now on
-				}
-				return api.responders.RoundTrip(r)
-			}}
-			ensured, err := api.Webhooks.Ensure(t.Context(), spec, row.o)
-			require.NoError(t, err)
-			assert.EqualValues(t, 7, ensured.ID)
-			assert.Equal(t, "k7", ensured.SharedKey.Reveal())
-			assert.Equal(t, row.created, ensured.Created)
-			assert.Equal(t, row.duplicates, ensured.Duplicates)
-			var writes []string
-			for _, route := range api.routes() {
-				if !strings.HasPrefix(route, "GET") {
-					writes = append(writes, route)
-				}
-			}
-			assert.Equal(t, row.writes, writes)
-		})
-	}
 }

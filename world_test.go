@@ -503,6 +503,7 @@ func startReceiver(t *testing.T, srv *headstest.Server, store string) (cmd *exec
 // heads that the new process has never met must not use them up. The heads were
 // registered by another program.
 func TestReceiverThatWasKilledGetsEveryEvent(t *testing.T) {
+	t.Parallel()
 	const headCount, sessions, down = 50, 200, 2500 * time.Millisecond
 	var current atomic.Value // the address of the receiver that runs, or ran last
 	dialer := &net.Dialer{}

@@ -14,6 +14,7 @@ import (
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/exhaustive"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -28,7 +29,7 @@ func TestApplyTakesLittleMoreThanItsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency, concurrency = 50 * time.Millisecond, 16
 		e := newEmulator(t, headstest.WithLatency(latency))
-		specs := converting(e, count(200, 1000))
+		specs := converting(e, exhaustive.Count(200, 1000))
 		report, err := fleet.Apply(t.Context(), e.Client(), specs, fleet.Options{Concurrency: concurrency})
 		require.NoError(t, err)
 		assert.Equal(t, len(specs), report.Count(fleet.OutcomeChanged))

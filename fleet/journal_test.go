@@ -20,6 +20,7 @@ import (
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/exhaustive"
 )
 
 func journalPath(t testing.TB) string { return filepath.Join(t.TempDir(), "heads.journal") }
@@ -296,9 +297,13 @@ func (r recorded) plan(t *testing.T, content []byte) (report *fleet.Report, drop
 
 func TestNoFlippedBitOfAJournalChangesWhatItSays(t *testing.T) {
 	r := newRecorded(t)
-	refused := 0
+	tried, refused := 0, 0
 	for i := range r.content {
 		for bit := range 8 {
+			if !exhaustive.Takes(8*i+bit, 11) {
+				continue
+			}
+			tried++
 			content := bytes.Clone(r.content)
 			content[i] ^= 1 << bit
 			report, dropped, err := r.plan(t, content)
@@ -310,7 +315,7 @@ func TestNoFlippedBitOfAJournalChangesWhatItSays(t *testing.T) {
 			require.Zero(t, dropped)
 		}
 	}
-	t.Logf("%d flips, %d refused", 8*len(r.content), refused)
+	t.Logf("%d flips, %d refused", tried, refused)
 	assert.Positive(t, refused)
 }
 
@@ -319,7 +324,11 @@ func TestNoTruncationOfAJournalGoesUnnoticed(t *testing.T) {
 	_, _, err := r.plan(t, r.content)
 	require.NoError(t, err)
 	unrecorded := map[int]int{}
+	header := bytes.IndexByte(r.content, '\n')
 	for length := range r.content {
+		if length > header+1 && !exhaustive.Takes(length, 11) {
+			continue
+		}
 		report, _, err := r.plan(t, r.content[:length])
 		require.NoError(t, err, "%d of %d bytes", length, len(r.content))
 		moves, unknown := report.Moves(), report.Unrecorded()
@@ -331,7 +340,6 @@ func TestNoTruncationOfAJournalGoesUnnoticed(t *testing.T) {
 		unrecorded[len(unknown)]++
 	}
 	t.Logf("%d truncations, by how many heads they tell of: %v", len(r.content), unrecorded)
-	header := bytes.IndexByte(r.content, '\n')
 	assert.Greater(t, unrecorded[2], header, "the header alone, and less")
 }
 

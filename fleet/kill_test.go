@@ -17,20 +17,10 @@ import (
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/exhaustive"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// full reports whether FLEET_FULL=1 asks for all rounds.
-var full = os.Getenv("FLEET_FULL") != ""
-
-// count returns the number of rounds.
-func count(short, long int) int {
-	if full {
-		return long
-	}
-	return short
-}
 
 // children are the main functions of this program when a test starts it.
 var children = map[string]func(){"apply": applyInChild, "open": openInChild}
@@ -150,7 +140,7 @@ func TestAProcessThatIsKilledAtAnyMomentResumes(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	total, killed, duplicates := 0, 0, 0
-	for round := range count(6, 41) { // the first is not killed
+	for round := range exhaustive.Count(3, 41) { // the first is not killed
 		k.Reset()
 		old := map[string]string{}
 		var specs []fleet.Spec

@@ -18,6 +18,7 @@ import (
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/exhaustive"
 )
 
 func converting(e *headstest.Emulator, n int) []fleet.Spec {
@@ -128,7 +129,7 @@ func TestAHeadThatWasLeftMayBeRunAgain(t *testing.T) {
 func TestEveryHeadEndsAsReportedWhenRequestsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const perSecond, burst = 200, 20
-		fleetSize := count(250, 1000)
+		fleetSize := exhaustive.Count(250, 1000)
 		e := newEmulator(t, headstest.WithRateLimit(perSecond, burst))
 		specs := converting(e, fleetSize)
 		for _, fault := range []headstest.Fault{{Status: 500}, {Status: 503}, {Cut: headstest.CutBefore}, {Cut: headstest.CutAfter}, {Status: 429, RetryAfter: time.Second}} {
@@ -180,7 +181,7 @@ func TestTheSecondApplyOfAnySpecChangesNothing(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 2))
 	failed := 0
-	for range count(60, 600) {
+	for range exhaustive.Count(60, 600) {
 		e, id := withHead(t, headstest.Head{VideoStreaming: random.IntN(2) == 0})
 		a, b := randomSpec(random, id), randomSpec(random, id)
 		apply(t, e, fleet.Options{}, a)

@@ -16,6 +16,7 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/exhaustive"
 )
 
 func mustUnmarshal(b []byte, v any) {
@@ -255,8 +256,9 @@ func TestUndeliveredEndsWhateverHappensToAnEvent(t *testing.T) {
 
 // 20,000 sessions at once, each with three events: every event is delivered once and
 // in its order, and the journal is bounded.
-func TestTwentyThousandSessions(t *testing.T) {
-	const sessions, kept = 20_000, 4096
+func TestThousandsOfSessionsWithAConsole(t *testing.T) {
+	const kept = 4096
+	sessions := exhaustive.Count(6_000, 20_000)
 	play(t, &receiver{}, []headstest.Option{headstest.WithConsole()}, func(s *scene) {
 		var wg sync.WaitGroup
 		for range 20 {

@@ -53,3 +53,36 @@ func TestURLsAreCheckedForTheirPurpose(t *testing.T) {
 		}
 	}
 }
+
+func TestHostsOfURLsAreExact(t *testing.T) {
+	for raw, problem := range map[string]string{
+		"https:a.example.com":        "has no host",
+		"https://:443":               "has no host",
+		"https:///b":                 "has no host",
+		"//a.example.com":            "is neither http nor https",
+		"/b":                         "is not absolute",
+		"a.example.com:443":          "is not absolute",
+		"https://me@a.example.com":   "carries a user name or password",
+		"https://a.example.com/#":    "carries a query or fragment",
+		`https://a.example.com/"?k`:  "carries a query or fragment",
+		"https://a.example.com/b ":   "holds a space",
+		"http://x.localhost":         "is plain http",
+		"http://127.0.0.1.a.example": "is plain http",
+		"http://0.0.0.0":             "is plain http",
+		"HTTPS://a.example.com":      "",
+		"http://127.9.9.9":           "",
+		"http://[::1]:80":            "",
+		"http://LOCALHOST:8080":      "",
+	} {
+		_, faults := check.URL(raw, check.Base)
+		if problem == "" {
+			assert.Empty(t, faults, raw)
+			continue
+		}
+		if assert.Len(t, faults, 1, raw) {
+			assert.Contains(t, faults[0].Problem, problem, raw)
+		}
+	}
+	_, faults := check.URL("https://a.example.com/a/%2e%2E/b", check.ToolBase)
+	assert.Len(t, faults, 1, "escaped dots")
+}

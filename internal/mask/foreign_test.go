@@ -1,6 +1,9 @@
 package mask_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"html"
 	"net/url"
 	"strings"
 	"testing"
@@ -45,5 +48,70 @@ func TestBareURLsLoseWhatMayBeSecret(t *testing.T) {
 		"HTTPS://A.example.com?k=v":                 "HTTPS://A.example.com",
 	} {
 		assert.Equal(t, want, mask.BareURLs(text))
+	}
+}
+
+// escapes are the ways in which a service or proxy may quote a text.
+var escapes = map[string]func(string) string{
+	"plain":                 func(s string) string { return s },
+	"query":                 url.QueryEscape,
+	"path":                  url.PathEscape,
+	"query, lower case":     func(s string) string { return strings.ToLower(url.QueryEscape(s)) },
+	"query, twice":          func(s string) string { return url.QueryEscape(url.QueryEscape(s)) },
+	"query, three times":    func(s string) string { return url.QueryEscape(url.QueryEscape(url.QueryEscape(s))) },
+	"every byte in a query": func(s string) string { return each(s, "%%%02x") },
+	"HTML":                  html.EscapeString,
+	"HTML, twice":           func(s string) string { return html.EscapeString(html.EscapeString(s)) },
+	"HTML, decimal":         func(s string) string { return each(s, "&#%d;") },
+	"HTML, padded":          func(s string) string { return each(s, "&#x%04X;") },
+	"HTML, named":           strings.NewReplacer("=", "&equals;", "+", "&plus;", "/", "&sol;", ".", "&period;", "&", "&amp;").Replace,
+	"query in HTML":         func(s string) string { return html.EscapeString(url.QueryEscape(s)) },
+	"HTML in a query":       func(s string) string { return url.QueryEscape(html.EscapeString(s)) },
+	"JSON":                  func(s string) string { raw, _ := json.Marshal(s); return strings.Trim(string(raw), `"`) },
+	"JSON, every byte":      func(s string) string { return each(s, `\u%04x`) },
+	"JSON, slashes":         strings.NewReplacer(`/`, `\/`).Replace,
+}
+
+func each(s, format string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, format, s[i])
+	}
+	return b.String()
+}
+
+func TestAnswerMasksTheTokenHoweverItIsEscaped(t *testing.T) {
+	for _, token := range []string{"abc+def/ghi==", `a<b>&"c'd`, "abc%41def", "abcdef", "eyJ0.eyJ1-_~.x=", `a\u0041b`} {
+		for name, escape := range escapes {
+			if name == "query, lower case" && strings.ToLower(token) != token {
+				continue
+			}
+			want := "before [redacted] [redacted]; after"
+			if escape(token) != token {
+				want = "[redacted]"
+			}
+			assert.Equal(t, want, mask.Answer("before "+escape(token)+" "+escape(token)+"; after", 200, token), "%s, %s", token, name)
+		}
+	}
+}
+
+func TestAnswerMasksWhatFollowsAQuestionMark(t *testing.T) {
+	for sent, want := range map[string]string{
+		"see https://a.example.com/x?api_key=hush-hush for more":      "see https://a.example.com/x?[redacted] for more",
+		"no route /head/1?key=hush-hush":                              "no route /head/1?[redacted]",
+		"?hush-hush":                                                  "?[redacted]",
+		`"/x?k=hush-hush","/y?k=hush-hush" and more`:                  `"/x?[redacted] and more`,
+		"/x?a=1&amp;k=hush-hush&#x26;l=hush-hush;":                    "/x?[redacted]",
+		"https%3A%2F%2Fa.example.com%2Fx%3Fapi_key%3Dhush-hush more":  "https%3A%2F%2Fa.example.com%2Fx%3F[redacted] more",
+		"%253fk%253dhush-hush":                                        "%253f[redacted]",
+		"x&#63;k=hush-hush y&#x3F;k=hush-hush z&quest;k=hush-hush":    "x&#63;[redacted] y&#x3F;[redacted] z&quest;[redacted]",
+		"https://me:hush-hush@a.example.com/":                         "https://a.example.com/",
+		"https://a.example.com/cb#access_token=hush-hush was refused": "https://a.example.com/cb#[redacted] was refused",
+		"Is it there? No.":                                            "Is it there? No.",
+		"what ?":                                                      "what ?",
+		"ticket #17":                                                  "ticket #17",
+		"a\nb?k=hush-hush\nc":                                         "a b?[redacted] c",
+	} {
+		assert.Equal(t, want, mask.Answer(sent, 200, "token-of-the-tests"), sent)
 	}
 }
