@@ -9,7 +9,7 @@ const list = [["/", "search the heads"], ["j k", "next and previous head"], ["1 
 
 const on = () => localStorage.getItem("keys") !== "off";
 
-// press clicks or focuses the element that has a key, after the conversation is drawn.
+// press clicks or focuses the element of a key, after the conversation is drawn.
 function press(head, key) {
   const at = route();
   if (at.part !== parts[0] || at.page !== "head") go(address({ head: head.id }));

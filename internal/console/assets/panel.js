@@ -1,5 +1,5 @@
 // The panel at the right: one delivery, request or step in full.
-import { html, useLayoutEffect, useRef } from "./standalone.module.js";
+import { html, useEffect, useLayoutEffect, useRef } from "./standalone.module.js";
 import { address, beside, go } from "./route.js";
 import { get, post, useRead } from "./store.js";
 import { Copy, Do, Refusal } from "./act.js";
@@ -43,7 +43,6 @@ function Request({ id }) {
 
 const stepOf = (story, open) => story.log.find((h) => "h" + h.id === open);
 
-// Links lists what a joined mark stands for.
 const Links = ({ at, opens, story }) => html`<ul>${opens.map((open) => {
   const d = story.deliveries.find((x) => "d" + x.id === open);
   const h = stepOf(story, open);
@@ -86,15 +85,18 @@ export function Panel({ at, story }) {
   const { open } = at.query;
   useLayoutEffect(() => {
     const now = document.activeElement;
-    if (!box.current.contains(now)) opener.current = { now, open };
+    const lost = now === document.body || box.current.contains(now);
+    if (!opener.current || !lost) opener.current = { now, open };
     box.current.focus({ preventScroll: true });
     box.current.scrollTop = 0;
   }, [open]);
-  useLayoutEffect(() => () => {
+  useEffect(() => () => setTimeout(() => requestAnimationFrame(() => { // after marks have joined or parted
     const was = opener.current;
-    const row = document.querySelector(`[data-opens="${CSS.escape(was.open)}"]`);
-    (was.now !== document.body && was.now.isConnected ? was.now : row)?.focus();
-  }, []);
+    const named = (e) => e.dataset.opens.split(",").includes(was.open.split(",")[0]);
+    const back = was.now.isConnected && was.now !== document.body ? was.now
+      : [...document.querySelectorAll("[data-opens]")].find(named);
+    if (document.activeElement === document.body) back?.focus();
+  }), 20), []);
   const [name, content] = contentOf(open, at, story);
   return html`<section class="panel" aria-label=${name} tabindex="-1" ref=${box}>
     <button class="quiet close" aria-label="Close" onClick=${() => go(beside(at, { open: "" }))}>✕</button>

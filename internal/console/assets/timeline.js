@@ -78,7 +78,7 @@ function Mark({ m, at }) {
   const key = (e) => {
     if (e.key === "Enter" || e.key === " ") press(e.preventDefault());
   };
-  const kind = { true: "done", false: "failed" }[m.good];
+  const kind = { true: "done", false: "failed" }[m.good] ?? "";
   const sign = m.of.length > 1 ? m.of.length : ["…", "!"][m.lane] ?? (m.good ? "✓" : "✕");
   return html`<g class="mark ${kind}" role="button" tabindex="0" aria-label=${m.name} data-opens=${m.open}
     aria-pressed=${String(at.query.open === m.open)} transform="translate(${m.x} ${y(m)})" onClick=${press}

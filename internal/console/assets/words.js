@@ -36,7 +36,6 @@ export const refused = (r) => r.status === 0 || r.status >= 400;
 
 export const status = (r) => `${refused(r) ? "✕" : "✓"} ${r.status || "the connection was cut"}`;
 
-// outcome returns how an attempt ended, with the whole error.
 export const outcome = (d) => [answered(d) ? "✓" : "✕", d.status || "", d.error].filter(Boolean).join(" ");
 
 export function chip(d) {
