@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"testing"
 
 	heads "github.com/headsapi/heads-go"
@@ -304,6 +305,36 @@ func TestToolsKeepKeysThatTheSpecDoesNotMention(t *testing.T) {
 	kept := string(get(t, e, id).Raw.Bytes())
 	assert.Contains(t, kept, `"timeout":5`)
 	assert.Contains(t, kept, `"hint":"x"`)
+}
+
+func TestThePlanOfAToolSaysWhatOfItChanges(t *testing.T) {
+	const token = "canary-tool-path-token"
+	e := newEmulator(t)
+	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"find","description":"Finds.","url":"https://t.example.com/`+token+`/find","parameters":[{"name":"day","type":"string","description":"When."},{"name":"q","type":"string","description":"What."}]}`)))
+	day := heads.ToolParameter{Name: "day", Type: "string", Description: "When."}
+	q := heads.ToolParameter{Name: "q", Type: "string", Description: "What."}
+	later := heads.ToolParameter{Name: "day", Type: "string", Description: "Later."}
+	for name, c := range map[string]struct {
+		url        string
+		parameters []heads.ToolParameter
+		from, to   string
+	}{
+		"url":               {token + "2", []heads.ToolParameter{day, q}, "url: [redacted]", "url: [redacted]"},
+		"parameter":         {token, []heads.ToolParameter{later, q}, `parameter day: {"description":"When.","name":"day","type":"string"}`, `parameter day: {"description":"Later.","name":"day","type":"string"}`},
+		"removed parameter": {token, []heads.ToolParameter{q}, `parameter day: {"description":"When.","name":"day","type":"string"}`, "no parameter day"},
+		"order":             {token, []heads.ToolParameter{q, day}, `parameters: [{"description":"When.`, `parameters: [{"description":"What.`},
+	} {
+		tool := heads.Tool{Name: "find", Description: "Finds.", URL: "https://t.example.com/" + c.url + "/find", Parameters: c.parameters}
+		report, err := fleet.Plan(t.Context(), e.Client(), []fleet.Spec{{ID: id, Tools: &[]heads.Tool{tool}}}, fleet.Options{})
+		require.NoError(t, err, name)
+		require.Len(t, report.Results[0].Changes, 1, name)
+		change := report.Results[0].Changes[0]
+		assert.Equal(t, "tool find", change.Field)
+		assert.True(t, strings.HasPrefix(change.From, c.from), "%s: %s", name, change.From)
+		assert.True(t, strings.HasPrefix(change.To, c.to), "%s: %s", name, change.To)
+		assert.NotContains(t, change.From+change.To, token, name)
+	}
 }
 
 func TestEveryHeadHasARowWhateverHappensToTheOthers(t *testing.T) {

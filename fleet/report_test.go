@@ -142,7 +142,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	require.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
 	(*spec.Tools)[0].URL = "https://tools.example.com/canary-tool-path-token-2/find"
 	again := apply(t, e, fleet.Options{Journal: journal}, spec)
-	assert.Equal(t, []fleet.Change{{Field: "tool find", From: "[redacted]", To: "[redacted]"}}, again.Results[0].Changes)
+	assert.Equal(t, []fleet.Change{{Field: "tool find", From: "url: [redacted]", To: "url: [redacted]"}}, again.Results[0].Changes)
 	require.Len(t, again.Moves(), 1)
 
 	for _, r := range []*fleet.Report{report, again} {

@@ -45,7 +45,7 @@ func toolChanges(head *heads.Head, wanted []heads.Tool) (work toolWork, err erro
 		if used[i] {
 			continue
 		}
-		from, err := toolParts(&old)
+		from, err := toolParts(&old, false)
 		if err != nil {
 			return toolWork{}, err
 		}
@@ -64,11 +64,7 @@ func (w *toolWork) give(old *heads.Tool, wanted heads.Tool) error {
 		w.tools = append(w.tools, *old)
 		return nil
 	}
-	from, err := toolParts(old)
-	if err != nil {
-		return err
-	}
-	to, err := toolParts(&merged)
+	was, is, err := toolTexts(old, &merged, old != nil)
 	if err != nil {
 		return err
 	}
@@ -76,7 +72,7 @@ func (w *toolWork) give(old *heads.Tool, wanted heads.Tool) error {
 		w.given = merged.Name
 	}
 	w.tools = append(w.tools, merged)
-	w.changes = append(w.changes, newChange("tool "+merged.Name, partsText(from, to), partsText(to, from)))
+	w.changes = append(w.changes, newChange("tool "+merged.Name, was, is))
 	return nil
 }
 
@@ -146,8 +142,29 @@ func objectOf(v any) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// toolParts returns the members of a tool without its name and without secrets.
-func toolParts(t *heads.Tool) (map[string]string, error) {
+// toolTexts describes what differs between two tools, of which old may be nil. With apart,
+// each parameter is a part of its own, unless nothing but their order differs.
+func toolTexts(old, wanted *heads.Tool, apart bool) (was, is string, err error) {
+	from, err := toolParts(old, apart)
+	if err != nil {
+		return "", "", err
+	}
+	to, err := toolParts(wanted, apart)
+	if err != nil {
+		return "", "", err
+	}
+	if was, is = partsText(from, to), partsText(to, from); apart && is == "" {
+		return toolTexts(old, wanted, false)
+	}
+	return was, is, nil
+}
+
+// toolPart is a member of a tool or a parameter, as JSON and without secrets.
+type toolPart struct{ document, shown string }
+
+// toolParts returns the members of a tool without its name. With apart, a parameter is
+// under its own name.
+func toolParts(t *heads.Tool, apart bool) (map[string]toolPart, error) {
 	if t == nil {
 		return nil, nil
 	}
@@ -155,30 +172,62 @@ func toolParts(t *heads.Tool) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets := mask.SecretsOf(document)
+	masked := document
 	if rawjson.Kind(document) == "object" {
-		document = rawjson.With(document, "url", rawjson.String(mask.CallbackURL(t.URL, t.Name)))
+		masked = rawjson.With(document, "url", rawjson.String(mask.CallbackURL(t.URL, t.Name)))
 	}
-	members, err := objectOf(mask.JSON(document, secrets...))
+	masked = mask.JSON(masked, mask.SecretsOf(document)...)
+	shown, err := membersOf(masked, apart)
+	if err != nil {
+		return nil, err
+	}
+	members, err := membersOf(document, apart)
 	if err != nil {
 		return nil, err
 	}
 	if members == nil {
-		return map[string]string{"definition": "of another shape"}, nil
+		return map[string]toolPart{"definition": {string(document), "of another shape"}}, nil
 	}
-	parts := map[string]string{}
+	parts := map[string]toolPart{}
 	for name, value := range members {
-		decoded, err := decodeExactly(value)
+		decoded, err := decodeExactly(shown[name])
 		if name == "name" || err != nil {
 			continue
 		}
-		parts[name] = textOf(decoded)
+		exact, err := decodeExactly(value)
+		if err != nil {
+			continue
+		}
+		parts[name] = toolPart{textOf(exact), textOf(decoded)}
 	}
 	return parts, nil
 }
 
+// membersOf returns the members of a tool, or nil if it is not an object.
+func membersOf(document json.RawMessage, apart bool) (map[string]json.RawMessage, error) {
+	members, err := objectOf(document)
+	if err != nil || members == nil || !apart {
+		return members, err
+	}
+	var parameters []json.RawMessage
+	if json.Unmarshal(members["parameters"], &parameters) != nil {
+		return members, nil //nolint:nilerr // shown whole
+	}
+	named := maps.Clone(members)
+	delete(named, "parameters")
+	for _, parameter := range parameters {
+		var p heads.ToolParameter
+		if json.Unmarshal(parameter, &p) != nil || p.Name == "" || named["parameter "+p.Name] != nil {
+			return members, nil //nolint:nilerr // shown whole
+		}
+		named["parameter "+p.Name] = parameter
+	}
+	return named, nil
+}
+
 // partsText lists the parts that differ from those of others, or all parts if others is nil.
-func partsText(parts, others map[string]string) string {
+// A part of which only a secret differs is named.
+func partsText(parts, others map[string]toolPart) string {
 	if parts == nil {
 		return ""
 	}
@@ -189,14 +238,13 @@ func partsText(parts, others map[string]string) string {
 		value, has := parts[name]
 		other, had := others[name]
 		switch {
-		case has && (!had || value != other):
-			texts = append(texts, name+": "+value)
+		case has && had && value.document != other.document && value.shown == other.shown:
+			texts = append(texts, name+": "+redacted)
+		case has && (!had || value.document != other.document):
+			texts = append(texts, name+": "+value.shown)
 		case !has:
 			texts = append(texts, "no "+name)
 		}
-	}
-	if len(texts) == 0 {
-		return redacted // the difference is a secret
 	}
 	return strings.Join(texts, "; ")
 }

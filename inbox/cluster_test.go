@@ -267,8 +267,10 @@ func TestPoolerNeedsNoOption(t *testing.T) {
 			p50 := admin.int(t, `SELECT (percentile_cont(0.5) WITHIN GROUP (ORDER BY finished - received) / 1000)::bigint FROM heads_inbox_events WHERE attempts = 1`)
 			t.Logf("from the append to the end of the function: p50 %d ms", p50)
 			// A Run that polls every 250 ms takes 150 ms. Leave room for tests that run at the same
-			// time.
-			assert.LessOrEqual(t, p50, int64(scale(t, 100, 60)))
+			// time. The race detector makes it slower than that.
+			if !raceEnabled {
+				assert.LessOrEqual(t, p50, int64(scale(t, 100, 60)))
+			}
 		})
 	}
 }

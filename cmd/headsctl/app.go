@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -69,6 +70,18 @@ func (a *app) hideToken(token string) {
 	a.tokenMask = redact.NewToken(token, a.tokenMask)
 	a.stdout.SetMask(a.tokenMask.Hide)
 	a.stderr.SetMask(a.tokenMask.Hide)
+}
+
+// hideSecret masks a value in all later output, and each of its lines, since many outputs
+// are one line.
+func (a *app) hideSecret(value string) {
+	a.hideToken(value)
+	if strings.Contains(value, "\n") {
+		for line := range strings.Lines(value) {
+			a.hideToken(line)
+		}
+		a.hideToken(strings.Join(strings.Fields(value), " "))
+	}
 }
 
 // wantsJSON reports whether the arguments ask for JSON. It works on arguments that can't be

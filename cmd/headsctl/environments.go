@@ -47,6 +47,7 @@ func (a *app) parseHeadsFile(path string) (*headsfile.File, error) {
 		return nil, inFile(path, err)
 	}
 	a.headsFile = path
+	file.Secret = a.hideSecret
 	for _, e := range file.Environments {
 		if token, err := e.Token.Value(); err == nil {
 			a.hideToken(token)

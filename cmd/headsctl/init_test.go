@@ -46,6 +46,14 @@ func TestPlanReadsWhatInitWrites(t *testing.T) {
 	c.write("heads.yaml", c.ok("init", "staging=ids.csv"))
 	there := c.with("HEADS_STAGING_BASE_URL="+c.url, "HEADS_STAGING_TOKEN="+c.token)
 	assert.Contains(t, there.ok("plan", "-f", "heads.yaml", "--env", "staging"), "0 pending")
+
+	c.write("tools.json", "[]")
+	c.write("heads.yaml", c.ok("init", "--tools", "staging=ids.csv"))
+	assert.Contains(t, c.read("heads.yaml"), "file: tools.json")
+	there = there.with("HEADS_TOOLS_URL=https://tools.example.com/voice")
+	assert.Contains(t, there.ok("plan", "-f", "heads.yaml", "--env", "staging"), " 0 blocked, 0 failed")
+	c.write("tools.json", `[{"name": "find", "description": "Finds.", "url": "${tools}/find", "parameters": []}]`)
+	assert.NotEqual(t, 2, there.run("plan", "-f", "heads.yaml", "--env", "staging").code, "the file is read")
 }
 
 func TestInitRefusesWhatItCannotJoin(t *testing.T) {

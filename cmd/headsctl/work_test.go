@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,11 @@ func TestOneRunAtATimeHasAJournal(t *testing.T) {
 	convert := []string{"convert", c.ids[0], "--yes", "--journal", path}
 	c.fails(2, "wait for the other run to end", convert...)
 	require.NoError(t, journal.Close())
+	// A process that another test has forked keeps the lock until it runs its program.
+	require.Eventually(t, func() bool {
+		again, err := fleet.OpenJournal(path)
+		return err == nil && again.Close() == nil
+	}, 30*time.Second, time.Millisecond)
 	c.ok(convert...)
 	c.write("j", c.read("j")+`{"head_id":`)
 	r := c.run(convert...)

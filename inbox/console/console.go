@@ -94,7 +94,7 @@ type page struct {
 	audit     *slog.Logger
 	origin    http.CrossOriginProtection
 	sampling  context.Context //nolint:containedctx // of Sample; nil without it
-	limit     limit
+	limit     *limit
 	history   history
 	results   results
 }

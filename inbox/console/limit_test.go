@@ -51,22 +51,39 @@ func TestReadIsCutOffAfterTwoSeconds(t *testing.T) {
 	})
 }
 
-func TestPlaceRestsAfterItWasUsed(t *testing.T) {
+func TestLoneReaderHardlyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for used, whole := range map[time.Duration]time.Duration{
-			10 * time.Millisecond:  220 * time.Millisecond, // two reads, 180 ms of rest, two reads
-			100 * time.Millisecond: 1800 * time.Millisecond,
-		} {
-			l := newLimit()
-			begun := time.Now()
-			for range 4 {
-				assert.NoError(t, l.do(t.Context(), func(context.Context) error {
-					<-time.After(used)
-					return nil
-				}))
-			}
-			assert.Equal(t, whole, time.Since(begun))
+		l := newLimit()
+		begun := time.Now()
+		for range 10 {
+			assert.NoError(t, l.do(t.Context(), func(context.Context) error {
+				<-time.After(100 * time.Millisecond)
+				return nil
+			}))
 		}
+		assert.Equal(t, time.Second, time.Since(begun))
 		<-time.After(time.Minute)
+	})
+}
+
+func TestPlaceRestsWhileOthersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimit()
+		var reads atomic.Int32
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for range 12 {
+			go func() {
+				for ctx.Err() == nil {
+					_ = l.do(ctx, func(context.Context) error {
+						<-time.After(10 * time.Millisecond)
+						reads.Add(1)
+						return nil
+					})
+				}
+			}()
+		}
+		<-time.After(2 * time.Minute)
+		assert.InDelta(t, 2*60*5, reads.Load(), 30, "each place is used for a twentieth of the time")
 	})
 }

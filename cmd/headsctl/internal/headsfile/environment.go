@@ -21,10 +21,11 @@ import (
 type Environment struct {
 	Name                               string
 	BaseURL, Token, ChatURL, StreamURL Setting
-	Values                             map[string]string // of ${name}
+	Values                             map[string]string // of ${name}, with the secret ones that were used
 	Protect                            bool              // changes are confirmed with the name
 
 	at, valuesAt *yamltext.Value
+	secrets      map[string]secretValue // of ${name}
 }
 
 // Setting is the value of a setting, or the name of the variable that holds it. The
@@ -117,19 +118,6 @@ const tokenPrefix = "HEADS_"
 // reserved is the ${name} that stands for the name of the environment.
 const reserved = "env"
 
-// value returns what a ${name} stands for.
-func (e *Environment) value(name string) (string, error) {
-	if name == reserved {
-		return e.Name, nil
-	}
-	text, ok := e.Values[name]
-	if !ok {
-		known := append(slices.Sorted(maps.Keys(e.Values)), reserved)
-		return "", fmt.Errorf("is no value of the environments%s; write it under values, or $${ for the text ${", similar.Hint(name, known))
-	}
-	return text, nil
-}
-
 func (r *specReader) environments(v *yamltext.Value) (all []*Environment) {
 	if !r.isObject(v) {
 		return nil
@@ -199,7 +187,8 @@ func (r *specReader) environment(m yamltext.Member) *Environment {
 		e.Protect = *protect
 	}
 	if values := v.Get("values"); given(values) {
-		e.valuesAt, e.Values = values, r.values(values)
+		e.valuesAt = values
+		r.readValues(e, values)
 	}
 	return e
 }
@@ -273,37 +262,6 @@ func (r *specReader) variable(v *yamltext.Value) Setting {
 		return Setting{Variable: name.Text, at: v}
 	}
 	return Setting{at: v}
-}
-
-// values reads the texts of ${name}.
-func (r *specReader) values(v *yamltext.Value) map[string]string {
-	values := map[string]string{}
-	if !r.isObject(v) {
-		return values
-	}
-	for _, m := range v.Members {
-		at := &yamltext.Value{Line: m.Line, Column: m.Column}
-		switch {
-		case m.Key == reserved:
-			r.fault(at.Errorf("${%s} is the name of the environment; give the value another name", reserved))
-		case !valueName.MatchString(m.Key):
-			r.fault(at.Errorf("%q is no name of a value; use letters, digits, - and _, with a letter first", m.Key))
-		case !r.want(m.Value, yamltext.Text):
-		case strings.Contains(m.Value.Text, "${"):
-			r.fault(m.Value.Errorf("a value is filled in as it is, without what its ${ stands for; write the text itself"))
-		}
-		values[m.Key] = m.Value.Text
-	}
-	return values
-}
-
-// sameValues refuses a value that only one of two environments has.
-func (r *specReader) sameValues(a, b *Environment) {
-	for _, name := range slices.Sorted(maps.Keys(a.Values)) {
-		if _, ok := b.Values[name]; !ok {
-			r.fault(b.valuesAt.Errorf("the value %s of %s is missing for %s; give it in all environments", name, a.Name, b.Name))
-		}
-	}
 }
 
 // checkIDs refuses ids that do not tell in which environments a head is.

@@ -22,6 +22,7 @@ var ID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 // File is a heads.yaml.
 type File struct {
 	Environments []*Environment // in the order of the file; none in most files
+	Secret       func(string)   // unless nil, is called with each secret value before it is used
 
 	root   *yamltext.Value
 	folder string  // of {file: PATH}
@@ -83,15 +84,18 @@ func (f *File) Environment(name string) (*Environment, error) {
 }
 
 // Heads returns all entries of the file as an environment sees them, in the order of
-// the file. The name is "" for a file without environments. It reads no variable, so
-// of an environment only ids and values count. The error joins all faults, each with
-// its place.
+// the file. The name is "" for a file without environments. Of an environment only ids
+// and values count. Of variables and files, it reads those of the values that are used.
+// The error joins all faults, each with its place.
 func (f *File) Heads(environment string) ([]Head, error) {
 	e, err := f.Environment(environment)
 	if err != nil {
 		return nil, errors.Join(append(slices.Clone(f.faults), err)...)
 	}
 	r := specReader{folder: f.folder}
+	if e != nil {
+		r.values = &valueReader{environment: e, folder: f.folder, secret: f.Secret}
+	}
 	heads := r.heads(f.root, e)
 	faults := slices.Concat(f.faults, r.faults)
 	if len(faults) == 0 && len(heads) == 0 {
@@ -138,14 +142,14 @@ func (r *specReader) heads(file *yamltext.Value, e *Environment) (all []Head) {
 		return nil
 	}
 	var defaults wanted
-	if v := r.filled(file.Get("defaults"), e); given(v) && r.isObject(v, wantedKeys...) {
+	if v := r.filled(file.Get("defaults")); given(v) && r.isObject(v, wantedKeys...) {
 		defaults = r.wanted(v)
 	}
 	for _, entry := range r.list(file.Get("heads")) {
 		var ids *yamltext.Value
 		if e != nil {
 			ids = entry.Get("id")
-			entry = r.filled(entry.With("id", idIn(ids, e.Name)), e)
+			entry = r.filled(entry.With("id", idIn(ids, e.Name)))
 		}
 		spec := r.entry(entry, defaults)
 		if spec == nil {
@@ -163,13 +167,15 @@ func (r *specReader) heads(file *yamltext.Value, e *Environment) (all []Head) {
 	return all
 }
 
-// filled returns a value with the values of an environment.
-func (r *specReader) filled(v *yamltext.Value, e *Environment) *yamltext.Value {
-	if e == nil || !given(v) {
+// filled returns a value with the values of the environment.
+func (r *specReader) filled(v *yamltext.Value) *yamltext.Value {
+	if r.values == nil || !given(v) {
 		return v
 	}
-	filled, err := v.Fill(e.value)
-	r.fault(err)
+	filled, err := v.Fill(r.values.value)
+	for _, fault := range faultsOf(err) {
+		r.fault(fault)
+	}
 	return filled
 }
 

@@ -20,21 +20,21 @@ const NoFolder = ""
 // maxFileText is the size of a file that stands for a text, in bytes.
 const maxFileText = 1 << 20
 
-// readText reads a regular file below a folder. A path is relative to the folder;
-// symbolic links are followed as long as they stay below it.
-func readText(folder, path string) (string, error) {
+// readText reads a regular file of at most limit bytes below a folder. A path is relative to the
+// folder; symbolic links are followed as long as they stay below it.
+func readText(folder, path string, limit int) (string, error) {
 	if folder == NoFolder {
 		return "", errors.New("{file: PATH} is refused here, since it would read a file of this machine; give the text itself")
 	}
 	shown := show.Clip(path, len(path))
-	text, err := readBelow(folder, path)
+	text, err := readBelow(folder, path, limit)
 	switch {
 	case errors.Is(err, errOutside):
 		return "", fmt.Errorf("the file %s is not below the folder of the file that names it; put it there", shown)
 	case errors.Is(err, errNotRegular):
 		return "", fmt.Errorf("%s is not a regular file; give the path of one", shown)
 	case errors.Is(err, errTooLarge):
-		return "", fmt.Errorf("the file %s has more than %d bytes, which no text of a head needs; check the path", shown, maxFileText)
+		return "", fmt.Errorf("the file %s has more than %d bytes, which nothing here needs; check the path", shown, limit)
 	case err != nil:
 		return "", Unreadable("the file", path, err)
 	case !utf8.Valid(text):
@@ -49,10 +49,10 @@ var (
 	errTooLarge   = errors.New("too large")
 )
 
-// readBelow reads a regular file of at most maxFileText bytes below a folder.
+// readBelow reads a regular file of at most limit bytes below a folder.
 // Between its checks and the read, os.Root lets no other program turn the path to
 // somewhere else.
-func readBelow(folder, path string) ([]byte, error) {
+func readBelow(folder, path string, limit int) ([]byte, error) {
 	base, err := filepath.EvalSymlinks(folder)
 	if err == nil {
 		base, err = filepath.Abs(base)
@@ -84,8 +84,8 @@ func readBelow(folder, path string) ([]byte, error) {
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, errNotRegular)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxFileText+1))
-	if len(text) > maxFileText {
+	text, err := io.ReadAll(io.LimitReader(file, int64(limit)+1))
+	if len(text) > limit {
 		return nil, errTooLarge
 	}
 	return text, err

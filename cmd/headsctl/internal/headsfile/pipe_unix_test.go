@@ -14,7 +14,7 @@ func TestAPipeIsNotReadInsteadOfAText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
-	text, err := readText(dir, "pipe")
+	text, err := readText(dir, "pipe", maxFileText)
 	require.ErrorContains(t, err, "pipe is not a regular file")
 	require.Empty(t, text)
 }

@@ -44,7 +44,8 @@ var (
 
 // specReader turns the values of a heads.yaml into specs. It collects faults.
 type specReader struct {
-	folder string // of {file: PATH}
+	folder string       // of {file: PATH}
+	values *valueReader // of ${name}; nil fills in nothing
 	faults []error
 }
 
@@ -99,13 +100,14 @@ func (r *specReader) text(v *yamltext.Value) string {
 		return ""
 	}
 	if v.Kind == yamltext.Object {
-		return r.fileText(v)
+		return r.fileText(v, "a text")
 	}
 	r.want(v, yamltext.Text)
 	return v.Text
 }
 
-func (r *specReader) fileText(v *yamltext.Value) string {
+// fileText returns the text of {file: PATH}, which may stand for what wanted says.
+func (r *specReader) fileText(v *yamltext.Value, wanted string) string {
 	if !r.isObject(v, "file") {
 		return ""
 	}
@@ -114,12 +116,12 @@ func (r *specReader) fileText(v *yamltext.Value) string {
 	case path == nil && len(v.Members) > 0: // that was the fault
 		return ""
 	case path == nil:
-		r.fault(v.Errorf("this is an object; want a text, or {file: PATH}"))
+		r.fault(v.Errorf("this is an object; want %s, or {file: PATH}", wanted))
 		return ""
 	case !r.want(path, yamltext.Text):
 		return ""
 	}
-	text, err := readText(r.folder, path.Text)
+	text, err := readText(r.folder, path.Text, maxFileText)
 	if err != nil {
 		r.fault(v.Errorf("%v", err))
 	}
@@ -147,15 +149,61 @@ func (r *specReader) wanted(v *yamltext.Value) (w wanted) {
 		}
 	}
 	if definitions := v.Get("tools"); given(definitions) {
-		tools := []heads.Tool{}
-		for _, definition := range r.list(definitions) {
-			if r.isObject(definition) {
-				tools = append(tools, r.tool(definition))
-			}
-		}
+		tools := r.tools(definitions)
 		w.Tools = &tools
 	}
 	return w
+}
+
+// tools reads a list of tools, or {file: PATH}.
+func (r *specReader) tools(v *yamltext.Value) []heads.Tool {
+	if v.Kind == yamltext.Object {
+		return r.fileTools(v)
+	}
+	tools := []heads.Tool{}
+	for _, definition := range r.list(v) {
+		if r.isObject(definition) {
+			tools = append(tools, r.tool(definition))
+		}
+	}
+	return tools
+}
+
+// fileTools reads a file with a list of tools, in which ${name} are filled in. Its faults
+// have their places in both files.
+func (r *specReader) fileTools(v *yamltext.Value) []heads.Tool {
+	before := len(r.faults)
+	text := r.fileText(v, "a list of tools")
+	if len(r.faults) > before {
+		return nil
+	}
+	inner := specReader{folder: r.folder, values: r.values}
+	var tools []heads.Tool
+	list, err := yamltext.Parse([]byte(text))
+	switch {
+	case err != nil:
+		inner.fault(err)
+	case list.Kind == yamltext.Null:
+		inner.fault(list.Errorf("there are no tools; write a list of them, or [] for none"))
+	default:
+		if list = inner.filled(list); inner.want(list, yamltext.List) {
+			tools = inner.tools(list)
+		}
+	}
+	for _, err := range inner.faults {
+		for _, fault := range faultsOf(err) {
+			r.fault(v.Errorf("%s:%v", show.Line(v.Get("file").Text), fault))
+		}
+	}
+	return tools
+}
+
+// faultsOf returns the errors that were joined.
+func faultsOf(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what is joined itself
+		return joined.Unwrap()
+	}
+	return []error{err}
 }
 
 // under returns the spec with the defaults: fields are merged, everything else

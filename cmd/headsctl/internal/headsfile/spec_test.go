@@ -239,7 +239,7 @@ func TestFilesAreReadBelowTheFolderAlone(t *testing.T) {
 		"":                                         "is not a regular file",
 		"loop":                                     "the file loop can't be read",
 	} {
-		text, err := readText(dir, path)
+		text, err := readText(dir, path, maxFileText)
 		if want == "" {
 			require.NoError(t, err, path)
 			assert.NotEmpty(t, text, path)

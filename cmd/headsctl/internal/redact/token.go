@@ -12,9 +12,9 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
-// minToken is the length of the shortest token that is masked, in bytes. A shorter one could
+// MinToken is the length of the shortest token that is masked, in bytes. A shorter one could
 // be a word of a message.
-const minToken = 8
+const MinToken = 8
 
 // Token masks an access token by value wherever it is printed, since a text from elsewhere may
 // hold it.
@@ -27,7 +27,7 @@ type Token struct {
 // NewToken returns a mask of a token, and of those that earlier masks; nil for none.
 func NewToken(token string, earlier *Token) *Token {
 	token = strings.TrimSpace(token)
-	if len(token) < minToken {
+	if len(token) < MinToken {
 		return &Token{earlier: earlier}
 	}
 	quoted, _ := json.Marshal(token)
@@ -58,6 +58,10 @@ func (m *Token) Hide(text []byte) []byte {
 	}
 	parts := strings.Split(string(shown), show.CutMark)
 	for i := range parts {
+		if i > 0 && i < len(parts)-1 && len(parts[i]) >= MinToken && strings.Contains(m.token, parts[i]) {
+			parts[i] = Mark // cut at both ends
+			continue
+		}
 		if i < len(parts)-1 {
 			parts[i] = m.withoutStart(parts[i])
 		}
@@ -70,7 +74,7 @@ func (m *Token) Hide(text []byte) []byte {
 
 // withoutStart masks the start of the token at the end of a text.
 func (m *Token) withoutStart(text string) string {
-	for n := len(m.token) - 1; n >= minToken/2; n-- {
+	for n := len(m.token) - 1; n >= MinToken/2; n-- {
 		if rest, found := strings.CutSuffix(text, m.token[:n]); found && utf8.ValidString(rest) {
 			return rest + Mark
 		}
@@ -80,7 +84,7 @@ func (m *Token) withoutStart(text string) string {
 
 // withoutEnd masks the end of the token at the start of a text.
 func (m *Token) withoutEnd(text string) string {
-	for n := len(m.token) - 1; n >= minToken/2; n-- {
+	for n := len(m.token) - 1; n >= MinToken/2; n-- {
 		if rest, found := strings.CutPrefix(text, m.token[len(m.token)-n:]); found {
 			return Mark + rest
 		}

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,4 +23,10 @@ func TestWhatIsLeftOfAShortenedTokenIsMasked(t *testing.T) {
 	}
 	short := NewToken("word", nil)
 	require.Equal(t, "a word", string(short.Hide([]byte("a word"))), "a message keeps its words")
+}
+
+func TestThePartOfATokenThatIsCutAtBothEndsIsMasked(t *testing.T) {
+	t.Parallel()
+	mask := NewToken("https://a.example.com/"+strings.Repeat("0123456789", 30), nil)
+	assert.Equal(t, "prompt: …"+Mark+"… → …other text…", string(mask.Hide([]byte("prompt: …3456789012345678901…"+" → …other text…"))))
 }

@@ -1,0 +1,152 @@
+package headsfile
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+)
+
+// secretValue is {env: NAME} or {file: PATH} under values.
+type secretValue struct {
+	variable, file string
+	at             *yamltext.Value
+}
+
+// maxSecret is the size of a file that stands for a value, in bytes.
+const maxSecret = 64 << 10
+
+// read returns the text. No error shows it.
+func (s secretValue) read(folder string) (text string, err error) {
+	where := "the variable " + s.variable
+	if s.file == "" {
+		if text = os.Getenv(s.variable); text == "" {
+			return "", fmt.Errorf("%s is not set; set it", where)
+		}
+	} else {
+		where = "the file " + show.Line(s.file)
+		if text, err = readText(folder, s.file, maxSecret); err != nil {
+			return "", err
+		}
+		if text == "" {
+			return "", fmt.Errorf("%s is empty; write the value into it", where)
+		}
+	}
+	if len(strings.TrimSpace(text)) < redact.MinToken {
+		return "", fmt.Errorf("the value in %s has fewer than %d bytes, too few to mask it in what is printed; if it is no secret, write it under values", where, redact.MinToken)
+	}
+	return text, nil
+}
+
+// valueReader returns what ${name} stand for in an environment.
+type valueReader struct {
+	environment *Environment
+	folder      string
+	secret      func(string)
+	failed      map[string]bool
+	names       []string // of all values, once a hint wants them
+	hints       int      // that were given
+}
+
+// value returns what a ${name} stands for. That a secret value can't be read is an error
+// only once.
+func (r *valueReader) value(name string) (string, error) {
+	e := r.environment
+	if name == reserved {
+		return e.Name, nil
+	}
+	if text, ok := e.Values[name]; ok {
+		return text, nil
+	}
+	s, ok := e.secrets[name]
+	if !ok {
+		if r.names == nil {
+			r.names = append(e.valueNames(), reserved)
+		}
+		hint := ""
+		if r.hints++; r.hints <= yamltext.MaxHints {
+			hint = similar.Hint(name, r.names)
+		}
+		return "", fmt.Errorf("is no value of the environments%s; write it under values, or $${ for the text ${", hint)
+	}
+	if r.failed[name] {
+		return "", nil
+	}
+	text, err := s.read(r.folder)
+	if err != nil {
+		if r.failed == nil {
+			r.failed = map[string]bool{}
+		}
+		r.failed[name] = true
+		return "", fmt.Errorf("is given in line %d, column %d of the environments: %w", s.at.Line, s.at.Column, err)
+	}
+	if r.secret != nil {
+		r.secret(text)
+	}
+	e.Values[name] = text
+	return text, nil
+}
+
+// valueNames returns the names of all values.
+func (e *Environment) valueNames() []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(e.Values)), maps.Keys(e.secrets))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// readValues reads the texts of ${name}, and where those are that are secrets.
+func (r *specReader) readValues(e *Environment, v *yamltext.Value) {
+	e.Values, e.secrets = map[string]string{}, map[string]secretValue{}
+	if !r.isObject(v) {
+		return
+	}
+	for _, m := range v.Members {
+		at := &yamltext.Value{Line: m.Line, Column: m.Column}
+		switch {
+		case m.Key == reserved:
+			r.fault(at.Errorf("${%s} is the name of the environment; give the value another name", reserved))
+		case !valueName.MatchString(m.Key):
+			r.fault(at.Errorf("%q is no name of a value; use letters, digits, - and _, with a letter first", m.Key))
+		case m.Value.Kind == yamltext.Object:
+			e.secrets[m.Key] = r.secretValue(m.Value)
+			continue
+		case !r.want(m.Value, yamltext.Text):
+		case strings.Contains(m.Value.Text, "${"):
+			r.fault(m.Value.Errorf("a value is filled in as it is, without what its ${ stands for; write the text itself"))
+		}
+		e.Values[m.Key] = m.Value.Text
+	}
+}
+
+// secretValue reads {env: NAME} or {file: PATH}.
+func (r *specReader) secretValue(v *yamltext.Value) secretValue {
+	s := secretValue{at: v}
+	path := v.Get("file")
+	if path == nil {
+		s.variable = r.variable(v).Variable
+		return s
+	}
+	switch {
+	case !r.isObject(v, "file"):
+	case r.want(path, yamltext.Text) && path.Text == "":
+		r.fault(path.Errorf("this is no path; give that of a file"))
+	}
+	s.file = path.Text
+	return s
+}
+
+// sameValues refuses a value that only one of two environments has.
+func (r *specReader) sameValues(a, b *Environment) {
+	for _, name := range a.valueNames() {
+		_, plain := b.Values[name]
+		if _, secret := b.secrets[name]; !plain && !secret {
+			r.fault(b.valuesAt.Errorf("the value %s of %s is missing for %s; give it in all environments", name, a.Name, b.Name))
+		}
+	}
+}

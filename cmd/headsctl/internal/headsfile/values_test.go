@@ -1,0 +1,135 @@
+package headsfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// folderOf returns a folder with files.
+func folderOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	return dir
+}
+
+const someHead = "heads:\n  - {id: {staging: " + stagingID + "}, label: Lobby"
+
+// oneWith returns a file with an environment that has a value.
+func oneWith(value, rest string) string {
+	return "environments:\n  staging: {base_url: \"https://api.example.com\", token: {env: HEADS_T}, values: {tools: " + value + "}}\n" + rest
+}
+
+const listOfTools = `[{"name": "find", "description": "Finds in ${env}, not $${env}.", "url": "${tools}/find", "parameters": []}]`
+
+func TestToolsOfAFileAreFilledIn(t *testing.T) {
+	t.Parallel()
+	dir := folderOf(t, map[string]string{"tools.json": strings.ReplaceAll(listOfTools, ",", ",\r\n  "), "none.json": "[]"})
+	for name, text := range map[string]string{
+		"entry":    someHead + ", tools: {file: tools.json}}",
+		"defaults": "defaults: {tools: {file: tools.json}}\n" + someHead + "}",
+	} {
+		file, err := Parse([]byte(oneWith(`"https://a.example.com"`, text)), dir)
+		require.NoError(t, err, name)
+		specs, err := file.Specs("staging")
+		require.NoError(t, err, name)
+		tools := *specs[0].Tools
+		require.Len(t, tools, 1, name)
+		assert.Equal(t, "https://a.example.com/find", tools[0].URL, name)
+		assert.Contains(t, tools[0].Description, "in staging,")
+		assert.Contains(t, tools[0].Description, "${env}.")
+	}
+	file, err := Parse([]byte("heads: [{id: "+stagingID+", tools: {file: none.json}}]"), dir)
+	require.NoError(t, err)
+	specs, err := file.Specs("")
+	require.NoError(t, err)
+	require.NotNil(t, specs[0].Tools)
+	assert.Empty(t, *specs[0].Tools, "no tools, as [] in heads.yaml")
+}
+
+func TestFaultsOfAFileOfToolsHaveBothPlaces(t *testing.T) {
+	t.Parallel()
+	dir := folderOf(t, map[string]string{
+		"empty.json": "\n", "object.json": "{}", "text.json": "[\n x]", "bad.json": "[", "unknown.json": "[\n  {\"name\": \"${toosl}\", \"url\": \"${x}\"}]",
+		"again.json": "{file: empty.json}",
+	})
+	for path, says := range map[string][]string{
+		"empty.json":   {"4:48: empty.json:1:1: there are no tools; write a list of them, or [] for none"},
+		"object.json":  {"4:48: object.json:1:1: "},
+		"again.json":   {"4:48: again.json:1:1: "},
+		"text.json":    {"4:48: text.json:2:2: "},
+		"bad.json":     {"4:48: bad.json:"},
+		"unknown.json": {"4:48: unknown.json:2:12: ${toosl} is no value of the environments (did you mean tools?)", "4:48: unknown.json:2:31: ${x} is no value"},
+		"absent.json":  {"4:48: the file absent.json can't be read"},
+		"../x.json":    {"4:48: "},
+	} {
+		file, err := Parse([]byte(oneWith("x", "heads:\n  - {id: {staging: null}, label: Lobby, tools: {file: "+path+"}}")), dir)
+		require.NoError(t, err)
+		_, err = file.Heads("staging")
+		for _, text := range says {
+			assert.ErrorContains(t, err, text, path)
+		}
+	}
+}
+
+func TestASecretValueIsReadOnlyWhereItIsUsed(t *testing.T) {
+	dir := folderOf(t, map[string]string{"secret": "https://a.example.com/${env}\r\n\n"})
+	text := `environments:
+  staging: {base_url: "https://api.example.com", values: {tools: {env: HEADS_TEST_NOT_SET}, other: {file: none}}}
+  production: {base_url: "https://api.example.com", values: {tools: {file: secret}, other: {env: HEADS_TEST_NOT_SET}}}
+  test: {base_url: "https://api.example.com", values: {tools: {env: HEADS_TEST_SET}, other: ""}}
+heads:
+  - {id: {staging: null, production: null, test: null}, set: {name: "${tools}", greetings: "${tools}"}}
+`
+	t.Setenv("HEADS_TEST_SET", "${tools}/${env}")
+	file, err := Parse([]byte(text), dir)
+	require.NoError(t, err)
+	var secrets []string
+	file.Secret = func(text string) { secrets = append(secrets, text) }
+
+	heads, err := file.Heads("production")
+	require.NoError(t, err)
+	require.Len(t, heads, 1)
+	heads, err = file.Heads("test")
+	require.NoError(t, err)
+	require.Len(t, heads, 1)
+	assert.Equal(t, []string{"https://a.example.com/${env}\r\n", "${tools}/${env}"}, secrets, "one newline is removed, nothing is filled in again")
+
+	_, err = file.Heads("staging")
+	require.EqualError(t, err, "6:69: ${tools} is given in line 2, column 66 of the environments: the variable HEADS_TEST_NOT_SET is not set; set it", "one error")
+}
+
+func TestSecretValuesThatCannotBeUsedAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := folderOf(t, map[string]string{"empty": "\n", "short": "abcdefg", "large": strings.Repeat("x", 64<<10+1), "full": strings.Repeat("x", 64<<10)})
+	read := func(value string) error {
+		file, err := Parse([]byte(oneWith(value, someHead+", set: {name: \"${tools}\"}}")), dir)
+		require.NoError(t, err)
+		_, err = file.Heads("staging")
+		return err
+	}
+	require.NoError(t, read("{file: full}"))
+	for value, says := range map[string]string{
+		"{file: empty}":        "the file empty is empty; write the value into it",
+		"{file: short}":        "the value in the file short has fewer than 8 bytes",
+		"{file: large}":        "the file large has more than 65536 bytes",
+		"{file: ../x}":         "../x",
+		"{file: .}":            "is not a regular file",
+		"{file: 1}":            "1 is a number in YAML",
+		`{file: ""}`:           "this is no path",
+		"{file: full, env: X}": `unknown key "env"`,
+		"{}":                   "write {env: NAME}",
+		"{env: a-b}":           "this is no name of a variable",
+	} {
+		err := read(value)
+		require.ErrorContains(t, err, says, value)
+		assert.NotContains(t, err.Error(), "abcdefg")
+	}
+}

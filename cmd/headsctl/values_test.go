@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	toolsBase  = "https://tools.museum.example/voice/Zm9ydHktdHdvLWJ5dGVz"
+	fileSecret = "words of a file & \"quoted\""
+)
+
+// secretValues is a world whose file has values that are secrets.
+func secretValues(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, 1)
+	w.terminal = w.with("HEADS_TOOLS_URL=" + toolsBase)
+	w.write("secret.txt", fileSecret+"\n")
+	w.write("tools.json", `[{"name": "find", "description": "Finds with ${word}.", "url": "${tools}/find", "parameters": []}]`)
+	w.write("heads.yaml", `environments:
+  staging: {base_url: "`+w.staging.url+`", token: {env: HEADS_STAGING_TOKEN}, values: {tools: {env: HEADS_TOOLS_URL}, word: {file: secret.txt}, app: "https://staging.example.com"}}
+  production: {base_url: {env: PROD_URL}, token: {env: HEADS_PROD_TOKEN}, values: {tools: {env: HEADS_NOT_SET}, word: {file: secret.txt}, app: "https://app.example.com"}}
+  other: {base_url: {env: PROD_URL}, token: {env: HEADS_PROD_TOKEN}, values: {tools: "https://other.example.com", word: {file: secret.txt}, app: "https://app.example.com"}}
+defaults: {tools: {file: tools.json}}
+heads:
+  - id: {staging: `+w.staging.ids[0]+`, production: null, other: `+w.production.ids[0]+`}
+    label: Lobby
+    set: {operationMode: oc, greetings: "`+strings.Repeat("Hello, welcome. ", 9)+`${word} ${tools}", promptConfig: {system_prompt: "${tools}"}}
+    webhooks: [{url: "${app}/events", events: [start_conversation]}, {url: "${tools}", events: [end_conversation]}]
+`)
+	return w
+}
+
+func TestNoOutputShowsASecretValue(t *testing.T) {
+	t.Parallel()
+	w := secretValues(t)
+	quoted, err := json.Marshal(fileSecret)
+	require.NoError(t, err)
+	secrets := []string{toolsBase, strings.TrimPrefix(toolsBase, "https://tools.museum.example"), fileSecret, strings.Trim(string(quoted), `"`)}
+	none := func(text string, about ...string) {
+		for _, secret := range secrets {
+			assert.NotContains(t, text, secret, "%v", about)
+		}
+	}
+	w.write("bad.yaml", strings.Replace(w.read("heads.yaml"), "[end_conversation]", `["${word}"]`, 1))
+	w.write("refused.yaml", strings.Replace(w.read("heads.yaml"), "${app}/events", "http://x.example.com/${word}", 1))
+	plan := w.ok("plan", "-f", "heads.yaml", "--env", "staging")
+	assert.Contains(t, plan, "https://staging.example.com/events", "a plain value is no secret")
+	for _, args := range [][]string{
+		{"plan", "-f", "heads.yaml", "--env", "staging", "--report", "p.json", "--report", "p.csv", "--report", "p.html"},
+		{"plan", "-f", "heads.yaml", "--env", "staging", "--json"},
+		{"plan", "-f", "bad.yaml", "--env", "staging"}, {"plan", "-f", "bad.yaml", "--env", "staging", "--json"},
+		{"plan", "-f", "refused.yaml", "--env", "staging"},
+		{"diff", "-f", "heads.yaml", "--env", "staging", "--env", "other"}, {"diff", "-f", "heads.yaml", "--env", "staging", "--env", "other", "--json"},
+		{"apply", "-f", "heads.yaml", "--env", "staging"},
+		{"apply", "-f", "heads.yaml", "--env", "staging", "--yes", "--report", "a.json", "--report", "a.csv", "--report", "a.html"},
+		{"diff", "-f", "heads.yaml", "--env", "staging", "--env", "other"}, {"diff", "-f", "heads.yaml", "--env", "staging", "--env", "other", "--json"},
+		{"doctor", "-f", "heads.yaml", "--env", "staging"}, {"doctor", "-f", "heads.yaml", "--env", "staging", "-o", "json"},
+		{"convert", "-f", "heads.yaml", "--env", "staging", "--yes", "--report", "c.json"},
+	} {
+		r := w.run(append(args, "--debug")...)
+		none(r.stdout+r.stderr, args...)
+	}
+	for _, name := range []string{"p.json", "p.csv", "p.html", "a.json", "a.csv", "a.html", "c.json"} {
+		none(w.read(name), name)
+	}
+	journals, err := filepath.Glob(filepath.Join(w.state, "headsctl", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, journals)
+	for _, path := range journals {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		none(string(text), path)
+	}
+	shown := w.staging.ok("get", w.staging.ids[0], "--raw", "--show-secrets")
+	assert.Contains(t, shown, toolsBase+"/find", "it was sent")
+	assert.Contains(t, w.ok("plan", "-f", "heads.yaml", "--env", "staging"), "0 pending, 1 unchanged")
+}
+
+func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
+	t.Parallel()
+	w := secretValues(t)
+	w.ok("plan", "-f", "heads.yaml", "--env", "other")
+	w.silent(func() {
+		r := w.fails(2, "heads.yaml:5:19: tools.json:1:64: ${tools} is given in line 3, column 91 of the environments: the variable HEADS_NOT_SET is not set; set it", "plan", "-f", "heads.yaml", "--env", "production")
+		assert.Equal(t, 1, strings.Count(r.stderr, "HEADS_NOT_SET"), "one error")
+	})
+}
