@@ -1,22 +1,27 @@
 package heads
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
-	"github.com/headsapi/heads-go/internal/check"
 	"github.com/headsapi/heads-go/internal/exactjson"
 	"github.com/headsapi/heads-go/internal/mask"
+	"github.com/headsapi/heads-go/internal/rawjson"
+	"github.com/headsapi/heads-go/internal/transport"
 )
 
 // These errors match an *Error by its status with errors.Is. ErrServer matches
@@ -31,9 +36,6 @@ var (
 	ErrRateLimited   = errors.New("heads: rate limited (429)")
 	ErrServer        = errors.New("heads: server error (5xx)")
 )
-
-// ErrInvalid matches every InvalidError with errors.Is.
-var ErrInvalid = errors.New("heads: invalid request")
 
 // answerFault describes what is wrong with an answer. It shows nothing of the
 // answer.
@@ -138,123 +140,6 @@ func (e Error) LogValue() slog.Value {
 	)
 }
 
-// InvalidError reports that a request was refused before anything was sent.
-type InvalidError struct {
-	Operation string // "Heads.Get"
-	Field     string // "head id"
-	Problem   string // what is wrong, with the given value where it may be shown; it continues the sentence after Field
-	Remedy    string // what to do, in Go's terms
-	Use       string // the method, option or setter that Remedy names, such as "Webhooks.Ensure"; "" if none
-}
-
-// Error returns one sentence: operation, field, problem and remedy.
-func (e *InvalidError) Error() string { return "heads: " + e.Operation + ": " + e.reason() }
-
-// reason is the sentence without the operation.
-func (e *InvalidError) reason() string {
-	text := e.Field + " " + e.Problem
-	if e.Remedy != "" {
-		text += "; " + e.Remedy
-	}
-	return text
-}
-
-// Is reports whether target is ErrInvalid.
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
-
-// invalid returns an InvalidError. The problem continues the sentence that field
-// begins, with the given value or a verb. If the remedy names a method, an option
-// or a setter, use is its name.
-func invalid(operation, field, problem, remedy string, use ...string) error {
-	return faultOf(operation, field, fault{Problem: problem, Remedy: remedy, Use: strings.Join(use, "")})
-}
-
-// The values of InvalidError.Use and Finding.Use. A program that is not written in
-// Go, or whose users are not, has remedies of its own for them.
-const (
-	useAccessURL         = "Client.AccessURL"
-	useAllowUnknownMode  = "ConvertOptions.AllowUnknownMode"
-	useBackground        = "context.Background"
-	useConvertVoice      = "ConvertOptions.Voice"
-	useEnsure            = "Webhooks.Ensure"
-	useHeadsGet          = "Heads.Get"
-	useHeadsUpdate       = "Heads.Update"
-	useKeySource         = "Webhooks.KeySource"
-	useNew               = "New"
-	useNewHeadUpdate     = "NewHeadUpdate"
-	useNewWebhookUpdate  = "NewWebhookUpdate"
-	useOperationMode     = "HeadUpdate.OperationMode"
-	usePathEscape        = "url.PathEscape"
-	usePutTool           = "ConversationSettings.PutTool"
-	useQuery             = "Request.Query"
-	useRemoveDuplicates  = "EnsureOptions.RemoveDuplicates"
-	useReveal            = "Secret.Reveal"
-	useSetDelivery       = "Webhooks.SetDelivery"
-	useSetVideoStreaming = "Heads.SetVideoStreaming"
-	useSettingsModify    = "ConversationSettings.Modify"
-	useSettingsTools     = "ConversationSettings.Tools"
-	useSystemPrompt      = "HeadUpdate.SystemPrompt"
-	useVoice             = "HeadUpdate.Voice"
-)
-
-// fault is what is wrong with a field, for an InvalidError.
-type fault = check.Fault
-
-// faultOf returns f as the InvalidError about a field, or nil if f is no fault.
-func faultOf(operation, field string, f fault) error {
-	if !f.Found() {
-		return nil
-	}
-	return &InvalidError{Operation: operation, Field: field, Problem: f.Problem, Remedy: f.Remedy, Use: f.Use}
-}
-
-func faultsOf(operation, field string, found []fault) (faults faultList) {
-	for _, f := range found {
-		faults.add(faultOf(operation, field, f))
-	}
-	return faults
-}
-
-// checkText returns a fault for a required text that is blank. The remedy ends
-// the sentence.
-func checkText(operation, field, text, remedy string, use ...string) error {
-	return faultOf(operation, field, check.Text(text, remedy, use...))
-}
-
-func checkHeadID(operation, id string) error {
-	return faultOf(operation, "head id", check.HeadID(id))
-}
-
-func checkPathID(operation, field, id string) error {
-	return faultOf(operation, field, check.PathID(id))
-}
-
-func checkWebhookID(operation string, id int64) error {
-	return faultOf(operation, "webhook id", check.WebhookID(id))
-}
-
-// checkCallbackURL refuses a URL that the service could not or would not call.
-func checkCallbackURL(operation, field, raw string) error {
-	_, found := check.URL(raw, check.Callback)
-	return faultsOf(operation, field, found).join()
-}
-
-// checkBaseURL returns the base URL of the service, or of access URLs, without a slash
-// at its end.
-func checkBaseURL(operation, field, raw string, insecure bool) (*url.URL, error) {
-	purpose := check.Base
-	if insecure {
-		purpose = check.InsecureBase
-	}
-	u, found := check.URL(raw, purpose)
-	if len(found) > 0 {
-		return nil, faultsOf(operation, field, found).join()
-	}
-	u.Path = strings.TrimRight(u.Path, "/")
-	u.RawPath = strings.TrimRight(u.RawPath, "/")
-	return u, nil
-}
-
 // because returns an error with a text of its own that errors.Is matches with
 // the sentinel. The sentinel's general words are not part of the text, since
 // they could contradict it.
@@ -269,24 +154,6 @@ type reasonedError struct {
 
 func (e *reasonedError) Error() string { return e.text }
 func (e *reasonedError) Unwrap() error { return e.sentinel }
-
-// faultList collects the faults of one call, which are returned together.
-type faultList []error
-
-func (l *faultList) add(err error) {
-	if err != nil {
-		*l = append(*l, err)
-	}
-}
-
-// join returns nil for no fault, the fault itself for one, and errors.Join for
-// more.
-func (l faultList) join() error {
-	if len(l) == 1 {
-		return l[0]
-	}
-	return errors.Join(l...)
-}
 
 // DecodeError reports that the service did what was asked, but its answer can't
 // be read. Body holds at most the first 4 KiB of the answer.
@@ -513,4 +380,268 @@ func mayHaveHappened(err error) bool {
 	var lost *transportError
 	var unread *DecodeError
 	return errors.As(err, &lost) || errors.As(err, &unread) || errors.Is(err, ErrServer)
+}
+
+// attemptError returns the error of the last attempt, for observers and the log.
+func attemptError(c *transport.Call) error {
+	if c.Err != nil {
+		return redact(c.Err, c.Tokens()...)
+	}
+	return newError(c)
+}
+
+// answerError makes an *Error of the last answer.
+func answerError(ctx context.Context, c *transport.Call) *Error {
+	e := newError(c)
+	e.Header = shownHeader(c)
+	e.Body = shownBody(c, maxErrorBody)
+	e.cause = c.TokenErr
+	if c.Interrupted() {
+		e.cause = ctx.Err()
+	}
+	return e
+}
+
+// newError returns an *Error without header and body.
+func newError(c *transport.Call) *Error {
+	text := readErrorText(c.Body.Bytes())
+	e := &Error{
+		Operation: c.Op.Name, Method: c.Op.Method, Path: c.Path,
+		StatusCode: c.Status, Code: mask.Answer(text.code, maxLabel, c.Tokens()...), Message: mask.Answer(text.message, maxMessage, c.Tokens()...),
+		RequestID: c.RequestID(), RetryAfter: c.RetryAfter(), Attempts: c.Attempts,
+	}
+	if target := redirectTarget(c); target != "" {
+		e.Message = mask.OneLine("redirected to "+target+", which is not followed; give the URL at which the service itself answers", maxMessage)
+	}
+	return e
+}
+
+// errorText is the text in the body of an error answer, in the forms of field
+// note 20.
+type errorText struct{ message, code string }
+
+func readErrorText(body []byte) errorText {
+	cut := len(body) > maxErrorBody
+	if cut {
+		end := maxErrorBody
+		for !utf8.RuneStart(body[end]) && end > maxErrorBody-utf8.UTFMax {
+			end--
+		}
+		body = closeCut(body[:end])
+	}
+	doc, err := readTexts(body)
+	found := errorText{message: valueText(doc)}
+	if object, ok := doc.(map[string]any); ok {
+		found.code = valueText(object["code"])
+		for _, key := range []string{"error", "message"} {
+			if nested, ok := object[key].(map[string]any); ok && found.code == "" {
+				found.code = valueText(nested["code"])
+			}
+		}
+		if err == nil || cut {
+			return found
+		}
+	}
+	if found.message == "" && !errors.Is(err, errTooDeep) && (doc != nil || err != nil) {
+		found.message = plainText(body)
+	}
+	return found
+}
+
+// closeCut ends the JSON string in which a body is cut. Only its first half is kept, since
+// its end may be the beginning of a token.
+func closeCut(body []byte) []byte {
+	for i := 0; i < len(body); i++ {
+		if body[i] != '"' {
+			continue
+		}
+		end := rawjson.SkipString(body, i)
+		if end < len(body) {
+			i = end - 1
+			continue
+		}
+		text := body[i+1 : (i+1+len(body))/2]
+		if escape := bytes.LastIndexByte(text, '\\'); escape >= len(text)-len(`\u00e4`) {
+			text = bytes.TrimRight(text[:max(0, escape)], `\`)
+		}
+		return slices.Concat(body[:i+1], bytes.ToValidUTF8(text, nil), []byte{'"'})
+	}
+	return body
+}
+
+// plainText returns the message of a body that is not a JSON object. It returns
+// "" for a text with escapes, since a token in it could not be recognized.
+func plainText(body []byte) string {
+	text := strings.TrimSpace(string(body))
+	if !utf8.ValidString(text) || strings.Contains(text, `\`) {
+		return ""
+	}
+	return text
+}
+
+// maxErrorDepth is how many levels of an error body are read.
+const maxErrorDepth = 32
+
+// readTexts reads a JSON value up to where it is cut, is no JSON, or is nested too deep.
+func readTexts(body []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	doc, err := readValue(decoder, 0)
+	if err != nil {
+		return doc, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, errors.New("more than one value")
+	}
+	return doc, nil
+}
+
+// readValue returns what it has read before an error, too.
+func readValue(decoder *json.Decoder, depth int) (any, error) {
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('['):
+		var list []any
+		for decoder.More() {
+			value, err := readNested(decoder, depth)
+			list = append(list, value)
+			if err != nil {
+				return list, err
+			}
+		}
+		_, err = decoder.Token()
+		return list, err
+	case json.Delim('{'):
+		object := map[string]any{}
+		for decoder.More() {
+			key, err := decoder.Token()
+			if err != nil {
+				return object, err
+			}
+			value, err := readNested(decoder, depth)
+			object[key.(string)] = value // package json allows no other key
+			if err != nil {
+				return object, err
+			}
+		}
+		_, err = decoder.Token()
+		return object, err
+	}
+	return token, nil
+}
+
+// readNested ends the reading at what is too deep.
+func readNested(decoder *json.Decoder, depth int) (any, error) {
+	if depth++; depth >= maxErrorDepth {
+		return nil, errTooDeep
+	}
+	return readValue(decoder, depth)
+}
+
+var errTooDeep = errors.New("nested too deep")
+
+// valueText is textIn, where a number is a text too.
+func valueText(value any) string {
+	if number, ok := value.(float64); ok {
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	return textIn(value)
+}
+
+// messageKeys are the keys of an object that may hold its text, the best first.
+var messageKeys = []string{"message", "error", "errors", "text", "detail", "title", "msg", "code"}
+
+// textIn returns the text in a JSON value: a string itself, all texts of a list,
+// and of an object the first text under one of the messageKeys. A number is a
+// message only under the key message.
+func textIn(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case []any:
+		var texts []string
+		for _, item := range v {
+			if text := textIn(item); text != "" {
+				texts = append(texts, text)
+			}
+		}
+		return strings.Join(texts, "; ")
+	case map[string]any:
+		if number, ok := v["message"].(float64); ok {
+			return strconv.FormatFloat(number, 'f', -1, 64)
+		}
+		for _, key := range messageKeys {
+			if text := textIn(v[key]); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// redirectTarget names the host that a redirect points to, for its error.
+func redirectTarget(c *transport.Call) string {
+	if c.Status < 300 || c.Status > 399 || c.Header.Get("Location") == "" {
+		return ""
+	}
+	target, err := url.Parse(c.Header.Get("Location"))
+	switch {
+	case err != nil:
+		return "an unreadable URL"
+	case target.Host == "":
+		return "another path of host " + c.Host()
+	default:
+		return "host " + mask.Secrets(target.Host, c.Tokens()...)
+	}
+}
+
+// newTransportError is the outcome of a call whose last attempt got no whole answer.
+func newTransportError(ctx context.Context, c *transport.Call, err error) error {
+	err = mask.URLError(err)
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	e := &transportError{
+		where: c.Op.Name + ": " + c.Op.Method + " " + c.Path,
+		text:  shownText(err, c.Tokens()...), attempts: c.Attempts, err: seal(err),
+	}
+	if c.MayBeCarriedOut() {
+		e.text += "; the request was not retried and may have been carried out"
+	}
+	if c.Status != 0 && !transport.IsSuccess(c.Status) {
+		e.last = answerError(ctx, c)
+	}
+	return e
+}
+
+// answerDecodeError returns the error for an answer that can't be read.
+func answerDecodeError(c *transport.Call, err error) error {
+	failure := newDecodeError(c.Op.Name, nil, err)
+	failure.Body = shownBody(c, maxDecodeBody)
+	return failure
+}
+
+// shownHeader returns the header of the last answer. What can be a credential in
+// it is [redacted]: cookies of the service, parts of a redirect's address, and a
+// token that the answer repeats.
+func shownHeader(c *transport.Call) http.Header {
+	shown := c.Header.Clone()
+	for name, values := range shown {
+		for i, value := range values {
+			switch values[i] = mask.Secrets(value, c.Tokens()...); name {
+			case "Set-Cookie":
+				values[i] = redacted
+			case "Location":
+				values[i] = mask.URL(values[i])
+			}
+		}
+	}
+	return shown
+}
+
+// shownBody returns the body of the last answer, at most limit bytes.
+func shownBody(c *transport.Call, limit int) Raw {
+	return NewRaw(c.Body.Bytes()[:min(c.Body.Len(), limit)])
 }

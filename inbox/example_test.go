@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox"
@@ -50,8 +49,13 @@ func ExampleInbox_Serve() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	time.AfterFunc(100*time.Millisecond, stop) // in place of a signal
-	fmt.Println(serve(ctx, filepath.Join(dir, "events.db"), "127.0.0.1:0", "shared key of the registration"))
+	address := unusedAddress()
+	go func() { // in place of a signal
+		for !answers("http://" + address + "/health") {
+		}
+		stop()
+	}()
+	fmt.Println(serve(ctx, filepath.Join(dir, "events.db"), address, "shared key of the registration"))
 	// Output: <nil>
 }
 

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -190,6 +192,25 @@ func background(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.D
 func eventually(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
 	require.Eventually(tb, condition, 60*time.Second, 10*time.Millisecond, what)
+}
+
+// unusedAddress returns an address of this machine at which nothing listens.
+func unusedAddress() string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// answers reports whether something answers a GET.
+func answers(url string) bool {
+	resp, err := http.Get(url)
+	if err != nil {
+		return false
+	}
+	return resp.Body.Close() == nil
 }
 
 func pendingIsZero(in *inbox.Inbox) func() bool {
