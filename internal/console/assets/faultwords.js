@@ -1,7 +1,8 @@
 // Faults as sentences, and the sentences that arm one.
 import { count } from "./words.js";
 
-// effects lists what a fault does: a verb, and what follows what it acts on.
+// effects lists what a fault does: a verb, and what follows what it acts on. Effects with one verb
+// share it.
 const effects = {
   deliveries: (f) => [f.status && ["fail", `with ${f.status}`], f.drop && ["lose", ""],
     f.duplicate && ["deliver", "twice"], f.reorder && ["swap", "with the event that follows"],
@@ -19,7 +20,10 @@ export function sentence(kind, f) {
     f.share && `(${+(f.share * 100).toFixed(1)} % of them)`];
   const times = f.times === 1 ? noun : count(f.times, noun);
   const whom = [f.times ? `the next ${times}` : `every ${noun}`, ...which].filter(Boolean).join(" ");
-  const does = effects[kind](f).filter(Boolean).map(([verb, after], i) => `${verb} ${i ? "it" : whom} ${after}`.trim());
+  const by = Map.groupBy(effects[kind](f).filter(Boolean), ([verb]) => verb);
+  const it = f.times === 1 || !f.times ? "it" : "them";
+  const does = [...by].map(([verb, list], i) => (
+    `${verb} ${i ? it : whom} ${list.map(([, after]) => after).join(" and ")}`.trim()));
   const text = does.join(", and ") || `do nothing to ${whom}`;
   return text[0].toUpperCase() + text.slice(1) + ".";
 }

@@ -26,7 +26,7 @@ export function Heads({ at, chosen }) {
   const list = useRef();
   const { heads, sessions, registrations } = store.state;
   const shown = useMemo(() => heads.filter((h) => has(h, text.toLowerCase().split(/\s+/))), [heads, text]);
-  useEffect(() => list.current.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" }), [chosen]);
+  useEffect(() => list.current.querySelector("li:has([aria-current])")?.scrollIntoView({ block: "nearest" }), [chosen]);
   const open = (e) => {
     if (e.key === "Enter" && shown[0]) go(address({ head: shown[0].id, part: at.part }));
   };

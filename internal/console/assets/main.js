@@ -1,7 +1,7 @@
 // The frame of the page.
 import { html, render, useEffect, useRef, useState } from "./standalone.module.js";
 import { address, route, titles } from "./route.js";
-import { follow, post, store, useChanges, useSession } from "./store.js";
+import { changed, follow, post, store, useChanges, useSession } from "./store.js";
 import { nameOf } from "./words.js";
 import { Do } from "./act.js";
 import { Keys, useKeys } from "./keys.js";
@@ -49,15 +49,19 @@ function useFocus(at) {
   }, [at.page, at.head, at.part]);
 }
 
+const narrow = matchMedia("(max-width: 760px)"); // as in style.css
+narrow.addEventListener("change", changed);
+
 function App() {
   useChanges();
   const [keys, showKeys] = useState(false);
   const last = useRef("");
   const { state, connection } = store;
   const given = route();
-  const head = state?.heads.find((h, i) => (given.page === "home" ? i === 0 : h.id === given.head));
+  const listed = narrow.matches && given.page === "home" && state?.heads.length > 0; // and nothing else
+  const head = state?.heads.find((h, i) => (given.page === "home" ? i === 0 && !listed : h.id === given.head));
   const at = given.page === "home" && head ? { ...given, head: head.id } : given;
-  if (given.head) last.current = given.head;
+  if (head) last.current = head.id;
   const session = head && at.part === "conversation" ? sessionOf(head, at) : undefined;
   const story = useSession(session?.id);
   useKeys(head, () => showKeys(true));
@@ -70,15 +74,15 @@ function App() {
   return html`<header class="top"><a class="brand" href="#/">Heads emulator</a>
       <span class="status ${connection}" role="status" aria-label="Connection">${connection}</span>
       <button type="button" class="quiet" onClick=${() => showKeys(true)}>Keys</button></header>
-    <div class="page ${given.page} ${at.query.open ? "opened" : ""}">
-      <div class="side">
-        ${state && html`<${Heads} at=${at} chosen=${at.page === "home" && last.current ? last.current : at.head} />`}
+    <div class="page ${listed ? "list" : given.page} ${at.query.open ? "opened" : ""}">
+      <div class="side" role=${listed ? "main" : null}><h1>Heads</h1>
+        ${state && html`<${Heads} at=${at} chosen=${listed ? last.current : at.head} />`}
         <nav class="others" aria-label="Everything">${Object.entries(titles).map(([page, name]) => html`
           <a href=${address({ page })} aria-current=${at.page === page ? "page" : null}>${name}<${Number}
             n=${numbers[page]} /></a>`)}</nav>
       </div>
       <main><a class="back" href="#/">‹ Heads</a>
-        ${state && html`<${Main} at=${at} head=${head} story=${story} />`}</main>
+        ${state && !listed && html`<${Main} at=${at} head=${head} story=${story} />`}</main>
       ${state && at.query.open && html`<${Panel} at=${at} story=${story} />`}
     </div>
     ${keys && html`<${Keys} onClose=${() => showKeys(false)} />`}`;

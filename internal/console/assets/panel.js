@@ -99,6 +99,6 @@ export function Panel({ at, story }) {
   }), 20), []);
   const [name, content] = contentOf(open, at, story);
   return html`<section class="panel" aria-label=${name} tabindex="-1" ref=${box}>
-    <button class="quiet close" aria-label="Close" onClick=${() => go(beside(at, { open: "" }))}>✕</button>
+    <button class="quiet close" aria-label="Close" onClick=${() => go(beside(at, { open: "" }))}></button>
     ${content}</section>`;
 }

@@ -185,7 +185,7 @@ func TestPresetsOfRequestsDoWhatTheySay(t *testing.T) {
 	b.region("Armed").shows("Answer the next request with 503.")
 	check(1, 503, false)
 
-	arm("Answer 429 with Retry-After 2s to the next 3 requests", "Answer the next 3 requests with 429, and answer it with Retry-After 2s.")
+	arm("Answer 429 with Retry-After 2s to the next 3 requests", "Answer the next 3 requests with 429 and with Retry-After 2s.")
 	status, took, header := update()
 	assert.Equal(t, []any{429, false, "2"}, []any{status, took, header.Get("Retry-After")})
 	check(2, 429, false)
@@ -208,11 +208,13 @@ func TestPresetsOfRequestsDoWhatTheySay(t *testing.T) {
 func TestEveryKeyOfAFaultCanBeSet(t *testing.T) {
 	p := start(t, "-seed-file", scene(t, receiver(t)))
 	b := open(t, p.at("faults"))
+	b.region("Armed")
 	eval[bool](b, `(document.querySelectorAll("summary").forEach((s) => s.click()), true)`)
 	form := b.get("form", "Fault of requests")
 	form.get("textbox", "status").fill("99")
 	form.get("button", "Arm").click()
 	form.get("alert", "").shows("status 99 can't end an answer")
+	inspect(b, "every key of a fault, and a refusal")
 	for name, text := range map[string]string{"status": "503", "times": "2", "method": "PUT", "route": "/head/update", "retryAfter": "1s",
 		"latency": "1ms", "share": "0.5", "body": "busy", "cut": "before"} {
 		form.get("textbox", name).fill(text)
@@ -220,7 +222,7 @@ func TestEveryKeyOfAFaultCanBeSet(t *testing.T) {
 	form.get("checkbox", "afterEffect").click()
 	form.get("checkbox", "cutBody").click()
 	form.get("button", "Arm").click()
-	b.region("Armed").shows("Answer the next 2 requests PUT /head/update (50 % of them) with 503 although it took effect")
+	b.region("Armed").shows("Answer the next 2 requests PUT /head/update (50 % of them) with 503 although it took effect and with another body and with Retry-After 1s and 1ms late, and close the connection of them before the effect, and cut them in the middle of the answer.")
 	form = b.get("form", "Fault of deliveries")
 	for name, text := range map[string]string{"webhookId": "1", "event": "end_conversation", "times": "1", "delay": "1s", "encoding": "base64", "age": "2h"} {
 		form.get("textbox", name).fill(text)

@@ -431,6 +431,10 @@ func (p *tab) closeDown() {
 
 func (p *tab) status(text string) { p.t.Helper(); p.get("status", "Connection").shows(text) }
 
+// inspect looks for barriers in the state of a page. TestAxe, with the tag axe, gives it
+// the rules of axe-core.
+var inspect = func(*tab, string) {}
+
 // shot saves a picture of the page in a folder that git ignores.
 func (p *tab) shot(name string) []byte {
 	var picture []byte

@@ -79,7 +79,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	b.get("searchbox", "Search heads").fill(script)
 	p.control("POST", "faults/requests", `{"status":500,"body":"`+script+`"}`)
 	b.goTo("faults")
-	b.region("Armed").shows("Answer every request with 500, and answer it with another body.")
+	b.region("Armed").shows("Answer every request with 500 and with another body.")
 	b.goTo(script)
 	calm("There is nothing at")
 }

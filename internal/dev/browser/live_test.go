@@ -24,6 +24,7 @@ func TestPageReadsEverythingAgainAfterARestart(t *testing.T) {
 	b.closeDown()
 	p.kill()
 	b.status("reconnecting")
+	inspect(b, "reconnecting")
 	p.args = []string{"-seed-file", scene(t, receiver(t))}
 	p.launch(strings.TrimPrefix(p.BaseURL, "http://"))
 	b.status("live")

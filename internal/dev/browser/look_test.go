@@ -36,7 +36,7 @@ func (p *tab) settled() {
 	p.until("the page", func() bool {
 		return eval[bool](p, `(() => {
 			const main = document.querySelector("main"), open = location.hash.includes("open=");
-			const drawn = document.querySelector(".side li") && main.querySelector("h1") && !main.querySelector(".part:empty");
+			const drawn = document.querySelector(".side li") && document.querySelector(".list h1, main h1") && !main.querySelector(".part:empty");
 			return Boolean(drawn && (!open || document.querySelector(".panel h2")) && document.getAnimations().length === 0);
 		})()`)
 	})
@@ -84,6 +84,7 @@ func TestEveryPartLooksRight(t *testing.T) {
 				b.until("the width", func() bool { return eval[int64](b, "innerWidth") == width })
 				b.settled()
 				where := fmt.Sprintf("%s, %s, %d", place, scheme, width)
+				inspect(b, where)
 				assert.Empty(t, eval[[]string](b, contrasts), where)
 				assert.LessOrEqual(t, eval[int64](b, `Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)`), width, where)
 				assert.Empty(t, eval[[]string](b, cutOff), where)
@@ -138,6 +139,7 @@ func TestConversationIsInViewWithFiftyHeads(t *testing.T) {
 	b.region("Timeline").get("button", name).click()
 	list := b.region("Step").shows(name)
 	inView()
+	inspect(b, "ten attempts of one instant, with their list")
 	list.beginning("link", "✕ webhook").click()
 	b.region("Delivery").shows("connect: connection refused").shows("signature right")
 	b.do(chromedp.NavigateBack())
@@ -147,6 +149,7 @@ func TestConversationIsInViewWithFiftyHeads(t *testing.T) {
 	b.get("combobox", "As the model").choose("opening_hours")
 	b.get("form", "opening_hours")
 	inView()
+	inspect(b, "form of a tool in the conversation")
 	assert.Equal(t, "true", eval[string](b, `String(document.querySelector(".side [aria-current]").getBoundingClientRect().bottom <= innerHeight)`))
 	b.goTo("heads/33333333-3333-4333-8333-000000000047/tools")
 	b.until("the chosen row in view", func() bool {

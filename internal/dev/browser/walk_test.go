@@ -52,6 +52,7 @@ func (w *walk) switches() {
 	w.head("Bea")
 	w.get("switch", "videoStreaming").click()
 	w.get("alert", "").shows(`the head's visual is in mode "two_loops"`)
+	inspect(w.tab, "refused switch")
 	w.head("Ada")
 	assert.Equal(t, "#/heads/"+ada+"/conversation", w.tab.address())
 	w.get("main", "").shows("videoStreaming off").shows("splitter on").shows("legacy")
@@ -73,6 +74,7 @@ func (w *walk) conversation() {
 	form := w.get("form", "What the visitor does")
 	form.get("button", "Be idle").click()
 	form.get("alert", "").shows("there is no session yet")
+	inspect(w.tab, "refused step")
 	form.get("textbox", "Message").fill("When are you open?")
 	form.get("button", "Send").click()
 	list := w.get("list", "Transcript")
@@ -93,6 +95,7 @@ func (w *walk) conversation() {
 	} {
 		timeline.beginning("button", with).click()
 		w.region(panel[0]).shows(panel[1])
+		inspect(w.tab, "panel of "+with)
 		w.closePanel()
 	}
 	list.get("button", "✕ webhook 1, attempt 2: 503").click()
@@ -116,6 +119,7 @@ func (w *walk) deliveries() {
 	w.count("tbody tr", 2)
 	w.get("combobox", "event").choose("end_conversation")
 	w.get("main", "").shows("There is none that matches.")
+	inspect(w.tab, "no delivery matches")
 	assert.Contains(t, w.tab.address(), "outcome=failed")
 	w.get("link", "Show all").click()
 	w.count("tbody tr", 6)
@@ -139,12 +143,15 @@ func (w *walk) deliveries() {
 	dialog.get("textbox", "webhookUrl").fill("http://elsewhere.example.test")
 	dialog.get("button", "Add").click()
 	dialog.get("alert", "").shows("must use HTTPS")
+	inspect(w.tab, "dialog with a refused webhook")
 	dialog.get("textbox", "webhookUrl").fill("https://elsewhere.example.test/events")
 	dialog.get("checkbox", "startConversation").click()
 	dialog.get("button", "Add").click()
 	hooks := w.region("Webhooks of the head").shows("https://elsewhere.example.test").shows("end_conversation, inactivity_warning, timeout_conversation")
 	hooks.get("button", "Delete webhook 2").click()
-	w.get("dialog", "Delete webhook 2?").get("button", "Delete").click()
+	dialog = w.get("dialog", "Delete webhook 2?")
+	inspect(w.tab, "dialog that asks to delete")
+	dialog.get("button", "Delete").click()
 	w.until("no webhook 2", func() bool { return !strings.Contains(hooks.text(), "elsewhere") })
 }
 
@@ -156,6 +163,7 @@ func (w *walk) tools() {
 	tool.get("textbox", "count").fill("2")
 	tool.get("button", "Call tool").click()
 	tool.shows("✓ From nine to five.").shows(`"day": "Monday"`).shows(`"count": 2`).shows("session_metadata")
+	inspect(w.tab, "tool that was called")
 }
 
 func (w *walk) configuration() {
@@ -168,6 +176,7 @@ func (w *walk) configuration() {
 	form.get("button", "Save").click()
 	form.get("alert", "").shows("ttsVoice")
 	assert.Equal(t, "true", form.get("textbox", "ttsVoice").on(`function() { return this.getAttribute("aria-invalid") }`), "the refusal is beside its field")
+	inspect(w.tab, "refused field")
 	assert.NotContains(t, w.call("GET", "/head/"+ada, ""), "Welcome!")
 	w.call("PUT", "/head/update", `{"id":"`+ada+`","alias":"another"}`)
 	w.until("the other field", func() bool { return form.get("textbox", "alias").on("function() { return this.value }") == "another" })
@@ -191,6 +200,7 @@ func (w *walk) configuration() {
 	send := w.get("button", "Send")
 	send.click()
 	w.get("alert", "").shows("greetings must be a string")
+	inspect(w.tab, "refused JSON")
 	w.get("textbox", "JSON").fill(`{"greetings":"Welcome back!","publicId":"li-1"}`)
 	send.click()
 	w.get("main", "").shows("Sent. Requests shows what it changed, and what was ignored.")
@@ -200,6 +210,7 @@ func (w *walk) requests() {
 	w.part("Requests")
 	w.beginning("link", "PUT /head/update").click()
 	w.region("Request").shows("Changes of the head").shows("Welcome!").shows("Welcome back!").shows("ignored: \"li-1\"")
+	inspect(w.tab, "panel of a request")
 	w.closePanel()
 }
 
@@ -232,10 +243,12 @@ func (w *walk) seed() {
 	}
 	imported(`{"heads":[{"name":"Cleo"}],"registrations":[{"headId":"nobody","webhookUrl":"https://x.example.test"}]}`)
 	w.get("alert", "").shows("nothing was added")
+	inspect(w.tab, "refused seed")
 	imported(`{"heads":[{"name":"Cleo"}]}`)
 	w.get("main", "").shows("Added 1 head, 0 visuals, 0 webhooks.")
 	w.get("button", "Reset").click()
 	dialog := w.get("dialog", "Reset?").shows("All changes, sessions, deliveries, requests and faults are lost.")
+	inspect(w.tab, "dialog that asks to reset")
 	dialog.get("button", "Cancel").click()
 	w.count("dialog", 0)
 	w.get("button", "Reset").click()
@@ -249,18 +262,54 @@ func TestEmptyConsoleNamesTheFirstStep(t *testing.T) {
 	p := start(t, "-seed-file", seedFile(t, `{}`))
 	b := open(t, p.ConsoleURL)
 	b.get("main", "").shows("There is no head yet").get("link", "Import a seed")
+	inspect(b, "no head")
+	b.goTo("deliveries")
+	b.get("main", "").shows("No event has been delivered yet.")
+	inspect(b, "no delivery")
 	b.goTo("requests")
 	b.get("main", "").shows("No operation has been called yet.").shows("curl").get("button", "Copy line")
+	inspect(b, "no request")
 	b.goTo("")
 	b.get("button", "Add a head").click()
 	b.get("heading", "Ada")
 	b.get("main", "").shows("This head has no webhook.").shows("Start a session, or write a message below.")
+	inspect(b, "no session")
 	b.part("Deliveries")
 	b.get("main", "").shows("Add a webhook first.")
+	inspect(b, "no webhook")
 	b.part("Tools")
 	b.get("main", "").shows("This head has no tool.").shows("/conversation-settings").get("button", "Copy line")
+	inspect(b, "no tool")
 	b.part("Faults")
 	b.region("Armed").shows("Nothing goes wrong now.")
+}
+
+// A narrow page shows the list of the heads or one head, and leads from each to the other.
+func TestNarrowPageShowsTheListOrAHead(t *testing.T) {
+	p := start(t, "-seed-file", scene(t, receiver(t)))
+	b := visit(t, p.ConsoleURL)
+	b.view(420, "light")
+	b.get("heading", "Heads")
+	list := b.get("main", "").shows("2 heads")
+	assert.Equal(t, "Heads emulator", eval[string](b, "document.title"))
+	list.get("link", "Bea").click()
+	b.get("heading", "Bea")
+	b.count("[role=main]", 0)
+	b.get("link", "‹ Heads").click()
+	b.focusIs("Bea")
+	b.do(chromedp.NavigateBack())
+	b.get("heading", "Bea")
+	b.focusIs("Bea")
+	b.goTo("")
+	b.get("navigation", "Everything").get("link", "Seed and reset").click()
+	b.get("heading", "Seed and reset")
+
+	b = visit(t, start(t, "-seed-file", seedFile(t, `{}`)).ConsoleURL)
+	b.view(420, "light")
+	b.get("main", "").shows("There is no head yet").get("button", "Add a head")
+	inspect(b, "no head, 420")
+	b.get("navigation", "Everything").get("link", "All requests").click()
+	b.get("heading", "All requests")
 }
 
 func TestEventForNobodySaysWhy(t *testing.T) {
@@ -293,7 +342,7 @@ func TestAddressHoldsTheWholeState(t *testing.T) {
 	b.count("tbody tr", 1)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.count(".panel", 0)
-	assert.Equal(t, "end_conversation", b.focused(), "the focus goes to the row")
+	b.focusIs("end_conversation") // its row
 	b.head("Bea")
 	assert.Equal(t, "#/heads/"+bea+"/deliveries", b.address(), "another head keeps the part")
 	b.part("Requests")
@@ -311,6 +360,7 @@ func TestAddressHoldsTheWholeState(t *testing.T) {
 	} {
 		b.goTo(place)
 		b.get("main", "").shows(says).get("link", "‹ Back to the heads")
+		inspect(b, "#/"+place)
 	}
 	b.goTo("heads/" + ada + "/conversation?session=nobody")
 	b.get("alert", "").shows("There is no session “nobody” of this head.").get("link", "Show the newest").click()
@@ -318,6 +368,7 @@ func TestAddressHoldsTheWholeState(t *testing.T) {
 	for place, says := range map[string]string{"deliveries?open=d99": `the journal holds no delivery "99"`, "requests?open=r99": `no request "99"`} {
 		b.goTo(place)
 		b.get("alert", "").shows(says)
+		inspect(b, "#/"+place)
 	}
 	b.goTo("heads/" + ada + "/conversation?open=h99")
 	b.region("Step").shows("There is no step “h99” in this session.")
