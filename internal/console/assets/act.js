@@ -59,7 +59,7 @@ export function Dialog({ title, onClose, children }) {
 
 export const Ask = ({ text, name, act, ...dialog }) => html`<${Dialog} ...${dialog}>${(close) => html`<p>${text}</p>
   <div class="line buttons"><${Do} name=${name} class="danger" act=${async () => { await act(); close(); }} />
-    <button type="button" onClick=${close}>Cancel</button></div>`}<//>`;
+    <button onClick=${close}>Cancel</button></div>`}<//>`;
 
 const flags = ["startConversation", "endConversation", "timeoutConversation", "inactivityWarning"];
 
@@ -82,7 +82,7 @@ export function AddWebhook({ head }) {
     <${Refusal} text=${refusal} />
     <div class="line buttons"><button class="main">Add</button>
       <button type="button" onClick=${close}>Cancel</button></div>`;
-  return html`<button type="button" onClick=${() => show(true)}>Add a webhook</button>
+  return html`<button onClick=${() => show(true)}>Add a webhook</button>
     ${open && html`<${Dialog} title="Add a webhook" onClose=${() => show(false)}>${(close) => html`
       <${Form} act=${add}>${fields(close)}<//>`}<//>`}`;
 }

@@ -63,7 +63,8 @@ export function Faults({ head }) {
       ${armed.length > 0 && html`<${Do} name="Clear faults" act=${() => remove("faults")} />`}</div>
     ${armed.length === 0 && html`<p>Nothing goes wrong now. Arm a fault below.</p>`}
     <ul>${armed.map(({ kind, f }) => html`<li key=${f.n} class="line"><span>${sentence(kind, f)}</span>
-      <${Do} name="Remove" class="quiet" aria-label="Remove fault ${f.n}" act=${() => remove(`faults/${f.n}`)} /></li>`)}</ul></section>
+      <${Do} name="Remove" class="quiet" aria-label="Remove fault ${f.n}" act=${() =>
+        remove(`faults/${f.n}`)} /></li>`)}</ul></section>
     <div class="cards"><section class="card"><h2>Deliveries</h2><div class="line">
         <${Choice} name="event" value=${event} options=${any(events)} choose=${setEvent} />
         <${Choice} name="webhook" value=${webhook} options=${any(hooks)} choose=${setWebhook} /></div>

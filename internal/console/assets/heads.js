@@ -43,8 +43,8 @@ export function Heads({ at, chosen }) {
 }
 
 const Switch = ({ head, name, path }) => html`<div class="line switch"><${Do} role="switch" aria-label=${name}
-  aria-checked=${String(head[name])} act=${() => post(`heads/${head.id}/${path}`, { [name]: !head[name] })}
-  name=${html`<span class="knob"></span>`} /><span>${name} <b>${head[name] ? "on" : "off"}</b></span></div>`;
+  aria-checked=${String(head[name])} act=${() => post(`heads/${head.id}/${path}`, { [name]: !head[name] })} />
+  <span>${name} <b>${head[name] ? "on" : "off"}</b></span></div>`;
 
 export const HeadTop = ({ head }) => html`<div><div class="line title"><h1 tabindex="-1">${nameOf(head)}</h1>
     <${Badge} head=${head} /> <code>${head.id}</code> <${Copy} name="Copy id" text=${() => head.id} /></div>

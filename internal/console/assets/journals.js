@@ -1,9 +1,9 @@
 // The webhooks of a head, the deliveries of their events, and the requests to operations.
-import { html, useEffect, useState } from "./standalone.module.js";
+import { html, useState } from "./standalone.module.js";
 import { address, beside, go } from "./route.js";
 import { remove, store, useJournal, webhooksOf } from "./store.js";
 import { AddWebhook, Ask, Line, Refusal, TurnOn } from "./act.js";
-import { Choice, Table, answered, millis, nameOf, outcome, refused, span, status, time } from "./words.js";
+import { Choice, Table, answered, nameOf, nextOf, outcome, refused, span, status, time } from "./words.js";
 
 export const events = ["start_conversation", "end_conversation", "inactivity_warning", "timeout_conversation"];
 
@@ -18,7 +18,7 @@ function Webhooks({ head }) {
     ${list.length === 0 && html`<p class="soft">A webhook is the URL of your program that events are sent to.</p>`}
     <ul>${list.map((r) => html`<li key=${r.id} class="line"><b>${r.id}</b> ${r.receiver}
       <span class="soft">${r.events.join(", ") || "no event"}</span>
-      <button type="button" class="quiet" aria-label="Delete webhook ${r.id}" onClick=${() => doom(r)}>Delete</button>
+      <button class="quiet" aria-label="Delete webhook ${r.id}" onClick=${() => doom(r)}>Delete</button>
       ${r.note && html`<p class="warn">${r.note}</p>`}</li>`)}</ul>
     ${doomed && html`<${Ask} title="Delete webhook ${doomed.id}?" name="Delete" onClose=${() => doom()}
       text="Events that wait for it are given up." act=${() => remove(`webhooks/${doomed.id}`)} />`}
@@ -30,27 +30,14 @@ export function Journal({ at, name, list, row, mark, columns, empty, children })
   const filtered = Object.entries(at.query).some(([key, value]) => value && key !== "open");
   const older = () => go(beside(at, { before: String(list.rows.at(-1).id), open: "" }));
   return html`<div class="line filters">${children}
-      ${at.query.before && html`<button type="button" onClick=${() => go(beside(at, { before: "" }))}>Newest</button>`}
-      ${list.more && html`<button type="button" onClick=${older}>Older</button>`}</div>
+      ${at.query.before && html`<button onClick=${() => go(beside(at, { before: "" }))}>Newest</button>`}
+      ${list.more && html`<button onClick=${older}>Older</button>`}</div>
     <${Refusal} text=${list.error} />
     ${list.rows.length > 0 && html`<div class="table" tabindex="0" role="group" aria-label="Table of ${name}">
       <${Table} kind=${name} columns=${columns}>${list.rows.map((r) => html`<tr key=${r.id}
         class=${at.query.open === mark + r.id ? "chosen" : ""}>${row(r, mark + r.id)}</tr>`)}<//></div>`}
     ${list.ready && !list.error && list.rows.length === 0 && html`<div class="empty">${filtered
       ? html`<p>There is none that matches.</p><a href=${address({ ...at, query: {} })}>Show all</a>` : empty}</div>`}`;
-}
-
-const due = (d) => Date.parse(d.at) + millis(d.took) + millis(d.retryIn);
-
-// useClock draws again while the next attempt of a row is awaited.
-function useClock(rows) {
-  const [now, tick] = useState(Date.now());
-  const waits = rows.some((d) => !d.final && due(d) > now);
-  useEffect(() => {
-    const timer = waits && setInterval(() => tick(Date.now()), 200);
-    return () => clearInterval(timer);
-  }, [waits]);
-  return now;
 }
 
 function Empty({ head }) {
@@ -64,18 +51,13 @@ function Empty({ head }) {
 export function Deliveries({ at, head }) {
   const { event = "", outcome: ended = "", before } = at.query;
   const list = useJournal("deliveries", { headId: head?.id, event, outcome: ended, before });
-  const now = useClock(list.rows);
   const choose = (name) => (value) => go(beside(at, { [name]: value, before: "", open: "" }));
-  const next = (d) => {
-    const wait = due(d) - now;
-    return d.final ? "none follows" : wait > 0 ? `in ${(wait / 1000).toFixed(1)} s` : "made";
-  };
   const row = (d, open) => {
     const owner = !head && store.state.heads.find((h) => h.id === d.headId);
     return html`<td>${time(d.at)}</td><td><a href=${beside(at, { open })} data-opens=${open}>${d.event}</a></td>
       <td class=${answered(d) ? "good" : "bad"} title=${outcome(d)}>${outcome(d)}</td>
       <td>${d.webhookId}${owner && `, ${nameOf(owner)}`}</td><td>${d.attempt || "none"}</td>
-      <td>${d.attempt > 0 && span(d.took)}</td><td>${next(d)}</td>`;
+      <td>${d.attempt > 0 && span(d.took)}</td><td>${nextOf(d)}</td>`;
   };
   return html`${head && html`<${Webhooks} head=${head} />`}
     <${Journal} at=${at} name="deliveries" list=${list} row=${row} mark="d" empty=${html`<${Empty} head=${head} />`}

@@ -54,5 +54,5 @@ export function Keys({ onClose }) {
     <dl>${list.map(([key, does]) => html`<dt><code>${key}</code></dt><dd>${does}</dd>`)}</dl>
     <p class="soft">They do nothing while you write in a field.</p>
     <label class="check"><input type="checkbox" checked=${used} onChange=${turn} /> Use these keys</label>
-    <div class="line buttons"><button type="button" onClick=${close}>Close</button></div>`}<//>`;
+    <div class="line buttons"><button onClick=${close}>Close</button></div>`}<//>`;
 }

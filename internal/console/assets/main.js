@@ -73,7 +73,7 @@ function App() {
   const numbers = { faults: state && state.faults.requests.length + state.faults.deliveries.length };
   return html`<header class="top"><a class="brand" href="#/">Heads emulator</a>
       <span class="status ${connection}" role="status" aria-label="Connection">${connection}</span>
-      <button type="button" class="quiet" onClick=${() => showKeys(true)}>Keys</button></header>
+      <button class="quiet" onClick=${() => showKeys(true)}>Keys</button></header>
     <div class="page ${listed ? "list" : given.page} ${at.query.open ? "opened" : ""}">
       <div class="side" role=${listed ? "main" : null}><h1>Heads</h1>
         ${state && html`<${Heads} at=${at} chosen=${listed ? last.current : at.head} />`}

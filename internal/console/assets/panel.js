@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef } from "./standalone.module.js
 import { address, beside, go } from "./route.js";
 import { get, post, useRead } from "./store.js";
 import { Copy, Do, Refusal } from "./act.js";
-import { Code, Table, Terms, Verdict, answered, chip, count, json, millis, outcome, pretty, recipients, refused, span,
+import { Code, Table, Terms, Verdict, answered, chip, count, json, nextOf, outcome, pretty, recipients, refused, span,
   status, time } from "./words.js";
 
 function Delivery({ id }) {
@@ -20,7 +20,7 @@ function Delivery({ id }) {
     <${Terms} pairs=${[["Time", time(d.at)], ["Webhook", `${d.webhookId}, ${d.receiver}`],
       ["Session", html`<a href=${session}>${d.sessionId.slice(0, 8)}</a>`],
       ["Duration", d.attempt ? span(d.took) : "no attempt was made"],
-      ["Next attempt", d.final || !millis(d.retryIn) ? "none follows" : `after ${span(d.retryIn)}`],
+      ["Next attempt", nextOf(d)],
       ["Signature", html`<b class=${d.signature === "right" ? "good" : "bad"}>signature ${d.signature}</b>`]]} />
     <h3>Headers</h3><${Terms} pairs=${Object.entries(d.headers)} />
     <${Code} label="Body" text=${pretty(d.body)} /><${Code} label="Answer" text=${d.reply} />`;

@@ -36,7 +36,7 @@ export function Seed() {
       <label class="wide">Import seed <input type="file" accept=".json,application/json" onChange=${upload} /></label>
       <p aria-live="polite">${added}</p><${Refusal} text=${refusal} /></section>
     <section class="card"><h2>Reset</h2><p>Restores the state of the start.</p>
-      <button type="button" class="danger" onClick=${() => ask(true)}>Reset</button></section>
+      <button class="danger" onClick=${() => ask(true)}>Reset</button></section>
     ${asking && html`<${Ask} title="Reset?" name="Reset" act=${() => post("reset")} onClose=${() => ask(false)}
       text="All changes, sessions, deliveries, requests and faults are lost." />`}`;
 }

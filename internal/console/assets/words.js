@@ -38,6 +38,10 @@ export const status = (r) => `${refused(r) ? "✕" : "✓"} ${r.status || "the c
 
 export const outcome = (d) => [answered(d) ? "✓" : "✕", d.status || "", d.error].filter(Boolean).join(" ");
 
+// nextOf returns when the attempt after d begins.
+export const nextOf = (d) => (d.final || !millis(d.retryIn) ? "none follows"
+  : time(Date.parse(d.at) + millis(d.took) + millis(d.retryIn)));
+
 export function chip(d) {
   const how = d.error ? d.error.split(": ").at(-1).slice(0, 60) : d.status;
   return `${answered(d) ? "✓" : "✕"} webhook ${d.webhookId}${d.attempt > 1 ? `, attempt ${d.attempt}` : ""}: ${how}`;
