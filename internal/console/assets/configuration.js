@@ -1,8 +1,8 @@
 // The fields of a head, as a form made from the schema of its update.
 import { html, useRef, useState } from "./standalone.module.js";
-import { get, parse, post, store, useRead } from "./store.js";
+import { get, post, store, useRead } from "./store.js";
 import { Do, Form, Refusal } from "./act.js";
-import { Table, Web, count, json } from "./words.js";
+import { Table, Web, count, json, typed } from "./words.js";
 
 const how = { array: "One a line.", object: "JSON." };
 
@@ -25,12 +25,9 @@ function written(type, value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
-// read returns what is in a field as its value. A text of another type is sent as it is, and the
-// emulator says what is wrong.
-function read(type, text) {
-  if (type === "string" || type === "boolean") return text;
-  return type === "array" ? text.split("\n").filter(Boolean) : parse(text);
-}
+// read returns the value of a field.
+const read = (type, text) => (type === "boolean" ? text
+  : type === "array" ? text.split("\n").filter(Boolean) : typed(type, text));
 
 function Field({ field: { name, type, hint }, value, draft, write, refusal }) {
   const given = { id: "field-" + name, "aria-describedby": "hint-" + name, "aria-invalid": refusal && "true" };

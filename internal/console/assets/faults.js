@@ -1,10 +1,10 @@
 // Faults: what is armed, sentences that arm one, and forms with every key.
 import { html, useState } from "./standalone.module.js";
-import { parse, post, remove, store, webhooksOf } from "./store.js";
+import { post, remove, store, webhooksOf } from "./store.js";
 import { Do, Form } from "./act.js";
 import { any, events } from "./journals.js";
 import { keys, presets, sentence } from "./faultwords.js";
-import { Choice } from "./words.js";
+import { Choice, typed } from "./words.js";
 
 // concerns reports whether a fault can happen to a head: it names no other head's webhook, and
 // no path of another head.
@@ -16,14 +16,11 @@ const armedOf = (head) => ["deliveries", "requests"].flatMap((kind) => store.sta
 
 export const armedFor = (head) => armedOf(head).length;
 
-// as reads a text as the type of an example. The emulator refuses another type in its own words.
-const as = (example, text) => (typeof example === "number" ? parse(text) : text);
-
 function Preset({ kind, preset: [sentence, begin, fixed], scope }) {
-  const [typed, type] = useState({});
-  const value = (key) => String(typed[key] ?? begin[key]);
+  const [draft, write] = useState({});
+  const value = (key) => String(draft[key] ?? begin[key]);
   const arm = () => {
-    const given = Object.keys(begin).map((key) => [key, as(begin[key], value(key))]);
+    const given = Object.keys(begin).map((key) => [key, typed(typeof begin[key], value(key))]);
     return post(`faults/${kind}`, { ...Object.fromEntries(given), ...fixed, ...scope });
   };
   const parts = sentence.split(/[{}]/).map((text, i) => {
@@ -33,14 +30,14 @@ function Preset({ kind, preset: [sentence, begin, fixed], scope }) {
   });
   return html`<${Form} kind="line preset" name=${parts.map((p) => p.text + p.noun).join("")} act=${arm}>
     <p>${parts.map(({ key, text, noun }) => (key ? html`<input aria-label=${noun.trim() || key} value=${text} size=${
-      Math.max(text.length, 2)} onInput=${(e) => type({ ...typed, [key]: e.target.value })} />${noun}` : text))}</p>
+      Math.max(text.length, 2)} onInput=${(e) => write({ ...draft, [key]: e.target.value })} />${noun}` : text))}</p>
     <button>Arm</button><//>`;
 }
 
 function Full({ kind }) {
   const add = (form) => {
     const given = [...form.querySelectorAll("input")].filter((i) => (i.type === "checkbox" ? i.checked : i.value));
-    const fault = given.map((i) => [i.name, i.type === "checkbox" || as(keys[kind][i.name], i.value)]);
+    const fault = given.map((i) => [i.name, i.type === "checkbox" || typed(typeof keys[kind][i.name], i.value)]);
     return post(`faults/${kind}`, Object.fromEntries(fault));
   };
   return html`<details class="card"><summary>Every key of a fault of ${kind}</summary>

@@ -1,11 +1,8 @@
 // The tools of a head, each with a form that calls it.
 import { html, useState } from "./standalone.module.js";
-import { parse, post, sessionsOf, store, useRead } from "./store.js";
+import { post, sessionsOf, store, useRead } from "./store.js";
 import { Form, Line, Refusal } from "./act.js";
-import { Code, Verdict, pretty } from "./words.js";
-
-// argument reads a field as the type that the parameter has. The tool reports what is wrong.
-const argument = (type, text) => (!type || type === "string" ? text : parse(text));
+import { Code, Verdict, pretty, typed } from "./words.js";
 
 const Outcome = ({ call }) => html`
   <${Verdict} good=${!call.problem} text=${call.problem ? `✕ ${call.problem}` : `✓ ${call.message}`} />
@@ -18,7 +15,7 @@ export function ToolForm({ tool, enter, short }) {
   const id = (n) => `${short ? "model" : tool.name}-${n}`;
   const send = async (form) => {
     const values = [...form.querySelectorAll("input")].map((input) => input.value);
-    const given = tool.parameters.map((p, i) => [p.name, values[i] && argument(p.type, values[i])]);
+    const given = tool.parameters.map((p, i) => [p.name, values[i] && typed(p.type, values[i])]);
     const body = { tool: tool.name, arguments: Object.fromEntries(given.filter(([, value]) => value !== "")) };
     keep(await post(`sessions/${await enter()}/tool-calls`, body));
   };

@@ -10,6 +10,9 @@ export function pretty(text) {
   return value === text ? text : JSON.stringify(value, null, 2);
 }
 
+// typed reads a text as a type. The emulator says in its own words what is wrong with it.
+export const typed = (type, text) => (!type || type === "string" ? text : parse(text));
+
 export const time = (at) => new Date(at).toLocaleTimeString("en-GB", {
   hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3,
 });
