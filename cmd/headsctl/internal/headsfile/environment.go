@@ -6,13 +6,11 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
@@ -103,26 +101,18 @@ func (e *Environment) JSON() []byte {
 		for _, name := range names {
 			values = append(values, rawjson.AppendMember(nil, name, e.secrets[name].json()))
 		}
-		members = append(members, rawjson.AppendMember(nil, "values", object(values...)))
+		members = append(members, rawjson.AppendMember(nil, "values", rawjson.Object(values...)))
 	}
 	if e.Protect {
 		members = append(members, rawjson.AppendMember(nil, "protect", []byte("true")))
 	}
-	return object(members...)
+	return rawjson.Object(members...)
 }
 
 // reference returns {"env": "NAME"} or {"file": "PATH"}.
 func reference(key, text string) []byte {
-	return object(rawjson.AppendMember(nil, key, rawjson.String(text)))
+	return rawjson.Object(rawjson.AppendMember(nil, key, rawjson.String(text)))
 }
-
-var (
-	environmentKeys = []string{"base_url", "token", "chat_url", "stream_url", "values", "protect"}
-
-	environmentName = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
-	valueName       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
-	variableName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-)
 
 // tokenPrefix begins the name of each variable that holds a token.
 const tokenPrefix = "HEADS_"
@@ -131,18 +121,8 @@ const tokenPrefix = "HEADS_"
 const reserved = "env"
 
 func (r *specReader) environments(v *yamltext.Value) (all []*Environment) {
-	if !r.isObject(v) {
-		return nil
-	}
 	for _, m := range v.Members {
-		if !environmentName.MatchString(m.Key) {
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("%q is no name of an environment; use lower-case letters, digits, - and _, with a letter first", m.Key)})
-			continue
-		}
 		all = append(all, r.environment(m))
-	}
-	if len(v.Members) == 0 {
-		r.fault(v.Errorf("there are no environments; describe one, or leave out the key"))
 	}
 	for _, e := range all {
 		r.sameValues(all[0], e)
@@ -185,19 +165,16 @@ func (s Setting) host() string {
 }
 
 func (r *specReader) environment(m yamltext.Member) *Environment {
-	e, v := &Environment{Name: m.Key, at: m.Value, valuesAt: m.Value}, m.Value
-	if !r.isObject(v, environmentKeys...) {
-		return e
-	}
+	v := m.Value
+	e := &Environment{Name: m.Key, at: v, valuesAt: v}
 	e.BaseURL = r.urlSetting(v.Get("base_url"), checkBaseURL)
-	if e.BaseURL.at == nil {
-		r.fault(v.Errorf("base_url is missing; give the address of the service, or {env: NAME}"))
-	}
 	e.ChatURL, e.StreamURL = r.urlSetting(v.Get("chat_url"), checkAccessURL), r.urlSetting(v.Get("stream_url"), checkAccessURL)
-	e.Token = r.tokenSetting(v.Get("token"))
-	if protect := r.bool(v.Get("protect")); protect != nil {
-		e.Protect = *protect
+	e.Token = settingOf(v.Get("token"))
+	e.Token.Text = ""
+	if name := e.Token.Variable; name != "" && !strings.HasPrefix(name, tokenPrefix) {
+		r.fault(e.Token.at.Errorf("the variable of a token begins with %s, so that no file sends another variable of your shell; rename %s", tokenPrefix, name))
 	}
+	e.Protect = isTrue(v.Get("protect"))
 	if values := v.Get("values"); given(values) {
 		e.valuesAt = values
 		r.readValues(e, values)
@@ -205,21 +182,28 @@ func (r *specReader) environment(m yamltext.Member) *Environment {
 	return e
 }
 
+// settingOf reads a text or {env: NAME}.
+func settingOf(v *yamltext.Value) Setting {
+	if !given(v) {
+		return Setting{}
+	}
+	s := Setting{at: v}
+	if isA(v, "setting") {
+		s.Text, s.Variable = v.Text, textOf(v.Get("env"))
+	}
+	return s
+}
+
 // urlSetting reads a URL or {env: NAME}.
 func (r *specReader) urlSetting(v *yamltext.Value, check func(string) error) Setting {
-	switch {
-	case !given(v):
-		return Setting{}
-	case v.Kind == yamltext.Object:
-		s := r.variable(v)
-		s.check = check
-		return s
-	case r.want(v, yamltext.Text):
+	s := settingOf(v)
+	s.check = check
+	if given(v) && v.Kind == yamltext.Text {
 		if err := check(v.Text); err != nil {
 			r.fault(v.Errorf("this URL %v", err))
 		}
 	}
-	return Setting{Text: v.Text, at: v}
+	return s
 }
 
 // checkBaseURL and checkAccessURL let the library check a URL.
@@ -242,57 +226,11 @@ func reasonOf(err error) error {
 	return err
 }
 
-// tokenSetting reads {env: NAME}. A token in its place is not shown.
-func (r *specReader) tokenSetting(v *yamltext.Value) Setting {
-	switch {
-	case !given(v):
-		return Setting{}
-	case v.Kind == yamltext.Object:
-		s := r.variable(v)
-		if s.Variable != "" && !strings.HasPrefix(s.Variable, tokenPrefix) {
-			r.fault(v.Errorf("the variable of a token begins with %s, so that no file sends another variable of your shell; rename %s", tokenPrefix, s.Variable))
-		}
-		return s
-	}
-	r.fault(v.Errorf("a token does not belong in a file; put it into a variable, and write {env: NAME}"))
-	return Setting{at: v}
-}
-
-// variable reads {env: NAME}.
-func (r *specReader) variable(v *yamltext.Value) Setting {
-	if !r.isObject(v, "env") {
-		return Setting{at: v}
-	}
-	name := v.Get("env")
-	switch {
-	case name == nil && len(v.Members) == 0:
-		r.fault(v.Errorf("this is an empty object; write {env: NAME}"))
-	case name == nil: // that was the fault
-	case name.Kind != yamltext.Text || !variableName.MatchString(name.Text):
-		r.fault(name.Errorf("this is no name of a variable; use letters, digits and _"))
-	default:
-		return Setting{Variable: name.Text, at: v}
-	}
-	return Setting{at: v}
-}
-
 // checkIDs refuses ids that do not tell in which environments a head is.
 func (f *File) checkIDs(r *specReader) {
-	list := f.root.Get("heads")
-	if !given(list) || list.Kind != yamltext.List {
-		return
-	}
 	seen := map[string]seenID{}
-	for _, entry := range list.Items {
-		if entry.Kind != yamltext.Object {
-			continue
-		}
-		switch ids := entry.Get("id"); {
-		case !given(ids):
-			r.fault(entry.Errorf("the head has no id; write %s", f.idsExample()))
-		case ids.Kind != yamltext.Object:
-			r.fault(ids.Errorf("this id does not say in which environment; write %s", f.idsExample()))
-		default:
+	for _, entry := range itemsOf(f.root.Get("heads")) {
+		if ids := entry.Get("id"); given(ids) && ids.Kind == yamltext.Object {
 			f.checkIDsOf(r, ids, seen)
 		}
 	}
@@ -310,11 +248,8 @@ func (f *File) checkIDsOf(r *specReader, ids *yamltext.Value, seen map[string]se
 		id := m.Value
 		switch key := strings.ToLower(id.Text); {
 		case !slices.Contains(names, m.Key):
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("there is no environment %q%s", m.Key, similar.Hint(m.Key, names))})
-		case id.Kind == yamltext.Null:
-		case !r.want(id, yamltext.Text):
-		case !ID.MatchString(id.Text):
-			r.fault(id.Errorf("%q is not the id of a head; give the UUID in the head's id field, or null if the head is not there", show.Clip(id.Text, maxShown)))
+			r.fault(m.KeyValue().Errorf("there is no environment %q%s", m.Key, similar.Hint(m.Key, names)))
+		case id.Kind != yamltext.Text || !ID.MatchString(id.Text):
 		case seen[key].at == nil:
 			seen[key] = seenID{m.Key, id}
 		case seen[key].environment == m.Key:
@@ -328,15 +263,6 @@ func (f *File) checkIDsOf(r *specReader, ids *yamltext.Value, seen map[string]se
 			r.fault(ids.Errorf("the id for %s is missing; give it, or null if the head is not there", name))
 		}
 	}
-}
-
-// idsExample is how an id is written in the file.
-func (f *File) idsExample() string {
-	var texts []string
-	for _, name := range f.Names() {
-		texts = append(texts, name+": UUID")
-	}
-	return "{" + strings.Join(texts, ", ") + "}"
 }
 
 // Select returns the heads of an environment that were named by id or label, each
@@ -399,5 +325,5 @@ func (h *Head) place(environment string) string {
 
 // IsEnvironmentName reports whether an environment can have this name.
 func IsEnvironmentName(name string) bool {
-	return environmentName.MatchString(name) && name != reserved
+	return name != reserved && len(headsSchema.Check(yamltext.NewText(name), "environmentName", nil)) == 0
 }

@@ -30,7 +30,7 @@ func TestAnEnvironmentFillsInItsValues(t *testing.T) {
 heads:
   - id: {staging: `+stagingID+`, production: `+productionID+`}
     label: Lobby ${env}
-    set: {name: *a, "${key}": 1, pluginOperationalModeConfig: {deep: ["${app}/x", 1]}}
+    set: {name: *a, pluginOperationalModeConfig: {"${key}": ["${app}/x", 1]}}
     webhooks: [{url: "${app}/heads/events", events: [start_conversation]}]
   - id: {staging: null, production: bbbbbbbb-0000-4000-8000-000000000002}
     label: Annex
@@ -43,8 +43,7 @@ heads:
 	assert.Equal(t, []string{stagingID, "Lobby staging", "https://staging.example.com/heads/events"}, []string{specs[0].ID, specs[0].Label, specs[0].Webhooks[0].URL})
 	assert.Equal(t, "I am staging, ${app}, $${app} $5 {x}", specs[0].Set["greetings"])
 	assert.Equal(t, "https://staging.example.com", specs[0].Set["name"], "an alias")
-	assert.Contains(t, specs[0].Set, "${key}", "a key is no text")
-	assert.JSONEq(t, `{"deep":["https://staging.example.com/x",1]}`, string(mustEncode(t, specs[0].Set["pluginOperationalModeConfig"])))
+	assert.JSONEq(t, `{"${key}":["https://staging.example.com/x",1]}`, string(mustEncode(t, specs[0].Set["pluginOperationalModeConfig"])), "a key is no text")
 	heads, err := file.Heads("production")
 	require.NoError(t, err)
 	require.Len(t, heads, 2)
@@ -70,12 +69,12 @@ func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
 	for name, row := range map[string]struct{ text, want string }{
 		"unknown value":             {one(`label: "a ${ap} b"`), `6:12: ${ap} is no value of the environments (did you mean app?)`},
 		"unknown value in defaults": {both + "defaults:\n  set: {alias: \"${x}\"}\nheads: [{id: " + id + "}]\n", "5:16: ${x} is no value"},
-		"no end":                    {one(`label: "a ${app b"`), "6:12: a ${ has no }; write $${ for the text ${"},
+		"no end":                    {one(`label: "a ${app b"`), "6:12: a ${ has no }; write ${NAME}, or $${ for the text ${"},
 		"secret":                    {one(`set: {voiceflowApiKey: "s3cr${et}"}`), "6:28: ${…} is no value"},
 		"id missing":                {both + "heads: [{id: {staging: " + stagingID + "}}]\n", "4:14: the id for production is missing; give it, or null"},
-		"plain id":                  {both + "heads: [{id: " + stagingID + "}]\n", "4:14: this id does not say in which environment; write {staging: UUID, production: UUID}"},
-		"no id":                     {both + "heads:\n  - label: Lobby\n", "5:5: the head has no id; write {staging: UUID"},
-		"id null":                   {both + "heads:\n  - id: null\n", "5:5: the head has no id"},
+		"plain id":                  {both + "heads: [{id: " + stagingID + "}]\n", "4:14: the head has no id for each environment; write them as in {staging: UUID, production: null}"},
+		"no id":                     {both + "heads:\n  - label: Lobby\n", "5:5: the head has no id for each environment"},
+		"id null":                   {both + "heads:\n  - id: null\n", "5:5: the head has no id for each environment"},
 		"id twice":                  {both + "heads:\n  - id: " + id + "\n  - id: {staging: " + strings.ToUpper(stagingID) + ", production: null}\n", "6:19: this id is given twice for staging, first in line 5"},
 		"id in two":                 {both + "heads: [{id: {staging: " + stagingID + ", production: " + stagingID + "}}]\n", "4:74: this id is given for production, and for staging in line 4"},
 		"id in the wrong one":       {both + "heads:\n  - id: " + id + "\n  - id: {staging: " + productionID + ", production: null}\n", "6:19: this id is given for staging, and for production in line 5"},
@@ -85,16 +84,16 @@ func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
 		"unknown key":               {environment(base + ", valeus: {}"), `2:63: unknown key "valeus" (did you mean values?)`},
 		"name":                      {"environments: {Staging: {" + base + "}}\nheads: []\n", `1:16: "Staging" is no name of an environment`},
 		"no environments":           {"environments: {}\nheads: []\n", "1:15: there are no environments"},
-		"a list":                    {"environments: [staging]\nheads: []\n", "1:15: this is a list; want an object"},
+		"a list":                    {"environments: [staging]\nheads: []\n", "1:15: there are no environments; describe one by its name"},
 		"no base URL":               {environment("token: {env: T}"), "2:12: base_url is missing"},
 		"base URL over http":        {environment("base_url: http://a.example.com"), "2:23: this URL "},
 		"chat URL":                  {environment(base + ", chat_url: nowhere"), "2:73: this URL "},
 		"number as a URL":           {environment("base_url: 7"), "2:23: 7 is a number in YAML"},
 		"token":                     {environment("base_url: https://a.example.com, token: s3cret"), "2:53: a token does not belong in a file"},
 		"number as a token":         {environment("base_url: https://a.example.com, token: 123456"), "2:53: a token does not belong in a file"},
-		"token as a variable":       {environment("base_url: https://a.example.com, token: {env: s3cret-of}"), "2:59: this is no name of a variable"},
+		"token as a variable":       {environment("base_url: https://a.example.com, token: {env: s3cret-of}"), "2:59: a variable has a name of letters, digits and _"},
 		"key of a variable":         {environment("base_url: {var: X}"), `2:24: unknown key "var"`},
-		"no variable":               {environment("base_url: {}"), "2:23: this is an empty object; write {env: NAME}"},
+		"no variable":               {environment("base_url: {}"), "2:23: write {env: NAME}"},
 		"value is a number":         {environment(base + ", values: {n: 1}"), `2:75: 1 is a number in YAML; write "1" for the text`},
 		"value named env":           {environment(base + ", values: {env: x}"), "2:72: ${env} is the name of the environment"},
 		"name of a value":           {environment(base + ", values: {a.b: x}"), `2:72: "a.b" is no name of a value`},
@@ -104,7 +103,7 @@ func TestFaultsOfEnvironmentsHaveLineAndColumn(t *testing.T) {
 			"3:6: the value x of a is missing for b"},
 		"value of the second alone": {"environments:\n  a: {" + base + "}\n  b: {" + base + ", values: {x: y}}\nheads: [{id: {a: null, b: " + stagingID + "}}]\n",
 			"2:6: the value x of b is missing for a"},
-		"in JSON": {`{"environments": {"a": {"base_url": "https://a.example.com"}}, "heads": [{"id": "` + stagingID + `"}]}`, `1:81: this id does not say in which environment; write {a: UUID}`},
+		"in JSON": {`{"environments": {"a": {"base_url": "https://a.example.com"}}, "heads": [{"id": "` + stagingID + `"}]}`, `1:81: the head has no id for each environment`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, err := Parse([]byte(row.text), NoFolder)
@@ -125,7 +124,7 @@ func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
 	file, err := Parse([]byte(both+"heads:\n  - {id: "+stagingID+", lable: x}\n  - {id: {staging: x, production: null}, label: \"${a}\"}\n"), NoFolder)
 	require.NoError(t, err)
 	_, err = file.Specs("staging")
-	for _, want := range []string{"5:10: this id", "5:48: unknown key \"lable\"", "6:20: \"x\"", "6:49: ${a}"} {
+	for _, want := range []string{"5:10: the head has no id", "5:48: unknown key \"lable\"", "6:20: \"x\"", "6:49: ${a}"} {
 		assert.ErrorContains(t, err, want)
 	}
 }

@@ -26,7 +26,7 @@ type File struct {
 
 	root   *yamltext.Value
 	folder string  // of {file: PATH}
-	faults []error // of the environments and the ids in them
+	faults []error // of the schema, of the environments and of the ids in them
 }
 
 // Head is an entry of a file, as one environment sees it.
@@ -43,12 +43,9 @@ func Parse(text []byte, folder string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{root: root, folder: folder}
-	if root.Kind != yamltext.Object {
-		return f, nil
-	}
+	f := &File{root: root, folder: folder, faults: headsSchema.Check(root, "", nil)}
 	if environments := root.Get("environments"); given(environments) {
-		r := specReader{}
+		r := specReader{faults: f.faults}
 		f.Environments = r.environments(environments)
 		f.checkIDs(&r)
 		f.faults = r.faults
@@ -96,7 +93,7 @@ func (f *File) Heads(environment string) ([]Head, error) {
 	if e != nil {
 		r.values = &valueReader{environment: e, folder: f.folder, secret: f.Secret}
 	}
-	heads := r.heads(f.root, e)
+	heads := r.heads(f, e)
 	faults := slices.Concat(f.faults, r.faults)
 	if len(faults) == 0 && len(heads) == 0 {
 		faults = append(faults, errors.New("there are no heads; write a list with the key heads"))
@@ -128,39 +125,36 @@ func (f *File) Specs(environment string) ([]fleet.Spec, error) {
 func Entries(list *yamltext.Value, folder string) ([]fleet.Spec, error) {
 	r := specReader{folder: folder}
 	var specs []fleet.Spec
-	for _, entry := range r.list(list) {
-		if spec := r.entry(entry, wanted{}); spec != nil {
-			specs = append(specs, *spec)
+	for _, entry := range list.Items {
+		if spec := r.wanted(entry, "entry"); len(r.faults) == 0 {
+			specs = append(specs, spec.under(wanted{}))
 		}
 	}
 	return specs, yamltext.Join(r.faults)
 }
 
-// heads reads a file as an environment sees it, nil for a file without environments.
-func (r *specReader) heads(file *yamltext.Value, e *Environment) (all []Head) {
-	if !given(file) || !r.isObject(file, fileKeys...) {
-		return nil
-	}
+// heads reads a file as an environment sees it, nil for a file without environments. After
+// a fault it returns no heads.
+func (r *specReader) heads(f *File, e *Environment) (all []Head) {
 	var defaults wanted
-	r.noSecretNames(file.Get("defaults"))
-	if v := r.filled(file.Get("defaults")); given(v) && r.isObject(v, wantedKeys...) {
-		defaults = r.wanted(v)
+	if v := f.root.Get("defaults"); given(v) {
+		r.noSecretNames(v)
+		defaults = r.wanted(v, "defaults")
 	}
-	for _, entry := range r.list(file.Get("heads")) {
-		var ids *yamltext.Value
+	for _, entry := range itemsOf(f.root.Get("heads")) {
+		ids := entry.Get("id")
 		if e != nil {
-			ids = entry.Get("id")
 			entry = entry.With("id", idIn(ids, e.Name))
 			r.noSecretNames(entry)
-			entry = r.filled(entry)
 		}
-		spec := r.entry(entry, defaults)
-		if spec == nil {
+		entry := r.wanted(entry, "entry")
+		if len(f.faults)+len(r.faults) > 0 {
 			continue
 		}
+		spec := entry.under(defaults)
 		h := Head{Label: spec.Label}
 		if e == nil || spec.ID != "" {
-			h.Spec = spec
+			h.Spec = &spec
 		}
 		if e != nil {
 			h.IDs = idsOf(ids)
@@ -170,44 +164,18 @@ func (r *specReader) heads(file *yamltext.Value, e *Environment) (all []Head) {
 	return all
 }
 
-// filled returns a value with the values of the environment.
-func (r *specReader) filled(v *yamltext.Value) *yamltext.Value {
-	if r.values == nil || !given(v) {
-		return v
-	}
-	filled, err := v.Fill(r.values.value)
-	for _, fault := range faultsOf(err) {
-		r.fault(fault)
-	}
-	return filled
-}
-
 // noSecretNames refuses secret values in what the journal keeps of a head: its id, its label and
 // its name.
 func (r *specReader) noSecretNames(v *yamltext.Value) {
-	if r.values == nil || !given(v) {
+	if r.values == nil {
 		return
 	}
-	names := []*yamltext.Value{v.Get("id"), v.Get("label")}
-	if set := v.Get("set"); given(set) {
-		names = append(names, set.Get("name"))
-	}
-	for _, name := range names {
+	for _, name := range []*yamltext.Value{v.Get("id"), v.Get("label"), v.Get("set").Get("name")} {
 		if given(name) {
-			_, err := name.Fill(r.values.notSecret)
+			_, err := yamltext.Filler{Value: r.values.notSecret}.Fill(name)
 			r.fault(err)
 		}
 	}
-}
-
-// entry reads what is wanted of one head.
-func (r *specReader) entry(v *yamltext.Value, defaults wanted) *fleet.Spec {
-	if !r.isObject(v, entryKeys...) {
-		return nil
-	}
-	spec := r.wanted(v).under(defaults)
-	spec.ID, spec.Label = r.text(v.Get("id")), r.text(v.Get("label"))
-	return &spec
 }
 
 // idsOf returns the ids of an entry by environment. What is no object is a fault of

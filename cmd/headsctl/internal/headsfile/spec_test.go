@@ -95,7 +95,7 @@ heads:
 	s := specs[0]
 	assert.Equal(t, []string{someID, "A\n", "C"}, []string{s.ID, s.Label, s.Voice.Provider}, "without one newline at its end")
 	assert.Equal(t, map[string]any{
-		"greetings": "C", "promptConfig": json.RawMessage(`{"system_prompt":"A\n"}`), "phrases": []any{"x", "A\n"},
+		"greetings": "C", "promptConfig": json.RawMessage(`{"system_prompt":"A\n"}`), "phrases": json.RawMessage(`["x","A\n"]`),
 		"customWords": json.RawMessage(`{"file":"A","b":"C"}`), "pluginOperationalModeConfig": json.RawMessage(`{"file":"p/a.txt"}`),
 	}, s.Set)
 	assert.Equal(t, []fleet.WebhookSpec{{URL: "C", Events: []heads.EventType{"C"}}}, s.Webhooks)
@@ -106,10 +106,10 @@ heads:
 
 func TestJSONIsRead(t *testing.T) {
 	t.Parallel()
-	specs, err := parseSpecs([]byte("\ufeff{\"heads\":\r\n\t[{\"id\": \"a\\/b\\ud83d\\ude00\",\t\"set\": {\"semanticThreshold\": 1e-3, \"x\": [1E5, \"1e3\", null, true]}}]}\n"), ".")
+	specs, err := parseSpecs([]byte("\ufeff{\"heads\":\r\n\t[{\"id\": \"a\\/b\\ud83d\\ude00\",\t\"set\": {\"semanticThreshold\": 1e-3, \"pluginOperationalModeConfig\": {\"x\": [1E5, \"1e3\", null, true]}}}]}\n"), ".")
 	require.NoError(t, err)
 	assert.Equal(t, "a/b😀", specs[0].ID)
-	assert.Equal(t, map[string]any{"semanticThreshold": json.RawMessage("1e-3"), "x": json.RawMessage(`[1E5,"1e3",null,true]`)}, specs[0].Set)
+	assert.Equal(t, map[string]any{"semanticThreshold": json.RawMessage("1e-3"), "pluginOperationalModeConfig": json.RawMessage(`{"x":[1E5,"1e3",null,true]}`)}, specs[0].Set)
 }
 
 func TestFaultsOfYAMLHaveLineAndColumn(t *testing.T) {
@@ -195,7 +195,7 @@ func TestValuesArriveAsTheyWereWritten(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "007", specs[0].Label)
 	assert.Equal(t, map[string]any{
-		"name": "1.10", "alias": "0x1F", "greetings": "Yes", "suggestions": []any{"No", "on", "2026-08-31"}, "voiceflowApiKey": nil, "fileUrl": nil,
+		"name": "1.10", "alias": "0x1F", "greetings": "Yes", "suggestions": json.RawMessage(`["No","on","2026-08-31"]`), "voiceflowApiKey": nil, "fileUrl": nil,
 		"semanticThreshold": json.RawMessage("0.10"), "customWords": json.RawMessage(`{"zebra":"007","1":"a","Ada":"b"}`),
 		"pluginOperationalModeConfig": json.RawMessage(`{"z":12345678901234567890,"a":1.10,"m":[9007199254740993,true,null,"yes"]}`),
 	}, specs[0].Set, "digits and the order of keys are kept")

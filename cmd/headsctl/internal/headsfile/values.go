@@ -87,7 +87,12 @@ type valueReader struct {
 
 // value returns what a ${name} stands for. That a secret value can't be read is an error
 // only once.
-func (r *valueReader) value(name string) (string, error) {
+func (r *valueReader) value(name string) (*yamltext.Value, error) {
+	text, err := r.text(name)
+	return yamltext.NewText(text), err
+}
+
+func (r *valueReader) text(name string) (string, error) {
 	e := r.environment
 	if name == reserved {
 		return e.Name, nil
@@ -125,11 +130,11 @@ func (r *valueReader) value(name string) (string, error) {
 }
 
 // notSecret returns an error for a secret value, and otherwise nothing.
-func (r *valueReader) notSecret(name string) (string, error) {
+func (r *valueReader) notSecret(name string) (*yamltext.Value, error) {
 	if _, secret := r.environment.secrets[name]; secret {
-		return "", errors.New("is secret, but ids, labels and names are kept in files; write the text here, or a plain one under values")
+		return nil, errors.New("is secret, but ids, labels and names are kept in files; write the text here, or a plain one under values")
 	}
-	return "", nil
+	return yamltext.NewText(""), nil
 }
 
 // valueNames returns the names of all values.
@@ -142,42 +147,18 @@ func (e *Environment) valueNames() []string {
 // readValues reads the texts of ${name}, and where those are that are secrets.
 func (r *specReader) readValues(e *Environment, v *yamltext.Value) {
 	e.Values, e.secrets = map[string]string{}, map[string]secretValue{}
-	if !r.isObject(v) {
-		return
-	}
 	for _, m := range v.Members {
-		at := &yamltext.Value{Line: m.Line, Column: m.Column}
 		switch {
 		case m.Key == reserved:
-			r.fault(at.Errorf("${%s} is the name of the environment; give the value another name", reserved))
-		case !valueName.MatchString(m.Key):
-			r.fault(at.Errorf("%q is no name of a value; use letters, digits, - and _, with a letter first", m.Key))
-		case m.Value.Kind == yamltext.Object:
-			e.secrets[m.Key] = r.secretValue(m.Value)
+			r.fault(m.KeyValue().Errorf("${%s} is the name of the environment; give the value another name", reserved))
+		case m.Value.Kind == yamltext.Object && isA(m.Value, "value"):
+			e.secrets[m.Key] = secretValue{variable: textOf(m.Value.Get("env")), file: textOf(m.Value.Get("file")), at: m.Value}
 			continue
-		case !r.want(m.Value, yamltext.Text):
 		case strings.Contains(m.Value.Text, "${"):
 			r.fault(m.Value.Errorf("a value is filled in as it is, without what its ${ stands for; write the text itself"))
 		}
 		e.Values[m.Key] = m.Value.Text
 	}
-}
-
-// secretValue reads {env: NAME} or {file: PATH}.
-func (r *specReader) secretValue(v *yamltext.Value) secretValue {
-	s := secretValue{at: v}
-	path := v.Get("file")
-	if path == nil {
-		s.variable = r.variable(v).Variable
-		return s
-	}
-	switch {
-	case !r.isObject(v, "file"):
-	case r.want(path, yamltext.Text) && path.Text == "":
-		r.fault(path.Errorf("this is no path; give that of a file"))
-	}
-	s.file = path.Text
-	return s
 }
 
 // sameValues refuses a value that only one of two environments has.

@@ -145,10 +145,10 @@ func TestSecretValuesThatCannotBeUsedAreRefused(t *testing.T) {
 		"{file: ../x}":         "../x",
 		"{file: .}":            "is not a regular file",
 		"{file: 1}":            "1 is a number in YAML",
-		`{file: ""}`:           "this is no path",
+		`{file: ""}`:           "is no path; give that of a file",
 		"{file: full, env: X}": `unknown key "env"`,
 		"{}":                   "write {env: NAME}",
-		"{env: a-b}":           "this is no name of a variable",
+		"{env: a-b}":           "a variable has a name of letters",
 	} {
 		err := read(value)
 		require.ErrorContains(t, err, says, value)

@@ -27,9 +27,9 @@ func (w *world) user(st *step) error {
 		return err
 	}
 	if st.action == "say" {
-		text, err := w.vars.expandText(st.arg.Text)
+		text, err := w.vars.text(st.arg)
 		if err != nil {
-			return err
+			return withoutPlace(err)
 		}
 		return plainError(s.UserMessage(text))
 	}
@@ -60,19 +60,12 @@ func (w *world) fault(st *step) error {
 	if err != nil {
 		return err
 	}
-	request, event, err := readFault(st.arg)
-	switch {
-	case err != nil:
-		return withoutPlace(err)
-	case request != nil:
-		if err := request.Validate(); err != nil {
-			return err
-		}
+	if faults := testSchema.Check(st.arg, "fault", faultChecks); len(faults) > 0 {
+		return withoutPlace(faults[0])
+	}
+	if request, event := readFault(st.arg); request != nil {
 		w.emulator.Inject(*request)
-	default:
-		if err := event.Validate(); err != nil {
-			return err
-		}
+	} else {
 		w.emulator.InjectDelivery(*event)
 	}
 	return nil
@@ -93,11 +86,8 @@ func (w *world) call(ctx context.Context, st *step) error {
 	}
 	expect := st.Get("expect")
 	limited := ctx
-	if within := member(expect, "within"); given(within) {
-		d, err := parseDuration(within)
-		if err != nil {
-			return withoutPlace(err)
-		}
+	if within := expect.Get("within"); given(within) {
+		d := durationOf(within, 0)
 		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeoutCause(ctx, d, fmt.Errorf("the tool has not answered within %v", d))
 		defer cancel()
@@ -129,7 +119,7 @@ func callText(tool string, call *headstest.ToolCall, took time.Duration) string 
 // compareCall compares a reply of a tool. It has the contract's form unless another
 // one is expected.
 func compareCall(expect *yamltext.Value, call *headstest.ToolCall) error {
-	if call.Problem != "" && member(expect, "problem") == nil && member(expect, "status") == nil {
+	if call.Problem != "" && expect.Get("problem") == nil && expect.Get("status") == nil {
 		return &problem{"the reply is not in the contract's form: " + call.Problem, `status 200 and {"message": "…"}`,
 			fmt.Sprintf("status %d and %s", call.Status, shown(string(call.Reply)))}
 	}
@@ -157,13 +147,6 @@ func compareCall(expect *yamltext.Value, call *headstest.ToolCall) error {
 	return nil
 }
 
-func member(v *yamltext.Value, key string) *yamltext.Value {
-	if v == nil {
-		return nil
-	}
-	return v.Get(key)
-}
-
 // arguments returns those of a call. Those that the tool, as the head has it now, does
 // not declare are refused.
 func (w *world) arguments(st *step, h head) (map[string]any, error) {
@@ -178,7 +161,7 @@ func (w *world) arguments(st *step, h head) (map[string]any, error) {
 	}
 	for _, m := range with.Members {
 		unchecked := st.Get("unchecked")
-		if known && !(given(unchecked) && isTrue(unchecked)) && !slices.Contains(declared, m.Key) {
+		if known && !isTrue(unchecked) && !slices.Contains(declared, m.Key) {
 			return nil, &problem{fmt.Sprintf("the tool %s declares no parameter %q%s; use one that it declares, or add unchecked: true", shown(st.arg.Text), shown(m.Key), similar.Hint(m.Key, declared)),
 				"one of " + strings.Join(declared, ", "), m.Key}
 		}
@@ -321,7 +304,7 @@ func (w *world) send(ctx context.Context, st *step) (status int, reply []byte, e
 // compareHTTP compares an answer of the back end. It is 2xx unless another status is
 // expected.
 func compareHTTP(expect *yamltext.Value, status int, reply []byte) *problem {
-	if member(expect, "status") == nil && status/100 != 2 {
+	if expect.Get("status") == nil && status/100 != 2 {
 		return &problem{"status " + notAsExpected, "2xx", fmt.Sprintf("%d: %s", status, shown(string(reply)))}
 	}
 	if expect == nil {
@@ -373,7 +356,7 @@ func (w *world) program(ctx context.Context, st *step) error {
 // compareRun compares how a program has ended. Its exit code is 0 unless another one
 // is expected.
 func compareRun(expect *yamltext.Value, exit int, stdout, stderr string) *problem {
-	if member(expect, "exit") == nil && exit != 0 {
+	if expect.Get("exit") == nil && exit != 0 {
 		return &problem{"the exit code " + notAsExpected, "0", fmt.Sprintf("%d: %s", exit, shown(stdout+stderr))}
 	}
 	if expect == nil {

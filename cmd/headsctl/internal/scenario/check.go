@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
@@ -46,28 +45,6 @@ func (s *Scenario) standIns() variables {
 		vars.set(varBackend, s.backend.url)
 	}
 	return vars
-}
-
-// faults returns the faults of all variables in a value.
-func (vars variables) faults(v *yamltext.Value) (faults []error) {
-	if v == nil {
-		return nil
-	}
-	if v.Kind == yamltext.Text {
-		if _, err := vars.expandText(v.Text); err != nil {
-			return []error{v.Errorf("%v", err)}
-		}
-	}
-	for _, item := range v.Items {
-		faults = append(faults, vars.faults(item)...)
-	}
-	for _, m := range v.Members {
-		if _, err := vars.expandText(m.Key); err != nil {
-			faults = append(faults, &yamltext.Error{Line: m.Line, Column: m.Column, Text: err.Error()})
-		}
-		faults = append(faults, vars.faults(m.Value)...)
-	}
-	return faults
 }
 
 // flow follows the steps of a scenario, to know what each of them can refer to.
@@ -115,8 +92,8 @@ func (f *flow) shellText(v *yamltext.Value) {
 	if v.Kind != yamltext.Text {
 		return
 	}
-	for _, found := range reference.FindAllStringSubmatch(v.Text, -1) {
-		if name := found[1]; slices.Contains(f.saved, name) {
+	for _, name := range yamltext.Names(v.Text) {
+		if slices.Contains(f.saved, name) {
 			f.r.faultf(v, "${%s} is from an answer, in which the shell would read commands; write the words as a list, or write \"$%s\", a variable of the shell", name, name)
 		}
 	}
@@ -130,22 +107,4 @@ func (f *flow) head(v *yamltext.Value) {
 	if _, ok := findHead(f.heads, v.Text); !ok {
 		f.r.faultf(v, "there is no head %q%s; use the label or the id of one", shown(v.Text), similar.Hint(v.Text, labelsOf(f.heads)))
 	}
-}
-
-func findHead(all []head, name string) (head, bool) {
-	for _, h := range all {
-		if name != "" && h.label == name || strings.EqualFold(h.id, name) {
-			return h, true
-		}
-	}
-	return head{}, false
-}
-
-func labelsOf(all []head) (labels []string) {
-	for _, h := range all {
-		if h.label != "" {
-			labels = append(labels, h.label)
-		}
-	}
-	return labels
 }

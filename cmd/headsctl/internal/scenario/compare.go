@@ -21,60 +21,6 @@ func isOperator(want *yamltext.Value) bool {
 	return want.Kind == yamltext.Object && slices.ContainsFunc(want.Members, func(m yamltext.Member) bool { return slices.Contains(operators, m.Key) })
 }
 
-// checkExpectation returns the faults of an expectation as it stands in a file.
-func checkExpectation(want *yamltext.Value) (faults []error) {
-	switch {
-	case want.Kind == yamltext.Date:
-		return []error{want.Want(yamltext.Text)}
-	case want.Kind == yamltext.Number:
-		_, err := want.AppendJSON(nil)
-		return []error{err}
-	case want.Kind == yamltext.List:
-		for _, item := range want.Items {
-			faults = append(faults, checkExpectation(item)...)
-		}
-	case isOperator(want):
-		for _, m := range want.Members {
-			faults = append(faults, checkOperator(m)...)
-		}
-	case want.Kind == yamltext.Object:
-		for _, m := range want.Members {
-			faults = append(faults, checkExpectation(m.Value)...)
-		}
-	}
-	return faults
-}
-
-func checkOperator(m yamltext.Member) []error {
-	switch m.Key {
-	case "contains", "not":
-		return checkExpectation(m.Value)
-	case "matches":
-		if err := m.Value.Want(yamltext.Text); err != nil {
-			return []error{err}
-		}
-		if hasReference(m.Value.Text) {
-			return nil
-		}
-		if _, err := regexp.Compile(m.Value.Text); err != nil {
-			return []error{m.Value.Errorf("%v; write a regular expression of RE2", err)}
-		}
-	case "absent":
-		if m.Value.Kind != yamltext.Bool || !isTrue(m.Value) {
-			return []error{m.Value.Errorf("absent wants true; leave it out if the value must be there")}
-		}
-	case "equals":
-		_, err := m.Value.AppendJSON(nil)
-		return []error{err}
-	default:
-		return []error{&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("the key %q can't stand beside one of %s; write {equals: …} for a value that has such keys",
-			shown(m.Key), strings.Join(operators, ", "))}}
-	}
-	return nil
-}
-
-func isTrue(v *yamltext.Value) bool { return strings.EqualFold(v.Text, "true") }
-
 // mismatch is where a value is not as expected.
 type mismatch struct{ where, expected, actual string }
 
@@ -261,20 +207,6 @@ func comparePaths(want *yamltext.Value, document []byte, where string) *mismatch
 	return nil
 }
 
-// checkPaths returns the faults of a map from paths to expectations.
-func checkPaths(want *yamltext.Value) (faults []error) {
-	if err := want.Want(yamltext.Object); err != nil {
-		return []error{err}
-	}
-	for _, m := range want.Members {
-		if _, err := parsePath(m.Key); err != nil && !hasReference(m.Key) {
-			faults = append(faults, &yamltext.Error{Line: m.Line, Column: m.Column, Text: err.Error()})
-		}
-		faults = append(faults, checkExpectation(m.Value)...)
-	}
-	return faults
-}
-
 // pick returns what is kept of a reply by save.
 func pick(document []byte, at string) (*yamltext.Value, error) {
 	p, err := parsePath(at)
@@ -290,7 +222,7 @@ func pick(document []byte, at string) (*yamltext.Value, error) {
 		return nil, errors.New("the reply has nothing there: " + shownJSON(value))
 	}
 	if text, ok := found.(string); ok {
-		return textValue(text), nil
+		return yamltext.NewText(text), nil
 	}
 	encoded, err := json.Marshal(found)
 	if err != nil {

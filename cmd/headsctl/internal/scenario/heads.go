@@ -8,100 +8,37 @@ import (
 	"math/rand/v2"
 	"net/url"
 	paths "path"
-	"regexp"
 	"slices"
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
+	"github.com/headsapi/heads-go/internal/loopback"
 )
-
-// readHeads reads entries of heads.yaml, or what refers to such a file.
-func (r *fileReader) readHeads(v *yamltext.Value) *headsSpec {
-	switch {
-	case !given(v):
-		return nil
-	case v.Kind == yamltext.List:
-		return r.readEntries(v)
-	case r.object(v, headsKeys...):
-		return r.readHeadsFile(v)
-	}
-	return nil
-}
-
-func (r *fileReader) readEntries(v *yamltext.Value) *headsSpec {
-	h := &headsSpec{at: v, inline: true}
-	seen := map[string]bool{}
-	for _, entry := range v.Items {
-		if !r.want(entry, yamltext.Object) {
-			return nil
-		}
-		label := textOr(entry.Get("label"))
-		if label != "" && seen[label] {
-			r.faultf(entry.Get("label"), "the label %q is given twice; give each head its own", shown(label))
-		}
-		seen[label] = true
-		h.ids, h.labels = append(h.ids, textOr(entry.Get("id"))), append(h.labels, label)
-	}
-	return h
-}
-
-// readHeadsFile reads {file: PATH, env: NAME, replace: {…}, only: […]}.
-func (r *fileReader) readHeadsFile(v *yamltext.Value) *headsSpec {
-	h := &headsSpec{at: v}
-	if !given(v.Get("file")) {
-		r.faultf(v, "want a list of heads, or {file: PATH} with a heads.yaml")
-		return nil
-	}
-	path := relativeTo(r.folder, r.early(v.Get("file")))
-	specs, err := r.reader.HeadsFile(path, r.early(v.Get("env")))
-	if err != nil {
-		for _, part := range splitJoined(err) {
-			r.faultf(v.Get("file"), "%v", part)
-		}
-		return nil
-	}
-	if replace := v.Get("replace"); given(replace) && r.want(replace, yamltext.Object) {
-		for _, m := range replace.Members {
-			r.want(m.Value, yamltext.Text)
-		}
-		h.replace = replace
-	}
-	h.specs = r.only(v.Get("only"), specs)
-	for _, spec := range h.specs {
-		h.ids, h.labels = append(h.ids, spec.ID), append(h.labels, spec.Label)
-	}
-	return h
-}
-
-// only returns the specs whose labels or ids are in a list.
-func (r *fileReader) only(list *yamltext.Value, specs []fleet.Spec) (kept []fleet.Spec) {
-	if !given(list) || !r.want(list, yamltext.List) {
-		return specs
-	}
-	var known []string
-	for _, spec := range specs {
-		known = append(known, spec.Label, spec.ID)
-	}
-	for _, name := range list.Items {
-		i := slices.IndexFunc(specs, func(s fleet.Spec) bool {
-			return name.Text != "" && (s.Label == name.Text || strings.EqualFold(s.ID, name.Text))
-		})
-		if i < 0 {
-			r.faultf(name, "the file has no head %q%s; use a label or an id", shown(name.Text), similar.Hint(name.Text, known))
-			continue
-		}
-		kept = append(kept, specs[i])
-	}
-	return kept
-}
 
 // head is a head of a scenario.
 type head struct{ id, label string }
+
+func findHead(all []head, name string) (head, bool) {
+	for _, h := range all {
+		if name != "" && h.label == name || strings.EqualFold(h.id, name) {
+			return h, true
+		}
+	}
+	return head{}, false
+}
+
+func labelsOf(all []head) (labels []string) {
+	for _, h := range all {
+		if h.label != "" {
+			labels = append(labels, h.label)
+		}
+	}
+	return labels
+}
 
 // records are what the emulator of a scenario starts with.
 type records struct {
@@ -179,7 +116,11 @@ func withMember(object json.RawMessage, key, text string) json.RawMessage {
 func (s *Scenario) plant(e *headstest.Emulator, r *records, vars variables) []error {
 	if s.seeded != nil {
 		if err := s.importSeed(e, vars); err != nil {
-			return []error{s.seed.Errorf("the seed %s: %v", shown(s.seed.Text), err)}
+			var faults []error
+			for _, fault := range yamltext.Faults(err) {
+				faults = append(faults, s.seed.Errorf("the seed %s: %v", shown(s.seed.Text), fault))
+			}
+			return faults
 		}
 	}
 	seeded := map[string]string{}
@@ -192,7 +133,7 @@ func (s *Scenario) plant(e *headstest.Emulator, r *records, vars variables) []er
 			continue
 		}
 		// A malformed id is a fault that apply tells better.
-		if isUUID.MatchString(h.id) {
+		if headsfile.ID.MatchString(h.id) {
 			e.AddHead(headstest.Head{ID: h.id, Name: labelOr(h.label, i), OperationMode: heads.OperationModeOC, EnableEvents: true})
 		}
 	}
@@ -210,8 +151,6 @@ func (s *Scenario) plant(e *headstest.Emulator, r *records, vars variables) []er
 	}
 	return nil
 }
-
-var isUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 func labelOr(label string, i int) string {
 	if label != "" {
@@ -244,7 +183,7 @@ func (s *Scenario) apply(ctx context.Context, e *headstest.Emulator, all []head,
 	}
 	specs, err := s.heads.resolve(s.reader, s.folder, vars)
 	if err != nil {
-		return splitJoined(err)
+		return yamltext.Faults(err)
 	}
 	for i := range specs {
 		specs[i].ID = all[i].id
@@ -319,7 +258,7 @@ func mapTexts(v any, change func(string) string) any {
 
 // headFaults returns the faults of the specs at the values that they are about.
 func (s *Scenario) headFaults(err error) (faults []error) {
-	for _, part := range splitJoined(err) {
+	for _, part := range yamltext.Faults(err) {
 		text := s.reader.Plain(part)
 		found := headsfile.InSpec.FindStringSubmatchIndex(text)
 		if found == nil {
@@ -368,7 +307,7 @@ func (s *Scenario) mayCall(address string) bool {
 	if err != nil {
 		return false
 	}
-	if isThisMachine(u.Hostname()) || s.reader.allows(u) {
+	if loopback.Is(u.Hostname()) || s.reader.allows(u) {
 		return true
 	}
 	if s.backend.url == "" {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -93,7 +93,7 @@ type wantedEvent struct {
 }
 
 func readWantedEvent(v *yamltext.Value) wantedEvent {
-	want := wantedEvent{event: v.Text, outcome: outcomes[0]}
+	want := wantedEvent{event: v.Text, outcome: "delivered"}
 	if v.Kind != yamltext.Object {
 		return want
 	}
@@ -104,13 +104,10 @@ func readWantedEvent(v *yamltext.Value) wantedEvent {
 	if answers := v.Get("answers"); given(answers) {
 		want.answers = []int{}
 		for _, status := range answers.Items {
-			n, _ := strconv.Atoi(status.Text)
-			want.answers = append(want.answers, n)
+			want.answers = append(want.answers, numberOf(status, 0))
 		}
 	}
-	if within := v.Get("within"); given(within) {
-		want.within, _ = parseDuration(within)
-	}
+	want.within = durationOf(v.Get("within"), 0)
 	return want
 }
 
@@ -257,9 +254,7 @@ func readWantedRequest(v *yamltext.Value) wantedRequest {
 	if v.Kind == yamltext.Object {
 		want.text = textOr(v.Get("request"))
 		want.query, want.body, want.status = v.Get("query"), v.Get("body"), v.Get("status")
-		if count := v.Get("count"); given(count) {
-			want.count, _ = strconv.Atoi(count.Text)
-		}
+		want.count = numberOf(v.Get("count"), 1)
 	}
 	want.method, want.route, _ = strings.Cut(want.text, " ")
 	return want
@@ -271,6 +266,8 @@ func (q wantedRequest) matches(r headstest.Request) bool {
 		(q.body == nil || compareText(q.body, string(r.Body), "") == nil) &&
 		(q.status == nil || compareNumber(q.status, r.Status, "") == nil)
 }
+
+var routeParameter = regexp.MustCompile(`\{[^{}/]*\}`)
 
 // isOfRoute reports whether a path is that of a route, or the path itself.
 func isOfRoute(path, route string) bool {

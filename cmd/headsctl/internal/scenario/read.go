@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/fleet"
+	"github.com/headsapi/heads-go/internal/loopback"
 )
 
 // Load reads and checks the files. A folder stands for all files below it whose names
@@ -27,21 +30,9 @@ func Load(reader Reader, paths []string) ([]*Scenario, error) {
 	for _, file := range files {
 		r := fileReader{reader: &reader, file: file, folder: filepath.Dir(file)}
 		all = append(all, r.read()...)
-		faults = append(faults, yamltext.Limit(once(r.faults))...)
+		faults = append(faults, yamltext.Limit(r.faults)...)
 	}
 	return all, errors.Join(faults...)
-}
-
-// once leaves out faults that several scenarios have in common.
-func once(faults []error) (kept []error) {
-	seen := map[string]bool{}
-	for _, fault := range faults {
-		if text := fault.Error(); !seen[text] {
-			seen[text] = true
-			kept = append(kept, fault)
-		}
-	}
-	return kept
 }
 
 // find returns the files that the paths stand for, each once, and the faults of the
@@ -82,26 +73,6 @@ func filesOf(path string) (files []string, err error) {
 	return files, err
 }
 
-// pathCause returns the error of a file without its name.
-func pathCause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}
-
-// The keys of a scenario file.
-var (
-	fileKeys     = []string{"backend", "heads", "seed", "service", "scenarios"}
-	backendKeys  = []string{"start", "url", "dir", "env", "ready", "ready_within", "shared_key", "service", "token"}
-	startKeys    = []string{"start", "dir", "env"}
-	runningKeys  = []string{"service", "token"}
-	headsKeys    = []string{"file", "env", "replace", "only"}
-	serviceKeys  = []string{"retry", "event_timeout", "tool_timeout", "timestamps", "responses"}
-	scenarioKeys = []string{"name", "steps", "env", "heads", "seed", "service", "timeout"}
-)
-
 // fileReader reads one file and collects its faults.
 type fileReader struct {
 	reader *Reader
@@ -110,7 +81,8 @@ type fileReader struct {
 	faults []error
 
 	backend *backendSpec
-	broken  bool // what all scenarios have in common has faults
+	broken  bool                     // what all scenarios have in common has faults
+	valid   map[*yamltext.Value]bool // the scenarios in which the schema finds no fault
 }
 
 // fault adds faults with the name of the file.
@@ -131,74 +103,14 @@ func (r *fileReader) faultf(v *yamltext.Value, format string, args ...any) {
 	r.fault(v.Errorf(format, args...))
 }
 
-func (r *fileReader) want(v *yamltext.Value, kind yamltext.Kind) bool {
-	err := v.Want(kind)
-	r.fault(err)
-	return err == nil
-}
-
-// given reports whether an optional value is there. null is no value.
-func given(v *yamltext.Value) bool { return v != nil && v.Kind != yamltext.Null }
-
-// object reports whether the value is an object with no other keys than the known
-// ones.
-func (r *fileReader) object(v *yamltext.Value, known ...string) bool {
-	if !r.want(v, yamltext.Object) {
-		return false
-	}
-	for _, m := range v.Members {
-		if !slices.Contains(known, m.Key) {
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("unknown key %q%s; the keys here are %s", shown(m.Key), similar.Hint(m.Key, known), strings.Join(known, ", "))})
-		}
-	}
-	return true
-}
-
-// duration reads a time such as 250ms, or returns the default.
-func (r *fileReader) duration(v *yamltext.Value, otherwise time.Duration) time.Duration {
-	if !given(v) {
-		return otherwise
-	}
-	d, err := parseDuration(v)
-	if err != nil {
-		r.fault(err)
-		return otherwise
-	}
-	return d
-}
-
-func parseDuration(v *yamltext.Value) (time.Duration, error) {
-	if v.Kind != yamltext.Text && v.Kind != yamltext.Number {
-		return 0, v.Errorf("this is %s; want a duration such as 250ms or 2s", v.Kind.WithArticle())
-	}
-	d, err := time.ParseDuration(v.Text)
-	if err != nil || d < 0 {
-		return 0, v.Errorf("%q is not a duration; write one such as 250ms, 2s or 1m", shown(v.Text))
-	}
-	return d, nil
-}
-
-// oneOf reads one of several words, or returns the first.
-func (r *fileReader) oneOf(v *yamltext.Value, words ...string) string {
-	if !given(v) || !r.want(v, yamltext.Text) {
-		return words[0]
-	}
-	if !slices.Contains(words, v.Text) {
-		r.faultf(v, "%q is unknown%s; use one of %s", shown(v.Text), similar.Hint(v.Text, words), strings.Join(words, ", "))
-	}
-	return v.Text
-}
-
 // early reads an optional text that is needed before anything starts, so that it can
 // refer to the environment alone.
 func (r *fileReader) early(v *yamltext.Value) string {
-	if !given(v) || !r.want(v, yamltext.Text) {
+	if !given(v) || v.Kind != yamltext.Text {
 		return ""
 	}
-	text, err := variables{}.expandText(v.Text)
-	if err != nil {
-		r.faultf(v, "%v", err)
-	}
+	text, err := variables{}.text(v)
+	r.fault(yamltext.Faults(err)...)
 	return text
 }
 
@@ -215,15 +127,15 @@ func (r *fileReader) read() []*Scenario {
 		return nil
 	}
 	if file.Kind == yamltext.Null {
-		r.faultf(file, "the file is empty; write the keys %s", strings.Join(fileKeys, ", "))
+		r.faultf(file, "the file is empty; write the keys backend, heads and scenarios")
 		return nil
 	}
-	if !r.object(file, fileKeys...) {
-		return nil
-	}
+	r.valid = map[*yamltext.Value]bool{}
+	r.fault(testSchema.Check(file, "", r.checks(given(file.Get("backend").Get("url"))))...)
+	before := len(r.faults)
 	r.readBackend(file)
 	r.backend.secrets = append(r.backend.secrets, secretsIn(file)...)
-	return r.scenarios(file)
+	return r.scenarios(file, before)
 }
 
 func readFile(path string) ([]byte, error) {
@@ -235,10 +147,7 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, yamltext.MaxBytes+1))
 }
 
-var (
-	environmentReference = regexp.MustCompile(`\$\{env:([^{}]*)\}`)
-	secretName           = regexp.MustCompile(`(?i)key|token|secret|passw|credential`)
-)
+var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|credential`)
 
 // shortestSecret keeps a word of a letter or two from being hidden everywhere.
 const shortestSecret = 4
@@ -246,8 +155,9 @@ const shortestSecret = 4
 // secretsIn returns the values of the environment that a file refers to under names
 // that tell of secrets.
 func secretsIn(v *yamltext.Value) (secrets []string) {
-	for _, found := range environmentReference.FindAllStringSubmatch(v.Text, -1) {
-		if value := os.Getenv(found[1]); secretName.MatchString(found[1]) && len(value) >= shortestSecret {
+	for _, name := range yamltext.Names(v.Text) {
+		name, isEnv := strings.CutPrefix(name, prefixEnv)
+		if value := os.Getenv(name); isEnv && secretName.MatchString(name) && len(value) >= shortestSecret {
 			secrets = append(secrets, value)
 		}
 	}
@@ -280,50 +190,27 @@ func withQuotesHint(err error, text []byte) error {
 }
 
 func (r *fileReader) readBackend(file *yamltext.Value) {
-	r.backend = &backendSpec{at: file, readyWithin: defaultReadyWithin, dir: r.folder}
 	v := file.Get("backend")
+	b := &backendSpec{at: file, dir: r.folder, readyWithin: durationOf(v.Get("ready_within"), defaultReadyWithin)}
+	r.backend = b
 	if !given(v) {
-		r.faultf(file, "there is no back end; write backend: {start: …} for one to start, or {url: …} for one that runs")
 		return
 	}
-	r.backend.at = v
-	if !r.object(v, backendKeys...) {
-		return
-	}
-	b := r.backend
-	b.readyWithin = r.duration(v.Get("ready_within"), defaultReadyWithin)
-	if ready := v.Get("ready"); given(ready) && r.want(ready, yamltext.Text) {
-		if !strings.HasPrefix(ready.Text, "/") {
-			r.faultf(ready, "%q is not a path; write one such as /health", shown(ready.Text))
-		}
+	b.at = v
+	if ready := v.Get("ready"); given(ready) {
 		b.ready = ready
 	}
-	start, running := v.Get("start"), v.Get("url")
-	switch {
-	case given(start) == given(running):
-		r.faultf(v, "a back end has either start, the program to run, or url, where it runs already")
-	case given(start):
-		r.refuse(v, runningKeys, "start")
-		r.readStart(v)
-	default:
-		r.refuse(v, startKeys, "url")
+	if start := v.Get("start"); given(start) {
+		r.readStart(v, start)
+	} else {
 		r.readRunning(v)
 	}
 	r.readSharedKey(v.Get("shared_key"))
 }
 
-// refuse adds faults for keys that don't go with another one.
-func (r *fileReader) refuse(v *yamltext.Value, keys []string, with string) {
-	for _, m := range v.Members {
-		if m.Key != with && slices.Contains(keys, m.Key) {
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("%s does not go with %s; leave one of them out", m.Key, with)})
-		}
-	}
-}
-
-func (r *fileReader) readStart(v *yamltext.Value) {
+func (r *fileReader) readStart(v, start *yamltext.Value) {
 	b := r.backend
-	b.start = v.Get("start")
+	b.start = start
 	if dir := r.early(v.Get("dir")); dir != "" {
 		b.dir = relativeTo(r.folder, dir)
 		if info, err := os.Stat(b.dir); err != nil || !info.IsDir() {
@@ -331,56 +218,10 @@ func (r *fileReader) readStart(v *yamltext.Value) {
 			return
 		}
 	}
-	b.env = r.readEnv(v.Get("env"))
-	r.fault(checkProgram(b.start, b.dir)...)
-}
-
-func relativeTo(folder, path string) string {
-	if filepath.IsAbs(path) {
-		return path
+	if env := v.Get("env"); given(env) {
+		b.env = env
 	}
-	return filepath.Join(folder, path)
-}
-
-// checkProgram returns the faults of words to run, or of a text for the shell.
-func checkProgram(v *yamltext.Value, folder string) []error {
-	if v.Kind == yamltext.Text {
-		if strings.TrimSpace(v.Text) == "" {
-			return []error{v.Errorf("there is no program; write its words as a list, or a text for the shell")}
-		}
-		return nil
-	}
-	if v.Kind != yamltext.List || len(v.Items) == 0 {
-		return []error{v.Errorf("want the words of a program as a list, or a text for the shell")}
-	}
-	var faults []error
-	for _, word := range v.Items {
-		if word.Kind != yamltext.Number { // -p 8080 reads as one
-			faults = append(faults, word.Want(yamltext.Text))
-		}
-	}
-	if program := v.Items[0]; !hasReference(program.Text) {
-		if _, err := findProgram(program.Text, folder); err != nil {
-			faults = append(faults, program.Errorf("%v", err))
-		}
-	}
-	return faults
-}
-
-var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// readEnv reads additions to the environment.
-func (r *fileReader) readEnv(v *yamltext.Value) *yamltext.Value {
-	if !given(v) || !r.want(v, yamltext.Object) {
-		return nil
-	}
-	for _, m := range v.Members {
-		if !environmentName.MatchString(m.Key) {
-			r.fault(&yamltext.Error{Line: m.Line, Column: m.Column, Text: fmt.Sprintf("%q is not the name of an environment variable; use letters, digits and _", shown(m.Key))})
-		}
-		r.want(m.Value, yamltext.Text)
-	}
-	return v
+	r.fault(checkProgram(start, b.dir))
 }
 
 func (r *fileReader) readRunning(v *yamltext.Value) {
@@ -398,7 +239,7 @@ func (r *fileReader) readRunning(v *yamltext.Value) {
 		return
 	}
 	host, port, err := net.SplitHostPort(b.service)
-	if err != nil || !isThisMachine(host) || port == "" || port == "0" {
+	if err != nil || !loopback.Is(host) || port == "" || port == "0" {
 		r.faultf(v.Get("service"), "%q is not an address on this machine; write one such as 127.0.0.1:8787", shown(b.service))
 	}
 }
@@ -410,10 +251,7 @@ func (r *fileReader) readSharedKey(v *yamltext.Value) {
 	case !given(v):
 	case v.Kind == yamltext.Text:
 		b.sharedKey = v
-	case !r.object(v, "env"):
-	case !given(v.Get("env")):
-		r.faultf(v, "want a text, or {env: NAME}")
-	case r.want(v.Get("env"), yamltext.Text):
+	case given(v.Get("env")):
 		name := v.Get("env").Text
 		key, set := os.LookupEnv(name)
 		switch {
@@ -422,7 +260,7 @@ func (r *fileReader) readSharedKey(v *yamltext.Value) {
 		case key == "":
 			r.faultf(v, "the environment variable %q is not set; set it to the shared key%s", shown(name), map[bool]string{true: ", it is empty"}[set])
 		default:
-			b.sharedKey = textValue(strings.ReplaceAll(key, "${", "$${"))
+			b.sharedKey = yamltext.NewText(yamltext.Escape(key))
 			if len(key) >= shortestSecret {
 				b.secrets = append(b.secrets, key)
 			}
@@ -430,46 +268,41 @@ func (r *fileReader) readSharedKey(v *yamltext.Value) {
 	}
 }
 
-func (r *fileReader) readService(v *yamltext.Value) serviceSpec {
+func readService(v *yamltext.Value) serviceSpec {
 	s := defaultService
-	if !given(v) || !r.object(v, serviceKeys...) {
-		return s
-	}
-	if retry := v.Get("retry"); given(retry) && r.want(retry, yamltext.List) {
+	if retry := v.Get("retry"); given(retry) {
 		s.retry = []time.Duration{}
 		for _, wait := range retry.Items {
-			s.retry = append(s.retry, r.duration(wait, 0))
+			s.retry = append(s.retry, durationOf(wait, 0))
 		}
 	}
-	s.eventTimeout = r.duration(v.Get("event_timeout"), s.eventTimeout)
-	s.toolTimeout = r.duration(v.Get("tool_timeout"), s.toolTimeout)
-	s.timestamps = r.oneOf(v.Get("timestamps"), "plain", "iso")
-	s.responses = r.oneOf(v.Get("responses"), "empty", "record", "bool")
+	s.eventTimeout = durationOf(v.Get("event_timeout"), s.eventTimeout)
+	s.toolTimeout = durationOf(v.Get("tool_timeout"), s.toolTimeout)
+	s.timestamps = cmp.Or(textOr(v.Get("timestamps")), s.timestamps)
+	s.responses = cmp.Or(textOr(v.Get("responses")), s.responses)
 	return s
 }
 
 // scenarios reads the scenarios of a file.
-func (r *fileReader) scenarios(file *yamltext.Value) (all []*Scenario) {
+func (r *fileReader) scenarios(file *yamltext.Value, before int) (all []*Scenario) {
 	base := &Scenario{reader: r.reader, File: r.file, folder: r.folder, backend: r.backend, timeout: defaultTimeout}
 	base.heads = r.readHeads(file.Get("heads"))
 	base.seed = file.Get("seed")
-	base.service = r.readService(file.Get("service"))
-	r.broken = len(r.faults) > 0
+	base.service = readService(file.Get("service"))
+	for _, name := range []string{"backend", "heads", "seed", "service"} {
+		if v := file.Get(name); given(v) && len(testSchema.Check(v, name, nil)) > 0 {
+			r.broken = true
+		}
+	}
+	r.broken = r.broken || len(r.faults) > before || !given(file.Get("backend"))
 	list := file.Get("scenarios")
 	if !given(list) {
-		r.faultf(file, "there are no scenarios; write a list with the key scenarios")
 		return nil
-	}
-	if !r.want(list, yamltext.List) {
-		return nil
-	}
-	if len(list.Items) == 0 {
-		r.faultf(list, "there are no scenarios; write each with name and steps")
 	}
 	lines := map[string]int{}
 	for _, v := range list.Items {
 		s := r.scenario(v, base)
-		if s == nil {
+		if s.Name == "" {
 			continue
 		}
 		if line, twice := lines[s.Name]; twice {
@@ -481,28 +314,17 @@ func (r *fileReader) scenarios(file *yamltext.Value) (all []*Scenario) {
 	return all
 }
 
+// scenario reads a scenario. After a fault it has a name at most.
 func (r *fileReader) scenario(v *yamltext.Value, base *Scenario) *Scenario {
-	if !r.object(v, scenarioKeys...) {
-		return nil
-	}
 	before := len(r.faults)
 	s := *base
 	s.Line = v.Line
-	name := v.Get("name")
-	if !given(name) {
-		r.faultf(v, "the scenario has no name; add name: TEXT")
-		return nil
-	}
-	if !r.want(name, yamltext.Text) {
-		return nil
-	}
-	if s.Name = shown(name.Text); s.Name == "" {
-		r.faultf(name, "the name is empty; say what the scenario shows")
-	}
-	if env := v.Get("env"); given(env) && s.backend.url != "" {
-		r.faultf(env, "a back end that runs already gets no environment; leave env out")
-	} else {
-		s.env = r.readEnv(env)
+	s.Name = shown(textOr(v.Get("name")))
+	if env := v.Get("env"); given(env) {
+		if s.backend.url != "" {
+			r.faultf(env, "a back end that runs already gets no environment; leave env out")
+		}
+		s.env = env
 	}
 	if heads := v.Get("heads"); given(heads) {
 		s.heads = r.readHeads(heads)
@@ -511,15 +333,92 @@ func (r *fileReader) scenario(v *yamltext.Value, base *Scenario) *Scenario {
 		s.seed = seed
 	}
 	if service := v.Get("service"); given(service) {
-		s.service = r.readService(service)
+		s.service = readService(service)
 	}
-	s.timeout = r.duration(v.Get("timeout"), defaultTimeout)
+	s.timeout = durationOf(v.Get("timeout"), defaultTimeout)
 	r.readSeed(&s)
-	s.steps = r.readSteps(&s, v)
+	if !r.valid[v] {
+		return &s
+	}
+	for i, item := range v.Get("steps").Items {
+		action := testSchema.Branch("step", item)
+		s.steps = append(s.steps, &step{
+			Value: item, number: i + 1, action: action, arg: item.Get(action),
+			within: durationOf(item.Get("within"), defaultWithin), stays: durationOf(item.Get("stays"), 0),
+		})
+	}
 	if !r.broken && len(r.faults) == before {
 		r.check(&s)
 	}
 	return &s
+}
+
+// readHeads reads entries of heads.yaml, or what refers to such a file.
+func (r *fileReader) readHeads(v *yamltext.Value) *headsSpec {
+	switch {
+	case !given(v) || len(testSchema.Check(v, "heads", nil)) > 0:
+		return nil
+	case v.Kind == yamltext.List:
+		return r.readEntries(v)
+	}
+	return r.readHeadsFile(v)
+}
+
+func (r *fileReader) readEntries(v *yamltext.Value) *headsSpec {
+	h := &headsSpec{at: v, inline: true}
+	seen := map[string]bool{}
+	for _, entry := range v.Items {
+		label := textOr(entry.Get("label"))
+		if label != "" && seen[label] {
+			r.faultf(entry.Get("label"), "the label %q is given twice; give each head its own", shown(label))
+		}
+		seen[label] = true
+		h.ids, h.labels = append(h.ids, textOr(entry.Get("id"))), append(h.labels, label)
+	}
+	return h
+}
+
+// readHeadsFile reads {file: PATH, env: NAME, replace: {…}, only: […]}.
+func (r *fileReader) readHeadsFile(v *yamltext.Value) *headsSpec {
+	h := &headsSpec{at: v}
+	path := relativeTo(r.folder, r.early(v.Get("file")))
+	specs, err := r.reader.HeadsFile(path, r.early(v.Get("env")))
+	if err != nil {
+		for _, part := range yamltext.Faults(err) {
+			r.faultf(v.Get("file"), "%v", part)
+		}
+		return nil
+	}
+	if replace := v.Get("replace"); given(replace) {
+		h.replace = replace
+	}
+	h.specs = r.only(v.Get("only"), specs)
+	for _, spec := range h.specs {
+		h.ids, h.labels = append(h.ids, spec.ID), append(h.labels, spec.Label)
+	}
+	return h
+}
+
+// only returns the specs whose labels or ids are in a list.
+func (r *fileReader) only(list *yamltext.Value, specs []fleet.Spec) (kept []fleet.Spec) {
+	if !given(list) {
+		return specs
+	}
+	var known []string
+	for _, spec := range specs {
+		known = append(known, spec.Label, spec.ID)
+	}
+	for _, name := range list.Items {
+		i := slices.IndexFunc(specs, func(s fleet.Spec) bool {
+			return name.Text != "" && (s.Label == name.Text || strings.EqualFold(s.ID, name.Text))
+		})
+		if i < 0 {
+			r.faultf(name, "the file has no head %q%s; use a label or an id", shown(name.Text), similar.Hint(name.Text, known))
+			continue
+		}
+		kept = append(kept, specs[i])
+	}
+	return kept
 }
 
 // readSeed reads the file of an emulator's records.

@@ -114,7 +114,7 @@ func TestVariablesKeepTheKindOfWhatWasSaved(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, `{"Ann":7,"text":"no 7 [1,\"a\"]","b":["${id}","Ann"]}`, string(document))
 	_, err = vars.expand(parse(t, "\n  - \"${nam}\""))
-	assert.EqualError(t, err, "2:5: the variable ${nam} is not set or not yet saved here; did you mean ${name}?; save it in an earlier step, or write ${env:nam} for one of the environment")
+	assert.EqualError(t, err, "2:5: ${nam} is not set or not yet saved here; did you mean ${name}?; save it in an earlier step, or write ${env:NAME} for a variable of the environment")
 }
 
 func requestsOf(lines ...string) (all []headstest.Request) {

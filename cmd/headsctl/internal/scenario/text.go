@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"net/netip"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
@@ -16,16 +20,6 @@ const maxShown = 600
 
 // shown returns a text from outside as one short line, without what a terminal obeys.
 func shown(text string) string { return show.Clip(text, maxShown) }
-
-// isThisMachine reports whether a host can only be this machine. Names below localhost
-// may be resolved to any address.
-func isThisMachine(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
-}
 
 // shownValue returns a value of a file as failures show it.
 func shownValue(v *yamltext.Value) string {
@@ -68,3 +62,67 @@ func textOr(v *yamltext.Value) string {
 }
 
 var errTrailing = errors.New("there is more than one JSON document")
+
+// given reports whether an optional value is there. null is no value.
+func given(v *yamltext.Value) bool { return v != nil && v.Kind != yamltext.Null }
+
+func relativeTo(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
+}
+
+// pathCause returns the error of a file without its name.
+func pathCause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// portOf returns the port of a URL.
+func portOf(base string) string {
+	scheme, rest, _ := strings.Cut(base, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	if _, port, err := net.SplitHostPort(host); err == nil {
+		return port
+	}
+	return map[string]string{"http": "80", "https": "443"}[scheme]
+}
+
+func isTrue(v *yamltext.Value) bool { return v != nil && strings.EqualFold(v.Text, "true") }
+
+// durationOf returns a time such as 250ms. Without one it returns the default.
+func durationOf(v *yamltext.Value, otherwise time.Duration) time.Duration {
+	if !given(v) {
+		return otherwise
+	}
+	d, err := time.ParseDuration(v.Text)
+	if err != nil {
+		return otherwise
+	}
+	return d
+}
+
+// numberOf returns a whole number, or the default.
+func numberOf(v *yamltext.Value, otherwise int) int {
+	if !given(v) {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v.Text)
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// withoutPlace returns the text of a fault alone: a failure has the place of its step.
+func withoutPlace(err error) error {
+	var fault *yamltext.Error
+	if errors.As(err, &fault) {
+		return errors.New(fault.Text)
+	}
+	return err
+}

@@ -1,10 +1,10 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -25,21 +25,15 @@ const (
 	prefixEnv  = "env:"
 )
 
-// reference matches a variable, or the text that stands for "${".
-var reference = regexp.MustCompile(`\$\$\{|\$\{([^{}]*)\}?`)
+var ownVariables = []string{varPort, varBackend, varBaseURL, varHead, varSession, varTemp}
 
 // variables has the values of the variables by name. A value is of kind Text, except
 // one that save has kept as another kind.
 type variables map[string]*yamltext.Value
 
-func textValue(text string) *yamltext.Value {
-	return &yamltext.Value{Kind: yamltext.Text, Text: text}
-}
+func (vars variables) set(name, text string) { vars[name] = yamltext.NewText(text) }
 
-func (vars variables) set(name, text string) { vars[name] = textValue(text) }
-
-// lookup returns the value of a variable. The error says what is wrong with its
-// name.
+// lookup returns the value of a variable. An error follows its name.
 func (vars variables) lookup(name string) (*yamltext.Value, error) {
 	if v, ok := vars[name]; ok {
 		return v, nil
@@ -53,112 +47,54 @@ func (vars variables) lookup(name string) (*yamltext.Value, error) {
 	}
 	switch {
 	case name == "":
-		return nil, fmt.Errorf("${} names no variable; write $${ for the text ${")
+		return nil, errors.New("names no variable; write $${ for the text ${")
 	case name == varSession || strings.HasPrefix(name, varSession+":"):
-		return nil, fmt.Errorf("${%s} is not known here: a session opens at its first say, user or call%s", shown(name), hint)
+		return nil, fmt.Errorf("is not known here: a session opens at its first say, user or call%s", hint)
 	case strings.HasPrefix(name, varHead+":"):
-		return nil, fmt.Errorf("${%s}: there is no head with this label%s", shown(name), hint)
-	case slices.Contains([]string{varPort, varBackend, varBaseURL, varHead, varTemp}, name):
-		return nil, fmt.Errorf("${%s} is not known here; only ${env:NAME} is", name)
+		return nil, fmt.Errorf("is not known here: there is no head with this label%s", hint)
+	case slices.Contains(ownVariables, name):
+		return nil, errors.New("is not known here; only ${env:NAME} is")
 	}
-	return nil, fmt.Errorf("the variable ${%s} is not set or not yet saved here%s; save it in an earlier step, or write ${env:%s} for one of the environment",
-		shown(name), hint, shown(name))
+	return nil, fmt.Errorf("is not set or not yet saved here%s; save it in an earlier step, or write ${env:NAME} for a variable of the environment", hint)
 }
 
 // fromEnvironment returns a variable of the caller's environment. Those of the
 // service are refused: a back end under test never has them.
 func fromEnvironment(name string) (*yamltext.Value, error) {
 	if isServiceSetting(name) {
-		return nil, fmt.Errorf("${env:%s} is refused, since HEADS_* of the shell belongs to the real service; a test sets its own", shown(name))
+		return nil, errors.New("is refused, since HEADS_* of the shell belongs to the real service; a test sets its own")
 	}
 	text, ok := os.LookupEnv(name)
 	if !ok {
-		return nil, fmt.Errorf("the environment variable %q is not set; set it, or write the value itself", shown(name))
+		return nil, errors.New("is not set in the environment; set it, or write the value itself")
 	}
-	return textValue(text), nil
+	return yamltext.NewText(text), nil
 }
 
 // isServiceSetting reports whether a variable of the environment is a setting of
 // the service.
 func isServiceSetting(name string) bool { return strings.HasPrefix(strings.ToUpper(name), "HEADS_") }
 
-// expandText replaces the variables in a text.
-func (vars variables) expandText(text string) (string, error) {
-	var fault error
-	expanded := reference.ReplaceAllStringFunc(text, func(found string) string {
-		if found == "$${" {
-			return "${"
-		}
-		if !strings.HasSuffix(found, "}") {
-			fault = fmt.Errorf("%s is not closed; write ${NAME}, or $${ for the text ${", shown(found))
-			return ""
-		}
-		v, err := vars.lookup(found[2 : len(found)-1])
-		if err != nil {
-			fault = err
-			return ""
-		}
-		return asText(v)
-	})
-	return expanded, fault
-}
-
-// asText returns a value as a part of a text.
-func asText(v *yamltext.Value) string {
-	if v.Kind == yamltext.List || v.Kind == yamltext.Object {
-		document, _ := v.AppendJSON(nil)
-		return string(document)
-	}
-	return v.Text
-}
-
 // expand returns a value with its variables replaced, in keys too. A text that is one
-// variable alone has the kind of what was saved.
+// variable alone has the kind of what was saved. The error joins all faults.
 func (vars variables) expand(v *yamltext.Value) (*yamltext.Value, error) {
 	if v == nil {
 		return nil, nil
 	}
-	expanded := *v
-	var err error
-	switch v.Kind {
-	case yamltext.Text:
-		if name, whole := wholeReference(v.Text); whole {
-			if saved, err := vars.lookup(name); err == nil && saved.Kind != yamltext.Text {
-				return saved, nil
-			}
-		}
-		if expanded.Text, err = vars.expandText(v.Text); err != nil {
-			return nil, v.Errorf("%v", err)
-		}
-	case yamltext.List:
-		expanded.Items = make([]*yamltext.Value, len(v.Items))
-		for i, item := range v.Items {
-			if expanded.Items[i], err = vars.expand(item); err != nil {
-				return nil, err
-			}
-		}
-	case yamltext.Object:
-		expanded.Members = slices.Clone(v.Members)
-		for i, m := range v.Members {
-			if expanded.Members[i].Key, err = vars.expandText(m.Key); err != nil {
-				return nil, &yamltext.Error{Line: m.Line, Column: m.Column, Text: err.Error()}
-			}
-			if expanded.Members[i].Value, err = vars.expand(m.Value); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return &expanded, nil
+	return yamltext.Filler{Value: vars.lookup, All: true}.Fill(v)
 }
 
-// wholeReference returns the name of the variable that a text consists of.
-func wholeReference(text string) (name string, whole bool) {
-	at := reference.FindStringSubmatchIndex(text)
-	if at == nil || at[0] != 0 || at[1] != len(text) || at[2] < 0 || !strings.HasSuffix(text, "}") {
-		return "", false
-	}
-	return text[at[2]:at[3]], true
+// text returns a text with its variables replaced.
+func (vars variables) text(v *yamltext.Value) (string, error) {
+	filled, err := yamltext.Filler{Value: vars.lookup}.Fill(v)
+	return filled.Text, err
+}
+
+// faults returns the faults of all variables in a value.
+func (vars variables) faults(v *yamltext.Value) []error {
+	_, err := vars.expand(v)
+	return yamltext.Faults(err)
 }
 
 // hasReference reports whether a text has a variable.
-func hasReference(text string) bool { return reference.MatchString(text) }
+func hasReference(text string) bool { return yamltext.Reference.MatchString(text) }

@@ -50,6 +50,12 @@ type world struct {
 	secrets      []string
 }
 
+// happened is a tool call for the list below a failure.
+type happened struct {
+	at   time.Time
+	text string
+}
+
 // session is a session that a step has opened.
 type session struct {
 	*headstest.Session
@@ -161,16 +167,6 @@ func (w *world) locate() error {
 	return nil
 }
 
-// portOf returns the port of a URL.
-func portOf(base string) string {
-	scheme, rest, _ := strings.Cut(base, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	if _, port, err := net.SplitHostPort(host); err == nil {
-		return port
-	}
-	return map[string]string{"http": "80", "https": "443"}[scheme]
-}
-
 // prepare makes the environment and the back end.
 func (w *world) prepare(token, sharedKey string) error {
 	b := &backend{processes: w.processes, within: w.s.backend.readyWithin, output: &tail{}, gate: w.gate, address: strings.TrimPrefix(w.base, "http://")}
@@ -215,9 +211,9 @@ func (w *world) environment(token, sharedKey string) ([]string, error) {
 			continue
 		}
 		for _, m := range more.Members {
-			text, err := w.vars.expandText(m.Value.Text)
+			text, err := w.vars.text(m.Value)
 			if err != nil {
-				return nil, m.Value.Errorf("%v", err)
+				return nil, err
 			}
 			env = append(env, m.Key+"="+text)
 		}
@@ -231,7 +227,7 @@ func (w *world) shellEnvironment() []string {
 	env := slices.Clone(w.env)
 	for _, name := range w.saved {
 		if !slices.ContainsFunc(env, func(setting string) bool { return strings.HasPrefix(setting, name+"=") }) {
-			env = append(env, name+"="+asText(w.vars[name]))
+			env = append(env, name+"="+w.vars[name].AsText())
 		}
 	}
 	return env
@@ -309,17 +305,17 @@ func (w *world) whose(st *step) (h head, name string, err error) {
 		h, name = w.last.head, w.last.name
 	}
 	if v := st.Get("session"); v != nil {
-		if name, err = w.vars.expandText(v.Text); err != nil {
-			return h, "", err
+		if name, err = w.vars.text(v); err != nil {
+			return h, "", withoutPlace(err)
 		}
 		if known := w.find(func(s *session) bool { return s.name == name }); known != nil {
 			h = known.head
 		}
 	}
 	if v := st.Get("head"); v != nil {
-		text, err := w.vars.expandText(v.Text)
+		text, err := w.vars.text(v)
 		if err != nil {
-			return h, "", err
+			return h, "", withoutPlace(err)
 		}
 		found, ok := findHead(w.heads, text)
 		if !ok {

@@ -16,9 +16,21 @@ const (
 // Join joins the faults of a text that Limit returns.
 func Join(faults []error) error { return errors.Join(Limit(faults)...) }
 
-// Limit returns the faults of a text that are told: at most MaxFaults, those after MaxHints without
-// a hint.
+// Faults returns the errors that were joined, and none for nil.
+func Faults(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what is joined itself
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// Limit returns the faults of a text that are told: each once, at most MaxFaults, and those
+// after MaxHints without a hint.
 func Limit(faults []error) []error {
+	faults = once(faults)
 	rest := len(faults) - MaxFaults
 	if rest > 0 {
 		faults = append(faults[:MaxFaults:MaxFaults], fmt.Errorf("there are %d more faults; mend these first", rest))
@@ -31,6 +43,17 @@ func Limit(faults []error) []error {
 		told[i] = fault
 	}
 	return told
+}
+
+func once(faults []error) (kept []error) {
+	seen := map[string]bool{}
+	for _, fault := range faults {
+		if text := fault.Error(); !seen[text] {
+			seen[text] = true
+			kept = append(kept, fault)
+		}
+	}
+	return kept
 }
 
 func withoutHint(fault error) error {

@@ -2,17 +2,53 @@ package yamltext
 
 import (
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
-// Fill returns a copy of the value whose texts have what fill returns in the place of
-// each ${name}. $${ stands for ${. Keys are not filled. It returns an error of type
-// *Error for every place that can't be filled, joined. A text that is filled in is
-// not looked at again.
-func (v *Value) Fill(fill func(name string) (string, error)) (*Value, error) {
-	f := filler{fill: fill}
+// Reference matches ${name} in a text, and $${, which stands for ${. Without its } it is a
+// fault.
+var Reference = regexp.MustCompile(`\$\$\{|\$\{([^}]*)(\}?)`)
+
+// Names returns the names of all ${name} in a text.
+func Names(text string) (names []string) {
+	for _, found := range Reference.FindAllStringSubmatch(text, -1) {
+		if found[0] != escaped {
+			names = append(names, found[1])
+		}
+	}
+	return names
+}
+
+// Escape writes ${ as $${, which a Filler leaves alone.
+func Escape(text string) string { return strings.ReplaceAll(text, "${", escaped) }
+
+const escaped = "$${"
+
+// Filler fills in values.
+type Filler struct {
+	// Value returns what ${name} stands for. An error follows the ${name} that it is
+	// about. nil fills in nothing.
+	Value func(name string) (*Value, error)
+
+	// All lets keys be filled too, and a text that is one ${name} alone become what that
+	// stands for, whatever its kind.
+	All bool
+
+	faults []error
+	size   int // of all texts in which something was filled in; at most MaxBytes are made
+}
+
+// NewText returns a text without a place.
+func NewText(text string) *Value { return &Value{Kind: Text, Text: text} }
+
+// Fill returns a copy of the value with what each ${name} in its texts stands for. It
+// returns an error of type *Error for every place that can't be filled, joined. A text
+// that is filled in is not looked at again.
+func (f Filler) Fill(v *Value) (*Value, error) {
 	filled := f.value(v)
 	if f.size > MaxBytes {
 		f.faults = append(f.faults, v.Errorf("with what ${…} stand for, the texts have more than %d bytes; write fewer of them", MaxBytes))
@@ -20,60 +56,77 @@ func (v *Value) Fill(fill func(name string) (string, error)) (*Value, error) {
 	return filled, errors.Join(f.faults...)
 }
 
-type filler struct {
-	fill   func(name string) (string, error)
-	faults []error
-	size   int // of all texts in which something was filled in; at most MaxBytes are made
-}
-
-func (f *filler) value(v *Value) *Value {
+func (f *Filler) value(v *Value) *Value {
 	filled := *v
-	if v.Kind == Text {
+	if v.Kind == Text && f.Value != nil {
+		if at := Reference.FindStringSubmatchIndex(v.Text); f.All && at != nil && at[0] == 0 && at[1] == len(v.Text) && at[5] > at[4] {
+			if whole, err := f.Value(v.Text[at[2]:at[3]]); err == nil && whole.Kind != Text {
+				return whole
+			}
+		}
 		filled.Text = f.text(v)
 	}
-	filled.Items, filled.Members = nil, nil
-	for _, item := range v.Items {
-		filled.Items = append(filled.Items, f.value(item))
+	filled.Items = slices.Clone(v.Items)
+	for i, item := range v.Items {
+		filled.Items[i] = f.value(item)
 	}
-	for _, m := range v.Members {
-		m.Value = f.value(m.Value)
-		filled.Members = append(filled.Members, m)
+	filled.Members = slices.Clone(v.Members)
+	for i, m := range v.Members {
+		if f.All {
+			filled.Members[i].Key = f.text(m.KeyValue())
+		}
+		filled.Members[i].Value = f.value(m.Value)
 	}
 	return &filled
 }
 
-func (f *filler) text(v *Value) string {
-	before, rest, found := strings.Cut(v.Text, "${")
-	if !found {
-		return v.Text
-	}
+func (f *Filler) text(v *Value) string {
 	var b strings.Builder
-	for ; found && f.size <= MaxBytes && len(f.faults) <= MaxFaults; before, rest, found = strings.Cut(rest, "${") {
-		if literal, escaped := strings.CutSuffix(before, "$"); escaped {
-			f.add(&b, literal+"${")
-			continue
+	rest := v.Text
+	for len(f.faults) <= MaxFaults && f.size <= MaxBytes {
+		at := Reference.FindStringSubmatchIndex(rest)
+		if at == nil {
+			if rest != v.Text {
+				f.add(&b, rest)
+				return b.String()
+			}
+			return rest
 		}
-		f.add(&b, before)
-		var name string
-		var closed bool
-		if name, rest, closed = strings.Cut(rest, "}"); !closed {
-			f.faults = append(f.faults, v.Errorf("a ${ has no }; write $${ for the text ${"))
+		f.add(&b, rest[:at[0]])
+		found := rest[at[0]:at[1]]
+		switch {
+		case found == escaped:
+			f.add(&b, "${")
+		case at[4] == at[5]:
+			f.faults = append(f.faults, v.Errorf("a ${ has no }; write ${NAME}, or $${ for the text ${"))
 			return ""
+		default:
+			name := rest[at[2]:at[3]]
+			value, err := f.Value(name)
+			if err != nil {
+				f.faults = append(f.faults, v.Errorf("${%s} %v", v.shownName(name), err))
+			} else {
+				f.add(&b, value.AsText())
+			}
 		}
-		text, err := f.fill(name)
-		if err != nil {
-			f.faults = append(f.faults, v.Errorf("${%s} %v", v.shownName(name), err))
-		}
-		f.add(&b, text)
+		rest = rest[at[1]:]
 	}
-	f.add(&b, before)
-	return b.String()
+	return ""
 }
 
-func (f *filler) add(b *strings.Builder, text string) {
+func (f *Filler) add(b *strings.Builder, text string) {
 	if f.size += len(text); f.size <= MaxBytes {
 		b.WriteString(text)
 	}
+}
+
+// AsText returns a value as a part of a text.
+func (v *Value) AsText() string {
+	if v.Kind == List || v.Kind == Object {
+		document, _ := v.AppendJSON(nil)
+		return string(document)
+	}
+	return v.Text
 }
 
 // shownName returns a name in the value as errors show it.
@@ -87,12 +140,11 @@ func (v *Value) shownName(name string) string {
 // With returns a copy of an Object in which a member has another value.
 func (v *Value) With(key string, value *Value) *Value {
 	changed := *v
-	changed.Members = nil
-	for _, m := range v.Members {
+	changed.Members = slices.Clone(v.Members)
+	for i, m := range v.Members {
 		if m.Key == key {
-			m.Value = value
+			changed.Members[i].Value = value
 		}
-		changed.Members = append(changed.Members, m)
 	}
 	return &changed
 }

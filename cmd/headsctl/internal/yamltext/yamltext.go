@@ -72,8 +72,16 @@ type Member struct {
 	Value        *Value
 }
 
-// Get returns the value of a member, or nil.
+// KeyValue returns the key as a value at its place.
+func (m Member) KeyValue() *Value {
+	return &Value{Kind: Text, Line: m.Line, Column: m.Column, Text: m.Key}
+}
+
+// Get returns the value of a member, or nil, also for nil.
 func (v *Value) Get(key string) *Value {
+	if v == nil {
+		return nil
+	}
 	for _, m := range v.Members {
 		if m.Key == key {
 			return m.Value
@@ -85,6 +93,18 @@ func (v *Value) Get(key string) *Value {
 // Errorf returns an error at the place of the value.
 func (v *Value) Errorf(format string, args ...any) error {
 	return &Error{v.Line, v.Column, fmt.Sprintf(format, args...)}
+}
+
+// Shown returns a scalar as errors show it, a text in quotes. What no error shows is "this".
+func (v *Value) Shown() string {
+	scalar, quoted := v.shown()
+	switch {
+	case v.hidden || v.Kind == List || v.Kind == Object:
+		return "this"
+	case v.Kind == Text:
+		return quoted
+	}
+	return scalar
 }
 
 // shown returns a scalar as errors show it, and what to write for its text.
