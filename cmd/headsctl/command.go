@@ -11,6 +11,7 @@ import (
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
+	"github.com/headsapi/heads-go/internal/nearest"
 )
 
 // group makes a command that only has subcommands. Called without one, it prints its help.
@@ -101,7 +102,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	cmd.Flags().VisitAll(add)
 	cmd.InheritedFlags().VisitAll(add)
 	hint := ""
-	if near := similar.Name(name, known); near != "" {
+	if near := nearest.Name(name, known); near != "" {
 		hint = " (did you mean --" + near + "?)"
 	}
 	return usage("unknown flag --%s%s; %s -h lists the flags", show.Line(name), hint, cmd.CommandPath())

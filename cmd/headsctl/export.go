@@ -10,7 +10,6 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/redact"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 	"github.com/headsapi/heads-go/fleet"
 )
 
@@ -64,7 +63,7 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 		doc = inFileOf(a.environment, doc)
 	}
 	if len(exported) > 0 || failed == nil {
-		_, _ = a.stdout.Write(yamltext.Write(doc))
+		a.printHeadsFile(doc)
 	}
 	return failed
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -29,7 +28,7 @@ The last of several environments is protected: its changes are confirmed with it
 			if err != nil {
 				return err
 			}
-			_, _ = a.stdout.Write(yamltext.Write(file))
+			a.printHeadsFile(file)
 			return nil
 		},
 	}

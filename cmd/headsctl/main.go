@@ -72,7 +72,7 @@ func newRootCommand(a *app) *cobra.Command {
 		a.initCommand(), a.getCommand(), a.setCommand(), a.exportCommand(), a.planCommand(), a.applyCommand(), a.diffCommand(), a.convertCommand(), a.doctorCommand(),
 		a.webhooksCommand(), a.deliveryCommand(), a.toolsCommand(), a.addressesCommand(), a.eventsCommand(),
 		a.listenCommand(), a.replayCommand(), a.callCommand(),
-		a.testCommand(), a.mcpCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(),
+		a.testCommand(), a.mcpCommand(), a.demoCommand(), a.schemaCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	giveOnce(root)

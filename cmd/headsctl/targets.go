@@ -15,11 +15,9 @@ import (
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 )
 
-var uuid = headsfile.ID
-
 // checkID refuses what is not the id of a head.
 func checkID(id string) error {
-	if uuid.MatchString(id) {
+	if headsfile.ID.MatchString(id) {
 		return nil
 	}
 	return usage("%q is not the id of a head; give the UUID in the head's id field", id)
@@ -134,7 +132,7 @@ func parseIDs(file string, text []byte) ([]target, error) {
 			faults = append(faults, fmt.Errorf("%s:%d: the quotes are not those of CSV; write the label as \"Lobby, east\" and a quote in it twice", file, number))
 			continue
 		}
-		if !uuid.MatchString(id) {
+		if !headsfile.ID.MatchString(id) {
 			faults = append(faults, fmt.Errorf("%s:%d: %q is not the id of a head; give the UUID in the head's id field", file, number, show.Line(id)))
 			continue
 		}

@@ -9,12 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/recording"
+	"github.com/headsapi/heads-go/internal/loopback"
 	"github.com/headsapi/heads-go/internal/mask"
 )
 
@@ -71,13 +71,7 @@ func (t *Target) String() string {
 }
 
 // IsLoopback reports whether the back end can only be on this machine.
-func (t *Target) IsLoopback() bool {
-	if strings.EqualFold(t.host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(t.host)
-	return err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
-}
+func (t *Target) IsLoopback() bool { return loopback.Is(t.host) }
 
 // Send posts a body to a path, with its query, below the URL. Of the headers it sends
 // those that a recording holds. It waits for the answer as long as timeout says.

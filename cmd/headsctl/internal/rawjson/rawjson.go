@@ -1,6 +1,6 @@
 // Package rawjson splits JSON documents and keeps the order of keys and the digits of numbers.
-// It has the names of the library's own package, which this module can't import: it may be
-// built with any later version of the library.
+// It has the names of the library's own package, which this module doesn't import: it may be
+// built with any later version of the library, so it imports only what is small and stays.
 package rawjson
 
 import (

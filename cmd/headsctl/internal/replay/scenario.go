@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/cmd/headsctl/internal/headsfile"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/recording"
 )
 
@@ -140,14 +140,12 @@ type session struct {
 	started, ended bool
 }
 
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-
 // configure gives the head of an entry the webhook or the tool of it.
 func (b *builder) configure(e *recording.Entry) {
 	h := b.heads[e.HeadID]
 	if h == nil {
 		h = &scenarioHead{Label: fmt.Sprintf("head-%d", len(b.heads)+1), tools: map[string]int{}}
-		if uuid.MatchString(e.HeadID) {
+		if headsfile.ID.MatchString(e.HeadID) {
 			h.ID = e.HeadID
 		}
 		b.heads[e.HeadID] = h

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/internal/nearest"
 )
 
 // The variables that every scenario has. SESSION_ID is there after the first step of
@@ -42,7 +42,7 @@ func (vars variables) lookup(name string) (*yamltext.Value, error) {
 		return fromEnvironment(env)
 	}
 	hint := ""
-	if near := similar.Name(name, slices.Collect(maps.Keys(vars))); near != "" {
+	if near := nearest.Name(name, slices.Collect(maps.Keys(vars))); near != "" {
 		hint = "; did you mean ${" + near + "}?"
 	}
 	switch {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
+	"github.com/headsapi/heads-go/internal/nearest"
 )
 
 // Schema is a schema, whose $ref all have the form #/$defs/NAME.
@@ -325,7 +326,7 @@ func (w *walker) object(v *yamltext.Value, s *jsonschema.Schema, message string)
 	}
 	for _, key := range s.Required {
 		meant := slices.ContainsFunc(v.Members, func(m yamltext.Member) bool {
-			return unknown(m) && (len(v.Members) == 1 || similar.Name(m.Key, s.PropertyOrder) == key)
+			return unknown(m) && (len(v.Members) == 1 || nearest.Name(m.Key, s.PropertyOrder) == key)
 		})
 		if missing(key) && !meant {
 			err := v.Errorf("%s", w.missing(key, s.Properties[key]))
