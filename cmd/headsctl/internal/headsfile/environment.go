@@ -122,7 +122,9 @@ const reserved = "env"
 
 func (r *specReader) environments(v *yamltext.Value) (all []*Environment) {
 	for _, m := range v.Members {
-		all = append(all, r.environment(m))
+		if isA(m.KeyValue(), "environmentName") {
+			all = append(all, r.environment(m))
+		}
 	}
 	for _, e := range all {
 		r.sameValues(all[0], e)
@@ -325,5 +327,5 @@ func (h *Head) place(environment string) string {
 
 // IsEnvironmentName reports whether an environment can have this name.
 func IsEnvironmentName(name string) bool {
-	return name != reserved && len(headsSchema.Check(yamltext.NewText(name), "environmentName", nil)) == 0
+	return name != reserved && isA(yamltext.NewText(name), "environmentName")
 }

@@ -215,7 +215,7 @@ func (w *walker) own(v *yamltext.Value, s *jsonschema.Schema, message string) er
 		return says(v, message)
 	}
 	if s.Enum != nil && !slices.ContainsFunc(s.Enum, func(word any) bool { return text(word) == text(v) }) {
-		return w.unknownWord(v, s.Enum, message)
+		return w.unknownWord(v, words(s), message)
 	}
 	pattern, _ := s.Extra["patternErrorMessage"].(string)
 	switch v.Kind {
@@ -244,9 +244,14 @@ func (w *walker) own(v *yamltext.Value, s *jsonschema.Schema, message string) er
 	return nil
 }
 
+const (
+	thisIs   = "this is "
+	leaveOut = "leave one of them out"
+)
+
 // says returns the fault of a message.
 func says(v *yamltext.Value, message string) error {
-	if rest, ok := strings.CutPrefix(message, "this is "); ok {
+	if rest, ok := strings.CutPrefix(message, thisIs); ok {
 		return v.Errorf("%s is %s", v.Shown(), rest)
 	}
 	return v.Errorf("%s", message)
@@ -287,15 +292,19 @@ func wrongType(v *yamltext.Value, types []string, message string) error {
 	return v.Want(kinds[types[0]])
 }
 
-func (w *walker) unknownWord(v *yamltext.Value, words []any, message string) error {
+// words returns the texts that a schema allows.
+func words(s *jsonschema.Schema) (texts []string) {
+	for _, word := range s.Enum {
+		if text, ok := word.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+func (w *walker) unknownWord(v *yamltext.Value, known []string, message string) error {
 	if message != "" {
 		return says(v, message)
-	}
-	var known []string
-	for _, word := range words {
-		if name, ok := word.(string); ok {
-			known = append(known, name)
-		}
 	}
 	return v.Errorf("%s is unknown%s; use one of %s", v.Shown(), w.hint(v.Text, known), strings.Join(known, ", "))
 }
@@ -354,6 +363,9 @@ func (w *walker) missing(key string, s *jsonschema.Schema) string {
 		if message := messageOf(s); message != "" {
 			return message
 		}
+		if s.Enum != nil {
+			return key + " is missing; use one of " + strings.Join(words(s), ", ")
+		}
 	}
 	return key + " is missing; give it"
 }
@@ -390,6 +402,9 @@ func (w *walker) oneOf(v *yamltext.Value, all []*jsonschema.Schema, message stri
 		case chosen == nil:
 			chosen, by = branch, m.Key
 		default:
+			if strings.HasPrefix(message, thisIs) {
+				message = leaveOut
+			}
 			w.faultAt(m.KeyValue().Errorf("%s does not go with %s; %s", m.Key, by, message))
 			return
 		}
@@ -411,7 +426,7 @@ func (w *walker) oneOf(v *yamltext.Value, all []*jsonschema.Schema, message stri
 	rest.Members = slices.DeleteFunc(slices.Clone(v.Members), func(m yamltext.Member) bool {
 		foreign := chosen.Properties[m.Key] == nil && isKnown(m)
 		if foreign {
-			w.faultAt(m.KeyValue().Errorf("%s does not go with %s; leave one of them out", m.Key, by))
+			w.faultAt(m.KeyValue().Errorf("%s does not go with %s; %s", m.Key, by, leaveOut))
 		}
 		return foreign
 	})
