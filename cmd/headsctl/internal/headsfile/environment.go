@@ -176,8 +176,8 @@ func (r *specReader) environment(m yamltext.Member) *Environment {
 	if name := e.Token.Variable; name != "" && !strings.HasPrefix(name, tokenPrefix) {
 		r.fault(e.Token.at.Errorf("the variable of a token begins with %s, so that no file sends another variable of your shell; rename %s", tokenPrefix, name))
 	}
-	e.Protect = isTrue(v.Get("protect"))
-	if values := v.Get("values"); given(values) {
+	e.Protect = v.Get("protect").IsTrue()
+	if values := v.Get("values"); values.IsGiven() {
 		e.valuesAt = values
 		r.readValues(e, values)
 	}
@@ -186,12 +186,12 @@ func (r *specReader) environment(m yamltext.Member) *Environment {
 
 // settingOf reads a text or {env: NAME}.
 func settingOf(v *yamltext.Value) Setting {
-	if !given(v) {
+	if !v.IsGiven() {
 		return Setting{}
 	}
 	s := Setting{at: v}
 	if isA(v, "setting") {
-		s.Text, s.Variable = v.Text, textOf(v.Get("env"))
+		s.Text, s.Variable = v.Text, v.Get("env").String()
 	}
 	return s
 }
@@ -200,7 +200,7 @@ func settingOf(v *yamltext.Value) Setting {
 func (r *specReader) urlSetting(v *yamltext.Value, check func(string) error) Setting {
 	s := settingOf(v)
 	s.check = check
-	if given(v) && v.Kind == yamltext.Text {
+	if v.IsGiven() && v.Kind == yamltext.Text {
 		if err := check(v.Text); err != nil {
 			r.fault(v.Errorf("this URL %v", err))
 		}
@@ -232,7 +232,7 @@ func reasonOf(err error) error {
 func (f *File) checkIDs(r *specReader) {
 	seen := map[string]seenID{}
 	for _, entry := range itemsOf(f.root.Get("heads")) {
-		if ids := entry.Get("id"); given(ids) && ids.Kind == yamltext.Object {
+		if ids := entry.Get("id"); ids.IsGiven() && ids.Kind == yamltext.Object {
 			f.checkIDsOf(r, ids, seen)
 		}
 	}

@@ -4,12 +4,14 @@ package headsfile
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/show"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/similar"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/yamltext"
@@ -27,6 +29,8 @@ type File struct {
 	root   *yamltext.Value
 	folder string  // of {file: PATH}
 	faults []error // of the schema, of the environments and of the ids in them
+
+	setAlone bool // the faults are those of the schema under set
 }
 
 // Head is an entry of a file, as one environment sees it.
@@ -44,10 +48,12 @@ func Parse(text []byte, folder string) (*File, error) {
 		return nil, err
 	}
 	f := &File{root: root, folder: folder, faults: headsSchema.Check(root, "", nil)}
-	if environments := root.Get("environments"); given(environments) {
+	f.setAlone = len(headsSchema.Check(withoutFaultySets(root), "", nil)) == 0
+	if environments := root.Get("environments"); environments.IsGiven() {
 		r := specReader{faults: f.faults}
 		f.Environments = r.environments(environments)
 		f.checkIDs(&r)
+		f.setAlone = f.setAlone && len(r.faults) == len(f.faults)
 		f.faults = r.faults
 	}
 	return f, nil
@@ -93,31 +99,49 @@ func (f *File) Heads(environment string) ([]Head, error) {
 	if e != nil {
 		r.values = &valueReader{environment: e, folder: f.folder, secret: f.Secret}
 	}
-	heads := r.heads(f, e)
+	all := r.heads(f, e)
 	faults := slices.Concat(f.faults, r.faults)
-	if len(faults) == 0 && len(heads) == 0 {
+	if len(faults) == 0 && len(all) == 0 {
 		faults = append(faults, errors.New("there are no heads; write a list with the key heads"))
 	}
-	return heads, yamltext.Join(faults)
+	return all, yamltext.Join(faults)
 }
 
 // Specs returns what is wanted of the heads of an environment. It is Heads without
 // those that are not there.
 func (f *File) Specs(environment string) ([]fleet.Spec, error) {
-	heads, err := f.Heads(environment)
-	if err != nil {
-		return nil, err
-	}
+	all, err := f.Heads(environment)
 	var specs []fleet.Spec
-	for _, h := range heads {
+	for _, h := range all {
 		if h.Spec != nil {
 			specs = append(specs, *h.Spec)
 		}
+	}
+	if err != nil {
+		if f.setAlone && len(yamltext.Faults(err)) == len(f.faults) {
+			err = errors.Join(err, f.behind(specs))
+		}
+		return nil, err
 	}
 	if len(specs) == 0 {
 		return nil, fmt.Errorf("no head is in %s; give one its id there", environment)
 	}
 	return specs, nil
+}
+
+// behind returns what apply would refuse of the specs of a file in which the schema finds faults in
+// set alone.
+func (f *File) behind(specs []fleet.Spec) error {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // so nothing is sent
+	c, err := heads.New("https://example.com", "token")
+	if err == nil {
+		_, err = fleet.Plan(ended, c, specs, fleet.Options{})
+	}
+	if !errors.Is(err, heads.ErrInvalid) {
+		return nil
+	}
+	return errors.Join(f.InDefaults(yamltext.Faults(err), error.Error)...)
 }
 
 // Entries returns what the entries of a list want: those under the key heads of a file
@@ -126,18 +150,16 @@ func Entries(list *yamltext.Value, folder string) ([]fleet.Spec, error) {
 	r := specReader{folder: folder}
 	var specs []fleet.Spec
 	for _, entry := range list.Items {
-		if spec := r.wanted(entry, "entry"); len(r.faults) == 0 {
-			specs = append(specs, spec.under(wanted{}))
-		}
+		specs = append(specs, r.wanted(entry, "entry").under(wanted{}))
 	}
 	return specs, yamltext.Join(r.faults)
 }
 
-// heads reads a file as an environment sees it, nil for a file without environments. After
-// a fault it returns no heads.
+// heads reads a file as an environment sees it, nil for a file without environments. What has
+// a fault is left out.
 func (r *specReader) heads(f *File, e *Environment) (all []Head) {
 	var defaults wanted
-	if v := f.root.Get("defaults"); given(v) {
+	if v := f.root.Get("defaults"); v.IsGiven() {
 		r.noSecretNames(v)
 		defaults = r.wanted(v, "defaults")
 	}
@@ -147,11 +169,7 @@ func (r *specReader) heads(f *File, e *Environment) (all []Head) {
 			entry = entry.With("id", idIn(ids, e.Name))
 			r.noSecretNames(entry)
 		}
-		entry := r.wanted(entry, "entry")
-		if len(f.faults)+len(r.faults) > 0 {
-			continue
-		}
-		spec := entry.under(defaults)
+		spec := r.wanted(entry, "entry").under(defaults)
 		h := Head{Label: spec.Label}
 		if e == nil || spec.ID != "" {
 			h.Spec = &spec
@@ -171,7 +189,7 @@ func (r *specReader) noSecretNames(v *yamltext.Value) {
 		return
 	}
 	for _, name := range []*yamltext.Value{v.Get("id"), v.Get("label"), v.Get("set").Get("name")} {
-		if given(name) {
+		if name.IsGiven() {
 			_, err := yamltext.Filler{Value: r.values.notSecret}.Fill(name)
 			r.fault(err)
 		}
@@ -182,7 +200,7 @@ func (r *specReader) noSecretNames(v *yamltext.Value) {
 // its own.
 func idsOf(v *yamltext.Value) map[string]string {
 	ids := map[string]string{}
-	if given(v) {
+	if v.IsGiven() {
 		for _, m := range v.Members {
 			ids[m.Key] = ""
 			if m.Value.Kind == yamltext.Text {
@@ -196,7 +214,7 @@ func idsOf(v *yamltext.Value) map[string]string {
 // idIn returns the id of an entry in an environment.
 func idIn(ids *yamltext.Value, environment string) *yamltext.Value {
 	none := &yamltext.Value{Kind: yamltext.Null}
-	if !given(ids) {
+	if !ids.IsGiven() {
 		return none
 	}
 	return cmp.Or(ids.Get(environment), none)

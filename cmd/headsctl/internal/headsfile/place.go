@@ -49,7 +49,7 @@ func (f *File) InDefaults(faults []error, plain func(error) string) []error {
 // entryOf returns the entry of a head, or nil.
 func (f *File) entryOf(id string) *yamltext.Value {
 	list := f.root.Get("heads")
-	if !given(list) {
+	if !list.IsGiven() {
 		return nil
 	}
 	i := slices.IndexFunc(list.Items, func(entry *yamltext.Value) bool {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"strings"
+	"slices"
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/cmd/headsctl/internal/rawjson"
@@ -51,27 +51,12 @@ func (r *specReader) fault(err error) {
 	}
 }
 
-// given reports whether an optional value is there. null is no value.
-func given(v *yamltext.Value) bool { return v != nil && v.Kind != yamltext.Null }
-
 // itemsOf returns the items of an optional list.
 func itemsOf(v *yamltext.Value) []*yamltext.Value {
 	if v == nil {
 		return nil
 	}
 	return v.Items
-}
-
-// textOf returns an optional text.
-func textOf(v *yamltext.Value) string {
-	if v == nil || v.Kind != yamltext.Text {
-		return ""
-	}
-	return v.Text
-}
-
-func isTrue(v *yamltext.Value) bool {
-	return v != nil && v.Kind == yamltext.Bool && strings.EqualFold(v.Text, "true")
 }
 
 // check checks a value, and puts what {file: PATH} stands for in its place.
@@ -150,17 +135,51 @@ type wanted struct {
 	PruneWebhooks *bool                      `json:"prune_webhooks"`
 }
 
-// wanted reads an entry or the defaults. After a fault it returns nothing.
+// wanted reads an entry or the defaults. What has a fault is left out.
 func (r *specReader) wanted(v *yamltext.Value, definition string) (w wanted) {
 	v = r.filled(v)
 	r.check(v, definition)
-	if id := v.Get("id"); id != nil && r.values == nil {
+	id := v.Get("id")
+	if id != nil && r.values == nil {
 		r.check(id, "text")
 	}
-	if len(r.faults) == 0 && v.Kind == yamltext.Object {
+	v = withoutFaultySet(v)
+	if isA(v, definition) && (!id.IsGiven() || id.Kind == yamltext.Text) {
 		r.fault(decode(v, &w))
 	}
 	return w
+}
+
+// withoutFaultySet returns an entry or the defaults with those members of set that have no faults.
+func withoutFaultySet(v *yamltext.Value) *yamltext.Value {
+	set := v.Get("set")
+	if set == nil || set.Kind != yamltext.Object {
+		return v
+	}
+	kept := *set
+	kept.Members = slices.DeleteFunc(slices.Clone(set.Members), func(m yamltext.Member) bool {
+		one := *set
+		one.Members = []yamltext.Member{m}
+		return !isA(&one, "set")
+	})
+	return v.With("set", &kept)
+}
+
+// withoutFaultySets does the same in a file.
+func withoutFaultySets(file *yamltext.Value) *yamltext.Value {
+	if defaults := file.Get("defaults"); defaults != nil {
+		file = file.With("defaults", withoutFaultySet(defaults))
+	}
+	list := file.Get("heads")
+	if list == nil {
+		return file
+	}
+	kept := *list
+	kept.Items = slices.Clone(list.Items)
+	for i, entry := range list.Items {
+		kept.Items[i] = withoutFaultySet(entry)
+	}
+	return file.With("heads", &kept)
 }
 
 // decode decodes a value that the schema has checked.

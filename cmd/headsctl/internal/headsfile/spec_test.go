@@ -167,7 +167,7 @@ func TestValuesArriveAsTheyWereWritten(t *testing.T) {
 		"event":                   {entry("webhooks: [{url: https://a.example.com, events: [1]}]"), `1 is a number in YAML; write "1" for the text`},
 		"description of a tool":   {entry("tools: [{name: t, description: 1.0}]"), `1.0 is a number in YAML; write "1.0" for the text`},
 		"type of a parameter":     {entry("tools: [{name: t, parameters: [{name: 7}]}]"), `7 is a number in YAML; write "7" for the text`},
-		"defaults, once":          {"defaults: {set: {name: 7}}\nheads: [{id: a}, {id: b}]\n", `1:24: 7 is a number in YAML; write "7" for the text`},
+		"defaults, once":          {"defaults: {set: {name: 7}}\nheads: [{id: 0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b01}, {id: 0b9d6c1a-7f1e-4a52-8a36-2f4c1d9e8b02}]\n", `1:24: 7 is a number in YAML; write "7" for the text`},
 		"in JSON":                 {`{"heads": [{"id": 7}]}`, `1:19: 7 is a number in YAML; write "7" for the text`},
 		"number that JSON lacks":  {entry("set: {semanticThreshold: 0x1F}"), `0x1F is a number that JSON can't hold as it is written; write it in decimal, or "0x1F" for the text`},
 		"infinity":                {entry("set: {pluginOperationalModeConfig: {a: .inf}}"), `.inf is a number that JSON can't hold`},

@@ -152,7 +152,7 @@ func (r *specReader) readValues(e *Environment, v *yamltext.Value) {
 		case m.Key == reserved:
 			r.fault(m.KeyValue().Errorf("${%s} is the name of the environment; give the value another name", reserved))
 		case m.Value.Kind == yamltext.Object && isA(m.Value, "value"):
-			e.secrets[m.Key] = secretValue{variable: textOf(m.Value.Get("env")), file: textOf(m.Value.Get("file")), at: m.Value}
+			e.secrets[m.Key] = secretValue{variable: m.Value.Get("env").String(), file: m.Value.Get("file").String(), at: m.Value}
 			continue
 		case strings.Contains(m.Value.Text, "${"):
 			r.fault(m.Value.Errorf("a value is filled in as it is, without what its ${ stands for; write the text itself"))

@@ -86,7 +86,7 @@ func (w *world) call(ctx context.Context, st *step) error {
 	}
 	expect := st.Get("expect")
 	limited := ctx
-	if within := expect.Get("within"); given(within) {
+	if within := expect.Get("within"); within.IsGiven() {
 		d := durationOf(within, 0)
 		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeoutCause(ctx, d, fmt.Errorf("the tool has not answered within %v", d))
@@ -156,12 +156,12 @@ func (w *world) arguments(st *step, h head) (map[string]any, error) {
 		return nil, err
 	}
 	with := st.Get("with")
-	if !given(with) {
+	if !with.IsGiven() {
 		return arguments, nil
 	}
 	for _, m := range with.Members {
 		unchecked := st.Get("unchecked")
-		if known && !isTrue(unchecked) && !slices.Contains(declared, m.Key) {
+		if known && !unchecked.IsTrue() && !slices.Contains(declared, m.Key) {
 			return nil, &problem{fmt.Sprintf("the tool %s declares no parameter %q%s; use one that it declares, or add unchecked: true", shown(st.arg.Text), shown(m.Key), similar.Hint(m.Key, declared)),
 				"one of " + strings.Join(declared, ", "), m.Key}
 		}
@@ -281,7 +281,7 @@ func (w *world) send(ctx context.Context, st *step) (status int, reply []byte, e
 	if content != nil && content.Kind != yamltext.Text {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if headers := st.Get("headers"); given(headers) {
+	if headers := st.Get("headers"); headers.IsGiven() {
 		for _, m := range headers.Members {
 			request.Header.Set(m.Key, m.Value.Text)
 			if strings.EqualFold(m.Key, "Host") {

@@ -66,7 +66,7 @@ func (f *flow) step(st *step) {
 		f.r.faultf(st.Value, "there is no session yet, so there are no events; a session opens at its first say, user or call")
 	}
 	if opens {
-		name := textOr(st.Get("session"))
+		name := st.Get("session").String()
 		f.sessions = append(f.sessions, name)
 		// Its own texts may have the session's id.
 		f.vars.set(varSession, "00000000-0000-4000-8000-000000000000")

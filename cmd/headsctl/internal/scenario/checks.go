@@ -49,7 +49,7 @@ var faultChecks = schema.Checks{
 }
 
 func checkDuration(v *yamltext.Value) error {
-	if _, err := time.ParseDuration(v.Text); given(v) && err != nil && !hasReference(v.Text) {
+	if _, err := time.ParseDuration(v.Text); v.IsGiven() && err != nil && !hasReference(v.Text) {
 		return v.Errorf("%s is not a duration; write one such as 250ms, 2s or 1m", v.Shown())
 	}
 	return nil
@@ -85,7 +85,7 @@ func checkStep(v *yamltext.Value, running bool) error {
 		return nil
 	}
 	for _, item := range events.Items[:len(events.Items)-1] {
-		if outcome := item.Get("outcome"); textOr(outcome) == "retrying" {
+		if outcome := item.Get("outcome"); outcome.String() == "retrying" {
 			return outcome.Errorf("retrying can only be the last item, since what follows waits behind it; put the rest into a later step")
 		}
 	}

@@ -130,7 +130,7 @@ func sameScalar(want *yamltext.Value, got any) bool {
 	case nil:
 		return want.Kind == yamltext.Null
 	case bool:
-		return want.Kind == yamltext.Bool && isTrue(want) == got
+		return want.Kind == yamltext.Bool && want.IsTrue() == got
 	case string:
 		return want.Kind == yamltext.Text && want.Text == got
 	case json.Number:

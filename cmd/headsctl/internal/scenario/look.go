@@ -97,11 +97,11 @@ func readWantedEvent(v *yamltext.Value) wantedEvent {
 	if v.Kind != yamltext.Object {
 		return want
 	}
-	want.event = textOr(v.Get("event"))
-	if outcome := v.Get("outcome"); given(outcome) {
+	want.event = v.Get("event").String()
+	if outcome := v.Get("outcome"); outcome.IsGiven() {
 		want.outcome = outcome.Text
 	}
-	if answers := v.Get("answers"); given(answers) {
+	if answers := v.Get("answers"); answers.IsGiven() {
 		want.answers = []int{}
 		for _, status := range answers.Items {
 			want.answers = append(want.answers, numberOf(status, 0))
@@ -144,7 +144,7 @@ func (w *world) events(ctx context.Context, st *step) error {
 	if st, err = w.expanded(st); err != nil {
 		return err
 	}
-	webhook := textOr(st.Get("webhook"))
+	webhook := st.Get("webhook").String()
 	var wanted []wantedEvent
 	for _, item := range st.arg.Items {
 		wanted = append(wanted, readWantedEvent(item))
@@ -252,7 +252,7 @@ type wantedRequest struct {
 func readWantedRequest(v *yamltext.Value) wantedRequest {
 	want := wantedRequest{text: v.Text, count: 1}
 	if v.Kind == yamltext.Object {
-		want.text = textOr(v.Get("request"))
+		want.text = v.Get("request").String()
 		want.query, want.body, want.status = v.Get("query"), v.Get("body"), v.Get("status")
 		want.count = numberOf(v.Get("count"), 1)
 	}
@@ -304,7 +304,7 @@ func (w *world) requests(ctx context.Context, st *step) error {
 	for _, item := range st.arg.Items {
 		wanted = append(wanted, readWantedRequest(item))
 	}
-	others := textOr(st.Get("others"))
+	others := st.Get("others").String()
 	last := w.requestsSeen
 	err = w.await(ctx, st, func(context.Context) verdict {
 		var fresh []headstest.Request

@@ -106,7 +106,7 @@ func (r *fileReader) faultf(v *yamltext.Value, format string, args ...any) {
 // early reads an optional text that is needed before anything starts, so that it can
 // refer to the environment alone.
 func (r *fileReader) early(v *yamltext.Value) string {
-	if !given(v) || v.Kind != yamltext.Text {
+	if !v.IsGiven() || v.Kind != yamltext.Text {
 		return ""
 	}
 	text, err := variables{}.text(v)
@@ -131,7 +131,7 @@ func (r *fileReader) read() []*Scenario {
 		return nil
 	}
 	r.valid = map[*yamltext.Value]bool{}
-	r.fault(testSchema.Check(file, "", r.checks(given(file.Get("backend").Get("url"))))...)
+	r.fault(testSchema.Check(file, "", r.checks(file.Get("backend").Get("url").IsGiven()))...)
 	before := len(r.faults)
 	r.readBackend(file)
 	r.backend.secrets = append(r.backend.secrets, secretsIn(file)...)
@@ -193,14 +193,14 @@ func (r *fileReader) readBackend(file *yamltext.Value) {
 	v := file.Get("backend")
 	b := &backendSpec{at: file, dir: r.folder, readyWithin: durationOf(v.Get("ready_within"), defaultReadyWithin)}
 	r.backend = b
-	if !given(v) {
+	if !v.IsGiven() {
 		return
 	}
 	b.at = v
-	if ready := v.Get("ready"); given(ready) {
+	if ready := v.Get("ready"); ready.IsGiven() {
 		b.ready = ready
 	}
-	if start := v.Get("start"); given(start) {
+	if start := v.Get("start"); start.IsGiven() {
 		r.readStart(v, start)
 	} else {
 		r.readRunning(v)
@@ -218,7 +218,7 @@ func (r *fileReader) readStart(v, start *yamltext.Value) {
 			return
 		}
 	}
-	if env := v.Get("env"); given(env) {
+	if env := v.Get("env"); env.IsGiven() {
 		b.env = env
 	}
 	r.fault(checkProgram(start, b.dir))
@@ -248,10 +248,10 @@ func (r *fileReader) readRunning(v *yamltext.Value) {
 func (r *fileReader) readSharedKey(v *yamltext.Value) {
 	b := r.backend
 	switch {
-	case !given(v):
+	case !v.IsGiven():
 	case v.Kind == yamltext.Text:
 		b.sharedKey = v
-	case given(v.Get("env")):
+	case v.Get("env").IsGiven():
 		name := v.Get("env").Text
 		key, set := os.LookupEnv(name)
 		switch {
@@ -270,7 +270,7 @@ func (r *fileReader) readSharedKey(v *yamltext.Value) {
 
 func readService(v *yamltext.Value) serviceSpec {
 	s := defaultService
-	if retry := v.Get("retry"); given(retry) {
+	if retry := v.Get("retry"); retry.IsGiven() {
 		s.retry = []time.Duration{}
 		for _, wait := range retry.Items {
 			s.retry = append(s.retry, durationOf(wait, 0))
@@ -278,8 +278,8 @@ func readService(v *yamltext.Value) serviceSpec {
 	}
 	s.eventTimeout = durationOf(v.Get("event_timeout"), s.eventTimeout)
 	s.toolTimeout = durationOf(v.Get("tool_timeout"), s.toolTimeout)
-	s.timestamps = cmp.Or(textOr(v.Get("timestamps")), s.timestamps)
-	s.responses = cmp.Or(textOr(v.Get("responses")), s.responses)
+	s.timestamps = cmp.Or(v.Get("timestamps").String(), s.timestamps)
+	s.responses = cmp.Or(v.Get("responses").String(), s.responses)
 	return s
 }
 
@@ -290,13 +290,13 @@ func (r *fileReader) scenarios(file *yamltext.Value, before int) (all []*Scenari
 	base.seed = file.Get("seed")
 	base.service = readService(file.Get("service"))
 	for _, name := range []string{"backend", "heads", "seed", "service"} {
-		if v := file.Get(name); given(v) && len(testSchema.Check(v, name, nil)) > 0 {
+		if v := file.Get(name); v.IsGiven() && len(testSchema.Check(v, name, nil)) > 0 {
 			r.broken = true
 		}
 	}
-	r.broken = r.broken || len(r.faults) > before || !given(file.Get("backend"))
+	r.broken = r.broken || len(r.faults) > before || !file.Get("backend").IsGiven()
 	list := file.Get("scenarios")
-	if !given(list) {
+	if !list.IsGiven() {
 		return nil
 	}
 	lines := map[string]int{}
@@ -319,20 +319,20 @@ func (r *fileReader) scenario(v *yamltext.Value, base *Scenario) *Scenario {
 	before := len(r.faults)
 	s := *base
 	s.Line = v.Line
-	s.Name = shown(textOr(v.Get("name")))
-	if env := v.Get("env"); given(env) {
+	s.Name = shown(v.Get("name").String())
+	if env := v.Get("env"); env.IsGiven() {
 		if s.backend.url != "" {
 			r.faultf(env, "a back end that runs already gets no environment; leave env out")
 		}
 		s.env = env
 	}
-	if heads := v.Get("heads"); given(heads) {
+	if heads := v.Get("heads"); heads.IsGiven() {
 		s.heads = r.readHeads(heads)
 	}
-	if seed := v.Get("seed"); given(seed) {
+	if seed := v.Get("seed"); seed.IsGiven() {
 		s.seed = seed
 	}
-	if service := v.Get("service"); given(service) {
+	if service := v.Get("service"); service.IsGiven() {
 		s.service = readService(service)
 	}
 	s.timeout = durationOf(v.Get("timeout"), defaultTimeout)
@@ -356,7 +356,7 @@ func (r *fileReader) scenario(v *yamltext.Value, base *Scenario) *Scenario {
 // readHeads reads entries of heads.yaml, or what refers to such a file.
 func (r *fileReader) readHeads(v *yamltext.Value) *headsSpec {
 	switch {
-	case !given(v) || len(testSchema.Check(v, "heads", nil)) > 0:
+	case !v.IsGiven() || len(testSchema.Check(v, "heads", nil)) > 0:
 		return nil
 	case v.Kind == yamltext.List:
 		return r.readEntries(v)
@@ -368,12 +368,12 @@ func (r *fileReader) readEntries(v *yamltext.Value) *headsSpec {
 	h := &headsSpec{at: v, inline: true}
 	seen := map[string]bool{}
 	for _, entry := range v.Items {
-		label := textOr(entry.Get("label"))
+		label := entry.Get("label").String()
 		if label != "" && seen[label] {
 			r.faultf(entry.Get("label"), "the label %q is given twice; give each head its own", shown(label))
 		}
 		seen[label] = true
-		h.ids, h.labels = append(h.ids, textOr(entry.Get("id"))), append(h.labels, label)
+		h.ids, h.labels = append(h.ids, entry.Get("id").String()), append(h.labels, label)
 	}
 	return h
 }
@@ -389,7 +389,7 @@ func (r *fileReader) readHeadsFile(v *yamltext.Value) *headsSpec {
 		}
 		return nil
 	}
-	if replace := v.Get("replace"); given(replace) {
+	if replace := v.Get("replace"); replace.IsGiven() {
 		h.replace = replace
 	}
 	h.specs = r.only(v.Get("only"), specs)
@@ -401,7 +401,7 @@ func (r *fileReader) readHeadsFile(v *yamltext.Value) *headsSpec {
 
 // only returns the specs whose labels or ids are in a list.
 func (r *fileReader) only(list *yamltext.Value, specs []fleet.Spec) (kept []fleet.Spec) {
-	if !given(list) {
+	if !list.IsGiven() {
 		return specs
 	}
 	var known []string
@@ -423,7 +423,7 @@ func (r *fileReader) only(list *yamltext.Value, specs []fleet.Spec) (kept []flee
 
 // readSeed reads the file of an emulator's records.
 func (r *fileReader) readSeed(s *Scenario) {
-	if !given(s.seed) {
+	if !s.seed.IsGiven() {
 		return
 	}
 	path := r.early(s.seed)

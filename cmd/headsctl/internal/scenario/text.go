@@ -54,17 +54,7 @@ func decodeJSON(document []byte) (v any, err error) {
 	return v, nil
 }
 
-func textOr(v *yamltext.Value) string {
-	if v == nil {
-		return ""
-	}
-	return v.Text
-}
-
 var errTrailing = errors.New("there is more than one JSON document")
-
-// given reports whether an optional value is there. null is no value.
-func given(v *yamltext.Value) bool { return v != nil && v.Kind != yamltext.Null }
 
 func relativeTo(folder, path string) string {
 	if filepath.IsAbs(path) {
@@ -92,11 +82,9 @@ func portOf(base string) string {
 	return map[string]string{"http": "80", "https": "443"}[scheme]
 }
 
-func isTrue(v *yamltext.Value) bool { return v != nil && strings.EqualFold(v.Text, "true") }
-
 // durationOf returns a time such as 250ms. Without one it returns the default.
 func durationOf(v *yamltext.Value, otherwise time.Duration) time.Duration {
-	if !given(v) {
+	if !v.IsGiven() {
 		return otherwise
 	}
 	d, err := time.ParseDuration(v.Text)
@@ -108,7 +96,7 @@ func durationOf(v *yamltext.Value, otherwise time.Duration) time.Duration {
 
 // numberOf returns a whole number, or the default.
 func numberOf(v *yamltext.Value, otherwise int) int {
-	if !given(v) {
+	if !v.IsGiven() {
 		return otherwise
 	}
 	n, err := strconv.Atoi(v.Text)

@@ -120,8 +120,11 @@ func (f *Filler) add(b *strings.Builder, text string) {
 	}
 }
 
-// AsText returns a value as a part of a text.
+// AsText returns an optional value as a part of a text.
 func (v *Value) AsText() string {
+	if v == nil {
+		return ""
+	}
 	if v.Kind == List || v.Kind == Object {
 		document, _ := v.AppendJSON(nil)
 		return string(document)

@@ -90,6 +90,20 @@ func (v *Value) Get(key string) *Value {
 	return nil
 }
 
+// IsGiven reports whether an optional value is there. null is no value.
+func (v *Value) IsGiven() bool { return v != nil && v.Kind != Null }
+
+// String returns an optional text, or "".
+func (v *Value) String() string {
+	if v == nil || v.Kind != Text {
+		return ""
+	}
+	return v.Text
+}
+
+// IsTrue reports whether an optional value is true.
+func (v *Value) IsTrue() bool { return v != nil && v.Kind == Bool && strings.EqualFold(v.Text, "true") }
+
 // Errorf returns an error at the place of the value.
 func (v *Value) Errorf(format string, args ...any) error {
 	return &Error{v.Line, v.Column, fmt.Sprintf(format, args...)}
