@@ -244,7 +244,6 @@ func TestAllFaultsOfAllFilesComeBeforeAnythingStarts(t *testing.T) {
 	step("action", "sya: Hello", `11:9: unknown key "sya" (did you mean say?); write one action in each step: say,`)
 	step("two", "{say: a, wait: 1s}", `11:18: wait does not go with say; write one action in each step`)
 	step("modifier", "{say: a, sesion: b}", `11:18: unknown key "sesion" (did you mean session?)`)
-	step("noevent", "{say: a}\n      - events: [start_conv]", `12:18: "start_conv" is unknown`)
 	step("event", "{say: a}\n      - events: [end_conversations]", `12:18: "end_conversations" is unknown (did you mean end_conversation?)`)
 	step("early", "events: [start_conversation]", "11:9: there is no session yet")
 	step("session", "{say: a, session: Ann}\n      - {events: [], session: An}", `12:31: no step has opened a session "An" (did you mean Ann?)`)
@@ -256,7 +255,6 @@ func TestAllFaultsOfAllFilesComeBeforeAnythingStarts(t *testing.T) {
 	step("shell", "say: \"${env:HEADS_TOKEN}\"", "11:14: ${env:HEADS_TOKEN} is refused")
 	step("open", "say: \"${PORT\"", "11:14: a ${ has no }")
 	step("duration", "wait: 2", `11:15: 2 is not a duration; write one such as 250ms`)
-	step("durationkind", "wait: {s: 2}", "11:15: this is not a duration; write one such as 250ms")
 	step("re2", "{http: GET /x, expect: {body: {matches: \"(\"}}}", "11:49: error parsing regexp")
 	step("path", "{http: GET /x, expect: {json: {a.b: 1}}}", `11:40: "a.b" is not a path; write one such as $.orders[0].status`)
 	step("fault", "fault: {event: start_conversation, dulpicate: true}", `11:44: unknown key "dulpicate" (did you mean duplicate?)`)
@@ -272,6 +270,10 @@ func TestAllFaultsOfAllFilesComeBeforeAnythingStarts(t *testing.T) {
 	add("key", strings.Replace(good, "label:", "lable:", 1)+"      - say: a\n", `4:5: unknown key "lable" (did you mean label?)`)
 	add("flow", strings.Replace(good, `"${BACKEND}/events"`, `${BACKEND}/events`, 1)+"      - say: a\n", `4:3: did not find`)
 	add("start", strings.Replace(good, "start: ", "starts: ", 1)+"      - say: a\n", `1:11: unknown key "starts" (did you mean start?)`)
+	add("both", "backend: {start: x, url: y, token: z}\n"+lobby+"scenarios: [{name: a, steps: [{events: [{}]}]}]\n",
+		"1:21: url does not go with start; write backend: {start: …}", "8:41: event is missing; use one of start_conversation")
+	add("token", "backend: {start: x, token: z, ready: x}\n"+lobby+"scenarios: [{name: a}]\n",
+		"1:21: token does not go with start; leave one of them out", `1:38: "x" is not a path; write one such as /health`, "8:13: there are no steps; add a list with the key steps")
 	add("missing", "backend: {start: [./shop]}\n"+lobby+"scenarios: [{name: a, steps: [{say: a}]}]\n", "1:19: the program ./shop can't be run: no such file or directory")
 	add("running", "backend: {url: \"http://127.0.0.1:1\"}\n"+lobby+"scenarios: [{name: a, steps: [{backend: kill}]}]\n", "8:31: a back end that runs already (url) can't be killed")
 
