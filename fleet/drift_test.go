@@ -4,16 +4,16 @@ import (
 	"context"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestDriftIsWhatPlanWouldChange(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{})
+	e, id := withHead(t, headstest.Head{})
 	ctx := context.Background()
 	for _, url := range []string{"https://a.example.com/x", "https://b.example.com/x"} {
 		_, err := e.Client().Webhooks.Ensure(ctx, heads.WebhookSpec{HeadID: id, URL: url, Events: []heads.EventType{heads.EventEndConversation}}, heads.EnsureOptions{KeepDelivery: true})
@@ -30,8 +30,7 @@ func TestDriftIsWhatPlanWouldChange(t *testing.T) {
 		require.NoError(t, err)
 		return get(t, e, id), hooks
 	}
-	planned, err := fleet.Plan(ctx, e.Client(), []fleet.Spec{spec}, fleet.Options{})
-	require.NoError(t, err)
+	planned := plan(t, e, spec)
 	head, hooks := read()
 	changes, err := fleet.Drift(head, hooks, spec)
 	require.NoError(t, err)

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // everything is a spec with every field that differs from the head's state.
@@ -37,8 +38,7 @@ func everything(id string) fleet.Spec {
 }
 
 func TestApplyBringsAHeadToItsSpecInOrder(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna"})
+	e, id := withHead(t, headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna"})
 	before := len(e.Requests())
 	report := apply(t, e, fleet.Options{}, everything(id))
 	require.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
@@ -86,10 +86,8 @@ func TestASecondApplyOnlyReadsEachHeadTwice(t *testing.T) {
 }
 
 func TestPlanReadsEachHeadTwiceAndChangesNothing(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{})
-	report, err := fleet.Plan(context.Background(), e.Client(), []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{})
-	require.NoError(t, err)
+	e, id := withHead(t, headstest.Head{})
+	report := plan(t, e, fleet.Spec{ID: id, Streaming: on()})
 	assert.Len(t, since(e, 0), 2)
 	assert.Empty(t, writes(since(e, 0)))
 	result := report.Results[0]
@@ -100,7 +98,7 @@ func TestPlanReadsEachHeadTwiceAndChangesNothing(t *testing.T) {
 	assert.Empty(t, report.Moves(), "nothing has moved yet")
 
 	client := e.Client(heads.WithAccessBases("https://chat.example.test", "https://live.example.test"))
-	report, err = fleet.Plan(context.Background(), client, []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{})
+	report, err := fleet.Plan(context.Background(), client, []fleet.Spec{{ID: id, Streaming: on()}}, fleet.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, "https://live.example.test", report.Results[0].After.Base)
 	assert.Empty(t, report.Moves(), "nothing has moved yet")
@@ -109,8 +107,7 @@ func TestPlanReadsEachHeadTwiceAndChangesNothing(t *testing.T) {
 func TestASpecThatSpecOfReturnsChangesNothing(t *testing.T) {
 	for _, kind := range []string{"bare", "with everything", "odd"} {
 		t.Run(kind, func(t *testing.T) {
-			e := newEmulator(t)
-			id := e.AddHead(headstest.Head{TTSProvider: "polly"})
+			e, id := withHead(t, headstest.Head{TTSProvider: "polly"})
 			switch kind {
 			case "with everything":
 				report := apply(t, e, fleet.Options{}, everything(id))
@@ -155,8 +152,7 @@ func oddHead(t *testing.T, e *headstest.Emulator) string {
 }
 
 func TestSpecOfKeepsToolsWithoutATypeAndOfAnUnknownOne(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	e, id := withHead(t, headstest.Head{OperationMode: heads.OperationModeOC})
 	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"a","description":"d","url":"https://a.example.com/","parameters":[{"name":"p","description":"d"},{"name":"q","type":"date","description":"d"}]}`)))
 	spec, err := fleet.SpecOf(t.Context(), e.Client(), id)
 	require.NoError(t, err)
@@ -218,15 +214,13 @@ func TestSpecOfLeavesOutAVoiceThatNoSpecCanHold(t *testing.T) {
 }
 
 func TestTheCaseOfAProviderIsIgnored(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{TTSProvider: "Azure", TTSVoice: "en-US-plain"})
+	e, id := withHead(t, headstest.Head{TTSProvider: "Azure", TTSVoice: "en-US-plain"})
 	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Voice: &heads.Voice{Provider: "azure", ID: "en-US-plain"}})
 	assert.Equal(t, fleet.OutcomeUnchanged, report.Results[0].Outcome)
 }
 
 func TestADeletedWebhookThatIsStillListedIsAFailure(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{})
+	e, id := withHead(t, headstest.Head{})
 	_, _, err := e.AddWebhook(id, "https://hooks.example.com/a")
 	require.NoError(t, err)
 	spec := fleet.Spec{ID: id, Webhooks: []fleet.WebhookSpec{}, PruneWebhooks: true}
@@ -243,16 +237,14 @@ func TestADeletedWebhookThatIsStillListedIsAFailure(t *testing.T) {
 }
 
 func TestWebhooksAloneLeaveDeliveryAsItIs(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{})
+	e, id := withHead(t, headstest.Head{})
 	spec := fleet.Spec{ID: id, Webhooks: []fleet.WebhookSpec{{URL: "https://hooks.example.com/a", Events: []heads.EventType{"start_conversation"}}}}
 	assert.Equal(t, fleet.OutcomeChanged, apply(t, e, fleet.Options{}, spec).Results[0].Outcome)
 	assert.False(t, get(t, e, id).EnableEvents)
 }
 
 func TestPruneDeletesAllOtherRegistrationsAndDuplicates(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{})
+	e, id := withHead(t, headstest.Head{})
 	for _, url := range []string{"https://hooks.example.com/a", "https://HOOKS.example.com:443/a/", "https://hooks.example.com/b"} {
 		_, _, err := e.AddWebhook(id, url, heads.EventStartConversation)
 		require.NoError(t, err)
@@ -282,8 +274,7 @@ func TestPruneDeletesAllOtherRegistrationsAndDuplicates(t *testing.T) {
 }
 
 func TestToolsKeepKeysThatTheSpecDoesNotMention(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	e, id := withHead(t, headstest.Head{OperationMode: heads.OperationModeOC})
 	for _, tool := range []string{
 		`{"timeout":5,"name":"find","description":"Finds.","url":"https://t.example.com/find","parameters":[{"hint":"x","name":"q","type":"string","description":"What."}]}`,
 		`{"name":"other","description":"Other.","url":"https://t.example.com/other","parameters":[]}`,
@@ -309,8 +300,7 @@ func TestToolsKeepKeysThatTheSpecDoesNotMention(t *testing.T) {
 
 func TestThePlanOfAToolSaysWhatOfItChanges(t *testing.T) {
 	const token = "canary-tool-path-token"
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
+	e, id := withHead(t, headstest.Head{OperationMode: heads.OperationModeOC})
 	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"find","description":"Finds.","url":"https://t.example.com/`+token+`/find","parameters":[{"name":"day","type":"string","description":"When."},{"name":"q","type":"string","description":"What."}]}`)))
 	day := heads.ToolParameter{Name: "day", Type: "string", Description: "When."}
 	q := heads.ToolParameter{Name: "q", Type: "string", Description: "What."}
@@ -326,8 +316,7 @@ func TestThePlanOfAToolSaysWhatOfItChanges(t *testing.T) {
 		"order":             {token, []heads.ToolParameter{q, day}, `parameters: [{"description":"When.`, `parameters: [{"description":"What.`},
 	} {
 		tool := heads.Tool{Name: "find", Description: "Finds.", URL: "https://t.example.com/" + c.url + "/find", Parameters: c.parameters}
-		report, err := fleet.Plan(t.Context(), e.Client(), []fleet.Spec{{ID: id, Tools: &[]heads.Tool{tool}}}, fleet.Options{})
-		require.NoError(t, err, name)
+		report := plan(t, e, fleet.Spec{ID: id, Tools: &[]heads.Tool{tool}})
 		require.Len(t, report.Results[0].Changes, 1, name)
 		change := report.Results[0].Changes[0]
 		assert.Equal(t, "tool find", change.Field)
@@ -373,8 +362,7 @@ func TestEveryHeadHasARowWhateverHappensToTheOthers(t *testing.T) {
 func TestAHeadBackInLegacyModeCanHaveAnyVoice(t *testing.T) {
 	for _, provider := range []string{"azure", "polly"} {
 		t.Run(provider, func(t *testing.T) {
-			e := newEmulator(t)
-			id := e.AddHead(headstest.Head{VideoStreaming: true})
+			e, id := withHead(t, headstest.Head{VideoStreaming: true})
 			before := len(e.Requests())
 			var steps []heads.StepName
 			o := fleet.Options{OnStep: func(_ string, step heads.ConversionStep) { steps = append(steps, step.Name) }}
@@ -391,8 +379,7 @@ func TestAHeadBackInLegacyModeCanHaveAnyVoice(t *testing.T) {
 // If the voice is refused after the switch, the mode is not switched back, and the next run sees
 // that.
 func TestAVoiceThatIsRefusedAfterTheSwitchBack(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{VideoStreaming: true})
+	e, id := withHead(t, headstest.Head{VideoStreaming: true})
 	e.Inject(headstest.Fault{Method: http.MethodPut, Route: "/head/update", Status: 400, Times: 1})
 	o := fleet.Options{Journal: openJournal(t, journalPath(t))}
 	spec := fleet.Spec{ID: id, Streaming: off(), Voice: &heads.Voice{Provider: "polly", ID: "Vicki"}}
@@ -411,8 +398,7 @@ func TestAVoiceThatIsRefusedAfterTheSwitchBack(t *testing.T) {
 
 func TestAStreamingHeadRefusesAVoiceThatCannotStream(t *testing.T) {
 	for _, streaming := range []*bool{nil, on()} {
-		e := newEmulator(t)
-		id := e.AddHead(headstest.Head{VideoStreaming: true})
+		e, id := withHead(t, headstest.Head{VideoStreaming: true})
 		report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Streaming: streaming, Voice: &heads.Voice{Provider: "polly", ID: "Vicki"}})
 		assert.Equal(t, fleet.OutcomeBlocked, report.Results[0].Outcome)
 		assert.Equal(t, heads.ReasonProvider, report.Results[0].Reason)
@@ -422,10 +408,7 @@ func TestAStreamingHeadRefusesAVoiceThatCannotStream(t *testing.T) {
 
 func TestStepsAndResultsComeOneAtATime(t *testing.T) {
 	e := newEmulator(t)
-	var specs []fleet.Spec
-	for range 20 {
-		specs = append(specs, fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()})
-	}
+	specs := converting(e, 20)
 	busy, ended, steps := false, []string{}, map[string]int{}
 	one := func(note func()) {
 		assert.False(t, busy, "two calls at a time")
@@ -449,8 +432,7 @@ func TestStepsAndResultsComeOneAtATime(t *testing.T) {
 }
 
 func TestToolsAreRemovedInAnyOperationMode(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeTTT})
+	e, id := withHead(t, headstest.Head{OperationMode: heads.OperationModeTTT})
 	require.NoError(t, e.AddTool(id, json.RawMessage(`{"name":"other","description":"Other.","url":"https://t.example.com/other","parameters":[]}`)))
 	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Tools: &[]heads.Tool{}})
 	assert.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
@@ -458,8 +440,7 @@ func TestToolsAreRemovedInAnyOperationMode(t *testing.T) {
 }
 
 func TestAPageOfAProxyIsNotTakenForAChange(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{})
+	e, id := withHead(t, headstest.Head{})
 	e.Inject(headstest.Fault{Method: http.MethodPut, Route: "/head/{id}/enable-events", Status: 200, Body: "<html>back soon</html>"})
 	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Delivery: on()})
 	assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)
@@ -467,8 +448,7 @@ func TestAPageOfAProxyIsNotTakenForAChange(t *testing.T) {
 }
 
 func TestAnEmptyListIsTheSameAsNull(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{Fields: map[string]any{"phrases": nil, "customWords": nil}})
+	e, id := withHead(t, headstest.Head{Fields: map[string]any{"phrases": nil, "customWords": nil}})
 	spec := fleet.Spec{ID: id, Set: map[string]any{"phrases": []string{}, "customWords": map[string]string{}}}
 	assert.Equal(t, fleet.OutcomeUnchanged, apply(t, e, fleet.Options{}, spec).Results[0].Outcome)
 }

@@ -13,7 +13,6 @@ import (
 
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -68,10 +67,7 @@ func TestAFullDiskCutsTheRunShortBeforeTheNextSwitch(t *testing.T) {
 	e := newEmulator(t)
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
-	var specs []fleet.Spec
-	for range 5 {
-		specs = append(specs, fleet.Spec{ID: e.AddHead(headstest.Head{}), Streaming: on()})
-	}
+	specs := converting(e, 5)
 	document, err := json.Marshal(specs)
 	require.NoError(t, err)
 	process := child("full", "HEADS_BASE_URL="+server.URL, "HEADS_TOKEN="+e.BearerToken(), "FLEET_TEST_SPECS="+string(document), "FLEET_TEST_JOURNAL="+path)

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
-	"github.com/stretchr/testify/require"
 )
 
 const streamingVoice = "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5"
@@ -22,6 +23,12 @@ func newEmulator(t testing.TB, opts ...headstest.Option) *headstest.Emulator {
 	e := headstest.NewEmulator(append([]headstest.Option{headstest.WithSeed(1), headstest.WithJournalSize(1 << 17)}, opts...)...)
 	t.Cleanup(e.Close)
 	return e
+}
+
+// withHead returns an emulator with one head.
+func withHead(t testing.TB, head headstest.Head) (e *headstest.Emulator, id string) {
+	e = newEmulator(t)
+	return e, e.AddHead(head)
 }
 
 // apply runs Apply and requires that it is not cut short.

@@ -14,12 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/internal/exhaustive"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func journalPath(t testing.TB) string { return filepath.Join(t.TempDir(), "heads.journal") }
@@ -43,8 +44,7 @@ func TestTheOldAccessURLIsOnDiskBeforeTheSwitchIsSent(t *testing.T) {
 	for name, streaming := range map[string]*bool{"to streaming": on(), "to legacy": off()} {
 		t.Run(name, func(t *testing.T) {
 			path := journalPath(t)
-			e := newEmulator(t)
-			id := e.AddHead(headstest.Head{VideoStreaming: !*streaming})
+			e, id := withHead(t, headstest.Head{VideoStreaming: !*streaming})
 			before := get(t, e, id)
 			address, err := heads.ParseAccessURL(before.PublicURL.Reveal())
 			require.NoError(t, err)

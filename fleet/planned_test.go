@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func plan(t testing.TB, e *headstest.Emulator, specs ...fleet.Spec) *fleet.Report {
@@ -49,8 +50,7 @@ func TestApplyChangesOnlyWhatWasPlanned(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEmulator(t)
-			id := e.AddHead(headstest.Head{Fields: map[string]any{"operationMode": "oc", "voiceflowApiKey": "first"}})
+			e, id := withHead(t, headstest.Head{Fields: map[string]any{"operationMode": "oc", "voiceflowApiKey": "first"}})
 			other := e.AddHead(headstest.Head{})
 			c := e.Client()
 			_, err := c.Webhooks.Ensure(t.Context(), heads.WebhookSpec{HeadID: id, URL: "https://a.example.com/" + token + "1", Events: []heads.EventType{heads.EventEndConversation}}, heads.EnsureOptions{KeepDelivery: true})
@@ -87,8 +87,7 @@ func TestNumbersAndKeysAreKeptAsTheyAre(t *testing.T) {
 		"fraction":              {`{"n":0.1}`, `{"n":0.10000000000000000001}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEmulator(t)
-			id := e.AddHead(headstest.Head{})
+			e, id := withHead(t, headstest.Head{})
 			set := func(v string) fleet.Spec {
 				return fleet.Spec{ID: id, Set: map[string]any{"pluginOperationalModeConfig": jsonText(v)}}
 			}
@@ -101,8 +100,7 @@ func TestNumbersAndKeysAreKeptAsTheyAre(t *testing.T) {
 			assert.Contains(t, string(get(t, e, id).Raw.Bytes()), `"pluginOperationalModeConfig":`+row.wanted)
 		})
 	}
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{})
+	e, id := withHead(t, headstest.Head{})
 	number := func(v string) fleet.Spec {
 		return fleet.Spec{ID: id, Set: map[string]any{"semanticThreshold": jsonText(v)}}
 	}
@@ -123,8 +121,7 @@ func TestNumbersAndKeysAreKeptAsTheyAre(t *testing.T) {
 }
 
 func TestAnUpdateThatTheHeadDoesNotShowFails(t *testing.T) {
-	e := newEmulator(t)
-	id := e.AddHead(headstest.Head{Fields: map[string]any{"greetings": "Hello"}})
+	e, id := withHead(t, headstest.Head{Fields: map[string]any{"greetings": "Hello"}})
 	e.Inject(headstest.Fault{Method: "PUT", Status: 200, Body: "<html>maintenance</html>"})
 	report := apply(t, e, fleet.Options{}, fleet.Spec{ID: id, Set: map[string]any{"greetings": "Hi"}})
 	assert.Equal(t, fleet.OutcomeFailed, report.Results[0].Outcome)

@@ -12,12 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/fleet"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/internal/exhaustive"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func converting(e *headstest.Emulator, n int) []fleet.Spec {
@@ -181,8 +182,7 @@ func TestTheSecondApplyOfAnySpecChangesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	failed := 0
 	for range exhaustive.Count(60, 600) {
-		e := newEmulator(t)
-		id := e.AddHead(headstest.Head{VideoStreaming: random.IntN(2) == 0})
+		e, id := withHead(t, headstest.Head{VideoStreaming: random.IntN(2) == 0})
 		a, b := randomSpec(random, id), randomSpec(random, id)
 		apply(t, e, fleet.Options{}, a)
 		second := apply(t, e, fleet.Options{}, b).Results[0]

@@ -1,16 +1,13 @@
 package headsmcp
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/headsapi/heads-go"
@@ -106,22 +103,6 @@ func (c config) describeParameter(d document, t *mcp.Tool, top schema, p paramet
 	return heads.ToolParameter{Name: p.name, Type: p.schema.parameterType(), Description: describe(c.text(t, p.name, p.schema.ownText()), facts)}
 }
 
-// decodeDocument returns a schema in the form that json.Unmarshal chooses.
-func decodeDocument(inputSchema any) (document, error) {
-	if inputSchema == nil {
-		return document{}, nil
-	}
-	raw, err := json.Marshal(inputSchema)
-	if err != nil {
-		return nil, err
-	}
-	var d document
-	if err := json.Unmarshal(raw, &d); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
 // checkTop returns why the arguments can't be a list of parameters, or "".
 func (d document) checkTop() (reasons []string) {
 	node := map[string]any(d)
@@ -201,85 +182,3 @@ func (b *bridge) addParameters(top schema) {
 // mustBeGiven reports whether the model must give the argument. If null is a valid value,
 // null is sent for a required argument that the model omits.
 func (p parameter) mustBeGiven() bool { return p.required && !p.schema.nullable }
-
-// call answers a call of the head.
-func (b *bridge) call(ctx context.Context, given json.RawMessage) (string, error) {
-	arguments, err := b.arguments(ctx, given)
-	if err != nil {
-		return "", err
-	}
-	result, err := b.link.call(ctx, &mcp.CallToolParams{Name: b.name, Arguments: arguments})
-	if err != nil {
-		return "", err
-	}
-	return reply(result)
-}
-
-// failure returns an error with the kind of err, or its code, and no text of the server.
-func failure(doing string, err error) error {
-	var coded *jsonrpc.Error
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		err = context.DeadlineExceeded
-	case errors.Is(err, context.Canceled):
-		err = context.Canceled
-	case errors.Is(err, mcp.ErrConnectionClosed):
-		err = mcp.ErrConnectionClosed
-	case errors.Is(err, errNoSession):
-		err = errNoSession
-	case errors.As(err, &coded):
-		return fmt.Errorf("headsmcp: %s: the server answered with protocol error %d", doing, coded.Code)
-	default:
-		return fmt.Errorf("headsmcp: %s: the session is broken or the answer can't be read (%T)", doing, err)
-	}
-	return fmt.Errorf("headsmcp: %s: %w", doing, err)
-}
-
-// reply returns what the model reads.
-func reply(result *mcp.CallToolResult) (string, error) {
-	var parts []string
-	texts := 0
-	for _, content := range result.Content {
-		part, isText := partOf(content)
-		if part == "" {
-			continue
-		}
-		parts = append(parts, part)
-		if isText {
-			texts++
-		}
-	}
-	if texts == 0 && result.StructuredContent != nil {
-		parts = slices.Insert(parts, 0, text(result.StructuredContent))
-	}
-	answer := strings.Join(parts, "\n")
-	switch {
-	case result.NeedsInput():
-		return "", errors.New("headsmcp: call a tool: the server asks for input, which no visitor can give it")
-	case result.IsError && answer == "":
-		return "", errors.New("headsmcp: call a tool: the server answered with an error without a text")
-	case result.IsError:
-		return "", heads.ToolError{Message: answer}
-	case answer == "":
-		return "Done", nil
-	default:
-		return answer, nil
-	}
-}
-
-// partOf returns the text of a content, or its kind in brackets.
-func partOf(content mcp.Content) (part string, isText bool) {
-	switch c := content.(type) {
-	case *mcp.TextContent:
-		return strings.TrimSpace(c.Text), true
-	case *mcp.ImageContent:
-		return "[image]", false
-	case *mcp.AudioContent:
-		return "[audio]", false
-	case *mcp.EmbeddedResource:
-		if c.Resource != nil && strings.TrimSpace(c.Resource.Text) != "" {
-			return strings.TrimSpace(c.Resource.Text), true
-		}
-	}
-	return "[resource]", false
-}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -25,24 +24,6 @@ func sentence(text string, limit int) string {
 		return text
 	}
 	return text + "."
-}
-
-// oneLine returns text with a space for each line break and each other control
-// character.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
-			return ' '
-		}
-		return r
-	}, text)
-}
-
-func clip(text string, limit int) string {
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	return strings.TrimSpace(string([]rune(text)[:limit]))
 }
 
 // ownText returns the description of s, or else its title.

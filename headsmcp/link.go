@@ -12,13 +12,12 @@ import (
 )
 
 const (
+	maxTools       = 1000             // that a server may offer
 	connectTimeout = 30 * time.Second // of connecting and listing the tools
 	firstWait      = time.Second      // between two connections
 	longestWait    = 30 * time.Second
 	maxUnsent      = 64 // calls that a server doesn't read
 )
-
-var errNoSession = errors.New("the function of Reconnect returned neither a session nor an error")
 
 // link is the connection to a server: the session of AddTools and, with Reconnect, the
 // sessions after it.
@@ -38,16 +37,32 @@ type link struct {
 	earliest time.Time          // of the next attempt
 }
 
-func newLink(ctx context.Context, session *mcp.ClientSession, connect func(context.Context) (*mcp.ClientSession, error), bridges []*bridge) *link {
-	l := &link{connect: connect, base: context.WithoutCancel(ctx), tools: map[string]document{}, session: session, end: func() {}}
-	for _, b := range bridges {
-		b.link = l
-		l.tools[b.name] = b.document
-	}
+func newLink(ctx context.Context, session *mcp.ClientSession, connect func(context.Context) (*mcp.ClientSession, error), tools map[string]document) *link {
+	l := &link{connect: connect, base: context.WithoutCancel(ctx), tools: tools, session: session, end: func() {}}
 	if connect != nil {
 		go l.watch(session)
 	}
 	return l
+}
+
+// listTools stops after maxTools pages too, since a page may be empty.
+func listTools(ctx context.Context, session *mcp.ClientSession) ([]*mcp.Tool, error) {
+	var all []*mcp.Tool
+	cursor := ""
+	for range maxTools {
+		page, err := session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, failure("list the tools", err)
+		}
+		all = append(all, page.Tools...)
+		if len(all) > maxTools {
+			break
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return all, nil
+		}
+	}
+	return nil, invalid("server", fmt.Sprintf("offers more than %d tools, or as many pages of them, too many for a head", maxTools), "offer fewer")
 }
 
 // call calls a tool of the server. A call that is not sent because the connection has

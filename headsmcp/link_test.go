@@ -190,14 +190,13 @@ func TestAttemptsWaitLongerAndLonger(t *testing.T) {
 		died := time.Now()
 		mend := false
 		h := newHandler(t, logTo(&log))
-		_, err := AddTools(t.Context(), h, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) {
+		addTools(t.Context(), t, h, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) {
 			attempts = append(attempts, time.Since(died))
 			if !mend {
 				return nil, errors.New("canary")
 			}
 			return d.connect(t, "second"), nil
 		}))
-		require.NoError(t, err)
 		d.die()
 		died = time.Now()
 		seconds := func(n int, want string) {
@@ -239,8 +238,7 @@ func TestServerThatDiesAtOnceIsNotStartedAtEachCall(t *testing.T) {
 		}
 		first, err := connect(t.Context())
 		require.NoError(t, err)
-		_, err = AddTools(t.Context(), h, first, Reconnect(connect))
-		require.NoError(t, err)
+		addTools(t.Context(), t, h, first, Reconnect(connect))
 		for range 1000 {
 			assert.Equal(t, failed, call(t, h, "a", `{}`))
 			<-time.After(100 * time.Millisecond)
@@ -254,11 +252,10 @@ func TestCallsWaitForOneAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d dying
 		h := newHandler(t)
-		_, err := AddTools(t.Context(), h, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) {
+		addTools(t.Context(), t, h, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) {
 			<-time.After(2 * time.Second)
 			return d.connect(t, "second"), nil
 		}))
-		require.NoError(t, err)
 		d.die()
 		var calls sync.WaitGroup
 		for range 20 {
@@ -277,7 +274,7 @@ func TestConnectThatHangsEndsAfterThirtySeconds(t *testing.T) {
 		attempts := 0
 		h := newHandler(t, heads.WithToolTimeout(3*time.Second))
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-		_, err := AddTools(ctx, h, d.connect(t, "first"), Reconnect(func(ctx context.Context) (*mcp.ClientSession, error) {
+		addTools(ctx, t, h, d.connect(t, "first"), Reconnect(func(ctx context.Context) (*mcp.ClientSession, error) {
 			begun := time.Now()
 			attempts++
 			assert.Equal(t, "value", ctx.Value(key{}))
@@ -285,7 +282,6 @@ func TestConnectThatHangsEndsAfterThirtySeconds(t *testing.T) {
 			took = time.Since(begun)
 			return nil, ctx.Err()
 		}))
-		require.NoError(t, err)
 		cancel() // ends nothing but AddTools
 		d.die()
 		for range 9 {
@@ -304,11 +300,10 @@ func TestContextOfConnectEndsWithTheSession(t *testing.T) {
 	var d dying
 	ended := make(chan struct{}, 9)
 	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, d.connect(t, "first"), Reconnect(func(ctx context.Context) (*mcp.ClientSession, error) {
+	addTools(t.Context(), t, h, d.connect(t, "first"), Reconnect(func(ctx context.Context) (*mcp.ClientSession, error) {
 		context.AfterFunc(ctx, func() { ended <- struct{}{} })
 		return d.connect(t, "second"), nil
 	}))
-	require.NoError(t, err)
 	d.die()
 	assert.Equal(t, "second", call(t, h, "a", `{}`))
 	assert.Empty(t, ended, "the call has ended, the session has not")
@@ -326,8 +321,7 @@ func TestConnectThatReturnsNoSessionFails(t *testing.T) {
 			var d dying
 			var log strings.Builder
 			h := newHandler(t, logTo(&log))
-			_, err := AddTools(t.Context(), h, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) { return connect() }))
-			require.NoError(t, err)
+			addTools(t.Context(), t, h, d.connect(t, "first"), Reconnect(func(context.Context) (*mcp.ClientSession, error) { return connect() }))
 			d.die()
 			assert.Equal(t, failed, call(t, h, "a", `{}`))
 			assert.Contains(t, log.String(), "headsmcp: connect again: ")
@@ -353,8 +347,7 @@ func TestCallInWhichTheConnectionBreaksIsNotRepeated(t *testing.T) {
 	session, err := connect(t.Context())
 	require.NoError(t, err)
 	h := newHandler(t)
-	_, err = AddTools(t.Context(), h, session, Reconnect(connect))
-	require.NoError(t, err)
+	addTools(t.Context(), t, h, session, Reconnect(connect))
 	assert.Equal(t, failed, call(t, h, "a", `{}`))
 	assert.EqualValues(t, 1, calls.Load())
 	_ = session.Wait()
@@ -387,8 +380,7 @@ func TestServerThatForgetsTheSessionIsConnectedAgain(t *testing.T) {
 	session, err := connect(t.Context())
 	require.NoError(t, err)
 	h := newHandler(t)
-	_, err = AddTools(t.Context(), h, session, Reconnect(connect))
-	require.NoError(t, err)
+	addTools(t.Context(), t, h, session, Reconnect(connect))
 	assert.Equal(t, "first", call(t, h, "a", `{}`))
 	start("second")
 	web.CloseClientConnections()

@@ -39,8 +39,7 @@ func TestStoppedProcessHoldsNoCallUp(t *testing.T) {
 	h := newHandler(t, heads.WithToolTimeout(200*time.Millisecond))
 	session, err := p.connect(t.Context())
 	require.NoError(t, err)
-	_, err = AddTools(t.Context(), h, session, Reconnect(p.connect))
-	require.NoError(t, err)
+	addTools(t.Context(), t, h, session, Reconnect(p.connect))
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGSTOP))
 	defer func() { _ = syscall.Kill(p.pid, syscall.SIGCONT) }()
 	for range 4 { // a pipe takes 64 KiB

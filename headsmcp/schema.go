@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // document is the input schema of a tool, as it was decoded from JSON.
@@ -502,4 +504,38 @@ func text(v any) string {
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(v) // was decoded from JSON
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// oneLine returns text with a space for each line break and each other control
+// character.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func clip(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	return strings.TrimSpace(string([]rune(text)[:limit]))
+}
+
+// decodeDocument returns a schema in the form that json.Unmarshal chooses.
+func decodeDocument(inputSchema any) (document, error) {
+	if inputSchema == nil {
+		return document{}, nil
+	}
+	raw, err := json.Marshal(inputSchema)
+	if err != nil {
+		return nil, err
+	}
+	var d document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, err
+	}
+	return d, nil
 }

@@ -142,6 +142,20 @@ func newHandler(t testing.TB, opts ...heads.ToolHandlerOption) *heads.ToolHandle
 	return h
 }
 
+func addTools(ctx context.Context, t testing.TB, h *heads.ToolHandler, session *mcp.ClientSession, opts ...Option) {
+	t.Helper()
+	_, err := AddTools(ctx, h, session, opts...)
+	require.NoError(t, err)
+}
+
+// offered returns a handler with the tools of a page.
+func offered(t testing.TB, page string) *heads.ToolHandler {
+	t.Helper()
+	s, h := rawServer{pages: []string{page}}, newHandler(t)
+	addTools(t.Context(), t, h, s.connect(t))
+	return h
+}
+
 func logTo(w io.Writer) heads.ToolHandlerOption {
 	return heads.WithToolLogger(slog.New(slog.NewTextHandler(w, nil)))
 }

@@ -114,10 +114,7 @@ func TestFactsOfAParameterInTheirOrder(t *testing.T) {
 			"Items: list of list of list of list of list. Optional."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := rawServer{pages: []string{toolsOf(`{"type":"object","properties":{"x":` + row.property + `}}`)}}
-			h := newHandler(t)
-			_, err := AddTools(t.Context(), h, s.connect(t))
-			require.NoError(t, err)
+			h := offered(t, toolsOf(`{"type":"object","properties":{"x":`+row.property+`}}`))
 			assert.Equal(t, row.want, h.Tools()[0].Parameters[0].Description)
 		})
 	}
@@ -132,10 +129,7 @@ func TestDescriptionsOfWideSchemasEnd(t *testing.T) {
 		}
 		definitions = append(definitions, fmt.Sprintf(`"l%d":{"type":"object","properties":{%s}}`, level, strings.Join(properties, ",")))
 	}
-	s := rawServer{pages: []string{toolsOf(`{"properties":{"x":{"$ref":"#/$defs/l0"}},"$defs":{"l5":{"type":"string"},` + strings.Join(definitions, ",") + `}}`)}}
-	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t))
-	require.NoError(t, err)
+	h := offered(t, toolsOf(`{"properties":{"x":{"$ref":"#/$defs/l0"}},"$defs":{"l5":{"type":"string"},`+strings.Join(definitions, ",")+`}}`))
 	assert.LessOrEqual(t, utf8.RuneCountInString(h.Tools()[0].Parameters[0].Description), 1000)
 }
 
@@ -163,10 +157,7 @@ func TestDescriptionsHaveThousandCharacters(t *testing.T) {
 			long[:2*290], `ö…. At least 2 characters. At most 9 characters. Default: "` + long[:2*116] + "…. Optional."},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := rawServer{pages: []string{toolsOf(`{"properties":{"x":` + row.property + `}}`)}}
-			h := newHandler(t)
-			_, err := AddTools(t.Context(), h, s.connect(t))
-			require.NoError(t, err)
+			h := offered(t, toolsOf(`{"properties":{"x":`+row.property+`}}`))
 			description := h.Tools()[0].Parameters[0].Description
 			assert.LessOrEqual(t, utf8.RuneCountInString(description), 1000)
 			assert.True(t, strings.HasPrefix(description, row.starts), description)
@@ -183,10 +174,7 @@ func TestLongEnumsAreCut(t *testing.T) {
 	for i := range values {
 		values[i] = fmt.Sprint(i)
 	}
-	s := rawServer{pages: []string{toolsOf(`{"properties":{"x":{"enum":[` + strings.Join(values, ",") + `]}}}`)}}
-	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t))
-	require.NoError(t, err)
+	h := offered(t, toolsOf(`{"properties":{"x":{"enum":[`+strings.Join(values, ",")+`]}}}`))
 	description := h.Tools()[0].Parameters[0].Description
 	assert.Contains(t, description, "48, 49 and 3 more.")
 	assert.NotContains(t, description, "50")
@@ -199,10 +187,7 @@ func TestTextsAreOneLineOfThousandCharacters(t *testing.T) {
 		{`Which city?`, "Which city?", "Which city?"},
 		{strings.Repeat("ä", 20<<10), strings.Repeat("ä", 1000) + ".", strings.Repeat("ä", 999) + "."},
 	} {
-		s := rawServer{pages: []string{`[{"name":"tool","description":"` + row.text + `","inputSchema":{"properties":{"x":{"type":"string","title":"Not this","description":"` + row.text + `"}},"required":["x"]}}]`}}
-		h := newHandler(t)
-		_, err := AddTools(t.Context(), h, s.connect(t))
-		require.NoError(t, err)
+		h := offered(t, `[{"name":"tool","description":"`+row.text+`","inputSchema":{"properties":{"x":{"type":"string","title":"Not this","description":"`+row.text+`"}},"required":["x"]}}]`)
 		assert.Equal(t, row.want, h.Tools()[0].Description, "a tool's description is its text alone")
 		assert.Equal(t, row.parameter, h.Tools()[0].Parameters[0].Description)
 	}
@@ -210,11 +195,8 @@ func TestTextsAreOneLineOfThousandCharacters(t *testing.T) {
 
 func TestTextsOfTheServerAreWithoutControlCharacters(t *testing.T) {
 	const hostile = `a\u0000b\u001b[31mc\u0085d\u2028e`
-	s := rawServer{pages: []string{`[{"name":"tool","description":"` + hostile + `","inputSchema":{"properties":{"x":{"description":"` + hostile + `",
-		"type":["object","null"],"format":"` + hostile + `","pattern":"` + hostile + `]","default":{"a":"` + hostile + `"},"properties":{"` + hostile + `":{"type":"string"}}}}}}]`}}
-	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t))
-	require.NoError(t, err)
+	h := offered(t, `[{"name":"tool","description":"`+hostile+`","inputSchema":{"properties":{"x":{"description":"`+hostile+`",
+		"type":["object","null"],"format":"`+hostile+`","pattern":"`+hostile+`]","default":{"a":"`+hostile+`"},"properties":{"`+hostile+`":{"type":"string"}}}}}}]`)
 	assert.Equal(t, "a b [31mc d e.", h.Tools()[0].Description)
 	description := h.Tools()[0].Parameters[0].Description
 	assert.Contains(t, description, "Format: a b [31mc d e. Pattern: a b [31mc d e].")
@@ -222,11 +204,8 @@ func TestTextsOfTheServerAreWithoutControlCharacters(t *testing.T) {
 }
 
 func TestTitleStandsInForADescription(t *testing.T) {
-	s := rawServer{pages: []string{`[{"name":"a","title":"Weather","inputSchema":{}},{"name":"b","description":" ","annotations":{"title":"Rain"},"inputSchema":{}},
-		{"name":"c","description":"Snow","title":"Not this","annotations":{"title":"Not this"},"inputSchema":{}},{"name":"d","title":"Hail","annotations":{"title":"Not this"},"inputSchema":{}}]`}}
-	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t))
-	require.NoError(t, err)
+	h := offered(t, `[{"name":"a","title":"Weather","inputSchema":{}},{"name":"b","description":" ","annotations":{"title":"Rain"},"inputSchema":{}},
+		{"name":"c","description":"Snow","title":"Not this","annotations":{"title":"Not this"},"inputSchema":{}},{"name":"d","title":"Hail","annotations":{"title":"Not this"},"inputSchema":{}}]`)
 	var texts []string
 	for _, tool := range h.Tools() {
 		texts = append(texts, tool.Description)
@@ -235,10 +214,7 @@ func TestTitleStandsInForADescription(t *testing.T) {
 }
 
 func TestRequiredParametersComeFirst(t *testing.T) {
-	s := rawServer{pages: []string{toolsOf(`{"type":"object","properties":{"a":{"type":"string"},"z":{"type":"string","title":"Z"},"m":{"type":"string","title":"M"},"f":{},"b":{"type":"string"},"e":{},"d":{},"c":{},"g":{}},"required":["z","m"]}`)}}
-	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t))
-	require.NoError(t, err)
+	h := offered(t, toolsOf(`{"type":"object","properties":{"a":{"type":"string"},"z":{"type":"string","title":"Z"},"m":{"type":"string","title":"M"},"f":{},"b":{"type":"string"},"e":{},"d":{},"c":{},"g":{}},"required":["z","m"]}`))
 	var names []string
 	for _, p := range h.Tools()[0].Parameters {
 		names = append(names, p.Name)

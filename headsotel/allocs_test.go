@@ -75,9 +75,7 @@ func clientCall(t testing.TB, opt heads.Option) func() {
 
 func toolCall(t testing.TB, opts ...heads.ToolHandlerOption) func() {
 	t.Helper()
-	h, err := heads.NewToolHandler("https://tools.example.com", opts...)
-	require.NoError(t, err)
-	require.NoError(t, heads.AddTool(h, "find", "Finds", func(context.Context, struct{}) (string, error) { return "found", nil }))
+	h := toolHandler(t, func(context.Context, struct{}) (string, error) { return "found", nil }, opts...)
 	return func() {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/find", bytes.NewReader([]byte("{}"))))
 	}
@@ -86,8 +84,7 @@ func toolCall(t testing.TB, opts ...heads.ToolHandlerOption) func() {
 // delivery delivers the same event repeatedly; it is handled once.
 func delivery(t testing.TB, opts ...heads.EventHandlerOption) func() {
 	t.Helper()
-	h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return nil }, opts...)
-	require.NoError(t, err)
+	h := eventHandler(t, func(context.Context, *heads.Event) error { return nil }, opts...)
 	e := heads.Event{Type: heads.EventStartConversation, HeadID: headID, SessionID: "s", Timestamp: heads.Time{Time: time.Now()}}
 	return func() {
 		h.ServeHTTP(httptest.NewRecorder(), headstest.NewEventRequest("https://hooks.example.com/events", e, sharedKey))

@@ -288,11 +288,8 @@ func TestCallsOfEventsAndToolsAreTheirChildren(t *testing.T) {
 	client := Client(r.options()...)
 	call := func(ctx context.Context) error { return get(ctx, t, "https://api.example.com", answer(200), client) }
 	handle := func(ctx context.Context, _ *heads.Event) error { return call(ctx) }
-	direct, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), handle, Events(r.options()...))
-	require.NoError(t, err)
-	tools, err := heads.NewToolHandler("https://tools.example.com", Tools(r.options()...))
-	require.NoError(t, err)
-	require.NoError(t, heads.AddTool(tools, "find", "Finds", func(ctx context.Context, _ struct{}) (string, error) { return "found", call(ctx) }))
+	direct := eventHandler(t, handle, Events(r.options()...))
+	tools := toolHandler(t, func(ctx context.Context, _ struct{}) (string, error) { return "found", call(ctx) }, Tools(r.options()...))
 
 	deliver(t, direct, heads.EventStartConversation, sharedKey)
 	callTool(t, tools, "{}")
@@ -311,8 +308,7 @@ func TestCallsOfEventsAndToolsAreTheirChildren(t *testing.T) {
 func TestAttributeValuesFromOutsideAreClipped(t *testing.T) {
 	long := strings.Repeat("canary", 20<<10/6)
 	r := newRecorder()
-	h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return nil }, Events(r.options()...))
-	require.NoError(t, err)
+	h := eventHandler(t, func(context.Context, *heads.Event) error { return nil }, Events(r.options()...))
 	deliver(t, h, heads.EventType(long), sharedKey)
 	deliver(t, h, heads.EventType(long), "another key")
 	tools, err := heads.NewToolHandler("https://tools.example.com", Tools(r.options()...))
@@ -321,6 +317,22 @@ func TestAttributeValuesFromOutsideAreClipped(t *testing.T) {
 	require.Len(t, r.spans.Ended(), 2, "a tool that is not found has no span")
 	assert.Equal(t, map[string]any{"heads.delivery.outcome": "handled", "heads.event.type": "other"}, values(r.spans.Ended()[0].Attributes()))
 	assert.Equal(t, map[string]any{"heads.delivery.outcome": "unauthorized"}, values(r.spans.Ended()[1].Attributes()))
+}
+
+func eventHandler(t testing.TB, f func(context.Context, *heads.Event) error, opts ...heads.EventHandlerOption) *heads.EventHandler {
+	t.Helper()
+	h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), f, opts...)
+	require.NoError(t, err)
+	return h
+}
+
+// toolHandler returns a handler with the tool find.
+func toolHandler(t testing.TB, f func(context.Context, struct{}) (string, error), opts ...heads.ToolHandlerOption) *heads.ToolHandler {
+	t.Helper()
+	h, err := heads.NewToolHandler("https://tools.example.com", opts...)
+	require.NoError(t, err)
+	require.NoError(t, heads.AddTool(h, "find", "Finds", f))
+	return h
 }
 
 func deliver(t testing.TB, h http.Handler, kind heads.EventType, key string) int {
@@ -357,14 +369,13 @@ func TestDeliveriesHaveASpanAndADurationAndACount(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRecorder()
 			var inside trace.SpanContext
-			h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(ctx context.Context, e *heads.Event) error {
+			h := eventHandler(t, func(ctx context.Context, e *heads.Event) error {
 				inside = trace.SpanContextFromContext(ctx)
 				if row.handle != nil {
 					return row.handle(ctx, e)
 				}
 				return nil
 			}, Events(r.options(Propagate())...))
-			require.NoError(t, err)
 			if row.shut {
 				require.NoError(t, h.Shutdown(t.Context()))
 			}
@@ -437,13 +448,11 @@ func TestToolCallsHaveASpanAndADuration(t *testing.T) {
 	} {
 		t.Run(string(outcome), func(t *testing.T) {
 			r := newRecorder()
-			h, err := heads.NewToolHandler("https://tools.example.com", heads.WithToolTimeout(100*time.Millisecond), Tools(r.options()...))
-			require.NoError(t, err)
 			var inside trace.SpanContext
-			require.NoError(t, heads.AddTool(h, "find", "Finds", func(ctx context.Context, _ struct{}) (string, error) {
+			h := toolHandler(t, func(ctx context.Context, _ struct{}) (string, error) {
 				inside = trace.SpanContextFromContext(ctx)
 				return row.f(ctx)
-			}))
+			}, heads.WithToolTimeout(100*time.Millisecond), Tools(r.options()...))
 			body := row.body
 			if body == "" {
 				body = `{"session_metadata":{"session_id":"canary"}}`
@@ -545,13 +554,10 @@ func TestPanicOfAnExporterReachesNoCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, get(t.Context(), t, "https://api.example.com", answer(200), Client(opts...)))
 
-			h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return nil }, Events(opts...))
-			require.NoError(t, err)
+			h := eventHandler(t, func(context.Context, *heads.Event) error { return nil }, Events(opts...))
 			assert.Equal(t, http.StatusOK, deliver(t, h, heads.EventStartConversation, sharedKey))
 
-			tools, err := heads.NewToolHandler("https://tools.example.com", Tools(opts...))
-			require.NoError(t, err)
-			require.NoError(t, heads.AddTool(tools, "find", "Finds", func(context.Context, struct{}) (string, error) { return "found", nil }))
+			tools := toolHandler(t, func(context.Context, struct{}) (string, error) { return "found", nil }, Tools(opts...))
 			callTool(t, tools, "{}")
 		})
 	}
@@ -562,12 +568,9 @@ func TestNothingSecretIsReported(t *testing.T) {
 	r := newRecorder()
 	tr := transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("canary") })
 	require.Error(t, get(t.Context(), t, "https://api.example.com", tr, Client(r.options()...)))
-	h, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), func(context.Context, *heads.Event) error { return errors.New("canary") }, Events(r.options()...))
-	require.NoError(t, err)
+	h := eventHandler(t, func(context.Context, *heads.Event) error { return errors.New("canary") }, Events(r.options()...))
 	deliver(t, h, "canary-type", sharedKey)
-	tools, err := heads.NewToolHandler("https://tools.example.com", heads.WithPathToken("canary-path-token"), Tools(r.options()...))
-	require.NoError(t, err)
-	require.NoError(t, heads.AddTool(tools, "find", "Finds", func(context.Context, struct{}) (string, error) { return "", errors.New("canary") }))
+	tools := toolHandler(t, func(context.Context, struct{}) (string, error) { return "", errors.New("canary") }, heads.WithPathToken("canary-path-token"), Tools(r.options()...))
 	rec := httptest.NewRecorder()
 	tools.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/canary-path-token/find?q=canary", strings.NewReader(`{"canary":"canary","session_metadata":{"session_id":"canary"}}`)))
 	require.Equal(t, http.StatusOK, rec.Code)

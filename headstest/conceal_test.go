@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/headstest"
 )
 
 // pathToken is as long as the shortest path token of a tool handler.
@@ -87,8 +88,7 @@ func TestRequestsAreShownWithoutTheirSecrets(t *testing.T) {
 	a.controlled("GET", "export", "", &export)
 	assert.Contains(t, string(export.Heads[0]), `"url":"https://tools.example.test/hidden/get_opening_hours"`)
 	assert.Contains(t, string(export.Heads[0]), `"url":"https://tools.example.test/a/hidden/now"`)
-	other := headstest.NewEmulator()
-	defer other.Close()
+	other := newEmulator(t)
 	_, err := other.Import(export)
 	assert.NoError(t, err, "an export without keys can be imported")
 }
@@ -104,8 +104,7 @@ func TestAnswersAreShownWithoutTheirSecrets(t *testing.T) {
 	defer srv.Close()
 	id := a.AddHead(headstest.Head{OperationMode: "oc", EnableEvents: true})
 	require.NoError(t, a.AddTool(id, []byte(`{"name":"hours","url":"`+srv.URL+`/`+pathToken+`/hours"}`)))
-	_, _, err := a.AddWebhook(id, srv.URL+"/"+pathToken, allEvents...)
-	require.NoError(t, err)
+	addWebhook(t, a, id, srv.URL+"/"+pathToken, allEvents...)
 	for given, shows := range map[string]string{
 		`{ "message" : "at nine", "n":1.0 }`:                                        `{ "message" : "at nine", "n":1.0 }`,
 		`{"message":"see https://x.example.test/?api_key=canary"}`:                  `{"message":"see https://x.example.test/?[hidden]"}`,

@@ -79,7 +79,7 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if err := c.routed(seen, r); err != nil {
 		writeRefusal(seen, err)
 	} else if r.URL.Path == controlPrefix && isBrowser(r) {
-		c.page(seen)
+		console.ServePage(seen)
 	} else {
 		c.mux.ServeHTTP(seen, r)
 	}
@@ -89,17 +89,6 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isBrowser reports whether the caller accepts HTML.
 func isBrowser(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
-}
-
-// page serves the console with its initial state.
-func (c *control) page(w http.ResponseWriter) {
-	state, err := encodeJSON(c.viewState())
-	if err == nil {
-		err = console.ServePage(w, string(state))
-	}
-	if err != nil {
-		writeRefusal(w, err)
-	}
 }
 
 // routed refuses paths and methods that no action has.

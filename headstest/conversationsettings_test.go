@@ -3,16 +3,16 @@ package headstest_test
 import (
 	"testing"
 
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/headstest"
 )
 
 const goodTool = `{"name":"weather","description":"Weather of a city","parameters":[{"name":"city","type":"string","description":"The city"}],"url":"https://tools.example.test/weather"}`
 
 func TestSettingsAreReplacedWhole(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	path := "/head/" + id + "/conversation-settings"
 	const first = `{"tools":[` + goodTool + `], "model" : {"api_key":"k","n":1.0}}`
 	a.ok("PUT", path, `{"conversationSettings":`+first+`}`)
@@ -22,8 +22,7 @@ func TestSettingsAreReplacedWhole(t *testing.T) {
 }
 
 func TestSettingsMustBeWrapped(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	for _, body := range []string{`{"tools":[]}`, `{}`, `{"conversationSettings":null}`, `{"conversationSettings":[]}`, `{"conversationSettings":"x"}`} {
 		t.Run(body, func(t *testing.T) {
 			a.do("PUT", "/head/"+id+"/conversation-settings", body).refused(t, 400, "conversationSettings")
@@ -32,8 +31,7 @@ func TestSettingsMustBeWrapped(t *testing.T) {
 }
 
 func TestSettingsRefuseMalformedTools(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	before := a.head(id)
 	rows := []struct{ name, tools, says string }{
 		{"not a list", `{}`, "tools must be a list"},
@@ -105,8 +103,7 @@ func TestParametersAsAnObjectAreStoredAndPreventLoading(t *testing.T) {
 }
 
 func TestConversationSettingsCanBeRead(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	path := "/head/" + id + "/conversation-settings"
 	assert.Equal(t, `{"conversationSettings":{"tools":[]}}`, a.ok("GET", path, "").body)
 	const whole = `{"conversationSettings":{"tools":[` + goodTool + `], "model" : {"n":1.0}}}`

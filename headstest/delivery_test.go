@@ -19,10 +19,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func TestDeliveryIsASignedPost(t *testing.T) {
@@ -34,8 +35,7 @@ func TestDeliveryIsASignedPost(t *testing.T) {
 		return status(204), nil
 	}}
 	play(t, rc, nil, func(s *scene) {
-		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-		s.settle()
+		s.converse("message")
 		got := s.all()
 		require.Len(t, got, 1)
 		assert.Equal(t, hexHMAC(got[0].body, s.key), got[0].signature)
@@ -55,8 +55,7 @@ func TestEveryWebhookSignsWithItsOwnKey(t *testing.T) {
 		require.NoError(t, err)
 		keys := map[string]string{"hook.example.test": s.key, "other.example.test": other}
 		require.NotEqual(t, s.key, other)
-		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-		s.settle()
+		s.converse("message")
 		require.Len(t, s.all(), 2)
 		for _, r := range s.all() {
 			assert.Equal(t, hexHMAC(r.body, keys[r.host]), r.signature)
@@ -67,8 +66,7 @@ func TestEveryWebhookSignsWithItsOwnKey(t *testing.T) {
 
 func TestSignatureMayBeBase64(t *testing.T) {
 	play(t, &receiver{}, []headstest.Option{headstest.WithSignatureEncoding(headstest.SignatureBase64)}, func(s *scene) {
-		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-		s.settle()
+		s.converse("message")
 		sum, err := hex.DecodeString(hexHMAC(s.all()[0].body, s.key))
 		require.NoError(t, err)
 		assert.Equal(t, base64.StdEncoding.EncodeToString(sum), s.all()[0].signature)
@@ -79,7 +77,7 @@ func TestFailedDeliveryIsRedeliveredThreeTimesWithGrowingWaits(t *testing.T) {
 	refused := errors.New("refused")
 	rows := []struct {
 		name   string
-		answer func(int, *http.Request, []byte) (*http.Response, error)
+		answer answering
 		status int
 		err    error
 		takes  time.Duration
@@ -94,10 +92,7 @@ func TestFailedDeliveryIsRedeliveredThreeTimesWithGrowingWaits(t *testing.T) {
 			return resp, nil
 		}, 307, nil, 0},
 		{"no connection", func(int, *http.Request, []byte) (*http.Response, error) { return nil, refused }, 0, refused, 0},
-		{"no answer in 5 s", func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		}, 0, context.DeadlineExceeded, 5 * time.Second},
+		{"no answer in 5 s", silent, 0, context.DeadlineExceeded, 5 * time.Second},
 		{"answer that drips", func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
 			resp := status(200)
 			resp.Body = io.NopCloser(drip{r.Context()})
@@ -108,8 +103,7 @@ func TestFailedDeliveryIsRedeliveredThreeTimesWithGrowingWaits(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			play(t, &receiver{answer: row.answer}, nil, func(s *scene) {
 				start := time.Now()
-				require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-				s.settle()
+				s.converse("message")
 				got, journal := s.all(), s.Deliveries()
 				require.Len(t, got, 4)
 				require.Len(t, journal, 4)
@@ -139,15 +133,9 @@ func (d drip) Read([]byte) (int, error) {
 func TestAnsweredEventIsNotRedelivered(t *testing.T) {
 	for _, failures := range []int{0, 1, 2, 3} {
 		t.Run(fmt.Sprint(failures), func(t *testing.T) {
-			rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
-				if n <= failures {
-					return status(500), nil
-				}
-				return status(200), nil
-			}}
+			rc := &receiver{answer: failing(failures)}
 			play(t, rc, nil, func(s *scene) {
-				require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-				s.settle()
+				s.converse("message")
 				require.Len(t, s.all(), failures+1)
 				assert.True(t, s.Deliveries()[failures].Final)
 			})
@@ -161,27 +149,20 @@ func TestAnswerJustInTimeIsAccepted(t *testing.T) {
 		return status(200), nil
 	}}
 	play(t, rc, nil, func(s *scene) {
-		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-		s.settle()
+		s.converse("message")
 		assert.Len(t, s.all(), 1)
 	})
 }
 
 func TestRetryScheduleAndTimeoutAreSettable(t *testing.T) {
-	silent := func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	}
 	opts := []headstest.Option{headstest.WithRetrySchedule(time.Minute), headstest.WithDeliveryTimeout(time.Second)}
 	play(t, &receiver{answer: silent}, opts, func(s *scene) {
-		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-		s.settle()
+		s.converse("message")
 		require.Len(t, s.all(), 2)
 		assert.Equal(t, 61*time.Second, s.all()[1].at.Sub(s.all()[0].at))
 	})
 	play(t, &receiver{answer: always(500)}, []headstest.Option{headstest.WithRetrySchedule()}, func(s *scene) {
-		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-		s.settle()
+		s.converse("message")
 		assert.Len(t, s.all(), 1)
 	})
 }
@@ -194,8 +175,7 @@ func TestEventsArriveInOrderThroughFailures(t *testing.T) {
 		return status(200), nil
 	}}
 	play(t, rc, nil, func(s *scene) {
-		require.NoError(t, perform(s.StartSession(s.head), "message inactive timeout"))
-		s.settle()
+		s.converse("message inactive timeout")
 		var want []string
 		for _, event := range []string{"start_conversation", "inactivity_warning", "timeout_conversation", "end_conversation"} {
 			want = append(want, event, event, event)
@@ -205,15 +185,9 @@ func TestEventsArriveInOrderThroughFailures(t *testing.T) {
 }
 
 func TestEventAfterAGivenUpOneIsDelivered(t *testing.T) {
-	rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
-		if n <= 4 {
-			return status(500), nil
-		}
-		return status(200), nil
-	}}
+	rc := &receiver{answer: failing(4)}
 	play(t, rc, nil, func(s *scene) {
-		require.NoError(t, perform(s.StartSession(s.head), "message close"))
-		s.settle()
+		s.converse("message close")
 		assert.Equal(t, "end_conversation", s.types()[4])
 		assert.Len(t, s.types(), 5)
 	})
@@ -262,11 +236,7 @@ func TestRemovedWebhookGetsNothingMore(t *testing.T) {
 }
 
 func TestCloseEndsRunningDeliveries(t *testing.T) {
-	silent := func(_ int, r *http.Request, _ []byte) (*http.Response, error) {
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	}
-	for name, answer := range map[string]func(int, *http.Request, []byte) (*http.Response, error){"in an attempt": silent, "in a wait": always(500)} {
+	for name, answer := range map[string]answering{"in an attempt": silent, "in a wait": always(500)} {
 		t.Run(name, func(t *testing.T) {
 			play(t, &receiver{answer: answer}, nil, func(s *scene) {
 				session := s.StartSession(s.head)
@@ -306,12 +276,7 @@ func TestResetEndsRunningDeliveries(t *testing.T) {
 }
 
 func TestWaitDeliveryFindsEarlierAndLaterDeliveries(t *testing.T) {
-	rc := &receiver{answer: func(n int, _ *http.Request, _ []byte) (*http.Response, error) {
-		if n == 1 {
-			return status(500), nil
-		}
-		return status(200), nil
-	}}
+	rc := &receiver{answer: failing(1)}
 	play(t, rc, nil, func(s *scene) {
 		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
 		d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Final })
@@ -331,8 +296,7 @@ func TestWaitDeliveryFindsEarlierAndLaterDeliveries(t *testing.T) {
 
 func TestWaitDeliveryWaitsThroughAReset(t *testing.T) {
 	play(t, &receiver{}, nil, func(s *scene) {
-		require.NoError(t, perform(s.StartSession(s.head), "message inactive"))
-		s.settle()
+		s.converse("message inactive")
 		done := make(chan heads.EventType)
 		go func() {
 			d, err := s.WaitDelivery(s.t.Context(), func(d headstest.Delivery) bool { return d.Event.Type == heads.EventEndConversation })
@@ -342,8 +306,7 @@ func TestWaitDeliveryWaitsThroughAReset(t *testing.T) {
 		synctest.Wait()
 		s.Reset()
 		head := s.AddHead(headstest.Head{EnableEvents: true})
-		_, _, err := s.AddWebhook(head, "https://hook.example.test", heads.EventEndConversation)
-		require.NoError(t, err)
+		addWebhook(t, s, head, "https://hook.example.test", heads.EventEndConversation)
 		require.NoError(t, s.StartSession(head).Close())
 		assert.Equal(t, heads.EventEndConversation, <-done)
 	})
@@ -382,8 +345,7 @@ func TestBacklogIsBounded(t *testing.T) {
 
 func TestRedeliverSendsTheSameBytes(t *testing.T) {
 	play(t, &receiver{}, nil, func(s *scene) {
-		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-		s.settle()
+		s.converse("message")
 		require.NoError(t, s.Redeliver(s.Deliveries()[0]))
 		s.settle()
 		got := s.all()
@@ -400,8 +362,7 @@ func TestReceiversAnswerIsInTheJournal(t *testing.T) {
 		return resp, nil
 	}}
 	play(t, rc, nil, func(s *scene) {
-		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-		s.settle()
+		s.converse("message")
 		assert.Equal(t, strings.Repeat("x", 4096), string(s.Deliveries()[0].Reply))
 	})
 }
@@ -487,10 +448,9 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 	for range 20 {
 		srv := headstest.NewServer(headstest.WithLoopbackHTTP())
 		id := srv.AddHead(headstest.Head{EnableEvents: true})
-		_, _, err := srv.AddWebhook(id, receiving.URL, allEvents...)
-		require.NoError(t, err)
+		addWebhook(t, srv, id, receiving.URL, allEvents...)
 		require.NoError(t, perform(srv.StartSession(id), "message"))
-		_, err = srv.WaitDelivery(t.Context(), nil)
+		_, err := srv.WaitDelivery(t.Context(), nil)
 		require.NoError(t, err)
 		srv.Close()
 		srv.Close()

@@ -202,7 +202,7 @@ func (c *core) attempt(ctx context.Context, j job) Delivery {
 		d.Err = withoutURL(err)
 		return d
 	}
-	resp, reply, err := c.exchange(req.WithContext(ctx), maxReply) //nolint:bodyclose // closed there
+	resp, reply, err := exchange(c.client, req.WithContext(ctx), maxReply) //nolint:bodyclose // closed there
 	d.Reply, d.Err, d.Duration = reply, err, time.Since(d.At)
 	if resp != nil {
 		d.Status = resp.StatusCode

@@ -16,10 +16,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 // api sends requests to an emulator in plain HTTP, as the contract documents them.
@@ -34,6 +35,30 @@ func newAPI(t testing.TB, opts ...headstest.Option) *api {
 	tr := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(func() { tr.CloseIdleConnections(); srv.Close() })
 	return &api{srv, t, &http.Client{Transport: tr}}
+}
+
+// withHead returns an emulator with one head.
+func withHead(t testing.TB, opts ...headstest.Option) (a *api, id string) {
+	a = newAPI(t, opts...)
+	return a, a.AddHead(headstest.Head{})
+}
+
+// newEmulator returns an emulator that is closed when the test ends.
+func newEmulator(t testing.TB, opts ...headstest.Option) *headstest.Emulator {
+	e := headstest.NewEmulator(opts...)
+	t.Cleanup(e.Close)
+	return e
+}
+
+type webhooks interface {
+	AddWebhook(headID, url string, events ...heads.EventType) (id int64, sharedKey string, err error)
+}
+
+func addWebhook(t testing.TB, to webhooks, headID, url string, events ...heads.EventType) (id int64, sharedKey string) {
+	t.Helper()
+	id, sharedKey, err := to.AddWebhook(headID, url, events...)
+	require.NoError(t, err)
+	return id, sharedKey
 }
 
 type answer struct {
@@ -119,9 +144,11 @@ func (ans answer) refused(t testing.TB, status int, says string) {
 	assert.Contains(t, ans.header.Get("Content-Type"), "application/json")
 }
 
+type answering = func(n int, r *http.Request, body []byte) (*http.Response, error) // n counts from 1
+
 // receiver is the customer's server. It is a transport, so it works in a bubble.
 type receiver struct {
-	answer func(n int, r *http.Request, body []byte) (*http.Response, error) // n counts from 1
+	answer answering
 
 	mu  sync.Mutex
 	got []received
@@ -172,8 +199,24 @@ func status(code int) *http.Response {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(nil))}
 }
 
-func always(code int) func(int, *http.Request, []byte) (*http.Response, error) {
+func always(code int) answering {
 	return func(int, *http.Request, []byte) (*http.Response, error) { return status(code), nil }
+}
+
+// failing answers the first n requests with 500.
+func failing(n int) answering {
+	return func(i int, _ *http.Request, _ []byte) (*http.Response, error) {
+		if i <= n {
+			return status(500), nil
+		}
+		return status(200), nil
+	}
+}
+
+// silent does not answer.
+func silent(_ int, r *http.Request, _ []byte) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
 
 var allEvents = []heads.EventType{
@@ -195,13 +238,19 @@ type scene struct {
 func play(t *testing.T, rc *receiver, opts []headstest.Option, f func(s *scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := append([]headstest.Option{headstest.WithDeliveryClient(&http.Client{Transport: rc})}, opts...)
-		e := headstest.NewEmulator(opts...)
-		defer e.Close()
+		e := newEmulator(t, opts...)
 		head := e.AddHead(headstest.Head{EnableEvents: true})
 		hook, key, err := e.AddWebhook(head, "https://hook.example.test/x", allEvents...)
 		require.NoError(t, err)
 		f(&scene{e, t, head, hook, key, rc})
 	})
+}
+
+// converse does the steps in a new session and waits until every delivery has ended.
+func (s *scene) converse(steps string) {
+	s.t.Helper()
+	require.NoError(s.t, perform(s.StartSession(s.head), steps))
+	s.settle()
 }
 
 // settle waits until every delivery has ended.

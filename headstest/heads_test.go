@@ -9,39 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-func TestReadOfAHeadHoldsEveryDocumentedField(t *testing.T) {
-	a := newAPI(t)
-	h := a.head(a.AddHead(headstest.Head{}))
-	for field, kind := range map[string]any{
-		"id": "", "name": "", "alias": "", "language": "", "languageSpeechRecognition": "", "ttsProvider": "", "ttsVoice": "",
-		"operationMode": "", "ocProvider": "", "promptConfig": map[string]any{}, "greetings": "", "voiceflowApiKey": nil,
-		"isRandomSuggestions": false, "phrases": []any{}, "suggestions": []any{}, "customWords": map[string]any{},
-		"publicUrl": "", "fileUrl": nil, "pluginOperationalModeConfig": nil, "semanticThreshold": 0.0,
-		"videoStreaming": false, "splitter": false, "enableEvents": false, "conversationSettings": map[string]any{},
-		"createdAt": "", "updatedAt": "", "publicId": "", "documentJsonDto": nil, "documentUrl": "", "encodedPath": "",
-		"iconConfig": map[string]any{}, "headVisualId": "", "isActive": false, "orgId": "", "orgPublicId": "",
-		"allowedOrigins": []any{}, "allowedIframeOrigins": []any{}, "videoCache": nil, "expirationSeconds": 0.0,
-		"ttsStream": false, "headVisualVideoUrl": "", "posterVideoImage": "", "ttsDisplayName": "", "organisation": map[string]any{},
-	} {
-		assert.Contains(t, h, field)
-		assert.IsType(t, kind, h[field], field)
-	}
-	for field, kind := range map[string]any{
-		"id": "", "createdAt": "", "updatedAt": "", "apiKey": "", "name": "", "publicId": "", "alias": "",
-		"subscriptionType": "", "slots": 0.0, "streaming": false, "isActive": false,
-	} {
-		assert.IsType(t, kind, h["organisation"].(map[string]any)[field], field)
-	}
-	assert.IsType(t, "", h["promptConfig"].(map[string]any)["id"])
-	assert.IsType(t, "", h["promptConfig"].(map[string]any)["system_prompt"])
-	assert.Equal(t, map[string]any{"tools": []any{}}, h["conversationSettings"])
-}
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
+)
 
 func TestPublicIDsAndAccessURLHaveTheirForms(t *testing.T) {
 	a := newAPI(t)
@@ -106,8 +79,7 @@ func TestAddHeadRefusesFieldsThatAreNotInTheContract(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			e := headstest.NewEmulator()
-			defer e.Close()
+			e := newEmulator(t)
 			require.ErrorContains(t, row.head.Validate(), row.says)
 			assert.PanicsWithValue(t, "headstest: AddHead: "+row.head.Validate().Error(), func() { e.AddHead(row.head) })
 			assert.Empty(t, e.Heads())
@@ -124,11 +96,6 @@ func TestAddedHeadMayHaveListsAndObjectsThatAreNull(t *testing.T) {
 	for _, field := range []string{"phrases", "suggestions", "customWords", "promptConfig", "conversationSettings"} {
 		assert.Nil(t, h[field], field)
 	}
-}
-
-func TestEnableEventsIsOffAtFirst(t *testing.T) {
-	a := newAPI(t)
-	assert.Equal(t, false, a.head(a.AddHead(headstest.Head{}))["enableEvents"])
 }
 
 func TestUnknownHeadIsNotFound(t *testing.T) {
@@ -165,40 +132,28 @@ func TestHeadVisualShowsItsMode(t *testing.T) {
 }
 
 func TestUpdateChangesOnlyWhatIsSent(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
-	values := map[string]string{
-		"name": `"n"`, "alias": `"a"`, "language": `"de-DE"`, "languageSpeechRecognition": `"de-DE"`, "ttsProvider": `"acme"`,
-		"ttsVoice": `"v"`, "operationMode": `"doc_qa"`, "ocProvider": `"other"`, "greetings": `""`,
-		"voiceflowApiKey": `"k"`, "isRandomSuggestions": `true`, "phrases": `["p"]`, "suggestions": `[]`, "customWords": `{"a":"b"}`,
-		"publicUrl": `"https://x.example.test/a/b?api_key=c"`, "fileUrl": `"f"`, "pluginOperationalModeConfig": `{"x":[1]}`,
-		"semanticThreshold": `0.1`, "addedSince": `{"deep":[true]}`,
-	}
-	for field, value := range values {
-		t.Run(field, func(t *testing.T) {
+	a, id := withHead(t)
+	for _, row := range []struct{ field, value string }{
+		{"name", `"n"`}, {"alias", `"a"`}, {"language", `"de-DE"`}, {"languageSpeechRecognition", `"de-DE"`}, {"ttsProvider", `"acme"`},
+		{"ttsVoice", `"v"`}, {"operationMode", `"doc_qa"`}, {"ocProvider", `"other"`}, {"greetings", `""`},
+		{"voiceflowApiKey", `"k"`}, {"isRandomSuggestions", `true`}, {"phrases", `["p"]`}, {"suggestions", `[]`}, {"customWords", `{"a":"b"}`},
+		{"publicUrl", `"https://x.example.test/a/b?api_key=c"`}, {"fileUrl", `"f"`}, {"pluginOperationalModeConfig", `{"x":[1]}`},
+		{"semanticThreshold", `0.1`}, {"addedSince", `{"deep":[true]}`},
+		{"voiceflowApiKey", `null`}, {"fileUrl", `null`}, {"pluginOperationalModeConfig", `null`},
+	} {
+		t.Run(row.field+"="+row.value, func(t *testing.T) {
 			before := a.head(id)
-			a.ok("PUT", "/head/update", fmt.Sprintf(`{"id":"%s","%s":%s}`, id, field, value))
+			a.ok("PUT", "/head/update", fmt.Sprintf(`{"id":"%s","%s":%s}`, id, row.field, row.value))
 			after := a.head(id)
-			before[field] = object(t, `{"v":`+value+`}`)["v"]
+			before[row.field] = object(t, `{"v":`+row.value+`}`)["v"]
 			before["updatedAt"] = after["updatedAt"]
 			assert.Equal(t, before, after)
 		})
 	}
 }
 
-func TestUpdateAcceptsNullWhereTheContractAllowsIt(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{Fields: map[string]any{"voiceflowApiKey": "k", "fileUrl": "f", "pluginOperationalModeConfig": map[string]any{}}})
-	a.ok("PUT", "/head/update", `{"id":"`+id+`","voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null}`)
-	h := a.head(id)
-	assert.Nil(t, h["voiceflowApiKey"])
-	assert.Nil(t, h["fileUrl"])
-	assert.Nil(t, h["pluginOperationalModeConfig"])
-}
-
 func TestUpdateRefusesWrongTypes(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	before := a.head(id)
 	wrong := map[string][]string{
 		"voiceflowApiKey": {"1", "{}"}, "fileUrl": {"true"}, "pluginOperationalModeConfig": {`"x"`, "[]", "1"},
@@ -220,8 +175,7 @@ func TestUpdateRefusesWrongTypes(t *testing.T) {
 }
 
 func TestUpdateNamesEveryWrongField(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	ans := a.do("PUT", "/head/update", `{"id":"`+id+`","name":1,"alias":null,"greetings":"string"}`)
 	for _, field := range []string{"name", "alias", "greetings"} {
 		ans.refused(t, 400, field)
@@ -229,8 +183,7 @@ func TestUpdateNamesEveryWrongField(t *testing.T) {
 }
 
 func TestUpdateNeedsAnIDAndAField(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	rows := []struct{ name, body, says string }{
 		{"empty object", `{}`, "id is missing"},
 		{"no id", `{"name":"x"}`, "id is missing"},
@@ -246,8 +199,7 @@ func TestUpdateNeedsAnIDAndAField(t *testing.T) {
 }
 
 func TestUpdateRefusesPlaceholders(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	before := a.head(id)
 	for _, value := range []string{
 		`"name":"string"`, `"voiceflowApiKey":"<API_KEY>"`, `"phrases":["fine","string"]`, `"customWords":{"a":"string"}`,
@@ -263,8 +215,7 @@ func TestUpdateRefusesPlaceholders(t *testing.T) {
 }
 
 func TestUpdateIgnoresReadOnlyFields(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	before := a.head(id)
 	for _, field := range strings.Fields(`createdAt updatedAt publicId documentJsonDto documentUrl encodedPath iconConfig headVisualId isActive
 		orgId orgPublicId allowedOrigins allowedIframeOrigins videoCache conversationSettings splitter expirationSeconds ttsStream
@@ -281,8 +232,7 @@ func TestUpdateIgnoresReadOnlyFields(t *testing.T) {
 }
 
 func TestUpdateKeepsThePromptsID(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	promptID := a.head(id)["promptConfig"].(map[string]any)["id"]
 	a.ok("PUT", "/head/update", `{"id":"`+id+`","promptConfig":{"id":"other","system_prompt":"Be brief."}}`)
 	assert.Equal(t, map[string]any{"id": promptID, "system_prompt": "Be brief."}, a.head(id)["promptConfig"])
@@ -301,8 +251,7 @@ func TestReadHeadCanBeSentAsAnUpdate(t *testing.T) {
 }
 
 func TestUnknownFieldsAreKeptByteForByte(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	const odd = `{"b" : 1.50, "a":"<\u0041&>", "n":12345678901234567890}`
 	a.ok("PUT", "/head/update", `{"id":"`+id+`","addedSince":`+odd+`}`)
 	assert.Contains(t, a.ok("GET", "/head/"+id, "").body, `"addedSince":`+odd)
@@ -317,8 +266,7 @@ func apiKey(h map[string]any) string { return key.FindStringSubmatch(fmt.Sprint(
 
 func TestChangesMoveUpdatedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := headstest.NewEmulator()
-		defer e.Close()
+		e := newEmulator(t)
 		id := e.AddHead(headstest.Head{})
 		hook, _, err := e.AddWebhook(id, "https://hook.example.test")
 		require.NoError(t, err)
@@ -375,24 +323,5 @@ func TestReadShowsEveryKindOfChange(t *testing.T) {
 		require.NotContains(t, a.ok("GET", "/head/"+id, "").body, shows)
 		changes[shows]()
 		assert.Contains(t, a.ok("GET", "/head/"+id, "").body, shows)
-	}
-}
-
-func TestVoiceAloneCanBeChanged(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
-	want := a.head(id)
-	a.ok("PUT", "/head/update", `{"id":"`+id+`","ttsProvider":"elevenlabs","ttsVoice":"rachel"}`)
-	got := a.head(id)
-	want["ttsProvider"], want["ttsVoice"], want["updatedAt"] = "elevenlabs", "rachel", got["updatedAt"]
-	assert.Equal(t, want, got)
-}
-
-func TestModeOfAVisualIsFoundThroughTheHead(t *testing.T) {
-	a := newAPI(t)
-	for _, mode := range []string{"default", "two_loops"} {
-		id := a.AddHead(headstest.Head{HeadVisualID: a.AddVisual(headstest.Visual{Mode: heads.VisualMode(mode)})})
-		visual := object(t, a.ok("GET", fmt.Sprint("/head_visual/", a.head(id)["headVisualId"]), "").body)
-		assert.Equal(t, mode, visual["mode"])
 	}
 }

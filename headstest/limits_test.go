@@ -9,15 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func TestRateLimitAnswers429WithRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := headstest.NewEmulator(headstest.WithRateLimit(0.4, 2))
-		defer e.Close()
+		e := newEmulator(t, headstest.WithRateLimit(0.4, 2))
 		id := e.AddHead(headstest.Head{})
 		send := func() (status int, retryAfter, body string) {
 			req, err := http.NewRequest("PUT", "http://emulator/head/update", strings.NewReader(`{"id":"`+id+`","name":"Bea"}`))
@@ -51,8 +51,7 @@ func TestRateLimitAnswers429WithRetryAfter(t *testing.T) {
 }
 
 func TestRateLimitedRequestHasNoEffectAndUsesUpNoFault(t *testing.T) {
-	e := headstest.NewEmulator(headstest.WithRateLimit(0.001, 1))
-	defer e.Close()
+	e := newEmulator(t, headstest.WithRateLimit(0.001, 1))
 	id := e.AddHead(headstest.Head{})
 	e.Inject(headstest.Fault{Route: "/head/update", Status: 500, Times: 1})
 	_, _, err := inMemory(t.Context(), e, "GET", "/head/"+id, "")
@@ -74,8 +73,7 @@ func TestRateLimitsThatAllowNothingAreRefused(t *testing.T) {
 func TestEmulatorsWithOneOptionHaveTheirOwnLimits(t *testing.T) {
 	limit := headstest.WithRateLimit(0.001, 1)
 	for range 2 {
-		e := headstest.NewEmulator(limit)
-		defer e.Close()
+		e := newEmulator(t, limit)
 		status, _, err := inMemory(t.Context(), e, "GET", "/head/x", "")
 		require.NoError(t, err)
 		assert.Equal(t, 404, status)
@@ -84,8 +82,7 @@ func TestEmulatorsWithOneOptionHaveTheirOwnLimits(t *testing.T) {
 
 func TestLatencyIsWaitedByEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := headstest.NewEmulator(headstest.WithLatency(50*time.Millisecond), headstest.WithRateLimit(0.001, 2))
-		defer e.Close()
+		e := newEmulator(t, headstest.WithLatency(50*time.Millisecond), headstest.WithRateLimit(0.001, 2))
 		id := e.AddHead(headstest.Head{})
 		for _, want := range []int{200, 404, 429} {
 			start := time.Now()
@@ -98,8 +95,7 @@ func TestLatencyIsWaitedByEveryRequest(t *testing.T) {
 
 func TestRequestCancelledInTheLatencyHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := headstest.NewEmulator(headstest.WithLatency(time.Minute))
-		defer e.Close()
+		e := newEmulator(t, headstest.WithLatency(time.Minute))
 		id := e.AddHead(headstest.Head{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func streaming(id string, on bool) string {
@@ -79,8 +80,7 @@ func TestSwitchAgainChangesNothing(t *testing.T) {
 }
 
 func TestSwitchBackToLegacyNeedsADefaultVisual(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	before := a.head(id)
 	a.ok("PUT", streaming(id, true), "")
 	a.ok("PUT", streaming(id, false), "")
@@ -98,8 +98,7 @@ func TestSwitchBackToLegacyNeedsADefaultVisual(t *testing.T) {
 }
 
 func TestSplitterForcesAHeadBackToLegacy(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	before := a.head(id)
 	a.ok("PUT", streaming(id, true), "")
 	require.NoError(t, a.EnableSplitter(id))
@@ -111,8 +110,7 @@ func TestSplitterForcesAHeadBackToLegacy(t *testing.T) {
 }
 
 func TestSwitchNeedsABooleanAndNoBody(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	for _, operation := range []string{"video-streaming?videoStreaming", "enable-events?enableEvents"} {
 		for _, value := range []string{"", "=", "=1", "=yes", "=TRUE", "=true&x=%zz", "s=true"} {
 			t.Run(operation+value, func(t *testing.T) {
@@ -140,16 +138,14 @@ func TestStreamingHeadRefusesAVoiceThatCantStream(t *testing.T) {
 }
 
 func TestAccessURLsAreSettable(t *testing.T) {
-	a := newAPI(t, headstest.WithAccessURLs("http://127.0.0.1:1/chat/", "http://127.0.0.1:2/stream"))
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t, headstest.WithAccessURLs("http://127.0.0.1:1/chat/", "http://127.0.0.1:2/stream"))
 	assert.Contains(t, a.head(id)["publicUrl"], "http://127.0.0.1:1/chat/MyOrg-")
 	a.ok("PUT", streaming(id, true), "")
 	assert.Contains(t, a.head(id)["publicUrl"], "http://127.0.0.1:2/stream/MyOrg-")
 }
 
 func TestStaleAccessURLsStay(t *testing.T) {
-	a := newAPI(t, headstest.WithStaleAddresses())
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t, headstest.WithStaleAddresses())
 	before := a.head(id)
 	a.ok("PUT", streaming(id, true), "")
 	assert.Equal(t, before["publicUrl"], a.head(id)["publicUrl"])

@@ -11,9 +11,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func TestEveryRouteIsInTheDescription(t *testing.T) {
@@ -69,18 +70,10 @@ func TestEveryOperationNeedsTheBearerToken(t *testing.T) {
 	}
 }
 
-func TestGeneratedTokenIsAccepted(t *testing.T) {
-	a := newAPI(t)
-	require.NotEmpty(t, a.Token)
-	assert.Equal(t, a.Token, a.BearerToken())
-	a.head(a.AddHead(headstest.Head{}))
-}
-
 // The service may have operations that the emulator does not have, so the answer names the
 // emulator, for any path and also without a token.
 func TestUnknownOperationIsRefusedWithTheNearestOne(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	rows := []struct{ request, nearest string }{
 		{"POST /head/create", "PUT /head/update"},
 		{"GET /head/all", "GET /head/{id}"},
@@ -140,8 +133,7 @@ func TestUnknownIDsAreNotFound(t *testing.T) {
 }
 
 func TestOtherMethodsAreNotAllowed(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	rows := []struct{ method, path, allow string }{
 		{"POST", "/head/update", "PUT"}, {"GET", "/head/update", "PUT"}, {"DELETE", "/head/" + id, "GET, HEAD"}, {"PUT", "/head/" + seedHead, "GET, HEAD"},
 		{"PUT", "/head_visual/x", "GET, HEAD"}, {"POST", "/head/" + id + "/video-streaming", "PUT"},
@@ -162,8 +154,7 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 }
 
 func TestBodiesThatAreNoJSONObjectAreRefused(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test"}`)
 	routes := []struct{ method, path string }{
 		{"PUT", "/head/update"}, {"PUT", "/head/" + id + "/conversation-settings"},
@@ -200,8 +191,7 @@ func TestBodiesThatAreNoJSONObjectAreRefused(t *testing.T) {
 }
 
 func TestJSONContentTypeMayHaveParameters(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	req := a.request("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
 	req.Header.Set("Content-Type", "Application/JSON; charset=utf-8")
 	require.Equal(t, 200, a.send(req).status)
@@ -220,8 +210,7 @@ func TestUndocumentedAnswers(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			a := newAPI(t, headstest.WithResponses(row.style))
-			id := a.AddHead(headstest.Head{})
+			a, id := withHead(t, headstest.WithResponses(row.style))
 			created := object(t, a.ok("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"https://hook.example.test"}`).body)
 			assert.NotEmpty(t, created["sharedKey"], "a new registration always shows its key")
 			assert.Equal(t, row.style == headstest.ResponsesRecord, created["id"] != nil)
@@ -242,20 +231,15 @@ func TestUndocumentedAnswers(t *testing.T) {
 }
 
 func TestRequestsAreInTheJournalWhenAnswered(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	a.ok("PUT", "/head/update", `{"id":"`+id+`","name":"Bea"}`)
 	a.do("GET", "/head-events?headId=nobody", "")
 	got := a.Requests()
 	require.Len(t, got, 2)
-	assert.Equal(t, "PUT", got[0].Method)
-	assert.Equal(t, "/head/update", got[0].Path)
+	assert.Equal(t, []any{"PUT", "/head/update", 200, "Bearer " + a.Token}, []any{got[0].Method, got[0].Path, got[0].Status, got[0].Header.Get("Authorization")})
 	assert.JSONEq(t, `{"id":"`+id+`","name":"Bea"}`, string(got[0].Body))
-	assert.Equal(t, "Bearer "+a.Token, got[0].Header.Get("Authorization"))
-	assert.Equal(t, 200, got[0].Status)
 	assert.False(t, got[0].At.IsZero())
-	assert.Equal(t, "headId=nobody", got[1].Query)
-	assert.Equal(t, 404, got[1].Status)
+	assert.Equal(t, []any{"headId=nobody", 404}, []any{got[1].Query, got[1].Status})
 }
 
 func TestJournalOfRequestsIsBounded(t *testing.T) {
@@ -270,8 +254,7 @@ func TestJournalOfRequestsIsBounded(t *testing.T) {
 }
 
 func TestJournalOfRequestsIsBoundedInBytes(t *testing.T) {
-	e := headstest.NewEmulator()
-	defer e.Close()
+	e := newEmulator(t)
 	body := strings.Repeat("x", 1<<20)
 	for range 40 {
 		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("PUT", "/head/update", strings.NewReader(body)))

@@ -101,8 +101,8 @@ func (c *callbackHosts) find(u *url.URL) (to *url.URL, allowed bool) {
 
 // exchange sends a request, reads at most limit bytes of the answer, and closes its
 // body. If it returns a response and an error, reading the body failed.
-func (c *core) exchange(req *http.Request, limit int64) (resp *http.Response, body []byte, err error) {
-	resp, err = c.client.Do(req)
+func exchange(client *http.Client, req *http.Request, limit int64) (resp *http.Response, body []byte, err error) {
+	resp, err = client.Do(req)
 	if err != nil {
 		return nil, nil, withoutURL(err)
 	}

@@ -12,17 +12,17 @@ import (
 	"sync/atomic"
 	"testing"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 // deliverTo delivers one event to a URL and returns the only attempt.
 func deliverTo(t *testing.T, target string, opts ...headstest.Option) (headstest.Delivery, string) {
 	t.Helper()
-	e := headstest.NewEmulator(append(opts, headstest.WithLoopbackHTTP(), headstest.WithRetrySchedule())...)
-	defer e.Close()
+	e := newEmulator(t, append(opts, headstest.WithLoopbackHTTP(), headstest.WithRetrySchedule())...)
 	head := e.AddHead(headstest.Head{EnableEvents: true})
 	_, key, err := e.AddWebhook(head, target, heads.EventStartConversation)
 	require.NoError(t, err)
@@ -164,8 +164,7 @@ func TestAnEventForAMovedHostArrivesAsItWasSent(t *testing.T) {
 	assert.Equal(t, "/h/token/events?a=b", event.path)
 	assert.NoError(t, heads.VerifySignature([]byte(event.body), event.signature, key))
 
-	e := headstest.NewEmulator(hosts)
-	defer e.Close()
+	e := newEmulator(t, hosts)
 	head := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
 	require.NoError(t, e.AddTool(head, json.RawMessage(`{"name":"hours","url":"https://museum.example/tools/hours"}`)))
 	call, err := e.CallTool(t.Context(), head, "hours", nil)

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"testing"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 const seedHead = "11111111-1111-4111-8111-111111111111"
@@ -20,19 +21,16 @@ func seedOf(t *testing.T, text string) headstest.Seed {
 }
 
 func TestExportImportedIsTheSame(t *testing.T) {
-	from := headstest.NewEmulator(headstest.WithLoopbackHTTP())
-	defer from.Close()
+	from := newEmulator(t, headstest.WithLoopbackHTTP())
 	visual := from.AddVisual(headstest.Visual{Mode: heads.VisualModeTwoLoops})
 	id := from.AddHead(headstest.Head{HeadVisualID: visual, Name: "Ada", Fields: map[string]any{"voiceflowApiKey": "key"},
 		Extra: map[string]any{"addedSince": json.RawMessage(`[1.50]`)}})
 	require.NoError(t, from.AddTool(id, json.RawMessage(`{"name":"hours","url":"https://tools.example.test/hours"}`)))
-	_, _, err := from.AddWebhook(id, "http://127.0.0.1:1/x", heads.EventEndConversation)
-	require.NoError(t, err)
+	addWebhook(t, from, id, "http://127.0.0.1:1/x", heads.EventEndConversation)
 
 	file, err := json.Marshal(from.Export())
 	require.NoError(t, err)
-	to := headstest.NewEmulator(headstest.WithLoopbackHTTP())
-	defer to.Close()
+	to := newEmulator(t, headstest.WithLoopbackHTTP())
 	added, err := to.Import(seedOf(t, string(file)))
 	require.NoError(t, err)
 	assert.Equal(t, headstest.Added{Heads: []string{id}, Visuals: []string{visual}, Registrations: []int64{1}}, added)
@@ -73,8 +71,7 @@ func TestVisualsInSeedsTakeExtraFieldsAsHeadsDo(t *testing.T) {
 }
 
 func TestRefusedSeedAddsNothing(t *testing.T) {
-	e := headstest.NewEmulator(headstest.WithSeed(1))
-	defer e.Close()
+	e := newEmulator(t, headstest.WithSeed(1))
 	_, err := e.Import(seedOf(t, `{"heads":[{"id":"`+seedHead+`","name":"Ada"}]}`))
 	require.NoError(t, err)
 	before := e.Export()
@@ -87,8 +84,7 @@ func TestRefusedSeedAddsNothing(t *testing.T) {
 	require.ErrorContains(t, err, "registrations[0]")
 	assert.Equal(t, before, e.Export())
 
-	other := headstest.NewEmulator(headstest.WithSeed(1))
-	defer other.Close()
+	other := newEmulator(t, headstest.WithSeed(1))
 	_, err = other.Import(seedOf(t, `{"heads":[{"id":"`+seedHead+`","name":"Ada"}]}`))
 	require.NoError(t, err)
 	assert.Equal(t, other.AddHead(headstest.Head{}), e.AddHead(headstest.Head{}), "the refused records use up no id")
@@ -122,8 +118,7 @@ func TestNamesInASeedAreExactAndOccurOnce(t *testing.T) {
 }
 
 func TestRestartRemovesEverything(t *testing.T) {
-	e := headstest.NewEmulator()
-	defer e.Close()
+	e := newEmulator(t)
 	session := e.StartSession(e.AddHead(headstest.Head{}))
 	added, err := e.Restart(seedOf(t, `{"heads":[{"name":"Ada"}]}`))
 	require.NoError(t, err)

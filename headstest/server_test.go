@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func TestResetKeepsOnlyTheOptions(t *testing.T) {
@@ -50,22 +49,8 @@ func TestSeedMakesTheSameIDs(t *testing.T) {
 	assert.NotEqual(t, first, record(unseeded), "without a seed nothing made up comes back")
 }
 
-func TestEmulatorIsAPlainHandler(t *testing.T) {
-	e := headstest.NewEmulator(headstest.WithToken("t"))
-	defer e.Close()
-	id := e.AddHead(headstest.Head{})
-	req, err := http.NewRequest("GET", "/head/"+id, nil)
-	require.NoError(t, err)
-	req.Header.Set("Authorization", "Bearer t")
-	rec := httptest.NewRecorder()
-	e.ServeHTTP(rec, req)
-	assert.Equal(t, 200, rec.Code)
-	assert.Contains(t, rec.Body.String(), id)
-}
-
 func TestManyCallsAtOnce(t *testing.T) {
-	a := newAPI(t, headstest.WithJournalSize(100))
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t, headstest.WithJournalSize(100))
 	calls := []func(n int){
 		func(n int) { a.ok("PUT", "/head/update", fmt.Sprintf(`{"id":"%s","name":"n%d"}`, id, n)) },
 		func(int) { a.head(id) },
@@ -91,22 +76,6 @@ func TestManyCallsAtOnce(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(a.ok("GET", "/head-events?headId="+id, "").body), &list))
 	assert.Len(t, list, 100)
 	assert.Len(t, a.Requests(), 100)
-}
-
-func TestClientReachesTheServer(t *testing.T) {
-	srv := headstest.NewServer(headstest.WithLogger(nil))
-	defer srv.Close()
-	id := srv.AddHead(headstest.Head{Name: "Ada"})
-	h, err := srv.Client().Heads.Get(t.Context(), id)
-	require.NoError(t, err)
-	assert.Equal(t, "Ada", h.Name)
-}
-
-func TestClientPanicsOnARefusedOption(t *testing.T) {
-	srv := headstest.NewServer()
-	defer srv.Close()
-	twice := heads.WithTokenSource(nil) // a token is already set
-	assert.Panics(t, func() { srv.Client(twice) })
 }
 
 func TestClosedServerAnswersNothing(t *testing.T) {

@@ -11,11 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/internal/exhaustive"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func mustUnmarshal(b []byte, v any) {
@@ -63,41 +64,33 @@ func TestSessionsCauseTheContractsEvents(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.steps, func(t *testing.T) {
 			play(t, &receiver{}, nil, func(s *scene) {
-				require.NoError(t, perform(s.StartSession(s.head), row.steps))
-				s.settle()
+				s.converse(row.steps)
 				assert.Equal(t, row.want, s.types())
 			})
 		})
 	}
 }
 
-func TestSessionsSayWhatIsWrong(t *testing.T) {
-	rows := []struct{ name, before, step, says string }{
-		{"message after close", "close", "message", "closed"},
-		{"inactive after close", "close", "inactive", "closed"},
-		{"timeout after close", "close", "timeout", "closed"},
-		{"second close", "close", "close", "closed"},
-		{"close after timeout", "timeout", "close", "closed"},
-		{"second timeout", "timeout", "timeout", "closed"},
-	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			play(t, &receiver{}, nil, func(s *scene) {
-				session := s.StartSession(s.head)
-				require.NoError(t, perform(session, row.before))
-				s.settle()
-				before := s.types()
-				assert.ErrorContains(t, perform(session, row.step), row.says)
-				s.settle()
-				assert.Equal(t, before, s.types(), "no further event")
+func TestClosedSessionsTakeNoStep(t *testing.T) {
+	for _, before := range []string{"close", "timeout"} {
+		for _, step := range []string{"message", "inactive", "timeout", "close"} {
+			t.Run(step+" after "+before, func(t *testing.T) {
+				play(t, &receiver{}, nil, func(s *scene) {
+					session := s.StartSession(s.head)
+					require.NoError(t, perform(session, before))
+					s.settle()
+					types := s.types()
+					assert.ErrorContains(t, perform(session, step), "closed")
+					s.settle()
+					assert.Equal(t, types, s.types(), "no further event")
+				})
 			})
-		})
+		}
 	}
 }
 
 func TestSessionNeedsAHeadThatIsThere(t *testing.T) {
-	e := headstest.NewEmulator()
-	defer e.Close()
+	e := newEmulator(t)
 	asleep := e.AddHead(headstest.Head{Fields: map[string]any{"isActive": false}})
 	reset := e.StartSession(e.AddHead(headstest.Head{}))
 	for _, step := range []string{"message", "inactive", "timeout", "close"} {
@@ -111,8 +104,7 @@ func TestSessionNeedsAHeadThatIsThere(t *testing.T) {
 }
 
 func TestSwitchOfModeMakesTheOldAccessURLInaccessible(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	before := a.StartSession(id)
 	require.NoError(t, before.UserMessage("x"))
 	a.ok("PUT", streaming(id, true), "")
@@ -130,8 +122,7 @@ func TestDeliveryNeedsBothSwitchesWhenTheEventOccurs(t *testing.T) {
 				rc := &receiver{}
 				play(t, rc, nil, func(s *scene) {
 					head := s.AddHead(headstest.Head{EnableEvents: enabled})
-					_, _, err := s.AddWebhook(head, "https://other.example.test", flags...)
-					require.NoError(t, err)
+					addWebhook(t, s, head, "https://other.example.test", flags...)
 					require.NoError(t, perform(s.StartSession(head), "message inactive timeout"))
 					s.settle()
 					want := []string{}
@@ -181,8 +172,7 @@ func TestEventHoldsTheContractsFields(t *testing.T) {
 		t.Run(layout, func(t *testing.T) {
 			play(t, &receiver{}, opts, func(s *scene) {
 				head := s.AddHead(headstest.Head{EnableEvents: true, Fields: map[string]any{"publicId": "li-1", "orgPublicId": "Org-1"}})
-				_, _, err := s.AddWebhook(head, "https://other.example.test", heads.EventStartConversation)
-				require.NoError(t, err)
+				addWebhook(t, s, head, "https://other.example.test", heads.EventStartConversation)
 				session := s.StartSession(head)
 				occurred := time.Now()
 				require.NoError(t, session.UserMessage("x"))
@@ -247,8 +237,7 @@ func TestUndeliveredEndsWhateverHappensToAnEvent(t *testing.T) {
 		assert.ErrorIs(t, last.Err, headstest.ErrRemoved)
 		assert.True(t, last.Final)
 
-		_, _, err := s.AddWebhook(s.head, "https://other.example.test", allEvents...)
-		require.NoError(t, err)
+		addWebhook(t, s, s.head, "https://other.example.test", allEvents...)
 		require.NoError(t, session.Inactive())
 		assert.Equal(t, 1, session.Undelivered())
 		s.Reset()

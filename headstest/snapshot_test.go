@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"testing"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func TestSnapshotHoldsWhatTheOperationsAnswer(t *testing.T) {
@@ -63,8 +64,7 @@ func TestRemoveFaultsEndsThemAll(t *testing.T) {
 		s.RemoveFaults()
 		assert.Empty(t, s.Snapshot().Faults)
 		remove()
-		require.NoError(t, s.StartSession(s.head).UserMessage("x"))
-		s.settle()
+		s.converse("message")
 		require.Len(t, s.all(), 1)
 		assert.Equal(t, hexHMAC(s.all()[0].body, s.key), s.all()[0].signature)
 		got, _, err := inMemory(s.t.Context(), s.Emulator, "GET", "/head/"+s.head, "")
@@ -93,8 +93,7 @@ func TestDeliveriesCountFromOne(t *testing.T) {
 		assert.Equal(t, []int{3, 4, 5}, ids())
 		s.Reset()
 		id := s.AddHead(headstest.Head{EnableEvents: true})
-		_, _, err = s.AddWebhook(id, "https://hook.example.test", allEvents...)
-		require.NoError(t, err)
+		addWebhook(t, s, id, "https://hook.example.test", allEvents...)
 		require.NoError(t, s.StartSession(id).Inactive())
 		again, err := s.WaitDelivery(s.t.Context(), nil)
 		require.NoError(t, err)

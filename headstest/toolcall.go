@@ -145,7 +145,7 @@ func (c *core) postTool(ctx context.Context, call *ToolCall) (reply []byte, head
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "headstest")
-	resp, reply, err := c.exchange(req, maxToolReply+1) //nolint:bodyclose // exchange has closed it
+	resp, reply, err := exchange(c.client, req, maxToolReply+1) //nolint:bodyclose // exchange has closed it
 	if resp != nil {
 		call.Status, header = resp.StatusCode, resp.Header
 	}

@@ -14,10 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -156,19 +157,14 @@ func TestToolWithoutAReplyIsAProblem(t *testing.T) {
 }
 
 func TestToolHasALimitedTime(t *testing.T) {
-	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	})
 	for _, limit := range []time.Duration{0, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			opts := []headstest.Option{headstest.WithDeliveryClient(&http.Client{Transport: silent})}
+			opts := []headstest.Option{headstest.WithDeliveryClient(&http.Client{Transport: &receiver{answer: silent}})}
 			want := 30 * time.Second
 			if limit != 0 {
 				opts, want = append(opts, headstest.WithToolTimeout(limit)), limit
 			}
-			e := headstest.NewEmulator(opts...)
-			defer e.Close()
+			e := newEmulator(t, opts...)
 			start := time.Now()
 			call, err := e.CallTool(t.Context(), withTool(e, "https://tools.example.test"), "weather", nil)
 			require.NoError(t, err)
@@ -179,12 +175,8 @@ func TestToolHasALimitedTime(t *testing.T) {
 }
 
 func TestToolCallEndsWithItsContextAndTheEmulator(t *testing.T) {
-	silent := roundTrip(func(r *http.Request) (*http.Response, error) {
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	})
 	synctest.Test(t, func(t *testing.T) {
-		e := headstest.NewEmulator(headstest.WithDeliveryClient(&http.Client{Transport: silent}))
+		e := headstest.NewEmulator(headstest.WithDeliveryClient(&http.Client{Transport: &receiver{answer: silent}}))
 		id := withTool(e, "https://tools.example.test")
 		why := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())

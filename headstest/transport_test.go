@@ -8,16 +8,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func TestEmulatorsClientNeedsNoSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := headstest.NewEmulator()
-		defer e.Close()
+		e := newEmulator(t)
 		id := e.AddHead(headstest.Head{Name: "Ada"})
 		e.Inject(headstest.Fault{Status: 503, RetryAfter: time.Second, Times: 2})
 		start := time.Now()
@@ -31,8 +31,7 @@ func TestEmulatorsClientNeedsNoSocket(t *testing.T) {
 }
 
 func TestEmulatorsClientAcceptsOptions(t *testing.T) {
-	e := headstest.NewEmulator()
-	defer e.Close()
+	e := newEmulator(t)
 	assert.Panics(t, func() { e.Client(heads.WithTokenSource(nil)) }) // a token is already set
 	var seen []string
 	observe := heads.WithObserver(heads.Observer[heads.Attempt]{End: func(_ context.Context, a heads.Attempt) { seen = append(seen, a.Operation) }})
@@ -45,8 +44,7 @@ func TestEmulatorsClientAcceptsOptions(t *testing.T) {
 func TestBubbleReachesAnEventAndAToolHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mux := http.NewServeMux()
-		e := headstest.NewEmulator(headstest.WithDeliveryHandler(mux))
-		defer e.Close()
+		e := newEmulator(t, headstest.WithDeliveryHandler(mux))
 		client := e.Client()
 		id := e.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})
 		tools, err := heads.NewToolHandler("https://app.example.test/tools")
@@ -104,11 +102,9 @@ func TestDeliveryHandlerIsServedAsAServerWould(t *testing.T) {
 					requests <- r
 					row.handle(w, r)
 				})
-				e := headstest.NewEmulator(headstest.WithDeliveryHandler(handler), headstest.WithRetrySchedule())
-				defer e.Close()
+				e := newEmulator(t, headstest.WithDeliveryHandler(handler), headstest.WithRetrySchedule())
 				id := e.AddHead(headstest.Head{EnableEvents: true})
-				_, _, err := e.AddWebhook(id, "https://app.example.test/events?x=1", heads.EventStartConversation)
-				require.NoError(t, err)
+				addWebhook(t, e, id, "https://app.example.test/events?x=1", heads.EventStartConversation)
 				start := time.Now()
 				require.NoError(t, e.StartSession(id).UserMessage("Hello"))
 				d, err := e.WaitDelivery(t.Context(), nil)
@@ -125,8 +121,7 @@ func TestDeliveryHandlerIsServedAsAServerWould(t *testing.T) {
 }
 
 func TestTransportRefusesAnEndedContext(t *testing.T) {
-	e := headstest.NewEmulator()
-	defer e.Close()
+	e := newEmulator(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err := inMemory(ctx, e, "GET", "/head/x", "")

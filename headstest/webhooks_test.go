@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headsapi/heads-go/headstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/headsapi/heads-go/headstest"
 )
 
 func (a *api) list(headID string) []map[string]any {
@@ -23,8 +24,7 @@ func (a *api) list(headID string) []map[string]any {
 }
 
 func TestWebhookShowsItsRecord(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	assert.Equal(t, "[]", a.ok("GET", "/head-events?headId="+id, "").body)
 	created := a.ok("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"https://hook.example.test/x","endConversation":true}`)
 	assert.Equal(t, 201, created.status)
@@ -64,8 +64,7 @@ func TestSecondWebhookIsAdded(t *testing.T) {
 }
 
 func TestWebhookIsRefused(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	rows := []struct{ name, body, says string }{
 		{"no head", `{"webhookUrl":"https://hook.example.test"}`, "headId is missing"},
 		{"no address", `{"headId":"` + id + `"}`, "webhookUrl is missing"},
@@ -89,8 +88,7 @@ func TestWebhookIsRefused(t *testing.T) {
 }
 
 func TestPlainHTTPIsForLoopbackOnly(t *testing.T) {
-	a := newAPI(t, headstest.WithLoopbackHTTP())
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t, headstest.WithLoopbackHTTP())
 	for _, host := range []string{"127.0.0.1:80", "127.1.2.3", "[::1]:5", "localhost:5"} {
 		a.ok("POST", "/head-events", `{"headId":"`+id+`","webhookUrl":"http://`+host+`/x"}`)
 	}
@@ -148,8 +146,7 @@ func TestPatchIsRefused(t *testing.T) {
 }
 
 func TestDeletedWebhookIsRemoved(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	hook, _ := a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
 	path := fmt.Sprint("/head-events/", hook)
 	a.ok("DELETE", path, "")
@@ -163,9 +160,9 @@ func TestDeletedWebhookIsRemoved(t *testing.T) {
 }
 
 func TestDeliverySwitchKeepsTheWebhooks(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	a.register(`{"headId":"` + id + `","webhookUrl":"https://hook.example.test/x"}`)
+	assert.Equal(t, false, a.head(id)["enableEvents"], "at first")
 	for _, on := range []bool{true, true, false, false} {
 		a.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", id, on), "")
 		assert.Equal(t, on, a.head(id)["enableEvents"])
@@ -271,8 +268,7 @@ func (a *api) endedOf(s *headstest.Session) (list []headstest.Delivery) {
 
 func TestWebhooksOfASeedAreMadeAfterTheirHeads(t *testing.T) {
 	var log lockedBuilder
-	e := headstest.NewEmulator(headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	defer e.Close()
+	e := newEmulator(t, headstest.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	const seed = `{"heads":[{"id":"` + seedHead + `","enableEvents":%t}],"registrations":[{"headId":"` + seedHead + `","webhookUrl":"https://a.example.test"}]}`
 	_, err := e.Restart(seedOf(t, fmt.Sprintf(seed, true)))
 	require.NoError(t, err)
@@ -286,8 +282,7 @@ func TestWebhooksOfASeedAreMadeAfterTheirHeads(t *testing.T) {
 }
 
 func TestAddWebhookFollowsTheOperationsRules(t *testing.T) {
-	e := headstest.NewEmulator()
-	defer e.Close()
+	e := newEmulator(t)
 	id := e.AddHead(headstest.Head{})
 	_, _, err := e.AddWebhook(id, "http://hook.example.test")
 	assert.ErrorContains(t, err, "HTTPS")
@@ -298,8 +293,7 @@ func TestAddWebhookFollowsTheOperationsRules(t *testing.T) {
 }
 
 func TestDeliverySwitchAndModeAreIndependent(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	mode, delivers := false, false
 	for _, step := range []string{"video", "events", "video", "events", "events", "video", "video", "events"} {
 		if step == "video" {
@@ -315,8 +309,7 @@ func TestDeliverySwitchAndModeAreIndependent(t *testing.T) {
 }
 
 func TestSwitchOfDeliveryCanBeRead(t *testing.T) {
-	a := newAPI(t, headstest.WithResponses(headstest.ResponsesRecord))
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t, headstest.WithResponses(headstest.ResponsesRecord))
 	for _, on := range []bool{false, true, false} {
 		a.ok("PUT", fmt.Sprintf("/head/%s/enable-events?enableEvents=%t", id, on), "")
 		ans := a.ok("GET", "/head/"+id+"/enable-events", "")
@@ -326,8 +319,7 @@ func TestSwitchOfDeliveryCanBeRead(t *testing.T) {
 }
 
 func TestBodyOfEnableEventsIsIgnored(t *testing.T) {
-	a := newAPI(t)
-	id := a.AddHead(headstest.Head{})
+	a, id := withHead(t)
 	a.ok("PUT", "/head/"+id+"/enable-events?enableEvents=true", `{"enableEvents":false}`)
 	assert.Equal(t, true, a.head(id)["enableEvents"])
 	a.do("PUT", "/head/"+id+"/enable-events", `{"enableEvents":false}`).refused(t, 400, "query")

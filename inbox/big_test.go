@@ -114,8 +114,7 @@ func TestLargeTablesAreOpenedBesideTheWorkAndAnswerAtOnce(t *testing.T) {
 	if raceEnabled {
 		limit *= 4 // the race detector is slow
 	}
-	status, err := in.Status(t.Context())
-	require.NoError(t, err)
+	status := statusOf(t, in)
 	assert.Equal(t, waiting+stored.Load() > 10_000, status.Estimated)
 	assert.InEpsilon(t, waiting+stored.Load(), status.Pending, 0.4)
 	assert.Equal(t, dead, status.Dead)
@@ -200,15 +199,13 @@ func TestInvalidIndexIsBuiltAgain(t *testing.T) {
 	s.use(t, func(in *inbox.Inbox) {
 		appendEvents(t, in, "session", 0, 3) // events are still stored
 		eventually(t, "the index is being built", exists)
-		_, err := in.Status(t.Context())
-		require.NoError(t, err)
+		_ = statusOf(t, in)
 	}) // Close ends the build
 	assert.Zero(t, validIndexes(t, db))
 	require.NoError(t, reader.Rollback())
 	in := s.open(t)
 	eventually(t, "it is built again", func() bool { return validIndexes(t, db) == 2 })
-	status, err := in.Status(t.Context())
-	require.NoError(t, err)
+	status := statusOf(t, in)
 	assert.EqualValues(t, 3, status.Pending)
 	assert.False(t, status.Estimated)
 }
@@ -258,8 +255,7 @@ func TestManyOpensBuildTheIndexesOnce(t *testing.T) {
 	s.dropNewIndexes(t)
 	for range 4 {
 		in := s.open(t)
-		_, err := in.Status(t.Context())
-		require.NoError(t, err)
+		_ = statusOf(t, in)
 	}
 	db := s.sql(t)
 	eventually(t, "the indexes are built", func() bool { return validIndexes(t, db) == 2 })
@@ -344,8 +340,7 @@ func TestListPagesAndStates(t *testing.T) {
 
 // List reads a limited number of rows, for every filter.
 func TestListEndsEarlyAndSaysWhere(t *testing.T) {
-	s := newStore(t, "postgres")
-	in := s.open(t)
+	s, in := newInbox(t, "postgres")
 	s.fill(t, 6000, func(i int) filled { return filled{session: fmt.Sprint(i), received: time.Now()} })
 	page, next, err := in.List(t.Context(), inbox.Query{HeadID: "nobody"}, "", 0)
 	require.NoError(t, err)

@@ -57,8 +57,7 @@ func TestFrozenWorkerHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	const publishers, sessions = 64, 20
 	freezes := scale(t, 6, 200)
-	s := newStore(t, "postgres")
-	in := s.open(t)
+	s, in := newInbox(t, "postgres")
 	s.createVisits(t)
 	log := logFile(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -116,8 +115,7 @@ func TestFrozenWorkerHoldsNobodyUp(t *testing.T) {
 // the test opens such a transaction itself.
 func TestLockedSessionsDoNotTakeTheDatabaseForAway(t *testing.T) {
 	const sessions = 20
-	s := newStore(t, "postgres")
-	in := s.open(t)
+	s, in := newInbox(t, "postgres")
 	stop := background(t, in, func(context.Context, *inbox.Delivery) error { return nil })
 	for n := range sessions {
 		appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
@@ -202,8 +200,7 @@ func TestBacklogOfOneSessionIsFlat(t *testing.T) {
 func TestSessionsThatBecomeVisibleLateAreFound(t *testing.T) {
 	t.Parallel()
 	t.Run("locked for 5 s", func(t *testing.T) {
-		s := newStore(t, "postgres")
-		in := s.open(t)
+		s, in := newInbox(t, "postgres")
 		appendEvents(t, in, "locked", 0, 1)
 		holder, err := s.sql(t).Begin()
 		require.NoError(t, err)
@@ -230,8 +227,7 @@ func TestSessionsThatBecomeVisibleLateAreFound(t *testing.T) {
 		assert.Less(t, took, time.Second)
 	})
 	t.Run("a commit that takes 3 s", func(t *testing.T) {
-		s := newStore(t, "postgres")
-		in := s.open(t)
+		s, in := newInbox(t, "postgres")
 		handled := make(chan time.Time, 1000)
 		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			if d.Event.SessionID == "late" {

@@ -26,8 +26,7 @@ import (
 // crashed returns copies of an inbox's files in the state after a crash. Some events are only in
 // the -wal file.
 func crashed(t *testing.T, events int) (path string) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	s, in := newInbox(t, "sqlite")
 	appendEvents(t, in, "session", 0, events*3/4)
 	s.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
 	appendEvents(t, in, "session", events*3/4, events)
@@ -226,8 +225,7 @@ func TestOpenRefusesPathsThatWouldNotHold(t *testing.T) {
 func TestFilesAreReadableByTheOwnerAlone(t *testing.T) {
 	s := store{"sqlite", filepath.Join(t.TempDir(), "a b?c#d%e.db")}
 	in := s.open(t)
-	_, err := in.Append(t.Context(), newEvent(t, "head", "session", 1))
-	require.NoError(t, err)
+	appendEvents(t, in, "session", 1, 2)
 	entries, err := os.ReadDir(filepath.Dir(s.name))
 	require.NoError(t, err)
 	names := map[string]os.FileMode{}
@@ -249,9 +247,7 @@ func TestReadOnlyFileIsRefused(t *testing.T) {
 	s := store{"sqlite", filepath.Join(dir, "inbox.db")}
 	require.NoError(t, s.open(t).Close(t.Context()))
 	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
-	db, err := s.db(t.Context())
-	require.NoError(t, err)
-	_, err = inbox.Open(t.Context(), db)
+	err := s.refusal(t)
 	assert.ErrorContains(t, err, "read-only file system")
 }
 
@@ -273,17 +269,12 @@ func TestExecModeNeedsNoPreparedStatement(t *testing.T) {
 			in := s.open(t)
 			s.createVisits(t)
 			appendEvents(t, in, "session", 0, 5)
-			stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+			handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 				if d.Attempt == 1 {
 					return errTest
 				}
-				return d.Commit(ctx, func(tx *sql.Tx) error {
-					_, err := tx.ExecContext(ctx, "INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)", d.Event.SessionID, numberOf(d.Event), d.Sequence)
-					return err
-				})
+				return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(tx, d) })
 			}, inbox.Backoff(at(0)))
-			eventually(t, "handled", pendingIsZero(in))
-			stop()
 			n := 0
 			require.NoError(t, in.Replay(t.Context(), inbox.Query{HeadID: "head"}, func(context.Context, *inbox.Delivery) error { n++; return nil }))
 			assert.Equal(t, 5, n)

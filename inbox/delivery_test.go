@@ -261,8 +261,7 @@ func TestLostConnectionOfAnEffectIsNoAttempt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStore(t, "postgres")
-			in := s.open(t)
+			s, in := newInbox(t, "postgres")
 			s.exec(t, "CREATE TABLE visits (number BIGINT)")
 			appendEvents(t, in, "session", 0, 1)
 			var runs, attempt atomic.Int64

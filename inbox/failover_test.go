@@ -188,8 +188,7 @@ func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
 func TestCommitWithAWarningIsNoSuccess(t *testing.T) {
 	primary, standby := newPair(t)
 	in := store{"postgres", primary.DSN("inbox")}.open(t)
-	_, err := in.Append(t.Context(), newEvent(t, "head", "session", 1))
-	require.NoError(t, err)
+	appendEvents(t, in, "session", 1, 2)
 	standby.Signal(pgtest.Stop)
 	defer standby.Signal(pgtest.Continue)
 	result := make(chan error, 1)

@@ -71,6 +71,15 @@ func forEachStore(t *testing.T, f func(t *testing.T, s store)) {
 	t.Run("postgres", func(t *testing.T) { f(t, newStore(t, "postgres")) })
 }
 
+func forEachInbox(t *testing.T, f func(t *testing.T, s store, in *inbox.Inbox)) {
+	forEachStore(t, func(t *testing.T, s store) { f(t, s, s.open(t)) })
+}
+
+func newInbox(t *testing.T, kind string) (store, *inbox.Inbox) {
+	s := newStore(t, kind)
+	return s, s.open(t)
+}
+
 func newStore(tb testing.TB, kind string) store {
 	if kind == "postgres" {
 		return store{kind, newDatabase(tb)}
@@ -85,13 +94,29 @@ func (s store) db(ctx context.Context) (*inbox.DB, error) {
 	return sqlite.Open(s.name)
 }
 
-// open opens an inbox that is closed when the test ends.
-func (s store) open(tb testing.TB, opts ...inbox.Option) *inbox.Inbox {
+// openUnclosed opens an inbox.
+func (s store) openUnclosed(tb testing.TB, opts ...inbox.Option) *inbox.Inbox {
 	tb.Helper()
 	db, err := s.db(tb.Context())
 	require.NoError(tb, err)
 	in, err := inbox.Open(tb.Context(), db, opts...)
 	require.NoError(tb, err)
+	return in
+}
+
+// refusal returns the error of Open.
+func (s store) refusal(tb testing.TB, opts ...inbox.Option) error {
+	tb.Helper()
+	db, err := s.db(tb.Context())
+	require.NoError(tb, err)
+	_, err = inbox.Open(tb.Context(), db, opts...)
+	return err
+}
+
+// open opens an inbox that is closed when the test ends.
+func (s store) open(tb testing.TB, opts ...inbox.Option) *inbox.Inbox {
+	tb.Helper()
+	in := s.openUnclosed(tb, opts...)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -186,6 +211,21 @@ func background(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.D
 	}
 	tb.Cleanup(stop)
 	return stop
+}
+
+// handleAll calls Run with f until no event waits.
+func handleAll(tb testing.TB, in *inbox.Inbox, f func(context.Context, *inbox.Delivery) error, opts ...inbox.RunOption) {
+	tb.Helper()
+	stop := background(tb, in, f, opts...)
+	eventually(tb, "all events are handled", pendingIsZero(in))
+	stop()
+}
+
+func statusOf(tb testing.TB, in *inbox.Inbox) inbox.Status {
+	tb.Helper()
+	status, err := in.Status(tb.Context())
+	require.NoError(tb, err)
+	return status
 }
 
 // eventually polls a condition of the database.

@@ -72,3 +72,10 @@ func (h *health) touch(ctx context.Context) error {
 		return tx.Send(ctx, engine.Do(engine.Touch))
 	})
 }
+
+// probed is the last result of Health.
+type probed struct {
+	mu      sync.Mutex
+	at      time.Time // when the write began
+	healthy bool
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -12,13 +11,6 @@ const (
 	checkInterval = time.Second // between writes of Health
 	checkTimeout  = time.Second // of such a write
 )
-
-// probed is the last result of Health.
-type probed struct {
-	mu      sync.Mutex
-	at      time.Time // when the write began
-	healthy bool
-}
 
 // Health returns a handler for the checks of a load balancer. It answers 200 while the database
 // accepts writes. It answers 503 while the database does not, from the beginning of the shutdown of

@@ -38,8 +38,7 @@ func (s store) recordTouches(t *testing.T) {
 
 func TestHealthWritesOnceASecondAndFollowsTheDatabase(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
-		s := newStore(t, "sqlite")
-		in := s.open(t)
+		s, in := newInbox(t, "sqlite")
 		locked, err := s.sql(t).Conn(t.Context())
 		require.NoError(t, err)
 		exec := func(text string) func() {

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	heads "github.com/headsapi/heads-go"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
@@ -39,6 +42,24 @@ type Inbox struct {
 	wakes        wakes
 	acknowledged acknowledged
 	fences       fences
+}
+
+// handlers are those that Handler has returned.
+type handlers struct {
+	mu   sync.Mutex
+	list []*heads.EventHandler
+}
+
+func (h *handlers) add(e *heads.EventHandler) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, e)
+}
+
+func (h *handlers) all() []*heads.EventHandler {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.list)
 }
 
 // Option configures an Inbox.

@@ -183,10 +183,7 @@ func stopWorker(t *testing.T, s store, where string) {
 	w.signal(t, pgtest.Stop)
 	stopped := time.Now()
 	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
-		return d.Commit(ctx, func(tx *sql.Tx) error {
-			_, err := tx.Exec(s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
-			return err
-		})
+		return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(tx, d) })
 	}, inbox.Lease(lease), inbox.Backoff(at(10*time.Millisecond)))
 	eventually(t, "the session goes on meanwhile", pendingIsZero(in))
 	pauseFor(t.Context(), time.Until(stopped.Add(2*lease)))
@@ -205,8 +202,7 @@ func TestEventThatKillsItsProcessDiesAlone(t *testing.T) {
 		const attempts = 4
 		in := s.open(t)
 		for n := range 7 {
-			_, err := in.Append(t.Context(), newEvent(t, "head", fmt.Sprint("session", n), n))
-			require.NoError(t, err)
+			appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
 		}
 		_, err := in.Append(t.Context(), newEvent(t, "head", "session0", 7)) // the next event of its session
 		require.NoError(t, err)

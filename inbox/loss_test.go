@@ -80,14 +80,11 @@ func TestFencesThatWentBackAreRefused(t *testing.T) {
 		s.exec(t, back)
 		appendEvents(t, in, "session", 10, 11)
 		eventually(t, "the worker refuses", func() bool { return log.count("was restored from an older backup") > 0 })
-		status, err := in.Status(t.Context())
-		require.NoError(t, err)
+		status := statusOf(t, in)
 		assert.EqualValues(t, 1, status.Pending)
 
 		// Another program notices it too, since an event has a higher fence.
-		db, err := s.db(t.Context())
-		require.NoError(t, err)
-		_, err = inbox.Open(t.Context(), db)
+		err := s.refusal(t)
 		assert.ErrorIs(t, err, inbox.ErrDamaged)
 		assert.ErrorContains(t, err, "counter of fences")
 

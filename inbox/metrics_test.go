@@ -36,14 +36,12 @@ func TestFunctionsOfOnAttemptAddUp(t *testing.T) {
 		second++
 	})
 	appendEvents(t, in, "a", 0, 1)
-	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+	handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 		if d.Attempt == 1 {
 			return inbox.RetryAfter(0, errTest)
 		}
 		return errors.Join(d.Commit(ctx, func(*sql.Tx) error { return nil }), errors.New("after Commit"))
 	})
-	eventually(t, "handled", pendingIsZero(in))
-	stop()
 	assert.Len(t, first, 2)
 	assert.ErrorContains(t, errTest, first[0])
 	assert.Equal(t, "handled", first[1], "an error after Commit undoes nothing")
@@ -68,8 +66,7 @@ func TestBacklogIsThatOfStatus(t *testing.T) {
 		return err == nil && s.Dead == 1 && s.Retrying == 1
 	})
 	stop()
-	status, err := in.Status(t.Context())
-	require.NoError(t, err)
+	status := statusOf(t, in)
 	waiting, retrying, dead, oldest, err := in.Backlog(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []int64{3, 1, 1}, []int64{waiting, retrying, dead})

@@ -30,9 +30,7 @@ func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 				_, err := in.Append(t.Context(), newEvent(t, row.head, row.text[:10], n))
 				require.NoError(t, err)
 			}
-			stop := background(t, in, func(context.Context, *inbox.Delivery) error { return inbox.Permanent(errors.New(row.text)) })
-			eventually(t, "dead", pendingIsZero(in))
-			stop()
+			handleAll(t, in, func(context.Context, *inbox.Delivery) error { return inbox.Permanent(errors.New(row.text)) })
 		}
 		groups, err = in.DeadGroups(t.Context())
 		require.NoError(t, err)
@@ -64,19 +62,16 @@ func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 func TestStatementsOfThePageRun(t *testing.T) {
 	page, err := os.ReadFile("../docs/inbox-operations.md")
 	require.NoError(t, err)
-	s := newStore(t, "postgres")
-	in := s.open(t)
+	s, in := newInbox(t, "postgres")
 	_, err = in.Append(t.Context(), newEvent(t, "ada", "a\x00", 0))
 	require.NoError(t, err)
 	appendEvents(t, in, "handled", 1, 2)
-	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+	handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 		if d.Event.HeadID == "ada" {
 			return inbox.Permanent(errTest)
 		}
 		return nil
 	})
-	eventually(t, "handled or dead", pendingIsZero(in))
-	stop()
 	appendEvents(t, in, "waiting", 2, 4)
 	// An id with invalid UTF-8.
 	s.exec(t, "INSERT INTO heads_inbox_events (key, session, head_id, session_id, type, body, checksum, state, attempts, received) VALUES ('', '', '', '\\xff5c', '', '', '', 2, 1, 0)")
@@ -124,8 +119,7 @@ func TestStatementsOfThePageRun(t *testing.T) {
 
 // The SQL of docs/inbox-operations.md for SQLite runs, too.
 func TestStatementsOfThePageRunOnSQLite(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	s, in := newInbox(t, "sqlite")
 	appendEvents(t, in, "waiting", 0, 2)
 	var n int
 	var since, session string

@@ -20,23 +20,18 @@ import (
 )
 
 func TestEventsOfASessionRunInTheirOrder(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		for n := range 100 {
-			added, err := in.Append(t.Context(), newEvent(t, "head", fmt.Sprint("session", n%7), n))
-			require.NoError(t, err)
-			require.True(t, added)
+			appendEvents(t, in, fmt.Sprint("session", n%7), n, n+1)
 		}
 		var mu sync.Mutex
 		seen := map[string][]int{}
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			mu.Lock()
 			defer mu.Unlock()
 			seen[d.Event.SessionID] = append(seen[d.Event.SessionID], numberOf(d.Event))
 			return nil
 		})
-		eventually(t, "everything handled", pendingIsZero(in))
-		stop()
 		total := 0
 		for session, numbers := range seen {
 			total += len(numbers)
@@ -48,12 +43,11 @@ func TestEventsOfASessionRunInTheirOrder(t *testing.T) {
 }
 
 func TestCommitStoresEffectAndMarkTogether(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		s.exec(t, "CREATE TABLE visits (number BIGINT)")
 		appendEvents(t, in, "one", 0, 20)
 		attempts := make(chan int, 100)
-		stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(ctx context.Context, d *inbox.Delivery) error {
 			err := d.Commit(ctx, func(tx *sql.Tx) error {
 				if _, err := tx.ExecContext(ctx, s.spelled("INSERT INTO visits VALUES ($1)"), numberOf(d.Event)); err != nil {
 					return err
@@ -66,8 +60,6 @@ func TestCommitStoresEffectAndMarkTogether(t *testing.T) {
 			attempts <- d.Attempt
 			return err
 		}, inbox.Backoff(at(time.Millisecond)))
-		eventually(t, "everything handled", pendingIsZero(in))
-		stop()
 		assert.Len(t, attempts, 24)
 		assert.EqualValues(t, 20, s.int(t, "SELECT count(*) FROM visits"))
 		assert.EqualValues(t, 20, s.int(t, "SELECT count(DISTINCT number) FROM visits"))
@@ -83,7 +75,7 @@ func TestFailedEventDiesAfterMaxAttemptsAndItsSessionGoesOn(t *testing.T) {
 		appendEvents(t, in, "session", 0, 2)
 		var mu sync.Mutex
 		var seen []string
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, fmt.Sprintf("%d/%d", numberOf(d.Event), d.Attempt))
@@ -92,8 +84,6 @@ func TestFailedEventDiesAfterMaxAttemptsAndItsSessionGoesOn(t *testing.T) {
 			}
 			return nil
 		}, inbox.MaxAttempts(attempts), inbox.Backoff(at(time.Millisecond)))
-		eventually(t, "all are handled or dead", pendingIsZero(in))
-		stop()
 		assert.Equal(t, []string{"0/1", "0/2", "0/3", "0/4", "1/1"}, seen)
 		dead := deadEvents(t, in)
 		require.Len(t, dead, 1)
@@ -113,15 +103,13 @@ func TestPermanentAndRetryAfter(t *testing.T) {
 		appendEvents(t, in, "one", 0, 1)
 		appendEvents(t, in, "two", 1, 2)
 		var attempts [2]atomic.Int64
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			n := numberOf(d.Event)
 			if attempts[n].Add(1) == 3 {
 				return fmt.Errorf("wrapped: %w", inbox.Permanent(errTest))
 			}
 			return fmt.Errorf("wrapped: %w", inbox.RetryAfter(time.Millisecond, errTest))
 		}, inbox.Backoff(at(time.Hour)))
-		eventually(t, "all are dead", pendingIsZero(in))
-		stop()
 		for _, d := range deadEvents(t, in) {
 			assert.Equal(t, 3, d.Attempts)
 			assert.Equal(t, "wrapped: the function fails", d.Error)
@@ -130,10 +118,9 @@ func TestPermanentAndRetryAfter(t *testing.T) {
 }
 
 func TestPanicAndGoexitAreFailures(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	in := newStore(t, "sqlite").open(t)
 	appendEvents(t, in, "session", 0, 1)
-	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+	handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 		switch d.Attempt {
 		case 1:
 			panic("a function panics")
@@ -142,13 +129,10 @@ func TestPanicAndGoexitAreFailures(t *testing.T) {
 		}
 		return nil
 	}, inbox.Backoff(at(0)), inbox.Concurrency(1))
-	eventually(t, "handled", pendingIsZero(in))
-	stop()
 }
 
 func TestCommitIsRefusedOutsideOfItsTime(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		s.createVisits(t)
 		appendEvents(t, in, "session", 0, 1)
 		nothing := func(*sql.Tx) error { return nil }
@@ -175,8 +159,7 @@ func TestCommitIsRefusedOutsideOfItsTime(t *testing.T) {
 }
 
 func TestEffectMustNotEndItsTransaction(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	in := newStore(t, "sqlite").open(t)
 	appendEvents(t, in, "session", 0, 1)
 	results := make(chan error, 1)
 	stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
@@ -196,8 +179,7 @@ func TestEffectMustNotEndItsTransaction(t *testing.T) {
 }
 
 func TestFailingSessionsDelayNoOther(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		round := 0
 		median := func(failing int) time.Duration {
 			round++
@@ -250,8 +232,7 @@ func TestFailingSessionsDelayNoOther(t *testing.T) {
 }
 
 func TestNextSessionWaitsNoLongerThanTurns(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		var appending sync.WaitGroup
 		for part := range 12 { // 1,200 events of one session, in parallel since one at a time is slow
 			appending.Go(func() { appendEvents(t, in, "long", part*100, part*100+100) })
@@ -278,8 +259,7 @@ func TestNextSessionWaitsNoLongerThanTurns(t *testing.T) {
 
 // A function that continues after Commit keeps its session.
 func TestSessionIsReleasedOnlyWhenTheFunctionHasReturned(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "session", 0, 5)
 		var running atomic.Int32
 		stop := background(t, in, func(ctx context.Context, d *inbox.Delivery) error {
@@ -340,8 +320,7 @@ func TestOrderIsThatOfTheCommits(t *testing.T) {
 // The worker has handled the session's last event and releases the session while an append has
 // written but not committed.
 func TestAppendUnderWayWhileItsSessionIsReleasedIsNotStranded(t *testing.T) {
-	s := newStore(t, "postgres")
-	in := s.open(t)
+	s, in := newInbox(t, "postgres")
 	s.exec(t, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END'`)
 	handled, release := make(chan int, 10), make(chan struct{})
 	stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
@@ -394,8 +373,7 @@ func TestClaimsOutliveFunctionsThatUseUpThePool(t *testing.T) {
 	pool := newPool(t, dsn, 4)
 	in := openPool(t, pool)
 	for n := range 4 {
-		_, err := in.Append(t.Context(), newEvent(t, "head", fmt.Sprint("session", n), n))
-		require.NoError(t, err)
+		appendEvents(t, in, fmt.Sprint("session", n), n, n+1)
 	}
 	var calls atomic.Int32
 	held := make(chan struct{}, 4)
@@ -458,8 +436,7 @@ func TestFunctionsSeeTheEndOfTheirClaim(t *testing.T) {
 }
 
 func TestDrainLetsFunctionsFinishAndCountsNoneThatItCutsOff(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "quick", 0, 2)
 		appendEvents(t, in, "slow", 2, 3)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -481,14 +458,11 @@ func TestDrainLetsFunctionsFinishAndCountsNoneThatItCutsOff(t *testing.T) {
 		}, inbox.DrainTimeout(300*time.Millisecond)))
 		assert.Less(t, time.Since(started), 10*time.Second)
 		assert.NotErrorIs(t, await(t, cut, "the slow function"), inbox.ErrFenced)
-		status, err := in.Status(t.Context())
-		require.NoError(t, err)
+		status := statusOf(t, in)
 		assert.EqualValues(t, 2, status.Pending, "one of the two quick ones, and the slow one")
 		assert.Zero(t, status.Running)
 		attempts := make(chan *inbox.Delivery, 10)
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { attempts <- d; return nil })
-		eventually(t, "handled", pendingIsZero(in))
-		stop()
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error { attempts <- d; return nil })
 		close(attempts)
 		for d := range attempts {
 			assert.Equal(t, 1, d.Attempt, "event %d", numberOf(d.Event))
@@ -497,8 +471,7 @@ func TestDrainLetsFunctionsFinishAndCountsNoneThatItCutsOff(t *testing.T) {
 }
 
 func TestFunctionThatIgnoresTheDrainKeepsItsClaim(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	s, in := newInbox(t, "sqlite")
 	appendEvents(t, in, "session", 0, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	release := make(chan struct{})

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	heads "github.com/headsapi/heads-go"
 )
 
 const (
@@ -339,22 +337,4 @@ func (s *serving) result() error {
 		return s.fault
 	}
 	return errors.Join(s.fault, fmt.Errorf("inbox: serve: not ended after %v: %s: %w", s.timeout, strings.Join(s.late, ", "), context.DeadlineExceeded))
-}
-
-// handlers are those that Handler has returned.
-type handlers struct {
-	mu   sync.Mutex
-	list []*heads.EventHandler
-}
-
-func (h *handlers) add(e *heads.EventHandler) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.list = append(h.list, e)
-}
-
-func (h *handlers) all() []*heads.EventHandler {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.list)
 }

@@ -2,14 +2,12 @@ package inbox_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +15,6 @@ import (
 	"os/signal"
 	"reflect"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,37 +33,20 @@ type service struct {
 	mux    *http.ServeMux
 	server *http.Server
 	url    string
-	log    *serviceLog
+	log    *lines
 	client *http.Client
 
 	stop  context.CancelFunc
 	ended chan error
 }
 
-// serviceLog is a log that a test reads while others write.
-type serviceLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *serviceLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *serviceLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // newService opens an inbox whose handler has the path /events, and its health /health.
 func newService(t *testing.T, s store) *service {
 	t.Helper()
-	sv := &service{store: s, mux: http.NewServeMux(), log: &serviceLog{}, ended: make(chan error, 1), client: &http.Client{Transport: &http.Transport{}}}
+	sv := &service{store: s, mux: http.NewServeMux(), ended: make(chan error, 1), client: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(sv.client.CloseIdleConnections)
-	sv.in = s.open(t, inbox.WithLogger(slog.New(slog.NewTextHandler(sv.log, nil))))
+	log, option := newLog()
+	sv.log, sv.in = log, s.open(t, option)
 	h, err := sv.in.Handler(heads.SharedKeys(sharedKey))
 	require.NoError(t, err)
 	sv.mux.Handle("/events", h)
@@ -452,9 +432,6 @@ func serveUntilTerm(r role) error {
 	return in.Serve(ctx, &http.Server{Handler: h}, func(ctx context.Context, d *inbox.Delivery) error {
 		fmt.Println("inside")
 		_, _ = input.ReadString('\n')
-		return d.Commit(ctx, func(tx *sql.Tx) error {
-			_, err := tx.Exec(s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
-			return err
-		})
+		return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(tx, d) })
 	}, inbox.Listener(l), inbox.Lease(r.Lease), inbox.Backoff(at(time.Millisecond)))
 }

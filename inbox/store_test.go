@@ -83,12 +83,10 @@ func TestRedeliveryIsHandledOnce(t *testing.T) {
 		assert.Equal(t, heads.DeliveryDuplicate, <-outcomes, "after a restart")
 
 		calls := 0
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			calls++
 			return inbox.Permanent(errTest)
 		})
-		eventually(t, "dead", pendingIsZero(in))
-		stop()
 		dead := deadEvents(t, in)
 		require.Len(t, dead, 1)
 		n, err := in.DeleteDead(t.Context(), dead[0].Sequence)
@@ -127,8 +125,7 @@ func TestPruneKeepsWhatWaitsAndWhatIsDead(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 1080, n)
 		assert.EqualValues(t, 120, s.int(t, "SELECT count(*) FROM heads_inbox_events"))
-		status, err := in.Status(t.Context())
-		require.NoError(t, err)
+		status := statusOf(t, in)
 		assert.EqualValues(t, 10, status.Pending)
 		assert.EqualValues(t, 10, status.Dead)
 	})
@@ -141,8 +138,7 @@ func TestIdsOfEveryKindMakeSessionsOfTheirOwn(t *testing.T) {
 	}
 	ids := []string{"", " ", "a", "A", "a\x00b", "a\x00", "\x00", "ä", "a\u0308", strings.Repeat("x", 4096), strings.Repeat("x", 4095) + "y",
 		string(every), "'; DROP TABLE heads_inbox_events; --", "%", "_", "a b", "a\nb"}
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		type pair struct{ head, session string }
 		number := map[pair]int{}
 		for _, head := range ids {
@@ -161,7 +157,7 @@ func TestIdsOfEveryKindMakeSessionsOfTheirOwn(t *testing.T) {
 		}
 		assert.EqualValues(t, len(number), s.int(t, "SELECT count(DISTINCT session) FROM heads_inbox_events"))
 		var mu sync.Mutex
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			mu.Lock()
 			defer mu.Unlock()
 			key := pair{d.Event.HeadID, d.Event.SessionID}
@@ -169,8 +165,6 @@ func TestIdsOfEveryKindMakeSessionsOfTheirOwn(t *testing.T) {
 			delete(number, key)
 			return nil
 		})
-		eventually(t, "handled", pendingIsZero(in))
-		stop()
 		assert.Empty(t, number)
 		for _, id := range ids[1:] {
 			n := 0
@@ -198,13 +192,11 @@ func TestNothingSecretIsShown(t *testing.T) {
 		require.NoError(t, err)
 		_, err = in.Append(t.Context(), e)
 		require.NoError(t, err)
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error {
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error {
 			fmt.Fprintf(&seen, "%v %+v %s\n", d, d, d)
 			logger.Info("a delivery", "delivery", d)
 			return errors.New("a failure that tells " + string(d.Event.Raw.Bytes()))
 		}, inbox.MaxAttempts(1), inbox.Concurrency(1))
-		eventually(t, "dead", pendingIsZero(in))
-		stop()
 		for _, d := range deadEvents(t, in) {
 			fmt.Fprintf(&seen, "%v %+v %s\n", d, d, d)
 			logger.Info("a dead letter", "dead", d)
@@ -246,8 +238,7 @@ func TestDSNIsNeverShown(t *testing.T) {
 }
 
 func TestReplayReadsTheExactSetAndMovesNothing(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "before", 0, 150)
 		from := time.UnixMicro(s.int(t, "SELECT max(received) + 1 FROM heads_inbox_events"))
 		pauseFor(t.Context(), 5*time.Millisecond)
@@ -283,14 +274,11 @@ func TestReplayReadsTheExactSetAndMovesNothing(t *testing.T) {
 }
 
 func TestChangedBodyReachesNoFunction(t *testing.T) {
-	forEachStore(t, func(t *testing.T, s store) {
-		in := s.open(t)
+	forEachInbox(t, func(t *testing.T, s store, in *inbox.Inbox) {
 		appendEvents(t, in, "session", 0, 3)
 		s.exec(t, s.spelled("UPDATE heads_inbox_events SET body = $1 WHERE sequence = 1"), eventBody("head", "session", 77))
 		handled := make(chan int, 10)
-		stop := background(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
-		eventually(t, "handled or dead", pendingIsZero(in))
-		stop()
+		handleAll(t, in, func(_ context.Context, d *inbox.Delivery) error { handled <- numberOf(d.Event); return nil })
 		assert.Len(t, handled, 2)
 		dead := deadEvents(t, in)
 		require.Len(t, dead, 1)
@@ -343,20 +331,16 @@ func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 	cycles := 0
 	cycle := func() {
 		cycles++
-		db, err := s.db(t.Context())
-		require.NoError(t, err)
-		in, err := inbox.Open(t.Context(), db)
-		require.NoError(t, err)
+		in := s.openUnclosed(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		running := make(chan error, 1)
 		go func() {
 			running <- in.Run(ctx, func(context.Context, *inbox.Delivery) error { cancel(); return nil })
 		}()
-		_, err = in.Append(t.Context(), newEvent(t, "head", "session", cycles))
-		require.NoError(t, err)
+		appendEvents(t, in, "session", cycles, cycles+1)
 		require.NoError(t, <-running)
 		require.NoError(t, in.Close(t.Context()))
-		_, err = in.Append(t.Context(), newEvent(t, "head", "session", 1))
+		_, err := in.Append(t.Context(), newEvent(t, "head", "session", 1))
 		require.ErrorIs(t, err, inbox.ErrClosed)
 		require.ErrorIs(t, in.Run(t.Context(), func(context.Context, *inbox.Delivery) error { return nil }), inbox.ErrClosed)
 		_, err = in.Status(t.Context())
@@ -377,8 +361,7 @@ func TestTwoHundredOpensLeaveNothing(t *testing.T) {
 }
 
 func TestCloseEndsRun(t *testing.T) {
-	s := newStore(t, "sqlite")
-	in := s.open(t)
+	s, in := newInbox(t, "sqlite")
 	appendEvents(t, in, "session", 0, 1)
 	begun, done := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -396,10 +379,7 @@ func TestCloseEndsRun(t *testing.T) {
 
 func TestCloseEndsInTimeWhateverAFunctionDoes(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
-		db, err := s.db(t.Context())
-		require.NoError(t, err)
-		in, err := inbox.Open(t.Context(), db)
-		require.NoError(t, err)
+		in := s.openUnclosed(t)
 		appendEvents(t, in, "session", 0, 1)
 		inside, causes, release := make(chan struct{}), make(chan error, 1), make(chan struct{})
 		defer close(release)
@@ -456,9 +436,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	forEachStore(t, func(t *testing.T, s store) {
 		require.NoError(t, s.open(t).Close(t.Context()))
 		s.exec(t, "UPDATE heads_inbox_meta SET value = '99' WHERE name = 'schema'")
-		db, err := s.db(t.Context())
-		require.NoError(t, err)
-		_, err = inbox.Open(t.Context(), db)
+		err := s.refusal(t)
 		assert.ErrorContains(t, err, "schema version 99")
 		assert.ErrorContains(t, err, "update the program")
 	})
@@ -504,9 +482,7 @@ func TestPostgresIsRefusedWithoutDurability(t *testing.T) {
 		"default_transaction_read_only = on": "read-only",
 	} {
 		s.exec(t, "ALTER DATABASE "+name+" SET "+setting)
-		db, err := s.db(t.Context())
-		require.NoError(t, err)
-		_, err = inbox.Open(t.Context(), db)
+		err := s.refusal(t)
 		assert.ErrorContains(t, err, want)
 		admin := s.sql(t)
 		_, err = admin.Exec("SET default_transaction_read_only = off")

@@ -70,9 +70,7 @@ func TestTablesAreCreatedTogetherOrNotAtAll(t *testing.T) {
 			{"COMMIT", "leave BEGIN, COMMIT and ROLLBACK out"},
 			{"ROLLBACK", "leave BEGIN, COMMIT and ROLLBACK out"},
 		} {
-			db, err := s.db(t.Context())
-			require.NoError(t, err)
-			_, err = inbox.Open(t.Context(), db, inbox.WithTables("CREATE TABLE IF NOT EXISTS mine (n BIGINT)"), inbox.WithTables(c.second))
+			err := s.refusal(t, inbox.WithTables("CREATE TABLE IF NOT EXISTS mine (n BIGINT)"), inbox.WithTables(c.second))
 			require.ErrorContains(t, err, "inbox: open: WithTables: statement 2: ")
 			require.ErrorContains(t, err, c.want)
 			if c.second != "COMMIT" {
@@ -82,9 +80,7 @@ func TestTablesAreCreatedTogetherOrNotAtAll(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		db, err := s.db(t.Context())
-		require.NoError(t, err)
-		_, err = inbox.Open(t.Context(), db, inbox.WithTables("CREATE TABLE a (n BIGINT)", " "))
+		err := s.refusal(t, inbox.WithTables("CREATE TABLE a (n BIGINT)", " "))
 		require.ErrorContains(t, err, "statement 2 is empty")
 	})
 }
@@ -141,7 +137,6 @@ func TestTransactionOfSQLDelaysEventsAndLosesNone(t *testing.T) {
 	delivering.Wait()
 	t.Log(answered)
 	assert.Equal(t, 100, answered[http.StatusOK]+answered[http.StatusServiceUnavailable])
-	status, err := in.Status(t.Context())
-	require.NoError(t, err)
+	status := statusOf(t, in)
 	assert.GreaterOrEqual(t, status.Pending, int64(answered[http.StatusOK]))
 }

@@ -193,13 +193,13 @@ morning() {
 	mkdir "$work/bin" "$work/team"
 	go build -C cmd/headsctl -o "$work/bin/" .
 	go build -o "$work/bin/" ./cmd/heads-emulator ./internal/dev/receiver
-	go build -C inbox -o "$work/team/" ./examples/shop
+	go build -C inbox/examples/shop -o "$work/team/" .
 	shop_port=$(free_port) crm_port=$(free_port)
 	while [ "$crm_port" = "$shop_port" ]; do crm_port=$(free_port); done
 	SHOP=http://127.0.0.1:$shop_port OPERATOR_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 	operator="Authorization: Bearer $OPERATOR_TOKEN"
-	cp inbox/examples/shop/shop.test.yaml "$work/team/"
-	sed "s|https://shop.example.com|$SHOP|" inbox/examples/shop/heads.yaml >"$work/team/heads.yaml"
+	cp inbox/examples/shop/{shop.test.yaml,tools.json} "$work/team/"
+	sed "s|https://shop.example.com|$SHOP|g" inbox/examples/shop/heads.yaml >"$work/team/heads.yaml"
 	cd "$work/team"
 	emulator staging 1
 	emulator production 2

@@ -17,9 +17,10 @@ import (
 	"testing"
 	"time"
 
-	heads "github.com/headsapi/heads-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	heads "github.com/headsapi/heads-go"
 )
 
 func TestStartServesAHeadToTheClient(t *testing.T) {
@@ -117,14 +118,6 @@ func TestVersionIsPrinted(t *testing.T) {
 	var out bytes.Buffer
 	assert.ErrorIs(t, startAndStop(t, &out, io.Discard, "-version"), flag.ErrHelp, "which ends the program with 0")
 	assert.Equal(t, fmt.Sprintf("heads-emulator %s (%s, %s/%s)\n", heads.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH), out.String())
-}
-
-func TestHelpListsTheFlagsAndStartsNothing(t *testing.T) {
-	var out bytes.Buffer
-	assert.ErrorIs(t, startAndStop(t, &out, io.Discard, "-h"), flag.ErrHelp)
-	for _, name := range []string{"-addr", "-token", "-seed-file", "-seed", "-responses", "-retry", "-json", "-expose-to-network"} {
-		assert.Regexp(t, "(?m)^  "+name+"( |$)", out.String())
-	}
 }
 
 // A stop must not wait for the next attempt of a delivery, for a delayed answer, or

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -172,19 +171,20 @@ func TestTokenFlagIsTheOneToken(t *testing.T) {
 	p.api("GET", "/head/"+p.Heads[0], "").refused(t, 401, "Bearer")
 }
 
-func TestTimestampsFlagSetsTheForm(t *testing.T) {
-	for form, want := range map[string]string{"": `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`, "plain": `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$`, "iso": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`} {
-		t.Run(form, func(t *testing.T) {
-			args := []string{"-timestamps", form}
-			if form == "" {
-				args = nil
-			}
-			p := start(t, args...)
+func TestFlagsSetTheFormOfDeliveries(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                  `"timestamp":"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"`,
+		"-timestamps plain": `"timestamp":"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"`,
+		"-timestamps iso":   `"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`,
+		"-signature hex":    `^[0-9a-f]{64} `,
+		"-signature base64": `^[A-Za-z0-9+/]{43}= `,
+	} {
+		t.Run(flags, func(t *testing.T) {
+			p := start(t, strings.Fields(flags)...)
 			p.hook(receiver(t, accept))
 			p.control("POST", "sessions/"+p.session()+"/message", "").ok(t, nil)
-			var body struct{ Timestamp string }
-			require.NoError(t, json.Unmarshal([]byte(p.deliveries("")[0].Body), &body))
-			assert.Regexp(t, want, body.Timestamp)
+			d := p.deliveries("")[0]
+			assert.Regexp(t, want, d.Headers["X-Signature-256"]+" "+d.Body)
 		})
 	}
 }
@@ -286,14 +286,4 @@ func TestBacklogFlagLimitsTheEventsThatWait(t *testing.T) {
 	p.control("POST", "sessions/"+session+"/inactive", "").ok(t, nil)
 	p.control("POST", "sessions/"+session+"/inactive", "").ok(t, nil)
 	assert.Contains(t, p.deliveries("")[0].Error, "too many events wait")
-}
-
-func TestSignatureFlagSetsTheEncoding(t *testing.T) {
-	for encoding, want := range map[string]string{"hex": `^[0-9a-f]{64}$`, "base64": `^[A-Za-z0-9+/]{43}=$`} {
-		p := start(t, "-signature", encoding)
-		signature := make(chan string, 1)
-		p.hook(receiver(t, func(_ http.ResponseWriter, r *http.Request) { signature <- r.Header.Get("X-Signature-256") }))
-		p.control("POST", "sessions/"+p.session()+"/message", "").ok(t, nil)
-		assert.Regexp(t, want, <-signature)
-	}
 }

@@ -24,7 +24,7 @@ type app struct {
 	tokenFile   string
 	environment *headsfile.Environment // of --env; nil for the settings of the shell
 	headsFile   string                 // that the environment is from
-	tokenMask   *redact.Token
+	tokenMask   *redact.Token          // of tokens and secret values
 	debug       bool
 
 	requests    atomic.Int64 // attempts made

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -70,10 +69,11 @@ func (a *app) export(ctx context.Context, c *heads.Client, targets []target, job
 	return failed
 }
 
-// inFileOf turns a heads.yaml without environments into one with the given environment.
+// inFileOf turns a heads.yaml without environments into one with the given environment, in which
+// ${name} stands for a secret value.
 func inFileOf(e *headsfile.Environment, doc []byte) []byte {
 	var entries [][]byte
-	for entry := range rawjson.Elements(escapeValues(rawjson.Get(doc, "heads"))) {
+	for entry := range rawjson.Elements(rawjson.MapTexts(rawjson.Get(doc, "heads"), e.References())) {
 		var members [][]byte
 		for m := range rawjson.Members(entry) {
 			if m.Key == "id" {
@@ -88,9 +88,4 @@ func inFileOf(e *headsfile.Environment, doc []byte) []byte {
 		rawjson.AppendMember(nil, "environments", rawjson.Object(settings)),
 		rawjson.AppendMember(nil, "heads", rawjson.Array(entries...)),
 	)
-}
-
-// escapeValues writes ${ as $${ in all texts of a document, but not in its keys.
-func escapeValues(doc []byte) []byte {
-	return rawjson.MapTexts(doc, func(text string) string { return strings.ReplaceAll(text, "${", "$${") })
 }

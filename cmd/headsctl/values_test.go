@@ -92,3 +92,29 @@ func TestAVariableOfAValueIsReadForItsEnvironmentAlone(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(r.stderr, "HEADS_NOT_SET"), "one error")
 	})
 }
+
+// The file that export writes names secret values as the file does that it was made with.
+func TestExportAndMCPShowNoSecretValue(t *testing.T) {
+	t.Parallel()
+	w := secretValues(t)
+	w.ok("apply", "-f", "heads.yaml", "--env", "staging", "--yes")
+	for _, args := range [][]string{{"-f", "heads.yaml", "--env", "staging"}, {"-f", "heads.yaml", "--env", "staging", "Lobby"}} {
+		r := w.run(append([]string{"export", "--debug"}, args...)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		assert.Contains(t, r.stdout, `url: "${tools}/find"`)
+		w.write("export.yaml", r.stdout)
+		assert.Contains(t, w.ok("plan", "-f", "export.yaml", "--env", "staging"), "0 pending, 1 unchanged")
+		assert.NotContains(t, r.stdout+r.stderr, toolsBase)
+		assert.NotContains(t, r.stdout+r.stderr, fileSecret)
+		assert.NotContains(t, r.stdout, "[redacted]")
+	}
+	m := w.at(w.staging.url, w.staging.token).mcp("--debug")
+	reply, isError := m.call("heads_get", object{"id": w.staging.ids[0]})
+	require.False(t, isError, reply)
+	assert.Contains(t, reply, "find")
+	refused := m.fails("heads_plan", object{"spec": w.read("heads.yaml")})
+	require.NoError(t, m.session.Close())
+	for _, text := range []string{reply, refused, m.stderr.String()} {
+		assert.NotContains(t, text, "Zm9ydHktdHdvLWJ5dGVz", "the path token of the tools")
+	}
+}

@@ -111,7 +111,3 @@ func (b *backend) missingIndexes(ctx context.Context, prefix string) (map[string
 	}
 	return missing, nil
 }
-
-func createIndex(how, prefix, name, on string) string { // how: CONCURRENTLY or ""
-	return "CREATE INDEX " + how + " IF NOT EXISTS " + prefix + name + " ON " + prefix + "events " + on
-}

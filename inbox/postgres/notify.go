@@ -3,8 +3,12 @@ package postgres
 import (
 	"context"
 	"time"
+)
 
-	"github.com/jackc/pgx/v5"
+const (
+	notifyInterval = 2 * time.Millisecond
+	notifyTimeout  = silence // on the connection for renewals and the probe
+	listenPause    = time.Second
 )
 
 // Listen implements engine.Backend.
@@ -41,17 +45,6 @@ func (b *backend) listen(ctx context.Context, wake func()) {
 			return
 		}
 	}
-}
-
-// connect opens a connection outside the pools.
-func (b *backend) connect(ctx context.Context) (*pgx.Conn, error) {
-	cfg := b.single.ConnConfig.Copy()
-	if b.single.BeforeConnect != nil {
-		if err := b.single.BeforeConnect(ctx, cfg); err != nil {
-			return nil, err
-		}
-	}
-	return pgx.ConnectConfig(ctx, cfg)
 }
 
 // Notify implements engine.Backend.

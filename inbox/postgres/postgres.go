@@ -5,11 +5,8 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,28 +15,16 @@ import (
 
 	"github.com/headsapi/heads-go/inbox"
 	"github.com/headsapi/heads-go/inbox/internal/engine"
-	"github.com/headsapi/heads-go/inbox/internal/keyed"
 )
 
 const (
-	defaultConns   = 24
-	besidePool     = 8 // for appends, in addition to the pool of FromPool
-	setupTimeout   = 10 * time.Second
-	notifyInterval = 2 * time.Millisecond
-	notifyTimeout  = silence // on the connection for renewals and the probe
+	defaultConns = 24
+	besidePool   = 8 // for appends, in addition to the pool of FromPool
 	// pollInterval is how long a worker waits before it searches for work without a notification.
 	// Behind a pooler, where LISTEN does not work, it waits for pollSoon, then twice as long each
 	// time.
 	pollInterval = 250 * time.Millisecond
 	pollSoon     = 5 * time.Millisecond
-	listenPause  = time.Second
-
-	// If a statement fails after silence or later, the server is considered unresponsive, and its
-	// connections are closed, at most once every resetInterval.
-	silence       = 300 * time.Millisecond
-	resetInterval = 200 * time.Millisecond
-	// A server that has answered an append within this time is considered reachable.
-	lately = time.Second
 )
 
 // Open returns a DB for the PostgreSQL database of a DSN, as a URL or as keywords and values. It
@@ -105,33 +90,6 @@ func FromPool(p *pgxpool.Pool) (*inbox.DB, error) {
 		return nil, publicError(fault(context.Background(), err))
 	}
 	return engine.New(b), nil
-}
-
-// backend has separate pools for appends and renewals, since functions may use up pool.
-type backend struct {
-	pool     *pgxpool.Pool
-	ownsPool bool
-	pooled   bool // connected through a pooler
-	effects  *sql.DB
-	tables   *sql.DB // for SQL
-	appends  *pgxpool.Pool
-	renewals *pgxpool.Pool
-	single   *pgxpool.Config // for connections outside the pools
-	texts    []string
-	insert   string
-	channel  string
-	sessions keyed.Locks[string] // one append per session at a time
-
-	mu        sync.Mutex
-	lastReset time.Time
-	hangUp    context.CancelFunc // closes the connection that listens
-	answered  atomic.Int64       // time of the last answer to an append, in Unix nanoseconds
-
-	closing sync.Once
-	signal  chan struct{}
-	ctx     context.Context //nolint:containedctx // ends with Close
-	cancel  context.CancelFunc
-	helpers sync.WaitGroup
 }
 
 func newBackend(ctx context.Context, pool *pgxpool.Pool, own *pgxpool.Config) (_ *backend, err error) {
@@ -283,42 +241,4 @@ func (b *backend) Close() error {
 		}
 	})
 	return nil
-}
-
-// outcome calls fault for the error of a statement on an open connection. It closes all connections
-// to a server that has become read-only, is shutting down or did not answer. Do not call it for a
-// failed connection attempt: each would close the connections that the last one opened.
-func (b *backend) outcome(ctx context.Context, begun time.Time, err error) error {
-	var e *pgconn.PgError
-	switch {
-	case err == nil:
-	case errors.As(err, &e):
-		if e.Code == readOnly || e.Code == "57P01" || e.Code == "57P02" {
-			b.reset()
-		}
-	case time.Since(begun) >= silence:
-		b.reset()
-	}
-	return fault(ctx, err)
-}
-
-// answers reports whether the server has recently answered an append.
-func (b *backend) answers() bool { return time.Since(time.Unix(0, b.answered.Load())) < lately }
-
-// reset closes all connections. Those in use are closed when they are released.
-func (b *backend) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if time.Since(b.lastReset) < resetInterval {
-		return
-	}
-	b.lastReset = time.Now()
-	b.appends.Reset()
-	b.renewals.Reset()
-	b.pool.Reset()
-	b.tables.SetMaxIdleConns(0) // closes those that are idle
-	b.tables.SetMaxIdleConns(tableConns)
-	if b.hangUp != nil {
-		b.hangUp()
-	}
 }

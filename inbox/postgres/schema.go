@@ -182,6 +182,10 @@ func (b *backend) migrate(ctx context.Context, conn *pgx.Conn, prefix string) er
 	})
 }
 
+func createIndex(how, prefix, name, on string) string { // how: CONCURRENTLY or ""
+	return "CREATE INDEX " + how + " IF NOT EXISTS " + prefix + name + " ON " + prefix + "events " + on
+}
+
 // lockSetup waits until no other transaction has the lock of this name.
 func lockSetup(ctx context.Context, tx pgx.Tx, name string) error {
 	h := fnv.New64a()

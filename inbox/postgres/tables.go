@@ -16,10 +16,7 @@ import (
 	"github.com/headsapi/heads-go/inbox/internal/engine"
 )
 
-const (
-	tableConns    = 8
-	tableConnLife = time.Minute // so that a former primary is left soon
-)
+const tableConnLife = time.Minute // so that a former primary is left soon
 
 // Create implements engine.Backend. CREATE TABLE IF NOT EXISTS fails if another session creates the
 // table at the same time, hence the lock.

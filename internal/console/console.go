@@ -3,18 +3,17 @@
 package console
 
 import (
-	"bytes"
 	"embed"
-	"fmt"
-	"html/template"
 	"net/http"
 	"path"
 )
 
-//go:embed assets
-var assets embed.FS
+//go:embed assets vendored/standalone.module.js
+var files embed.FS
 
-var page = template.Must(template.ParseFS(assets, "assets/index.html"))
+// folders are where the files of the page are. The vendored one has the library of its
+// templates, as its npm package has it.
+var folders = []string{"assets/", "vendored/"}
 
 // types has the content types of the files that the page loads.
 var types = map[string]string{
@@ -33,26 +32,23 @@ func SetSecurityHeaders(h http.Header) {
 	h.Add("Vary", "Accept")
 }
 
-// ServePage serves the page with its initial state, which is JSON.
-func ServePage(w http.ResponseWriter, state string) error {
-	var b bytes.Buffer
-	if err := page.Execute(&b, state); err != nil {
-		return fmt.Errorf("the page can't be written: %w", err)
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(b.Bytes()) // an error means that the caller has left
-	return nil
-}
+// ServePage serves the page, which reads the state itself.
+func ServePage(w http.ResponseWriter) { serve(w, "index.html", "text/html; charset=utf-8") }
 
 // ServeAsset serves a file that the page loads, and reports whether there is a file
 // of that name.
 func ServeAsset(w http.ResponseWriter, name string) bool {
 	contentType, ok := types[path.Ext(name)]
-	text, err := assets.ReadFile("assets/" + name)
-	if !ok || err != nil {
-		return false
+	return ok && serve(w, name, contentType)
+}
+
+func serve(w http.ResponseWriter, name, contentType string) bool {
+	for _, folder := range folders {
+		if text, err := files.ReadFile(folder + name); err == nil {
+			w.Header().Set("Content-Type", contentType)
+			_, _ = w.Write(text) // an error means that the caller has left
+			return true
+		}
 	}
-	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(text) // an error means that the caller has left
-	return true
+	return false
 }

@@ -39,13 +39,30 @@ func askKeys(t *testing.T, source *Source, headID string, mismatch bool) []strin
 	return keys
 }
 
+// bubble runs a test with a source of keys and the service that it asks.
+func bubble(t *testing.T, f func(t *testing.T, service *keycachetest.Service, source *Source)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		service := newFakeKeyService()
+		f(t, service, newSource(service.List))
+	})
+}
+
+// crowd asks about n unknown heads at once, and returns when all wait.
+func crowd(t *testing.T, source *Source, n int) {
+	for i := range n {
+		go func() {
+			_, _ = source.Get(t.Context(), numberedHead(i), false)
+		}()
+	}
+	synctest.Wait()
+}
+
 // numberedHead returns the i-th of many head ids.
 func numberedHead(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", i) }
 
 func TestCacheAsksOncePerTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		source.TTL = 10 * time.Minute
 		for range 20 {
 			assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
@@ -57,9 +74,7 @@ func TestCacheAsksOncePerTTL(t *testing.T) {
 }
 
 func TestCacheForgetsADeletedRegistration(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		askKeys(t, source, testHeadA, false)
 		service.Set(testHeadA)
 		<-time.After(5*time.Minute - time.Second)
@@ -70,10 +85,8 @@ func TestCacheForgetsADeletedRegistration(t *testing.T) {
 }
 
 func TestCacheRemembersMissesForAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		service.Keys = map[string][]string{}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
 		for range 60 {
 			assert.Empty(t, askKeys(t, source, testHeadA, false))
 			<-time.After(time.Second)
@@ -85,9 +98,7 @@ func TestCacheRemembersMissesForAMinute(t *testing.T) {
 }
 
 func TestCacheRereadsThreeTimesAMinuteAfterMismatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		askKeys(t, source, testHeadA, false)
 		for i := range 4 * 60 { // less than the TTL
 			key := fmt.Sprint("key ", i)
@@ -113,9 +124,7 @@ func TestCacheRereadsThreeTimesAMinuteAfterMismatches(t *testing.T) {
 // The window slides: reads late in one minute and early in the next are counted
 // together.
 func TestRereadsAreCountedOverAnyMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		askKeys(t, source, testHeadA, false)
 		begun := time.Now()
 		for _, second := range []int{0, 50, 55, 61, 62, 109, 111, 112, 116, 117} {
@@ -129,9 +138,7 @@ func TestRereadsAreCountedOverAnyMinute(t *testing.T) {
 // An attacker can cause any number of mismatches. Whatever the TTL, and even if the
 // service fails, that must not cause more than three requests a minute.
 func TestMismatchesNeverAskMoreThanThreeTimesAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		askKeys(t, source, testHeadA, false)
 		service.Fail(errors.New("down"))
 		failures := 0
@@ -150,10 +157,8 @@ func TestMismatchesNeverAskMoreThanThreeTimesAMinute(t *testing.T) {
 }
 
 func TestMismatchOfAMissIsLimitedToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		service.Keys = map[string][]string{}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
 		for range 30 {
 			assert.Empty(t, askKeys(t, source, testHeadA, true))
 		}
@@ -162,10 +167,8 @@ func TestMismatchOfAMissIsLimitedToo(t *testing.T) {
 }
 
 func TestMinuteOfAMismatchOutlivesAMiss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		service.Keys = map[string][]string{}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
 		source.TTL = 10 * time.Second
 		for range 3 {
 			askKeys(t, source, testHeadA, true)
@@ -178,10 +181,8 @@ func TestMinuteOfAMismatchOutlivesAMiss(t *testing.T) {
 }
 
 func TestCacheAsksOnceForConcurrentDeliveries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		service.Delay = time.Second
-		source := newSource(service.List)
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
@@ -194,10 +195,8 @@ func TestCacheAsksOnceForConcurrentDeliveries(t *testing.T) {
 }
 
 func TestWaitingForKeysEndsWithTheDelivery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		service.Delay = 6 * time.Second
-		source := newSource(service.List)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begun := time.Now()
@@ -213,10 +212,8 @@ func TestWaitingForKeysEndsWithTheDelivery(t *testing.T) {
 }
 
 func TestQuestionForKeysEndsByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		service.Delay = time.Hour
-		source := newSource(service.List)
 		begun := time.Now()
 		_, err := source.Get(t.Context(), testHeadA, false)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -225,11 +222,9 @@ func TestQuestionForKeysEndsByItself(t *testing.T) {
 }
 
 func TestFailedQuestionIsNotRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		down := errors.New("down")
 		service.Fail(down)
-		source := newSource(service.List)
 		_, err := source.Get(t.Context(), testHeadA, false)
 		assert.ErrorIs(t, err, down)
 		service.Fail(nil)
@@ -238,9 +233,7 @@ func TestFailedQuestionIsNotRemembered(t *testing.T) {
 }
 
 func TestUnknownHeadsTakeBoundedMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		askKeys(t, source, testHeadA, false)
 		for i := range maxMissed + 100 {
 			assert.Empty(t, askKeys(t, source, numberedHead(i), false))
@@ -287,9 +280,7 @@ func flood(t *testing.T, source *Source, n, seconds int, each func(second int)) 
 func TestQuestionsAboutUnknownHeadsAreLimited(t *testing.T) {
 	for name, delay := range map[string]time.Duration{"at once": 0, "fast": 50 * time.Millisecond, "slow": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				service := newFakeKeyService()
-				source := newSource(service.List)
+			bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 				askKeys(t, source, testHeadA, false)
 				<-time.After(DefaultTTL)
 				service.Slow(delay)
@@ -332,10 +323,10 @@ func TestQuestionsThatFindKeysTakeNoBudget(t *testing.T) {
 		"fast":    {50 * time.Millisecond, 2200 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 				const heads = 500
-				service := &keycachetest.Service{Keys: map[string][]string{}, Delay: row.delay}
-				source := newSource(service.List)
+				clear(service.Keys)
+				service.Delay = row.delay
 				var all sync.WaitGroup
 				for i := range heads {
 					service.Set(numberedHead(i), testKeyA)
@@ -352,9 +343,9 @@ func TestQuestionsThatFindKeysTakeNoBudget(t *testing.T) {
 }
 
 func TestNoMoreQuestionsThanSixteenAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{}, Delay: time.Second}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
+		service.Delay = time.Second
 		source.Named = map[string]struct{}{}
 		for i := range 50 {
 			source.Named[numberedHead(i)] = struct{}{}
@@ -375,15 +366,9 @@ func TestNoMoreQuestionsThanSixteenAtOnce(t *testing.T) {
 // Deliveries end while their head waits in line. The next one finds the question where
 // it was, and at last its answer.
 func TestQuestionKeepsItsPlaceWhenItsDeliveryEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{testHeadA: {testKeyA}}, Delay: 2 * time.Second}
-		source := newSource(service.List)
-		for i := range unknownBurst + 5 {
-			go func() {
-				_, _ = source.Get(t.Context(), numberedHead(i), false)
-			}()
-		}
-		synctest.Wait()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		service.Delay = 2 * time.Second
+		crowd(t, source, unknownBurst+5)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		_, err := source.Get(ctx, testHeadA, false)
@@ -397,16 +382,9 @@ func TestQuestionKeepsItsPlaceWhenItsDeliveryEnds(t *testing.T) {
 }
 
 func TestQuestionAboutAnUnknownHeadWaitsAtMostTenSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		service.Slow(time.Hour)
-		source := newSource(service.List)
-		for i := range unknownBurst + 60 {
-			go func() {
-				_, _ = source.Get(t.Context(), numberedHead(i), false)
-			}()
-		}
-		synctest.Wait()
+		crowd(t, source, unknownBurst+60)
 		begun := time.Now()
 		_, err := source.Get(t.Context(), testHeadA, false)
 		require.ErrorIs(t, err, errUnknownHeads)
@@ -420,9 +398,7 @@ func TestQuestionAboutAnUnknownHeadWaitsAtMostTenSeconds(t *testing.T) {
 }
 
 func TestQuestionsAboutUnknownHeadsAreNotRetried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		askKeys(t, source, testHeadA, false)
 		askKeys(t, source, numberedHead(1), false)
 		<-time.After(DefaultTTL)
@@ -435,19 +411,12 @@ func TestQuestionsAboutUnknownHeadsAreNotRetried(t *testing.T) {
 }
 
 func TestKnownHeadIsAskedForBesideAFloodOfUnknownOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		service.Delay = 2 * time.Second
-		source := newSource(service.List)
 		source.Stale = 0
 		require.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 		<-time.After(DefaultTTL)
-		for i := range 2000 {
-			go func() {
-				_, _ = source.Get(t.Context(), numberedHead(i), false)
-			}()
-		}
-		synctest.Wait()
+		crowd(t, source, 2000)
 		begun := time.Now()
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 		assert.Equal(t, service.Delay, time.Since(begun), "it did not wait for its turn")
@@ -457,9 +426,8 @@ func TestKnownHeadIsAskedForBesideAFloodOfUnknownOnes(t *testing.T) {
 }
 
 func TestQuestionsAboutKnownHeadsAreFewAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{}}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
 		for i := range 100 {
 			service.Set(numberedHead(i), testKeyA)
 			askKeys(t, source, numberedHead(i), false)
@@ -478,9 +446,7 @@ func TestQuestionsAboutKnownHeadsAreFewAtOnce(t *testing.T) {
 }
 
 func TestDeliveriesDoNotWaitForARefreshThatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		askKeys(t, source, testHeadA, false)
 		<-time.After(DefaultTTL)
 		service.Slow(time.Hour)
@@ -499,9 +465,7 @@ func TestDeliveriesDoNotWaitForARefreshThatHangs(t *testing.T) {
 // Old keys may belong to a deleted registration, so an answer is used as soon as
 // there is one.
 func TestStaleKeysEndWithTheFirstAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		askKeys(t, source, testHeadA, false)
 		<-time.After(DefaultTTL)
 		service.Fail(errors.New("down"))
@@ -571,9 +535,8 @@ func TestQuestionDoesNotWaitForeverForItsTurn(t *testing.T) {
 }
 
 func TestLearnedKeysAreKnown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{}}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
 		other := source.cache.Source()
 		source.cache.Learn(testHeadA, "one")
 		source.cache.Learn(testHeadA, "two")
@@ -591,9 +554,8 @@ func TestLearnedKeysAreKnown(t *testing.T) {
 // What one program adds does not keep the key of a registration alive that another
 // program has deleted.
 func TestLearningAKeyMakesTheOthersNoYounger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{testHeadA: {"new"}}}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		service.Keys = map[string][]string{testHeadA: {"new"}}
 		source.cache.LearnAll(testHeadA, []string{"deleted"}, time.Now())
 		<-time.After(DefaultTTL - time.Second)
 		source.cache.Learn(testHeadA, "new")
@@ -605,9 +567,7 @@ func TestLearningAKeyMakesTheOthersNoYounger(t *testing.T) {
 }
 
 func TestLearnedHeadTakesNoBudgetWhenItsKeysExpire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{testHeadA: {testKeyA}}}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		source.cache.Learn(testHeadA, testKeyA)
 		<-time.After(2 * DefaultStale)
 		flood(t, source, 1000, 3, func(int) {
@@ -645,9 +605,9 @@ func TestAnswerThatBeganBeforeAKeyWasLearnedKeepsTheKey(t *testing.T) {
 		"all deleted before":                     {[]string{"old"}, []string{"new"}, []string{"new"}, func(c *Cache) { c.LearnAll(testHeadA, nil, time.Now().Add(-time.Minute)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				service := &keycachetest.Service{Keys: map[string][]string{testHeadA: row.answer}, Delay: 2 * time.Second}
-				source := newSource(service.List)
+			bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+				service.Keys = map[string][]string{testHeadA: row.answer}
+				service.Delay = 2 * time.Second
 				if row.before != nil {
 					source.cache.LearnAll(testHeadA, row.before, time.Now())
 					<-time.After(DefaultTTL)
@@ -662,9 +622,7 @@ func TestAnswerThatBeganBeforeAKeyWasLearnedKeepsTheKey(t *testing.T) {
 }
 
 func TestListThatIsEmptyEndsTheKeysOfAHead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		source.cache.LearnAll(testHeadA, []string{testKeyA}, time.Now())
 		source.cache.LearnAll(testHeadA, nil, time.Now())
 		source.cache.LearnAll(testHeadB, nil, time.Now())
@@ -676,9 +634,8 @@ func TestListThatIsEmptyEndsTheKeysOfAHead(t *testing.T) {
 }
 
 func TestForgottenMissIsAskedForAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{}}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
 		askKeys(t, source, testHeadA, false)
 		service.Set(testHeadA, testKeyA)
 		assert.Empty(t, askKeys(t, source, testHeadA, false))
@@ -694,16 +651,9 @@ func TestLearningAnswersWhoWaits(t *testing.T) {
 		"all":   func(c *Cache) { c.LearnAll(testHeadA, []string{testKeyA}, time.Now()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				service := newFakeKeyService()
+			bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 				service.Slow(time.Hour)
-				source := newSource(service.List)
-				for i := range maxLimited {
-					go func() {
-						_, _ = source.Get(t.Context(), numberedHead(i), false)
-					}()
-				}
-				synctest.Wait()
+				crowd(t, source, maxLimited)
 				time.AfterFunc(time.Second, func() { learn(source.cache) })
 				begun := time.Now()
 				assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
@@ -716,10 +666,8 @@ func TestLearningAnswersWhoWaits(t *testing.T) {
 }
 
 func TestReadAsksInTheBackground(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		service.Slow(50 * time.Millisecond)
-		source := newSource(service.List)
 		source.cache.Learn(testHeadB, "learned")
 		source.cache.Read([]string{testHeadA, testHeadB, numberedHead(1)})
 		<-time.After(time.Second)
@@ -733,10 +681,9 @@ func TestReadAsksInTheBackground(t *testing.T) {
 }
 
 func TestReadIsRetriedWithGrowingPauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{}}
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
 		service.Fail(errors.New("down"))
-		source := newSource(service.List)
 		var ids []string
 		for i := range 500 {
 			ids = append(ids, numberedHead(i))
@@ -756,10 +703,8 @@ func TestReadIsRetriedWithGrowingPauses(t *testing.T) {
 
 // Nothing closes a cache, so reading ends by itself.
 func TestReadEndsIfNothingIsAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		service.Fail(errors.New("down"))
-		source := newSource(service.List)
 		source.Named = map[string]struct{}{testHeadA: {}}
 		source.cache.Read([]string{testHeadA})
 		<-time.After(readingEndsIn + maxPause)
@@ -796,9 +741,9 @@ func TestReadGoesOnAfterOneFailure(t *testing.T) {
 // Deliveries go first: the first event of a named head does not wait until all others
 // are read.
 func TestDeliveryOfANamedHeadOvertakesReading(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{}, Delay: time.Second}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
+		service.Delay = time.Second
 		source.Named = map[string]struct{}{}
 		var ids []string
 		for i := range 500 {
@@ -817,18 +762,11 @@ func TestDeliveryOfANamedHeadOvertakesReading(t *testing.T) {
 
 // Sources of one cache may name different heads.
 func TestDeliveryOfASourceThatNamesTheHeadTakesItOutOfTheLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
 		service.Slow(2 * time.Second)
-		source := newSource(service.List)
 		naming := source.cache.Source()
 		naming.Named = map[string]struct{}{testHeadA: {}}
-		for i := range 2 * maxLimited {
-			go func() {
-				_, _ = source.Get(t.Context(), numberedHead(i), false)
-			}()
-		}
-		synctest.Wait()
+		crowd(t, source, 2*maxLimited)
 		begun := time.Now()
 		go func() {
 			_, _ = source.Get(t.Context(), testHeadA, false)
@@ -845,9 +783,8 @@ func TestDeliveryOfASourceThatNamesTheHeadTakesItOutOfTheLine(t *testing.T) {
 
 // A named head may be registered at any time by another program.
 func TestNamedHeadWithoutKeysIsAskedAboutThreeTimesAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &keycachetest.Service{Keys: map[string][]string{}}
-		source := newSource(service.List)
+	bubble(t, func(t *testing.T, service *keycachetest.Service, source *Source) {
+		clear(service.Keys)
 		source.Named = map[string]struct{}{testHeadA: {}}
 		for range 60 {
 			assert.Empty(t, askKeys(t, source, testHeadA, false))

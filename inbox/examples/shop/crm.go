@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -15,22 +14,6 @@ import (
 	"github.com/headsapi/heads-go/inbox"
 )
 
-const crmTimeout = 3 * time.Second
-
-// crm gets a POST for each finished session.
-type crm struct {
-	url  heads.Secret
-	http *http.Client
-}
-
-func newCRM(url heads.Secret) *crm {
-	return &crm{url, &http.Client{
-		Timeout: crmTimeout,
-		// A POST that is redirected becomes a GET, which would be taken for success.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-}
-
 // finished is a session as the CRM gets it.
 type finished struct {
 	HeadID    string  `json:"head_id"`
@@ -38,34 +21,40 @@ type finished struct {
 	Events    []visit `json:"events"`
 }
 
-// send sends a session. It may be sent twice: the CRM must keep one of each session_id.
-// Errors don't show the URL, which may hold a key.
-func (c *crm) send(ctx context.Context, session finished) error {
+type visit struct {
+	Event string `json:"event"`
+	At    string `json:"at"`
+}
+
+// A POST that is redirected becomes a GET, which would be taken for success.
+var crm = &http.Client{
+	Timeout:       3 * time.Second,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// send sends a session, perhaps twice: the CRM must keep one of each session_id. Errors don't show
+// the URL.
+func send(ctx context.Context, crmURL heads.Secret, session finished) error {
 	body, err := json.Marshal(session)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.Reveal(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, crmURL.Reveal(), bytes.NewReader(body))
 	if err != nil {
 		return errors.New("SHOP_CRM_URL can't be used")
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.http.Do(req)
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	resp, err := crm.Do(req)
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
 		return fmt.Errorf("the CRM can't be reached: %w", failed.Err)
 	}
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is used again
-	switch code := resp.StatusCode; {
-	case code >= 200 && code <= 299:
+	resp.Body.Close()
+	switch err := fmt.Errorf("the CRM answered with status %d", resp.StatusCode); resp.StatusCode {
+	case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
 		return nil
-	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
-		return inbox.Permanent(fmt.Errorf("the CRM refused the session with status %d", code))
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return inbox.Permanent(err) // it would refuse the session again
 	default:
-		return fmt.Errorf("the CRM answered with status %d", code)
+		return err
 	}
 }

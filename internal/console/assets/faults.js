@@ -1,111 +1,72 @@
-// The regions Faults and Seed.
-import { $, el, sync, attempt, count } from "./dom.js";
-import { get, post, remove, state } from "./api.js";
+// Faults: what is armed, sentences that arm one, and forms with every key.
+import { html, useState } from "./standalone.module.js";
+import { post, remove, store, webhooksOf } from "./store.js";
+import { Do, Form } from "./act.js";
+import { any, events } from "./journals.js";
+import { keys, presets, sentence } from "./faultwords.js";
+import { Choice, typed } from "./words.js";
 
-const region = $("#faults");
+// concerns reports whether a fault can happen to a head: it names no other head's webhook, and
+// no path of another head.
+const concerns = (head, f) => !head || (f.webhookId ? webhooksOf(head).some((r) => r.id === f.webhookId)
+  : !store.state.heads.some((h) => h.id !== head.id && f.route?.includes(h.id)));
 
-// The keys of the control API, with their kinds.
-const kinds = {
-  requests: {
-    title: "Fault of requests",
-    keys: { method: "", route: "", times: 0, status: 0, body: "", retryAfter: "", latency: "", cut: "", cutBody: false, afterEffect: false, share: 0 },
-    examples: { method: "GET", route: "/head/{id}", times: "1", status: "503", retryAfter: "2s", latency: "50ms", cut: "before", share: "0.2" },
-  },
-  deliveries: {
-    title: "Fault of deliveries",
-    keys: { webhookId: 0, event: "", times: 0, drop: false, duplicate: false, reorder: false, delay: "", corruptSignature: false, encoding: "", age: "" },
-    examples: { webhookId: "1", event: "end_conversation", times: "1", delay: "2s", encoding: "base64", age: "48h" },
-  },
-};
+const armedOf = (head) => ["deliveries", "requests"].flatMap((kind) => store.state.faults[kind]
+  .filter((f) => concerns(head, f)).map((f) => ({ kind, f }))).sort((a, b) => a.f.n - b.f.n);
 
-function field(name, kind, example) {
-  if (typeof kind === "boolean") return el("label", {}, el("input", { type: "checkbox", name }), " " + name);
-  return el("label", {}, name + " ", el("input", { name, placeholder: example ?? "", autocomplete: "off" }));
-}
+export const armedFor = (head) => armedOf(head).length;
 
-// read returns the values of the form. An invalid number is sent as it is, and the
-// emulator reports what is wrong.
-function read(form, keys) {
-  const fault = {};
-  for (const input of form.elements) {
-    const kind = keys[input.name];
-    if (typeof kind === "boolean") {
-      if (input.checked) fault[input.name] = true;
-    } else if (input.name && input.value !== "") {
-      const number = Number(input.value);
-      fault[input.name] = typeof kind === "number" && !Number.isNaN(number) ? number : input.value;
-    }
-  }
-  return fault;
-}
-
-for (const [kind, { title, keys, examples }] of Object.entries(kinds)) {
-  const fields = Object.entries(keys).map(([name, value]) => field(name, value, examples[name]));
-  const form = el("form", { class: "fault", "aria-label": title, novalidate: true }, el("h3", {}, title), ...fields, el("button", {}, "Add fault"));
-  form.addEventListener("submit", async (e) => {
-    e.preventDefault();
-    await attempt(form.querySelector("button"), async () => {
-      state.faults = await post("faults/" + kind, read(form, keys));
-      form.reset();
-      render();
-    });
-    mark(form);
+function Preset({ kind, preset: [sentence, begin, fixed], scope }) {
+  const [draft, write] = useState({});
+  const value = (key) => String(draft[key] ?? begin[key]);
+  const arm = () => {
+    const given = Object.keys(begin).map((key) => [key, typed(typeof begin[key], value(key))]);
+    return post(`faults/${kind}`, { ...Object.fromEntries(given), ...fixed, ...scope });
+  };
+  const parts = sentence.split(/[{}]/).map((text, i) => {
+    const [key, noun] = text.split(" ");
+    if (i % 2 === 0) return { text, noun: "" };
+    return { key, text: value(key), noun: noun ? ` ${noun}${value(key) === "1" ? "" : "s"}` : "" };
   });
-  $(".forms", region).append(form);
+  return html`<${Form} kind="line preset" name=${parts.map((p) => p.text + p.noun).join("")} act=${arm}>
+    <p>${parts.map(({ key, text, noun }) => (key ? html`<input aria-label=${noun.trim() || key} value=${text} size=${
+      Math.max(text.length, 2)} onInput=${(e) => write({ ...draft, [key]: e.target.value })} />${noun}` : text))}</p>
+    <button>Arm</button><//>`;
 }
 
-// mark shows the emulator's message beside the field that it names.
-function mark(form) {
-  const alert = form.querySelector("[role=alert]");
-  for (const input of form.elements) input.removeAttribute("aria-invalid");
-  if (!alert) return;
-  const named = [...form.elements].find((i) => i.name && new RegExp(`\\b${i.name}\\b`).test(alert.textContent));
-  if (!named) return;
-  named.setAttribute("aria-invalid", "true");
-  named.parentElement.after(alert);
+function Full({ kind }) {
+  const add = (form) => {
+    const given = [...form.querySelectorAll("input")].filter((i) => (i.type === "checkbox" ? i.checked : i.value));
+    const fault = given.map((i) => [i.name, i.type === "checkbox" || typed(typeof keys[kind][i.name], i.value)]);
+    return post(`faults/${kind}`, Object.fromEntries(fault));
+  };
+  return html`<details class="card"><summary>Every key of a fault of ${kind}</summary>
+    <${Form} kind="line" name="Fault of ${kind}" act=${add}>
+      ${Object.entries(keys[kind]).map(([name, example]) => (example === true
+        ? html`<label class="check"><input type="checkbox" name=${name} /> ${name}</label>`
+        : html`<label>${name} <input name=${name} placeholder=${String(example)} size="12" /></label>`))}
+    <button class="main">Arm</button><//></details>`;
 }
 
-const text = (fault) => Object.entries(fault).map(([key, value]) => `${key} ${value}`).join(", ") || "every one";
-
-export function render() {
-  const armed = [...state.faults.requests.map((f) => "Requests: " + text(f)), ...state.faults.deliveries.map((f) => "Deliveries: " + text(f))];
-  const numbered = armed.map((line, i) => ({ line, key: `${i} ${line}` }));
-  if (numbered.length === 0) numbered.push({ line: "There are no faults.", key: "none" });
-  sync($(".armed", region), numbered, (f) => f.key, (f) => el("li", {}, f.line));
+export function Faults({ head }) {
+  const [event, setEvent] = useState("");
+  const [webhook, setWebhook] = useState("");
+  const hooks = (head ? webhooksOf(head) : store.state.registrations).map((r) => String(r.id));
+  const scopes = { deliveries: { ...(event && { event }), ...(webhook && { webhookId: +webhook }) }, requests: {} };
+  const armed = armedOf(head);
+  const group = (kind) => presets[kind].map((p) => html`
+    <${Preset} key=${p[0]} kind=${kind} preset=${p} scope=${scopes[kind]} />`);
+  return html`<section class="card" aria-label="Armed"><div class="line"><h2>Armed</h2>
+      ${armed.length > 0 && html`<${Do} name="Clear faults" act=${() => remove("faults")} />`}</div>
+    ${armed.length === 0 && html`<p>Nothing goes wrong now. Arm a fault below.</p>`}
+    <ul>${armed.map(({ kind, f }) => html`<li key=${f.n} class="line"><span>${sentence(kind, f)}</span>
+      <${Do} name="Remove" class="quiet" aria-label="Remove fault ${f.n}" act=${() =>
+        remove(`faults/${f.n}`)} /></li>`)}</ul></section>
+    <div class="cards"><section class="card"><h2>Deliveries</h2><div class="line">
+        <${Choice} name="event" value=${event} options=${any(events)} choose=${setEvent} />
+        <${Choice} name="webhook" value=${webhook} options=${any(hooks)} choose=${setWebhook} /></div>
+        ${group("deliveries")}<p class="facts">An event for two webhooks counts twice.</p></section>
+      <section class="card"><h2>Requests</h2>${group("requests")}
+        <p class="facts">What this page does is exempt.</p></section></div>
+    <${Full} kind="deliveries" /><${Full} kind="requests" />`;
 }
-
-$(".clear", region).addEventListener("click", (e) => attempt(e.target, async () => {
-  state.faults = await remove("faults");
-  render();
-}));
-
-const seed = $("#seed");
-const note = $(".note", seed);
-
-$(".export", seed).addEventListener("click", (e) => attempt(e.target, async () => {
-  const exported = await get("export" + ($(".keys", seed).checked ? "?keys=true" : ""));
-  const url = URL.createObjectURL(new Blob([JSON.stringify(exported, null, 2) + "\n"], { type: "application/json" }));
-  el("a", { href: url, download: "seed.json" }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
-  note.textContent = "Exported.";
-}));
-
-$(".import", seed).addEventListener("change", (e) => attempt(e.target, async () => {
-  note.textContent = "";
-  const [file] = e.target.files;
-  if (!file) return;
-  try {
-    const added = await post("seed", await file.text());
-    note.textContent = `Imported ${count(added.heads.length, "head")}, ${count(added.visuals.length, "visual")}, ${count(added.registrations.length, "registration")}.`;
-  } finally {
-    e.target.value = "";
-  }
-}));
-
-const dialog = $("dialog", seed);
-$(".reset", seed).addEventListener("click", () => dialog.showModal());
-$(".cancel", seed).addEventListener("click", () => dialog.close());
-$(".confirm", seed).addEventListener("click", (e) => attempt(e.target, async () => {
-  await post("reset");
-  dialog.close();
-}));

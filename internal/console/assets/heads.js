@@ -1,139 +1,63 @@
-// The regions Heads and Head.
-import { $, el, set, sync, link, copyButton, attempt } from "./dom.js";
-import { get, post, state, choose, address, currentHead, coalesce } from "./api.js";
+// The list of the heads, and the top of the page of a head.
+import { html, useEffect, useMemo, useRef, useState } from "./standalone.module.js";
+import { address, go, parts } from "./route.js";
+import { post, store } from "./store.js";
+import { Copy, Do } from "./act.js";
+import { count, mode, nameOf } from "./words.js";
 
-const list = $("#heads tbody");
-const region = $("#head");
-let revealed = ""; // the head whose access URL is shown whole
-let shown; // the head whose fields are shown
+const Badge = ({ head }) => html`<span class="badge ${mode(head)}">${mode(head)}</span>`;
 
-const mode = (head) => (head.videoStreaming ? "streaming" : "legacy");
-const visualMode = (head) => state.visuals.find((v) => v.id === head.headVisualId)?.mode ?? "unknown";
+export const Number = ({ n }) => n > 0 && html` <span class="number">${n}</span>`;
 
-function badge(node, head) {
-  set(node, mode(head));
-  node.className = "badge " + mode(head);
+const has = (head, words) => {
+  const text = [head.name, head.id, head.publicId, mode(head), head.ttsProvider].join("\n").toLowerCase();
+  return words.every((word) => text.includes(word));
+};
+
+function Row({ head, part, chosen, open = [], webhooks = [] }) {
+  const facts = [`delivery ${head.enableEvents ? "on" : "off"}`, open.length > 0 && `${open.length} open`,
+    webhooks.length ? count(webhooks.length, "webhook") : "no webhook"];
+  return html`<li><a href=${address({ head: head.id, part })} aria-current=${chosen ? "page" : null}>${nameOf(head)}</a>
+    <${Badge} head=${head} /><p class="facts">${facts.filter(Boolean).join(" · ")}</p></li>`;
 }
 
-function row(head) {
-  const name = el("a", { class: "name", onclick: (e) => { e.preventDefault(); choose({ head: head.id, session: "" }); } });
-  const id = el("td", {}, el("code", {}, head.id), " ", copyButton("Copy id", async () => head.id));
-  return el("tr", {}, el("td", {}, name), id, el("td", {}, el("span", { class: "badge" })),
-    el("td"), el("td"), el("td"), el("td"), el("td"), el("td"));
+export function Heads({ at, chosen }) {
+  const [text, search] = useState("");
+  const list = useRef();
+  const { heads, sessions, registrations } = store.state;
+  const shown = useMemo(() => heads.filter((h) => has(h, text.toLowerCase().split(/\s+/))), [heads, text]);
+  useEffect(() => list.current.querySelector("li:has([aria-current])")?.scrollIntoView({ block: "nearest" }), [chosen]);
+  const open = (e) => {
+    if (e.key === "Enter" && shown[0]) go(address({ head: shown[0].id, part: at.part }));
+  };
+  const rows = useMemo(() => {
+    const by = (x) => x.headId;
+    const [opened, hooks] = [Map.groupBy(sessions.filter((s) => !s.closed), by), Map.groupBy(registrations, by)];
+    return shown.map((h) => html`<${Row} key=${h.id} head=${h} part=${at.part} chosen=${h.id === chosen}
+      open=${opened.get(h.id)} webhooks=${hooks.get(h.id)} />`);
+  }, [shown, sessions, registrations, chosen, at.part]);
+  return html`<nav aria-label="Heads"><div class="search"><input type="search" aria-label="Search heads"
+      placeholder="Search heads" value=${text} onInput=${(e) => search(e.target.value)} onKeyDown=${open} />
+      <p class="facts">${text ? `${shown.length} of ${heads.length}` : count(heads.length, "head")}</p></div>
+    <ul ref=${list}>${rows}</ul></nav>`;
 }
 
-function fill(tr, head) {
-  const name = $("a", tr);
-  set(name, head.name || head.id);
-  name.href = address({ head: head.id, session: "" });
-  tr.setAttribute("aria-current", String(head.id === currentHead()?.id));
-  badge($(".badge", tr), head);
-  const cells = [...tr.children].slice(3);
-  const texts = [`${head.ttsVoice} of ${head.ttsProvider}`, visualMode(head), head.enableEvents ? "on" : "off", head.operationMode,
-    String(head.tools.length), String(state.registrations.filter((r) => r.headId === head.id).length)];
-  cells.forEach((cell, i) => set(cell, texts[i]));
+const Switch = ({ head, name, path }) => html`<div class="line switch"><${Do} role="switch" aria-label=${name}
+  aria-checked=${String(head[name])} act=${() => post(`heads/${head.id}/${path}`, { [name]: !head[name] })} />
+  <span>${name} <b>${head[name] ? "on" : "off"}</b></span></div>`;
+
+export const HeadTop = ({ head }) => html`<div><div class="line title"><h1 tabindex="-1">${nameOf(head)}</h1>
+    <${Badge} head=${head} /> <code>${head.id}</code> <${Copy} name="Copy id" text=${() => head.id} /></div>
+  <div class="line switches"><${Switch} head=${head} name="enableEvents" path="enable-events" />
+    <${Switch} head=${head} name="videoStreaming" path="video-streaming" />
+    ${head.splitter ? html`<span>splitter <b>on</b></span>`
+    : html`<${Do} name="Enable splitter" act=${() => post(`heads/${head.id}/splitter`)} />`}
+  </div></div>`;
+
+export function Parts({ at, head, faults }) {
+  const numbers = { tools: head.tools.length, faults };
+  return html`<nav class="parts" aria-label="Parts of the head">${parts.map((part) => html`
+    <a href=${address({ head: head.id, part })} aria-current=${part === at.part ? "page" : null}>${
+      part[0].toUpperCase() + part.slice(1)}<${Number} n=${numbers[part]} /></a>`)}
+  </nav>`;
 }
-
-// renderSwitches shows the state of a switch on its two halves. Each half keeps its name,
-// so either state can be set whatever the state is, and the one in force is pressed.
-function renderSwitches(head) {
-  const on = { "video-streaming": head.videoStreaming, splitter: head.splitter, "enable-events": head.enableEvents };
-  for (const button of region.querySelectorAll("[data-change]")) {
-    button.setAttribute("aria-pressed", String(on[button.dataset.change] === (button.dataset.on === "true")));
-  }
-}
-
-function renderWebhooks(head) {
-  sync($(".webhooks", region), state.registrations.filter((r) => r.headId === head.id), (r) => r.id,
-    () => el("li", {}, el("span"), el("strong", { class: "warn" })),
-    (li, r) => {
-      set(li.firstChild, `Webhook ${r.id}, ${r.receiver}: ${r.events.join(", ") || "no event"}`);
-      set(li.lastChild, r.note ? `; ${r.note}` : "");
-    });
-}
-
-function renderEmpty() {
-  const place = $("#heads .empty");
-  place.hidden = state.heads.length > 0;
-  $("#heads .scroll").hidden = !place.hidden;
-  if (place.hidden || place.firstChild) return;
-  const line = `curl -sS -H 'Content-Type: application/json' ${location.origin}/_emulator/seed -d '{"heads":[{"name":"Ada","operationMode":"oc"}]}'`;
-  place.append(el("p", {}, "There is no head yet. Add one:"), el("pre", {}, line), copyButton("Copy line", async () => line));
-}
-
-function value(raw) {
-  if (typeof raw === "string") return link(raw);
-  return document.createTextNode(JSON.stringify(raw, null, raw && typeof raw === "object" ? 1 : 0));
-}
-
-const loadDetail = coalesce(async () => {
-  const head = currentHead();
-  if (!head) return;
-  const detail = await get("heads/" + head.id);
-  if (currentHead()?.id !== head.id) return;
-  shown = detail;
-  const fields = Object.entries(detail.fields);
-  sync($("table tbody", region), fields, ([name]) => name,
-    ([name]) => el("tr", {}, el("th", { scope: "row" }, name), el("td")),
-    (tr, [, raw]) => {
-      const text = JSON.stringify(raw);
-      if (tr.dataset.raw === text) return;
-      tr.dataset.raw = text;
-      tr.lastChild.replaceChildren(value(raw));
-    });
-  dispatchEvent(new Event("forms"));
-});
-
-export const forms = () => (shown && shown.id === currentHead()?.id ? shown.forms : []);
-
-export function render() {
-  sync(list, state.heads, (h) => h.id, row, fill);
-  renderEmpty();
-  const head = currentHead();
-  $(".content", region).hidden = !head;
-  if (!head) return;
-  set($(".name", region), head.name || head.id);
-  set($(".id", region), head.id);
-  badge($(".line .badge", region), head);
-  renderSwitches(head);
-  renderWebhooks(head);
-  if (revealed !== head.id + head.address) {
-    revealed = "";
-    if ($(".address", region).dataset.url !== head.address) {
-      $(".address", region).dataset.url = head.address;
-      $(".address", region).replaceChildren(link(head.address), " (key hidden)");
-    }
-  }
-  loadDetail();
-}
-
-$(".reveal", region).addEventListener("click", (e) => attempt(e.target, async () => {
-  const head = currentHead();
-  const { address: whole } = await get(`heads/${head.id}/address`);
-  revealed = head.id + head.address;
-  delete $(".address", region).dataset.url;
-  $(".address", region).replaceChildren(link(whole));
-}));
-
-for (const button of region.querySelectorAll("[data-change]")) {
-  button.addEventListener("click", () => attempt(button, () => {
-    const { change, on } = button.dataset;
-    const body = { "video-streaming": { videoStreaming: on === "true" }, "enable-events": { enableEvents: on === "true" } }[change];
-    return post(`heads/${currentHead().id}/${change}`, body);
-  }));
-}
-
-$("form.edit", region).addEventListener("submit", (e) => {
-  e.preventDefault();
-  const note = $(".note", region);
-  note.textContent = "";
-  attempt(e.target, async () => {
-    await post(`heads/${currentHead().id}/update`, $("#fields").value);
-    note.textContent = "Sent. Its row in Requests shows what changed and what was ignored.";
-  });
-});
-
-addEventListener("chosen", () => {
-  for (const alert of region.querySelectorAll("[role=alert]")) alert.remove();
-  $(".note", region).textContent = "";
-});

@@ -381,7 +381,59 @@ func (e element) choose(value string) {
 	e.on(fmt.Sprintf("function() { this.value = %q; this.dispatchEvent(new Event('change', {bubbles: true})) }", value))
 }
 
+// goTo changes the address of the page, as a pasted one does.
+func (p *tab) goTo(place string) {
+	p.t.Helper()
+	eval[bool](p, fmt.Sprintf("(location.hash = %q, true)", "/"+place))
+}
+
+// part opens a part of the head.
+func (p *tab) part(name string) {
+	p.t.Helper()
+	p.get("navigation", "Parts of the head").beginning("link", name).click()
+	p.until(name+" is open", func() bool {
+		return strings.HasPrefix(eval[string](p, `document.querySelector(".parts [aria-current]")?.textContent ?? ""`), name)
+	})
+}
+
+// head opens a head of the list, also on a narrow page.
+func (p *tab) head(name string) {
+	p.t.Helper()
+	if eval[bool](p, `getComputedStyle(document.querySelector(".back")).display !== "none" && !location.hash.match(/^#?\/?$/)`) {
+		p.get("link", "‹ Heads").click()
+	}
+	p.get("navigation", "Heads").get("link", name).click()
+	p.get("heading", name)
+}
+
+// count waits until so many elements match a selector.
+func (p *tab) count(selector string, want int) {
+	p.t.Helper()
+	p.until(fmt.Sprint(want, " ", selector), func() bool {
+		return eval[int](p, fmt.Sprintf("document.querySelectorAll(%q).length", selector)) == want
+	})
+}
+
+func (p *tab) address() string { p.t.Helper(); return eval[string](p, "location.hash") }
+
+// focused returns the name of the focused element, or its text.
+func (p *tab) focused() string {
+	p.t.Helper()
+	return eval[string](p, `(() => { const e = document.activeElement; return e.getAttribute("aria-label") || e.labels?.[0]?.innerText || e.innerText || "" })()`)
+}
+
+// closeDown says that the program goes down, so connections fail.
+func (p *tab) closeDown() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = true
+}
+
 func (p *tab) status(text string) { p.t.Helper(); p.get("status", "Connection").shows(text) }
+
+// inspect looks for barriers in the state of a page. TestAxe, with the tag axe, gives it
+// the rules of axe-core.
+var inspect = func(*tab, string) {}
 
 // shot saves a picture of the page in a folder that git ignores.
 func (p *tab) shot(name string) []byte {

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	cdppage "github.com/chromedp/cdproto/page"
@@ -24,40 +21,6 @@ import (
 	"github.com/headsapi/heads-go/inbox/console"
 	"github.com/headsapi/heads-go/inbox/sqlite"
 )
-
-// axeVersion is the release of axe-core that looks for barriers.
-const axeVersion = "4.10.3"
-
-// axe returns the program text of axe-core.
-var axe = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "axe")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	install := exec.Command("npm", "install", "--prefix", dir, "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "axe-core@"+axeVersion)
-	if out, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("npm: %w: %s", err, out)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
-	return string(text), err
-})
-
-// hasNoBarriers runs axe-core with all its rules.
-func (p *tab) hasNoBarriers(what string) {
-	p.t.Helper()
-	text, err := axe()
-	require.NoError(p.t, err)
-	eval[string](p, text+"; 'loaded'")
-	found := eval[string](p, `axe.run(document).then((r) => JSON.stringify({passes: r.passes.length, violations: r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.map((n) => n.html).join(" "))}))`)
-	var result struct {
-		Passes     int
-		Violations []string
-	}
-	require.NoError(p.t, json.Unmarshal([]byte(found), &result))
-	assert.Empty(p.t, result.Violations, what)
-	p.t.Logf("axe-core %s, %s: %d rules passed, %d violations", axeVersion, what, result.Passes, len(result.Violations))
-}
 
 func appendEvent(t *testing.T, in *inbox.Inbox, session string, n int) {
 	body, err := json.Marshal(map[string]any{
@@ -134,13 +97,13 @@ func TestOperatorsPage(t *testing.T) {
 		p.region("Status").shows("Dead letters").shows("accepts writes")
 		p.region("Events per minute").get("image", "")
 		p.get("checkbox", "Refresh every 5 seconds")
-		p.hasNoBarriers(scheme + ", overview")
+		inspect(p, "inbox: "+scheme+", overview")
 		p.shot("inbox-overview-" + scheme)
 		for _, heading := range []string{"Waiting", "Retrying", "Dead letters", "Handled", "All events"} {
 			p.follow(p.get("navigation", "Inbox").get("link", heading), heading)
 			p.get("search", "Find events").get("button", "Find")
 			p.get("table", "Events")
-			p.hasNoBarriers(scheme + ", " + heading)
+			inspect(p, "inbox: "+scheme+", "+heading)
 			p.shot("inbox-" + strings.ReplaceAll(strings.ToLower(heading), " ", "-") + "-" + scheme)
 		}
 	}
@@ -155,7 +118,7 @@ func TestOperatorRedrivesAndDeletes(t *testing.T) {
 	p.get("checkbox", "Select event 2").click()
 	p.get("checkbox", "Select event 9").click()
 	p.follow(p.get("button", "Redrive"), "Redrive 2 events?")
-	p.hasNoBarriers("a question")
+	inspect(p, "inbox: a question")
 	p.shot("inbox-question")
 	p.follow(p.get("link", "Cancel"), "Dead letters")
 	p.get("checkbox", "Select event 2").click()
@@ -168,7 +131,7 @@ func TestOperatorRedrivesAndDeletes(t *testing.T) {
 	p.get("heading", "Event 16")
 	p.get("button", "Show body").click()
 	p.region("Body").shows(`"note":"a body"`)
-	p.hasNoBarriers("an event")
+	inspect(p, "inbox: an event")
 	p.shot("inbox-event")
 	p.get("button", "Delete").click()
 	p.get("button", "Delete 1 event").click()
@@ -182,7 +145,7 @@ func TestOperatorRedrivesAndDeletes(t *testing.T) {
 	p.get("table", "Events").get("link", "session1").click()
 	p.get("heading", "Session session1")
 	p.get("table", "Events").shows("dead").shows("waiting, redriven").shows("deleted")
-	p.hasNoBarriers("a session")
+	inspect(p, "inbox: a session")
 	p.shot("inbox-session")
 }
 
@@ -211,7 +174,7 @@ func TestOperatorRedrivesAGroup(t *testing.T) {
 	table := p.get("table", "Dead letters by error")
 	table.get("link", "no such customer: <script>alert(1)</script>")
 	table.get("link", "Look at event 72")
-	p.hasNoBarriers("groups")
+	inspect(p, "inbox: groups")
 	table.get("button", "Redrive 11 events").click()
 	p.get("status", "").shows("11 events redriven.")
 }

@@ -89,7 +89,7 @@ func (e *Environment) JSON() []byte {
 	add := func(key string, s Setting) {
 		switch {
 		case s.Variable != "":
-			members = append(members, rawjson.AppendMember(nil, key, object(rawjson.AppendMember(nil, "env", rawjson.String(s.Variable)))))
+			members = append(members, rawjson.AppendMember(nil, key, reference("env", s.Variable)))
 		case s.Text != "":
 			members = append(members, rawjson.AppendMember(nil, key, rawjson.String(s.Text)))
 		}
@@ -98,10 +98,22 @@ func (e *Environment) JSON() []byte {
 	add("token", e.Token)
 	add("chat_url", e.ChatURL)
 	add("stream_url", e.StreamURL)
+	if names := e.secretsRead(); len(names) > 0 {
+		var values [][]byte
+		for _, name := range names {
+			values = append(values, rawjson.AppendMember(nil, name, e.secrets[name].json()))
+		}
+		members = append(members, rawjson.AppendMember(nil, "values", object(values...)))
+	}
 	if e.Protect {
 		members = append(members, rawjson.AppendMember(nil, "protect", []byte("true")))
 	}
 	return object(members...)
+}
+
+// reference returns {"env": "NAME"} or {"file": "PATH"}.
+func reference(key, text string) []byte {
+	return object(rawjson.AppendMember(nil, key, rawjson.String(text)))
 }
 
 var (

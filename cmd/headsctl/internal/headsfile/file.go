@@ -142,6 +142,7 @@ func (r *specReader) heads(file *yamltext.Value, e *Environment) (all []Head) {
 		return nil
 	}
 	var defaults wanted
+	r.noSecretNames(file.Get("defaults"))
 	if v := r.filled(file.Get("defaults")); given(v) && r.isObject(v, wantedKeys...) {
 		defaults = r.wanted(v)
 	}
@@ -149,7 +150,9 @@ func (r *specReader) heads(file *yamltext.Value, e *Environment) (all []Head) {
 		var ids *yamltext.Value
 		if e != nil {
 			ids = entry.Get("id")
-			entry = r.filled(entry.With("id", idIn(ids, e.Name)))
+			entry = entry.With("id", idIn(ids, e.Name))
+			r.noSecretNames(entry)
+			entry = r.filled(entry)
 		}
 		spec := r.entry(entry, defaults)
 		if spec == nil {
@@ -177,6 +180,24 @@ func (r *specReader) filled(v *yamltext.Value) *yamltext.Value {
 		r.fault(fault)
 	}
 	return filled
+}
+
+// noSecretNames refuses secret values in what the journal keeps of a head: its id, its label and
+// its name.
+func (r *specReader) noSecretNames(v *yamltext.Value) {
+	if r.values == nil || !given(v) {
+		return
+	}
+	names := []*yamltext.Value{v.Get("id"), v.Get("label")}
+	if set := v.Get("set"); given(set) {
+		names = append(names, set.Get("name"))
+	}
+	for _, name := range names {
+		if given(name) {
+			_, err := name.Fill(r.values.notSecret)
+			r.fault(err)
+		}
+	}
 }
 
 // entry reads what is wanted of one head.

@@ -1,6 +1,8 @@
 package headsfile
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -42,6 +44,35 @@ func (s secretValue) read(folder string) (text string, err error) {
 		return "", fmt.Errorf("the value in %s has fewer than %d bytes, too few to mask it in what is printed; if it is no secret, write it under values", where, redact.MinToken)
 	}
 	return text, nil
+}
+
+func (s secretValue) json() []byte {
+	if s.file != "" {
+		return reference("file", s.file)
+	}
+	return reference("env", s.variable)
+}
+
+// secretsRead returns the names of the secret values that were read.
+func (e *Environment) secretsRead() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(e.secrets)) {
+		if e.Values[name] != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// References returns a function that writes ${name} for each secret value that was read, the longest
+// first, and $${ for ${.
+func (e *Environment) References() func(text string) string {
+	names := e.secretsRead()
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(e.Values[b]), len(e.Values[a])) })
+	var pairs []string
+	for _, name := range names {
+		pairs = append(pairs, e.Values[name], "${"+name+"}")
+	}
+	return strings.NewReplacer(append(pairs, "${", "$${")...).Replace
 }
 
 // valueReader returns what ${name} stand for in an environment.
@@ -91,6 +122,14 @@ func (r *valueReader) value(name string) (string, error) {
 	}
 	e.Values[name] = text
 	return text, nil
+}
+
+// notSecret returns an error for a secret value, and otherwise nothing.
+func (r *valueReader) notSecret(name string) (string, error) {
+	if _, secret := r.environment.secrets[name]; secret {
+		return "", errors.New("is secret, but ids, labels and names are kept in files; write the text here, or a plain one under values")
+	}
+	return "", nil
 }
 
 // valueNames returns the names of all values.

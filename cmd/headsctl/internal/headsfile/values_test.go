@@ -86,7 +86,7 @@ func TestASecretValueIsReadOnlyWhereItIsUsed(t *testing.T) {
   production: {base_url: "https://api.example.com", values: {tools: {file: secret}, other: {env: HEADS_TEST_NOT_SET}}}
   test: {base_url: "https://api.example.com", values: {tools: {env: HEADS_TEST_SET}, other: ""}}
 heads:
-  - {id: {staging: null, production: null, test: null}, set: {name: "${tools}", greetings: "${tools}"}}
+  - {id: {staging: null, production: null, test: null}, set: {language: "${tools}", greetings: "${tools}"}}
 `
 	t.Setenv("HEADS_TEST_SET", "${tools}/${env}")
 	file, err := Parse([]byte(text), dir)
@@ -103,14 +103,36 @@ heads:
 	assert.Equal(t, []string{"https://a.example.com/${env}\r\n", "${tools}/${env}"}, secrets, "one newline is removed, nothing is filled in again")
 
 	_, err = file.Heads("staging")
-	require.EqualError(t, err, "6:69: ${tools} is given in line 2, column 66 of the environments: the variable HEADS_TEST_NOT_SET is not set; set it", "one error")
+	require.EqualError(t, err, "6:73: ${tools} is given in line 2, column 66 of the environments: the variable HEADS_TEST_NOT_SET is not set; set it", "one error")
+}
+
+// The journal keeps them, and it isn't masked.
+func TestSecretValuesAreNoIDsLabelsOrNames(t *testing.T) {
+	const says = "${tools} is secret, but ids, labels and names are kept in files; write the text here, or a plain one under values"
+	t.Setenv("HEADS_TEST_SET", "a-secret-value")
+	for text, place := range map[string]string{
+		"heads:\n  - {id: {staging: \"${tools}\"}, label: Lobby}":                         "4:20: ",
+		"heads:\n  - {id: {staging: " + stagingID + "}, label: \"Lobby ${tools}\"}":       "4:66: ",
+		"heads:\n  - {id: {staging: " + stagingID + "}, set: {name: \"Lobby ${tools}\"}}": "4:71: ",
+		"defaults: {set: {name: \"${tools}\"}}\n" + someHead + "}":                        "3:24: ",
+	} {
+		file, err := Parse([]byte(oneWith("{env: HEADS_TEST_SET}", text)), ".")
+		require.NoError(t, err)
+		_, err = file.Heads("staging")
+		require.ErrorContains(t, err, place+says, text)
+		assert.NotContains(t, err.Error(), "a-secret")
+	}
+	file, err := Parse([]byte(oneWith("{env: HEADS_TEST_SET}", someHead+", set: {greetings: \"${tools}\"}}")), ".")
+	require.NoError(t, err)
+	_, err = file.Heads("staging")
+	require.NoError(t, err)
 }
 
 func TestSecretValuesThatCannotBeUsedAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := folderOf(t, map[string]string{"empty": "\n", "short": "abcdefg", "large": strings.Repeat("x", 64<<10+1), "full": strings.Repeat("x", 64<<10)})
 	read := func(value string) error {
-		file, err := Parse([]byte(oneWith(value, someHead+", set: {name: \"${tools}\"}}")), dir)
+		file, err := Parse([]byte(oneWith(value, someHead+", set: {greetings: \"${tools}\"}}")), dir)
 		require.NoError(t, err)
 		_, err = file.Heads("staging")
 		return err

@@ -1,0 +1,254 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	heads "github.com/headsapi/heads-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// journal is a receiver that keeps what it gets.
+type journal struct {
+	mu  sync.Mutex
+	got []received
+	url string
+}
+
+type received struct {
+	at        time.Time
+	event     *heads.Event
+	body      string
+	signature string
+}
+
+func keepJournal(t testing.TB) *journal {
+	j := &journal{}
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		event, err := heads.ParseEvent(body)
+		assert.NoError(t, err)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.got = append(j.got, received{time.Now(), event, string(body), r.Header.Get("X-Signature-256")})
+	}))
+	t.Cleanup(srv.Close)
+	j.url = srv.URL
+	return j
+}
+
+func (j *journal) take() []received {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	got := j.got
+	j.got = nil
+	return got
+}
+
+// Each sentence of the page does what it says, as the journal of a receiver shows.
+func TestPresetsDoWhatTheySay(t *testing.T) {
+	j := keepJournal(t)
+	p := start(t, "-retry", "1ms,1ms,1ms", "-seed-file", scene(t, j.url))
+	p.call("PUT", "/head/"+ada+"/enable-events?enableEvents=true", "")
+	b := open(t, p.at("heads/"+ada+"/faults"))
+	arm := func(preset string) {
+		t.Helper()
+		b.get("form", preset).get("button", "Arm").click()
+		b.until("armed", func() bool {
+			return strings.Contains(b.region("Armed").text(), ".") && !strings.Contains(b.region("Armed").text(), "Nothing")
+		})
+	}
+	// events plays events until each has its final attempt, and returns what the receiver got.
+	session := p.session(ada)
+	events := func(n int) []received {
+		t.Helper()
+		final := func() int { return strings.Count(p.control("GET", "deliveries?final=true", ""), `"eventId"`) }
+		before := final()
+		for range n {
+			p.control("POST", "sessions/"+session+"/inactive", "")
+		}
+		require.Eventually(t, func() bool { return final() >= before+n }, patience, 5*time.Millisecond)
+		b.region("Armed").shows("Nothing goes wrong now.")
+		return j.take()
+	}
+	attempts := func() (list []string) {
+		var found []struct{ Attempt, Status int }
+		p.json("deliveries?limit=4", &found)
+		for _, d := range found {
+			list = append(list, fmt.Sprint(d.Attempt, " ", d.Status))
+		}
+		return list
+	}
+	arm("Fail the next 3 attempts with 503")
+	b.region("Armed").shows("Fail the next 3 attempts with 503.")
+	assert.Len(t, events(1), 1, "nothing is sent for a failed attempt")
+	assert.Equal(t, []string{"1 503", "2 503", "3 503", "4 200"}, attempts())
+
+	arm("Lose the next 3 events")
+	assert.Len(t, events(4), 1)
+
+	arm("Deliver the next 1 event twice")
+	twice := events(2)
+	require.Len(t, twice, 3)
+	assert.Equal(t, twice[0].body, twice[1].body)
+
+	arm("Swap the next 1 event with the event that follows")
+	p.control("POST", "sessions/"+session+"/inactive", "")
+	b.region("Armed").shows("Nothing goes wrong now.")
+	other := p.session(ada)
+	p.control("POST", "sessions/"+other+"/inactive", "")
+	var swapped []received
+	require.Eventually(t, func() bool { swapped = append(swapped, j.take()...); return len(swapped) == 2 }, patience, 5*time.Millisecond)
+	assert.Equal(t, []string{other, session}, []string{swapped[0].event.SessionID, swapped[1].event.SessionID})
+
+	preset := b.get("form", "Delay the next 1 event by 5s")
+	preset.get("textbox", "delay").fill("400ms")
+	began := time.Now()
+	arm("Delay the next 1 event by 400ms")
+	late := events(1)
+	require.Len(t, late, 1)
+	assert.GreaterOrEqual(t, late[0].at.Sub(began), 400*time.Millisecond)
+
+	key := p.sharedKey()
+	arm("Sign the next 3 events wrongly")
+	for i, r := range events(4) {
+		assert.Equal(t, i == 3, heads.VerifySignature([]byte(r.body), r.signature, key) == nil, i)
+	}
+
+	arm("Make the next 1 event 48h old")
+	old := events(2)
+	require.Len(t, old, 2)
+	assert.WithinDuration(t, time.Now().Add(-48*time.Hour), old[0].event.Timestamp.Time, time.Minute)
+	assert.WithinDuration(t, time.Now(), old[1].event.Timestamp.Time, time.Minute)
+
+	b.get("combobox", "event").choose("end_conversation")
+	arm("Lose the next 3 events")
+	b.region("Armed").shows("Lose the next 3 events of end_conversation.").get("button", "Remove fault 8").click()
+	b.region("Armed").shows("Nothing goes wrong now.")
+}
+
+// The presets of requests, as a client sees them.
+func TestPresetsOfRequestsDoWhatTheySay(t *testing.T) {
+	p := start(t, "-seed-file", scene(t, receiver(t)))
+	b := open(t, p.at("faults"))
+	hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	alias := 0
+	// update sends an update and returns its status, 0 for a cut connection, and whether it took effect.
+	update := func() (status int, took bool, header http.Header) {
+		alias++
+		name := fmt.Sprint("alias ", alias)
+		req, err := http.NewRequest("PUT", p.BaseURL+"/head/update", strings.NewReader(fmt.Sprintf(`{"id":%q,"alias":%q}`, ada, name)))
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+p.Token)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := hc.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+			status, header = resp.StatusCode, resp.Header
+		}
+		var head struct{ Fields struct{ Alias string } }
+		p.json("heads/"+ada, &head)
+		return status, head.Fields.Alias == name, header
+	}
+	check := func(times, wantStatus int, wantEffect bool) {
+		t.Helper()
+		for range times {
+			status, took, _ := update()
+			assert.Equal(t, []any{wantStatus, wantEffect}, []any{status, took})
+		}
+		status, took, _ := update()
+		assert.Equal(t, []any{200, true}, []any{status, took}, "no more")
+		b.region("Armed").shows("Nothing goes wrong now.")
+	}
+	arm := func(preset, says string) {
+		t.Helper()
+		b.get("form", preset).get("button", "Arm").click()
+		b.region("Armed").shows(says)
+	}
+	b.get("form", "Answer 503 to the next 3 requests").get("textbox", "requests").fill("1")
+	arm("Answer 503 to the next 1 request", "Answer the next request with 503.")
+	b.goTo("heads/" + ada + "/conversation")
+	for _, state := range []string{"on", "off"} {
+		b.get("switch", "enableEvents").click()
+		b.get("main", "").shows("enableEvents " + state)
+	}
+	b.part("Faults")
+	b.get("navigation", "Parts of the head").get("link", "Faults 1")
+	b.region("Armed").shows("Answer the next request with 503.")
+	check(1, 503, false)
+
+	arm("Answer 429 with Retry-After 2s to the next 3 requests", "Answer the next 3 requests with 429 and with Retry-After 2s.")
+	status, took, header := update()
+	assert.Equal(t, []any{429, false, "2"}, []any{status, took, header.Get("Retry-After")})
+	check(2, 429, false)
+
+	b.get("form", "Answer 5s late to the next 3 requests").get("textbox", "latency").fill("150ms")
+	arm("Answer 150ms late to the next 3 requests", "Answer the next 3 requests 150ms late.")
+	began := time.Now()
+	check(3, 200, true)
+	assert.GreaterOrEqual(t, time.Since(began), 450*time.Millisecond)
+
+	arm("Close the connection before the effect of the next 1 request", "Close the connection of the next request before the effect.")
+	check(1, 0, false)
+	arm("Close the connection after the effect of the next 1 request", "Close the connection of the next request after the effect.")
+	check(1, 0, true)
+	arm("Answer 500 although it took effect to the next 1 request", "Answer the next request with 500 although it took effect.")
+	check(1, 500, true)
+}
+
+// The full forms have every key of the control API, and its refusals in its own words.
+func TestEveryKeyOfAFaultCanBeSet(t *testing.T) {
+	p := start(t, "-seed-file", scene(t, receiver(t)))
+	b := open(t, p.at("faults"))
+	b.region("Armed")
+	eval[bool](b, `(document.querySelectorAll("summary").forEach((s) => s.click()), true)`)
+	form := b.get("form", "Fault of requests")
+	form.get("textbox", "status").fill("99")
+	form.get("button", "Arm").click()
+	form.get("alert", "").shows("status 99 can't end an answer")
+	inspect(b, "every key of a fault, and a refusal")
+	for name, text := range map[string]string{"status": "503", "times": "2", "method": "PUT", "route": "/head/update", "retryAfter": "1s",
+		"latency": "1ms", "share": "0.5", "body": "busy", "cut": "before"} {
+		form.get("textbox", name).fill(text)
+	}
+	form.get("checkbox", "afterEffect").click()
+	form.get("checkbox", "cutBody").click()
+	form.get("button", "Arm").click()
+	b.region("Armed").shows("Answer the next 2 requests PUT /head/update (50 % of them) with 503 although it took effect and with another body and with Retry-After 1s and 1ms late, and close the connection of them before the effect, and cut them in the middle of the answer.")
+	form = b.get("form", "Fault of deliveries")
+	for name, text := range map[string]string{"webhookId": "1", "event": "end_conversation", "times": "1", "delay": "1s", "encoding": "base64", "age": "2h"} {
+		form.get("textbox", name).fill(text)
+	}
+	for _, name := range []string{"drop", "duplicate", "reorder", "corruptSignature"} {
+		form.get("checkbox", name).click()
+	}
+	form.get("button", "Arm").click()
+	b.region("Armed").shows("Lose the next event of end_conversation to webhook 1, and deliver it twice")
+	assert.JSONEq(t, `{"requests":[{"n":1,"method":"PUT","route":"/head/update","times":2,"status":503,"body":"busy","retryAfter":"1s","latency":"1ms",
+		"cut":"before","cutBody":true,"afterEffect":true,"share":0.5}],"deliveries":[{"n":2,"webhookId":1,"event":"end_conversation","times":1,"drop":true,
+		"duplicate":true,"reorder":true,"delay":"1s","corruptSignature":true,"encoding":"base64","age":"2h0m0s"}]}`, p.control("GET", "faults", ""))
+	b.get("navigation", "Everything").get("link", "Faults 2")
+	b.get("button", "Clear faults").click()
+	b.region("Armed").shows("Nothing goes wrong now.")
+}
+
+func (p *program) json(path string, v any) {
+	p.t.Helper()
+	require.NoError(p.t, json.Unmarshal([]byte(p.control("GET", path, "")), v))
+}
+
+// sharedKey returns the key of the first webhook.
+func (p *program) sharedKey() string {
+	p.t.Helper()
+	var hook struct{ SharedKey string }
+	require.NoError(p.t, json.Unmarshal([]byte(p.call("GET", "/head-events/1", "")), &hook))
+	return hook.SharedKey
+}
