@@ -549,6 +549,40 @@ func TestDiffHeadsSendsOnlyDifferences(t *testing.T) {
 	}
 }
 
+func TestEveryWritableFieldIsComparedOnItsOwn(t *testing.T) {
+	document := readFile(t, "head_full.json")
+	for _, name := range writableNames {
+		t.Run(name, func(t *testing.T) {
+			before, after := readHead(t, document), readHead(t, document)
+			want := []string{name}
+			switch name {
+			case "promptConfig":
+				after.PromptConfig.SystemPrompt = ""
+			case "ttsProvider":
+				want = append(want, "ttsVoice")
+				after.TTSProvider = ""
+			case "ttsVoice":
+				want = append(want, "ttsProvider")
+				after.TTSVoice = ""
+			default:
+				fieldOf(reflect.ValueOf(after).Elem(), name).SetZero()
+			}
+			u, err := diffHeads("DiffHeads", before, after)
+			require.NoError(t, err)
+			assert.Equal(t, want, u.Fields())
+			u, err = diffHeads("DiffHeads", after, before)
+			require.NoError(t, err)
+			assert.Equal(t, want, u.Fields(), "and back")
+			document, err := HeadUpdateFromJSON([]byte(document))
+			require.NoError(t, err)
+			all, one := parseObject(t, string(document.Document().Bytes())), parseObject(t, string(u.Document().Bytes()))
+			if name != "publicUrl" {
+				assert.JSONEq(t, string(all[name]), string(one[name]), "as in the document")
+			}
+		})
+	}
+}
+
 // readOnlyEdits changes each field that an update can't change.
 var readOnlyEdits = map[string]struct {
 	edit func(*Head)
