@@ -435,3 +435,13 @@ func bytesPerRun(runs uint64, f func()) uint64 {
 	runtime.ReadMemStats(&after)
 	return (after.TotalAlloc - before.TotalAlloc) / runs
 }
+
+func TestVariantsAllocateNothing(t *testing.T) {
+	full := []byte(parseObject(t, readFile(t, "head_full.json")).String())
+	beside := []byte(strings.TrimSuffix(string(full), "}") + `,"ttsvoice":"v","TTSVOICE":5,"videostreaming":"yes","ID":"x"}`)
+	decoding := func(document []byte) func() {
+		return func() { _ = decodeAnswer(document, new(Head)) }
+	}
+	assert.Equal(t, int(testing.AllocsPerRun(100, decoding(full))), int(testing.AllocsPerRun(100, decoding(beside))))
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, decoding(full)), 43.0, "strings share one copy of the document")
+}
