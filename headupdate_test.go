@@ -289,6 +289,9 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 		{"a provider", "ttsProvider", `"YOUR_PROVIDER"`, NewHeadUpdate().Voice("YOUR_PROVIDER", "rachel")},
 		{"a provider of mode oc", "ocProvider", `"your_provider"`, NewHeadUpdate().OCProvider("your_provider")},
 		{"a file", "fileUrl", `"YOUR_HOST"`, NewHeadUpdate().FileURL("https://YOUR_HOST/canary.pdf")},
+		{"a file by Set", "fileUrl", `"a URL of your choice"`, NewHeadUpdate().Set("fileUrl", "a URL of your choice")},
+		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`,
+			NewHeadUpdate().PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
 		{"a field added since", "addedSince", `"string"`, NewHeadUpdate().Set("addedSince", [][]string{{"string"}})},
 	}
 	service := newFakeAPI(t, answering(""))
