@@ -591,7 +591,7 @@ func TestHostileAnswersTakeLinearTime(t *testing.T) {
 						if float64(took) > allowed {
 							return false
 						}
-						allowed *= 2.5
+						allowed *= 3
 					}
 					return true
 				}
