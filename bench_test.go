@@ -47,45 +47,33 @@ func benchDocument(b *testing.B) []byte {
 	return doc
 }
 
+// measure measures f and counts its allocations.
+func measure(b *testing.B, name string, f func() error) {
+	b.Run(name, func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func benchClient(b *testing.B, answer []byte) *Client {
+	client, err := New("https://api.example.com/v1", "token", WithHTTPClient(inMemory(answer)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return client
+}
+
 func BenchmarkGet(b *testing.B) {
 	doc := benchDocument(b)
-	b.Run("heads", func(b *testing.B) {
-		client, err := New("https://api.example.com/v1", "token", WithHTTPClient(inMemory(doc)))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := client.Heads.Get(context.Background(), benchID); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("raw", func(b *testing.B) {
-		client := inMemory(doc)
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := rawGet(client); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("json", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := json.Unmarshal(doc, new(rawHead)); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("json-Head", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := json.Unmarshal(doc, new(Head)); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+	client, raw := benchClient(b, doc), inMemory(doc)
+	measure(b, "heads", func() error { return errorOf(client.Heads.Get(context.Background(), benchID)) })
+	measure(b, "raw", func() error { return errorOf(rawGet(raw)) })
+	measure(b, "json", func() error { return json.Unmarshal(doc, new(rawHead)) })
+	measure(b, "json-Head", func() error { return json.Unmarshal(doc, new(Head)) })
 }
 
 func rawGet(client *http.Client) (*rawHead, error) {
@@ -117,40 +105,14 @@ func BenchmarkUpdate(b *testing.B) {
 	u := benchUpdate()
 	body := u.document(benchID)
 	b.Logf("body of %d bytes", len(body))
-	b.Run("heads", func(b *testing.B) {
-		client, err := New("https://api.example.com/v1", "token", WithHTTPClient(inMemory(nil)))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := client.Heads.Update(context.Background(), benchID, u); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("heads-builder", func(b *testing.B) {
-		client, err := New("https://api.example.com/v1", "token", WithHTTPClient(inMemory(nil)))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := client.Heads.Update(context.Background(), benchID, benchUpdate()); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("raw", func(b *testing.B) {
-		client := inMemory(nil)
-		fields := rawUpdate{ID: benchID, TTSProvider: "elevenlabs", TTSVoice: "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", Greetings: "Welcome! Ask me about opening hours, tickets or the way."}
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := rawPut(client, &fields); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+	client, raw := benchClient(b, nil), inMemory(nil)
+	fields := rawUpdate{
+		ID: benchID, TTSProvider: "elevenlabs", TTSVoice: "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5",
+		Greetings: "Welcome! Ask me about opening hours, tickets or the way.",
+	}
+	measure(b, "heads", func() error { return client.Heads.Update(context.Background(), benchID, u) })
+	measure(b, "heads-builder", func() error { return client.Heads.Update(context.Background(), benchID, benchUpdate()) })
+	measure(b, "raw", func() error { return rawPut(raw, &fields) })
 }
 
 type rawUpdate struct {
@@ -281,33 +243,14 @@ func benchEventBody(session int) []byte {
 func BenchmarkVerifySignature(b *testing.B) {
 	body := benchEventBody(0)
 	signature := Sign(body, testKeyA)
-	b.Run("verify", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := VerifySignature(body, signature, testKeyA); err != nil {
-				b.Fatal(err)
-			}
+	measure(b, "verify", func() error { return VerifySignature(body, signature, testKeyA) })
+	measure(b, "verify+parse", func() error {
+		if err := VerifySignature(body, signature, testKeyA); err != nil {
+			return err
 		}
+		return errorOf(ParseEvent(body))
 	})
-	b.Run("verify+parse", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := VerifySignature(body, signature, testKeyA); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := ParseEvent(body); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("bare", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := bareVerifyAndParse(body, signature, testKeyA); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+	measure(b, "bare", func() error { return bareVerifyAndParse(body, signature, testKeyA) })
 }
 
 // benchEventWriter is a ResponseWriter that does no work.
@@ -491,4 +434,14 @@ func bytesPerRun(runs uint64, f func()) uint64 {
 	}
 	runtime.ReadMemStats(&after)
 	return (after.TotalAlloc - before.TotalAlloc) / runs
+}
+
+func TestVariantsAllocateNothing(t *testing.T) {
+	full := []byte(parseObject(t, readFile(t, "head_full.json")).String())
+	beside := []byte(strings.TrimSuffix(string(full), "}") + `,"ttsvoice":"v","TTSVOICE":5,"videostreaming":"yes","ID":"x"}`)
+	decoding := func(document []byte) func() {
+		return func() { _ = decodeAnswer(document, new(Head)) }
+	}
+	assert.Equal(t, int(testing.AllocsPerRun(100, decoding(full))), int(testing.AllocsPerRun(100, decoding(beside))))
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, decoding(full)), 43.0, "strings share one copy of the document")
 }

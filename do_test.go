@@ -154,8 +154,3 @@ func TestDoNamesAllFaultsTogether(t *testing.T) {
 	_, err := newTestClient(t, memoryURL, newScript()).Do(t.Context(), Request{Method: "PIT", Path: "x", Header: http.Header{"Cookie": nil}})
 	assert.Equal(t, []string{"method", "path", "header"}, invalidFields(t, err))
 }
-
-func TestDoRefusesAZeroClient(t *testing.T) {
-	_, err := new(Client).Do(t.Context(), Request{Method: "GET", Path: "/x"})
-	require.ErrorIs(t, err, ErrInvalid)
-}

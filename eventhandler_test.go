@@ -247,7 +247,7 @@ func TestHandlerRefuses(t *testing.T) {
 			}
 			assert.Zero(t, h.calls.Load(), "the function must not run")
 			assert.Empty(t, claimed.methods(), "nothing is claimed")
-			signed := row.outcome == DeliveryUnauthorized && row.err != ErrSignatureMissing && row.err != ErrSignatureMalformed
+			signed := row.outcome == DeliveryUnauthorized && !errors.Is(row.err, ErrSignatureMissing) && !errors.Is(row.err, ErrSignatureMalformed)
 			assert.Equal(t, signed || row.outcome == DeliveryStale, asked > 0, "asking a source may be expensive")
 			require.Equal(t, []DeliveryOutcome{row.outcome}, h.outcomes())
 			assert.Equal(t, row.status, h.seen[0].StatusCode)
@@ -262,7 +262,7 @@ func TestHandlerRefuses(t *testing.T) {
 			log := h.log.String()
 			assert.Equal(t, 1, strings.Count(log, "\n"), "one line a delivery: %s", log)
 			assert.Contains(t, log, "outcome="+string(row.outcome))
-			assert.Equal(t, row.err == ErrBodyConsumed, strings.Contains(log, "before middleware that reads bodies"))
+			assert.Equal(t, errors.Is(row.err, ErrBodyConsumed), strings.Contains(log, "before middleware that reads bodies"))
 			assert.Less(t, len(log), 2000)
 		})
 	}

@@ -289,6 +289,9 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 		{"a provider", "ttsProvider", `"YOUR_PROVIDER"`, NewHeadUpdate().Voice("YOUR_PROVIDER", "rachel")},
 		{"a provider of mode oc", "ocProvider", `"your_provider"`, NewHeadUpdate().OCProvider("your_provider")},
 		{"a file", "fileUrl", `"YOUR_HOST"`, NewHeadUpdate().FileURL("https://YOUR_HOST/canary.pdf")},
+		{"a file by Set", "fileUrl", `"a URL of your choice"`, NewHeadUpdate().Set("fileUrl", "a URL of your choice")},
+		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`,
+			NewHeadUpdate().PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
 		{"a field added since", "addedSince", `"string"`, NewHeadUpdate().Set("addedSince", [][]string{{"string"}})},
 	}
 	service := newFakeAPI(t, answering(""))
@@ -545,6 +548,40 @@ func TestDiffHeadsSendsOnlyDifferences(t *testing.T) {
 			}
 			assert.Equal(t, want, updateBody(t, u))
 			assert.Equal(t, tt.members == "", len(u.Fields()) == 0)
+		})
+	}
+}
+
+func TestEveryWritableFieldIsComparedOnItsOwn(t *testing.T) {
+	document := readFile(t, "head_full.json")
+	for _, name := range writableNames {
+		t.Run(name, func(t *testing.T) {
+			before, after := readHead(t, document), readHead(t, document)
+			want := []string{name}
+			switch name {
+			case "promptConfig":
+				after.PromptConfig.SystemPrompt = ""
+			case "ttsProvider":
+				want = append(want, "ttsVoice")
+				after.TTSProvider = ""
+			case "ttsVoice":
+				want = append(want, "ttsProvider")
+				after.TTSVoice = ""
+			default:
+				fieldOf(reflect.ValueOf(after).Elem(), name).SetZero()
+			}
+			u, err := diffHeads("DiffHeads", before, after)
+			require.NoError(t, err)
+			assert.Equal(t, want, u.Fields())
+			u, err = diffHeads("DiffHeads", after, before)
+			require.NoError(t, err)
+			assert.Equal(t, want, u.Fields(), "and back")
+			document, err := HeadUpdateFromJSON([]byte(document))
+			require.NoError(t, err)
+			all, one := parseObject(t, string(document.Document().Bytes())), parseObject(t, string(u.Document().Bytes()))
+			if name != "publicUrl" {
+				assert.JSONEq(t, string(all[name]), string(one[name]), "as in the document")
+			}
 		})
 	}
 }

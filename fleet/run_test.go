@@ -181,7 +181,7 @@ func TestTheSecondApplyOfAnySpecChangesNothing(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 2))
 	failed := 0
-	for range exhaustive.Count(60, 600) {
+	for range exhaustive.Count(60, 240) {
 		e, id := withHead(t, headstest.Head{VideoStreaming: random.IntN(2) == 0})
 		a, b := randomSpec(random, id), randomSpec(random, id)
 		apply(t, e, fleet.Options{}, a)

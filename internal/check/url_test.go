@@ -39,8 +39,10 @@ func TestURLsAreCheckedForTheirPurpose(t *testing.T) {
 		"https://a.example.com/<ORG>/secret":     {"callback": {`holds the placeholder "<ORG>"`}},
 		"https://a.example.com/canary/%3CORG%3E": {"callback": {`holds the placeholder "<ORG>"`}},
 		"https://a.example.com/YOUR_ORG":         {"callback": {`holds the placeholder "YOUR_ORG"`}},
-		"https://[fe80::1%25eth0]/b":             {"access": {"is not an absolute https URL"}},
-		"http://127.0.0.1:1/b":                   {},
+		"https://a.example.com/b?t=YOUR_TOKEN": {"callback": {`holds the placeholder "YOUR_TOKEN"`}, "tools": {"has a query or a fragment"},
+			"base": {`"https://a.example.com/b" carries a query or fragment`}, "insecure base": {`"https://a.example.com/b" carries a query or fragment`}},
+		"https://[fe80::1%25eth0]/b": {"access": {"is not an absolute https URL"}},
+		"http://127.0.0.1:1/b":       {},
 	} {
 		for name, purpose := range purposes {
 			var problems []string

@@ -3,7 +3,6 @@ package mask_test
 import (
 	"fmt"
 	"html"
-	"regexp"
 	"testing"
 
 	"github.com/headsapi/heads-go/internal/mask"
@@ -22,7 +21,7 @@ func TestSecretIsFoundHoweverHTMLSpellsIt(t *testing.T) {
 	}
 	for _, s := range spellings {
 		plain := "to" + html.UnescapeString("&"+s+";") + "ken"
-		require.NotRegexp(t, regexp.MustCompile("&.+;"), plain, "package html knows no %s", s)
+		require.NotRegexp(t, "&.+;", plain, "package html knows no %s", s)
 		assert.Equal(t, mask.Redacted, mask.Secrets("to&"+s+";ken", plain), s)
 	}
 	for _, text := range []string{"&eacute;", "&#;", "&#x;", "&#233;", "&#xx3d;", "&nothing;"} {

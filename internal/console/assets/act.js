@@ -66,7 +66,7 @@ const flags = ["startConversation", "endConversation", "timeoutConversation", "i
 export const TurnOn = ({ head }) => html`<${Do} name="Turn delivery on"
   act=${() => post(`heads/${head.id}/enable-events`, { enableEvents: true })} />`;
 
-// AddWebhook is a button whose dialog registers a URL for events of a head, as an entry of a seed.
+// AddWebhook is a button whose dialog registers a URL for events of a head.
 export function AddWebhook({ head }) {
   const [open, show] = useState(false);
   const add = async (form) => {

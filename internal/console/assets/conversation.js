@@ -115,5 +115,5 @@ export function Conversation({ at, head, story }) {
         <a href=${beside(at, { session: "", open: "" })}>Show the newest</a></p>`}</div>
     <${Transcript} at=${at} story=${story} session=${session} />
     <${Visitor} head=${head} session=${session} enter=${enter} /><${Model} head=${head} enter=${enter} />
-    <${Timeline} at=${at} story=${story} />`;
+    <${Timeline} at=${at} story=${story} session=${session} />`;
 }

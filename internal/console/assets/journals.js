@@ -18,7 +18,7 @@ function Webhooks({ head }) {
     ${list.length === 0 && html`<p class="soft">A webhook is the URL of your program that events are sent to.</p>`}
     <ul>${list.map((r) => html`<li key=${r.id} class="line"><b>${r.id}</b> ${r.receiver}
       <span class="soft">${r.events.join(", ") || "no event"}</span>
-      <button class="quiet" aria-label="Delete webhook ${r.id}" onClick=${() => doom(r)}>Delete</button>
+      <button class="quiet" onClick=${() => doom(r)}>Delete</button>
       ${r.note && html`<p class="warn">${r.note}</p>`}</li>`)}</ul>
     ${doomed && html`<${Ask} title="Delete webhook ${doomed.id}?" name="Delete" onClose=${() => doom()}
       text="Events that wait for it are given up." act=${() => remove(`webhooks/${doomed.id}`)} />`}

@@ -90,13 +90,16 @@ export function Panel({ at, story }) {
     box.current.focus({ preventScroll: true });
     box.current.scrollTop = 0;
   }, [open]);
-  useEffect(() => () => setTimeout(() => requestAnimationFrame(() => { // after marks have joined or parted
+  // After two frames the timeline has its new width, and marks have joined or parted.
+  useEffect(() => () => requestAnimationFrame(() => requestAnimationFrame(() => {
     const was = opener.current;
+    const all = [...document.querySelectorAll("[data-opens]")];
+    const same = all.filter((e) => e.tagName === was.now.tagName); // a mark, and not its row
     const named = (e) => e.dataset.opens.split(",").includes(was.open.split(",")[0]);
     const back = was.now.isConnected && was.now !== document.body ? was.now
-      : [...document.querySelectorAll("[data-opens]")].find(named);
+      : same.find((e) => e.dataset.opens === was.open) ?? same.find(named) ?? all.find(named);
     if (document.activeElement === document.body) back?.focus();
-  }), 20), []);
+  })), []);
   const [name, content] = contentOf(open, at, story);
   return html`<section class="panel" aria-label=${name} tabindex="-1" ref=${box}>
     <button class="quiet close" aria-label="Close" onClick=${() => go(beside(at, { open: "" }))}></button>

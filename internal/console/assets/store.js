@@ -144,7 +144,7 @@ export function useJournal(path, filter) {
   return { rows: [], ...useFollowed(`${path}?${query}`, [path], concerns, read) };
 }
 
-const longest = 200; // the most steps and attempts of a session that are shown
+const longest = 400; // the most steps and attempts of a session that are shown
 
 // useSession returns {log, deliveries, error, ready}: the steps of a session, and the attempts to
 // deliver their events, oldest first.

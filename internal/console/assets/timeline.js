@@ -85,7 +85,7 @@ function Mark({ m, at }) {
     onKeyDown=${key}>${shapes[m.lane]}<text y=${m.lane === 3 ? 8 : 4}>${sign}</text></g>`;
 }
 
-export function Timeline({ at, story }) {
+export function Timeline({ at, story, session }) {
   const box = useRef();
   const [width, resize] = useState(0);
   useLayoutEffect(() => {
@@ -97,7 +97,7 @@ export function Timeline({ at, story }) {
   const n = (lane) => story.log.filter((h) => h.kind === nouns[lane]).length;
   const failed = story.deliveries.filter((d) => !answered(d)).length;
   const attempts = `${count(story.deliveries.length, "delivery attempt")} (${failed} failed)`;
-  const text = story.log.length === 0 ? "Nothing has happened yet."
+  const text = story.log.length === 0 ? (story.ready || !session) && "Nothing has happened yet."
     : `${count(n(0), "message")}, ${count(n(1), "event")}, ${attempts}, ${count(n(3), "tool call")}.`;
   return html`<section class="timeline" aria-label="Timeline">
     <div class="line"><h2>Timeline</h2><p class="soft">${text}</p></div>

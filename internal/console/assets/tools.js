@@ -9,7 +9,7 @@ const Outcome = ({ call }) => html`
   <${Code} label="Request" text=${pretty(JSON.stringify(call.sent))} />
   <${Code} label="Reply, status ${call.status}" text=${pretty(call.reply)} />`;
 
-// ToolForm calls a tool in the session that enter returns. A short one leaves the outcome to the transcript.
+// ToolForm calls a tool in the session that enter returns. A short one shows no outcome.
 export function ToolForm({ tool, enter, short }) {
   const [call, keep] = useState();
   const id = (n) => `${short ? "model" : tool.name}-${n}`;

@@ -141,7 +141,8 @@ func TestPresetsOfRequestsDoWhatTheySay(t *testing.T) {
 	b := open(t, p.at("faults"))
 	hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	alias := 0
-	// update sends an update and returns its status, 0 for a cut connection, and whether it took effect.
+	// update sends an update and returns its status, which is 0 for a cut connection, and
+	// whether it took effect.
 	update := func() (status int, took bool, header http.Header) {
 		alias++
 		name := fmt.Sprint("alias ", alias)

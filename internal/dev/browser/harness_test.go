@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -337,6 +336,9 @@ func (e element) text() string {
 	return e.on("function() { return this.innerText ?? this.textContent }")
 }
 
+// value returns what is in a field.
+func (e element) value() string { e.p.t.Helper(); return e.on("function() { return this.value }") }
+
 // shows waits until the element shows a text.
 func (e element) shows(text string) element {
 	e.p.t.Helper()
@@ -436,14 +438,13 @@ func (p *tab) status(text string) { p.t.Helper(); p.get("status", "Connection").
 var inspect = func(*tab, string) {}
 
 // shot saves a picture of the page in a folder that git ignores.
-func (p *tab) shot(name string) []byte {
+func (p *tab) shot(name string) {
 	var picture []byte
 	if err := chromedp.Run(p.ctx, chromedp.FullScreenshot(&picture, 100)); err != nil {
-		return nil
+		return
 	}
 	_ = os.MkdirAll("shots", 0o755)
-	_ = os.WriteFile(filepath.Join("shots", name+".png"), bytes.Clone(picture), 0o600)
-	return picture
+	_ = os.WriteFile(filepath.Join("shots", name+".png"), picture, 0o600)
 }
 
 // view sets the width and the colour scheme.

@@ -64,7 +64,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	}
 	p.call("PUT", "/head/update", `{"id":"`+bea+`","greetings":"<script>window.hacked=2</script>","publicId":"`+script+`"}`)
 	for place, says := range map[string]string{
-		"configuration": "javascript:window.hacked=1", "deliveries?open=d1": "signature right", "deliveries?event=" + script: "", "tools": "Call tool",
+		"configuration": "Text that the head greets with.", "deliveries?open=d1": "signature right", "deliveries?event=" + script: "", "tools": "Call tool",
 		"requests?open=r1": "Changes of the head", "faults": "Armed",
 	} {
 		b.goTo("heads/" + bea + "/" + place)
@@ -76,6 +76,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	b.get("textbox", "JSON").fill(`{"greetings":5,"` + script + `":"string"}`)
 	b.get("button", "Send").click()
 	b.get("alert", "").shows("<script>")
+	calm("data:text/html")
 	b.get("searchbox", "Search heads").fill(script)
 	p.control("POST", "faults/requests", `{"status":500,"body":"`+script+`"}`)
 	b.goTo("faults")

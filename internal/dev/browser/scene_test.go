@@ -64,9 +64,9 @@ func crowd(t testing.TB, address string, heads int) string {
 	return seedFile(t, seed)
 }
 
-// talk plays a session of Ada with redeliveries and a tool call, and returns its id. The
-// receiver answers the first two attempts with an error.
-func (p *program) talk(hook string) string {
+// talk plays a session of Ada with redeliveries and a tool call. The receiver answers the
+// first two attempts with an error.
+func (p *program) talk(hook string) {
 	p.t.Helper()
 	p.call("PUT", "/head/"+ada+"/enable-events?enableEvents=true", "")
 	p.call("DELETE", "/head-events/1", "") // made before delivery was enabled
@@ -80,7 +80,6 @@ func (p *program) talk(hook string) string {
 	p.control("POST", "sessions/"+session+"/message", `{"text":"Thank you."}`)
 	p.control("POST", "sessions/"+session+"/close", "")
 	p.control("GET", "deliveries?wait=30s&event=end_conversation", "")
-	return session
 }
 
 func (p *program) session(head string) string {
