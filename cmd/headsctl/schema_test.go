@@ -141,7 +141,7 @@ func TestSetHasTheFieldsThatCanBeWritten(t *testing.T) {
 
 func TestTheReaderKnowsTheKeywordsOfTheSchemas(t *testing.T) {
 	t.Parallel()
-	known := []string{"$schema", "title", "description", "default", "examples", "type", "properties", "required", "additionalProperties", "propertyNames", "items", "minItems", "minProperties", "maxProperties",
+	known := []string{"$schema", "title", "description", "default", "examples", "type", "properties", "required", "additionalProperties", "propertyNames", "items", "minItems", "minProperties",
 		"minLength", "pattern", "patternErrorMessage", "errorMessage", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "oneOf", "anyOf", "if", "then", "else", "$ref", "$defs"}
 	var walk func(any)
 	schemasIn := func(v any) {

@@ -274,6 +274,8 @@ func TestAllFaultsOfAllFilesComeBeforeAnythingStarts(t *testing.T) {
 		"1:21: url does not go with start; write backend: {start: …}", "8:41: event is missing; use one of start_conversation")
 	add("token", "backend: {start: x, token: z, ready: x}\n"+lobby+"scenarios: [{name: a}]\n",
 		"1:21: token does not go with start; leave one of them out", `1:38: "x" is not a path; write one such as /health`, "8:13: there are no steps; add a list with the key steps")
+	add("neither", "backend: {ready: /x}\n"+lobby+"scenarios: [{name: a, steps: [{fault: {request: any, event: any}}, {state: {$.a: 2026-08-31}}]}]\n",
+		"1:10: write backend: {start: …}", "8:54: event does not go with request; leave one of them out", "8:82: 2026-08-31 is a date in YAML")
 	add("missing", "backend: {start: [./shop]}\n"+lobby+"scenarios: [{name: a, steps: [{say: a}]}]\n", "1:19: the program ./shop can't be run: no such file or directory")
 	add("running", "backend: {url: \"http://127.0.0.1:1\"}\n"+lobby+"scenarios: [{name: a, steps: [{backend: kill}]}]\n", "8:31: a back end that runs already (url) can't be killed")
 

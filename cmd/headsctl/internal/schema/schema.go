@@ -237,7 +237,7 @@ func (w *walker) own(v *yamltext.Value, s *jsonschema.Schema, message string) er
 			return says(v, message)
 		}
 	case yamltext.Object:
-		if s.MinProperties != nil && len(v.Members) < *s.MinProperties || s.MaxProperties != nil && len(v.Members) > *s.MaxProperties {
+		if s.MinProperties != nil && len(v.Members) < *s.MinProperties {
 			return says(v, message)
 		}
 	}
