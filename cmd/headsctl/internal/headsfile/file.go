@@ -119,7 +119,7 @@ func (f *File) Specs(environment string) ([]fleet.Spec, error) {
 	}
 	if err != nil {
 		if f.setAlone && len(yamltext.Faults(err)) == len(f.faults) {
-			err = errors.Join(err, f.behind(specs))
+			err = errors.Join(append(yamltext.Faults(err), f.behind(specs)...)...)
 		}
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (f *File) Specs(environment string) ([]fleet.Spec, error) {
 
 // behind returns what apply would refuse of the specs of a file in which the schema finds faults in
 // set alone.
-func (f *File) behind(specs []fleet.Spec) error {
+func (f *File) behind(specs []fleet.Spec) []error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel() // so nothing is sent
 	c, err := heads.New("https://example.com", "token")
@@ -141,7 +141,7 @@ func (f *File) behind(specs []fleet.Spec) error {
 	if !errors.Is(err, heads.ErrInvalid) {
 		return nil
 	}
-	return errors.Join(f.InDefaults(yamltext.Faults(err), error.Error)...)
+	return f.InDefaults(yamltext.Faults(err), error.Error)
 }
 
 // Entries returns what the entries of a list want: those under the key heads of a file
@@ -190,7 +190,7 @@ func (r *specReader) noSecretNames(v *yamltext.Value) {
 	}
 	for _, name := range []*yamltext.Value{v.Get("id"), v.Get("label"), v.Get("set").Get("name")} {
 		if name.IsGiven() {
-			_, err := yamltext.Filler{Value: r.values.notSecret}.Fill(name)
+			_, err := (&yamltext.Filler{Value: r.values.notSecret}).Fill(name)
 			r.fault(err)
 		}
 	}

@@ -338,7 +338,7 @@ func (w *walker) object(v *yamltext.Value, s *jsonschema.Schema, message string)
 			return unknown(m) && (len(v.Members) == 1 || nearest.Name(m.Key, s.PropertyOrder) == key)
 		})
 		if missing(key) && !meant {
-			err := v.Errorf("%s", w.missing(key, s.Properties[key]))
+			err := v.Errorf("%s", w.missingText(key, s.Properties[key]))
 			w.fault(err.Error(), err)
 		}
 	}
@@ -358,7 +358,7 @@ func (w *walker) object(v *yamltext.Value, s *jsonschema.Schema, message string)
 	}
 }
 
-func (w *walker) missing(key string, s *jsonschema.Schema) string {
+func (w *walker) missingText(key string, s *jsonschema.Schema) string {
 	for ; s != nil; s = w.schema.root.Defs[strings.TrimPrefix(s.Ref, definitions)] {
 		if message := messageOf(s); message != "" {
 			return message
