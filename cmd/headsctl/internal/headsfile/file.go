@@ -185,7 +185,7 @@ func (r *specReader) heads(f *File, e *Environment) (all []Head) {
 // noSecretNames refuses secret values in what the journal keeps of a head: its id, its label and
 // its name.
 func (r *specReader) noSecretNames(v *yamltext.Value) {
-	if r.values == nil {
+	if r.values == nil || len(r.values.environment.secrets) == 0 {
 		return
 	}
 	for _, name := range []*yamltext.Value{v.Get("id"), v.Get("label"), v.Get("set").Get("name")} {

@@ -329,22 +329,22 @@ func (w *walker) matches(pattern, text string) bool {
 func (w *walker) object(v *yamltext.Value, s *jsonschema.Schema, message string) {
 	closed := s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
 	unknown := func(m yamltext.Member) bool { return closed && s.Properties[m.Key] == nil }
-	missing := func(key string) bool {
+	missing := slices.DeleteFunc(slices.Clone(s.Required), func(key string) bool {
 		value := v.Get(key)
-		return slices.Contains(s.Required, key) && (value == nil || value.Kind == yamltext.Null && !w.holds(value, orAnything(s.Properties[key])))
-	}
-	for _, key := range s.Required {
+		return value != nil && (value.Kind != yamltext.Null || w.holds(value, orAnything(s.Properties[key])))
+	})
+	for _, key := range missing {
 		meant := slices.ContainsFunc(v.Members, func(m yamltext.Member) bool {
 			return unknown(m) && (len(v.Members) == 1 || nearest.Name(m.Key, s.PropertyOrder) == key)
 		})
-		if missing(key) && !meant {
+		if !meant {
 			err := v.Errorf("%s", w.missingText(key, s.Properties[key]))
 			w.fault(err.Error(), err)
 		}
 	}
 	for _, m := range v.Members {
 		switch {
-		case missing(m.Key):
+		case slices.Contains(missing, m.Key):
 		case unknown(m):
 			w.unknownKey(m, s.PropertyOrder, message)
 		case s.Properties[m.Key] != nil:
