@@ -65,7 +65,7 @@ func corpus() (valid, invalid map[string][]string) {
 			someBackend+"heads: [{label: a, set: {name: b}}]\n"+someStep),
 	}
 	invalid = map[string][]string{
-		"heads": append(inHead("lable: a", "label: 1", "label: {fil: a}", "set: {nmae: a}", "set: {name: null}", "set: {phrases: [1]}", "set: {semanticThreshold: a}", "set: {promptConfig: a}",
+		"heads": append(inHead("lable: a", "label: 1", "label: {fil: a}", "set: {namf: a}", "set: {name: null}", "set: {phrases: [1]}", "set: {semanticThreshold: a}", "set: {promptConfig: a}",
 			"voice: [a]", "streaming: 1", "webhooks: [{url: u, event: [e]}]", "webhooks: {url: u}", "tools: a", "tools: [a]", "tools: {file: 1}"),
 			"[]", "haeds: []", "heads: a", "heads: [1]", "defaults: {label: a}", "environments: {}\nheads: []", "environments: {A: {base_url: u}}", "environments: {a: {token: t}}",
 			"environments: {a: {base_url: null}}", "environments: {a: {base_url: 1}}", "environments: {a: {base_url: u, token: t}}", "environments: {a: {base_url: u, token: {env: a-b}}}",
@@ -73,7 +73,7 @@ func corpus() (valid, invalid map[string][]string) {
 			"environments: {a: {base_url: u, values: {a: {file: f, env: E}}}}", environment+"heads: [{label: a}]", environment+"heads: [{"+headOne+"}]", environment+"heads: [{id: {a: x}}]"),
 		"test": append(inStep("{}", "{sya: a}", "{say: a, wait: 1s}", "{say: a, expect: {}}", "{user: leave}", "{call: t, expect: {exit: 0}}", "{call: t, save: {a-b: $.a}}", "{call: t, save: {a: b}}",
 			"{http: /x}", "{http: GET /, expect: {json: {a: 1}}}", "{http: GET /, expect: {body: {contains: a, b: c}}}", "{http: GET /, expect: {body: {absent: false}}}",
-			"{http: GET /, expect: {body: [{not: {matches: 1}}]}}", "{run: []}", "{run: \" \"}", "{backend: crash}", "{fault: claer}", "{fault: {}}", "{fault: {request: any, event: any}}", "{fault: {request: any, drop: true}}",
+			"{http: GET /, expect: {body: [{not: {matches: 1}}]}}", "{run: []}", "{run: \" \"}", "{backend: crash}", "{fault: cleat}", "{fault: {}}", "{fault: {request: any, event: any}}", "{fault: {request: any, drop: true}}",
 			"{fault: {request: any, times: 0}}", "{fault: {request: any, share: 0}}", "{fault: {event: bogus}}", "{fault: {event: any, delay: 5}}", "{wait: 2}", "{wait: -1s}", "{wait: {s: 2}}",
 			"{events: start_conversation}", "{events: [{outcome: failed}]}", "{events: [{event: end_conversation, answers: [1000]}]}", "{requests: [{request: GET /, count: -1}]}", "{requests: [], others: writes}", "{state: []}", "a"),
 			"[]", someStep, someBackend, someBackend+"scenarios: []", someBackend+"scenarios: [{steps: [{say: a}]}]", someBackend+"scenarios: [{name: \"\", steps: [{say: a}]}]", someBackend+"scenarios: [{name: a, steps: []}]",

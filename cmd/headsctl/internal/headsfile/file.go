@@ -190,7 +190,7 @@ func (r *specReader) noSecretNames(v *yamltext.Value) {
 	}
 	for _, name := range []*yamltext.Value{v.Get("id"), v.Get("label"), v.Get("set").Get("name")} {
 		if name.IsGiven() {
-			_, err := yamltext.Filler{Value: r.values.notSecret}.Fill(name)
+			_, err := (&yamltext.Filler{Value: r.values.notSecret}).Fill(name)
 			r.fault(err)
 		}
 	}

@@ -63,8 +63,8 @@ func (e *Environment) secretsRead() (names []string) {
 	return names
 }
 
-// References returns a function that writes ${name} for each secret value that was read, the longest
-// first, and $${ for ${.
+// References returns a function that writes ${name} for each secret value that was read, the
+// longest first, and $${ for ${.
 func (e *Environment) References() func(text string) string {
 	names := e.secretsRead()
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(e.Values[b]), len(e.Values[a])) })

@@ -81,12 +81,12 @@ func (vars variables) expand(v *yamltext.Value) (*yamltext.Value, error) {
 	if v == nil {
 		return nil, nil
 	}
-	return yamltext.Filler{Value: vars.lookup, All: true}.Fill(v)
+	return (&yamltext.Filler{Value: vars.lookup, All: true}).Fill(v)
 }
 
 // text returns a text with its variables replaced.
 func (vars variables) text(v *yamltext.Value) (string, error) {
-	filled, err := yamltext.Filler{Value: vars.lookup}.Fill(v)
+	filled, err := (&yamltext.Filler{Value: vars.lookup}).Fill(v)
 	return filled.Text, err
 }
 

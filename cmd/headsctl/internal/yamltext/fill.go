@@ -48,7 +48,8 @@ func NewText(text string) *Value { return &Value{Kind: Text, Text: text} }
 // Fill returns a copy of the value with what each ${name} in its texts stands for. It
 // returns an error of type *Error for every place that can't be filled, joined. A text
 // that is filled in is not looked at again.
-func (f Filler) Fill(v *Value) (*Value, error) {
+func (f *Filler) Fill(v *Value) (*Value, error) {
+	f.faults, f.size = nil, 0
 	filled := f.value(v)
 	if f.size > MaxBytes {
 		f.faults = append(f.faults, v.Errorf("with what ${…} stand for, the texts have more than %d bytes; write fewer of them", MaxBytes))
