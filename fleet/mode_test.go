@@ -102,14 +102,16 @@ func TestAnAcceptedSwitchIsNeverSentAgain(t *testing.T) {
 }
 
 func TestASwitchBackEndsTheWaitForAnAcceptedOne(t *testing.T) {
-	e := newEmulator(t)
-	id, path := e.AddHead(headstest.Head{}), journalPath(t)
-	record := `{"head_id":"` + id + `","streaming":true,"old":{"base":"https://a","org_public_id":"o","head_public_id":"h"},"accepted":true}` + "\n"
-	back := strings.Replace(strings.Replace(record, `"streaming":true`, `"streaming":false`, 1), `,"accepted":true`, "", 1)
-	require.NoError(t, os.WriteFile(path, []byte(fleet.JournalHeaderFormat1+record+back), 0o600))
-	o := fleet.Options{Journal: openJournal(t, path), Convert: heads.ConvertOptions{ConfirmTimeout: time.Millisecond}}
-	report := apply(t, e, o, fleet.Spec{ID: id, Streaming: on()})
-	assert.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
+	synctest.Test(t, func(t *testing.T) {
+		e := newEmulator(t)
+		id, path := e.AddHead(headstest.Head{}), journalPath(t)
+		record := `{"head_id":"` + id + `","streaming":true,"old":{"base":"https://a","org_public_id":"o","head_public_id":"h"},"accepted":true}` + "\n"
+		back := strings.Replace(strings.Replace(record, `"streaming":true`, `"streaming":false`, 1), `,"accepted":true`, "", 1)
+		require.NoError(t, os.WriteFile(path, []byte(fleet.JournalHeaderFormat1+record+back), 0o600))
+		o := fleet.Options{Journal: openJournal(t, path), Convert: heads.ConvertOptions{ConfirmTimeout: 3 * time.Second}}
+		report := apply(t, e, o, fleet.Spec{ID: id, Streaming: on()})
+		assert.Equal(t, fleet.OutcomeChanged, report.Results[0].Outcome, "%v", report.Results[0].Err)
+	})
 }
 
 func TestASwitchThatAProxyAnsweredIsSentAgain(t *testing.T) {

@@ -361,7 +361,7 @@ func BenchmarkOpenTransaction(b *testing.B) {
 	var lags []time.Duration
 	var ends []time.Time
 	stop := background(b, in, func(ctx context.Context, d *inbox.Delivery) error {
-		err := d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(tx, d) })
+		err := d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
 		mu.Lock()
 		defer mu.Unlock()
 		lags, ends = append(lags, time.Since(d.Received)), append(ends, time.Now())

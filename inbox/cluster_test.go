@@ -164,6 +164,15 @@ func leaderOf(t *testing.T, c *pgtest.Cluster) (leader *pgtest.Node) {
 	return leader
 }
 
+// longestRefusal is how long a delivery may wait for its 503. The race detector makes the answers
+// of twenty senders on two cores late.
+func longestRefusal() time.Duration {
+	if raceEnabled {
+		return 3 * time.Second
+	}
+	return 1600 * time.Millisecond
+}
+
 func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.NewCluster()
@@ -209,7 +218,7 @@ func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 			t.Logf("%s: elected after %v, the first 200 %v later; %d refused, the longest in %v", change.name,
 				elected.Sub(begun).Round(time.Millisecond), back.Round(time.Millisecond), refused, longest.Round(time.Millisecond))
 			assert.LessOrEqual(t, back, change.limit, change.name)
-			assert.LessOrEqual(t, longest, 1600*time.Millisecond, change.name)
+			assert.LessOrEqual(t, longest, longestRefusal(), change.name)
 			change.mend(old)
 			settle()
 		}
@@ -231,7 +240,7 @@ func TestChangesOfTheLeaderLoseNothing(t *testing.T) {
 		refused, longest := c.load.refusals(begun)
 		t.Logf("read-only: %d refused, the longest in %v; back after %v", refused, longest.Round(time.Millisecond), back.Round(time.Millisecond))
 		assert.LessOrEqual(t, back, 3*time.Second)
-		assert.LessOrEqual(t, longest, 1600*time.Millisecond)
+		assert.LessOrEqual(t, longest, longestRefusal())
 	})
 	c.finish(t, admin)
 }

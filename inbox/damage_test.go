@@ -273,7 +273,7 @@ func TestExecModeNeedsNoPreparedStatement(t *testing.T) {
 				if d.Attempt == 1 {
 					return errTest
 				}
-				return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(tx, d) })
+				return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
 			}, inbox.Backoff(at(0)))
 			n := 0
 			require.NoError(t, in.Replay(t.Context(), inbox.Query{HeadID: "head"}, func(context.Context, *inbox.Delivery) error { n++; return nil }))

@@ -179,7 +179,7 @@ func work(r role) error {
 		if rand.N(100) < r.Fail {
 			return errors.New("failed before the effect")
 		}
-		return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(tx, d) })
+		return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
 	}, inbox.Lease(r.Lease), inbox.Backoff(at(20*time.Millisecond)), inbox.MaxAttempts(1000), inbox.Concurrency(8))
 }
 
@@ -192,8 +192,8 @@ func (s store) createVisits(tb testing.TB) {
 }
 
 // visit stores a visit of the session of d.
-func (s store) visit(tx *sql.Tx, d *inbox.Delivery) error {
-	_, err := tx.Exec(s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
+func (s store) visit(ctx context.Context, tx *sql.Tx, d *inbox.Delivery) error {
+	_, err := tx.ExecContext(ctx, s.spelled("INSERT INTO visits (session, number, sequence) VALUES ($1, $2, $3)"), d.Event.SessionID, numberOf(d.Event), d.Sequence)
 	return err
 }
 
@@ -341,7 +341,7 @@ func sleepInside(r role) error {
 			wait()
 		}
 		err := d.Commit(ctx, func(tx *sql.Tx) error {
-			err := s.visit(tx, d)
+			err := s.visit(ctx, tx, d)
 			if r.Where == "effect" {
 				wait()
 			}

@@ -432,6 +432,6 @@ func serveUntilTerm(r role) error {
 	return in.Serve(ctx, &http.Server{Handler: h}, func(ctx context.Context, d *inbox.Delivery) error {
 		fmt.Println("inside")
 		_, _ = input.ReadString('\n')
-		return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(tx, d) })
+		return d.Commit(ctx, func(tx *sql.Tx) error { return s.visit(ctx, tx, d) })
 	}, inbox.Listener(l), inbox.Lease(r.Lease), inbox.Backoff(at(time.Millisecond)))
 }
