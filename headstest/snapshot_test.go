@@ -59,17 +59,20 @@ func TestSnapshotHoldsTheFaultsThatAreLeft(t *testing.T) {
 func TestRemoveFaultsEndsThemAll(t *testing.T) {
 	play(t, &receiver{}, nil, func(s *scene) {
 		remove := s.Inject(headstest.Fault{Status: 500})
+		removeDrop := s.InjectDelivery(headstest.DeliveryFault{Drop: true})
+		s.converse("message")
+		removeDrop()
+		s.converse("close")
+		assert.Equal(t, []string{"end_conversation"}, s.types(), "one was removed")
 		s.InjectDelivery(headstest.DeliveryFault{Drop: true})
 		s.InjectDelivery(headstest.DeliveryFault{CorruptSignature: true})
 		s.RemoveFaults()
 		assert.Empty(t, s.Snapshot().Faults)
 		remove()
 		s.converse("message")
-		require.Len(t, s.all(), 1)
-		assert.Equal(t, hexHMAC(s.all()[0].body, s.key), s.all()[0].signature)
-		got, _, err := inMemory(s.t.Context(), s.Emulator, "GET", "/head/"+s.head, "")
-		require.NoError(t, err)
-		assert.Equal(t, 200, got)
+		require.Len(t, s.all(), 2)
+		assert.Equal(t, hexHMAC(s.all()[1].body, s.key), s.all()[1].signature)
+		s.api.head(s.head)
 	})
 }
 
@@ -102,9 +105,8 @@ func TestDeliveriesCountFromOne(t *testing.T) {
 }
 
 func TestAddToolFollowsTheOperationsRules(t *testing.T) {
-	a := newAPI(t)
 	const settings = `{"model":{"n" : 1.0},"tools":[{"name" : "first","url":"https://tools.example.test/1"}]}`
-	id := a.AddHead(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{"conversationSettings": json.RawMessage(settings)}})
+	a, id := newAPI(t).with(headstest.Head{OperationMode: heads.OperationModeOC, Fields: map[string]any{"conversationSettings": json.RawMessage(settings)}})
 	before := a.ok("GET", "/head/"+id, "").body
 	for definition, says := range map[string]string{
 		``: "not a JSON object", `[]`: "not a JSON object", `null`: "not a JSON object", `{}`: "tools[1] needs a name",
