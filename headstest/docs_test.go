@@ -1,13 +1,14 @@
-package main
+package headstest_test
 
 import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	reference   = "../../docs/reference/control-api.md"
-	conformance = "../../headstest/CONFORMANCE.md"
+	reference   = "../docs/reference/control-api.md"
+	conformance = "CONFORMANCE.md"
 )
 
 // row is one row of a table on the page.
@@ -61,7 +62,7 @@ var sentences = map[string]int{"States and transitions": 15, "Rules": 5, "Delive
 	"Authentication, events and tool calls": 10, "Not in the contract": 10}
 
 func TestEverySentenceOfTheContractHasItsTests(t *testing.T) {
-	tests := testsOf(t, ".", "../../headstest")
+	tests := testsOf(t, ".", "../cmd/heads-emulator")
 	counted := map[string]int{}
 	for _, r := range rowsOf(t, conformance) {
 		if r.cells[0] == "#" {
@@ -100,34 +101,14 @@ func testsOf(t *testing.T, folders ...string) map[string]bool {
 }
 
 func TestReferenceListsTheWholeControlAPI(t *testing.T) {
-	var index struct{ Requests []string }
-	start(t).control("GET", "", "").ok(t, &index)
-	assert.ElementsMatch(t, index.Requests, column(rowsOf(t, reference), "The control API of the emulator", 0))
-}
-
-func TestReferenceListsEveryKeyOfAFault(t *testing.T) {
-	listed := column(rowsOf(t, reference), "Faults", 0)
-	assert.NotEmpty(t, listed)
-	matching := []string{"method", "route", "times", "webhookId", "event"} // in the text
-	assert.ElementsMatch(t, append(keysOf[requestFault](), keysOf[deliveryFault]()...), append(listed, append(matching, "times")...))
-}
-
-// The keys of the control API's faults.
-type (
-	requestFault struct {
-		Method, Route, Status, Body, RetryAfter, Latency, Cut, CutBody, AfterEffect, Share, Times any
+	rows, operations := rowsOf(t, reference), described(t).operations(true)
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(operations)), column(rows, "The control API of the emulator", 0))
+	listed := append(column(rows, "Faults", 0), "method", "route", "times", "webhookId", "event") // the last ones in the text
+	keys := map[string]any{}
+	for _, kind := range []string{"requests", "deliveries"} {
+		body := described(t).at(operations["POST /_emulator/faults/"+kind], "requestBody", "content", "application/json", "schema", "properties")
+		maps.Copy(keys, body.(map[string]any))
 	}
-	deliveryFault struct {
-		WebhookID, Event, Times, Drop, Duplicate, Reorder, Delay, CorruptSignature, Encoding, Age, Status any
-	}
-)
-
-// keysOf returns the JSON names of a struct's fields.
-func keysOf[T any]() []string {
-	var keys []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		name := strings.ToLower(f.Name[:1]) + f.Name[1:]
-		keys = append(keys, strings.Replace(name, "ID", "Id", 1))
-	}
-	return keys
+	slices.Sort(listed)
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(keys)), slices.Compact(listed))
 }
