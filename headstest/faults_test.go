@@ -84,9 +84,9 @@ func TestFaultBodies(t *testing.T) {
 	a, id := withHead(t)
 	const plain = "text/plain; charset=utf-8"
 	for _, row := range []struct {
-		fault                        headstest.Fault
-		status                       int
-		body, contentType, retryLast string
+		fault                         headstest.Fault
+		status                        int
+		body, contentType, retryAfter string
 	}{
 		{headstest.Fault{Status: 200}, 200, "", "", ""},
 		{headstest.Fault{Body: "Bad gateway"}, 200, "Bad gateway", plain, ""},
@@ -95,7 +95,7 @@ func TestFaultBodies(t *testing.T) {
 		row.fault.Times = 1
 		a.Inject(row.fault)
 		ans := a.do("GET", "/head/"+id, "")
-		assert.Equal(t, []any{row.status, row.body, row.contentType, row.retryLast}, []any{ans.status, ans.body, ans.header.Get("Content-Type"), ans.header.Get("Retry-After")})
+		assert.Equal(t, []any{row.status, row.body, row.contentType, row.retryAfter}, []any{ans.status, ans.body, ans.header.Get("Content-Type"), ans.header.Get("Retry-After")})
 	}
 }
 
