@@ -72,28 +72,22 @@ func (a *api) ids(path string) (ids []int) {
 	return ids
 }
 
-func TestConsoleIsServedOnlyWithItsOption(t *testing.T) {
+func TestConsoleIsServedToBrowsersWithItsOption(t *testing.T) {
 	newAPI(t).do("GET", "/_emulator/", "").refused(t, 404, "not an operation")
 	a := withConsole(t)
-	browser := a.request("GET", "/_emulator/", "")
-	browser.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
-	ans := a.send(browser)
-	assert.Equal(t, 200, ans.status)
-	assert.Contains(t, ans.header.Get("Content-Type"), "text/html")
-	assert.Contains(t, a.control("GET", "", "").body, `"requests"`, "anything else reads the list")
-}
-
-func TestBrowserIsRedirectedToTheConsole(t *testing.T) {
-	a := withConsole(t)
 	a.hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	req := a.request("GET", "/", "")
-	a.send(req).refused(t, 404, "not an operation")
-	req.Header.Del("Authorization")
-	a.send(req).refused(t, 404, "not an operation")
-	req.Header.Set("Accept", "text/html")
-	ans := a.send(req)
-	assert.Equal(t, []any{303, "/_emulator/"}, []any{ans.status, ans.header.Get("Location")})
-	assert.Len(t, a.Requests(), 2, "the redirect is no request of the API")
+	browse := func(path string) answer {
+		req := a.request("GET", path, "")
+		req.Header.Del("Authorization")
+		req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+		return a.send(req)
+	}
+	assert.Equal(t, 200, browse("/_emulator/").status)
+	assert.Contains(t, browse("/_emulator/").header.Get("Content-Type"), "text/html")
+	assert.Contains(t, a.control("GET", "", "").body, `"requests"`, "anything else reads the list")
+	assert.Equal(t, []any{303, "/_emulator/"}, []any{browse("/").status, browse("/").header.Get("Location")})
+	assert.Empty(t, a.Requests(), "the redirect is no request of the API")
+	a.do("GET", "/", "").refused(t, 404, "not an operation")
 }
 
 func TestControlIsForThisMachineAlone(t *testing.T) {
@@ -505,7 +499,7 @@ func TestStreamMissesNothingAfterABreak(t *testing.T) {
 	}
 }
 
-func TestStreamBoundsWhatItSendsInAFlood(t *testing.T) {
+func TestStreamIsBoundedAndEndsWithTheEmulator(t *testing.T) {
 	a, id := withConsole(t).with(headstest.Head{})
 	first := <-a.readStream("")
 	for range 250 {
@@ -514,11 +508,6 @@ func TestStreamBoundsWhatItSendsInAFlood(t *testing.T) {
 	e := <-a.readStream(first.id)
 	require.Len(t, e.Requests, 100)
 	assert.Equal(t, 250, e.Requests[99].ID, "the newest")
-}
-
-func TestCloseEndsTheStream(t *testing.T) {
-	a := withConsole(t)
-	<-a.readStream("")
 	began := time.Now()
 	a.Close()
 	assert.Less(t, time.Since(began), 5*time.Second)

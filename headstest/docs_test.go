@@ -22,16 +22,11 @@ const (
 	conformance = "CONFORMANCE.md"
 )
 
-// row is one row of a table on the page.
-type row struct {
-	section string
-	cells   []string
-}
-
-func rowsOf(t *testing.T, page string) []row {
+// tablesOf returns the rows of a page's tables by section.
+func tablesOf(t *testing.T, page string) map[string][][]string {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	var rows []row
+	tables := map[string][][]string{}
 	section := ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -39,19 +34,17 @@ func rowsOf(t *testing.T, page string) []row {
 		case strings.HasPrefix(line, "# "), strings.HasPrefix(line, "## "), strings.HasPrefix(line, "### "):
 			section = strings.TrimLeft(line, "# ")
 		case strings.HasPrefix(line, "| "):
-			cells := strings.Split(strings.Trim(line, "| "), " | ")
-			rows = append(rows, row{section, cells})
+			tables[section] = append(tables[section], strings.Split(strings.Trim(line, "| "), " | "))
 		}
 	}
-	return rows
+	return tables
 }
 
-// column returns the code in one column of a section's tables.
-func column(rows []row, section string, n int) []string {
-	var found []string
-	for _, r := range rows {
-		if r.section == section && strings.HasPrefix(r.cells[n], "`") {
-			found = append(found, strings.Trim(r.cells[n], "`"))
+// codes returns the code in the first column of a section's tables.
+func codes(rows [][]string) (found []string) {
+	for _, cells := range rows {
+		if strings.HasPrefix(cells[0], "`") {
+			found = append(found, strings.Trim(cells[0], "`"))
 		}
 	}
 	return found
@@ -64,17 +57,16 @@ var sentences = map[string]int{"States and transitions": 15, "Rules": 5, "Delive
 func TestEverySentenceOfTheContractHasItsTests(t *testing.T) {
 	tests := testsOf(t, ".", "../cmd/heads-emulator")
 	counted := map[string]int{}
-	for _, r := range rowsOf(t, conformance) {
-		if r.cells[0] == "#" {
-			continue
-		}
-		counted[r.section]++
-		require.Len(t, r.cells, 3, "%s: %v", r.section, r.cells)
-		assert.Equal(t, strconv.Itoa(counted[r.section]), r.cells[0], r.section)
-		names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(r.cells[2], -1)
-		assert.NotEmpty(t, names, "%s %s has no test", r.section, r.cells[0])
-		for _, name := range names {
-			assert.True(t, tests[name[1]], "%s %s: there is no test %s", r.section, r.cells[0], name[1])
+	for section, rows := range tablesOf(t, conformance) {
+		counted[section] = len(rows) - 1
+		for n, cells := range rows[1:] {
+			require.Len(t, cells, 3, "%s: %v", section, cells)
+			assert.Equal(t, strconv.Itoa(n+1), cells[0], section)
+			names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2], -1)
+			assert.NotEmpty(t, names, "%s %s has no test", section, cells[0])
+			for _, name := range names {
+				assert.True(t, tests[name[1]], "%s %s: there is no test %s", section, cells[0], name[1])
+			}
 		}
 	}
 	assert.Equal(t, sentences, counted)
@@ -101,9 +93,9 @@ func testsOf(t *testing.T, folders ...string) map[string]bool {
 }
 
 func TestReferenceListsTheWholeControlAPI(t *testing.T) {
-	rows, operations := rowsOf(t, reference), described(t).operations(true)
-	assert.ElementsMatch(t, slices.Collect(maps.Keys(operations)), column(rows, "The control API of the emulator", 0))
-	listed := append(column(rows, "Faults", 0), "method", "route", "times", "webhookId", "event") // the last ones in the text
+	tables, operations := tablesOf(t, reference), described(t).operations(true)
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(operations)), codes(tables["The control API of the emulator"]))
+	listed := append(codes(tables["Faults"]), "method", "route", "times", "webhookId", "event") // the last ones in the text
 	keys := map[string]any{}
 	for _, kind := range []string{"requests", "deliveries"} {
 		body := described(t).at(operations["POST /_emulator/faults/"+kind], "requestBody", "content", "application/json", "schema", "properties")

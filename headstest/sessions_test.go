@@ -1,7 +1,6 @@
 package headstest_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -16,12 +15,6 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 	"github.com/headsapi/heads-go/internal/exhaustive"
 )
-
-func mustUnmarshal(b []byte, v any) {
-	if err := json.Unmarshal(b, v); err != nil {
-		panic(err)
-	}
-}
 
 // perform does the steps, such as "message inactive", in one session.
 func perform(s *headstest.Session, steps string) error {

@@ -3,6 +3,7 @@ package headstest_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,18 +24,13 @@ func TestSnapshotHoldsWhatTheOperationsAnswer(t *testing.T) {
 	requests := len(a.Requests())
 	s := a.Snapshot()
 	assert.Len(t, a.Requests(), requests, "it leaves no trace")
-	same := func(record json.RawMessage, path string) {
-		assert.Equal(t, a.ok("GET", path, "").body, string(record), path)
+	assert.Equal(t, []int{2, 2, 12}, []int{len(s.Heads), len(s.Visuals), len(s.Webhooks)})
+	paths := []string{"/head/" + first, "/head/" + second, "/head_visual/v", "/head_visual/w"}
+	for i := range s.Webhooks {
+		paths = append(paths, fmt.Sprint("/head-events/", i+1))
 	}
-	require.Len(t, s.Heads, 2)
-	same(s.Heads[0], "/head/"+first)
-	same(s.Heads[1], "/head/"+second)
-	require.Len(t, s.Visuals, 2)
-	same(s.Visuals[0], "/head_visual/v")
-	same(s.Visuals[1], "/head_visual/w")
-	require.Len(t, s.Webhooks, 12)
-	for i, w := range s.Webhooks {
-		same(w, fmt.Sprint("/head-events/", i+1))
+	for i, record := range slices.Concat(s.Heads, s.Visuals, s.Webhooks) {
+		assert.Equal(t, a.ok("GET", paths[i], "").body, string(record), paths[i])
 	}
 }
 
