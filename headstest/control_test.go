@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -556,7 +558,7 @@ func TestFaultsAreRefused(t *testing.T) {
 	assert.JSONEq(t, `{"requests":[],"deliveries":[]}`, a.controlled("GET", "faults", ""))
 }
 
-// The control API returns every field that was set through it.
+// The control API returns every field that was set through it, and the description explains it.
 func TestFaultsKeepEveryField(t *testing.T) {
 	const (
 		request = `"method":"POST","route":"/head-events","share":0.25,"times":3,"status":500,"body":"x","retryAfter":"1s","latency":"2s","cut":"before","cutBody":true,"afterEffect":true}`
@@ -576,6 +578,14 @@ func TestFaultsKeepEveryField(t *testing.T) {
 	assert.JSONEq(t, `{"requests":[],"deliveries":[]}`, a.controlled("DELETE", "faults", ""))
 	assert.JSONEq(t, `{"requests":[],"deliveries":[{"n":5,"status":503}]}`, a.controlled("POST", "faults/deliveries", `{"status":503}`))
 	assert.Equal(t, []headstest.DeliveryFault{{Status: 503}}, a.Snapshot().DeliveryFaults)
+	for kind, whole := range map[string]string{"requests": "{" + request, "deliveries": `{"status":503,` + event} {
+		d := described(t)
+		keys := d.at(d.root, "paths", "/_emulator/faults/"+kind, "post", "requestBody", "content", "application/json", "schema", "properties").(map[string]any)
+		assert.ElementsMatch(t, slices.Collect(maps.Keys(object(t, whole))), slices.Collect(maps.Keys(keys)))
+		for key, schema := range keys {
+			assert.NotEmpty(t, d.at(schema, "description"), "%s %s", kind, key)
+		}
+	}
 }
 
 func TestFaultIsRemovedByItsNumber(t *testing.T) {

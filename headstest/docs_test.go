@@ -4,22 +4,15 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
-
-const (
-	reference   = "../docs/reference/control-api.md"
-	conformance = "CONFORMANCE.md"
 )
 
 // tablesOf returns the rows of a page's tables by section.
@@ -40,16 +33,6 @@ func tablesOf(t *testing.T, page string) map[string][][]string {
 	return tables
 }
 
-// codes returns the code in the first column of a section's tables.
-func codes(rows [][]string) (found []string) {
-	for _, cells := range rows {
-		if strings.HasPrefix(cells[0], "`") {
-			found = append(found, strings.Trim(cells[0], "`"))
-		}
-	}
-	return found
-}
-
 // sentences has the number of statements of the contract in each section.
 var sentences = map[string]int{"States and transitions": 15, "Rules": 5, "Delivery rules": 6, "Errors": 6, "Limits": 8,
 	"Authentication, events and tool calls": 10, "Not in the contract": 10}
@@ -57,7 +40,7 @@ var sentences = map[string]int{"States and transitions": 15, "Rules": 5, "Delive
 func TestEverySentenceOfTheContractHasItsTests(t *testing.T) {
 	tests := testsOf(t, ".", "../cmd/heads-emulator")
 	counted := map[string]int{}
-	for section, rows := range tablesOf(t, conformance) {
+	for section, rows := range tablesOf(t, "CONFORMANCE.md") {
 		counted[section] = len(rows) - 1
 		for n, cells := range rows[1:] {
 			require.Len(t, cells, 3, "%s: %v", section, cells)
@@ -90,17 +73,4 @@ func testsOf(t *testing.T, folders ...string) map[string]bool {
 		}
 	}
 	return tests
-}
-
-func TestReferenceListsTheWholeControlAPI(t *testing.T) {
-	tables, operations := tablesOf(t, reference), described(t).operations(true)
-	assert.ElementsMatch(t, slices.Collect(maps.Keys(operations)), codes(tables["The control API of the emulator"]))
-	listed := append(codes(tables["Faults"]), "method", "route", "times", "webhookId", "event") // the last ones in the text
-	keys := map[string]any{}
-	for _, kind := range []string{"requests", "deliveries"} {
-		body := described(t).at(operations["POST /_emulator/faults/"+kind], "requestBody", "content", "application/json", "schema", "properties")
-		maps.Copy(keys, body.(map[string]any))
-	}
-	slices.Sort(listed)
-	assert.ElementsMatch(t, slices.Collect(maps.Keys(keys)), slices.Compact(listed))
 }
