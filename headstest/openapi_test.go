@@ -366,14 +366,14 @@ func TestAnswersHoldEveryDocumentedField(t *testing.T) {
 		if style != headstest.ResponsesRecord {
 			continue
 		}
-		read := func(route string) any { return decoded[any](t, answers[route].body) }
-		head, listed := read("GET /head/{id}"), read("GET /head-events").([]any)[0]
+		value := func(route string) any { return decoded[any](t, answers[route].body) }
+		head, listed := value("GET /head/{id}"), value("GET /head-events").([]any)[0]
 		settings := d.at(head, "conversationSettings")
 		tool := list(d.at(settings, "tools"))[0]
 		for name, records := range map[string][]any{
-			"Head": {head, read("PUT /head/update")}, "PromptConfig": {d.at(head, "promptConfig")}, "Organisation": {d.at(head, "organisation")},
+			"Head": {head, value("PUT /head/update")}, "PromptConfig": {d.at(head, "promptConfig")}, "Organisation": {d.at(head, "organisation")},
 			"ConversationSettings": {settings}, "Tool": {tool}, "ToolParameter": {list(d.at(tool, "parameters"))[0]},
-			"HeadVisual": {read("GET /head_visual/{headVisualId}")}, "WebhookCreated": {read("POST /head-events")}, "Webhook": {listed, read("GET /head-events/{webhookId}")},
+			"HeadVisual": {value("GET /head_visual/{headVisualId}")}, "WebhookCreated": {value("POST /head-events")}, "Webhook": {listed, value("GET /head-events/{webhookId}")},
 		} {
 			for _, record := range records {
 				assert.Subset(t, slices.Collect(maps.Keys(record.(map[string]any))), strings.Fields(documentedFields[name]), name)

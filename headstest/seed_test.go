@@ -60,11 +60,11 @@ func TestSeedFillsTheEmulator(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, fmt.Sprint(a.head(otherHead)["conversationSettings"]), "late", "a seed may add to what is there")
 
-	read, bea := newAPI(t), a.ok("GET", "/head/"+otherHead, "").body
-	_, err = read.Import(seedOf(t, `{"visuals":[`+visual+`],"heads":[`+bea+`]}`))
+	again, bea := newAPI(t), a.ok("GET", "/head/"+otherHead, "").body
+	_, err = again.Import(seedOf(t, `{"visuals":[`+visual+`],"heads":[`+bea+`]}`))
 	require.NoError(t, err)
-	assert.Equal(t, bea, read.ok("GET", "/head/"+otherHead, "").body, "the answer of a read is a seed")
-	assert.Equal(t, visual, read.ok("GET", "/head_visual/loops", "").body)
+	assert.Equal(t, bea, again.ok("GET", "/head/"+otherHead, "").body, "the answer of a read is a seed")
+	assert.Equal(t, visual, again.ok("GET", "/head_visual/loops", "").body)
 }
 
 func TestExportImportedIsTheSame(t *testing.T) {

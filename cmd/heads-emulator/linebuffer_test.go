@@ -24,6 +24,7 @@ func TestLogLinesAreWrittenTogetherAndSoon(t *testing.T) {
 		for n := range 3 {
 			_, _ = fmt.Fprintln(b, n)
 		}
+		synctest.Wait()
 		assert.Empty(t, w)
 		<-time.After(flushAfter)
 		synctest.Wait()
