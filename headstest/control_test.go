@@ -27,7 +27,8 @@ import (
 const canaries = `{
 	"visuals": [{"id": "loops", "mode": "two_loops"}],
 	"heads": [{"id": "` + seedHead + `", "name": "Ada", "headVisualId": "loops", "operationMode": "oc", "ttsVoice": "rachel", "enableEvents": true, "publicId": "li-1",
-		"publicUrl": "https://canary:canary@chat.example.test/MyOrg-1/li-1?api_key=canary#canary", "organisation": {"apiKey": "canary", "name": "MyOrg"}, "voiceflowApiKey": "canary",
+		"publicUrl": "https://canary:canary@chat.example.test/MyOrg-1/li-1?api_key=canary#canary", "organisation": {"apiKey": "canary", "name": "MyOrg"},
+		"voiceflowApiKey": "canary",
 		"extra": {"apiKey": "canary", "nested": [{"access_token": "canary"}], "link": "https://x.example.test/?k=canary"},
 		"conversationSettings": {"model": {"api_key": "canary"}, "tools": [{"name": "weather", "url": "http://127.0.0.1:1/w?key=canary"}]}}],
 	"registrations": [{"headId": "` + seedHead + `", "webhookUrl": "http://127.0.0.1:1/?key=canary", "endConversation": true, "sharedKey": "canary"}]
@@ -561,8 +562,10 @@ func TestFaultsAreRefused(t *testing.T) {
 // The control API returns every field that was set through it, and the description explains it.
 func TestFaultsKeepEveryField(t *testing.T) {
 	const (
-		request = `"method":"POST","route":"/head-events","share":0.25,"times":3,"status":500,"body":"x","retryAfter":"1s","latency":"2s","cut":"before","cutBody":true,"afterEffect":true}`
-		event   = `"webhookId":4,"event":"end_conversation","times":5,"drop":true,"duplicate":true,"reorder":true,"delay":"3s","corruptSignature":true,"encoding":"base64","age":"-4s"}`
+		request = `"method":"POST","route":"/head-events","share":0.25,"times":3,"status":500,"body":"x","retryAfter":"1s",
+			"latency":"2s","cut":"before","cutBody":true,"afterEffect":true}`
+		event = `"webhookId":4,"event":"end_conversation","times":5,"drop":true,"duplicate":true,"reorder":true,"delay":"3s",
+			"corruptSignature":true,"encoding":"base64","age":"-4s"}`
 	)
 	a := withConsole(t)
 	a.controlled("POST", "faults/requests", "{"+request)

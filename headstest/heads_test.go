@@ -33,7 +33,8 @@ func TestAddedHeadShowsWhatItWasGiven(t *testing.T) {
 	a := newAPI(t)
 	visual := a.AddVisual(headstest.Visual{})
 	id := a.AddHead(headstest.Head{
-		ID: seedHead, HeadVisualID: visual, Name: "Cleo", TTSProvider: "elevenlabs", TTSVoice: "rachel", OperationMode: heads.OperationModeOC, VideoStreaming: true, EnableEvents: true,
+		ID: seedHead, HeadVisualID: visual, Name: "Cleo", TTSProvider: "elevenlabs", TTSVoice: "rachel",
+		OperationMode: heads.OperationModeOC, VideoStreaming: true, EnableEvents: true,
 		Fields: map[string]any{"greetings": "Hi", "fileUrl": nil, "splitter": true, "id": "ignored", "phrases": []string(nil), "suggestions": nil,
 			"customWords": map[string]string(nil), "promptConfig": nil, "conversationSettings": nil},
 		Extra: map[string]any{"brandNew": map[string]any{"a": 1}},

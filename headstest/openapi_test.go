@@ -327,12 +327,11 @@ func TestDescriptionsReferencesLeadSomewhere(t *testing.T) {
 
 // walkOperations calls every operation once and returns the answers by route.
 func walkOperations(a *api) map[string]answer {
-	const tool = `{"name":"hours","description":"Tells the hours.","parameters":[{"name":"day","type":"string","description":"Day of the week."}],"url":"https://tools.example.test/hours"}`
 	id := a.AddHead(headstest.Head{HeadVisualID: "v"})
 	answers := map[string]answer{}
 	for _, call := range []struct{ route, query, body string }{
 		{"PUT /head/update", "", `{"id":"` + id + `","name":"Bea","customWords":{"AI":"A I"},"phrases":["Well"],"fileUrl":null}`},
-		{"PUT /head/{headId}/conversation-settings", "", `{"conversationSettings":{"tools":[` + tool + `]}}`},
+		{"PUT /head/{headId}/conversation-settings", "", `{"conversationSettings":{"tools":[` + goodTool + `]}}`},
 		{"PUT /head/{headId}/video-streaming", "?videoStreaming=true", ""},
 		{"PUT /head/{headId}/enable-events", "?enableEvents=true", ""},
 		{"GET /head/{id}", "", ""},

@@ -141,9 +141,11 @@ func TestSeedsAreRefused(t *testing.T) {
 		`{"registrations":[{"headID":"a"}]}`:                                                                                         `no field "headID"`,
 		`{"visuals":[{"id":"a","id":"a"}]}`:                                                                                          `visuals[0]: field "id" occurs twice`,
 		`{"tools":[{},{"headId":"a","headId":"b"}]}`:                                                                                 `tools[1]: field "headId" occurs twice`,
-		`{"visuals":[{"extra":[]}]}`:                                                                                                 "visuals[0]: extra must be an object", `{"visuals":[{"extra":"x"}]}`: "visuals[0]: extra must be an object",
-		`{"visuals":[{"extra":{"id":"x"}}]}`: `visuals[0]: a visual has the field "id"`, `{"visuals":[{"extra":{"mode":"default"}}]}`: `"mode"`,
-		`{"visuals":[{"status":"a","extra":{"status":"b"}}]}`: `"status"`,
+		`{"visuals":[{"extra":[]}]}`:                                                                                                 "visuals[0]: extra must be an object",
+		`{"visuals":[{"extra":"x"}]}`:                                                                                                "visuals[0]: extra must be an object",
+		`{"visuals":[{"extra":{"id":"x"}}]}`:                                                                                         `visuals[0]: a visual has the field "id"`,
+		`{"visuals":[{"extra":{"mode":"default"}}]}`:                                                                                 `"mode"`,
+		`{"visuals":[{"status":"a","extra":{"status":"b"}}]}`:                                                                        `"status"`,
 	} {
 		a.control("POST", "seed", seed).refused(t, 400, says)
 	}

@@ -54,7 +54,8 @@ func TestLinesAreForAShell(t *testing.T) {
 	a := announcement{BaseURL: "http://127.0.0.1:1", ControlURL: "http://127.0.0.1:1/_emulator/", Token: "it's"}
 	a.Heads = []string{"one", "two"}
 	text := a.lines()
-	for _, says := range []string{"export HEADS_BASE_URL='http://127.0.0.1:1'\nexport HEADS_TOKEN='it'\\''s'\nexport HEADS_HEAD_ID='one'\n", "two", a.ControlURL, "plain http"} {
+	for _, says := range []string{"export HEADS_BASE_URL='http://127.0.0.1:1'\nexport HEADS_TOKEN='it'\\''s'\nexport HEADS_HEAD_ID='one'\n",
+		"two", a.ControlURL, "plain http"} {
 		assert.Contains(t, text, says)
 	}
 	assert.NotContains(t, text, "Other machines")
