@@ -97,6 +97,11 @@ func TestArgumentsThatTheSchemaRefusesReachNoServer(t *testing.T) {
 	assert.Empty(t, *arguments)
 	assert.Equal(t, "done", call(t, h, "tool", `{"city":"Oslo","days":"1","to":{"zip":12345}}`))
 	assert.Equal(t, []string{`{"city":"Oslo","days":1,"to":{"zip":"12345"}}`}, *arguments)
+
+	behind := serving(t, &s, `{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"x":{"type":"integer"},"y":{"enum":["a"]}},"required":["x","y"]}}}`)
+	assert.Equal(t, "y is not as described; correct it or ask the user for it", call(t, behind, "tool", `{"x":1,"y":"b"}`))
+	assert.Equal(t, "done", call(t, behind, "tool", `{"x":"1","y":"a"}`))
+	assert.Equal(t, `{"x":1,"y":"a"}`, (*arguments)[1])
 }
 
 func TestRulesOfAllArgumentsAreCheckedTogether(t *testing.T) {
@@ -117,15 +122,6 @@ func TestRulesOfAllArgumentsAreCheckedTogether(t *testing.T) {
 			assert.Equal(t, []string{`{"x":1,"y":2}`}, *arguments)
 		})
 	}
-}
-
-func TestArgumentsOfASchemaBehindARefAreChecked(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
-	h := serving(t, &s, `{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"x":{"type":"integer"},"y":{"enum":["a"]}},"required":["x","y"]}}}`)
-	assert.Equal(t, "y is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1,"y":"b"}`))
-	assert.Equal(t, "done", call(t, h, "tool", `{"x":"1","y":"a"}`))
-	assert.Equal(t, []string{`{"x":1,"y":"a"}`}, *arguments)
 }
 
 // Anyone who talks to a head can make it call a tool.
@@ -265,6 +261,9 @@ func TestFailuresTellTheModelNothing(t *testing.T) {
 		{"dies in the call", func(s *rawServer) func(json.RawMessage) string {
 			return func(json.RawMessage) string { s.close(); return "" }
 		}, "headsmcp: call a tool"},
+		{"closed in the call", func(s *rawServer) func(json.RawMessage) string {
+			return func(json.RawMessage) string { go func() { s.close(); _ = s.session.Close() }(); return "" }
+		}, "headsmcp: call a tool"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var log strings.Builder
@@ -291,81 +290,56 @@ func TestFailureTellsItsKindAlone(t *testing.T) {
 	require.EqualError(t, err, "headsmcp: call a tool: the server asks for input, which no visitor can give it")
 }
 
-// What the server said of its tools holds for what it is sent, and for nothing else.
 func TestServerLiesAboutASchema(t *testing.T) {
-	s := rawServer{answer: func(json.RawMessage) string {
-		return `"result":{"isError":true,"content":[{"type":"text","text":"count must be text"}]}`
-	}}
-	s.pages = []string{`[{"name":"tool","description":"A tool.","inputSchema":{"properties":{"count":{"type":"integer"}}},"outputSchema":{"type":"object","required":["a"]}}]`}
+	s := rawServer{pages: []string{`[{"name":"tool","description":"A tool.","inputSchema":{"properties":{"count":{"type":"integer"}}},"outputSchema":{"type":"object","required":["a"]}}]`}}
 	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, s.connect(t))
-	require.NoError(t, err)
-	assert.Equal(t, "count must be text", call(t, h, "tool", `{"count":1}`))
-	s.answer = func(json.RawMessage) string { return `"result":{"content":[],"structuredContent":[7]}` }
-	assert.Equal(t, "[7]", call(t, h, "tool", `{"count":1}`))
-	s.answer = func(json.RawMessage) string { return `"error":{"code":-32602,"message":"count must be text"}` }
-	assert.Equal(t, failed, call(t, h, "tool", `{"count":1}`))
-}
-
-func TestSessionThatIsClosedInACallIsAFailure(t *testing.T) {
-	called := make(chan struct{})
-	s := rawServer{pages: []string{toolsOf(`{}`)}, answer: func(json.RawMessage) string { close(called); return "" }}
-	session := s.connect(t)
-	h := newHandler(t)
-	_, err := AddTools(t.Context(), h, session)
-	require.NoError(t, err)
-	closed := make(chan error, 1)
-	go func() {
-		<-called
-		s.close()
-		closed <- session.Close()
-	}()
-	assert.Equal(t, failed, call(t, h, "tool", `{}`))
-	<-closed
-}
-
-func TestCallerThatLeavesCancelsTheCall(t *testing.T) {
-	cancelled := make(chan struct{})
-	ctx, leave := context.WithCancel(t.Context())
-	s := rawServer{answer: func(json.RawMessage) string { leave(); return "" }}
-	s.handled = func(method string, _ json.RawMessage) {
-		if method == "notifications/cancelled" {
-			close(cancelled)
-		}
+	addTools(t.Context(), t, h, s.connect(t))
+	for answer, want := range map[string]string{
+		`"result":{"isError":true,"content":[{"type":"text","text":"count must be text"}]}`: "count must be text",
+		`"result":{"content":[],"structuredContent":[7]}`:                                   "[7]",
+		`"error":{"code":-32602,"message":"count must be text"}`:                            failed,
+	} {
+		s.answer = func(json.RawMessage) string { return answer }
+		assert.Equal(t, want, call(t, h, "tool", `{"count":1}`))
 	}
-	h := serving(t, &s, `{}`)
-	assert.Equal(t, failed, callContext(ctx, t, h, "tool", `{}`))
-	<-cancelled
-	require.NoError(t, h.Shutdown(t.Context()), "the function has returned")
+}
+
+func TestCallThatEndsIsCancelledOnce(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"the caller leaves": time.Hour, "the server hangs": 50 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			cancelled := make(chan struct{}, 9)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			s := rawServer{answer: func(json.RawMessage) string {
+				calls.Add(1)
+				if timeout == time.Hour {
+					leave()
+				}
+				return ""
+			}}
+			s.handled = func(method string, _ json.RawMessage) {
+				if method == "notifications/cancelled" {
+					cancelled <- struct{}{}
+				}
+			}
+			h := serving(t, &s, `{}`, heads.WithToolTimeout(timeout))
+			assert.Equal(t, failed, callContext(ctx, t, h, "tool", `{}`))
+			<-cancelled
+			assert.EqualValues(t, 1, calls.Load(), "no call is repeated")
+			require.NoError(t, h.Shutdown(t.Context()), "the function has returned")
+		})
+	}
 }
 
 func TestClosedSessionIsAFailure(t *testing.T) {
 	var log strings.Builder
-	s := rawServer{pages: []string{toolsOf(`{}`)}}
-	session := s.connect(t)
-	h := newHandler(t, logTo(&log))
-	_, err := AddTools(t.Context(), h, session)
-	require.NoError(t, err)
+	var s rawServer
+	h := serving(t, &s, `{}`, logTo(&log))
 	s.close()
-	_ = session.Close()
+	_ = s.session.Close()
 	assert.Equal(t, failed, call(t, h, "tool", `{}`))
 	assert.Contains(t, log.String(), "connection closed")
-	_, err = AddTools(t.Context(), newHandler(t), session)
+	_, err := AddTools(t.Context(), newHandler(t), s.session)
 	require.ErrorIs(t, err, mcp.ErrConnectionClosed)
-}
-
-func TestHangingServerIsCancelledOnce(t *testing.T) {
-	var calls atomic.Int32
-	cancelled := make(chan struct{}, 1)
-	s := rawServer{answer: func(json.RawMessage) string { calls.Add(1); return "" }}
-	s.handled = func(method string, _ json.RawMessage) {
-		if method == "notifications/cancelled" {
-			cancelled <- struct{}{}
-		}
-	}
-	h := serving(t, &s, `{}`, heads.WithToolTimeout(50*time.Millisecond))
-	assert.Equal(t, failed, call(t, h, "tool", `{}`))
-	<-cancelled
-	assert.EqualValues(t, 1, calls.Load(), "no call is repeated")
-	require.NoError(t, h.Shutdown(t.Context()), "the function has returned")
 }
