@@ -262,7 +262,11 @@ func TestFailuresTellTheModelNothing(t *testing.T) {
 			return func(json.RawMessage) string { s.close(); return "" }
 		}, "headsmcp: call a tool"},
 		{"closed in the call", func(s *rawServer) func(json.RawMessage) string {
-			return func(json.RawMessage) string { go func() { s.close(); _ = s.session.Close() }(); return "" }
+			return func(json.RawMessage) string {
+				s.close()
+				go s.session.Close()
+				return ""
+			}
 		}, "headsmcp: call a tool"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
