@@ -14,36 +14,38 @@ import (
 	"github.com/headsapi/heads-go/headstest"
 )
 
+// assertInOrder asserts that an output contains the texts in this order.
+func assertInOrder(t *testing.T, out string, texts ...string) {
+	t.Helper()
+	rest := out
+	for _, text := range texts {
+		_, after, found := strings.Cut(rest, text)
+		require.True(t, found, "in order, %q in\n%s", text, out)
+		rest = after
+	}
+}
+
 func TestQuickstartTellsTheWholeStory(t *testing.T) {
 	t.Setenv("HEADS_BASE_URL", "")
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, nil))
-	rest := out.String()
-	for _, want := range []string{
+	assertInOrder(t, out.String(),
 		`Head "Ada" greets with "Hello." and speaks with voice Joanna of polly.`,
 		`mode "default", so it can stream; it is in legacy mode now.`,
 		"Sent greetings, ttsProvider, ttsVoice, and nothing else.",
 		`It now greets with "Welcome! Shall we begin?"`,
-		"old: https://chat.",
-		"new: https://stream.",
-		"api_key=[redacted]",
-		"shared key [redacted]",
-		"/events receives [start_conversation end_conversation]",
+		"old: https://chat.", "new: https://stream.", "api_key=[redacted]",
+		"shared key [redacted]", "/events receives [start_conversation end_conversation]",
 		"tool opening_hours",
 		"event start_conversation at ",
 		`tool call opening_hours, answered with "On Monday the museum is open from 9 to 17."`,
 		"event end_conversation at ",
 		"What to do next:",
-	} {
-		_, after, found := strings.Cut(rest, want)
-		require.True(t, found, "in order, %q in\n%s", want, out.String())
-		rest = after
-	}
+	)
 	assert.Equal(t, 2, strings.Count(out.String(), "its signature verified"))
 	assert.Less(t, strings.Count(out.String(), "\n"), 35, "it fits a screen")
 }
 
-// The README shows a part of the output; "…" is what it omits.
 func TestReadmeShowsWhatQuickstartPrints(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
@@ -52,21 +54,24 @@ func TestReadmeShowsWhatQuickstartPrints(t *testing.T) {
 	shown, _, _ := strings.Cut(after, "```")
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, nil))
-	rest := out.String()
+	var parts []string
 	for line := range strings.Lines(shown) {
-		for part := range strings.SplitSeq(strings.TrimSpace(line), "…") {
-			_, after, found := strings.Cut(rest, part)
-			require.True(t, found, "in order, %q in\n%s", part, out.String())
-			rest = after
-		}
+		parts = append(parts, strings.Split(strings.TrimSpace(line), "…")...)
 	}
+	assertInOrder(t, out.String(), parts...)
+}
+
+// newService returns a service that the environment names.
+func newService(t *testing.T) *headstest.Server {
+	srv := headstest.NewServer()
+	t.Cleanup(srv.Close)
+	t.Setenv("HEADS_BASE_URL", srv.URL)
+	t.Setenv("HEADS_TOKEN", srv.Token)
+	return srv
 }
 
 func TestQuickstartWorksOnTheHeadOfTheEnvironment(t *testing.T) {
-	srv := headstest.NewServer()
-	defer srv.Close()
-	t.Setenv("HEADS_BASE_URL", srv.URL)
-	t.Setenv("HEADS_TOKEN", srv.Token)
+	srv := newService(t)
 	t.Setenv("HEADS_HEAD_ID", srv.AddHead(headstest.Head{Name: "Cleo"}))
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, nil))
@@ -77,22 +82,16 @@ func TestQuickstartWorksOnTheHeadOfTheEnvironment(t *testing.T) {
 }
 
 func TestQuickstartNumbersNoStepThatSaysNothing(t *testing.T) {
-	srv := headstest.NewServer()
-	defer srv.Close()
-	t.Setenv("HEADS_BASE_URL", srv.URL)
-	t.Setenv("HEADS_TOKEN", srv.Token)
+	newService(t)
 	var out strings.Builder
 	require.Error(t, run(context.Background(), &out, []string{"-head", "22222222-2222-4222-8222-222222222222"}))
 	assert.Equal(t, "Working on the service at HEADS_BASE_URL.\n", out.String())
+	require.ErrorContains(t, run(context.Background(), &out, []string{"-head", "li-28379"}), "is a public id")
 }
 
 func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
-	srv := headstest.NewServer()
-	defer srv.Close()
+	srv := newService(t)
 	id := srv.AddHead(headstest.Head{TTSProvider: "polly", TTSVoice: "Joanna", OperationMode: "oc"})
-	t.Setenv("HEADS_BASE_URL", srv.URL)
-	t.Setenv("HEADS_TOKEN", srv.Token)
-
 	var out strings.Builder
 	require.NoError(t, run(context.Background(), &out, []string{"-head", id}))
 	for _, r := range srv.Requests() {
@@ -113,15 +112,6 @@ func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(out.String(), "   webhook "), "it may run again")
 		assert.Equal(t, 1, strings.Count(out.String(), "   tool "), "it may run again")
 	}
-}
-
-func TestQuickstartNamesAWrongHeadID(t *testing.T) {
-	srv := headstest.NewServer()
-	defer srv.Close()
-	t.Setenv("HEADS_BASE_URL", srv.URL)
-	t.Setenv("HEADS_TOKEN", srv.Token)
-	err := run(context.Background(), new(strings.Builder), []string{"-head", "li-28379"})
-	require.ErrorContains(t, err, "is a public id")
 }
 
 // interrupter interrupts the program when it waits for that.
