@@ -69,7 +69,7 @@ func TestDemosShowThePlanTheStepsAndWhatToChange(t *testing.T) {
 			[]string{"Converting, run 1:", "503 Service Unavailable: the renderer is being restarted (4 attempts)", "the head has its old voice again", "Converting, run 2:", "The access URL has changed:"}},
 		"-demo flaky -no-rollback": {nil, "", slices.Concat(planned, flaky, []string{"done check", "skipped voice", "done enable", "done address"}), nil},
 		"-demo two_loops":          {nil, "was not changed", planned, []string{"Plan for head", "What blocks the switch:", `is in mode "two_loops"`, "a new head must be created"}},
-		"-demo bad-provider":       {nil, "was not changed", []string{"to do check", "to skip voice", "to do enable", "to do address"},
+		"-demo bad-provider": {nil, "was not changed", []string{"to do check", "to skip voice", "to do enable", "to do address"},
 			[]string{"Plan for head", "What blocks the switch:", `provider "polly" is not known to stream`}},
 		"-demo bad-provider -any-provider -provider acme -voice loud": {heads.ErrUnprocessable, "", append(planned, "done check", "done voice", "failed enable", "rolled back voice"), nil},
 
