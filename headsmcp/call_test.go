@@ -28,6 +28,14 @@ func serving(t testing.TB, s *rawServer, inputSchema string, opts ...heads.ToolH
 	return h
 }
 
+// recording returns a handler with the one tool of the input schema, and the arguments of its calls.
+func recording(t testing.TB, inputSchema string) (*heads.ToolHandler, *[]string) {
+	t.Helper()
+	var s rawServer
+	arguments := s.received()
+	return serving(t, &s, inputSchema), arguments
+}
+
 func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 	const node = `,"$defs":{"node":{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#/$defs/node"}}}}`
 	for _, row := range []struct{ name, property, rest, given, want string }{
@@ -59,9 +67,7 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 		{"any value", `true`, ``, `{"a":[null,"x"]}`, `{"a":[null,"x"]}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var s rawServer
-			arguments := s.received()
-			h := serving(t, &s, `{"type":"object","properties":{"x":`+row.property+`},"required":["x"]`+row.rest+`}`)
+			h, arguments := recording(t, `{"type":"object","properties":{"x":`+row.property+`},"required":["x"]`+row.rest+`}`)
 			assert.Equal(t, "done", call(t, h, "tool", `{"x":`+row.given+`,"session_metadata":{"session_id":"s"}}`))
 			require.Len(t, *arguments, 1)
 			assert.Equal(t, `{"x":`+row.want+`}`, (*arguments)[0])
@@ -70,17 +76,13 @@ func TestArgumentsReachTheServerAsTheSchemaWants(t *testing.T) {
 }
 
 func TestDeclaredArgumentsAloneAreSent(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
-	h := serving(t, &s, `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"string"},"e":false,"f":{"type":["string","null"]}},"required":["c","a"],"additionalProperties":false}`)
+	h, arguments := recording(t, `{"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{"type":["string","null"]},"d":{"type":"string"},"e":false,"f":{"type":["string","null"]}},"required":["c","a"],"additionalProperties":false}`)
 	assert.Equal(t, "done", call(t, h, "tool", `{"b":1,"a":"x","unknown":1,"e":2,"d":null,"session_metadata":{"session_id":"s"}}`))
 	assert.Equal(t, []string{`{"c":null,"a":"x","b":1}`}, *arguments, "required and nullable: null")
 }
 
 func TestArgumentsThatTheSchemaRefusesReachNoServer(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
-	h := serving(t, &s, `{"type":"object","properties":{"city":{"enum":["Oslo","Rome"]},"days":{"type":"integer","maximum":9},"to":{"$ref":"#/$defs/address"}},"required":["city"],
+	h, arguments := recording(t, `{"type":"object","properties":{"city":{"enum":["Oslo","Rome"]},"days":{"type":"integer","maximum":9},"to":{"$ref":"#/$defs/address"}},"required":["city"],
 		"dependentRequired":{"to":["days"]},"$defs":{"address":{"type":"object","properties":{"zip":{"type":"string","minLength":5}},"required":["zip"]}}}`)
 	for _, row := range []struct{ body, want string }{
 		{`{}`, "city is missing; ask the user for it"},
@@ -98,10 +100,10 @@ func TestArgumentsThatTheSchemaRefusesReachNoServer(t *testing.T) {
 	assert.Equal(t, "done", call(t, h, "tool", `{"city":"Oslo","days":"1","to":{"zip":12345}}`))
 	assert.Equal(t, []string{`{"city":"Oslo","days":1,"to":{"zip":"12345"}}`}, *arguments)
 
-	behind := serving(t, &s, `{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"x":{"type":"integer"},"y":{"enum":["a"]}},"required":["x","y"]}}}`)
-	assert.Equal(t, "y is not as described; correct it or ask the user for it", call(t, behind, "tool", `{"x":1,"y":"b"}`))
-	assert.Equal(t, "done", call(t, behind, "tool", `{"x":"1","y":"a"}`))
-	assert.Equal(t, `{"x":1,"y":"a"}`, (*arguments)[1])
+	h, arguments = recording(t, `{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"x":{"type":"integer"},"y":{"enum":["a"]}},"required":["x","y"]}}}`)
+	assert.Equal(t, "y is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1,"y":"b"}`))
+	assert.Equal(t, "done", call(t, h, "tool", `{"x":"1","y":"a"}`))
+	assert.Equal(t, []string{`{"x":1,"y":"a"}`}, *arguments)
 }
 
 func TestRulesOfAllArgumentsAreCheckedTogether(t *testing.T) {
@@ -114,9 +116,7 @@ func TestRulesOfAllArgumentsAreCheckedTogether(t *testing.T) {
 		"const":             `"const":{"x":1,"y":2}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s rawServer
-			arguments := s.received()
-			h := serving(t, &s, `{"type":"object","properties":{"x":{"type":"integer"},"y":{"type":"integer"}},`+rule+`}`)
+			h, arguments := recording(t, `{"type":"object","properties":{"x":{"type":"integer"},"y":{"type":"integer"}},`+rule+`}`)
 			assert.Equal(t, "The set of arguments is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":1}`))
 			assert.Equal(t, "done", call(t, h, "tool", `{"x":1,"y":"2"}`))
 			assert.Equal(t, []string{`{"x":1,"y":2}`}, *arguments)
@@ -153,9 +153,7 @@ func TestNoArgumentsKeepTheHandlerBusy(t *testing.T) {
 		{"levels that no schema describes", `{"type":"object"}`, nested(`{"n":`, "}", 9000), "done"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var s rawServer
-			s.received()
-			h := serving(t, &s, `{"type":"object","properties":{"x":`+row.property+`}}`)
+			h, _ := recording(t, `{"type":"object","properties":{"x":`+row.property+`}}`)
 			assert.Equal(t, row.want, call(t, h, "tool", `{"x":`+row.given+`}`))
 		})
 	}
@@ -163,10 +161,8 @@ func TestNoArgumentsKeepTheHandlerBusy(t *testing.T) {
 
 // Arguments that are few enough one by one may be too many together.
 func TestArgumentsThatAreTooManyTogetherAreRefused(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
 	const pattern = `{"type":"string","pattern":"(a|aa){0,100}"}` // 704 instructions
-	h := serving(t, &s, `{"type":"object","properties":{"x":`+pattern+`,"y":`+pattern+`}}`)
+	h, arguments := recording(t, `{"type":"object","properties":{"x":`+pattern+`,"y":`+pattern+`}}`)
 	long := strings.Repeat("a", 10<<10)
 	assert.Equal(t, "The set of arguments is not as described; correct it or ask the user for it", call(t, h, "tool", `{"x":"`+long+`","y":"`+long+`"}`))
 	assert.Empty(t, *arguments)
@@ -200,9 +196,7 @@ func TestFieldsThatAreNotGivenCostNothing(t *testing.T) {
 }
 
 func TestDefaultsAreTheServers(t *testing.T) {
-	var s rawServer
-	arguments := s.received()
-	h := serving(t, &s, `{"type":"object","properties":{"when":{"type":"string","format":"date","default":"today"}}}`)
+	h, arguments := recording(t, `{"type":"object","properties":{"when":{"type":"string","format":"date","default":"today"}}}`)
 	assert.Equal(t, "done", call(t, h, "tool", `{}`))
 	assert.Equal(t, "done", call(t, h, "tool", `{"when":"no date"}`))
 	assert.Equal(t, []string{`{}`, `{"when":"no date"}`}, *arguments, "format is not checked here")

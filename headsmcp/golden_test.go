@@ -15,7 +15,7 @@ import (
 var updateGolden = flag.Bool("update-golden", false, "write the files of testdata/golden instead of comparing with them")
 
 func TestGoldenDefaults(t *testing.T) {
-	compareDefaults(t, map[string]any{
+	values := map[string]any{
 		"tools":                                          maxTools,
 		"connection: timeout":                            connectTimeout,
 		"connection: first wait before the next":         firstWait,
@@ -30,13 +30,7 @@ func TestGoldenDefaults(t *testing.T) {
 		"arguments: steps of a check":                    maxSteps,
 		"arguments: depth of a check":                    maxDepth,
 		"arguments: matches of a pattern in a step":      matchPerStep,
-	})
-}
-
-// compareDefaults is Defaults of internal/goldens in the root, which other modules must
-// not import.
-func compareDefaults(t *testing.T, values map[string]any) {
-	t.Helper()
+	}
 	var lines []string
 	for name, value := range values {
 		lines = append(lines, fmt.Sprintf("%s: %v\n", name, value))

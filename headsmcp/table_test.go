@@ -189,9 +189,7 @@ func TestRequiredParametersComeFirst(t *testing.T) {
 func TestToolWithoutProperties(t *testing.T) {
 	for _, inputSchema := range []string{`null`, `{}`, `{"type":"object"}`, `{"type":"object","properties":{}}`, `{"type":"object","properties":{"x":false}}`,
 		`{"type":"object","additionalProperties":{"type":"string"}}`, `{"$ref":"#/$defs/none","$defs":{"none":{"type":"object"}}}`} {
-		var s rawServer
-		arguments := s.received()
-		h := serving(t, &s, inputSchema)
+		h, arguments := recording(t, inputSchema)
 		assert.Empty(t, h.Tools()[0].Parameters, inputSchema)
 		assert.Equal(t, "done", call(t, h, "tool", `{"undeclared":1,"session_metadata":{"session_id":"s"}}`))
 		assert.Equal(t, []string{"{}"}, *arguments)
@@ -204,9 +202,7 @@ func TestThreeHundredParameters(t *testing.T) {
 		properties = append(properties, fmt.Sprintf(`"p%03d":{"type":"integer"}`, i))
 		body = append(body, fmt.Sprintf(`"p%03d":"%d"`, i, i))
 	}
-	var s rawServer
-	arguments := s.received()
-	h := serving(t, &s, `{"type":"object","properties":{`+strings.Join(properties, ",")+`}}`)
+	h, arguments := recording(t, `{"type":"object","properties":{`+strings.Join(properties, ",")+`}}`)
 	require.Len(t, h.Tools()[0].Parameters, 300)
 	assert.Equal(t, "done", call(t, h, "tool", "{"+strings.Join(body, ",")+"}"))
 	assert.Contains(t, (*arguments)[0], `"p299":299`)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -33,40 +34,33 @@ const (
 
 func TestMain(m *testing.M) {
 	if socket := os.Getenv(socketVar); socket != "" {
-		if err := receive(socket, os.Getenv(journalVar)); err != nil {
-			fmt.Fprintln(os.Stderr, "receiver:", err)
-			os.Exit(1)
-		}
-		return
+		receive(socket, os.Getenv(journalVar))
 	}
 	os.Exit(m.Run())
 }
 
 // receive is the main function of a receiver. It ends when its standard input ends.
-func receive(socket, dir string) error {
+func receive(socket, dir string) {
 	journal, err := openJournal(dir)
-	if err != nil {
-		return err
-	}
+	must(err)
 	store, err := New(newRedisClient(socket))
-	if err != nil {
-		return err
-	}
-	handler, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), journal.handle,
-		heads.WithDeduplicator(store), heads.WithHandlerTimeout(handlerTimeout))
-	if err != nil {
-		return err
-	}
+	must(err)
+	handler, err := heads.NewEventHandler(heads.SharedKeys(sharedKey), journal.handle, heads.WithDeduplicator(store), heads.WithHandlerTimeout(handlerTimeout))
+	must(err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
+	must(err)
 	fmt.Println("http://" + listener.Addr().String())
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	return http.Serve(listener, handler)
+	must(http.Serve(listener, handler))
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal("receiver: ", err)
+	}
 }
 
 // journal is the file to which all receivers append. No line is lost if a receiver crashes.
@@ -91,10 +85,8 @@ func (j *journal) handle(ctx context.Context, e *heads.Event) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return j.write("twice at the same time", e)
 	}
-	timer := time.NewTimer(handlingTime)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(handlingTime):
 		return j.write("handled", e)
 	case <-ctx.Done():
 		return ctx.Err()

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -114,36 +116,25 @@ func TestQuickstartOnlyReadsAServiceUnlessToldToWrite(t *testing.T) {
 	}
 }
 
-// interrupter interrupts the program when it waits for that.
-type interrupter struct {
-	strings.Builder
-	waits func(text string)
-}
-
-func (w *interrupter) Write(p []byte) (int, error) {
-	n, err := w.Builder.Write(p)
-	if strings.Contains(w.String(), "until you press Ctrl-C") {
-		w.waits(w.String())
-	}
-	return n, err
-}
-
 func TestQuickstartShowsTheConsole(t *testing.T) {
 	t.Setenv("HEADS_BASE_URL", "")
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
-	served := 0
-	out := &interrupter{waits: func(text string) {
-		address := regexp.MustCompile(`The console is at (\S+)`).FindStringSubmatch(text)
-		resp, err := http.Get(address[1] + "deliveries")
-		if err == nil {
-			_ = resp.Body.Close()
-			served = resp.StatusCode
-		}
-		interrupt()
-	}}
-	require.NoError(t, run(ctx, out, []string{"-console"}))
-	assert.Equal(t, http.StatusOK, served)
-	_, first, _ := strings.Cut(out.String(), "\n")
-	assert.True(t, strings.HasPrefix(first, "The console is at http://127.0.0.1:"), "before all else")
+	out, w := io.Pipe()
+	go func() { _ = w.CloseWithError(run(ctx, w, []string{"-console"})) }()
+	var text []string
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "until you press Ctrl-C") {
+		text = append(text, lines.Text())
+	}
+	require.Greater(t, len(text), 1, "%v", lines.Err())
+	address := regexp.MustCompile(`^The console is at (http://127\.0\.0\.1:\S+)`).FindStringSubmatch(text[1])
+	require.Len(t, address, 2, "before all else: %s", text[1])
+	resp, err := http.Get(address[1] + "deliveries")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	assert.Equal(t, http.StatusOK, resp.StatusCode)
+	interrupt()
+	_, err = io.Copy(io.Discard, out)
+	require.NoError(t, err)
 }
