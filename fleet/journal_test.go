@@ -378,11 +378,11 @@ func TestAJournalOfAnotherServiceIsRefusedWithBothAddresses(t *testing.T) {
 
 func TestAJournalOfFormat1IsReadAndRewritten(t *testing.T) {
 	e, folder, old := newEmulator(t), t.TempDir(), readFile(t, "testdata/formats/1.jsonl")
-	path, real, mine := filepath.Join(folder, "journal"), filepath.Join(folder, "real"), filepath.Join(folder, "mine")
-	require.NoError(t, os.WriteFile(real, []byte(old), 0o600))
-	require.NoError(t, os.Symlink("real", path), "the journal itself may be one")
+	path, target, mine := filepath.Join(folder, "journal"), filepath.Join(folder, "target"), filepath.Join(folder, "mine")
+	require.NoError(t, os.WriteFile(target, []byte(old), 0o600))
+	require.NoError(t, os.Symlink("target", path), "the journal itself may be one")
 	require.NoError(t, os.WriteFile(mine, []byte("mine"), 0o600))
-	require.NoError(t, os.Symlink("mine", real+".new"), "no other symlink is followed")
+	require.NoError(t, os.Symlink("mine", target+".new"), "no other symlink is followed")
 	specs := []fleet.Spec{{ID: "11111111-0000-4000-8000-000000000000", Streaming: on()}, {ID: "22222222-0000-4000-8000-000000000000", Streaming: on()}}
 	for _, spec := range specs {
 		e.AddHead(headstest.Head{ID: spec.ID, VideoStreaming: true})
@@ -396,9 +396,9 @@ func TestAJournalOfFormat1IsReadAndRewritten(t *testing.T) {
 	report := apply(t, e, o, specs...)
 	assert.Equal(t, planned.Moves(), report.Moves())
 	assert.Equal(t, "li-11111", report.Moves()[0].Old.PublicHeadID)
-	assert.Equal(t, readFile(t, "testdata/formats/2.jsonl"), readFile(t, real))
+	assert.Equal(t, readFile(t, "testdata/formats/2.jsonl"), readFile(t, target))
 	assert.Equal(t, "mine", readFile(t, mine))
-	assert.NoFileExists(t, real+".new")
+	assert.NoFileExists(t, target+".new")
 	_, err = fleet.OpenJournal(path)
 	require.ErrorIs(t, err, fleet.ErrJournalInUse, "the new file is locked as the old one was")
 }
@@ -432,6 +432,7 @@ func TestAFileThatAnotherProcessHasReplacedIsNotTheJournal(t *testing.T) {
 	assert.ErrorIs(t, fleet.OpenFile(path, file), fleet.ErrJournalInUse)
 }
 
+// The files of testdata were written by the version that introduced their format.
 func TestJournalsOfEveryFormatAreContinued(t *testing.T) {
 	files, err := os.ReadDir("testdata/formats")
 	require.NoError(t, err)

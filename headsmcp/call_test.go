@@ -28,7 +28,7 @@ func serving(t testing.TB, s *rawServer, inputSchema string, opts ...heads.ToolH
 	return h
 }
 
-// recording returns a handler with the one tool of the input schema, and the arguments of its calls.
+// recording returns a handler with the one tool of the input schema, and the arguments of calls.
 func recording(t testing.TB, inputSchema string) (*heads.ToolHandler, *[]string) {
 	t.Helper()
 	var s rawServer

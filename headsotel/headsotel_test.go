@@ -92,7 +92,7 @@ func (r *recorder) metrics(t testing.TB) map[string]metricdata.Metrics {
 	return byName
 }
 
-// durations returns the attributes of the only point of a histogram, its count and its sum in seconds.
+// durations returns the attributes, count and sum in seconds of the only point of a histogram.
 func (r *recorder) durations(t testing.TB, name string) (attributes map[string]any, count uint64, sum float64) {
 	t.Helper()
 	m, ok := r.metrics(t)[name]
