@@ -243,31 +243,26 @@ func TestFailuresTellTheModelNothing(t *testing.T) {
 	const secret = "canary"
 	for _, row := range []struct {
 		name   string
-		answer func(*rawServer) func(json.RawMessage) string
+		answer func(*rawServer) string
 		log    string
 	}{
-		{"protocol error", func(*rawServer) func(json.RawMessage) string {
-			return func(json.RawMessage) string { return `"error":{"code":-32602,"message":"` + secret + `"}` }
-		}, "protocol error -32602"},
-		{"no result", func(*rawServer) func(json.RawMessage) string {
-			return func(json.RawMessage) string { return `"result":{"content":"` + secret + `"}` }
-		}, "can't be read"},
-		{"dies in the call", func(s *rawServer) func(json.RawMessage) string {
-			return func(json.RawMessage) string { s.close(); return "" }
+		{"protocol error", func(*rawServer) string { return `"error":{"code":-32602,"message":"` + secret + `"}` }, "protocol error -32602"},
+		{"no result", func(*rawServer) string { return `"result":{"content":"` + secret + `"}` }, "can't be read"},
+		{"dies in the call", func(s *rawServer) string {
+			s.close()
+			return ""
 		}, "headsmcp: call a tool"},
-		{"closed in the call", func(s *rawServer) func(json.RawMessage) string {
-			return func(json.RawMessage) string {
-				s.close()
-				go s.session.Close()
-				return ""
-			}
+		{"closed in the call", func(s *rawServer) string {
+			s.close()
+			go s.session.Close()
+			return ""
 		}, "headsmcp: call a tool"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var log strings.Builder
 			var s rawServer
 			h := serving(t, &s, `{}`, logTo(&log))
-			s.answer = row.answer(&s)
+			s.answer = func(json.RawMessage) string { return row.answer(&s) }
 			assert.Equal(t, failed, call(t, h, "tool", `{}`))
 			assert.Contains(t, log.String(), row.log)
 			assert.Contains(t, log.String(), "tool=tool")
