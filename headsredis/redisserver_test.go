@@ -6,7 +6,9 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -40,9 +42,26 @@ func (s *redisServer) start() {
 	s.t.Helper()
 	s.cmd = exec.Command("redis-server", "--port", "0", "--unixsocket", s.socket, "--dir", s.dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always")
 	s.cmd.Stdout, s.cmd.Stderr = s.t.Output(), s.t.Output()
+	s.cmd.SysProcAttr = s.ordinaryUser()
 	require.NoError(s.t, s.cmd.Start(), "redis-server is needed; it is in Debian's package of that name")
 	client := s.client()
 	require.Eventually(s.t, func() bool { return client.Ping(context.Background()).Err() == nil }, 20*time.Second, 10*time.Millisecond, "redis-server does not answer")
+}
+
+// ordinaryUser returns an unprivileged user to run the server, or root if there is none.
+func (s *redisServer) ordinaryUser() *syscall.SysProcAttr {
+	s.t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	nobody, err := user.Lookup("nobody")
+	require.NoError(s.t, err)
+	uid, err := strconv.ParseUint(nobody.Uid, 10, 32)
+	require.NoError(s.t, err)
+	gid, err := strconv.ParseUint(nobody.Gid, 10, 32)
+	require.NoError(s.t, err)
+	require.NoError(s.t, os.Chown(s.dir, int(uid), int(gid)))
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
 // kill kills the server, as in a crash.
