@@ -47,7 +47,8 @@ func TestAnnouncementSaysHowToReachTheEmulator(t *testing.T) {
 	one, other := start(t).Token, start(t).Token
 	assert.NotEmpty(t, one, "generated")
 	assert.NotEqual(t, one, other)
-	assert.Equal(t, start(t, "-seed", "7").Token, start(t, "-seed", "7").Token)
+	first := start(t, "-seed", "7").Token
+	assert.Equal(t, first, start(t, "-seed", "7").Token)
 }
 
 func TestLinesAreForAShell(t *testing.T) {
