@@ -17,7 +17,6 @@ import (
 //
 //	AXE=/tmp/node_modules/axe-core/axe.min.js go test -tags axe -run TestAxe .
 func accessibilityRules(t *testing.T) string {
-	t.Helper()
 	text, err := os.ReadFile(os.Getenv("AXE"))
 	require.NoError(t, err, "AXE names the file axe.min.js")
 	return string(text)
@@ -57,7 +56,6 @@ type inspector struct {
 // contrast, which another test computes, and the names of the timeline's marks, which
 // are longer than their texts.
 func (i *inspector) inspect(b *tab, state string) {
-	b.t.Helper()
 	if !eval[bool](b, "typeof axe === 'object'") {
 		b.do(chromedp.Evaluate(i.rules, nil))
 	}

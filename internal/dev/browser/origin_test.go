@@ -1,24 +1,19 @@
 package browser
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// visit opens an address that is not the console's, such as that of a file.
+// visitFile opens an address that is not the console's, such as that of a file.
 func visitFile(t testing.TB, address string) *tab {
-	ctx, cancel := chromedp.NewContext(allocator)
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	t.Cleanup(func() { stop(); cancel() })
-	b := &tab{t: t, ctx: ctx}
+	b := newTab(t)
 	b.do(chromedp.Navigate(address))
 	return b
 }
@@ -75,9 +70,6 @@ func TestReboundNameReadsNothing(t *testing.T) {
 // The policy of the page is enforced: a script that is written into it does not run.
 func TestPolicyOfThePageStopsInjectedScripts(t *testing.T) {
 	b := visitFile(t, start(t).ConsoleURL)
-	b.mu.Lock()
-	b.down = true // the browser reports each violation as an error
-	b.mu.Unlock()
 	outcome := eval[[]string](b, `new Promise((done) => {
 		const blocked = [];
 		document.addEventListener("securitypolicyviolation", (e) => {
