@@ -78,7 +78,7 @@ func talk(t testing.TB, heads int, statuses []int, args ...string) *program {
 	p.control("POST", "sessions/"+session+"/tool-calls", `{"tool":"opening_hours","arguments":{"day":"Monday"}}`)
 	p.control("POST", "sessions/"+session+"/message", `{"text":"Thank you."}`)
 	p.control("POST", "sessions/"+session+"/close", "")
-	p.control("GET", "deliveries?wait=30swait=30s&event=end_conversation", "")
+	p.control("GET", "deliveries?wait=30s&event=end_conversation", "")
 	return p
 }
 
