@@ -54,6 +54,14 @@ func (k *rig) ask(headID string, mismatch bool) []string {
 	return keys
 }
 
+// expired asks for the keys of heads, and waits until they have expired.
+func (k *rig) expired(headIDs ...string) {
+	for _, id := range headIDs {
+		k.ask(id, false)
+	}
+	<-time.After(DefaultTTL)
+}
+
 // finds asserts what a delivery finds, and how long that takes.
 func (k *rig) finds(headID string, took time.Duration, want ...string) {
 	k.t.Helper()
@@ -178,8 +186,7 @@ func TestKeysAreCached(t *testing.T) {
 		// Old keys may belong to a deleted registration, so an answer is used as soon as
 		// there is one.
 		"and stale ones end with the first answer": func(k *rig) {
-			k.ask(testHeadA, false)
-			<-time.After(DefaultTTL)
+			k.expired(testHeadA)
 			k.Fail(errDown)
 			for range 60 {
 				k.finds(testHeadA, 0, testKeyA)
@@ -287,11 +294,10 @@ func TestWaitForKeysEnds(t *testing.T) {
 			begun := time.Now()
 			_, err := k.Get(k.t.Context(), testHeadA, false)
 			assert.ErrorIs(k.t, err, context.DeadlineExceeded)
-			assert.Equal(k.t, 10*time.Second, time.Since(begun))
+			assert.Equal(k.t, fetchTimeout, time.Since(begun))
 		},
 		"with stale keys after a second": func(k *rig) {
-			k.ask(testHeadA, false)
-			<-time.After(DefaultTTL)
+			k.expired(testHeadA)
 			k.Slow(time.Hour)
 			k.finds(testHeadA, time.Second, testKeyA)
 			for range 10 {
@@ -321,13 +327,11 @@ func TestWaitForKeysEnds(t *testing.T) {
 				}
 				return []string{testKeyA}, nil
 			}).Source()
-			for i := range maxFetches + 1 {
-				k.ask(numberedHead(i), false)
-			}
-			<-time.After(DefaultTTL)
+			ids := k.register(maxFetches + 1)
+			k.expired(ids...)
 			hanging = true
-			for i := range maxFetches + 1 {
-				k.send(numberedHead(i))
+			for _, id := range ids {
+				k.send(id)
 				synctest.Wait()
 			}
 			<-time.After(fetchTimeout + time.Second)
@@ -345,8 +349,7 @@ func TestWaitForKeysEnds(t *testing.T) {
 			<-time.After(time.Hour)
 			synctest.Wait()
 			assert.Empty(k.t, k.cache.fetches)
-			assert.Zero(k.t, k.cache.questions.running)
-			assert.Zero(k.t, k.cache.questions.limited)
+			assert.Equal(k.t, []int{0, 0}, []int{k.cache.questions.running, k.cache.questions.limited})
 		},
 		// The next delivery finds the question where it was, and at last its answer.
 		"but the question keeps its place": func(k *rig) {
@@ -368,8 +371,7 @@ func TestWaitForKeysEnds(t *testing.T) {
 func TestQuestionsAboutUnknownHeadsAreLimited(t *testing.T) {
 	for name, delay := range map[string]time.Duration{"at once": 0, "fast": 50 * time.Millisecond, "slow": 3 * time.Second} {
 		rules(t, map[string]func(k *rig){name: func(k *rig) {
-			k.ask(testHeadA, false)
-			<-time.After(DefaultTTL)
+			k.expired(testHeadA)
 			k.Slow(delay)
 			begun, before := time.Now(), k.Count()
 			k.flood(1000, 10, func(second int) {
@@ -426,9 +428,7 @@ func TestQuestionsTakeTurns(t *testing.T) {
 			assert.Equal(k.t, []int{16, 102}, []int{k.Most, k.Count()})
 		},
 		"with retries for known heads alone": func(k *rig) {
-			k.ask(testHeadA, false)
-			k.ask(numberedHead(1), false)
-			<-time.After(DefaultTTL)
+			k.expired(testHeadA, numberedHead(1))
 			k.ask(testHeadA, false)
 			k.ask(numberedHead(1), false)
 			k.ask(testHeadA, true)
