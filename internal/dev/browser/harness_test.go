@@ -403,13 +403,6 @@ func (p *tab) focused() string {
 	return eval[string](p, `(() => { const e = document.activeElement; return e.getAttribute("aria-label") || e.labels?.[0]?.innerText || e.innerText || "" })()`)
 }
 
-// closeDown says that the program goes down, so connections fail.
-func (p *tab) closeDown() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.down = true
-}
-
 func (p *tab) status(text string) { p.get("status", "Connection").shows(text) }
 
 // inspect looks for barriers in the state of a page. TestAxe, with the tag axe, gives it

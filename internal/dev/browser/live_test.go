@@ -19,7 +19,9 @@ func TestPageReadsEverythingAgainAfterARestart(t *testing.T) {
 	b := open(t, p.at("requests"))
 	p.call("GET", "/head/"+p.Heads[0], "")
 	b.count("tbody tr", 1)
-	b.closeDown()
+	b.mu.Lock()
+	b.down = true
+	b.mu.Unlock()
 	p.kill()
 	b.status("reconnecting")
 	inspect(b, "reconnecting")

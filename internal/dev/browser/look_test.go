@@ -3,7 +3,6 @@ package browser
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"image"
@@ -226,15 +225,14 @@ func TestPicturesOfTheDocsAreSmall(t *testing.T) {
 
 func takePictures(t *testing.T) {
 	b := open(t, talk(t, 24, []int{500, 503}, "-retry", "300ms,600ms").at("heads/"+ada+"/conversation?open=d2"))
-	write := func(name, clip string, margin float64) {
+	write := func(name, selector string, margin int) {
 		b.settled()
 		b.region("Timeline").shows("1 tool call.")
-		var box struct{ X, Y, Width, Height float64 }
-		require.NoError(t, json.Unmarshal([]byte(eval[string](b, fmt.Sprintf(`JSON.stringify(document.querySelector(%q).getBoundingClientRect())`, clip))), &box))
+		clip := eval[page.Viewport](b, fmt.Sprintf(`(({x, y, width, height}) => ({x: x - %[2]d, y: y - %[2]d, width: width + 2 * %[2]d, height: height + 2 * %[2]d, scale: 1}))(
+			document.querySelector(%[1]q).getBoundingClientRect())`, selector, margin))
 		var taken []byte
 		b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
-			clip := &page.Viewport{X: box.X - margin, Y: box.Y - margin, Width: box.Width + 2*margin, Height: box.Height + 2*margin, Scale: 1}
-			taken, err = page.CaptureScreenshot().WithClip(clip).Do(ctx)
+			taken, err = page.CaptureScreenshot().WithClip(&clip).Do(ctx)
 			return err
 		}))
 		picture, err := png.Decode(bytes.NewReader(taken))
