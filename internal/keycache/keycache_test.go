@@ -435,15 +435,6 @@ func TestQuestionsTakeTurns(t *testing.T) {
 			assert.Equal(k.t, []string{testHeadA, numberedHead(1), numberedHead(1)}, k.Once, "testHeadA is known after the first question")
 			assert.Equal(k.t, 5, k.Count())
 		},
-		"and a flood of unknown heads delays no known one": func(k *rig) {
-			k.Delay, k.Stale = 2*time.Second, 0
-			k.finds(testHeadA, k.Delay, testKeyA)
-			<-time.After(DefaultTTL)
-			k.crowd(2000)
-			k.finds(testHeadA, k.Delay, testKeyA)
-			<-time.After(time.Hour)
-			assert.LessOrEqual(k.t, k.Most, maxFetches)
-		},
 		// The first event of a named head does not wait until all others are read.
 		"deliveries before reading": func(k *rig) {
 			k.Delay = time.Second

@@ -290,12 +290,10 @@ func nameOf(n *accessibility.Node) (name string) {
 }
 
 func (p *tab) get(role, name string) element { return p.find(0, role, name, "") }
-
-func (p *tab) region(name string) element { return p.get("region", name) }
+func (p *tab) region(name string) element    { return p.get("region", name) }
 
 // main returns the main part of the page when it shows the texts.
-func (p *tab) main(texts ...string) element { return p.get("main", "").shows(texts...) }
-
+func (p *tab) main(texts ...string) element     { return p.get("main", "").shows(texts...) }
 func (e element) get(role, name string) element { return e.p.find(e.id, role, name, "") }
 
 // beginning returns the element with a role whose name begins with a text.
@@ -303,8 +301,7 @@ func (e element) beginning(role, with string) element { return e.p.find(e.id, ro
 
 // press clicks on the button.
 func (e element) press(button string) { e.get("button", button).click() }
-
-func (p *tab) press(button string) { p.get("button", button).click() }
+func (p *tab) press(button string)    { p.get("button", button).click() }
 
 // on calls a function with the element as this.
 func (e element) on(function string) (value string) {

@@ -110,17 +110,14 @@ func newWorker(t *testing.T, emulator *headstest.Emulator, service *httptest.Ser
 
 func (w *worker) work(n int) {
 	defer w.proxy.Close()
+	changes := []func(i int){
+		func(i int) { w.update(fmt.Sprintf("greeting %d", i)) },
+		func(i int) { w.putTool(fmt.Sprintf("tool_%d", i%5)) },
+		func(i int) { w.createWebhook(fmt.Sprintf("https://app.example.com/%d", i)) },
+		func(int) { w.deleteWebhook() },
+	}
 	for i := range n {
-		switch w.rand.IntN(4) {
-		case 0:
-			w.update(fmt.Sprintf("greeting %d", i))
-		case 1:
-			w.putTool(fmt.Sprintf("tool_%d", i%5))
-		case 2:
-			w.createWebhook(fmt.Sprintf("https://app.example.com/%d", i))
-		case 3:
-			w.deleteWebhook()
-		}
+		changes[w.rand.IntN(len(changes))](i)
 	}
 }
 
