@@ -65,44 +65,36 @@ func TestRawMember(t *testing.T) {
 
 func TestWithMemberChangesOneMemberAndNoOtherByte(t *testing.T) {
 	for _, tt := range []struct{ name, doc, key, value, want string }{
-		{"another value", `{"a":1,"b":2,"c":3}`, "b", `[]`, `{"a":1,"b":[],"c":3}`},
-		{"the first", `{"a":1,"b":2}`, "a", `9`, `{"a":9,"b":2}`},
-		{"the last", `{"a":1,"b":2}`, "b", `9`, `{"a":1,"b":9}`},
-		{"a new one", `{"a":1}`, "b", `9`, `{"a":1,"b":9}`},
 		{"a new one in an empty object", `{}`, "b", `9`, `{"b":9}`},
 		{"a new one in no document", ``, "b", `9`, `{"b":9}`},
-		{"remove the first", `{"a":1,"b":2}`, "a", "", `{"b":2}`},
 		{"remove one in the middle", `{"a":1,"b":2,"c":3}`, "b", "", `{"a":1,"c":3}`},
-		{"remove the last", `{"a":1,"b":2}`, "b", "", `{"a":1}`},
 		{"remove the only one", `{"a":1}`, "a", "", `{}`},
 		{"remove one that is not there", `{ "a" : 1 }`, "b", "", `{ "a" : 1 }`},
 		{"of one name twice, the first place and the new value", `{"a":1,"b":2,"a":3}`, "a", "9", `{"a":9,"b":2}`},
 		{"remove one that is there twice", `{"a":1,"b":2,"a":3}`, "a", "", `{"b":2}`},
 		{"a name with escapes", `{"\u0061":1}`, "a", "9", `{"\u0061":9}`},
 		{"inner objects are left alone", `{"x":{"a":1},"y":[{"a":2}]}`, "a", "9", `{"x":{"a":1},"y":[{"a":2}],"a":9}`},
-		{"white space, another value", "{\n\t\"a\" : 1 ,\n\t\"b\":  2\n}", "b", "9", "{\n\t\"a\" : 1 ,\n\t\"b\":  9\n}"},
-		{"white space, the first", "{\n  \"a\": 1,\n  \"b\": 2\n}", "a", "9", "{\n  \"a\": 9,\n  \"b\": 2\n}"},
-		{"white space, a new one", "{\n  \"a\": 1\n}", "b", "9", "{\n  \"a\": 1,\"b\":9\n}"},
-		{"white space, a new one in an empty object", "{ \n}", "b", "9", "{\"b\":9 \n}"},
-		{"white space, remove the first", "{\n  \"a\": 1,\n\n  \"b\": 2\n}", "a", "", "{\n\n  \"b\": 2\n}"},
-		{"white space, remove the last", "{\n  \"a\": 1,\n  \"b\": 2\n}", "b", "", "{\n  \"a\": 1\n}"},
-		{"white space, remove the only one", "{\n  \"a\": 1\n}", "a", "", "{\n}"},
+		{"another value", "{\n\t\"a\" : 1 ,\n\t\"b\":  2\n}", "b", "9", "{\n\t\"a\" : 1 ,\n\t\"b\":  9\n}"},
+		{"the first", "{\n  \"a\": 1,\n  \"b\": 2\n}", "a", "9", "{\n  \"a\": 9,\n  \"b\": 2\n}"},
+		{"a new one", "{\n  \"a\": 1\n}", "b", "9", "{\n  \"a\": 1,\"b\":9\n}"},
+		{"a new one in an empty object", "{ \n}", "b", "9", "{\"b\":9 \n}"},
+		{"remove the first", "{\n  \"a\": 1,\n\n  \"b\": 2\n}", "a", "", "{\n\n  \"b\": 2\n}"},
+		{"remove the last", "{\n  \"a\": 1,\n  \"b\": 2\n}", "b", "", "{\n  \"a\": 1\n}"},
+		{"remove the only one", "{\n  \"a\": 1\n}", "a", "", "{\n}"},
 		{"a comma in a name", `{"x,y":1,"a":2}`, "a", "9", `{"x,y":1,"a":9}`},
 		{"a comma in the name after the one removed", `{"a":2,"x,y":1}`, "a", "", `{"x,y":1}`},
 		{"odd numbers", `{"n":1.0,"e":1E3,"big":12345678901234567890,"a":0}`, "a", "9", `{"n":1.0,"e":1E3,"big":12345678901234567890,"a":9}`},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var value []byte
-			if tt.value != "" {
-				value = []byte(tt.value)
-			}
-			doc := []byte(tt.doc)
-			got := With(doc, tt.key, value)
-			assert.Equal(t, tt.want, string(got))
-			assert.Equal(t, tt.doc, string(doc), "the document itself is left alone")
-			got = append(got[:0], bytes.Repeat([]byte("x"), len(got))...)
-			assert.Equal(t, tt.doc, string(doc), "the result is a copy: %s", got)
-		})
+		value := []byte(tt.value)
+		if tt.value == "" {
+			value = nil
+		}
+		doc := []byte(tt.doc)
+		got := With(doc, tt.key, value)
+		assert.Equal(t, tt.want, string(got), tt.name)
+		assert.Equal(t, tt.doc, string(doc), "the document itself is left alone")
+		clear(got)
+		assert.Equal(t, tt.doc, string(doc), "the result is a copy")
 	}
 }
 
