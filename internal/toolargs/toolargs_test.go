@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,21 +57,16 @@ func (l *letter) UnmarshalText(text []byte) error {
 
 func (c *choice) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &c.Chosen) }
 
+var grades = []string{`""`, `"low"`, `"high"`}
+
 func (g *grade) UnmarshalJSON(data []byte) error {
-	switch string(data) {
-	case `"low"`:
-		*g = 1
-	case `"high"`:
-		*g = 2
-	default:
+	if *g = grade(slices.Index(grades, string(data))); *g < 1 {
 		return errors.New("no grade")
 	}
 	return nil
 }
 
-func (g grade) MarshalJSON() ([]byte, error) {
-	return []byte([]string{`""`, `"low"`, `"high"`}[g]), nil
-}
+func (g grade) MarshalJSON() ([]byte, error) { return []byte(grades[g]), nil }
 
 // done is the reply of a function that was called.
 const done = "done"
