@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -119,4 +120,15 @@ func TestSingleKeysDoWhatTheDialogSays(t *testing.T) {
 	b.count("dialog", 0)
 	key("4")
 	b.main("This head has no tool.")
+}
+
+func TestNothingBehindThePanelOfANarrowPageIsReached(t *testing.T) {
+	b := open(t, start(t, "-seed-file", scene(t, receiver(t))).at("heads/"+ada+"/conversation?open=h99"))
+	b.region("Step")
+	for width, want := range map[int64]bool{1400: false, 420: true} {
+		b.view(width, "light")
+		b.holds("inert", fmt.Sprintf(`[".side", "main"].every((s) => document.querySelector(s).inert === %t)`, want))
+	}
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.holds("reached again", `!document.querySelector("main").inert`)
 }

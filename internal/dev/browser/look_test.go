@@ -134,6 +134,7 @@ func TestConversationIsInViewWithFiftyHeads(t *testing.T) {
 	joined := `[...document.querySelectorAll(".mark")].map((m) => m.getAttribute("aria-label")).find((name) => /^([6-9]|10) attempts$/.test(name)) ?? ""`
 	name := ""
 	for idle := 1; name == ""; idle++ {
+		require.Less(t, idle, 100, "attempts of one instant stay apart")
 		b.press("Be idle")
 		b.region("Timeline").shows(fmt.Sprintf("1 message, %d events, %d delivery attempts (9 failed), 0 tool calls.", 1+idle, 10+idle))
 		name = eval[string](b, joined)
@@ -155,6 +156,32 @@ func TestConversationIsInViewWithFiftyHeads(t *testing.T) {
 	assert.True(t, eval[bool](b, `document.querySelector(".side [aria-current]").getBoundingClientRect().bottom <= innerHeight`))
 	b.goTo("heads/33333333-3333-4333-8333-000000000047/tools")
 	b.holds("the chosen row in view", `(() => { const r = document.querySelector(".side li [aria-current]")?.getBoundingClientRect(); return Boolean(r) && r.top > 0 && r.bottom < document.querySelector(".others").getBoundingClientRect().top; })()`)
+}
+
+func TestAtMostFiveMarksStandAbreast(t *testing.T) {
+	p := start(t, "-retry", "none", "-seed-file", scene(t, receiver(t)))
+	p.call("PUT", "/head/"+ada+"/enable-events?enableEvents=true", "")
+	p.control("DELETE", "webhooks/1", "")
+	for range 6 { // which get nothing that would take the room beside their attempts
+		p.call("POST", "/head-events", `{"headId":"`+ada+`","webhookUrl":"http://127.0.0.1:1","startConversation":true}`)
+	}
+	b := open(t, p.at("heads/"+ada+"/conversation"))
+	b.say("Hello")
+	b.region("Timeline").shows("1 message, 1 event, 6 delivery attempts (6 failed), 0 tool calls.")
+	idle := 0
+	for ; eval[int](b, `document.querySelectorAll(".mark[aria-label='6 attempts']").length`) == 0; idle++ {
+		require.Less(t, idle, 40, "six stay apart")
+		b.press("Be idle")
+		b.region("Timeline").shows(fmt.Sprintf("1 message, %d events, 6 delivery attempts (6 failed), 0 tool calls.", 2+idle))
+	}
+	p.control("DELETE", "webhooks/2", "")
+	b.press("Start session")
+	b.say("Hello")
+	for i := range idle + 2 {
+		b.region("Timeline").shows(fmt.Sprintf("1 message, %d event", 1+i), "5 delivery attempts (5 failed), 0 tool calls.")
+		b.press("Be idle")
+	}
+	b.count(".mark[aria-label^='attempt 1 of start_conversation']", 5)
 }
 
 // Marks of one instant stand side by side, and none hides another.
