@@ -416,8 +416,7 @@ func TestVerifyAndParseAllocateLittle(t *testing.T) {
 	signature := Sign(body, testKeyA)
 	verifyAndParse := func() {
 		require.NoError(t, VerifySignature(body, signature, testKeyA))
-		_, err := ParseEvent(body)
-		require.NoError(t, err)
+		Must(ParseEvent(body))(t)
 	}
 	assert.LessOrEqual(t, testing.AllocsPerRun(1000, verifyAndParse), 14.0)
 	assert.LessOrEqual(t, bytesPerRun(1000, verifyAndParse), uint64(700))

@@ -28,8 +28,7 @@ func numberedTool(i int) heads.Tool {
 // toolNames returns the names of the tools that a head has, sorted.
 func (w *world) toolNames(t *testing.T) []string {
 	t.Helper()
-	settings, err := w.client().ConversationSettings.Get(context.Background(), w.head)
-	require.NoError(t, err)
+	settings := heads.Must(w.client().ConversationSettings.Get(context.Background(), w.head))(t)
 	names := []string{}
 	for _, tool := range settings.Tools {
 		names = append(names, tool.Name)
@@ -70,60 +69,53 @@ var turns = map[string]struct {
 
 func TestCallsOfOneHeadTakeTurns(t *testing.T) {
 	for name, turn := range turns {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.everyReadIsSlow()
-				client := w.client()
-				heads.InParallel(50, func(i int) { assert.NoError(t, turn.call(t.Context(), client, w.head, i)) })
-				if turn.done == nil {
-					assert.Len(t, w.registered(t), 1)
-					return
-				}
-				assert.Equal(t, map[string]int{http.MethodGet: 50, http.MethodPut: 50}, w.tally())
-				head, err := client.Heads.Get(t.Context(), w.head)
-				require.NoError(t, err)
-				assert.Equal(t, 50, turn.done(head), "all of them survive")
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.everyReadIsSlow()
+			client := w.client()
+			heads.InParallel(50, func(i int) { assert.NoError(t, turn.call(t.Context(), client, w.head, i)) })
+			if turn.done == nil {
+				assert.Len(t, w.registered(t), 1)
+				return
+			}
+			assert.Equal(t, map[string]int{http.MethodGet: 50, http.MethodPut: 50}, w.tally())
+			head := heads.Must(client.Heads.Get(t.Context(), w.head))(t)
+			assert.Equal(t, 50, turn.done(head), "all of them survive")
 		})
 	}
 }
 
 func TestCallsOfOtherHeadsDoNotWait(t *testing.T) {
 	for name, turn := range turns {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.everyReadIsSlow()
-				ids := []string{w.head, w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})}
-				client, start := w.client(), time.Now()
-				heads.InParallel(2, func(i int) { assert.NoError(t, turn.call(t.Context(), client, ids[i], i)) })
-				assert.Equal(t, time.Duration(turn.reads)*time.Second, time.Since(start))
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.everyReadIsSlow()
+			ids := []string{w.head, w.AddHead(headstest.Head{OperationMode: heads.OperationModeOC})}
+			client, start := w.client(), time.Now()
+			heads.InParallel(2, func(i int) { assert.NoError(t, turn.call(t.Context(), client, ids[i], i)) })
+			assert.Equal(t, time.Duration(turn.reads)*time.Second, time.Since(start))
 		})
 	}
 }
 
 func TestWaitForATurnEndsWithItsContext(t *testing.T) {
 	for name, turn := range turns {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.everyReadIsSlow()
-				client := w.client()
-				first := make(chan error)
-				go func() { first <- turn.call(t.Context(), client, w.head, 1) }()
-				synctest.Wait()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-				defer cancel()
-				start := time.Now()
-				err := turn.call(ctx, client, w.head, 2)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.ErrorContains(t, err, "heads: "+name+": nothing was sent")
-				assert.Equal(t, time.Second/2, time.Since(start))
-				require.NoError(t, <-first)
-				assert.Equal(t, turn.reads, w.tally()[http.MethodGet], "of the first alone")
-			})
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.everyReadIsSlow()
+			client := w.client()
+			first := make(chan error)
+			go func() { first <- turn.call(t.Context(), client, w.head, 1) }()
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+			defer cancel()
+			start := time.Now()
+			err := turn.call(ctx, client, w.head, 2)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "heads: "+name+": nothing was sent")
+			assert.Equal(t, time.Second/2, time.Since(start))
+			require.NoError(t, <-first)
+			assert.Equal(t, turn.reads, w.tally()[http.MethodGet], "of the first alone")
 		})
 	}
 }
@@ -133,8 +125,7 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 		w := newWorld(t)
 		w.everyReadIsSlow()
 		client := w.client().ConversationSettings
-		_, err := client.SetTools(t.Context(), w.head, numberedTool(0), numberedTool(1), numberedTool(2))
-		require.NoError(t, err)
+		heads.Must(client.SetTools(t.Context(), w.head, numberedTool(0), numberedTool(1), numberedTool(2)))(t)
 		changes := []func() (*heads.ConversationSettings, error){
 			func() (*heads.ConversationSettings, error) {
 				return client.PutTool(t.Context(), w.head, numberedTool(20))
@@ -159,8 +150,7 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 			assert.NoError(t, err)
 		})
 		assert.Equal(t, []string{"tool_00", "tool_02", "tool_20", "tool_30"}, w.toolNames(t))
-		settings, err := client.Get(t.Context(), w.head)
-		require.NoError(t, err)
+		settings := heads.Must(client.Get(t.Context(), w.head))(t)
 		model, _ := settings.Extra("model")
 		assert.Equal(t, `"large"`, string(model.Bytes()))
 	})
@@ -195,7 +185,7 @@ func TestSetToolsWaitsForAModifyUnderWay(t *testing.T) {
 }
 
 func TestFailedChangeOfSettingsLetsTheNextOneStart(t *testing.T) {
-	failures := map[string]func(*testing.T, *world, *heads.ConversationSettingsService){
+	for name, failing := range map[string]func(*testing.T, *world, *heads.ConversationSettingsService){
 		"error of the function": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			mine := errors.New("not today")
 			settings, err := client.Modify(t.Context(), w.head, func(*heads.ConversationSettings) error { return mine })
@@ -217,19 +207,15 @@ func TestFailedChangeOfSettingsLetsTheNextOneStart(t *testing.T) {
 			_, err := client.PutTool(t.Context(), w.head, numberedTool(1))
 			require.ErrorIs(t, err, heads.ErrForbidden)
 		},
-	}
-	for name, failing := range failures {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				client := w.client().ConversationSettings
-				failing(t, w, client)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := client.PutTool(ctx, w.head, numberedTool(2))
-				require.NoError(t, err)
-				assert.Equal(t, []string{"tool_02"}, w.toolNames(t))
-			})
+	} {
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			client := w.client().ConversationSettings
+			failing(t, w, client)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			heads.Must(client.PutTool(ctx, w.head, numberedTool(2)))(t)
+			assert.Equal(t, []string{"tool_02"}, w.toolNames(t))
 		})
 	}
 }
@@ -249,7 +235,7 @@ func (w *world) answering(method, body string) {
 }
 
 func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
-	changes := map[string]struct {
+	for name, change := range map[string]struct {
 		method string
 		call   func(*testing.T, *world, int64) error
 	}{
@@ -276,8 +262,7 @@ func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
 			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(heads.EventInactivityWarning), heads.EnsureOptions{})
 			return err
 		}},
-	}
-	for name, change := range changes {
+	} {
 		for _, page := range []string{"<html>canary: we are back soon</html>", `{"message":"canary"}`, `{}`, `false`, `{"id":"canary"}`} {
 			t.Run(name+" "+page, func(t *testing.T) {
 				w := newWorld(t)
@@ -455,8 +440,7 @@ func TestHeadsHaveExactlyWhatWasReportedAsDone(t *testing.T) {
 		assert.NotZero(t, failed.Load())
 		assert.Greater(t, done.Load(), int64(80))
 		for _, want := range models {
-			head, err := w.client().Heads.Get(t.Context(), want.id)
-			require.NoError(t, err)
+			head := heads.Must(w.client().Heads.Get(t.Context(), want.id))(t)
 			assert.Equal(t, want.phrases, append([]string(nil), head.Phrases...))
 			names := []string{}
 			extra := ""
@@ -469,8 +453,7 @@ func TestHeadsHaveExactlyWhatWasReportedAsDone(t *testing.T) {
 			}
 			assert.Equal(t, append([]string{}, want.tools...), names)
 			assert.Equal(t, want.extra, extra)
-			hook, err := w.client().Webhooks.Get(t.Context(), want.hook)
-			require.NoError(t, err)
+			hook := heads.Must(w.client().Webhooks.Get(t.Context(), want.hook))(t)
 			assert.Equal(t, want.events, hook.Events())
 		}
 	})

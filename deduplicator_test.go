@@ -17,8 +17,7 @@ var _ Deduplicator = (*MemoryDeduplicator)(nil)
 
 func mustClaim(t *testing.T, d Deduplicator, key, owner string, lease time.Duration) Claim {
 	t.Helper()
-	c, err := d.Claim(t.Context(), key, owner, lease)
-	require.NoError(t, err)
+	c := Must(d.Claim(t.Context(), key, owner, lease))(t)
 	return c
 }
 

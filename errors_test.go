@@ -48,8 +48,7 @@ func TestSentinelOfAStatus(t *testing.T) {
 			for name, sentinel := range sentinels {
 				assert.Equal(t, name == want, errors.Is(wrapped, sentinel), name)
 			}
-			var failure *Error
-			require.ErrorAs(t, wrapped, &failure)
+			failure := As[*Error](t, wrapped)
 			assert.Equal(t, code, failure.StatusCode)
 			assert.Equal(t, "the body", string(failure.Body.Bytes()))
 		})
@@ -115,8 +114,7 @@ func TestMessageOfAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := getHead(t.Context(), newTestClient(t, memoryURL, newScript(answer(400, row.body))))
-			var failure *Error
-			require.ErrorAs(t, err, &failure)
+			failure := As[*Error](t, err)
 			assert.Equal(t, row.message, failure.Message)
 			assert.Equal(t, row.code, failure.Code)
 			assert.Equal(t, row.body[:min(len(row.body), 64<<10)], string(failure.Body.Bytes()), "the body is kept as it was sent")
@@ -153,8 +151,7 @@ func TestLongerTokenIsMaskedFirst(t *testing.T) {
 		given = given[1:]
 		return next, nil
 	})
-	var failure *Error
-	require.ErrorAs(t, getHead(t.Context(), client), &failure)
+	failure := As[*Error](t, getHead(t.Context(), client))
 	assert.Equal(t, "neither [redacted] nor [redacted]", failure.Message)
 }
 
@@ -163,8 +160,7 @@ func TestBothTokensOfACallAreMasked(t *testing.T) {
 	tr := newScript(answer(401, `t1 is bad`), answer(400, `neither t1 nor t2`))
 	var seen []string
 	client := sourceClient(t, tr, (&tokens{}).next, WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { seen = append(seen, a.Err.Error()) }}))
-	var failure *Error
-	require.ErrorAs(t, getHead(t.Context(), client), &failure)
+	failure := As[*Error](t, getHead(t.Context(), client))
 	assert.Equal(t, "neither [redacted] nor [redacted]", failure.Message)
 	require.Len(t, seen, 2)
 	assert.NotContains(t, strings.Join(seen, " "), "t1")
@@ -209,8 +205,7 @@ func TestInvalidErrorIsErrInvalid(t *testing.T) {
 	err := fmt.Errorf("saving: %w", invalid("Heads.Update", "update", "sets no field", "call a setter", "HeadUpdate.Set"))
 	require.ErrorIs(t, err, ErrInvalid)
 	assert.NotErrorIs(t, err, ErrBadRequest)
-	var one *InvalidError
-	require.ErrorAs(t, err, &one)
+	one := As[*InvalidError](t, err)
 	assert.Equal(t, &InvalidError{Operation: "Heads.Update", Field: "update", Problem: "sets no field", Remedy: "call a setter", Use: "HeadUpdate.Set"}, one)
 	assert.Equal(t, "heads: Heads.Update: update sets no field; call a setter", one.Error())
 }
@@ -320,7 +315,7 @@ func TestTemporaryOfOtherErrors(t *testing.T) {
 	conversion := func(r Reason) error {
 		return &ConversionError{Reason: r, Err: unavailable}
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		err  error
 		want bool
@@ -345,8 +340,7 @@ func TestTemporaryOfOtherErrors(t *testing.T) {
 		{"joined, one not", errors.Join(unavailable, missing), false},
 		{"joined, one canceled", errors.Join(unavailable, context.Canceled), false},
 		{"joined, nested", errors.Join(unavailable, fmt.Errorf("x: %w", errors.Join(unavailable, missing))), false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			assert.Equal(t, tt.want, Temporary(tt.err))
 		})
@@ -432,8 +426,7 @@ func allRefusals(t *testing.T) map[string]error {
 	for _, base := range []string{"x", "http://tools.example.com", "ftp://a/?b", "https://me@a.example.com"} {
 		add("NewToolHandler "+base, errorOf(NewToolHandler(base)))
 	}
-	h, err := NewToolHandler("https://tools.example.com")
-	require.NoError(t, err)
+	h := Must(NewToolHandler("https://tools.example.com"))(t)
 	add("AddTool", AddTool[struct{ A chan int }](h, " ", " ", nil))
 	add("AddTool, no handler", AddTool[struct{}](nil, "find", "Finds.", nil))
 	return errs
@@ -518,8 +511,7 @@ func TestLanguageMustBeATag(t *testing.T) {
 	}
 	// A value that the service already stores is written back unchanged.
 	head := canaryOf[Head](t, `{"id":"`+testHead+`","language":"german"}`)
-	u, err := HeadUpdateFromJSON(head.Raw.Bytes())
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON(head.Raw.Bytes()))(t)
 	require.NoError(t, u.Validate())
 }
 
@@ -557,12 +549,10 @@ func uses(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, path := range useLists {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
+		file := Must(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 && strings.HasPrefix(spec.Names[0].Name, "use") {
-				value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-				require.NoError(t, err)
+				value := Must(strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value))(t)
 				found[spec.Names[0].Name] = value
 			}
 			return true
@@ -577,8 +567,7 @@ var useLists = []string{"invalid.go", "internal/check/fault.go"}
 
 // Every Use is in one of two lists, and names what exists.
 func TestEveryUseNamesWhatExists(t *testing.T) {
-	api, err := os.ReadFile("testdata/api.txt")
-	require.NoError(t, err)
+	api := Must(os.ReadFile("testdata/api.txt"))(t)
 	known := uses(t)
 	for name, use := range known {
 		receiver, method, dotted := strings.Cut(use, ".")
@@ -591,18 +580,15 @@ func TestEveryUseNamesWhatExists(t *testing.T) {
 		}
 	}
 	// A literal in the place of a constant would be missing in the list.
-	paths, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	inside, err := filepath.Glob("internal/check/*.go")
-	require.NoError(t, err)
+	paths := Must(filepath.Glob("*.go"))(t)
+	inside := Must(filepath.Glob("internal/check/*.go"))(t)
 	paths = append(paths, inside...)
 	used := map[string]bool{}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
+		file := Must(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && known[id.Name] != "" && !slices.Contains(useLists, path) {
 				used[id.Name] = true

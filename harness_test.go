@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
@@ -41,6 +42,27 @@ var (
 	InvalidErrors = invalidErrors
 )
 
+// Must returns the result of a call that must not fail: Must(ParseEvent(body))(t).
+func Must[T any](result T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return result
+	}
+}
+
+// As returns the error of type E in err, which must hold one.
+func As[E error](t testing.TB, err error) (e E) {
+	t.Helper()
+	require.ErrorAs(t, err, &e)
+	return e
+}
+
+// Bubble runs a subtest in a bubble of synctest.
+func Bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
 // The base URL of the tests has a path, so a request that does not start at the
 // base URL misses the service.
 const (
@@ -59,8 +81,7 @@ var atOncePolicy = RetryPolicy{MaxRetries: 3}
 func newTestClient(t testing.TB, baseURL string, transport http.RoundTripper, opts ...Option) *Client {
 	t.Helper()
 	all := []Option{WithHTTPClient(&http.Client{Transport: transport}), WithRetryPolicy(atOncePolicy)}
-	client, err := New(baseURL, pathToken, append(all, opts...)...)
-	require.NoError(t, err)
+	client := Must(New(baseURL, pathToken, append(all, opts...)...))(t)
 	return client
 }
 
@@ -340,8 +361,7 @@ func (w *wire) read(conn net.Conn) error {
 // listening is a service that handles one connection at a time and then closes
 // it.
 func listening(t testing.TB, handle func(*wire, *net.TCPConn)) *wire {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w := newWire(t, "http", listener.Addr().String())
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -378,8 +398,7 @@ func serveWire(t testing.TB, status int, body string, headers ...string) *wire {
 
 // refusing is an address on which nothing listens.
 func refusing(t testing.TB) *wire {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	require.NoError(t, listener.Close())
 	w := newWire(t, "http", listener.Addr().String())
 	w.unreachable = true
@@ -426,8 +445,7 @@ func resetting(read bool) func(testing.TB) *wire {
 
 func readFile(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
+	data := Must(os.ReadFile("testdata/" + name))(t)
 	return string(data)
 }
 
@@ -495,8 +513,7 @@ func invalidErrors(t testing.TB, err error) []*InvalidError {
 		}
 		return all
 	}
-	var one *InvalidError
-	require.ErrorAs(t, err, &one)
+	one := As[*InvalidError](t, err)
 	return []*InvalidError{one}
 }
 

@@ -17,19 +17,16 @@ import (
 func TestGetKeepsTheDocumentAsReceived(t *testing.T) {
 	document := " " + readFile(t, "head_full.json") + "\n"
 	service := newFakeAPI(t, answering(document))
-	head, err := service.Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(service.Heads.Get(t.Context(), testHead))(t)
 	assert.Equal(t, document, string(head.Raw.Bytes()))
-	again, err := service.Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	again := Must(service.Heads.Get(t.Context(), testHead))(t)
 	again.Raw.Bytes()[1] = 'x'
 	assert.Equal(t, document, string(head.Raw.Bytes()), "two heads share no bytes")
 }
 
 func TestHasDistinguishesNullFromAbsent(t *testing.T) {
 	service := newFakeAPI(t, answering(`{"id":"`+testHead+`","fileUrl":null,"pluginOperationalModeConfig":null,"name":"","nested":{"voiceflowApiKey":1},"a\u006cias":"x"}`))
-	head, err := service.Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(service.Heads.Get(t.Context(), testHead))(t)
 	for field, want := range map[string]bool{
 		"fileUrl": true, "pluginOperationalModeConfig": true, "name": true, "alias": true, "nested": true,
 		"voiceflowApiKey": false, "phrases": false, "Name": false, "": false,
@@ -62,13 +59,10 @@ func TestStoredHeadReadsTheSame(t *testing.T) {
 			assert.Equal(t, strings.TrimSpace(document), strings.TrimSpace(string(read.Raw.Bytes())), "Raw is what was decoded")
 			assert.Equal(t, head.Has("name"), read.Has("name"))
 			assert.False(t, read.Has("names"))
-			u, err := diffHeads("DiffHeads", head, &read)
-			require.NoError(t, err)
+			u := Must(diffHeads("DiffHeads", head, &read))(t)
 			assert.Empty(t, u.Fields())
-			shown, err := json.Marshal(head)
-			require.NoError(t, err)
-			again, err := json.Marshal(&read)
-			require.NoError(t, err)
+			shown := Must(json.Marshal(head))(t)
+			again := Must(json.Marshal(&read))(t)
 			assert.Equal(t, string(shown), string(again))
 		})
 	}
@@ -85,7 +79,7 @@ func TestPrintingAHeadShowsNoSecret(t *testing.T) {
 }
 
 func TestModifySendsOnlyWhatChanged(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		change  func(*Head)
 		members string
@@ -102,15 +96,13 @@ func TestModifySendsOnlyWhatChanged(t *testing.T) {
 		{"null", func(h *Head) { h.VoiceflowAPIKey, h.FileURL, h.PluginOperationalModeConfig = nil, nil, Raw{} },
 			`"voiceflowApiKey":null,"fileUrl":null,"pluginOperationalModeConfig":null`},
 		{"to false and zero", func(h *Head) { h.IsRandomSuggestions, h.SemanticThreshold = false, 0 }, `"isRandomSuggestions":false,"semanticThreshold":0`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-			after, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
+			after := Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 				tt.change(h)
 				return nil
-			})
-			require.NoError(t, err)
+			}))(t)
 			sent := service.since()
 			require.Len(t, sent, 2)
 			assert.Equal(t, "GET /head/"+testHead, sent[0].route)
@@ -133,11 +125,10 @@ func TestModifySendsNothingWhenNothingChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-			after, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
+			after := Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 				change(h)
 				return nil
-			})
-			require.NoError(t, err)
+			}))(t)
 			assert.Equal(t, testHead, after.ID)
 			assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 		})
@@ -208,11 +199,10 @@ func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 func TestModifyWorksBesideReadOnlyFieldsOfAnotherType(t *testing.T) {
 	document := parseObject(t, readFile(t, "head_full.json")).with(t, "organisation", `"My Org"`).with(t, "isActive", `"yes"`)
 	service := newFakeAPI(t, answering(document.String()))
-	_, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
+	Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 		h.Greetings = "Hi"
 		return nil
-	})
-	require.NoError(t, err)
+	}))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","greetings":"Hi"}`, service.bodyOf(t, "PUT /head/update"))
 }
 
@@ -257,30 +247,27 @@ func TestConvertToLegacyHonoursItsOptions(t *testing.T) {
 		"the voice that it has":        {true, &Voice{"Azure", "a"}, []string{"check", "disable", "voice skipped", "address"}, ""},
 		"in legacy mode already":       {false, &Voice{"acme", "b"}, []string{"check", "disable skipped", "voice", "address skipped"}, `{"id":"` + testHead + `","ttsProvider":"acme","ttsVoice":"b"}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				api := legacyAPI(t, row.streams)
-				var told []ConversionStep
-				done, err := api.Heads.ConvertToLegacy(t.Context(), testHead, ConvertOptions{Voice: row.voice, OnStep: func(s ConversionStep) { told = append(told, s) }})
-				require.NoError(t, err)
-				assert.Equal(t, row.steps, stepNames(done.Steps))
-				assert.Equal(t, done.Steps, told)
-				assert.Equal(t, "https://chat.example.com", done.After.Base)
-				var routes []string
-				update := ""
-				for _, sent := range api.since() {
-					if strings.HasPrefix(sent.route, "PUT") {
-						routes = append(routes, sent.route)
-					}
-					if sent.route == "PUT /head/update" {
-						update = sent.body
-					}
+		Bubble(t, name, func(t *testing.T) {
+			api := legacyAPI(t, row.streams)
+			var told []ConversionStep
+			done := Must(api.Heads.ConvertToLegacy(t.Context(), testHead, ConvertOptions{Voice: row.voice, OnStep: func(s ConversionStep) { told = append(told, s) }}))(t)
+			assert.Equal(t, row.steps, stepNames(done.Steps))
+			assert.Equal(t, done.Steps, told)
+			assert.Equal(t, "https://chat.example.com", done.After.Base)
+			var routes []string
+			update := ""
+			for _, sent := range api.since() {
+				if strings.HasPrefix(sent.route, "PUT") {
+					routes = append(routes, sent.route)
 				}
-				assert.Equal(t, row.update, update)
-				if row.streams && row.update != "" {
-					assert.Equal(t, []string{"PUT /head/" + testHead + "/video-streaming", "PUT /head/update"}, routes, "the voice comes after the switch")
+				if sent.route == "PUT /head/update" {
+					update = sent.body
 				}
-			})
+			}
+			assert.Equal(t, row.update, update)
+			if row.streams && row.update != "" {
+				assert.Equal(t, []string{"PUT /head/" + testHead + "/video-streaming", "PUT /head/update"}, routes, "the voice comes after the switch")
+			}
 		})
 	}
 }
@@ -296,8 +283,7 @@ func TestConvertToLegacyWaitsAsLongAsItIsTold(t *testing.T) {
 				waits++
 			}
 		}})
-		var failure *ConversionError
-		require.ErrorAs(t, err, &failure)
+		failure := As[*ConversionError](t, err)
 		assert.Equal(t, ReasonUnknownOutcome, failure.Reason)
 		assert.LessOrEqual(t, time.Since(begun), 3*time.Second)
 		assert.Greater(t, time.Since(begun), 2*time.Second)
@@ -318,8 +304,7 @@ func TestConvertToLegacyReportsAVoiceThatIsRefused(t *testing.T) {
 			return usual(r)
 		}}
 		_, err := api.Heads.ConvertToLegacy(t.Context(), testHead, ConvertOptions{Voice: &Voice{"acme", "b"}})
-		var failure *ConversionError
-		require.ErrorAs(t, err, &failure)
+		failure := As[*ConversionError](t, err)
 		assert.Equal(t, StepVoice, failure.Step)
 		assert.Equal(t, ReasonRefused, failure.Reason)
 		assert.True(t, failure.Accepted)
@@ -328,7 +313,7 @@ func TestConvertToLegacyReportsAVoiceThatIsRefused(t *testing.T) {
 }
 
 func TestHeadVisualReadsTheModeWhereItIsText(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, answer string
 		id           string
 		mode         VisualMode
@@ -340,12 +325,10 @@ func TestHeadVisualReadsTheModeWhereItIsText(t *testing.T) {
 		{"a mode of null", `{"id":"v-1","mode":null}`, "v-1", ""},
 		{"a mode of another type", `{"id":"v-1","mode":{"name":"default"}}`, "v-1", ""},
 		{"an id in another case", `{"id":"V-1","mode":"default"}`, "V-1", VisualModeDefault},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"GET /head_visual/v-1": tt.answer})
-			visual, err := service.HeadVisuals.Get(t.Context(), "v-1")
-			require.NoError(t, err)
+			visual := Must(service.HeadVisuals.Get(t.Context(), "v-1"))(t)
 			assert.Equal(t, tt.id, visual.ID)
 			assert.Equal(t, tt.mode, visual.Mode)
 			assert.Equal(t, tt.answer, string(visual.Raw.Bytes()))
@@ -355,8 +338,7 @@ func TestHeadVisualReadsTheModeWhereItIsText(t *testing.T) {
 
 func TestHeadVisualIDMayBeANumber(t *testing.T) {
 	service := newFakeAPI(t, map[string]string{"GET /head_visual/17": `{"id":17,"mode":["default"]}`})
-	visual, err := service.HeadVisuals.Get(t.Context(), "17")
-	require.NoError(t, err)
+	visual := Must(service.HeadVisuals.Get(t.Context(), "17"))(t)
 	assert.Equal(t, "17", visual.ID)
 	assert.Empty(t, visual.Mode)
 }
@@ -372,8 +354,7 @@ func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
 
 func TestPrintingAHeadVisualShowsNoDocument(t *testing.T) {
 	service := newFakeAPI(t, map[string]string{"GET /head_visual/v": `{"id":"v","mode":"default","note":"canary"}`})
-	visual, err := service.HeadVisuals.Get(t.Context(), "v")
-	require.NoError(t, err)
+	visual := Must(service.HeadVisuals.Get(t.Context(), "v"))(t)
 	assertHides(t, *visual, "canary")
 	assertHides(t, visual, "canary")
 }

@@ -157,7 +157,7 @@ func TestReadOnlyFieldsHaveNoSetter(t *testing.T) {
 }
 
 func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, golden string
 		update       *HeadUpdate
 	}{
@@ -173,12 +173,10 @@ func TestUpdateSendsWhatWasSetAndNothingElse(t *testing.T) {
 			Name("").SystemPrompt("").Greetings("").ClearVoiceflowAPIKey().IsRandomSuggestions(false).Phrases().Suggestions().
 			CustomWords(nil).ClearFileURL().ClearPluginOperationalModeConfig().SemanticThreshold(0)},
 		{"the voice alone", "update_voice.json", NewHeadUpdate().Voice("elevenlabs", "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5")},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(""))
-			err := service.Heads.Update(t.Context(), testHead, tt.update)
-			require.NoError(t, err)
+			require.NoError(t, service.Heads.Update(t.Context(), testHead, tt.update))
 			assert.Equal(t, golden(t, tt.golden), service.bodyOf(t, "PUT /head/update"))
 		})
 	}
@@ -317,7 +315,7 @@ func TestUpdateSendsSamplesInTexts(t *testing.T) {
 }
 
 func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		update *HeadUpdate
 		ok     bool
@@ -329,8 +327,7 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 		{"both empty", NewHeadUpdate().Voice("", ""), false},
 		{"both, one by one", NewHeadUpdate().Set("ttsVoice", "v").Set("ttsProvider", "p"), true},
 		{"both", NewHeadUpdate().Voice("p", "v"), true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.update.Validate()
 			if tt.ok {
@@ -393,40 +390,34 @@ func readHead(t testing.TB, document string) *Head {
 }
 
 func TestHeadUpdateFromJSONLeavesOnlyWritableFields(t *testing.T) {
-	u, err := HeadUpdateFromJSON([]byte(readFile(t, "head_full.json")))
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON([]byte(readFile(t, "head_full.json"))))(t)
 	want := slices.DeleteFunc(slices.Clone(writableNames), func(name string) bool { return name == "publicUrl" })
 	assert.Equal(t, want, u.Fields())
 	service := newFakeAPI(t, answering(""))
-	err = service.Heads.Update(t.Context(), testHead, u)
-	require.NoError(t, err)
+	require.NoError(t, service.Heads.Update(t.Context(), testHead, u))
 	sent := service.bodyOf(t, "PUT /head/update")
 	for name := range parseObject(t, sent) {
 		assert.True(t, name == "id" || slices.Contains(want, name), "%s is sent", name)
 	}
-	compact, err := rawjson.Encode(json.RawMessage(sent))
-	require.NoError(t, err)
+	compact := Must(rawjson.Encode(json.RawMessage(sent)))(t)
 	assert.Equal(t, golden(t, "update_from_get.json"), string(compact))
 }
 
 func TestHeadUpdateFromJSONKeepsValuesByteForByte(t *testing.T) {
-	u, err := HeadUpdateFromJSON([]byte(` {"id":"` + testHead + `","semanticThreshold":7.50e-1,"name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 }}`))
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON([]byte(` {"id":"` + testHead + `","semanticThreshold":7.50e-1,"name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 }}`)))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","name":"\u00e9\/","pluginOperationalModeConfig":{ "n" : 12345678901234567890, "m":1.0 },"semanticThreshold":7.50e-1}`, updateBody(t, u))
 }
 
 func TestHeadUpdateFromJSONTakesTheQuotesOffANumber(t *testing.T) {
-	u, err := HeadUpdateFromJSON([]byte(`{"id":"` + testHead + `","semanticThreshold":"7.50e-1","name":"5"}`))
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON([]byte(`{"id":"` + testHead + `","semanticThreshold":"7.50e-1","name":"5"}`)))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","name":"5","semanticThreshold":7.50e-1}`, updateBody(t, u))
-	_, err = HeadUpdateFromJSON([]byte(`{"semanticThreshold":"much"}`))
+	_, err := HeadUpdateFromJSON([]byte(`{"semanticThreshold":"much"}`))
 	assert.Equal(t, []string{"semanticThreshold"}, invalidFields(t, err))
 }
 
 func TestHeadUpdateFromJSONDoesNotHoldOnToTheDocument(t *testing.T) {
 	document := []byte(`{"id":"` + testHead + `","name":"aaaa"}`)
-	u, err := HeadUpdateFromJSON(document)
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON(document))(t)
 	before := updateBody(t, u)
 	copy(document, strings.Repeat("x", len(document)))
 	assert.Equal(t, before, updateBody(t, u))
@@ -461,15 +452,14 @@ func TestHeadUpdateFromJSONSkips(t *testing.T) {
 func TestHalfAVoiceOfADocumentIsRefused(t *testing.T) {
 	for _, member := range []string{`"ttsProvider":"azure"`, `"ttsVoice":"rachel"`, `"ttsProvider":"azure","ttsVoice":""`} {
 		document := `{"id":"` + testHead + `","name":"n",` + member + `}`
-		u, err := HeadUpdateFromJSON([]byte(document))
-		require.NoError(t, err)
+		u := Must(HeadUpdateFromJSON([]byte(document)))(t)
 		assert.ErrorContains(t, u.Validate(), "must be set together")
 		assert.NoError(t, u.Voice("azure", "rachel").Validate())
 	}
 }
 
 func TestHeadUpdateFromJSONRefuses(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, document string
 		fields         []string
 	}{
@@ -481,8 +471,7 @@ func TestHeadUpdateFromJSONRefuses(t *testing.T) {
 		{"values of the wrong type, all of them", `{"id":"` + testHead + `","name":5,"phrases":["a",1],"customWords":{"a":1},"fileUrl":false,"promptConfig":["x"]}`,
 			[]string{"name", "promptConfig", "phrases", "customWords", "fileUrl"}},
 		{"a prompt that is no text", `{"id":"` + testHead + `","promptConfig":{"system_prompt":5}}`, []string{"promptConfig"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			u, err := HeadUpdateFromJSON([]byte(tt.document))
 			assert.Nil(t, u)
@@ -494,7 +483,7 @@ func TestHeadUpdateFromJSONRefuses(t *testing.T) {
 func TestDiffHeadsSendsOnlyDifferences(t *testing.T) {
 	text := func(s string) *string { return &s }
 	secret := func(s Secret) *Secret { return &s }
-	tests := []struct {
+	for _, tt := range []struct {
 		name          string
 		before, after Head
 		members       string // "" when nothing differs
@@ -536,12 +525,10 @@ func TestDiffHeadsSendsOnlyDifferences(t *testing.T) {
 		{"empty words became nil", Head{CustomWords: map[string]string{}}, Head{}, ""},
 		{"the address", Head{PublicURL: NewSecret("https://a.example.com")}, Head{PublicURL: NewSecret("https://b.example.com")}, `"publicUrl":"https://b.example.com"`},
 		{"Raw is no field", Head{Raw: NewRaw([]byte(`{"a":1}`))}, Head{}, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.before.ID, tt.after.ID = testHead, testHead
-			u, err := diffHeads("DiffHeads", &tt.before, &tt.after)
-			require.NoError(t, err)
+			u := Must(diffHeads("DiffHeads", &tt.before, &tt.after))(t)
 			want := `{"id":"` + testHead + `"}`
 			if tt.members != "" {
 				want = `{"id":"` + testHead + `",` + tt.members + `}`
@@ -570,14 +557,11 @@ func TestEveryWritableFieldIsComparedOnItsOwn(t *testing.T) {
 			default:
 				fieldOf(reflect.ValueOf(after).Elem(), name).SetZero()
 			}
-			u, err := diffHeads("DiffHeads", before, after)
-			require.NoError(t, err)
+			u := Must(diffHeads("DiffHeads", before, after))(t)
 			assert.Equal(t, want, u.Fields())
-			u, err = diffHeads("DiffHeads", after, before)
-			require.NoError(t, err)
+			u = Must(diffHeads("DiffHeads", after, before))(t)
 			assert.Equal(t, want, u.Fields(), "and back")
-			document, err := HeadUpdateFromJSON([]byte(document))
-			require.NoError(t, err)
+			document := Must(HeadUpdateFromJSON([]byte(document)))(t)
 			all, one := parseObject(t, string(document.Document().Bytes())), parseObject(t, string(u.Document().Bytes()))
 			if name != "publicUrl" {
 				assert.JSONEq(t, string(all[name]), string(one[name]), "as in the document")
@@ -665,8 +649,7 @@ func TestDiffHeadsRefusesReadOnlyChanges(t *testing.T) {
 }
 
 func TestDiffHeadsLeavesWhatNoUpdateMayHoldToValidate(t *testing.T) {
-	u, err := diffHeads("DiffHeads", &Head{ID: testHead, Name: "a"}, &Head{ID: testHead, Name: "string", SemanticThreshold: math.NaN(), TTSVoice: "v"})
-	require.NoError(t, err)
+	u := Must(diffHeads("DiffHeads", &Head{ID: testHead, Name: "a"}, &Head{ID: testHead, Name: "string", SemanticThreshold: math.NaN(), TTSVoice: "v"}))(t)
 	assert.Equal(t, []string{"name", "semanticThreshold", "ttsVoice"}, invalidFields(t, u.Validate()))
 	assert.ErrorIs(t, u.Validate(), ErrInvalid)
 }

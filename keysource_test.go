@@ -20,8 +20,7 @@ import (
 func TestSharedKeysServeEveryHead(t *testing.T) {
 	source := SharedKeys("", testKeyA, "", testKeyB)
 	for _, headID := range []string{testHeadA, testHeadB, ""} {
-		keys, err := source.Keys(t.Context(), KeyHint{HeadID: headID})
-		require.NoError(t, err)
+		keys := Must(source.Keys(t.Context(), KeyHint{HeadID: headID}))(t)
 		assert.Equal(t, []string{testKeyA, testKeyB}, keys)
 	}
 }
@@ -34,8 +33,7 @@ func TestHeadKeysBelongToTheirHead(t *testing.T) {
 		"":        nil,
 		"unknown": nil,
 	} {
-		keys, err := source.Keys(t.Context(), KeyHint{HeadID: headID})
-		require.NoError(t, err)
+		keys := Must(source.Keys(t.Context(), KeyHint{HeadID: headID}))(t)
 		assert.Equal(t, want, keys, headID)
 	}
 }
@@ -47,8 +45,7 @@ func TestStaticSourcesCopyTheirKeys(t *testing.T) {
 	given[0] = "changed"
 	byHead[testHeadA] = nil
 	for _, source := range sources {
-		keys, err := source.Keys(context.Background(), KeyHint{HeadID: testHeadA})
-		require.NoError(t, err)
+		keys := Must(source.Keys(context.Background(), KeyHint{HeadID: testHeadA}))(t)
 		assert.Equal(t, []string{testKeyA}, keys)
 		assert.Equal(t, len(keys), cap(keys), "nothing can be appended in place")
 	}
@@ -60,8 +57,7 @@ func newFakeKeyService() *keycachetest.Service {
 
 func askKeys(t *testing.T, source KeySource, headID string, mismatch bool) []string {
 	t.Helper()
-	keys, err := source.Keys(t.Context(), KeyHint{HeadID: headID, Mismatch: mismatch})
-	require.NoError(t, err)
+	keys := Must(source.Keys(t.Context(), KeyHint{HeadID: headID, Mismatch: mismatch}))(t)
 	return keys
 }
 
@@ -156,14 +152,12 @@ func TestKeysWithoutRetriesAreOneRequest(t *testing.T) {
 func TestKeysWithoutRetriesRenewTheToken(t *testing.T) {
 	transport := newScript(answer(401, `{}`), answer(200, `[{"id":1,"headId":"`+testHeadA+`","sharedKey":"one"}]`))
 	tokens := 0
-	client, err := New(memoryURL, "", WithHTTPClient(&http.Client{Transport: transport}),
+	client := Must(New(memoryURL, "", WithHTTPClient(&http.Client{Transport: transport}),
 		WithTokenSource(func(context.Context, string) (string, error) {
 			tokens++
 			return fmt.Sprint("token-", tokens), nil
-		}))
-	require.NoError(t, err)
-	keys, err := client.Webhooks.sharedKeys(t.Context(), testHeadA, false)
-	require.NoError(t, err)
+		})))(t)
+	keys := Must(client.Webhooks.sharedKeys(t.Context(), testHeadA, false))(t)
 	assert.Equal(t, []string{"one"}, keys)
 }
 
@@ -176,25 +170,23 @@ func TestKnownHeadsKeepExpiredKeysWhileTheRefreshFails(t *testing.T) {
 		"shorter":    {[]KeySourceOption{WithStaleKeys(20 * time.Second)}, 20 * time.Second},
 		"none":       {[]KeySourceOption{WithStaleKeys(0)}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				service := newFakeKeyService()
-				source := newCachedKeys(newKeyCache(service.List), row.opts...)
-				askKeys(t, source, testHeadA, false)
-				down := errors.New("down")
-				service.Fail(down)
-				<-time.After(keycache.DefaultTTL)
-				for range row.kept / time.Second {
-					assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
-					<-time.After(time.Second)
-				}
-				for range 2 { // the second time right after a refresh that failed
-					_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
-					assert.ErrorIs(t, err, down)
-				}
-				service.Fail(nil)
+		Bubble(t, name, func(t *testing.T) {
+			service := newFakeKeyService()
+			source := newCachedKeys(newKeyCache(service.List), row.opts...)
+			askKeys(t, source, testHeadA, false)
+			down := errors.New("down")
+			service.Fail(down)
+			<-time.After(keycache.DefaultTTL)
+			for range row.kept / time.Second {
 				assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
-			})
+				<-time.After(time.Second)
+			}
+			for range 2 { // the second time right after a refresh that failed
+				_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
+				assert.ErrorIs(t, err, down)
+			}
+			service.Fail(nil)
+			assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 		})
 	}
 }
@@ -204,20 +196,18 @@ func TestEventsAreHandledWithKeysThatCannotBeRefreshed(t *testing.T) {
 		"a service that fails": func(s *keycachetest.Service) { s.Fail(errors.New("down")) },
 		"a service that hangs": func(s *keycachetest.Service) { s.Slow(time.Hour) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				service := newFakeKeyService()
-				h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
-				require.Equal(t, 200, h.post(recentEventBody(testHeadA, "before"), testKeyA))
-				<-time.After(keycache.DefaultTTL)
-				breakIt(service)
-				for i := range 59 {
-					assert.Equal(t, 200, h.post(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA), "minute %d", i)
-					<-time.After(time.Minute)
-				}
-				assert.Equal(t, 503, h.post(recentEventBody(testHeadB, "1"), testKeyB), "an unknown head has no keys")
-				<-time.After(time.Hour)
-			})
+		Bubble(t, name, func(t *testing.T) {
+			service := newFakeKeyService()
+			h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
+			require.Equal(t, 200, h.post(recentEventBody(testHeadA, "before"), testKeyA))
+			<-time.After(keycache.DefaultTTL)
+			breakIt(service)
+			for i := range 59 {
+				assert.Equal(t, 200, h.post(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA), "minute %d", i)
+				<-time.After(time.Minute)
+			}
+			assert.Equal(t, 503, h.post(recentEventBody(testHeadB, "1"), testKeyB), "an unknown head has no keys")
+			<-time.After(time.Hour)
 		})
 	}
 }
@@ -258,8 +248,7 @@ func TestKeySourceOptionsRefuseBadValues(t *testing.T) {
 	} {
 		source := newCachedKeys(newKeyCache(service.List), WithHeads(testHeadB), opt)
 		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
-		var invalid *InvalidError
-		require.ErrorAs(t, err, &invalid)
+		invalid := As[*InvalidError](t, err)
 		assert.Equal(t, "Webhooks.KeySource", invalid.Operation)
 		assert.Equal(t, name, invalid.Field)
 		_, err = NewEventHandler(source, func(context.Context, *Event) error { return nil })

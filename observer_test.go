@@ -102,8 +102,7 @@ func (w *toolWatcher) add(start func(context.Context) context.Context, end func(
 }
 
 func (w *toolWatcher) run(t *testing.T) (held any) {
-	h, err := NewToolHandler("https://tools.example.com", append(w.opts, WithToolLogger(w.log))...)
-	require.NoError(t, err)
+	h := Must(NewToolHandler("https://tools.example.com", append(w.opts, WithToolLogger(w.log))...))(t)
 	require.NoError(t, AddTool(h, "find", "Finds.", func(ctx context.Context, _ struct{}) (string, error) {
 		held = ctx.Value(observerKey{})
 		return "found", nil
@@ -152,19 +151,17 @@ var observerRows = map[string]struct {
 func TestObserversAreCalledInOneWay(t *testing.T) {
 	for kind, make := range watchers {
 		for name, row := range observerRows {
-			t.Run(kind+", "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var log syncBuffer
-					w := make(slog.New(slog.NewTextHandler(&log, nil)))
-					seen := watch(w, row.names)
-					works := w.run(t)
-					assert.Equal(t, row.seen, *seen)
-					assert.Equal(t, row.works, works, "the context of the work")
-					for text, times := range row.kinds {
-						assert.Equal(t, times, strings.Count(log.String(), "heads: panic: "+text), log.String())
-					}
-					assert.Equal(t, len(row.kinds), strings.Count(log.String(), "an observer panicked"), log.String())
-				})
+			Bubble(t, kind+", "+name, func(t *testing.T) {
+				var log syncBuffer
+				w := make(slog.New(slog.NewTextHandler(&log, nil)))
+				seen := watch(w, row.names)
+				works := w.run(t)
+				assert.Equal(t, row.seen, *seen)
+				assert.Equal(t, row.works, works, "the context of the work")
+				for text, times := range row.kinds {
+					assert.Equal(t, times, strings.Count(log.String(), "heads: panic: "+text), log.String())
+				}
+				assert.Equal(t, len(row.kinds), strings.Count(log.String(), "an observer panicked"), log.String())
 			})
 		}
 	}
@@ -247,16 +244,14 @@ func TestAttemptSaysWhetherAnotherFollows(t *testing.T) {
 		"no retry left": {RetryPolicy{MaxRetries: 1}, []step{answer(503, "")}, []bool{false, true}, false},
 		"refused":       {RetryPolicy{MaxRetries: 1}, []step{answer(400, "")}, []bool{true}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var final []bool
-				observer := Observer[Attempt]{End: func(_ context.Context, a Attempt) {
-					final = append(final, a.Final)
-					assert.Equal(t, row.waits && !a.Final, a.RetryIn > 0, "the wait, 0 for none")
-				}}
-				_ = getHead(t.Context(), newTestClient(t, memoryURL, newScript(row.steps...), WithRetryPolicy(row.policy), WithObserver(observer)))
-				assert.Equal(t, row.final, final)
-			})
+		Bubble(t, name, func(t *testing.T) {
+			var final []bool
+			observer := Observer[Attempt]{End: func(_ context.Context, a Attempt) {
+				final = append(final, a.Final)
+				assert.Equal(t, row.waits && !a.Final, a.RetryIn > 0, "the wait, 0 for none")
+			}}
+			_ = getHead(t.Context(), newTestClient(t, memoryURL, newScript(row.steps...), WithRetryPolicy(row.policy), WithObserver(observer)))
+			assert.Equal(t, row.final, final)
 		})
 	}
 }
@@ -322,12 +317,11 @@ func TestWorkBeforeTheFunctionHasTheContextOfStart(t *testing.T) {
 	assert.Equal(t, 200, events.event("s"))
 
 	checked := false
-	tools, err := NewToolHandler("https://tools.example.com", WithToolObserver(observerOf[ToolCallInfo](mark, nil)), WithToolAuth(func(r *http.Request) error {
+	tools := Must(NewToolHandler("https://tools.example.com", WithToolObserver(observerOf[ToolCallInfo](mark, nil)), WithToolAuth(func(r *http.Request) error {
 		checked = true
 		assert.Equal(t, "a", r.Context().Value(observerKey{}))
 		return nil
-	}))
-	require.NoError(t, err)
+	})))(t)
 	require.NoError(t, AddTool(tools, "find", "Finds.", func(context.Context, struct{}) (string, error) { return "found", nil }))
 	callFind(tools, "{}")
 	assert.True(t, checked)
@@ -335,11 +329,10 @@ func TestWorkBeforeTheFunctionHasTheContextOfStart(t *testing.T) {
 
 func TestToolObserversStartOnceTheToolIsFound(t *testing.T) {
 	var told []ToolCallInfo
-	h, err := NewToolHandler("https://tools.example.com", WithToolObserver(Observer[ToolCallInfo]{
+	h := Must(NewToolHandler("https://tools.example.com", WithToolObserver(Observer[ToolCallInfo]{
 		Start: func(ctx context.Context, i ToolCallInfo) context.Context { told = append(told, i); return ctx },
 		End:   func(_ context.Context, i ToolCallInfo) { i.Duration, i.Err = 0, nil; told = append(told, i) },
-	}))
-	require.NoError(t, err)
+	})))(t)
 	require.NoError(t, AddTool(h, "find", "Finds.", func(context.Context, struct{}) (string, error) { return "found", nil }))
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/no_such_tool", strings.NewReader("{}")))
 	assert.Empty(t, told)
@@ -428,8 +421,7 @@ func TestErrorOfAnAttemptHasNeitherBodyNorHeader(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(400, `{"message":"no","extra":"x"}`, "Set-Cookie: a=b")),
 		WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { got = a }}))
 	require.Error(t, getHead(t.Context(), client))
-	var failure *Error
-	require.ErrorAs(t, got.Err, &failure)
+	failure := As[*Error](t, got.Err)
 	assert.Equal(t, "no", failure.Message)
 	assert.Zero(t, failure.Body.Len())
 	assert.Nil(t, failure.Header)
@@ -447,8 +439,7 @@ func TestLogLines(t *testing.T) {
 		tr := newScript(answer(503, `{"message":"busy"}`, "Retry-After: 2", "X-Request-Id: r-1"),
 			fail(errors.New("lost with "+pathToken)), answer(200, "[]", "X-Request-Id: r-3"))
 		client := newTestClient(t, memoryURL, tr, WithRetryPolicy(RetryPolicy{MaxRetries: 3, MaxWait: 5 * time.Second}), WithLogger(logger))
-		_, err := client.Webhooks.List(t.Context(), testHead)
-		require.NoError(t, err)
+		Must(client.Webhooks.List(t.Context(), testHead))(t)
 		assert.Equal(t, strings.Join([]string{
 			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=1 status=503 duration=0s request_id=r-1 error="heads: Webhooks.List: GET /head-events: 503 Service Unavailable: busy (retry after 2s) [request r-1]" retry_in=2s`,
 			`level=WARN msg="heads: attempt" operation=Webhooks.List method=GET route=/head-events attempt=2 status=0 duration=0s error="lost with [redacted]" retry_in=0s`,

@@ -157,8 +157,7 @@ func TestDocumentedFieldOfTheWrongTypeIsADecodeError(t *testing.T) {
 				document := full.with(t, field, value).String()
 				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
 				assert.Nil(t, head)
-				var wrong *DecodeError
-				require.ErrorAs(t, err, &wrong)
+				wrong := As[*DecodeError](t, err)
 				assert.Equal(t, "Heads.Get", wrong.Operation)
 				assert.Equal(t, document, string(wrong.Body.Bytes()))
 				assert.Contains(t, err.Error(), inSettings(field), "names the field")
@@ -224,8 +223,7 @@ func TestUntypedFieldOfAnotherTypeIsZeroAndStaysInRaw(t *testing.T) {
 			}
 			t.Run(field+" "+given, func(t *testing.T) {
 				document := full.with(t, field, value).String()
-				head, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
-				require.NoError(t, err)
+				head := Must(newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead))(t)
 				assert.Equal(t, document, string(head.Raw.Bytes()))
 
 				found := fieldOf(reflect.ValueOf(head).Elem(), field)
@@ -256,8 +254,7 @@ func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
 			document = document.with(t, field, wrong)
 		}
 	}
-	head, err := newFakeAPI(t, answering(document.String())).Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(newFakeAPI(t, answering(document.String())).Heads.Get(t.Context(), testHead))(t)
 	for field, kind := range untypedKinds {
 		found := fieldOf(reflect.ValueOf(head).Elem(), field)
 		switch {
@@ -345,8 +342,7 @@ func besideVariantsInList(t *testing.T, list json.RawMessage) json.RawMessage {
 			items[i] = json.RawMessage(besideVariants(t, string(item)))
 		}
 	}
-	raw, err := json.Marshal(items)
-	require.NoError(t, err)
+	raw := Must(json.Marshal(items))(t)
 	return raw
 }
 
@@ -375,21 +371,17 @@ func TestNamesAreExact(t *testing.T) {
 		"GET /head-events":     `[` + besideVariants(t, canaryHookOf(7)) + `]`,
 		"POST /head-events":    besideVariants(t, canaryHookOf(7)),
 	})
-	visual, err := service.HeadVisuals.Get(t.Context(), "v-1")
-	require.NoError(t, err)
+	visual := Must(service.HeadVisuals.Get(t.Context(), "v-1"))(t)
 	assert.Equal(t, "v-1", visual.ID)
 	assert.Empty(t, visual.Mode)
 
 	var hook Webhook
 	require.NoError(t, json.Unmarshal([]byte(canaryHookOf(7)), &hook))
-	got, err := service.Webhooks.Get(t.Context(), 7)
-	require.NoError(t, err)
+	got := Must(service.Webhooks.Get(t.Context(), 7))(t)
 	assert.Equal(t, &hook, got)
-	list, err := service.Webhooks.List(t.Context(), testHead)
-	require.NoError(t, err)
+	list := Must(service.Webhooks.List(t.Context(), testHead))(t)
 	assert.Equal(t, []Webhook{hook}, list)
-	created, err := service.Webhooks.Create(t.Context(), hookSpec())
-	require.NoError(t, err)
+	created := Must(service.Webhooks.Create(t.Context(), hookSpec()))(t)
 	assert.Equal(t, &hook, created)
 }
 
@@ -480,8 +472,7 @@ func TestNameThatOccursTwiceIsADecodeError(t *testing.T) {
 
 func assertTwice(t *testing.T, err error, operation, field string) {
 	t.Helper()
-	var wrong *DecodeError
-	require.ErrorAs(t, err, &wrong)
+	wrong := As[*DecodeError](t, err)
 	assert.Equal(t, operation, wrong.Operation)
 	assert.ErrorContains(t, err, fmt.Sprintf("field %q occurs twice", field))
 }
@@ -696,27 +687,23 @@ func modifyHook(ctx context.Context, c *Client) error {
 func TestPromptConfigMayBeAString(t *testing.T) {
 	const document = `{"id":"` + testHead + `","isActive":"yes","promptConfig":"Be \u0062rief.","name":"n"}`
 	service := newFakeAPI(t, answering(document))
-	head, err := service.Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(service.Heads.Get(t.Context(), testHead))(t)
 	assert.Equal(t, &PromptConfig{SystemPrompt: "Be brief."}, head.PromptConfig)
 	assert.Equal(t, "n", head.Name)
 	assert.Equal(t, document, string(head.Raw.Bytes()))
 
-	_, err = service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
+	Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 		h.Name = "m"
 		return nil
-	})
-	require.NoError(t, err)
+	}))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","name":"m"}`, service.bodyOf(t, "PUT /head/update"))
-	_, err = service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
+	Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
 		h.PromptConfig.SystemPrompt = "Be kind."
 		return nil
-	})
-	require.NoError(t, err)
+	}))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","promptConfig":{"system_prompt":"Be kind."}}`, service.bodyOf(t, "PUT /head/update"))
 
-	u, err := HeadUpdateFromJSON(head.Raw.Bytes())
-	require.NoError(t, err)
+	u := Must(HeadUpdateFromJSON(head.Raw.Bytes()))(t)
 	assert.JSONEq(t, `{"system_prompt":"Be brief."}`, string(parseObject(t, string(u.document(testHead)))["promptConfig"]))
 }
 

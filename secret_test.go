@@ -52,24 +52,19 @@ func holders(t *testing.T) map[string]func(show func(wrapping string, v any)) {
 		ID: testHead, Name: "Ada", PublicURL: key, VoiceflowAPIKey: &key, Organisation: &organisation, Raw: raw, PluginOperationalModeConfig: raw,
 		DocumentJSONDTO: raw, IconConfig: raw, VideoCache: raw, ConversationSettings: settings,
 	}
-	client, err := New(memoryURL, leaf, WithHTTPClient(&http.Client{Transport: newScript(answer(200, `[{"id":7,"headId":"`+testHead+`","sharedKey":"`+leaf+`"}]`))}))
-	require.NoError(t, err)
+	client := Must(New(memoryURL, leaf, WithHTTPClient(&http.Client{Transport: newScript(answer(200, `[{"id":7,"headId":"`+testHead+`","sharedKey":"`+leaf+`"}]`))})))(t)
 	source := client.Webhooks.KeySource()
-	keys, err := source.Keys(t.Context(), KeyHint{HeadID: testHead})
-	require.NoError(t, err)
+	keys := Must(source.Keys(t.Context(), KeyHint{HeadID: testHead}))(t)
 	require.Equal(t, []string{leaf}, keys)
-	events, err := NewEventHandler(source, func(context.Context, *Event) error { return nil })
-	require.NoError(t, err)
-	tools, err := NewToolHandler("https://tools.example.com", WithPathToken(leaf))
-	require.NoError(t, err)
+	events := Must(NewEventHandler(source, func(context.Context, *Event) error { return nil }))(t)
+	tools := Must(NewToolHandler("https://tools.example.com", WithPathToken(leaf)))(t)
 	require.NoError(t, AddTool(tools, "find", "Finds.", func(context.Context, struct{}) (string, error) { return "", nil }))
 	refused := callError[*Error](t, answer(400, leafDocument, "Set-Cookie: session="+leaf))
 	unread := callError[*DecodeError](t, answer(200, leafDocument))
 	lost := callError[*transportError](t, fail(&url.Error{Op: "Get", URL: "https://" + leaf + "@a.example.com/?key=" + leaf, Err: errors.New("no")}))
 	_, noToken := sourceClient(t, newScript(answer(200, "")), func(context.Context, string) (string, error) { return leaf, errors.New("refused " + leaf) }).Heads.Get(t.Context(), testHead)
 	require.Error(t, noToken)
-	response, err := newTestClient(t, memoryURL, newScript(answer(200, leafDocument, "Set-Cookie: session="+leaf))).Do(t.Context(), Request{Method: "GET", Path: "/voice"})
-	require.NoError(t, err)
+	response := Must(newTestClient(t, memoryURL, newScript(answer(200, leafDocument, "Set-Cookie: session="+leaf))).Do(t.Context(), Request{Method: "GET", Path: "/voice"}))(t)
 	update := NewHeadUpdate().VoiceflowAPIKey(leaf).PublicURL("https://chat.example.com/o/h?api_key=" + leaf)
 	plan := ConversionPlan{HeadID: testHead, Before: address, Head: &head}
 	return map[string]func(func(string, any)){
@@ -127,8 +122,7 @@ func TestEveryTypeThatCanHoldASecretIsShown(t *testing.T) {
 // callError returns the error of a call that is answered with the step.
 func callError[E error](t *testing.T, s step) E {
 	t.Helper()
-	var e E
-	require.ErrorAs(t, getHead(t.Context(), newTestClient(t, memoryURL, newScript(s), WithRetryPolicy(RetryPolicy{}))), &e)
+	e := As[E](t, getHead(t.Context(), newTestClient(t, memoryURL, newScript(s), WithRetryPolicy(RetryPolicy{}))))
 	return e
 }
 
@@ -294,8 +288,7 @@ func TestTracesOfASecretAreFound(t *testing.T) {
 	for _, verb := range []string{"%v", "%d", "%x", "%X", "%s", "%q", "%o", "%b", "%c", "%U", "%#v"} {
 		assert.True(t, shows(fmt.Sprintf(verb, []byte(leafDocument))), verb)
 	}
-	document, err := json.Marshal([]byte(leafDocument))
-	require.NoError(t, err)
+	document := Must(json.Marshal([]byte(leafDocument)))(t)
 	assert.True(t, shows(string(document)), "base64")
 }
 
@@ -353,8 +346,7 @@ func TestSecret(t *testing.T) {
 	assert.True(t, read(`"[redacted]"`).IsZero(), "what a Secret shows is not its value")
 	assert.True(t, read(`null`).IsZero())
 	for text, want := range map[string]Secret{`{"s":"[redacted]","p":"[redacted]"}`: secret, `{"s":"","p":""}`: {}} {
-		written, err := json.Marshal(map[string]any{"s": want, "p": &want})
-		require.NoError(t, err)
+		written := Must(json.Marshal(map[string]any{"s": want, "p": &want}))(t)
 		assert.JSONEq(t, text, string(written))
 	}
 }
@@ -401,12 +393,10 @@ func TestRawShowsItsLengthAsJSON(t *testing.T) {
 		`no JSON`:                      `"[7 bytes]"`,
 		``:                             `"[0 bytes]"`,
 	} {
-		written, err := json.Marshal(NewRaw([]byte(text)))
-		require.NoError(t, err)
+		written := Must(json.Marshal(NewRaw([]byte(text))))(t)
 		assert.Equal(t, want, string(written))
 	}
-	written, err := json.Marshal(Raw{})
-	require.NoError(t, err)
+	written := Must(json.Marshal(Raw{}))(t)
 	assert.Equal(t, "null", string(written))
 
 	var read struct{ R, N Raw }
@@ -419,8 +409,7 @@ func TestRawShowsItsLengthAsJSON(t *testing.T) {
 func TestShownHeadIsRefused(t *testing.T) {
 	head := new(Head)
 	require.NoError(t, json.Unmarshal([]byte(`{"id":"`+testHead+`","name":"Ada","pluginOperationalModeConfig":{"apiKey":"`+leaf+`"},"voiceflowApiKey":"`+leaf+`"}`), head))
-	shown, err := json.Marshal(head)
-	require.NoError(t, err)
+	shown := Must(json.Marshal(head))(t)
 	assert.Contains(t, string(shown), `"pluginOperationalModeConfig":"[`)
 	u, err := HeadUpdateFromJSON(shown)
 	if err == nil {
@@ -445,8 +434,7 @@ func TestMemoryHoldsNoText(t *testing.T) {
 func TestStoredHeadKeepsItsSecrets(t *testing.T) {
 	document := `{"id":"` + testHead + `","publicUrl":"https://chat.example.com/o/h?api_key=` + leaf + `","voiceflowApiKey":"` + leaf +
 		`","organisation":{"apiKey":"` + leaf + `"},"pluginOperationalModeConfig":{"apiKey":"` + leaf + `"},"conversationSettings":{"apiKey":"` + leaf + `","tools":[]},"added":"` + leaf + `"}`
-	head, err := newTestClient(t, memoryURL, newScript(answer(200, document))).Heads.Get(t.Context(), testHead)
-	require.NoError(t, err)
+	head := Must(newTestClient(t, memoryURL, newScript(answer(200, document))).Heads.Get(t.Context(), testHead))(t)
 
 	var stored Head
 	require.NoError(t, json.Unmarshal(head.Raw.Bytes(), &stored))
@@ -459,8 +447,7 @@ func TestStoredHeadKeepsItsSecrets(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, `"`+leaf+`"`, string(extra.Bytes()))
 
-	written, err := json.Marshal(head)
-	require.NoError(t, err)
+	written := Must(json.Marshal(head))(t)
 	assert.NotContains(t, string(written), leaf)
 	var masked Head
 	require.NoError(t, json.Unmarshal(written, &masked))
@@ -472,8 +459,7 @@ func TestSettingsAreHiddenAsJSONAndSentWhole(t *testing.T) {
 	const document = `{"apiKey":"` + leaf + `","tools":[{"name":"find","description":"Finds.","url":"https://tools.example.com/` + leaf + leaf + `/find","token":"` + leaf + `","parameters":[]}]}`
 	settings := &ConversationSettings{}
 	require.NoError(t, json.Unmarshal([]byte(document), settings))
-	masked, err := json.Marshal(settings)
-	require.NoError(t, err)
+	masked := Must(json.Marshal(settings))(t)
 	assert.JSONEq(t, `{"apiKey":"[18 bytes]","tools":[{"name":"find","description":"Finds.","url":"https://tools.example.com/[redacted]/find","token":"[redacted]","parameters":[]}]}`, string(masked))
 
 	tr := newScript(answer(200, ""))
@@ -483,7 +469,7 @@ func TestSettingsAreHiddenAsJSONAndSentWhole(t *testing.T) {
 
 	again := &ConversationSettings{}
 	require.NoError(t, json.Unmarshal(masked, again))
-	err = client.ConversationSettings.Replace(t.Context(), testHead, again)
+	err := client.ConversationSettings.Replace(t.Context(), testHead, again)
 	assert.Equal(t, []string{`tool "find" url`, "apiKey"}, invalidFields(t, err))
 	require.ErrorIs(t, again.SetExtra("model", json.RawMessage(`{"a":["[redacted]"]}`)), ErrInvalid)
 	assert.Empty(t, tr.since())
@@ -493,12 +479,11 @@ func TestSettingsAreHiddenAsJSONAndSentWhole(t *testing.T) {
 func TestModifyRefusesMaskedSettingsThatAreNew(t *testing.T) {
 	document := `{"id":"` + testHead + `","operationMode":"oc","conversationSettings":{"apiKey":"[redacted]","model":"a","tools":[]}}`
 	api := newFakeAPI(t, answering(document))
-	_, err := api.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
+	Must(api.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
 		return cs.SetExtra("model", json.RawMessage(`"b"`))
-	})
-	require.NoError(t, err)
+	}))(t)
 	assert.Contains(t, api.bodyOf(t, "PUT /head/"+testHead+"/conversation-settings"), `"apiKey":"[redacted]"`)
-	_, err = api.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
+	_, err := api.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
 		return cs.UnmarshalJSON([]byte(`{"apiKey":"[12 bytes]","model":"a"}`))
 	})
 	assert.Equal(t, []string{"apiKey"}, invalidFields(t, err))
@@ -546,14 +531,12 @@ func TestWhatASecretShowsIsRefused(t *testing.T) {
 	client := newTestClient(t, memoryURL, tr)
 	_, err = client.Do(t.Context(), Request{Method: "PUT", Path: "/voice", Body: Webhook{SharedKey: NewSecret("k")}})
 	assert.Equal(t, "Secret.Reveal", invalidErrors(t, err)[0].Use)
-	_, err = client.Do(t.Context(), Request{Method: "PUT", Path: "/voice", Body: head.PluginOperationalModeConfig})
-	require.NoError(t, err)
+	Must(client.Do(t.Context(), Request{Method: "PUT", Path: "/voice", Body: head.PluginOperationalModeConfig}))(t)
 	assert.Equal(t, `{"apiKey":"k"}`, tr.since()[0].body)
 }
 
 func TestEnsuredIsReadBack(t *testing.T) {
-	written, err := json.Marshal(Ensured{Webhook: Webhook{ID: 7, HeadID: testHead}, Created: true, Duplicates: []int64{8}})
-	require.NoError(t, err)
+	written := Must(json.Marshal(Ensured{Webhook: Webhook{ID: 7, HeadID: testHead}, Created: true, Duplicates: []int64{8}}))(t)
 	assert.Contains(t, string(written), `"created":true,"duplicates":[8]`)
 	var read Ensured
 	require.NoError(t, json.Unmarshal(written, &read))
@@ -623,11 +606,9 @@ func TestTokenThatAnAnswerRepeatsIsNotShown(t *testing.T) {
 	assert.Equal(t, body, string(refused.Body.Bytes()), "as it arrived")
 	assert.Equal(t, "[redacted]", refused.Header.Get("X-Token"))
 	unread := callError[*DecodeError](t, answer(200, body))
-	response, err := newTestClient(t, memoryURL, newScript(answer(200, body))).Do(t.Context(), Request{Method: "GET", Path: "/voice"})
-	require.NoError(t, err)
+	response := Must(newTestClient(t, memoryURL, newScript(answer(200, body))).Do(t.Context(), Request{Method: "GET", Path: "/voice"}))(t)
 	for _, v := range []any{refused, *refused, unread, *unread, response, ConversionError{Err: refused}} {
-		shown, err := json.Marshal(v)
-		require.NoError(t, err)
+		shown := Must(json.Marshal(v))(t)
 		assert.NotContains(t, string(shown), pathToken)
 		assert.NotContains(t, string(shown), "u002d")
 	}
@@ -682,15 +663,13 @@ func assertShowsNoLeaf(t testing.TB, v any) {
 
 // exportedTypes returns the names of all exported types of the package.
 func exportedTypes(t testing.TB) []string {
-	paths, err := filepath.Glob("*.go")
-	require.NoError(t, err)
+	paths := Must(filepath.Glob("*.go"))(t)
 	var names []string
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
+		file := Must(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		for _, decl := range file.Decls {
 			general, ok := decl.(*ast.GenDecl)
 			if !ok {
@@ -717,8 +696,7 @@ func canaryOf[T any, P document[T]](t testing.TB, document string) *T {
 
 func canaryClient(t testing.TB, transport http.RoundTripper, opts ...Option) *Client {
 	all := []Option{WithHTTPClient(&http.Client{Transport: transport}), WithRetryPolicy(RetryPolicy{MaxRetries: 1})}
-	client, err := New(memoryURL, canaryToken, append(all, opts...)...)
-	require.NoError(t, err)
+	client := Must(New(memoryURL, canaryToken, append(all, opts...)...))(t)
 	return client
 }
 
@@ -787,7 +765,7 @@ func TestNoRefusalShowsASecret(t *testing.T) {
 func TestNoFailingCallShowsASecret(t *testing.T) {
 	headers := []string{"Set-Cookie: s=" + canaryHeader, "X-Request-Id: " + canaryToken, "X-Correlation-Id: " + canaryToken}
 	leaky := &url.Error{Op: "Post", URL: memoryURL + "/head-events?key=" + canaryHookQuery + "#" + canaryPassword, Err: fmt.Errorf("bearer %s at https://me:%s@proxy.example.com", canaryToken, canaryPassword)}
-	steps := map[string][]step{
+	for name, script := range map[string][]step{
 		"transport":      {fail(leaky)},
 		"wrapped":        {fail(fmt.Errorf("proxy: %w", leaky))},
 		"plain value":    {fail(textError(canaryToken))},
@@ -802,8 +780,7 @@ func TestNoFailingCallShowsASecret(t *testing.T) {
 		"broken":         {answer(200, `{"sharedKey":"`+canaryShared, headers...)},
 		"cut off":        {cutOff(503)},
 		"503 then error": {answer(503, `{"message":"`+canaryToken+`","key":"`+canaryBody+`"}`, headers...), fail(leaky)},
-	}
-	for name, script := range steps {
+	} {
 		for methodName, call := range canaryCalls {
 			t.Run(name+" "+methodName, func(t *testing.T) {
 				var logged bytes.Buffer

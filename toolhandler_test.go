@@ -34,8 +34,7 @@ type weatherArguments struct {
 
 func newToolHandler(t testing.TB, opts ...heads.ToolHandlerOption) *heads.ToolHandler {
 	t.Helper()
-	h, err := heads.NewToolHandler("https://tools.example.com/heads", opts...)
-	require.NoError(t, err)
+	h := heads.Must(heads.NewToolHandler("https://tools.example.com/heads", opts...))(t)
 	return h
 }
 
@@ -77,8 +76,7 @@ func toolReply(t testing.TB, rec *httptest.ResponseRecorder) string {
 
 func toolDocument(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/tools/" + name)
-	require.NoError(t, err)
+	data := heads.Must(os.ReadFile("testdata/tools/" + name))(t)
 	return string(data)
 }
 
@@ -193,8 +191,7 @@ func TestToolURLsAreUnderTheBaseURL(t *testing.T) {
 			opts: []heads.ToolHandlerOption{heads.WithPathToken(toolToken)}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			h, err := heads.NewToolHandler(row.base, row.opts...)
-			require.NoError(t, err)
+			h := heads.Must(heads.NewToolHandler(row.base, row.opts...))(t)
 			addWeather(t, h)
 			assert.Equal(t, row.want, h.Tools()[0].URL)
 		})
@@ -636,8 +633,7 @@ func TestAddToolFuncRefuses(t *testing.T) {
 			spec := good()
 			row.change(&spec)
 			err := heads.AddToolFunc(h, spec, f)
-			var fault *heads.InvalidError
-			require.ErrorAs(t, err, &fault)
+			fault := heads.As[*heads.InvalidError](t, err)
 			assert.Equal(t, "AddToolFunc", fault.Operation)
 			assert.ErrorContains(t, err, row.want)
 			assert.Len(t, h.Tools(), 1, "nothing is added")
@@ -760,8 +756,7 @@ func TestParametersComeFromTheStruct(t *testing.T) {
 	for _, tool := range h.Tools() {
 		require.NoError(t, tool.Validate())
 	}
-	got, err := json.MarshalIndent(h.Tools(), "", "  ")
-	require.NoError(t, err)
+	got := heads.Must(json.MarshalIndent(h.Tools(), "", "  "))(t)
 	assert.JSONEq(t, toolDocument(t, "definitions.json"), string(got))
 }
 
