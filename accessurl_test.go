@@ -162,8 +162,7 @@ func TestClientAccessURLHasTheFormOfTheMode(t *testing.T) {
 func TestClientAccessURLRefusesAHeadWithoutAPublicURL(t *testing.T) {
 	client := heads.Must(heads.New("https://api.example.com", "t"))(t)
 	for _, head := range []*heads.Head{nil, {}, {PublicURL: heads.NewSecret("https://host.example.com/o/h")}} {
-		_, err := client.AccessURL(head)
-		assert.ErrorIs(t, err, heads.ErrInvalid)
+		assert.ErrorIs(t, heads.ErrorOf(client.AccessURL(head)), heads.ErrInvalid)
 	}
 }
 

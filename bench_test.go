@@ -70,8 +70,8 @@ func benchClient(b *testing.B, answer []byte) *Client {
 func BenchmarkGet(b *testing.B) {
 	doc := benchDocument(b)
 	client, raw := benchClient(b, doc), inMemory(doc)
-	measure(b, "heads", func() error { return errorOf(client.Heads.Get(context.Background(), benchID)) })
-	measure(b, "raw", func() error { return errorOf(rawGet(raw)) })
+	measure(b, "heads", func() error { return ErrorOf(client.Heads.Get(context.Background(), benchID)) })
+	measure(b, "raw", func() error { return ErrorOf(rawGet(raw)) })
 	measure(b, "json", func() error { return json.Unmarshal(doc, new(rawHead)) })
 	measure(b, "json-Head", func() error { return json.Unmarshal(doc, new(Head)) })
 }
@@ -140,8 +140,7 @@ func rawPut(client *http.Client, fields *rawUpdate) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, err = io.ReadAll(resp.Body)
-	return err
+	return ErrorOf(io.ReadAll(resp.Body))
 }
 
 // rawHead is a head as a program without this package would declare it.
@@ -248,7 +247,7 @@ func BenchmarkVerifySignature(b *testing.B) {
 		if err := VerifySignature(body, signature, testKeyA); err != nil {
 			return err
 		}
-		return errorOf(ParseEvent(body))
+		return ErrorOf(ParseEvent(body))
 	})
 	measure(b, "bare", func() error { return bareVerifyAndParse(body, signature, testKeyA) })
 }

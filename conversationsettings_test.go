@@ -134,10 +134,7 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 				return client.RemoveTool(t.Context(), w.head, numberedTool(1).Name)
 			},
 			func() (*heads.ConversationSettings, error) {
-				return client.Modify(t.Context(), w.head, func(cs *heads.ConversationSettings) error {
-					cs.Tools = append(cs.Tools, numberedTool(30))
-					return nil
-				})
+				return client.Modify(t.Context(), w.head, heads.Edit(func(cs *heads.ConversationSettings) { cs.Tools = append(cs.Tools, numberedTool(30)) }))
 			},
 			func() (*heads.ConversationSettings, error) {
 				return client.Modify(t.Context(), w.head, func(cs *heads.ConversationSettings) error {
@@ -146,8 +143,7 @@ func TestEveryChangeOfSettingsWaitsForTheOthers(t *testing.T) {
 			},
 		}
 		heads.InParallel(len(changes), func(i int) {
-			_, err := changes[i]()
-			assert.NoError(t, err)
+			assert.NoError(t, heads.ErrorOf(changes[i]()))
 		})
 		assert.Equal(t, []string{"tool_00", "tool_02", "tool_20", "tool_30"}, w.toolNames(t))
 		settings := heads.Must(client.Get(t.Context(), w.head))(t)
@@ -172,8 +168,7 @@ func TestSetToolsWaitsForAModifyUnderWay(t *testing.T) {
 		}()
 		<-inside
 		go func() {
-			_, err := client.SetTools(t.Context(), w.head, numberedTool(2))
-			done <- err
+			done <- heads.ErrorOf(client.SetTools(t.Context(), w.head, numberedTool(2)))
 		}()
 		synctest.Wait()
 		assert.Equal(t, map[string]int{http.MethodGet: 1}, w.tally(), "the read of Modify alone")
@@ -199,13 +194,11 @@ func TestFailedChangeOfSettingsLetsTheNextOneStart(t *testing.T) {
 		},
 		"refused read": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			w.Inject(headstest.Fault{Method: http.MethodGet, Status: 403, Times: 1})
-			_, err := client.PutTool(t.Context(), w.head, numberedTool(1))
-			require.ErrorIs(t, err, heads.ErrForbidden)
+			require.ErrorIs(t, heads.ErrorOf(client.PutTool(t.Context(), w.head, numberedTool(1))), heads.ErrForbidden)
 		},
 		"refused write": func(t *testing.T, w *world, client *heads.ConversationSettingsService) {
 			w.Inject(headstest.Fault{Method: http.MethodPut, Status: 403, Times: 1})
-			_, err := client.PutTool(t.Context(), w.head, numberedTool(1))
-			require.ErrorIs(t, err, heads.ErrForbidden)
+			require.ErrorIs(t, heads.ErrorOf(client.PutTool(t.Context(), w.head, numberedTool(1))), heads.ErrForbidden)
 		},
 	} {
 		heads.Bubble(t, name, func(t *testing.T) {
@@ -222,10 +215,7 @@ func TestFailedChangeOfSettingsLetsTheNextOneStart(t *testing.T) {
 
 // addPhrase is a change for Heads.Modify.
 func addPhrase(phrase string) func(*heads.Head) error {
-	return func(h *heads.Head) error {
-		h.Phrases = append(h.Phrases, phrase)
-		return nil
-	}
+	return heads.Edit(func(h *heads.Head) { h.Phrases = append(h.Phrases, phrase) })
 }
 
 // answering makes the emulator answer one request of a method with body, without
@@ -240,27 +230,20 @@ func TestChangeIsReadBackUnlessItsAnswerProvesIt(t *testing.T) {
 		call   func(*testing.T, *world, int64) error
 	}{
 		"Heads.Modify": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().Heads.Modify(t.Context(), w.head, addPhrase("hello"))
-			return err
+			return heads.ErrorOf(w.client().Heads.Modify(t.Context(), w.head, addPhrase("hello")))
 		}},
 		"ConversationSettings.PutTool": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().ConversationSettings.PutTool(t.Context(), w.head, numberedTool(1))
-			return err
+			return heads.ErrorOf(w.client().ConversationSettings.PutTool(t.Context(), w.head, numberedTool(1)))
 		}},
 		"Webhooks.Modify": {http.MethodPatch, func(t *testing.T, w *world, id int64) error {
-			_, err := w.client().Webhooks.Modify(t.Context(), id, func(hook *heads.Webhook) error {
-				hook.EndConversation = !hook.EndConversation
-				return nil
-			})
+			_, err := w.client().Webhooks.Modify(t.Context(), id, heads.Edit(func(hook *heads.Webhook) { hook.EndConversation = !hook.EndConversation }))
 			return err
 		}},
 		"Webhooks.Ensure": {http.MethodPut, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{})
-			return err
+			return heads.ErrorOf(w.client().Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))
 		}},
 		"Webhooks.Ensure of other events": {http.MethodPatch, func(t *testing.T, w *world, _ int64) error {
-			_, err := w.client().Webhooks.Ensure(t.Context(), w.spec(heads.EventInactivityWarning), heads.EnsureOptions{})
-			return err
+			return heads.ErrorOf(w.client().Webhooks.Ensure(t.Context(), w.spec(heads.EventInactivityWarning), heads.EnsureOptions{}))
 		}},
 	} {
 		for _, page := range []string{"<html>canary: we are back soon</html>", `{"message":"canary"}`, `{}`, `false`, `{"id":"canary"}`} {
@@ -395,10 +378,7 @@ func (m *modelOfAHead) change(ctx context.Context, c *heads.Client, i int) error
 		if i%12 < 6 {
 			next.events = append(next.events, heads.EventEndConversation)
 		}
-		_, err = c.Webhooks.Modify(ctx, m.hook, func(w *heads.Webhook) error {
-			w.EndConversation = i%12 < 6
-			return nil
-		})
+		_, err = c.Webhooks.Modify(ctx, m.hook, heads.Edit(func(w *heads.Webhook) { w.EndConversation = i%12 < 6 }))
 	case 4:
 		if len(m.tools) > 0 {
 			next.tools = slices.Clone(m.tools[1:])

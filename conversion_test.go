@@ -651,8 +651,7 @@ func TestCancelledConversionReturnsWithinSettleTimeout(t *testing.T) {
 			w.faults[tt.hangs] = spoiling{before("", stall), -1}
 			w.faults[tt.leaves] = spoiling{leaves, 1}
 			start := time.Now()
-			err := convertUnder(t, w, muteVoice, heads.ConvertOptions{SettleTimeout: tt.settle})
-			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, convertUnder(t, w, muteVoice, heads.ConvertOptions{SettleTimeout: tt.settle}), context.Canceled)
 			assert.LessOrEqual(t, time.Since(start), tt.within)
 			convertAgain(t, w)
 		})

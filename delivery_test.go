@@ -153,8 +153,7 @@ func TestRefusedDeliveryDoesNotHoldItsConnection(t *testing.T) {
 			require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
 			reader := bufio.NewReader(conn)
 			for range 2 {
-				_, err = io.WriteString(conn, row.method+" / HTTP/1.1\r\nHost: x\r\n\r\n")
-				require.NoError(t, err)
+				require.NoError(t, ErrorOf(io.WriteString(conn, row.method+" / HTTP/1.1\r\nHost: x\r\n\r\n")))
 				answer := Must(http.ReadResponse(reader, nil))(t)
 				_, _ = io.Copy(io.Discard, answer.Body)
 				assert.Equal(t, row.status, answer.StatusCode)
@@ -164,8 +163,7 @@ func TestRefusedDeliveryDoesNotHoldItsConnection(t *testing.T) {
 			answer := Must(http.ReadResponse(reader, nil))(t)
 			_, _ = io.Copy(io.Discard, answer.Body)
 			assert.Equal(t, row.status, answer.StatusCode)
-			_, err = reader.ReadByte()
-			assert.ErrorIs(t, err, io.EOF, "the server ends the connection")
+			assert.ErrorIs(t, ErrorOf(reader.ReadByte()), io.EOF, "the server ends the connection")
 		})
 	}
 }

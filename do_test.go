@@ -83,8 +83,7 @@ func TestDoRetriesByMethod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tr := newScript(answer(500, ""))
 			row.request.Path = "/x"
-			_, err := newTestClient(t, memoryURL, tr).Do(t.Context(), row.request)
-			require.ErrorIs(t, err, ErrServer)
+			require.ErrorIs(t, ErrorOf(newTestClient(t, memoryURL, tr).Do(t.Context(), row.request)), ErrServer)
 			assert.Equal(t, row.attempts, tr.sent())
 		})
 	}
@@ -94,8 +93,7 @@ func TestDoLabelsItsAttempts(t *testing.T) {
 	for given, want := range map[string]string{"": "other", "/voice/{id}": "/voice/{id}"} {
 		var seen Attempt
 		client := newTestClient(t, memoryURL, newScript(answer(404, "")), WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { seen = a }}))
-		_, err := client.Do(t.Context(), Request{Method: "GET", Path: "/voice/7", Route: given})
-		refusal := As[*Error](t, err)
+		refusal := As[*Error](t, ErrorOf(client.Do(t.Context(), Request{Method: "GET", Path: "/voice/7", Route: given})))
 		assert.Equal(t, "/voice/7", refusal.Path)
 		assert.Equal(t, "Client.Do", seen.Operation)
 		assert.Equal(t, want, seen.Route)

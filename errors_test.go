@@ -359,25 +359,25 @@ func allRefusals(t *testing.T) map[string]error {
 	}
 	add := func(name string, err error) { errs[name] = err }
 	for name, id := range map[string]string{"blank": " ", "empty": "", "public": "li-28379", "address": "https://a/b?c", "spaces": " " + testHead, "other": "x"} {
-		add("Heads.Get "+name, errorOf(client.Heads.Get(ctx, id)))
-		add("Webhooks.List "+name, errorOf(client.Webhooks.List(ctx, id)))
-		add("Heads.ConvertToLegacy "+name, errorOf(client.Heads.ConvertToLegacy(ctx, id, ConvertOptions{})))
+		add("Heads.Get "+name, ErrorOf(client.Heads.Get(ctx, id)))
+		add("Webhooks.List "+name, ErrorOf(client.Webhooks.List(ctx, id)))
+		add("Heads.ConvertToLegacy "+name, ErrorOf(client.Heads.ConvertToLegacy(ctx, id, ConvertOptions{})))
 	}
-	add("nil client", errorOf(none.AccessURL(&Head{})))
-	add("nil client, Do", errorOf(none.Do(ctx, Request{Method: http.MethodGet, Path: "/"})))
+	add("nil client", ErrorOf(none.AccessURL(&Head{})))
+	add("nil client, Do", ErrorOf(none.Do(ctx, Request{Method: http.MethodGet, Path: "/"})))
 	for name, err := range map[string]error{
-		"visuals": errorOf(new(HeadVisualsService).Get(ctx, "v")), "settings": errorOf(new(ConversationSettingsService).Get(ctx, testHead)),
-		"heads": errorOf(new(HeadsService).Get(ctx, testHead)), "webhooks": errorOf(new(WebhooksService).Get(ctx, 7)),
-		"access": errorOf(new(Client).AccessURL(&Head{})), "Do": errorOf(new(Client).Do(ctx, Request{Method: http.MethodGet, Path: "/"})),
+		"visuals": ErrorOf(new(HeadVisualsService).Get(ctx, "v")), "settings": ErrorOf(new(ConversationSettingsService).Get(ctx, testHead)),
+		"heads": ErrorOf(new(HeadsService).Get(ctx, testHead)), "webhooks": ErrorOf(new(WebhooksService).Get(ctx, 7)),
+		"access": ErrorOf(new(Client).AccessURL(&Head{})), "Do": ErrorOf(new(Client).Do(ctx, Request{Method: http.MethodGet, Path: "/"})),
 	} {
 		require.ErrorContains(t, err, "was not made by New")
 		add("not made by New, "+name, err)
 	}
-	add("nil context", errorOf(client.Heads.Get(nil, testHead))) //nolint:staticcheck // what it is refused for
-	add("AccessURL, nil head", errorOf(client.AccessURL(nil)))
-	add("AccessURL, no address", errorOf(client.AccessURL(&Head{ID: testHead})))
-	add("HeadVisuals.Get", errorOf(client.HeadVisuals.Get(ctx, " ")))
-	add("HeadVisuals.Get, dots", errorOf(client.HeadVisuals.Get(ctx, "..")))
+	add("nil context", ErrorOf(client.Heads.Get(nil, testHead))) //nolint:staticcheck // what it is refused for
+	add("AccessURL, nil head", ErrorOf(client.AccessURL(nil)))
+	add("AccessURL, no address", ErrorOf(client.AccessURL(&Head{ID: testHead})))
+	add("HeadVisuals.Get", ErrorOf(client.HeadVisuals.Get(ctx, " ")))
+	add("HeadVisuals.Get, dots", ErrorOf(client.HeadVisuals.Get(ctx, "..")))
 	for name, u := range map[string]*HeadUpdate{
 		"nil": nil, "empty": NewHeadUpdate(), "half a voice": NewHeadUpdate().Voice("azure", " "), "voice alone": NewHeadUpdate().Set("ttsVoice", "v"),
 		"language": NewHeadUpdate().Language("german"), "speech": NewHeadUpdate().LanguageSpeechRecognition("de_DE"),
@@ -387,44 +387,44 @@ func allRefusals(t *testing.T) map[string]error {
 	} {
 		add("Heads.Update "+name, client.Heads.Update(ctx, testHead, u))
 	}
-	add("Heads.Modify", errorOf(client.Heads.Modify(ctx, testHead, nil)))
-	add("Heads.Modify, read-only", errorOf(client.Heads.Modify(ctx, testHead, func(h *Head) error { h.VideoStreaming, h.PublicID = true, "x"; return nil })))
-	add("DiffHeads, prompt", errorOf(diffHeads("DiffHeads", &Head{PromptConfig: &PromptConfig{SystemPrompt: "x"}}, &Head{})))
-	add("HeadUpdateFromJSON", errorOf(HeadUpdateFromJSON([]byte("x"))))
-	add("voice", errorOf(client.Heads.ConvertToStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{" ", "v"}})))
-	add("voice, placeholder", errorOf(client.Heads.PlanStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{"azure", "<VOICE>"}})))
-	add("webhook", errorOf(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: " "})))
-	add("webhook, event", errorOf(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: "x", Events: []EventType{"x"}})))
+	add("Heads.Modify", ErrorOf(client.Heads.Modify(ctx, testHead, nil)))
+	add("Heads.Modify, read-only", ErrorOf(client.Heads.Modify(ctx, testHead, Edit(func(h *Head) { h.VideoStreaming, h.PublicID = true, "x" }))))
+	add("DiffHeads, prompt", ErrorOf(diffHeads("DiffHeads", &Head{PromptConfig: &PromptConfig{SystemPrompt: "x"}}, &Head{})))
+	add("HeadUpdateFromJSON", ErrorOf(HeadUpdateFromJSON([]byte("x"))))
+	add("voice", ErrorOf(client.Heads.ConvertToStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{" ", "v"}})))
+	add("voice, placeholder", ErrorOf(client.Heads.PlanStreaming(ctx, testHead, ConvertOptions{Voice: &Voice{"azure", "<VOICE>"}})))
+	add("webhook", ErrorOf(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: " "})))
+	add("webhook, event", ErrorOf(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: "x", Events: []EventType{"x"}})))
 	add("webhook, nil", client.Webhooks.Update(ctx, 1, nil))
 	add("webhook, nothing", client.Webhooks.Update(ctx, 0, NewWebhookUpdate()))
 	add("webhook, no event", client.Webhooks.Update(ctx, 1, NewWebhookUpdate().Events()))
-	add("webhook, change", errorOf(client.Webhooks.Modify(ctx, 1, nil)))
+	add("webhook, change", ErrorOf(client.Webhooks.Modify(ctx, 1, nil)))
 	add("webhook id", client.Webhooks.Delete(ctx, -1))
 	add("settings", client.ConversationSettings.Replace(ctx, testHead, nil))
-	add("settings, change", errorOf(client.ConversationSettings.Modify(ctx, testHead, nil)))
+	add("settings, change", ErrorOf(client.ConversationSettings.Modify(ctx, testHead, nil)))
 	tool := Tool{Name: "find", Description: "Finds.", URL: "https://a.example.com"}
-	add("tool twice", errorOf(client.ConversationSettings.SetTools(ctx, testHead, tool, tool)))
-	add("tool name", errorOf(client.ConversationSettings.RemoveTool(ctx, testHead, " ")))
+	add("tool twice", ErrorOf(client.ConversationSettings.SetTools(ctx, testHead, tool, tool)))
+	add("tool name", ErrorOf(client.ConversationSettings.RemoveTool(ctx, testHead, " ")))
 	add("extra, blank", new(ConversationSettings).SetExtra(" ", nil))
 	add("extra, tools", new(ConversationSettings).SetExtra("tools", nil))
 	add("extra, no JSON", new(ConversationSettings).SetExtra("x", json.RawMessage("x")))
 	add("tool", Tool{Name: "a b", URL: "x", Parameters: []ToolParameter{{Name: "c d", Type: "x"}, {Name: "c d"}}}.Validate())
-	add("ParseAccessURL", errorOf(ParseAccessURL(" ")))
+	add("ParseAccessURL", ErrorOf(ParseAccessURL(" ")))
 	for _, raw := range []string{"x", "https://a.example.com/b", "https://a.example.com/b/c", "https://a.example.com/b/c?api_key=<KEY>"} {
-		add("ParseAccessURL "+raw, errorOf(ParseAccessURL(raw)))
+		add("ParseAccessURL "+raw, ErrorOf(ParseAccessURL(raw)))
 	}
-	add("New", errorOf(New(" ", " ", nil, WithHTTPClient(nil), WithTokenSource(nil), WithRetryPolicy(RetryPolicy{MaxRetries: -1}), WithAttemptTimeout(0), WithLogger(nil),
+	add("New", ErrorOf(New(" ", " ", nil, WithHTTPClient(nil), WithTokenSource(nil), WithRetryPolicy(RetryPolicy{MaxRetries: -1}), WithAttemptTimeout(0), WithLogger(nil),
 		WithObserver(Observer[Attempt]{}), WithApplication("", ""), WithAccessBases("", ""), WithStreamingProviders())))
-	add("New, others", errorOf(New("http://x.localhost", "Bearer x", WithAccessBases(" ", "ftp://x"), WithStreamingProviders(" "))))
-	add("New, token source", errorOf(New("https://me@a.example.com", "x", WithTokenSource(fixedSource("x")))))
+	add("New, others", ErrorOf(New("http://x.localhost", "Bearer x", WithAccessBases(" ", "ftp://x"), WithStreamingProviders(" "))))
+	add("New, token source", ErrorOf(New("https://me@a.example.com", "x", WithTokenSource(fixedSource("x")))))
 	t.Setenv("HEADS_BASE_URL", "")
 	t.Setenv("HEADS_TOKEN", "")
-	add("NewFromEnv", errorOf(NewFromEnv()))
-	add("NewEventHandler", errorOf(NewEventHandler(nil, nil, nil, WithEventLogger(nil), WithDeliveryObserver(Observer[DeliveryInfo]{}), WithDeduplicator(nil), WithMaxAge(0, 0), WithHandlerTimeout(0))))
-	add("KeySource", errorOf(NewEventHandler(client.Webhooks.KeySource(nil, WithKeyTTL(0), WithHeads("", "li-28379", " "+testHead)), func(context.Context, *Event) error { return nil })))
-	add("NewToolHandler", errorOf(NewToolHandler(" ", nil, WithPathToken(""), WithToolAuth(nil), WithToolTimeout(-time.Second), WithToolReplyLimit(0))))
+	add("NewFromEnv", ErrorOf(NewFromEnv()))
+	add("NewEventHandler", ErrorOf(NewEventHandler(nil, nil, nil, WithEventLogger(nil), WithDeliveryObserver(Observer[DeliveryInfo]{}), WithDeduplicator(nil), WithMaxAge(0, 0), WithHandlerTimeout(0))))
+	add("KeySource", ErrorOf(NewEventHandler(client.Webhooks.KeySource(nil, WithKeyTTL(0), WithHeads("", "li-28379", " "+testHead)), func(context.Context, *Event) error { return nil })))
+	add("NewToolHandler", ErrorOf(NewToolHandler(" ", nil, WithPathToken(""), WithToolAuth(nil), WithToolTimeout(-time.Second), WithToolReplyLimit(0))))
 	for _, base := range []string{"x", "http://tools.example.com", "ftp://a/?b", "https://me@a.example.com"} {
-		add("NewToolHandler "+base, errorOf(NewToolHandler(base)))
+		add("NewToolHandler "+base, ErrorOf(NewToolHandler(base)))
 	}
 	h := Must(NewToolHandler("https://tools.example.com"))(t)
 	add("AddTool", AddTool[struct{ A chan int }](h, " ", " ", nil))
@@ -473,20 +473,20 @@ func TestBlankTextsAreRefused(t *testing.T) {
 			client := newTestClient(t, memoryURL, newScript(answer(200, "{}")))
 			ctx := t.Context()
 			for what, err := range map[string]error{
-				"head id":    errorOf(client.Heads.Get(ctx, blank)),
-				"visual id":  errorOf(client.HeadVisuals.Get(ctx, blank)),
-				"base URL":   errorOf(New(blank, "x")),
-				"token":      errorOf(New(memoryURL, blank)),
-				"access URL": errorOf(ParseAccessURL(blank)),
-				"base":       errorOf(AccessURL{}.WithBase(blank)),
+				"head id":    ErrorOf(client.Heads.Get(ctx, blank)),
+				"visual id":  ErrorOf(client.HeadVisuals.Get(ctx, blank)),
+				"base URL":   ErrorOf(New(blank, "x")),
+				"token":      ErrorOf(New(memoryURL, blank)),
+				"access URL": ErrorOf(ParseAccessURL(blank)),
+				"base":       ErrorOf(AccessURL{}.WithBase(blank)),
 				"webhook":    WebhookSpec{HeadID: testHead, URL: blank, Events: []EventType{EventEndConversation}}.validate("x"),
 				"tool URL":   Tool{Name: "find", Description: "Finds.", URL: blank}.Validate(),
-				"tool name":  errorOf(client.ConversationSettings.RemoveTool(ctx, testHead, blank)),
+				"tool name":  ErrorOf(client.ConversationSettings.RemoveTool(ctx, testHead, blank)),
 				"key":        new(ConversationSettings).SetExtra(blank, nil),
 				"field":      NewHeadUpdate().Set(blank, 1).Validate(),
 				"provider":   NewHeadUpdate().Voice(blank, "v").Validate(),
 				"voice":      NewHeadUpdate().Voice("azure", blank).Validate(),
-				"tools":      errorOf(NewToolHandler(blank)),
+				"tools":      ErrorOf(NewToolHandler(blank)),
 			} {
 				require.ErrorIs(t, err, ErrInvalid, what)
 				assert.Contains(t, err.Error(), "is blank; give", what)
@@ -851,28 +851,14 @@ func TestLabelsOfRecordsAreCleanWhereTheyAreShown(t *testing.T) {
 // A name below localhost is resolved like any other name and can be any host.
 func TestPlainHTTPIsForLoopbackAlone(t *testing.T) {
 	for name, check := range map[string]func(base string) error{
-		"New": func(base string) error {
-			_, err := New(base, pathToken)
-			return err
-		},
-		"WithAccessBases": func(base string) error {
-			_, err := New(memoryURL, pathToken, WithAccessBases(base, ""))
-			return err
-		},
-		"AccessURL.WithBase": func(base string) error {
-			_, err := AccessURL{}.WithBase(base)
-			return err
-		},
+		"New":                func(base string) error { return ErrorOf(New(base, pathToken)) },
+		"WithAccessBases":    func(base string) error { return ErrorOf(New(memoryURL, pathToken, WithAccessBases(base, ""))) },
+		"AccessURL.WithBase": func(base string) error { return ErrorOf(AccessURL{}.WithBase(base)) },
 		"webhook": func(base string) error {
 			return WebhookSpec{HeadID: testHead, URL: base, Events: []EventType{EventEndConversation}}.validate("test")
 		},
-		"tool": func(base string) error {
-			return Tool{Name: "find", Description: "Finds.", URL: base}.Validate()
-		},
-		"NewToolHandler": func(base string) error {
-			_, err := NewToolHandler(base)
-			return err
-		},
+		"tool":           func(base string) error { return Tool{Name: "find", Description: "Finds.", URL: base}.Validate() },
+		"NewToolHandler": func(base string) error { return ErrorOf(NewToolHandler(base)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, base := range []string{"http://localhost:1", "http://LOCALHOST", "http://127.0.0.1", "http://[::1]:80", "https://x.localhost"} {

@@ -58,6 +58,17 @@ func As[E error](t testing.TB, err error) (e E) {
 	return e
 }
 
+// ErrorOf returns the error of a call.
+func ErrorOf[T any](_ T, err error) error { return err }
+
+// Edit is change as Modify takes it.
+func Edit[T any](change func(*T)) func(*T) error {
+	return func(v *T) error {
+		change(v)
+		return nil
+	}
+}
+
 // Bubble runs a subtest in a bubble of synctest.
 func Bubble(t *testing.T, name string, f func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
@@ -575,8 +586,6 @@ type method struct {
 	composed bool // of several operations of the service
 }
 
-func errorOf[T any](_ T, err error) error { return err }
-
 // run is the call for the head of the tests.
 func (m method) run(ctx context.Context, c *Client) error { return m.call(ctx, c, testHead) }
 
@@ -588,18 +597,18 @@ func hookFor(headID string) WebhookSpec {
 
 var methods = []method{
 	{name: "Heads.Get", answer: `{"id":"` + testHead + `"}`, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.Get(ctx, id))
+		return ErrorOf(c.Heads.Get(ctx, id))
 	}},
 	{name: "Heads.Update", call: func(ctx context.Context, c *Client, id string) error {
 		return c.Heads.Update(ctx, id, NewHeadUpdate().Voice("elevenlabs", "rachel_eleven_turbo_v2_5"))
 	}},
 	{name: "HeadVisuals.Get", headless: true, answer: `{"id":"8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f","mode":"default"}`,
 		call: func(ctx context.Context, c *Client, _ string) error {
-			return errorOf(c.HeadVisuals.Get(ctx, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f"))
+			return ErrorOf(c.HeadVisuals.Get(ctx, "8d2a6c1e-52f4-4e0b-9a55-7f0c3b1d2e4f"))
 		}},
 	{name: "HeadVisuals.Get with an id that has to be escaped", headless: true, answer: `{"id":"a/b c?d#e%2F..é","mode":"default"}`,
 		call: func(ctx context.Context, c *Client, _ string) error {
-			return errorOf(c.HeadVisuals.Get(ctx, "a/b c?d#e%2F..é"))
+			return ErrorOf(c.HeadVisuals.Get(ctx, "a/b c?d#e%2F..é"))
 		}},
 	{name: "Heads.SetVideoStreaming on", call: func(ctx context.Context, c *Client, id string) error {
 		return c.Heads.SetVideoStreaming(ctx, id, true)
@@ -614,14 +623,14 @@ var methods = []method{
 		}}})
 	}},
 	{name: "Webhooks.Create", answer: `{"sharedKey":"k"}`, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Webhooks.Create(ctx, hookFor(id)))
+		return ErrorOf(c.Webhooks.Create(ctx, hookFor(id)))
 	}},
 	{name: "Webhooks.List", answer: "[" + hookJSON + "]", call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Webhooks.List(ctx, id))
+		return ErrorOf(c.Webhooks.List(ctx, id))
 	}},
 	{name: "Webhooks.Get", headless: true, answer: strings.Replace(hookJSON, "7", "9007199254740993", 1),
 		call: func(ctx context.Context, c *Client, _ string) error {
-			return errorOf(c.Webhooks.Get(ctx, 9007199254740993)) // no float64 holds this
+			return ErrorOf(c.Webhooks.Get(ctx, 9007199254740993)) // no float64 holds this
 		}},
 	{name: "Webhooks.Update", headless: true, call: func(ctx context.Context, c *Client, _ string) error {
 		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, false))
@@ -639,42 +648,42 @@ var methods = []method{
 		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().HeadID(id))
 	}},
 	{name: "Webhooks.Ensure", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Webhooks.Ensure(ctx, hookFor(id), EnsureOptions{}))
+		return ErrorOf(c.Webhooks.Ensure(ctx, hookFor(id), EnsureOptions{}))
 	}},
 	{name: "Heads.Modify", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.Modify(ctx, id, func(h *Head) error {
+		return ErrorOf(c.Heads.Modify(ctx, id, func(h *Head) error {
 			h.Phrases = append(h.Phrases, "hello")
 			return nil
 		}))
 	}},
 	{name: "Heads.Examine", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.Examine(ctx, id))
+		return ErrorOf(c.Heads.Examine(ctx, id))
 	}},
 	{name: "Heads.PlanStreaming", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.PlanStreaming(ctx, id, ConvertOptions{}))
+		return ErrorOf(c.Heads.PlanStreaming(ctx, id, ConvertOptions{}))
 	}},
 	{name: "Heads.ConvertToStreaming", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.ConvertToStreaming(ctx, id, ConvertOptions{Voice: &Voice{"azure", "v"}}))
+		return ErrorOf(c.Heads.ConvertToStreaming(ctx, id, ConvertOptions{Voice: &Voice{"azure", "v"}}))
 	}},
 	{name: "Heads.ConvertToLegacy", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.Heads.ConvertToLegacy(ctx, id, ConvertOptions{}))
+		return ErrorOf(c.Heads.ConvertToLegacy(ctx, id, ConvertOptions{}))
 	}},
 	{name: "ConversationSettings.Get", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.Get(ctx, id))
+		return ErrorOf(c.ConversationSettings.Get(ctx, id))
 	}},
 	{name: "ConversationSettings.Modify", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.Modify(ctx, id, func(cs *ConversationSettings) error {
+		return ErrorOf(c.ConversationSettings.Modify(ctx, id, func(cs *ConversationSettings) error {
 			return cs.SetExtra("model", []byte(`1`))
 		}))
 	}},
 	{name: "ConversationSettings.SetTools", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.SetTools(ctx, id, weatherTool()))
+		return ErrorOf(c.ConversationSettings.SetTools(ctx, id, weatherTool()))
 	}},
 	{name: "ConversationSettings.PutTool", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.PutTool(ctx, id, weatherTool()))
+		return ErrorOf(c.ConversationSettings.PutTool(ctx, id, weatherTool()))
 	}},
 	{name: "ConversationSettings.RemoveTool", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return errorOf(c.ConversationSettings.RemoveTool(ctx, id, "weather"))
+		return ErrorOf(c.ConversationSettings.RemoveTool(ctx, id, "weather"))
 	}},
 }
 

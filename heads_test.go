@@ -99,10 +99,7 @@ func TestModifySendsOnlyWhatChanged(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-			after := Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
-				tt.change(h)
-				return nil
-			}))(t)
+			after := Must(service.Heads.Modify(t.Context(), testHead, Edit(tt.change)))(t)
 			sent := service.since()
 			require.Len(t, sent, 2)
 			assert.Equal(t, "GET /head/"+testHead, sent[0].route)
@@ -125,10 +122,7 @@ func TestModifySendsNothingWhenNothingChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-			after := Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
-				change(h)
-				return nil
-			}))(t)
+			after := Must(service.Heads.Modify(t.Context(), testHead, Edit(change)))(t)
 			assert.Equal(t, testHead, after.ID)
 			assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 		})
@@ -149,10 +143,7 @@ func TestModifyReturnsTheErrorOfChangeUnchanged(t *testing.T) {
 
 func TestModifyRefusesWhatDiffHeadsRefuses(t *testing.T) {
 	service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-	_, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
-		h.Name, h.PublicID = "changed as well", "x"
-		return nil
-	})
+	_, err := service.Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.Name, h.PublicID = "changed as well", "x" }))
 	faults := invalidErrors(t, err)
 	require.Len(t, faults, 1)
 	assert.Equal(t, "Heads.Modify", faults[0].Operation)
@@ -162,20 +153,15 @@ func TestModifyRefusesWhatDiffHeadsRefuses(t *testing.T) {
 
 func TestModifyRefusesWhatUpdateRefuses(t *testing.T) {
 	service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-	_, err := service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
-		h.Name, h.TTSVoice = "string", ""
-		return nil
-	})
+	_, err := service.Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.Name, h.TTSVoice = "string", "" }))
 	assert.Equal(t, []string{"name", "ttsVoice"}, invalidFields(t, err))
 	assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 }
 
 func TestModifyRefusesNoFunction(t *testing.T) {
 	service := newFakeAPI(t, answering(readFile(t, "head_full.json")))
-	_, err := service.Heads.Modify(t.Context(), testHead, nil)
-	assert.Equal(t, []string{"change"}, invalidFields(t, err))
-	_, err = service.Heads.Modify(t.Context(), "li-28379", nil)
-	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, err))
+	assert.Equal(t, []string{"change"}, invalidFields(t, ErrorOf(service.Heads.Modify(t.Context(), testHead, nil))))
+	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, ErrorOf(service.Heads.Modify(t.Context(), "li-28379", nil))))
 	assert.Empty(t, service.since())
 }
 
@@ -185,10 +171,7 @@ func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 		"of the write": {"GET /head/" + testHead: readFile(t, "head_full.json")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after, err := newFakeAPI(t, answers).Heads.Modify(t.Context(), testHead, func(h *Head) error {
-				h.Name = "changed"
-				return nil
-			})
+			after, err := newFakeAPI(t, answers).Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.Name = "changed" }))
 			assert.Nil(t, after)
 			assert.ErrorIs(t, err, ErrNotFound)
 		})
@@ -199,10 +182,7 @@ func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 func TestModifyWorksBesideReadOnlyFieldsOfAnotherType(t *testing.T) {
 	document := parseObject(t, readFile(t, "head_full.json")).with(t, "organisation", `"My Org"`).with(t, "isActive", `"yes"`)
 	service := newFakeAPI(t, answering(document.String()))
-	Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
-		h.Greetings = "Hi"
-		return nil
-	}))(t)
+	Must(service.Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.Greetings = "Hi" })))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","greetings":"Hi"}`, service.bodyOf(t, "PUT /head/update"))
 }
 
@@ -303,8 +283,7 @@ func TestConvertToLegacyReportsAVoiceThatIsRefused(t *testing.T) {
 			}
 			return usual(r)
 		}}
-		_, err := api.Heads.ConvertToLegacy(t.Context(), testHead, ConvertOptions{Voice: &Voice{"acme", "b"}})
-		failure := As[*ConversionError](t, err)
+		failure := As[*ConversionError](t, ErrorOf(api.Heads.ConvertToLegacy(t.Context(), testHead, ConvertOptions{Voice: &Voice{"acme", "b"}})))
 		assert.Equal(t, StepVoice, failure.Step)
 		assert.Equal(t, ReasonRefused, failure.Reason)
 		assert.True(t, failure.Accepted)
@@ -346,8 +325,7 @@ func TestHeadVisualIDMayBeANumber(t *testing.T) {
 func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
 	service := newFakeAPI(t, nil)
 	for _, id := range []string{"", " ", "\t\n", ".", ".."} {
-		_, err := service.HeadVisuals.Get(t.Context(), id)
-		assert.Equal(t, []string{"head visual id"}, invalidFields(t, err), "%q", id)
+		assert.Equal(t, []string{"head visual id"}, invalidFields(t, ErrorOf(service.HeadVisuals.Get(t.Context(), id))), "%q", id)
 	}
 	assert.Empty(t, service.since())
 }

@@ -215,8 +215,7 @@ func TestSetRefusesWhatAnUpdateCannotChange(t *testing.T) {
 	for name, says := range names {
 		for _, spelling := range []string{name, strings.ToUpper(name), strings.ToLower(name), strings.ToUpper(name[:1]) + name[1:]} {
 			t.Run(spelling, func(t *testing.T) {
-				err := service.Heads.Update(t.Context(), testHead, NewHeadUpdate().Name("n").Set(spelling, "x"))
-				faults := invalidErrors(t, err)
+				faults := invalidErrors(t, service.Heads.Update(t.Context(), testHead, NewHeadUpdate().Name("n").Set(spelling, "x")))
 				require.Len(t, faults, 1)
 				assert.Equal(t, spelling, faults[0].Field)
 				assert.Contains(t, faults[0].Problem+"; "+faults[0].Remedy, says)
@@ -355,8 +354,7 @@ func TestUpdateRefusesValuesThatAreNotJSON(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := service.Heads.Update(t.Context(), testHead, tt.update)
-			assert.Equal(t, []string{tt.field}, invalidFields(t, err))
+			assert.Equal(t, []string{tt.field}, invalidFields(t, service.Heads.Update(t.Context(), testHead, tt.update)))
 			assert.Empty(t, service.since())
 		})
 	}
@@ -411,8 +409,7 @@ func TestHeadUpdateFromJSONKeepsValuesByteForByte(t *testing.T) {
 func TestHeadUpdateFromJSONTakesTheQuotesOffANumber(t *testing.T) {
 	u := Must(HeadUpdateFromJSON([]byte(`{"id":"` + testHead + `","semanticThreshold":"7.50e-1","name":"5"}`)))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","name":"5","semanticThreshold":7.50e-1}`, updateBody(t, u))
-	_, err := HeadUpdateFromJSON([]byte(`{"semanticThreshold":"much"}`))
-	assert.Equal(t, []string{"semanticThreshold"}, invalidFields(t, err))
+	assert.Equal(t, []string{"semanticThreshold"}, invalidFields(t, ErrorOf(HeadUpdateFromJSON([]byte(`{"semanticThreshold":"much"}`)))))
 }
 
 func TestHeadUpdateFromJSONDoesNotHoldOnToTheDocument(t *testing.T) {
@@ -633,8 +630,7 @@ func TestDiffHeadsRefusesReadOnlyChanges(t *testing.T) {
 		for _, tt := range readOnlyEdits {
 			tt.edit(after)
 		}
-		_, err := diffHeads("DiffHeads", readHead(t, document), after)
-		assert.Len(t, invalidErrors(t, err), len(readOnlyEdits))
+		assert.Len(t, invalidErrors(t, ErrorOf(diffHeads("DiffHeads", readHead(t, document), after))), len(readOnlyEdits))
 	})
 	t.Run("the id of a prompt that was added", func(t *testing.T) {
 		_, err := diffHeads("DiffHeads", &Head{ID: testHead}, &Head{ID: testHead, PromptConfig: &PromptConfig{ID: "made up", SystemPrompt: "x"}})
@@ -643,8 +639,7 @@ func TestDiffHeadsRefusesReadOnlyChanges(t *testing.T) {
 	t.Run("a prompt that was removed", func(t *testing.T) {
 		after := readHead(t, document)
 		after.PromptConfig = nil
-		_, err := diffHeads("DiffHeads", readHead(t, document), after)
-		assert.Equal(t, []string{"promptConfig"}, invalidFields(t, err))
+		assert.Equal(t, []string{"promptConfig"}, invalidFields(t, ErrorOf(diffHeads("DiffHeads", readHead(t, document), after))))
 	})
 }
 

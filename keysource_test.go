@@ -96,8 +96,7 @@ func TestPanicInARequestForKeysIsAnError(t *testing.T) {
 			}
 			return []string{testKeyA}, nil
 		}))
-		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
-		assert.ErrorContains(t, err, "token source is broken")
+		assert.ErrorContains(t, ErrorOf(source.Keys(t.Context(), KeyHint{HeadID: testHeadA})), "token source is broken")
 		assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
 	})
 }
@@ -140,8 +139,7 @@ func TestKeysWithoutRetriesAreOneRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			transport := newScript(answer(503, `{}`))
-			_, err := newTestClient(t, memoryURL, transport).Webhooks.sharedKeys(t.Context(), testHeadA, row.retry)
-			require.Error(t, err)
+			require.Error(t, ErrorOf(newTestClient(t, memoryURL, transport).Webhooks.sharedKeys(t.Context(), testHeadA, row.retry)))
 			assert.Equal(t, row.requests, transport.sent())
 		})
 	}
@@ -182,8 +180,7 @@ func TestKnownHeadsKeepExpiredKeysWhileTheRefreshFails(t *testing.T) {
 				<-time.After(time.Second)
 			}
 			for range 2 { // the second time right after a refresh that failed
-				_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
-				assert.ErrorIs(t, err, down)
+				assert.ErrorIs(t, ErrorOf(source.Keys(t.Context(), KeyHint{HeadID: testHeadA})), down)
 			}
 			service.Fail(nil)
 			assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
@@ -247,11 +244,10 @@ func TestKeySourceOptionsRefuseBadValues(t *testing.T) {
 		"option":        nil,
 	} {
 		source := newCachedKeys(newKeyCache(service.List), WithHeads(testHeadB), opt)
-		_, err := source.Keys(t.Context(), KeyHint{HeadID: testHeadA})
-		invalid := As[*InvalidError](t, err)
+		invalid := As[*InvalidError](t, ErrorOf(source.Keys(t.Context(), KeyHint{HeadID: testHeadA})))
 		assert.Equal(t, "Webhooks.KeySource", invalid.Operation)
 		assert.Equal(t, name, invalid.Field)
-		_, err = NewEventHandler(source, func(context.Context, *Event) error { return nil })
+		_, err := NewEventHandler(source, func(context.Context, *Event) error { return nil })
 		assert.ErrorIs(t, err, ErrInvalid, "the handler finds it at once")
 	}
 	assert.Zero(t, service.Count())

@@ -65,8 +65,7 @@ func (w *attemptWatcher) run(t *testing.T) any {
 }
 
 func (w *attemptWatcher) refuse() error {
-	_, err := New(memoryURL, pathToken, WithObserver(Observer[Attempt]{}))
-	return err
+	return ErrorOf(New(memoryURL, pathToken, WithObserver(Observer[Attempt]{})))
 }
 
 type deliveryWatcher struct {
@@ -113,8 +112,7 @@ func (w *toolWatcher) run(t *testing.T) (held any) {
 }
 
 func (w *toolWatcher) refuse() error {
-	_, err := NewToolHandler("https://tools.example.com", WithToolObserver(Observer[ToolCallInfo]{}))
-	return err
+	return ErrorOf(NewToolHandler("https://tools.example.com", WithToolObserver(Observer[ToolCallInfo]{})))
 }
 
 func callFind(h *ToolHandler, body string) *httptest.ResponseRecorder {
@@ -412,8 +410,7 @@ func TestObserverSeesEveryAttempt(t *testing.T) {
 
 func TestObserverDoesNotSeeWhatWasNotSent(t *testing.T) {
 	client := newTestClient(t, memoryURL, newScript(answer(200, "")), WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { panic("told") }}))
-	_, err := client.Heads.Get(t.Context(), "li-28379")
-	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorIs(t, ErrorOf(client.Heads.Get(t.Context(), "li-28379")), ErrInvalid)
 }
 
 func TestErrorOfAnAttemptHasNeitherBodyNorHeader(t *testing.T) {

@@ -511,8 +511,7 @@ func TestTokenSourceIsAskedAgainOnlyOnceACall(t *testing.T) {
 	source := &tokens{}
 	tr := newScript(accepting("t4"))
 	client := sourceClient(t, tr, source.next)
-	err := getHead(t.Context(), client)
-	require.ErrorIs(t, err, ErrUnauthorized)
+	require.ErrorIs(t, getHead(t.Context(), client), ErrUnauthorized)
 	assert.Equal(t, 2, tr.sent())
 	assert.Equal(t, []string{"", "t1"}, source.asked)
 

@@ -272,8 +272,7 @@ func TestManyUntypedFieldsOfOtherTypesAtOnce(t *testing.T) {
 
 func TestUntypedFieldHidesNoFaultInADocumentedOne(t *testing.T) {
 	for _, document := range []string{`{"isActive":"yes","name":5}`, `{"name":5,"isActive":"yes"}`, `{"organisation":"x","promptConfig":{"id":5,"system_prompt":6}}`} {
-		err := decodeAnswer([]byte(document), new(Head))
-		assert.Error(t, err, document)
+		assert.Error(t, decodeAnswer([]byte(document), new(Head)), document)
 	}
 }
 
@@ -396,9 +395,8 @@ func TestVariantOfANameAloneIsNotTheField(t *testing.T) {
 	head.Raw = Raw{}
 	assert.Equal(t, &Head{}, head)
 	assert.Contains(t, string(raw.Bytes()), `"ttsvoice":"v"`)
-	_, err := newFakeAPI(t, answering(`{"ID":"`+testHead+`"}`)).Heads.Get(t.Context(), testHead)
-	assert.ErrorContains(t, err, "it holds no id")
-	_, err = newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedkey":"k"}`}).Webhooks.Create(t.Context(), hookSpec())
+	assert.ErrorContains(t, ErrorOf(newFakeAPI(t, answering(`{"ID":"`+testHead+`"}`)).Heads.Get(t.Context(), testHead)), "it holds no id")
+	_, err := newFakeAPI(t, map[string]string{"POST /head-events": `{"sharedkey":"k"}`}).Webhooks.Create(t.Context(), hookSpec())
 	assert.ErrorContains(t, err, "no sharedKey")
 }
 
@@ -443,8 +441,7 @@ func TestNameThatOccursTwiceIsADecodeError(t *testing.T) {
 	tool := `{"name":"n","description":"d","url":"https://a.example","parameters":[{"name":"p","type":"string","description":"d"}]}`
 	for _, name := range []string{"name", "description", "url", "parameters"} {
 		document := `{"id":"` + testHead + `","conversationSettings":{"tools":[` + tool + `,` + twice(t, tool, name) + `]}}`
-		_, err := newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)
-		assertTwice(t, err, "Heads.Get", "conversationSettings.tools."+name)
+		assertTwice(t, ErrorOf(newFakeAPI(t, answering(document)).Heads.Get(t.Context(), testHead)), "Heads.Get", "conversationSettings.tools."+name)
 		assert.ErrorContains(t, json.Unmarshal([]byte(twice(t, tool, name)), new(Tool)), "occurs twice")
 	}
 	parameter := `{"name":"p","type":"string","description":"d"}`
@@ -461,12 +458,9 @@ func TestNameThatOccursTwiceIsADecodeError(t *testing.T) {
 	for name := range parseObject(t, canaryHookOf(7)) {
 		document := twice(t, canaryHookOf(7), name)
 		service := newFakeAPI(t, map[string]string{"GET /head-events/7": document, "GET /head-events": "[" + document + "]", "POST /head-events": document})
-		_, err := service.Webhooks.Get(t.Context(), 7)
-		assertTwice(t, err, "Webhooks.Get", name)
-		_, err = service.Webhooks.List(t.Context(), testHead)
-		assertTwice(t, err, "Webhooks.List", name)
-		_, err = service.Webhooks.Create(t.Context(), hookSpec())
-		assertTwice(t, err, "Webhooks.Create", name)
+		assertTwice(t, ErrorOf(service.Webhooks.Get(t.Context(), 7)), "Webhooks.Get", name)
+		assertTwice(t, ErrorOf(service.Webhooks.List(t.Context(), testHead)), "Webhooks.List", name)
+		assertTwice(t, ErrorOf(service.Webhooks.Create(t.Context(), hookSpec())), "Webhooks.Create", name)
 	}
 }
 
@@ -673,15 +667,12 @@ func TestAnswerMustBeWhatWasAskedFor(t *testing.T) {
 	assert.Equal(t, "k", hook.SharedKey.Reveal())
 }
 
-func getVisual(ctx context.Context, c *Client) error { return errorOf(c.HeadVisuals.Get(ctx, "v-1")) }
+func getVisual(ctx context.Context, c *Client) error { return ErrorOf(c.HeadVisuals.Get(ctx, "v-1")) }
 
-func getHook(ctx context.Context, c *Client) error { return errorOf(c.Webhooks.Get(ctx, 7)) }
+func getHook(ctx context.Context, c *Client) error { return ErrorOf(c.Webhooks.Get(ctx, 7)) }
 
 func modifyHook(ctx context.Context, c *Client) error {
-	return errorOf(c.Webhooks.Modify(ctx, 7, func(w *Webhook) error {
-		w.EndConversation = true
-		return nil
-	}))
+	return ErrorOf(c.Webhooks.Modify(ctx, 7, Edit(func(w *Webhook) { w.EndConversation = true })))
 }
 
 func TestPromptConfigMayBeAString(t *testing.T) {
@@ -692,15 +683,9 @@ func TestPromptConfigMayBeAString(t *testing.T) {
 	assert.Equal(t, "n", head.Name)
 	assert.Equal(t, document, string(head.Raw.Bytes()))
 
-	Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
-		h.Name = "m"
-		return nil
-	}))(t)
+	Must(service.Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.Name = "m" })))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","name":"m"}`, service.bodyOf(t, "PUT /head/update"))
-	Must(service.Heads.Modify(t.Context(), testHead, func(h *Head) error {
-		h.PromptConfig.SystemPrompt = "Be kind."
-		return nil
-	}))(t)
+	Must(service.Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.PromptConfig.SystemPrompt = "Be kind." })))(t)
 	assert.Equal(t, `{"id":"`+testHead+`","promptConfig":{"system_prompt":"Be kind."}}`, service.bodyOf(t, "PUT /head/update"))
 
 	u := Must(HeadUpdateFromJSON(head.Raw.Bytes()))(t)
@@ -726,10 +711,7 @@ func TestRecordProvesAChangeOnlyIfItIsWhole(t *testing.T) {
 func TestEmptiedListIsShownByNullToo(t *testing.T) {
 	for _, shown := range []string{"[]", "null"} {
 		tr := newScript(answer(200, `{"id":"`+testHead+`","phrases":["a"]}`), answer(200, `{"status":"done"}`), answer(200, `{"id":"`+testHead+`","phrases":`+shown+`}`))
-		_, err := newTestClient(t, memoryURL, tr).Heads.Modify(t.Context(), testHead, func(h *Head) error {
-			h.Phrases = nil
-			return nil
-		})
+		_, err := newTestClient(t, memoryURL, tr).Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.Phrases = nil }))
 		require.NoError(t, err, shown)
 		assert.Equal(t, 3, tr.sent())
 	}

@@ -469,8 +469,7 @@ func TestSettingsAreHiddenAsJSONAndSentWhole(t *testing.T) {
 
 	again := &ConversationSettings{}
 	require.NoError(t, json.Unmarshal(masked, again))
-	err := client.ConversationSettings.Replace(t.Context(), testHead, again)
-	assert.Equal(t, []string{`tool "find" url`, "apiKey"}, invalidFields(t, err))
+	assert.Equal(t, []string{`tool "find" url`, "apiKey"}, invalidFields(t, client.ConversationSettings.Replace(t.Context(), testHead, again)))
 	require.ErrorIs(t, again.SetExtra("model", json.RawMessage(`{"a":["[redacted]"]}`)), ErrInvalid)
 	assert.Empty(t, tr.since())
 }
@@ -522,14 +521,12 @@ func TestWhatASecretShowsIsRefused(t *testing.T) {
 			assert.NotContains(t, string(u.Document().Bytes()), `"[redacted]"`)
 		})
 	}
-	_, err := New("https://api.example.com", "[redacted]")
-	require.ErrorIs(t, err, ErrInvalid)
-	_, err = ParseAccessURL(address.String())
-	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorIs(t, ErrorOf(New("https://api.example.com", "[redacted]")), ErrInvalid)
+	require.ErrorIs(t, ErrorOf(ParseAccessURL(address.String())), ErrInvalid)
 
 	tr := newScript(answer(200, ""))
 	client := newTestClient(t, memoryURL, tr)
-	_, err = client.Do(t.Context(), Request{Method: "PUT", Path: "/voice", Body: Webhook{SharedKey: NewSecret("k")}})
+	_, err := client.Do(t.Context(), Request{Method: "PUT", Path: "/voice", Body: Webhook{SharedKey: NewSecret("k")}})
 	assert.Equal(t, "Secret.Reveal", invalidErrors(t, err)[0].Use)
 	Must(client.Do(t.Context(), Request{Method: "PUT", Path: "/voice", Body: head.PluginOperationalModeConfig}))(t)
 	assert.Equal(t, `{"apiKey":"k"}`, tr.since()[0].body)
@@ -709,8 +706,7 @@ func refusals(t testing.TB) map[string]error {
 		return Tool{Name: "find", Description: "Finds.", URL: address}.Validate()
 	}
 	hook := func(address string) error {
-		_, err := client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: address, Events: []EventType{EventStartConversation}})
-		return err
+		return ErrorOf(client.Webhooks.Create(ctx, WebhookSpec{HeadID: testHead, URL: address, Events: []EventType{EventStartConversation}}))
 	}
 	update := func(u *HeadUpdate) error { err := client.Heads.Update(ctx, testHead, u); return err }
 	address := func(raw string) error { _, err := ParseAccessURL(raw); return err }
@@ -822,7 +818,7 @@ var canaryCalls = func() map[string]callOf {
 	}
 	calls["Webhooks.Create"] = func(ctx context.Context, c *Client) error {
 		spec := WebhookSpec{HeadID: testHead, URL: canaryHookURL, Events: []EventType{EventStartConversation}}
-		return errorOf(c.Webhooks.Create(ctx, spec))
+		return ErrorOf(c.Webhooks.Create(ctx, spec))
 	}
 	calls["Webhooks.Update"] = func(ctx context.Context, c *Client) error {
 		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().URL(canaryHookURL))
@@ -1003,8 +999,7 @@ func TestFailuresBeforeSendingLeaveNothingBehind(t *testing.T) {
 	for range 20 {
 		require.Error(t, getHead(t.Context(), client))
 		require.ErrorIs(t, withTimeout(-1)(t.Context(), client), context.DeadlineExceeded)
-		_, err := client.Heads.Get(t.Context(), "li-28379")
-		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorIs(t, ErrorOf(client.Heads.Get(t.Context(), "li-28379")), ErrInvalid)
 	}
 	assert.Equal(t, 0, tr.sent())
 	settles(t, func() bool { return runtime.NumGoroutine() <= before }, "no goroutine is left")

@@ -42,14 +42,12 @@ func TestConversionSendsExactlyThis(t *testing.T) {
 		{"the same voice", headWith(newVoice), toNewVoice, []string{read, visual, on, read}},
 		{"the same voice, provider in other case", headWith(heads.Voice{Provider: "ElevenLabs", ID: newVoice.ID}), toNewVoice, []string{read, visual, on, read}},
 		{"the head's own voice", headWith(capableVoice), func(ctx context.Context, c *heads.Client) error {
-			_, err := c.Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{})
-			return err
+			return heads.ErrorOf(c.Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{}))
 		}, []string{read, visual, on, read}},
 		{"streams already", streamingHead(), toNewVoice, []string{read}},
 		{"streams already, with another voice", streamingWith(capableVoice), toNewVoice, []string{read, update, read}},
 		{"a plan", headWith(muteVoice), func(ctx context.Context, c *heads.Client) error {
-			_, err := c.Heads.PlanStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
-			return err
+			return heads.ErrorOf(c.Heads.PlanStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice}))
 		}, []string{read, visual}},
 		{"back to legacy", streamingHead(), toLegacy, []string{read, visual, off, read}},
 		{"legacy already", headWith(muteVoice), toLegacy, []string{read}},
@@ -67,13 +65,11 @@ func TestConversionSendsExactlyThis(t *testing.T) {
 }
 
 func toNewVoice(ctx context.Context, c *heads.Client) error {
-	_, err := c.Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice})
-	return err
+	return heads.ErrorOf(c.Heads.ConvertToStreaming(ctx, convertID, heads.ConvertOptions{Voice: &newVoice}))
 }
 
 func toLegacy(ctx context.Context, c *heads.Client) error {
-	_, err := c.Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{})
-	return err
+	return heads.ErrorOf(c.Heads.ConvertToLegacy(ctx, convertID, heads.ConvertOptions{}))
 }
 
 func TestSetVideoStreamingSendsTheSwitchAlone(t *testing.T) {
@@ -267,8 +263,7 @@ func TestPlanFailsIfHeadOrVisualCannotBeRead(t *testing.T) {
 	}
 	w := newConversionWorld(t, headWith(muteVoice))
 	w.faults[getHead] = spoiling{before("", status(404)), -1}
-	_, err := w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})
-	assert.ErrorIs(t, err, heads.ErrNotFound)
+	assert.ErrorIs(t, heads.ErrorOf(w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{})), heads.ErrNotFound)
 }
 
 func TestLocalChecksCanBeLeftToTheService(t *testing.T) {
@@ -387,8 +382,7 @@ func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	assert.ErrorContains(t, err, "-1ns is negative")
 	assert.ErrorContains(t, err, "-1s is negative")
-	_, err = w.client().Heads.ConvertToLegacy(t.Context(), "li-28379", heads.ConvertOptions{})
-	assert.ErrorIs(t, err, heads.ErrInvalid)
+	assert.ErrorIs(t, heads.ErrorOf(w.client().Heads.ConvertToLegacy(t.Context(), "li-28379", heads.ConvertOptions{})), heads.ErrInvalid)
 	assert.Empty(t, w.Requests())
 }
 
@@ -517,8 +511,7 @@ func TestHeadThatStreamsRefusesAVoiceThatCannot(t *testing.T) {
 	plan := heads.Must(w.client().Heads.PlanStreaming(t.Context(), convertID, o))(t)
 	require.Len(t, plan.Blockers, 1)
 	assert.ErrorIs(t, plan.Blockers[0], heads.ErrProviderNotStreaming)
-	_, err := w.client().Heads.ConvertToStreaming(t.Context(), convertID, o)
-	assert.Equal(t, heads.ReasonProvider, reasonOf(t, err))
+	assert.Equal(t, heads.ReasonProvider, reasonOf(t, heads.ErrorOf(w.client().Heads.ConvertToStreaming(t.Context(), convertID, o))))
 	assert.Equal(t, state{true, newVoice}, w.state(t))
 }
 

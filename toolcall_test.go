@@ -361,8 +361,7 @@ func TestBodyMustArriveInTime(t *testing.T) {
 	}{
 		{"in the handler", nil, http.StatusOK},
 		{"in the check", []heads.ToolHandlerOption{heads.WithToolAuth(func(r *http.Request) error {
-			_, err := io.ReadAll(r.Body)
-			return err
+			return heads.ErrorOf(io.ReadAll(r.Body))
 		})}, http.StatusUnauthorized},
 	} {
 		heads.Bubble(t, row.name, func(t *testing.T) {
@@ -409,8 +408,7 @@ func TestBodyMustArriveInTimeWhateverTheAnswer(t *testing.T) {
 			response := sendRaw(t, conn, row.method+" "+row.path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
 			heads.Must(io.Copy(io.Discard, response.Body))(t)
 			assert.Equal(t, row.code, response.StatusCode)
-			_, err := conn.Read(make([]byte, 1))
-			assert.ErrorIs(t, err, io.EOF, "the server closes the connection")
+			assert.ErrorIs(t, heads.ErrorOf(conn.Read(make([]byte, 1))), io.EOF, "the server closes the connection")
 			assert.InDelta(t, 5, time.Since(started).Seconds(), 0.6, "net/http may linger for half a second")
 		})
 	}

@@ -152,8 +152,7 @@ func TestToolHandlerOptionsRefuseInvalidValues(t *testing.T) {
 		{"no reply", "tool reply limit is 0", heads.WithToolReplyLimit(0)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := heads.NewToolHandler("https://tools.example.com", row.opt)
-			faults := requireInvalid(t, err, "NewToolHandler")
+			faults := requireInvalid(t, heads.ErrorOf(heads.NewToolHandler("https://tools.example.com", row.opt)), "NewToolHandler")
 			require.Len(t, faults, 1)
 			assert.Contains(t, faults[0], row.reason)
 			assert.NotContains(t, faults[0], "hunter2")
@@ -649,12 +648,10 @@ func TestAddToolFuncRefuses(t *testing.T) {
 
 func TestReadArgumentRefusesWhatIsNoArgument(t *testing.T) {
 	for wireType, raw := range map[string]string{"int": "1", "": "1", "string": "", "number": "1 2", "object": "{", "array": "nul"} {
-		_, err := heads.ReadArgument(wireType, json.RawMessage(raw))
-		require.ErrorIs(t, err, heads.ErrInvalid, strconv.Quote(wireType))
+		require.ErrorIs(t, heads.ErrorOf(heads.ReadArgument(wireType, json.RawMessage(raw))), heads.ErrInvalid, strconv.Quote(wireType))
 	}
-	_, err := heads.ReadArgument("integer", json.RawMessage("null"))
-	require.EqualError(t, err, "the value is missing; ask the user for it")
-	_, err = heads.ReadArgument("integer", json.RawMessage(` "x" `))
+	require.EqualError(t, heads.ErrorOf(heads.ReadArgument("integer", json.RawMessage("null"))), "the value is missing; ask the user for it")
+	_, err := heads.ReadArgument("integer", json.RawMessage(` "x" `))
 	require.EqualError(t, err, `the value must be a whole number, but "x" was given; correct it or ask the user for it`)
 }
 

@@ -114,26 +114,13 @@ func TestUnknownKeysSurviveByteForByte(t *testing.T) {
 		{"SetTools to one that is there and another one", setting(ticketsTool, replacement), odd.body(tickets, replaced)},
 		{"SetTools to none", setting(), odd.body()},
 		{"RemoveTool", removing("opening_hours"), odd.body(odd.weather)},
-		{"Modify appending a tool", modifying(func(cs *ConversationSettings) error {
-			cs.Tools = append(cs.Tools, ticketsTool)
-			return nil
-		}), odd.body(odd.hours, odd.weather, tickets)},
-		{"Modify changing the order", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0]
-			return nil
-		}), odd.body(odd.weather, odd.hours)},
-		{"Modify renaming a tool", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0].Name = "hours"
-			return nil
-		}), odd.body(strings.Replace(odd.hours, `"opening_hours"`, `"hours"`, 1), odd.weather)},
-		{"Modify changing a parameter in place", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0].Parameters[1].Type = "number"
-			return nil
-		}), odd.body(strings.Replace(odd.rewritten, `"integer"`, `"number"`, 1), odd.weather)},
-		{"Modify adding a parameter", modifying(func(cs *ConversationSettings) error {
+		{"Modify appending a tool", modifying(Edit(func(cs *ConversationSettings) { cs.Tools = append(cs.Tools, ticketsTool) })), odd.body(odd.hours, odd.weather, tickets)},
+		{"Modify changing the order", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0] })), odd.body(odd.weather, odd.hours)},
+		{"Modify renaming a tool", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0].Name = "hours" })), odd.body(strings.Replace(odd.hours, `"opening_hours"`, `"hours"`, 1), odd.weather)},
+		{"Modify changing a parameter in place", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0].Parameters[1].Type = "number" })), odd.body(strings.Replace(odd.rewritten, `"integer"`, `"number"`, 1), odd.weather)},
+		{"Modify adding a parameter", modifying(Edit(func(cs *ConversationSettings) {
 			cs.Tools[1].Parameters = append(cs.Tools[1].Parameters, ToolParameter{Name: "city", Type: "string", Description: "Where"})
-			return nil
-		}), odd.body(odd.hours, strings.Replace(odd.weather, `[]`, `[{"name":"city","type":"string","description":"Where"}]`, 1))},
+		})), odd.body(odd.hours, strings.Replace(odd.weather, `[]`, `[{"name":"city","type":"string","description":"Where"}]`, 1))},
 		{"Modify changing an unknown key", modifying(func(cs *ConversationSettings) error {
 			return cs.SetExtra("list", json.RawMessage(`[ 4.0 ]`))
 		}), strings.Replace(odd.body(odd.hours, odd.weather), `[ 1 , 2.0 ,3e0 ]`, `[ 4.0 ]`, 1)},
@@ -165,17 +152,14 @@ func TestSettingsAreSentOnlyWhenSomethingChanged(t *testing.T) {
 	same := hoursTool()
 	same.URL = "https://tools.example.com/opening_hours"
 	for name, call := range map[string]settingsCall{
-		"PutTool of the same tool": putting(same),
-		"SetTools to the same":     setting(same, Tool{Name: "weather", Description: "Tells the weather", URL: "https://tools.example.com/weather"}),
-		"RemoveTool of none":       removing("tickets"),
-		"Modify without a change":  modifying(func(*ConversationSettings) error { return nil }),
-		"Modify of an equal value": modifying(func(cs *ConversationSettings) error { return cs.SetExtra("list", json.RawMessage(`[ 1 , 2.0 ,3e0 ]`)) }),
-		"Modify removing no key":   modifying(func(cs *ConversationSettings) error { return cs.SetExtra("absent", nil) }),
-		"Modify there and back": modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0].Name, cs.Tools[0].Name = "x", "opening_hours"
-			return nil
-		}),
-		"Modify nil for no parameter": modifying(func(cs *ConversationSettings) error { cs.Tools[1].Parameters = nil; return nil }),
+		"PutTool of the same tool":    putting(same),
+		"SetTools to the same":        setting(same, Tool{Name: "weather", Description: "Tells the weather", URL: "https://tools.example.com/weather"}),
+		"RemoveTool of none":          removing("tickets"),
+		"Modify without a change":     modifying(func(*ConversationSettings) error { return nil }),
+		"Modify of an equal value":    modifying(func(cs *ConversationSettings) error { return cs.SetExtra("list", json.RawMessage(`[ 1 , 2.0 ,3e0 ]`)) }),
+		"Modify removing no key":      modifying(func(cs *ConversationSettings) error { return cs.SetExtra("absent", nil) }),
+		"Modify there and back":       modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0].Name, cs.Tools[0].Name = "x", "opening_hours" })),
+		"Modify nil for no parameter": modifying(Edit(func(cs *ConversationSettings) { cs.Tools[1].Parameters = nil })),
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
@@ -224,8 +208,7 @@ func TestSettingsThatAreNotShownAreNotWrittenBack(t *testing.T) {
 		settings := Must(service.ConversationSettings.Get(t.Context(), testHead))(t)
 		assert.Empty(t, settings.Tools)
 		settings.Tools = []Tool{weatherTool()}
-		err := service.ConversationSettings.Replace(t.Context(), testHead, settings)
-		assert.Equal(t, []string{"settings"}, invalidFields(t, err))
+		assert.Equal(t, []string{"settings"}, invalidFields(t, service.ConversationSettings.Replace(t.Context(), testHead, settings)))
 		assert.Equal(t, []string{"GET /head/" + testHead}, service.routes())
 	})
 }
@@ -247,8 +230,7 @@ func TestSettingsAreReadFromTheHead(t *testing.T) {
 		assert.True(t, ok, key)
 		assert.Equal(t, want, string(value.Bytes()), key)
 	}
-	_, err := newFakeAPI(t, nil).ConversationSettings.Get(t.Context(), testHead)
-	assert.ErrorIs(t, err, ErrNotFound)
+	assert.ErrorIs(t, ErrorOf(newFakeAPI(t, nil).ConversationSettings.Get(t.Context(), testHead)), ErrNotFound)
 }
 
 func TestReplaceSendsWhatItIsGiven(t *testing.T) {
@@ -261,19 +243,17 @@ func TestReplaceSendsWhatItIsGiven(t *testing.T) {
 
 	var read ConversationSettings
 	require.NoError(t, json.Unmarshal([]byte(readFile(t, "settings_odd.json")), &read))
-	err := service.ConversationSettings.Replace(t.Context(), otherID, &read)
-	assert.ErrorIs(t, err, ErrNotFound)
+	assert.ErrorIs(t, service.ConversationSettings.Replace(t.Context(), otherID, &read), ErrNotFound)
 	odd := readOddSettings(t)
 	assert.Equal(t, odd.body(odd.hours, odd.weather), service.bodyOf(t, "PUT /head/"+otherID+"/conversation-settings"), "settings of one head, written to another")
 }
 
 func TestReplaceReportsAllFaultsTogether(t *testing.T) {
 	service := newFakeAPI(t, answering(""))
-	err := service.ConversationSettings.Replace(t.Context(), "li-28379", nil)
-	assert.Equal(t, []string{"head id", "settings"}, invalidFields(t, err))
+	assert.Equal(t, []string{"head id", "settings"}, invalidFields(t, service.ConversationSettings.Replace(t.Context(), "li-28379", nil)))
 	bad := weatherTool()
 	bad.URL, bad.Description = "http://tools.example.com", ""
-	err = service.ConversationSettings.Replace(t.Context(), "li-28379", &ConversationSettings{Tools: []Tool{bad, weatherTool()}})
+	err := service.ConversationSettings.Replace(t.Context(), "li-28379", &ConversationSettings{Tools: []Tool{bad, weatherTool()}})
 	assert.Equal(t, []string{"head id", `tool "weather"`, `tool "weather" url`, `tool "weather"`}, invalidFields(t, err))
 	assert.Empty(t, service.since())
 }
@@ -283,27 +263,18 @@ func TestToolHelpersReportAllFaultsTogether(t *testing.T) {
 	bad := Tool{Name: "a b", Description: "d", URL: "https://tools.example.com"}
 	_, err := service.ConversationSettings.SetTools(t.Context(), "li-28379", bad, weatherTool(), weatherTool())
 	assert.Equal(t, []string{"head id", `tool "a b"`, `tool "weather"`}, invalidFields(t, err))
-	_, err = service.ConversationSettings.PutTool(t.Context(), "li-28379", bad)
-	assert.Equal(t, []string{"head id", `tool "a b"`}, invalidFields(t, err))
-	_, err = service.ConversationSettings.RemoveTool(t.Context(), "li-28379", "")
-	assert.Equal(t, []string{"head id", "tool name"}, invalidFields(t, err))
-	_, err = service.ConversationSettings.Modify(t.Context(), "li-28379", nil)
-	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, err))
+	assert.Equal(t, []string{"head id", `tool "a b"`}, invalidFields(t, ErrorOf(service.ConversationSettings.PutTool(t.Context(), "li-28379", bad))))
+	assert.Equal(t, []string{"head id", "tool name"}, invalidFields(t, ErrorOf(service.ConversationSettings.RemoveTool(t.Context(), "li-28379", ""))))
+	assert.Equal(t, []string{"head id", "change"}, invalidFields(t, ErrorOf(service.ConversationSettings.Modify(t.Context(), "li-28379", nil))))
 	assert.Empty(t, service.since(), "faults are found before anything is read")
 }
 
 func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
 	odd := readOddSettings(t)
 	for name, call := range map[string]settingsCall{
-		"SetTools": setting(weatherTool(), hoursTool(), weatherTool()),
-		"Modify": modifying(func(cs *ConversationSettings) error {
-			cs.Tools = append(cs.Tools, weatherTool())
-			return nil
-		}),
-		"Modify of a copy": modifying(func(cs *ConversationSettings) error {
-			cs.Tools = append(cs.Tools, cs.Tools[1])
-			return nil
-		}),
+		"SetTools":         setting(weatherTool(), hoursTool(), weatherTool()),
+		"Modify":           modifying(Edit(func(cs *ConversationSettings) { cs.Tools = append(cs.Tools, weatherTool()) })),
+		"Modify of a copy": modifying(Edit(func(cs *ConversationSettings) { cs.Tools = append(cs.Tools, cs.Tools[1]) })),
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(odd.head(OperationModeOC)))
@@ -323,19 +294,13 @@ func TestToolsOfAHeadThatCannotCallThemAreRefused(t *testing.T) {
 		"PutTool of a new tool":           putting(Tool{Name: "tickets", Description: "d", URL: "https://tools.example.com"}),
 		"PutTool of a tool that is there": putting(changed),
 		"SetTools":                        setting(changed),
-		"Modify": modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0].Parameters = nil
-			return nil
-		}),
+		"Modify":                          modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0].Parameters = nil })),
 	}
 	allowed := map[string]settingsCall{
 		"RemoveTool":       removing("weather"),
 		"SetTools to none": setting(),
 		"an unknown key":   modifying(func(cs *ConversationSettings) error { return cs.SetExtra("zeta", json.RawMessage("2")) }),
-		"another order": modifying(func(cs *ConversationSettings) error {
-			cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0]
-			return nil
-		}),
+		"another order":    modifying(Edit(func(cs *ConversationSettings) { cs.Tools[0], cs.Tools[1] = cs.Tools[1], cs.Tools[0] })),
 	}
 	for _, mode := range []OperationMode{OperationModeTTT, "plugin", "OC", ""} {
 		for name, call := range refused {
@@ -731,11 +696,7 @@ func TestToolThatWasReadEarlierIsNotRefused(t *testing.T) {
 func changing(t *testing.T, document string, change func(*Tool)) (*fakeAPI, error) {
 	t.Helper()
 	service := newFakeAPI(t, answering(headWith(document)))
-	_, err := service.ConversationSettings.Modify(t.Context(), testHead, func(cs *ConversationSettings) error {
-		change(&cs.Tools[0])
-		return nil
-	})
-	return service, err
+	return service, ErrorOf(service.ConversationSettings.Modify(t.Context(), testHead, Edit(func(cs *ConversationSettings) { change(&cs.Tools[0]) })))
 }
 
 func TestChangeOfAToolIsJudgedAloneAndNotWhatWasRead(t *testing.T) {
@@ -788,12 +749,9 @@ func TestOddToolOfTheCallersOwnIsRefused(t *testing.T) {
 			var mine ConversationSettings
 			require.NoError(t, json.Unmarshal([]byte(`{"tools":[`+odd.document+`]}`), &mine))
 			service := newFakeAPI(t, answering(headWith(goodTool)))
-			err := service.ConversationSettings.Replace(t.Context(), testHead, &mine)
-			assert.ErrorIs(t, err, ErrInvalid)
-			_, err = service.ConversationSettings.SetTools(t.Context(), testHead, mine.Tools...)
-			assert.ErrorIs(t, err, ErrInvalid)
-			_, err = service.ConversationSettings.PutTool(t.Context(), testHead, mine.Tools[0])
-			assert.ErrorIs(t, err, ErrInvalid)
+			assert.ErrorIs(t, service.ConversationSettings.Replace(t.Context(), testHead, &mine), ErrInvalid)
+			assert.ErrorIs(t, ErrorOf(service.ConversationSettings.SetTools(t.Context(), testHead, mine.Tools...)), ErrInvalid)
+			assert.ErrorIs(t, ErrorOf(service.ConversationSettings.PutTool(t.Context(), testHead, mine.Tools[0])), ErrInvalid)
 			assert.NotContains(t, service.routes(), settingsRoute)
 		})
 	}
@@ -813,18 +771,11 @@ func TestToolHelpersRepairAnOddTool(t *testing.T) {
 			bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city","type":"string","description":"Where."}],"url":"https://tools.example.com/odd"}`)},
 		{"SetTools", "an address that is no text", setting(repaired),
 			bodyWith(`{"name":"odd","description":"Does it.","parameters":[],"url":"https://tools.example.com/new"}`)},
-		{"Modify emptying the parameters", "a string for parameters", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[1].Parameters = []ToolParameter{}
-			return nil
-		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
-		{"Modify setting a type", "a parameter without a type", modifying(func(cs *ConversationSettings) error {
-			cs.Tools[1].Parameters[0].Type = "string"
-			return nil
-		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city" ,"description":"d","type":"string"}],"url":"https://tools.example.com/odd"}`)},
-		{"Modify making a tool of a text", "a text for a tool", modifying(func(cs *ConversationSettings) error {
+		{"Modify emptying the parameters", "a string for parameters", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[1].Parameters = []ToolParameter{} })), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
+		{"Modify setting a type", "a parameter without a type", modifying(Edit(func(cs *ConversationSettings) { cs.Tools[1].Parameters[0].Type = "string" })), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[{"name":"city" ,"description":"d","type":"string"}],"url":"https://tools.example.com/odd"}`)},
+		{"Modify making a tool of a text", "a text for a tool", modifying(Edit(func(cs *ConversationSettings) {
 			cs.Tools[1].Name, cs.Tools[1].Description, cs.Tools[1].URL = "odd", "d", "https://tools.example.com/odd"
-			return nil
-		}), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
+		})), bodyWith(goodTool, `{"name":"odd","description":"d","parameters":[],"url":"https://tools.example.com/odd"}`)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, answering(headWith(goodTool, oddTools[tt.odd].document)))

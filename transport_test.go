@@ -131,8 +131,7 @@ func TestPostAfterATimeout(t *testing.T) {
 			attempts := 0
 			client := newTestClient(t, "http://localhost"+prefix, transport, WithAttemptTimeout(time.Second),
 				WithObserver(Observer[Attempt]{End: func(context.Context, Attempt) { attempts++ }}))
-			err := postHook(t.Context(), client)
-			assertTimeout(t, err)
+			assertTimeout(t, postHook(t.Context(), client))
 			assert.Equal(t, row.want, attempts)
 			close(end)
 		})

@@ -616,10 +616,7 @@ func TestWebhooksModifySendsNothingWhenNothingChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newModifyWorld(t)
-			got := heads.Must(w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-				change(h)
-				return nil
-			}))(t)
+			got := heads.Must(w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(change)))(t)
 			assert.Equal(t, []string{readHook}, w.wire())
 			assert.Equal(t, []heads.Webhook{*got}, w.registered(t))
 		})
@@ -644,10 +641,7 @@ func TestWebhooksModifyRefusesAChangeOfAReadOnlyField(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newModifyWorld(t)
 			key := w.registered(t)[0].SharedKey.Reveal()
-			got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-				tt.change(h)
-				return nil
-			})
+			got, err := w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(tt.change))
 			assert.Nil(t, got)
 			assert.Equal(t, tt.fields, refusedFields(t, "Webhooks.Modify", err))
 			assert.NotContains(t, err.Error(), key)
@@ -659,10 +653,7 @@ func TestWebhooksModifyRefusesAChangeOfAReadOnlyField(t *testing.T) {
 
 func TestWebhooksModifyRefusesWhatUpdateRefuses(t *testing.T) {
 	w := newModifyWorld(t)
-	_, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-		h.URL, h.HeadID = "http://hooks.example.com/in", "li-28379"
-		return nil
-	})
+	_, err := w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(func(h *heads.Webhook) { h.URL, h.HeadID = "http://hooks.example.com/in", "li-28379" }))
 	assert.Equal(t, []string{"head id", "webhookUrl"}, refusedFields(t, "Webhooks.Update", err))
 	assert.Equal(t, []string{readHook}, w.wire())
 }
@@ -687,15 +678,12 @@ func TestWebhooksModifyRefusesWhatItCannotRead(t *testing.T) {
 		return nil
 	}
 	for _, id := range []int64{0, -1} {
-		_, err := w.client().Webhooks.Modify(t.Context(), id, change)
-		require.ErrorIs(t, err, heads.ErrInvalid)
+		require.ErrorIs(t, heads.ErrorOf(w.client().Webhooks.Modify(t.Context(), id, change)), heads.ErrInvalid)
 	}
-	_, err := w.client().Webhooks.Modify(t.Context(), 1, nil)
-	assert.Equal(t, []string{"change"}, refusedFields(t, "Webhooks.Modify", err))
+	assert.Equal(t, []string{"change"}, refusedFields(t, "Webhooks.Modify", heads.ErrorOf(w.client().Webhooks.Modify(t.Context(), 1, nil))))
 	assert.Empty(t, w.wire())
 
-	_, err = w.client().Webhooks.Modify(t.Context(), 99, change)
-	require.ErrorIs(t, err, heads.ErrNotFound)
+	require.ErrorIs(t, heads.ErrorOf(w.client().Webhooks.Modify(t.Context(), 99, change)), heads.ErrNotFound)
 	assert.Equal(t, []string{"GET /head-events/99"}, w.wire())
 	assert.False(t, called)
 }
@@ -703,10 +691,7 @@ func TestWebhooksModifyRefusesWhatItCannotRead(t *testing.T) {
 func TestWebhooksModifyReturnsARefusalOfThePatch(t *testing.T) {
 	w := newModifyWorld(t)
 	w.Inject(headstest.Fault{Method: http.MethodPatch, Status: 403})
-	got, err := w.client().Webhooks.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-		h.EndConversation = true
-		return nil
-	})
+	got, err := w.client().Webhooks.Modify(t.Context(), 1, heads.Edit(func(h *heads.Webhook) { h.EndConversation = true }))
 	require.ErrorIs(t, err, heads.ErrForbidden)
 	assert.Nil(t, got)
 	assert.Equal(t, []string{readHook, writeHook}, w.wire())
@@ -723,11 +708,7 @@ func TestWebhooksModifyTakesTurns(t *testing.T) {
 			func(h *heads.Webhook) { h.URL = "https://hooks.example.com/new" },
 		}
 		heads.InParallel(len(changes), func(i int) {
-			_, err := client.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-				changes[i](h)
-				return nil
-			})
-			assert.NoError(t, err)
+			assert.NoError(t, heads.ErrorOf(client.Modify(t.Context(), 1, heads.Edit(changes[i]))))
 		})
 		hook := w.registered(t)[0]
 		assert.True(t, hook.EndConversation && hook.InactivityWarning, "no change is lost")
@@ -761,8 +742,7 @@ func TestEnsureAndModifyOfOneRegistrationTakeTurns(t *testing.T) {
 		}()
 		<-inside
 		go func() {
-			_, err := client.Ensure(t.Context(), w.spec(heads.EventEndConversation), heads.EnsureOptions{})
-			modified <- err
+			modified <- heads.ErrorOf(client.Ensure(t.Context(), w.spec(heads.EventEndConversation), heads.EnsureOptions{}))
 		}()
 		require.NoError(t, <-modified)
 		require.NoError(t, <-modified)
@@ -794,8 +774,7 @@ func TestEnsureLeavesARegistrationThatModifyHasMoved(t *testing.T) {
 			}()
 			<-inside
 			go func() {
-				_, err := client.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: duplicates > 0})
-				done <- err
+				done <- heads.ErrorOf(client.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: duplicates > 0}))
 			}()
 			require.NoError(t, <-done)
 			require.NoError(t, <-done)

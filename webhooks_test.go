@@ -238,9 +238,8 @@ func TestWebhookUpdateIsCheckedBeforeAnythingIsSent(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			service := newFakeAPI(t, map[string]string{"PATCH /head-events/7": ""})
-			err := service.Webhooks.Update(t.Context(), 7, tt.update)
-			assert.Equal(t, tt.fields, invalidFields(t, err))
-			err = service.Webhooks.Update(t.Context(), 0, tt.update)
+			assert.Equal(t, tt.fields, invalidFields(t, service.Webhooks.Update(t.Context(), 7, tt.update)))
+			err := service.Webhooks.Update(t.Context(), 0, tt.update)
 			assert.Equal(t, append([]string{"webhook id"}, tt.fields...), invalidFields(t, err), "together with the id")
 			assert.Empty(t, service.since())
 		})

@@ -318,20 +318,16 @@ func (c *crowd) intrude(t *testing.T, i int) {
 func TestKeySourceKnowsWhatItsClientHasLearned(t *testing.T) {
 	for name, learn := range map[string]func(context.Context, *world, *heads.Client, heads.Webhook) error{
 		"Ensure": func(ctx context.Context, w *world, client *heads.Client, _ heads.Webhook) error {
-			_, err := client.Webhooks.Ensure(ctx, w.spec(), heads.EnsureOptions{})
-			return err
+			return heads.ErrorOf(client.Webhooks.Ensure(ctx, w.spec(), heads.EnsureOptions{}))
 		},
 		"Create": func(ctx context.Context, w *world, client *heads.Client, _ heads.Webhook) error {
-			_, err := client.Webhooks.Create(ctx, w.spec())
-			return err
+			return heads.ErrorOf(client.Webhooks.Create(ctx, w.spec()))
 		},
 		"Get": func(ctx context.Context, _ *world, client *heads.Client, hook heads.Webhook) error {
-			_, err := client.Webhooks.Get(ctx, hook.ID)
-			return err
+			return heads.ErrorOf(client.Webhooks.Get(ctx, hook.ID))
 		},
 		"List": func(ctx context.Context, w *world, client *heads.Client, _ heads.Webhook) error {
-			_, err := client.Webhooks.List(ctx, w.head)
-			return err
+			return heads.ErrorOf(client.Webhooks.List(ctx, w.head))
 		},
 	} {
 		heads.Bubble(t, name, func(t *testing.T) {
@@ -376,15 +372,10 @@ func TestEventRightAfterEnsureFindsItsKey(t *testing.T) {
 func TestEventAfterARegistrationWasMovedFindsItsKey(t *testing.T) {
 	for name, move := range map[string]func(context.Context, *heads.Client, int64, string) error{
 		"Update": func(ctx context.Context, client *heads.Client, id int64, head string) error {
-			err := client.Webhooks.Update(ctx, id, heads.NewWebhookUpdate().HeadID(head))
-			return err
+			return client.Webhooks.Update(ctx, id, heads.NewWebhookUpdate().HeadID(head))
 		},
 		"Modify": func(ctx context.Context, client *heads.Client, id int64, head string) error {
-			_, err := client.Webhooks.Modify(ctx, id, func(w *heads.Webhook) error {
-				w.HeadID = head
-				return nil
-			})
-			return err
+			return heads.ErrorOf(client.Webhooks.Modify(ctx, id, heads.Edit(func(w *heads.Webhook) { w.HeadID = head })))
 		},
 	} {
 		heads.Bubble(t, name, func(t *testing.T) {
