@@ -60,7 +60,7 @@ func callOf(h http.Handler, body []byte) func() {
 // BenchmarkToolHandler measures one call, and json.Unmarshal of the same body for
 // comparison.
 func BenchmarkToolHandler(b *testing.B) {
-	body := []byte(toolDocument(b, "call_flat.json"))
+	body := []byte(heads.ReadFile(b, "tools/call_flat.json"))
 	b.Run("handler", func(b *testing.B) {
 		call := oneToolCall(b, body)
 		b.ReportAllocs()
@@ -96,17 +96,17 @@ func (benchBody) Close() error { return nil }
 // The race detector makes sync.Pool drop items, so allocations are counted
 // without it.
 func TestToolCallAllocatesLittle(t *testing.T) {
-	call := oneToolCall(t, []byte(toolDocument(t, "call_flat.json")))
+	call := oneToolCall(t, []byte(heads.ReadFile(t, "tools/call_flat.json")))
 	assert.LessOrEqual(t, testing.AllocsPerRun(200, call), 30.0)
 }
 
 func TestAddToolFuncAllocatesNoMoreThanAddTool(t *testing.T) {
-	body := []byte(toolDocument(t, "call_flat.json"))
+	body := []byte(heads.ReadFile(t, "tools/call_flat.json"))
 	assert.LessOrEqual(t, testing.AllocsPerRun(200, oneToolFuncCall(t, body)), testing.AllocsPerRun(200, oneToolCall(t, body)))
 }
 
 func TestToolObserverAllocatesTwice(t *testing.T) {
-	body := []byte(toolDocument(t, "call_flat.json"))
+	body := []byte(heads.ReadFile(t, "tools/call_flat.json"))
 	observe := heads.WithToolObserver(heads.Observer[heads.ToolCallInfo]{
 		Start: func(ctx context.Context, _ heads.ToolCallInfo) context.Context { return ctx },
 		End:   func(context.Context, heads.ToolCallInfo) {},

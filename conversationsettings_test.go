@@ -321,12 +321,9 @@ func TestEnsureReadsBackARemovedDuplicateAfterAPage(t *testing.T) {
 	assert.Equal(t, []int64{twin.ID}, hook.Duplicates)
 }
 
-var maintenanceAnswers = []struct {
-	status int
-	body   string
-}{
-	{503, `busy`}, {200, `<html>We are back soon</html>`}, {429, `{"message":"slow down"}`},
-	{200, `{"message":"We are back soon"}`}, {200, `{}`}, {200, `{"data":{}}`},
+var maintenanceAnswers = []heads.Step{
+	heads.Answer(503, `busy`), heads.Answer(200, `<html>We are back soon</html>`), heads.Answer(429, `{"message":"slow down"}`),
+	heads.Answer(200, `{"message":"We are back soon"}`), heads.Answer(200, `{}`), heads.Answer(200, `{"data":{}}`),
 }
 
 // underMaintenance makes a client get every third answer from a page in place
@@ -341,8 +338,7 @@ func (w *world) underMaintenance() heads.Option {
 		if r.Body != nil {
 			r.Body.Close()
 		}
-		answer := maintenanceAnswers[n/3%int64(len(maintenanceAnswers))]
-		return reply(answer.status, answer.body)
+		return maintenanceAnswers[n/3%int64(len(maintenanceAnswers))](r)
 	})
 }
 

@@ -121,7 +121,7 @@ func (w *conversionWorld) spoil(r *http.Request) (*http.Response, error) {
 		w.stale--
 		body = w.legacy
 	}
-	return reply(http.StatusOK, string(body))
+	return heads.Answer(http.StatusOK, string(body))(r)
 }
 
 func (w *conversionWorld) name(r *http.Request) string {
@@ -208,8 +208,8 @@ func answered(f fault, code int) fault {
 }
 
 func status(code int) striking {
-	return func(*conversionWorld, *http.Request) (*http.Response, error) {
-		return reply(code, `{"message":"made to fail"}`)
+	return func(_ *conversionWorld, r *http.Request) (*http.Response, error) {
+		return heads.Answer(code, `{"message":"made to fail"}`)(r)
 	}
 }
 
@@ -226,8 +226,8 @@ func leave(w *conversionWorld, _ *http.Request) (*http.Response, error) {
 }
 
 // breakOff returns an answer that ends before its announced length.
-func breakOff(*conversionWorld, *http.Request) (*http.Response, error) {
-	resp, err := reply(http.StatusOK, "")
+func breakOff(_ *conversionWorld, r *http.Request) (*http.Response, error) {
+	resp, err := heads.Answer(http.StatusOK, "")(r)
 	resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"id":"`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	resp.ContentLength = 1000
 	return resp, err
@@ -237,12 +237,12 @@ func breakOff(*conversionWorld, *http.Request) (*http.Response, error) {
 // others with 409.
 func refuseRepeat(w *conversionWorld, r *http.Request) (*http.Response, error) {
 	if slices.Index(w.sent, w.sent[len(w.sent)-1]) < len(w.sent)-1 {
-		return reply(http.StatusConflict, `{"message":"that is so already"}`)
+		return heads.Answer(http.StatusConflict, `{"message":"that is so already"}`)(r)
 	}
 	if err := w.carryOut(r); err != nil {
 		return nil, err
 	}
-	return reply(http.StatusInternalServerError, "")
+	return heads.Answer(http.StatusInternalServerError, "")(r)
 }
 
 func cancelling(f fault) fault {

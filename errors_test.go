@@ -304,12 +304,6 @@ func TestTemporaryIsFalseForACallThatWasCanceledBeforeItsRetry(t *testing.T) {
 	assert.False(t, Temporary(err))
 }
 
-func TestTemporaryIsFalseForAnAnswerThatCannotBeRead(t *testing.T) {
-	err := getHead(t.Context(), newTestClient(t, memoryURL, answer(200, "<html>")))
-	require.ErrorAs(t, err, new(*DecodeError))
-	assert.False(t, Temporary(err))
-}
-
 func TestTemporaryOfOtherErrors(t *testing.T) {
 	unavailable, missing := &Error{StatusCode: 503}, &Error{StatusCode: 404}
 	conversion := func(r Reason) error {
@@ -534,13 +528,6 @@ func TestSentinelsDoNotContradictTheirErrors(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(err.Error(), testHead), err.Error())
 		})
 	}
-}
-
-func TestConversionErrorShowsTheIDOnce(t *testing.T) {
-	client := newTestClient(t, memoryURL, newScript(answer(404, "")))
-	_, err := client.Heads.ConvertToStreaming(t.Context(), testHead, ConvertOptions{})
-	require.ErrorIs(t, err, ErrNotFound)
-	assert.Equal(t, 1, strings.Count(err.Error(), testHead), err.Error())
 }
 
 // uses returns the values of the constants that InvalidError.Use and Finding.Use

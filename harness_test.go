@@ -10,6 +10,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,9 +38,17 @@ import (
 
 // Helpers that the tests of package heads_test use too.
 var (
+	Answer        = answer
 	AssertHides   = assertHides
 	InParallel    = inParallel
 	InvalidErrors = invalidErrors
+	ReadFile      = readFile
+)
+
+// Types that they use too.
+type (
+	Step       = step
+	SyncBuffer = syncBuffer
 )
 
 // Must returns the result of a call that must not fail: Must(ParseEvent(body))(t).
@@ -482,10 +491,7 @@ func parseObject(t testing.TB, document string) object {
 // slots of the object organisation.
 func (o object) with(t testing.TB, field, value string) object {
 	t.Helper()
-	changed := object{}
-	for k, v := range o {
-		changed[k] = v
-	}
+	changed := maps.Clone(o)
 	outer, inner, nested := strings.Cut(field, ".")
 	if nested {
 		value = parseObject(t, string(o[outer])).with(t, inner, value).String()
@@ -495,10 +501,7 @@ func (o object) with(t testing.TB, field, value string) object {
 }
 
 func (o object) without(fields ...string) object {
-	changed := object{}
-	for k, v := range o {
-		changed[k] = v
-	}
+	changed := maps.Clone(o)
 	for _, field := range fields {
 		delete(changed, field)
 	}

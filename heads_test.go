@@ -178,14 +178,6 @@ func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 	}
 }
 
-// Modify finds the changes even if a read-only field has an unexpected type.
-func TestModifyWorksBesideReadOnlyFieldsOfAnotherType(t *testing.T) {
-	document := parseObject(t, readFile(t, "head_full.json")).with(t, "organisation", `"My Org"`).with(t, "isActive", `"yes"`)
-	service := newFakeAPI(t, answering(document.String()))
-	Must(service.Heads.Modify(t.Context(), testHead, Edit(func(h *Head) { h.Greetings = "Hi" })))(t)
-	assert.Equal(t, `{"id":"`+testHead+`","greetings":"Hi"}`, service.bodyOf(t, "PUT /head/update"))
-}
-
 // legacyAPI answers as a head that streams until it is switched back.
 func legacyAPI(t *testing.T, streams bool) *fakeAPI {
 	api := newFakeAPI(t, map[string]string{"GET /head_visual/v": `{"id":"v","mode":"default"}`, "PUT /head/update": ""})
@@ -328,11 +320,4 @@ func TestHeadVisualIDMustBeASegmentOfAPath(t *testing.T) {
 		assert.Equal(t, []string{"head visual id"}, invalidFields(t, ErrorOf(service.HeadVisuals.Get(t.Context(), id))), "%q", id)
 	}
 	assert.Empty(t, service.since())
-}
-
-func TestPrintingAHeadVisualShowsNoDocument(t *testing.T) {
-	service := newFakeAPI(t, map[string]string{"GET /head_visual/v": `{"id":"v","mode":"default","note":"canary"}`})
-	visual := Must(service.HeadVisuals.Get(t.Context(), "v"))(t)
-	assertHides(t, *visual, "canary")
-	assertHides(t, visual, "canary")
 }

@@ -73,19 +73,6 @@ func TestKeySourceRemembersMissesNoLongerThanTheTTL(t *testing.T) {
 	})
 }
 
-func TestRotatedKeyWorksWithoutARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := newFakeKeyService()
-		h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
-		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "1"), testKeyA))
-		service.Set(testHeadA, "new key")
-		assert.Equal(t, 200, h.post(recentEventBody(testHeadA, "2"), "new key"))
-		assert.Equal(t, 401, h.post(recentEventBody(testHeadA, "3"), testKeyA), "the old key is out")
-		assert.EqualValues(t, 2, h.calls.Load())
-		assert.Equal(t, 3, service.Count())
-	})
-}
-
 func TestPanicInARequestForKeysIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
@@ -184,27 +171,6 @@ func TestKnownHeadsKeepExpiredKeysWhileTheRefreshFails(t *testing.T) {
 			}
 			service.Fail(nil)
 			assert.Equal(t, []string{testKeyA}, askKeys(t, source, testHeadA, false))
-		})
-	}
-}
-
-func TestEventsAreHandledWithKeysThatCannotBeRefreshed(t *testing.T) {
-	for name, breakIt := range map[string]func(*keycachetest.Service){
-		"a service that fails": func(s *keycachetest.Service) { s.Fail(errors.New("down")) },
-		"a service that hangs": func(s *keycachetest.Service) { s.Slow(time.Hour) },
-	} {
-		Bubble(t, name, func(t *testing.T) {
-			service := newFakeKeyService()
-			h := newReceiverOf(t, newCachedKeys(newKeyCache(service.List)), nil)
-			require.Equal(t, 200, h.post(recentEventBody(testHeadA, "before"), testKeyA))
-			<-time.After(keycache.DefaultTTL)
-			breakIt(service)
-			for i := range 59 {
-				assert.Equal(t, 200, h.post(recentEventBody(testHeadA, fmt.Sprint(i)), testKeyA), "minute %d", i)
-				<-time.After(time.Minute)
-			}
-			assert.Equal(t, 503, h.post(recentEventBody(testHeadB, "1"), testKeyB), "an unknown head has no keys")
-			<-time.After(time.Hour)
 		})
 	}
 }

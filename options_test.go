@@ -189,16 +189,6 @@ func TestTimeoutLimitsEachAttempt(t *testing.T) {
 	}
 }
 
-func TestTimeoutOfTheLastAttemptIsADeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := newTestClient(t, memoryURL, newScript(hang), WithAttemptTimeout(time.Second))
-		err := getHead(t.Context(), client)
-		require.ErrorContains(t, err, "no whole answer within 1s")
-		assertTimeout(t, err)
-		assert.NoError(t, t.Context().Err())
-	})
-}
-
 func TestCookieJarIsKept(t *testing.T) {
 	jar := Must(cookiejar.New(nil))(t)
 	tr := newScript(

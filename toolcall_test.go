@@ -35,7 +35,7 @@ const (
 // observer.
 type answering struct {
 	*heads.ToolHandler
-	log   toolLog
+	log   heads.SyncBuffer
 	calls []heads.ToolCallInfo
 }
 
@@ -66,9 +66,9 @@ func TestToolArgumentsAreFoundWhereTheServicePutsThem(t *testing.T) {
 		name, body string
 		want       weatherArguments
 	}{
-		{"flat", toolDocument(t, "call_flat.json"), weatherArguments{"Oslo", 3}},
-		{"under parameters", toolDocument(t, "call_parameters.json"), weatherArguments{"Oslo", 3}},
-		{"under arguments", toolDocument(t, "call_arguments.json"), weatherArguments{"Oslo", 3}},
+		{"flat", heads.ReadFile(t, "tools/call_flat.json"), weatherArguments{"Oslo", 3}},
+		{"under parameters", heads.ReadFile(t, "tools/call_parameters.json"), weatherArguments{"Oslo", 3}},
+		{"under arguments", heads.ReadFile(t, "tools/call_arguments.json"), weatherArguments{"Oslo", 3}},
 		{"flat wins", `{"city":"Oslo","parameters":{"city":"Rome","days":9}}`, weatherArguments{"Oslo", 0}},
 		{"parameters win over arguments", `{"arguments":{"city":"Rome"},"parameters":{"city":"Oslo"}}`, weatherArguments{"Oslo", 0}},
 		{"parameters of something else", `{"parameters":{"unit":"C"},"arguments":{"city":"Oslo"}}`, weatherArguments{"Oslo", 0}},
@@ -102,7 +102,7 @@ func TestParameterMayBeNamedParameters(t *testing.T) {
 }
 
 func TestBodiesThatCannotBeRead(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	h := newToolHandler(t, loggedTo(&log))
 	got := addWeather(t, h)
 	for _, row := range []struct{ name, body string }{
@@ -200,7 +200,7 @@ func (panickingError) As(any) bool     { panic("in As") }
 func (panickingError) Is(_ error) bool { return false }
 
 func TestLogNamesUnusableArgumentsWithoutTheirValues(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	h := newToolHandler(t, loggedTo(&log))
 	addTool[struct {
 		Count  int            `json:"count" jsonschema:"How many"`
@@ -466,7 +466,7 @@ func sessionOf(t *testing.T, body string) (session heads.SessionMetadata, ok boo
 }
 
 func TestSessionIsTypedWhereItIsKnown(t *testing.T) {
-	body := toolDocument(t, "call_flat.json")
+	body := heads.ReadFile(t, "tools/call_flat.json")
 	session, ok := sessionOf(t, body)
 	require.True(t, ok)
 	assert.Equal(t, "5c0f1f6e-6f53-4a35-9d0c-3a8f2f1f7a10", session.SessionID)
@@ -587,7 +587,7 @@ func TestShutdownWaitsForCallsUnderWay(t *testing.T) {
 }
 
 func TestToolLogIsSilentByDefault(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
@@ -598,7 +598,7 @@ func TestToolLogIsSilentByDefault(t *testing.T) {
 }
 
 func TestAfterShutdownNoFunctionIsCalled(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	checked := false
 	h := newToolHandler(t, loggedTo(&log), heads.WithToolAuth(func(*http.Request) error { checked = true; return nil }))
 	got := addWeather(t, h)

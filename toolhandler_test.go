@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -72,30 +71,6 @@ func toolReply(t testing.TB, rec *httptest.ResponseRecorder) string {
 	require.True(t, ok, "message is a string")
 	require.NotContains(t, message, "\n")
 	return message
-}
-
-func toolDocument(t testing.TB, name string) string {
-	t.Helper()
-	data := heads.Must(os.ReadFile("testdata/tools/" + name))(t)
-	return string(data)
-}
-
-// toolLog is a log that can be read while a function still writes to it.
-type toolLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *toolLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *toolLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // requireInvalid returns the texts of the InvalidErrors in err, in order. All
@@ -306,9 +281,9 @@ func TestRequestsThatMissEveryToolAreLoggedForDebugging(t *testing.T) {
 		{"slash at the end", http.MethodPost, "/" + toolToken + "/get_weather/", "known_tool=false right_path_token=false path_segments=3"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var debug, info toolLog
+			var debug, info heads.SyncBuffer
 			var calls []heads.ToolCallInfo
-			for log, level := range map[*toolLog]slog.Level{&debug: slog.LevelDebug, &info: slog.LevelInfo} {
+			for log, level := range map[*heads.SyncBuffer]slog.Level{&debug: slog.LevelDebug, &info: slog.LevelInfo} {
 				h := newToolHandler(t, heads.WithPathToken(toolToken), observed(&calls),
 					heads.WithToolLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))))
 				addWeather(t, h)
@@ -359,7 +334,7 @@ func TestToolAuthDecides(t *testing.T) {
 		h.ServeHTTP(rec, r)
 		return rec
 	}
-	var log toolLog
+	var log heads.SyncBuffer
 	h := newToolHandler(t, heads.WithToolAuth(check), heads.WithToolLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	got := addWeather(t, h)
 
@@ -401,7 +376,7 @@ func TestToolAuthMayReadTheBody(t *testing.T) {
 }
 
 func TestToolHandlerShowsNoPathToken(t *testing.T) {
-	var log toolLog
+	var log heads.SyncBuffer
 	h := newToolHandler(t, heads.WithPathToken(toolToken), loggedTo(&log),
 		heads.WithToolAuth(func(r *http.Request) error { return r.Context().Err() }))
 	addWeather(t, h)
@@ -754,7 +729,7 @@ func TestParametersComeFromTheStruct(t *testing.T) {
 		require.NoError(t, tool.Validate())
 	}
 	got := heads.Must(json.MarshalIndent(h.Tools(), "", "  "))(t)
-	assert.JSONEq(t, toolDocument(t, "definitions.json"), string(got))
+	assert.JSONEq(t, heads.ReadFile(t, "tools/definitions.json"), string(got))
 }
 
 type (
@@ -989,7 +964,7 @@ func TestArgumentsOutliveTheirCall(t *testing.T) {
 // that the status is 200 unless the body is too large.
 func FuzzToolBody(f *testing.F) {
 	for _, name := range []string{"call_flat.json", "call_parameters.json", "call_arguments.json"} {
-		f.Add([]byte(toolDocument(f, name)))
+		f.Add([]byte(heads.ReadFile(f, "tools/"+name)))
 	}
 	h := newToolHandler(f)
 	addTool[toolKinds](f, h, "all_kinds")

@@ -456,7 +456,7 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 	// overtaken is a world in which another program is a moment faster.
 	overtaken := func(t *testing.T, events heads.EventType) (w *world, client *heads.Client, other *heads.Webhook) {
 		w, other = newWorld(t), new(heads.Webhook)
-		return w, w.client(w.beforeCreate(func() { *other = w.add(t, hookURL, events) })), other
+		return w, w.client(w.onCreate(func() { *other = w.add(t, hookURL, events) }, func() {})), other
 	}
 	t.Run("the other's is used", func(t *testing.T) {
 		w, client, other := overtaken(t, heads.EventStartConversation)
@@ -494,7 +494,7 @@ func TestEnsureDeletesItsOwnBesideAnother(t *testing.T) {
 // registration of another program stays.
 func TestEnsureLeavesALaterOneOfAnotherProgram(t *testing.T) {
 	w := newWorld(t)
-	client := w.client(w.afterCreate(func() { w.add(t, hookURL, heads.EventStartConversation) }))
+	client := w.client(w.onCreate(func() {}, func() { w.add(t, hookURL, heads.EventStartConversation) }))
 	hook := heads.Must(client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))(t)
 	assert.EqualValues(t, 1, hook.ID)
 	assert.Equal(t, []int64{2}, hook.Duplicates)

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -81,14 +80,6 @@ func over(send transportFunc) heads.Option {
 	return heads.WithHTTPClient(&http.Client{Transport: send})
 }
 
-// reply answers a request in place of the emulator.
-func reply(status int, body string) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
-		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-	}, nil
-}
-
 func (w *world) spec(events ...heads.EventType) heads.WebhookSpec {
 	if len(events) == 0 {
 		events = []heads.EventType{heads.EventStartConversation}
@@ -148,24 +139,14 @@ func (w *world) everyReadIsSlow() {
 	w.Inject(headstest.Fault{Method: http.MethodGet, After: true, Latency: time.Second})
 }
 
-// beforeCreate makes a client call run before it sends a create.
-func (w *world) beforeCreate(run func()) heads.Option {
+// onCreate makes a client call before when it sends a create, and after once it is answered.
+func (w *world) onCreate(before, after func()) heads.Option {
 	return over(func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodPost {
-			run()
+			before()
+			defer after()
 		}
 		return w.send(r)
-	})
-}
-
-// afterCreate makes a client call run after the service has answered a create.
-func (w *world) afterCreate(run func()) heads.Option {
-	return over(func(r *http.Request) (*http.Response, error) {
-		resp, err := w.send(r)
-		if r.Method == http.MethodPost {
-			run()
-		}
-		return resp, err
 	})
 }
 
