@@ -735,9 +735,7 @@ func shown(t *testing.T, baseURL string, transport http.RoundTripper) string {
 	var log bytes.Buffer
 	client := newTestClient(t, baseURL, transport, WithRetryPolicy(RetryPolicy{}),
 		WithLogger(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) {
-			fmt.Fprintf(&seen, "%v\n%v\n%+v\n%s\n", a.Err, a, a, a.RequestID)
-		}}))
+		WithObserver(Observer[Attempt]{End: func(_ context.Context, a Attempt) { fmt.Fprintf(&seen, "%v\n%v\n%+v\n%s\n", a.Err, a, a, a.RequestID) }}))
 	err := getHead(t.Context(), client)
 	require.Error(t, err)
 	assert.LessOrEqual(t, utf8.RuneCountInString(err.Error()), 2*maxErrorText)

@@ -613,9 +613,7 @@ var methods = []method{
 		call: func(ctx context.Context, c *Client, _ string) error {
 			return ErrorOf(c.HeadVisuals.Get(ctx, "a/b c?d#e%2F..é"))
 		}},
-	{name: "Heads.SetVideoStreaming on", call: func(ctx context.Context, c *Client, id string) error {
-		return c.Heads.SetVideoStreaming(ctx, id, true)
-	}},
+	{name: "Heads.SetVideoStreaming on", call: func(ctx context.Context, c *Client, id string) error { return c.Heads.SetVideoStreaming(ctx, id, true) }},
 	{name: "Heads.SetVideoStreaming off", call: func(ctx context.Context, c *Client, id string) error {
 		return c.Heads.SetVideoStreaming(ctx, id, false)
 	}},
@@ -638,15 +636,9 @@ var methods = []method{
 	{name: "Webhooks.Update", headless: true, call: func(ctx context.Context, c *Client, _ string) error {
 		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().Event(EventEndConversation, false))
 	}},
-	{name: "Webhooks.Delete", headless: true, call: func(ctx context.Context, c *Client, _ string) error {
-		return c.Webhooks.Delete(ctx, 7)
-	}},
-	{name: "Webhooks.SetDelivery on", call: func(ctx context.Context, c *Client, id string) error {
-		return c.Webhooks.SetDelivery(ctx, id, true)
-	}},
-	{name: "Webhooks.SetDelivery off", call: func(ctx context.Context, c *Client, id string) error {
-		return c.Webhooks.SetDelivery(ctx, id, false)
-	}},
+	{name: "Webhooks.Delete", headless: true, call: func(ctx context.Context, c *Client, _ string) error { return c.Webhooks.Delete(ctx, 7) }},
+	{name: "Webhooks.SetDelivery on", call: func(ctx context.Context, c *Client, id string) error { return c.Webhooks.SetDelivery(ctx, id, true) }},
+	{name: "Webhooks.SetDelivery off", call: func(ctx context.Context, c *Client, id string) error { return c.Webhooks.SetDelivery(ctx, id, false) }},
 	{name: "Webhooks.Update of the head", composed: true, call: func(ctx context.Context, c *Client, id string) error {
 		return c.Webhooks.Update(ctx, 7, NewWebhookUpdate().HeadID(id))
 	}},
@@ -659,9 +651,7 @@ var methods = []method{
 			return nil
 		}))
 	}},
-	{name: "Heads.Examine", composed: true, call: func(ctx context.Context, c *Client, id string) error {
-		return ErrorOf(c.Heads.Examine(ctx, id))
-	}},
+	{name: "Heads.Examine", composed: true, call: func(ctx context.Context, c *Client, id string) error { return ErrorOf(c.Heads.Examine(ctx, id)) }},
 	{name: "Heads.PlanStreaming", composed: true, call: func(ctx context.Context, c *Client, id string) error {
 		return ErrorOf(c.Heads.PlanStreaming(ctx, id, ConvertOptions{}))
 	}},

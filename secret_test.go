@@ -898,9 +898,7 @@ var failures = map[string]struct {
 	call    func(context.Context, *Client) error // getHead when nil
 	opts    []Option
 }{
-	"too long": {handler: func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.Copy(w, io.LimitReader(zeros{}, 9<<20))
-	}},
+	"too long": {handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, io.LimitReader(zeros{}, 9<<20)) }},
 	"cut off": {handler: func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		fmt.Fprint(w, "{")

@@ -457,7 +457,9 @@ func streamingWith(v heads.Voice) headstest.Head {
 }
 
 func TestVoiceOfAHeadThatStreamsIsSetAndConfirmed(t *testing.T) {
-	ignored := before("ignored", func(_ *conversionWorld, r *http.Request) (*http.Response, error) { return heads.Answer(http.StatusOK, "true")(r) })
+	ignored := before("ignored", func(_ *conversionWorld, r *http.Request) (*http.Response, error) {
+		return heads.Answer(http.StatusOK, "true")(r)
+	})
 	for _, tt := range []struct {
 		name   string
 		fault  fault // of the update

@@ -978,18 +978,11 @@ func FuzzToolBody(f *testing.F) {
 			rec := httptest.NewRecorder()
 			h.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
 			if len(body) > 64<<10 {
-				if rec.Code != http.StatusRequestEntityTooLarge {
-					t.Fatalf("status %d for %d bytes", rec.Code, len(body))
-				}
+				require.Equal(t, http.StatusRequestEntityTooLarge, rec.Code)
 				continue
 			}
-			message := toolReply(t, rec)
-			if !utf8.Valid(rec.Body.Bytes()) || bytes.ContainsAny(rec.Body.Bytes(), "\r\n") {
-				t.Fatalf("reply %q", rec.Body.Bytes())
-			}
-			if message == toolFailed {
-				t.Fatal("a panic or an unnamed error")
-			}
+			require.NotEqual(t, toolFailed, toolReply(t, rec), "a panic or an unnamed error")
+			require.True(t, utf8.Valid(rec.Body.Bytes()) && !bytes.ContainsAny(rec.Body.Bytes(), "\r\n"), "%q", rec.Body)
 		}
 	})
 }
