@@ -235,13 +235,12 @@ func parseFile(t *testing.T, file string) *ast.File {
 // numbers returns the names of a package's constants that are neither texts nor
 // numbered by iota. Those that another package defines are its own.
 func numbers(t *testing.T, folder string) []string {
-	files := heads.Must(filepath.Glob(filepath.Join(folder, "*.go")))(t)
 	var names []string
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_windows.go") {
+	for path, file := range heads.Sources(t, filepath.Join(folder, "*.go")) {
+		if strings.HasSuffix(path, "_windows.go") {
 			continue
 		}
-		for _, d := range parseFile(t, file).Decls {
+		for _, d := range file.Decls {
 			g, ok := d.(*ast.GenDecl)
 			if !ok || g.Tok != gotoken.CONST {
 				continue

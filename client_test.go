@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -236,14 +235,9 @@ func TestHeadIDMayHaveAnyCase(t *testing.T) {
 
 // declaredOperations returns the names in the package's calls of transport.NewOperation.
 func declaredOperations(t *testing.T) []string {
-	files := Must(filepath.Glob("*.go"))(t)
 	var names []string
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		source := Must(os.ReadFile(file))(t)
-		for _, m := range regexp.MustCompile(`NewOperation\("([^"]+)"`).FindAllSubmatch(source, -1) {
+	for path := range sources(t, "*.go") {
+		for _, m := range regexp.MustCompile(`NewOperation\("([^"]+)"`).FindAllSubmatch(Must(os.ReadFile(path))(t), -1) {
 			names = append(names, string(m[1]))
 		}
 	}

@@ -108,9 +108,7 @@ func TestBodyDeadlineOnRealConnections(t *testing.T) {
 
 			conn := Must(net.Dial("tcp", server.Listener.Addr().String()))(t)
 			defer func() { _ = conn.Close() }()
-			Must(io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{"))(t)
-			answer := Must(http.ReadResponse(bufio.NewReader(conn), nil))(t)
-			_ = answer.Body.Close()
+			answer := SendRaw(t, conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{")
 			assert.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
 			assert.True(t, answer.Close, "the connection is not used again")
 
@@ -147,23 +145,15 @@ func TestRefusedDeliveryDoesNotHoldItsConnection(t *testing.T) {
 			}
 			server := httptest.NewServer(h)
 			defer server.Close()
-			conn, err := net.Dial("tcp", server.Listener.Addr().String())
-			require.NoError(t, err)
+			conn := Must(net.Dial("tcp", server.Listener.Addr().String()))(t)
 			defer func() { _ = conn.Close() }()
 			require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
-			reader := bufio.NewReader(conn)
 			for range 2 {
-				require.NoError(t, ErrorOf(io.WriteString(conn, row.method+" / HTTP/1.1\r\nHost: x\r\n\r\n")))
-				answer := Must(http.ReadResponse(reader, nil))(t)
-				_, _ = io.Copy(io.Discard, answer.Body)
-				assert.Equal(t, row.status, answer.StatusCode)
+				assert.Equal(t, row.status, SendRaw(t, conn, row.method+" / HTTP/1.1\r\nHost: x\r\n\r\n").StatusCode)
 				<-time.After(limit * 3 / 2)
 			}
-			Must(io.WriteString(conn, row.method+" / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{"))(t)
-			answer := Must(http.ReadResponse(reader, nil))(t)
-			_, _ = io.Copy(io.Discard, answer.Body)
-			assert.Equal(t, row.status, answer.StatusCode)
-			assert.ErrorIs(t, ErrorOf(reader.ReadByte()), io.EOF, "the server ends the connection")
+			assert.Equal(t, row.status, SendRaw(t, conn, row.method+" / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{").StatusCode)
+			assert.ErrorIs(t, ErrorOf(conn.Read(make([]byte, 1))), io.EOF, "the server ends the connection")
 		})
 	}
 }
@@ -227,7 +217,8 @@ func TestLimitOfAHandlerInFrontIsTooLarge(t *testing.T) {
 	}
 }
 
-func TestHandlerServesHTTP2(t *testing.T) {
+// Over HTTP/2 the requests of all senders behind a proxy may share one connection.
+func TestRefusedBodyLeavesAnHTTP2ConnectionOpen(t *testing.T) {
 	t.Parallel()
 	h := newReceiver(t, nil)
 	h.bodyTimeout = 250 * time.Millisecond
@@ -235,43 +226,25 @@ func TestHandlerServesHTTP2(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-
-	answer := Must(server.Client().Do(outgoingEvent(t, signedEvent(recentEventBody(testHeadA, "s"), testKeyA), server.URL)))(t)
-	_ = answer.Body.Close()
-	assert.Equal(t, 2, answer.ProtoMajor)
-	assert.Equal(t, http.StatusOK, answer.StatusCode)
-
-	stalled, write := io.Pipe()
-	defer func() { _ = write.Close() }()
-	r := outgoingEvent(t, signedEvent("{}", testKeyA), server.URL)
-	r.Body, r.ContentLength = stalled, -1
-	answer = Must(server.Client().Do(r))(t)
-	_ = answer.Body.Close()
-	assert.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
-}
-
-// Over HTTP/2 the requests of all senders behind a proxy may share one connection.
-func TestRefusedBodyLeavesAnHTTP2ConnectionOpen(t *testing.T) {
-	t.Parallel()
-	h := newReceiver(t, nil)
-	server := httptest.NewUnstartedServer(h)
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	defer server.Close()
 	var reused []bool
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = append(reused, info.Reused) }}
+	stalled, write := io.Pipe()
+	defer func() { _ = write.Close() }()
 	for _, row := range []struct {
-		body   string
+		body   io.ReadCloser
 		status int
-	}{{strings.Repeat("x", 65<<10), 413}, {recentEventBody(testHeadA, "s"), 200}} {
-		r := outgoingEvent(t, signedEvent(row.body, testKeyA), server.URL)
+	}{{io.NopCloser(strings.NewReader(strings.Repeat("x", 65<<10))), 413}, {nil, 200}, {stalled, 408}} {
+		r := outgoingEvent(t, signedEvent(recentEventBody(testHeadA, "s"), testKeyA), server.URL)
+		if row.body != nil {
+			r.Body = row.body
+		}
 		answer := Must(server.Client().Do(r.WithContext(httptrace.WithClientTrace(t.Context(), trace))))(t)
 		_, _ = io.Copy(io.Discard, answer.Body)
 		_ = answer.Body.Close()
 		assert.Equal(t, row.status, answer.StatusCode)
 		assert.Equal(t, 2, answer.ProtoMajor)
 	}
-	assert.Equal(t, []bool{false, true}, reused)
+	assert.Equal(t, []bool{false, true, true}, reused)
 }
 
 // outgoingEvent turns a request for a server into one that a client can send.

@@ -7,15 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -535,8 +532,7 @@ func TestSentinelsDoNotContradictTheirErrors(t *testing.T) {
 func uses(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, path := range useLists {
-		file := Must(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
+	for _, file := range sources(t, useLists...) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 && strings.HasPrefix(spec.Names[0].Name, "use") {
 				value := Must(strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value))(t)
@@ -567,15 +563,8 @@ func TestEveryUseNamesWhatExists(t *testing.T) {
 		}
 	}
 	// A literal in the place of a constant would be missing in the list.
-	paths := Must(filepath.Glob("*.go"))(t)
-	inside := Must(filepath.Glob("internal/check/*.go"))(t)
-	paths = append(paths, inside...)
 	used := map[string]bool{}
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		file := Must(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
+	for path, file := range sources(t, "*.go", "internal/check/*.go") {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && known[id.Name] != "" && !slices.Contains(useLists, path) {
 				used[id.Name] = true

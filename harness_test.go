@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"log"
 	"log/slog"
@@ -16,6 +19,7 @@ import (
 	"net/http/httptest"
 	"net/textproto"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +47,7 @@ var (
 	InParallel    = inParallel
 	InvalidErrors = invalidErrors
 	ReadFile      = readFile
+	Sources       = sources
 )
 
 // Types that they use too.
@@ -461,6 +466,29 @@ func resetting(read bool) func(testing.TB) *wire {
 			_ = conn.SetLinger(0)
 		})
 	}
+}
+
+// SendRaw writes bytes to a server and returns its answer, whose body has arrived.
+func SendRaw(t testing.TB, conn net.Conn, text string) *http.Response {
+	t.Helper()
+	Must(io.WriteString(conn, text))(t)
+	response := Must(http.ReadResponse(bufio.NewReader(conn), nil))(t)
+	response.Body = io.NopCloser(bytes.NewReader(Must(io.ReadAll(response.Body))(t)))
+	return response
+}
+
+// sources returns the files of Go that match the patterns and hold no tests, by path.
+func sources(t testing.TB, patterns ...string) map[string]*ast.File {
+	t.Helper()
+	files := map[string]*ast.File{}
+	for _, pattern := range patterns {
+		for _, path := range Must(filepath.Glob(pattern))(t) {
+			if !strings.HasSuffix(path, "_test.go") {
+				files[path] = Must(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
+			}
+		}
+	}
+	return files
 }
 
 func readFile(t testing.TB, name string) string {

@@ -3,12 +3,8 @@ package heads
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
-	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -176,111 +172,6 @@ func TestModifyReturnsTheErrorsOfTheService(t *testing.T) {
 			assert.ErrorIs(t, err, ErrNotFound)
 		})
 	}
-}
-
-// legacyAPI answers as a head that streams until it is switched back.
-func legacyAPI(t *testing.T, streams bool) *fakeAPI {
-	api := newFakeAPI(t, map[string]string{"GET /head_visual/v": `{"id":"v","mode":"default"}`, "PUT /head/update": ""})
-	head := func(streaming bool) string {
-		return `{"id":"` + testHead + `","headVisualId":"v","videoStreaming":` + strconv.FormatBool(streaming) +
-			`,"ttsProvider":"azure","ttsVoice":"a","publicUrl":"https://` + map[bool]string{true: "stream", false: "chat"}[streaming] + `.example.com/o/h?api_key=k"}`
-	}
-	api.answer("GET /head/"+testHead, head(streams))
-	api.script.steps = []step{func(r *http.Request) (*http.Response, error) {
-		if strings.HasSuffix(r.URL.Path, "/video-streaming") {
-			api.answer("GET /head/"+testHead, head(false))
-			return answer(200, "")(r)
-		}
-		return api.responders.RoundTrip(r)
-	}}
-	return api
-}
-
-func stepNames(steps []ConversionStep) (names []string) {
-	for _, s := range steps {
-		name := string(s.Name)
-		if s.Skipped {
-			name += " skipped"
-		}
-		names = append(names, name)
-	}
-	return names
-}
-
-func TestConvertToLegacyHonoursItsOptions(t *testing.T) {
-	for name, row := range map[string]struct {
-		streams bool
-		voice   *Voice
-		steps   []string
-		update  string
-	}{
-		"no voice":                     {true, nil, []string{"check", "disable", "address"}, ""},
-		"a voice that does not stream": {true, &Voice{"acme", "b"}, []string{"check", "disable", "voice", "address"}, `{"id":"` + testHead + `","ttsProvider":"acme","ttsVoice":"b"}`},
-		"the voice that it has":        {true, &Voice{"Azure", "a"}, []string{"check", "disable", "voice skipped", "address"}, ""},
-		"in legacy mode already":       {false, &Voice{"acme", "b"}, []string{"check", "disable skipped", "voice", "address skipped"}, `{"id":"` + testHead + `","ttsProvider":"acme","ttsVoice":"b"}`},
-	} {
-		Bubble(t, name, func(t *testing.T) {
-			api := legacyAPI(t, row.streams)
-			var told []ConversionStep
-			done := Must(api.Heads.ConvertToLegacy(t.Context(), testHead, ConvertOptions{Voice: row.voice, OnStep: func(s ConversionStep) { told = append(told, s) }}))(t)
-			assert.Equal(t, row.steps, stepNames(done.Steps))
-			assert.Equal(t, done.Steps, told)
-			assert.Equal(t, "https://chat.example.com", done.After.Base)
-			var routes []string
-			update := ""
-			for _, sent := range api.since() {
-				if strings.HasPrefix(sent.route, "PUT") {
-					routes = append(routes, sent.route)
-				}
-				if sent.route == "PUT /head/update" {
-					update = sent.body
-				}
-			}
-			assert.Equal(t, row.update, update)
-			if row.streams && row.update != "" {
-				assert.Equal(t, []string{"PUT /head/" + testHead + "/video-streaming", "PUT /head/update"}, routes, "the voice comes after the switch")
-			}
-		})
-	}
-}
-
-func TestConvertToLegacyWaitsAsLongAsItIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := legacyAPI(t, true)
-		api.answer("PUT /head/"+testHead+"/video-streaming", "")
-		api.script.steps = []step{api.responders.RoundTrip} // the head never shows the switch
-		begun, waits := time.Now(), 0
-		_, err := api.Heads.ConvertToLegacy(t.Context(), testHead, ConvertOptions{ConfirmTimeout: 3 * time.Second, OnStep: func(s ConversionStep) {
-			if s.Waiting {
-				waits++
-			}
-		}})
-		failure := As[*ConversionError](t, err)
-		assert.Equal(t, ReasonUnknownOutcome, failure.Reason)
-		assert.LessOrEqual(t, time.Since(begun), 3*time.Second)
-		assert.Greater(t, time.Since(begun), 2*time.Second)
-		assert.Positive(t, waits)
-	})
-	_, err := legacyAPI(t, true).Heads.ConvertToLegacy(t.Context(), testHead, ConvertOptions{ConfirmTimeout: -1, SettleTimeout: -1, Voice: &Voice{}})
-	assert.Equal(t, []string{"voice", "confirm timeout", "settle timeout"}, invalidFields(t, err))
-}
-
-func TestConvertToLegacyReportsAVoiceThatIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := legacyAPI(t, true)
-		usual := api.script.steps[0]
-		api.script.steps = []step{func(r *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, "/head/update") {
-				return answer(400, `{"message":"no such voice"}`)(r)
-			}
-			return usual(r)
-		}}
-		failure := As[*ConversionError](t, ErrorOf(api.Heads.ConvertToLegacy(t.Context(), testHead, ConvertOptions{Voice: &Voice{"acme", "b"}})))
-		assert.Equal(t, StepVoice, failure.Step)
-		assert.Equal(t, ReasonRefused, failure.Reason)
-		assert.True(t, failure.Accepted)
-		assert.Equal(t, []string{"check", "disable"}, stepNames(failure.Done))
-	})
 }
 
 func TestHeadVisualReadsTheModeWhereItIsText(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -139,21 +140,17 @@ func TestPlanIsWhatHappens(t *testing.T) {
 			assert.Equal(t, tt.skipped, skipped)
 			assert.Equal(t, plan.AlreadyStreaming, conversion.AlreadyStreaming)
 			assert.Equal(t, plan.Before, conversion.Before)
+			assert.Equal(t, convertID, plan.HeadID)
+			assert.Equal(t, before.voice, plan.CurrentVoice)
+			assert.Equal(t, newVoice, plan.Voice)
+			assert.Equal(t, before.streaming, plan.AlreadyStreaming)
+			if !before.streaming {
+				assert.Equal(t, heads.VisualModeDefault, plan.VisualMode)
+				assert.Equal(t, legacyURL, plan.Before.Reveal())
+			}
 			assert.Equal(t, plan.Voice, w.state(t).voice)
 		})
 	}
-}
-
-func TestPlanShowsWhatItFound(t *testing.T) {
-	w := newConversionWorld(t, headWith(muteVoice))
-	plan := heads.Must(w.client().Heads.PlanStreaming(t.Context(), convertID, heads.ConvertOptions{Voice: &newVoice}))(t)
-	assert.Equal(t, convertID, plan.HeadID)
-	assert.Equal(t, heads.VisualModeDefault, plan.VisualMode)
-	assert.Equal(t, muteVoice, plan.CurrentVoice)
-	assert.Equal(t, newVoice, plan.Voice)
-	assert.Equal(t, legacyURL, plan.Before.Reveal())
-	assert.False(t, plan.AlreadyStreaming)
-	assert.Empty(t, plan.Blockers)
 }
 
 // blocked is a head that can't be converted.
@@ -382,7 +379,8 @@ func TestConvertOptionsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	require.ErrorIs(t, err, heads.ErrInvalid)
 	assert.ErrorContains(t, err, "-1ns is negative")
 	assert.ErrorContains(t, err, "-1s is negative")
-	assert.ErrorIs(t, heads.ErrorOf(w.client().Heads.ConvertToLegacy(t.Context(), "li-28379", heads.ConvertOptions{})), heads.ErrInvalid)
+	_, err = w.client().Heads.ConvertToLegacy(t.Context(), "li-28379", heads.ConvertOptions{ConfirmTimeout: -1, SettleTimeout: -1, Voice: &heads.Voice{}})
+	assert.Equal(t, []string{"head id", "voice", "confirm timeout", "settle timeout"}, refusedFields(t, "Heads.ConvertToLegacy", err))
 	assert.Empty(t, w.Requests())
 }
 
@@ -614,6 +612,70 @@ func TestConvertToLegacy(t *testing.T) {
 		again := heads.Must(w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{}))(t)
 		assert.Equal(t, []bool{false, true, true}, []bool{again.Steps[0].Skipped, again.Steps[1].Skipped, again.Steps[2].Skipped})
 		assert.Equal(t, legacyURL, again.After.Reveal())
+	})
+}
+
+func TestConvertToLegacyHonoursItsOptions(t *testing.T) {
+	for name, row := range map[string]struct {
+		head       headstest.Head
+		voice      *heads.Voice
+		steps      string
+		skipped    string
+		wire       []string
+		afterwards heads.Voice
+	}{
+		"no voice":                     {streamingHead(), nil, "check disable address", "", []string{"off"}, newVoice},
+		"a voice that does not stream": {streamingHead(), &muteVoice, "check disable voice address", "", []string{"off", "PUT /head/update"}, muteVoice},
+		"the voice that it has":        {streamingHead(), &heads.Voice{Provider: "ElevenLabs", ID: newVoice.ID}, "check disable voice address", "voice", []string{"off"}, newVoice},
+		"in legacy mode already":       {headWith(newVoice), &muteVoice, "check disable voice address", "disable address", []string{"PUT /head/update"}, muteVoice},
+	} {
+		heads.Bubble(t, name, func(t *testing.T) {
+			w := newConversionWorld(t, row.head)
+			var told, skipped []heads.ConversionStep
+			done := heads.Must(w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{Voice: row.voice, OnStep: func(s heads.ConversionStep) {
+				told = append(told, s)
+				if s.Skipped {
+					skipped = append(skipped, s)
+				}
+			}}))(t)
+			assert.Equal(t, stepNames(row.steps), namesOf(done.Steps))
+			assert.Equal(t, stepNames(row.skipped), namesOf(skipped))
+			assert.Equal(t, done.Steps, told)
+			assert.Equal(t, legacyURL, done.After.Reveal())
+			puts := slices.DeleteFunc(w.wire(), func(line string) bool { return strings.HasPrefix(line, "GET ") })
+			assert.Equal(t, strings.ReplaceAll(strings.Join(row.wire, "\n"), "off", "PUT /head/HEAD/video-streaming?videoStreaming=false"), strings.Join(puts, "\n"))
+			assert.Equal(t, state{false, row.afterwards}, w.state(t))
+		})
+	}
+}
+
+func TestConvertToLegacyWaitsAsLongAsItIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newConversionWorld(t, streamingHead())
+		w.stale = 1000
+		begun, waits := time.Now(), 0
+		_, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{ConfirmTimeout: 3 * time.Second, OnStep: func(s heads.ConversionStep) {
+			if s.Waiting {
+				waits++
+			}
+		}})
+		assert.Equal(t, heads.ReasonUnknownOutcome, reasonOf(t, err))
+		assert.LessOrEqual(t, time.Since(begun), 3*time.Second)
+		assert.Greater(t, time.Since(begun), 2*time.Second)
+		assert.Positive(t, waits)
+	})
+}
+
+func TestConvertToLegacyReportsAVoiceThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newConversionWorld(t, streamingHead())
+		w.faults[putBack] = spoiling{before("", status(400)), -1}
+		_, err := w.client().Heads.ConvertToLegacy(t.Context(), convertID, heads.ConvertOptions{Voice: &muteVoice})
+		failure := heads.As[*heads.ConversionError](t, err)
+		assert.Equal(t, heads.StepVoice, failure.Step)
+		assert.Equal(t, heads.ReasonRefused, failure.Reason)
+		assert.True(t, failure.Accepted)
+		assert.Equal(t, stepNames("check disable"), namesOf(failure.Done))
 	})
 }
 

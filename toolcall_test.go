@@ -1,7 +1,6 @@
 package heads_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -346,13 +345,6 @@ func overPipe(t *testing.T, h http.Handler) net.Conn {
 	return client
 }
 
-func sendRaw(t *testing.T, conn net.Conn, text string) *http.Response {
-	t.Helper()
-	heads.Must(io.WriteString(conn, text))(t)
-	response := heads.Must(http.ReadResponse(bufio.NewReader(conn), nil))(t)
-	return response
-}
-
 func TestBodyMustArriveInTime(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -368,7 +360,7 @@ func TestBodyMustArriveInTime(t *testing.T) {
 			h := newToolHandler(t, row.opts...)
 			addWeather(t, h)
 			started := time.Now()
-			response := sendRaw(t, overPipe(t, h), "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n{\"city\":")
+			response := heads.SendRaw(t, overPipe(t, h), "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n{\"city\":")
 			assert.Equal(t, row.code, response.StatusCode)
 			assert.Equal(t, 5*time.Second, time.Since(started))
 			if row.code == http.StatusOK {
@@ -405,7 +397,7 @@ func TestBodyMustArriveInTimeWhateverTheAnswer(t *testing.T) {
 			}
 			started := time.Now()
 			conn := overPipe(t, h)
-			response := sendRaw(t, conn, row.method+" "+row.path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
+			response := heads.SendRaw(t, conn, row.method+" "+row.path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
 			heads.Must(io.Copy(io.Discard, response.Body))(t)
 			assert.Equal(t, row.code, response.StatusCode)
 			assert.ErrorIs(t, heads.ErrorOf(conn.Read(make([]byte, 1))), io.EOF, "the server closes the connection")
@@ -424,7 +416,7 @@ func TestTimeForTheBodyDoesNotEndTheFunction(t *testing.T) {
 				return "slow but sure", nil
 			}
 		})
-		response := sendRaw(t, overPipe(t, h), "POST /answer HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}")
+		response := heads.SendRaw(t, overPipe(t, h), "POST /answer HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}")
 		body := heads.Must(io.ReadAll(response.Body))(t)
 		assert.JSONEq(t, `{"message":"slow but sure"}`, string(body))
 	})
@@ -436,7 +428,7 @@ func TestSlowCheckLeavesTimeForTheBody(t *testing.T) {
 		got := addWeather(t, h)
 		conn := overPipe(t, h)
 		time.AfterFunc(7*time.Second, func() { _, _ = io.WriteString(conn, `{"city":"Oslo"}`) })
-		response := sendRaw(t, conn, "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
+		response := heads.SendRaw(t, conn, "POST /get_weather HTTP/1.1\r\nHost: a\r\nContent-Length: 15\r\n\r\n")
 		assert.Equal(t, http.StatusOK, response.StatusCode)
 		heads.Must(io.Copy(io.Discard, response.Body))(t)
 		assert.Equal(t, "Oslo", got.City)
