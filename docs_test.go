@@ -111,23 +111,17 @@ func TestExamplesPageListsEveryExample(t *testing.T) {
 }
 
 func contains(bodies []string, snippet string) bool {
-	for _, body := range bodies {
-		if strings.Contains(body, snippet) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(bodies, func(body string) bool { return strings.Contains(body, snippet) })
 }
 
 // exampleBodies returns the bodies of all examples and of the functions that they
 // call, without indentation.
 func exampleBodies(t *testing.T) []string {
 	t.Helper()
-	files := heads.Must(filepath.Glob("*_test.go"))(t)
-	nested := heads.Must(filepath.Glob("*/*_test.go"))(t)
-	deeper := heads.Must(filepath.Glob("*/*/*_test.go"))(t)
-	deepest := heads.Must(filepath.Glob("*/examples/*/*_test.go"))(t)
-	files = slices.Concat(files, nested, deeper, deepest)
+	var files []string
+	for _, pattern := range []string{"*_test.go", "*/*_test.go", "*/*/*_test.go", "*/examples/*/*_test.go"} {
+		files = append(files, heads.Must(filepath.Glob(pattern))(t)...)
+	}
 	var bodies []string
 	for _, name := range files {
 		source := heads.Must(os.ReadFile(name))(t)

@@ -271,25 +271,31 @@ func TestSetChecksTheTypeOfKnownFields(t *testing.T) {
 	}
 }
 
-func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
+func TestUpdateRefusesPlaceholdersAtAnyDepthAndWhatIsNoJSON(t *testing.T) {
 	tests := []struct {
-		name, field, shows string
-		update             *HeadUpdate
+		name, field, says string
+		update            *HeadUpdate
 	}{
-		{"a text", "name", `"string"`, NewHeadUpdate().Name("string")},
-		{"a key", "voiceflowApiKey", `"<API_KEY>"`, NewHeadUpdate().VoiceflowAPIKey("<API_KEY>")},
-		{"the prompt", "promptConfig", `"string"`, NewHeadUpdate().SystemPrompt("string")},
-		{"in a list", "phrases", `"string"`, NewHeadUpdate().Phrases("hello", "string")},
-		{"in a map", "customWords", `"<SPOKEN>"`, NewHeadUpdate().CustomWords(map[string]string{"a": "b", "c": "<SPOKEN>"})},
-		{"the key of an address", "publicUrl", `"<PUBLIC_API_KEY>"`, NewHeadUpdate().PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
-		{"a voice", "ttsVoice", `"string"`, NewHeadUpdate().Voice("azure", "string")},
-		{"a provider", "ttsProvider", `"YOUR_PROVIDER"`, NewHeadUpdate().Voice("YOUR_PROVIDER", "rachel")},
-		{"a provider of mode oc", "ocProvider", `"your_provider"`, NewHeadUpdate().OCProvider("your_provider")},
-		{"a file", "fileUrl", `"YOUR_HOST"`, NewHeadUpdate().FileURL("https://YOUR_HOST/canary.pdf")},
-		{"a file by Set", "fileUrl", `"a URL of your choice"`, NewHeadUpdate().Set("fileUrl", "a URL of your choice")},
-		{"deep in an object", "pluginOperationalModeConfig", `"<TOKEN>"`,
+		{"a text", "name", `holds the placeholder "string"`, NewHeadUpdate().Name("string")},
+		{"a key", "voiceflowApiKey", `holds the placeholder "<API_KEY>"`, NewHeadUpdate().VoiceflowAPIKey("<API_KEY>")},
+		{"the prompt", "promptConfig", `holds the placeholder "string"`, NewHeadUpdate().SystemPrompt("string")},
+		{"in a list", "phrases", `holds the placeholder "string"`, NewHeadUpdate().Phrases("hello", "string")},
+		{"in a map", "customWords", `holds the placeholder "<SPOKEN>"`, NewHeadUpdate().CustomWords(map[string]string{"a": "b", "c": "<SPOKEN>"})},
+		{"the key of an address", "publicUrl", `holds the placeholder "<PUBLIC_API_KEY>"`, NewHeadUpdate().PublicURL("https://c.example.com/canary/h?api_key=<PUBLIC_API_KEY>")},
+		{"a voice", "ttsVoice", `holds the placeholder "string"`, NewHeadUpdate().Voice("azure", "string")},
+		{"a provider", "ttsProvider", `holds the placeholder "YOUR_PROVIDER"`, NewHeadUpdate().Voice("YOUR_PROVIDER", "rachel")},
+		{"a provider of mode oc", "ocProvider", `holds the placeholder "your_provider"`, NewHeadUpdate().OCProvider("your_provider")},
+		{"a file", "fileUrl", `holds the placeholder "YOUR_HOST"`, NewHeadUpdate().FileURL("https://YOUR_HOST/canary.pdf")},
+		{"a file by Set", "fileUrl", `holds the placeholder "a URL of your choice"`, NewHeadUpdate().Set("fileUrl", "a URL of your choice")},
+		{"deep in an object", "pluginOperationalModeConfig", `holds the placeholder "<TOKEN>"`,
 			NewHeadUpdate().PluginOperationalModeConfig(map[string]any{"a": []any{1, map[string]any{"b": []any{nil, "<TOKEN>"}}}})},
-		{"a field added since", "addedSince", `"string"`, NewHeadUpdate().Set("addedSince", [][]string{{"string"}})},
+		{"a field added since", "addedSince", `holds the placeholder "string"`, NewHeadUpdate().Set("addedSince", [][]string{{"string"}})},
+		{"not a number", "semanticThreshold", "JSON", NewHeadUpdate().SemanticThreshold(math.NaN())},
+		{"infinity", "semanticThreshold", "JSON", NewHeadUpdate().SemanticThreshold(math.Inf(1))},
+		{"negative infinity", "semanticThreshold", "JSON", NewHeadUpdate().SemanticThreshold(math.Inf(-1))},
+		{"a channel", "addedSince", "JSON", NewHeadUpdate().Set("addedSince", make(chan int))},
+		{"broken JSON", "pluginOperationalModeConfig", "JSON", NewHeadUpdate().PluginOperationalModeConfig(json.RawMessage(`{"a":`))},
+		{"two values", "addedSince", "JSON", NewHeadUpdate().Set("addedSince", json.RawMessage(`1,"b":2`))},
 	}
 	service := newFakeAPI(t, answering(""))
 	for _, tt := range tests {
@@ -298,7 +304,7 @@ func TestUpdateRefusesPlaceholdersAtAnyDepth(t *testing.T) {
 			faults := invalidErrors(t, err)
 			require.Len(t, faults, 1)
 			assert.Equal(t, tt.field, faults[0].Field)
-			assert.Contains(t, faults[0].Problem+"; "+faults[0].Remedy, "holds the placeholder "+tt.shows)
+			assert.Contains(t, faults[0].Problem+"; "+faults[0].Remedy, tt.says)
 			assert.NotContains(t, err.Error(), "canary")
 			assert.Empty(t, service.since())
 		})
@@ -335,27 +341,6 @@ func TestUpdateRefusesAVoiceWithoutItsProvider(t *testing.T) {
 			}
 			assert.Equal(t, []string{"ttsVoice"}, invalidFields(t, err))
 			assert.ErrorContains(t, err, "give both with HeadUpdate.Voice")
-		})
-	}
-}
-
-func TestUpdateRefusesValuesThatAreNotJSON(t *testing.T) {
-	tests := []struct {
-		name, field string
-		update      *HeadUpdate
-	}{
-		{"not a number", "semanticThreshold", NewHeadUpdate().SemanticThreshold(math.NaN())},
-		{"infinity", "semanticThreshold", NewHeadUpdate().SemanticThreshold(math.Inf(1))},
-		{"negative infinity", "semanticThreshold", NewHeadUpdate().SemanticThreshold(math.Inf(-1))},
-		{"a channel", "addedSince", NewHeadUpdate().Set("addedSince", make(chan int))},
-		{"broken JSON", "pluginOperationalModeConfig", NewHeadUpdate().PluginOperationalModeConfig(json.RawMessage(`{"a":`))},
-		{"two values", "addedSince", NewHeadUpdate().Set("addedSince", json.RawMessage(`1,"b":2`))},
-	}
-	service := newFakeAPI(t, answering(""))
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, []string{tt.field}, invalidFields(t, service.Heads.Update(t.Context(), testHead, tt.update)))
-			assert.Empty(t, service.since())
 		})
 	}
 }

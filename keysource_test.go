@@ -92,13 +92,8 @@ func TestOnlyUUIDsReachTheService(t *testing.T) {
 	service := newFakeKeyService()
 	source := newCachedKeys(newKeyCache(service.List))
 	for name, headID := range map[string]string{
-		"empty":           "",
-		"public id":       "li-28379",
-		"path":            "../../head/update",
-		"query":           testHeadA[:30] + "&x=y1",
-		"one digit more":  testHeadA + "0",
-		"with a line end": testHeadA + "\n",
-		"64 KiB":          strings.Repeat("a", 65000),
+		"empty": "", "public id": "li-28379", "path": "../../head/update", "query": testHeadA[:30] + "&x=y1",
+		"one digit more": testHeadA + "0", "with a line end": testHeadA + "\n", "64 KiB": strings.Repeat("a", 65000),
 	} {
 		assert.Empty(t, askKeys(t, source, headID, false), name)
 	}

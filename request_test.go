@@ -80,7 +80,6 @@ func fullHead() *Head {
 
 func TestEveryDocumentedFieldOfAHeadIsRead(t *testing.T) {
 	head := readHead(t, readFile(t, "head_full.json"))
-
 	settings := head.ConversationSettings
 	require.NotNil(t, settings)
 	require.Len(t, settings.Tools, 1)

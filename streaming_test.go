@@ -308,37 +308,23 @@ func TestLocalChecksCanBeLeftToTheService(t *testing.T) {
 }
 
 func TestRecommendedModelsAreMarkedAndOthersAreAllowed(t *testing.T) {
-	for _, tt := range []struct {
-		voice string
-		want  bool
-	}{
-		{"abc_flash_v2", true},
-		{"abc_eleven_flash_v2_5", true},
-		{"abc_eleven_turbo_v2", true},
-		{"pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5", true},
-		{"ABC_Eleven_Turbo_V2_5", true},
-		{"turbo_v2", true},
-		{"jessica eleven turbo v2 5", true},
-		{"jessica-eleven-Turbo--v2.5", true},
-		{"abcturbo v2", false},
-		{"abc_eleven_multilingual_v2", false},
-		{"abc_turbo_v2_6", false},
-		{"abc_turbo_v3", false},
-		{"abc_flash_v2_5_preview", false},
-		{"abcturbo_v2", false},
-		{"rachel", false},
+	for model, want := range map[string]bool{
+		"abc_flash_v2": true, "abc_eleven_flash_v2_5": true, "abc_eleven_turbo_v2": true, "pNInz6obpgDQGcFmaJgB_eleven_turbo_v2_5": true,
+		"ABC_Eleven_Turbo_V2_5": true, "turbo_v2": true, "jessica eleven turbo v2 5": true, "jessica-eleven-Turbo--v2.5": true,
+		"abcturbo v2": false, "abc_eleven_multilingual_v2": false, "abc_turbo_v2_6": false, "abc_turbo_v3": false, "abc_flash_v2_5_preview": false,
+		"abcturbo_v2": false, "rachel": false,
 	} {
 		for _, kept := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s kept %t", tt.voice, kept), func(t *testing.T) {
-				voice := heads.Voice{Provider: "elevenlabs", ID: tt.voice}
+			t.Run(fmt.Sprintf("%s kept %t", model, kept), func(t *testing.T) {
+				voice := heads.Voice{Provider: "elevenlabs", ID: model}
 				w, o := newConversionWorld(t, headWith(voice)), heads.ConvertOptions{}
 				if !kept {
 					w, o.Voice = newConversionWorld(t, headWith(muteVoice)), &voice
 				}
 				plan := heads.Must(w.client().Heads.PlanStreaming(t.Context(), convertID, o))(t)
 				assert.True(t, plan.Ready())
-				assert.Equal(t, tt.want, plan.VoiceRecommended)
-				assert.Equal(t, tt.want, strings.Contains(plan.Steps[1].Detail, "recommended"))
+				assert.Equal(t, want, plan.VoiceRecommended)
+				assert.Equal(t, want, strings.Contains(plan.Steps[1].Detail, "recommended"))
 			})
 		}
 	}

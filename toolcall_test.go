@@ -104,24 +104,14 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 	var log heads.SyncBuffer
 	h := newToolHandler(t, loggedTo(&log))
 	got := addWeather(t, h)
-	for _, row := range []struct{ name, body string }{
-		{"empty", ""},
-		{"spaces", "  \n"},
-		{"cut off", `{"city":"Os`},
-		{"not JSON", "city=Oslo"},
-		{"null", "null"},
-		{"list", `[{"city":"Oslo"}]`},
-		{"text", `"Oslo"`},
-		{"number", "5"},
-		{"two documents", `{"city":"Oslo"}{"city":"Rome"}`},
-		{"something after", `{"city":"Oslo"}]`},
-		{"comma at the end", `{"city":"Oslo",}`},
-		{"single quotes", `{'city':'Oslo'}`},
-		{"byte order mark", "\ufeff" + `{"city":"Oslo"}`},
-		{"too deep", `{"city":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`},
+	for name, body := range map[string]string{
+		"empty": "", "spaces": "  \n", "cut off": `{"city":"Os`, "not JSON": "city=Oslo", "null": "null", "list": `[{"city":"Oslo"}]`, "text": `"Oslo"`, "number": "5",
+		"two documents": `{"city":"Oslo"}{"city":"Rome"}`, "something after": `{"city":"Oslo"}]`, "comma at the end": `{"city":"Oslo",}`,
+		"single quotes": `{'city':'Oslo'}`, "byte order mark": "\ufeff" + `{"city":"Oslo"}`,
+		"too deep": `{"city":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`,
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			assert.Equal(t, toolUnreadable, toolReply(t, postTool(h, "/get_weather", row.body)))
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, toolUnreadable, toolReply(t, postTool(h, "/get_weather", body)))
 			assert.Zero(t, *got, "the function is not called")
 		})
 	}

@@ -232,22 +232,14 @@ func TestUnknownToolAndWrongTokenAnswerAlike(t *testing.T) {
 
 	want := postTool(h, "/"+toolToken+"/no_such_tool", `{}`)
 	require.Equal(t, http.StatusNotFound, want.Code)
-	for _, row := range []struct{ name, path string }{
-		{"wrong token", "/6ab1d4e77c0f4b0e9d20/get_weather"},
-		{"wrong token and tool", "/wrong/no_such_tool"},
-		{"no token", "/get_weather"},
-		{"empty token", "//get_weather"},
-		{"start of the token", "/" + toolToken[:10] + "/get_weather"},
-		{"token not before the name", "/" + toolToken + "/x/get_weather"},
-		{"name before the token", "/get_weather/" + toolToken},
-		{"token alone", "/" + toolToken},
-		{"token and slash", "/" + toolToken + "/"},
-		{"slash at the end", "/" + toolToken + "/get_weather/"},
-		{"another case", "/" + toolToken + "/GET_WEATHER"},
-		{"root", "/"},
+	for name, path := range map[string]string{
+		"wrong token": "/6ab1d4e77c0f4b0e9d20/get_weather", "wrong token and tool": "/wrong/no_such_tool", "no token": "/get_weather",
+		"empty token": "//get_weather", "start of the token": "/" + toolToken[:10] + "/get_weather", "another case": "/" + toolToken + "/GET_WEATHER",
+		"token not before the name": "/" + toolToken + "/x/get_weather", "name before the token": "/get_weather/" + toolToken, "root": "/",
+		"token alone": "/" + toolToken, "token and slash": "/" + toolToken + "/", "slash at the end": "/" + toolToken + "/get_weather/",
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			got := postTool(h, row.path, `{"city":"Oslo"}`)
+		t.Run(name, func(t *testing.T) {
+			got := postTool(h, path, `{"city":"Oslo"}`)
 			assert.Equal(t, want.Code, got.Code)
 			assert.Equal(t, want.Header(), got.Header())
 			assert.Equal(t, want.Body.String(), got.Body.String())

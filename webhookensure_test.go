@@ -60,23 +60,21 @@ func TestEnsureByOneClientTwentyTimesAtOnceCreatesOnce(t *testing.T) {
 }
 
 func TestEnsureTwentyTimesInARowCreatesOnce(t *testing.T) {
-	for name, sameClient := range map[string]bool{"one client": true, "twenty clients": false} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			client := w.client()
-			for i := range 20 {
-				if !sameClient {
-					client = w.client()
-				}
-				hook := heads.Must(client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))(t)
-				want := []string{deliveryOn, listHooks}
-				if i == 0 {
-					want = []string{deliveryOn, listHooks, createHook, listHooks}
-				}
-				assert.Equal(t, want, w.wire())
-				assert.Equal(t, []heads.Webhook{hook.Webhook}, w.registered(t))
+	for _, clients := range []int{1, 20} {
+		w := newWorld(t)
+		client := w.client()
+		for i := range 20 {
+			if clients > 1 {
+				client = w.client()
 			}
-		})
+			hook := heads.Must(client.Webhooks.Ensure(t.Context(), w.spec(), heads.EnsureOptions{}))(t)
+			want := []string{deliveryOn, listHooks}
+			if i == 0 {
+				want = append(want, createHook, listHooks)
+			}
+			assert.Equal(t, want, w.wire(), "%d clients", clients)
+			assert.Equal(t, []heads.Webhook{hook.Webhook}, w.registered(t))
+		}
 	}
 }
 
@@ -724,60 +722,43 @@ func TestEventsWithoutTypesCanBeFollowedByOne(t *testing.T) {
 	assert.ErrorIs(t, err, heads.ErrInvalid)
 }
 
-// Modify reads, Ensure runs, and Modify writes a second later.
+// ensureDuring runs Ensure while Modify, which has read a registration, takes a second to
+// change it.
+func ensureDuring(t *testing.T, w *world, id int64, change func(*heads.Webhook), o heads.EnsureOptions) {
+	t.Helper()
+	client, done, inside := w.client().Webhooks, make(chan error), make(chan struct{})
+	go func() {
+		done <- heads.ErrorOf(client.Modify(t.Context(), id, func(h *heads.Webhook) error {
+			close(inside)
+			<-time.After(time.Second)
+			change(h)
+			return nil
+		}))
+	}()
+	<-inside
+	go func() { done <- heads.ErrorOf(client.Ensure(t.Context(), w.spec(heads.EventEndConversation), o)) }()
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+}
+
 func TestEnsureAndModifyOfOneRegistrationTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newModifyWorld(t)
-		client := w.client().Webhooks
-		modified := make(chan error)
-		inside := make(chan struct{})
-		go func() {
-			_, err := client.Modify(t.Context(), 1, func(h *heads.Webhook) error {
-				close(inside)
-				<-time.After(time.Second)
-				h.InactivityWarning = true
-				return nil
-			})
-			modified <- err
-		}()
-		<-inside
-		go func() {
-			modified <- heads.ErrorOf(client.Ensure(t.Context(), w.spec(heads.EventEndConversation), heads.EnsureOptions{}))
-		}()
-		require.NoError(t, <-modified)
-		require.NoError(t, <-modified)
+		ensureDuring(t, w, 1, func(h *heads.Webhook) { h.InactivityWarning = true }, heads.EnsureOptions{})
 		assert.Equal(t, []heads.EventType{heads.EventEndConversation}, w.registered(t)[0].Events(), "what Ensure reported as done")
 	})
 }
 
 func TestEnsureLeavesARegistrationThatModifyHasMoved(t *testing.T) {
 	const elsewhere = "https://hooks.example.com/elsewhere"
-	for name, duplicates := range map[string]int{"the one in use": 0, "a duplicate": 1} {
+	for name, duplicate := range map[string]bool{"the one in use": false, "a duplicate": true} {
 		heads.Bubble(t, name, func(t *testing.T) {
 			w := newModifyWorld(t)
 			moved := int64(1)
-			spec := w.spec(heads.EventEndConversation)
-			if duplicates > 0 {
+			if duplicate {
 				moved = w.add(t, hookURL, heads.EventStartConversation).ID
 			}
-			client := w.client().Webhooks
-			done := make(chan error)
-			inside := make(chan struct{})
-			go func() {
-				_, err := client.Modify(t.Context(), moved, func(h *heads.Webhook) error {
-					close(inside)
-					<-time.After(time.Second)
-					h.URL = elsewhere
-					return nil
-				})
-				done <- err
-			}()
-			<-inside
-			go func() {
-				done <- heads.ErrorOf(client.Ensure(t.Context(), spec, heads.EnsureOptions{RemoveDuplicates: duplicates > 0}))
-			}()
-			require.NoError(t, <-done)
-			require.NoError(t, <-done)
+			ensureDuring(t, w, moved, func(h *heads.Webhook) { h.URL = elsewhere }, heads.EnsureOptions{RemoveDuplicates: duplicate})
 			urls := map[string]int{}
 			for _, hook := range w.registered(t) {
 				urls[hook.URL]++
