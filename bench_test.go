@@ -236,24 +236,6 @@ func BenchmarkVerifySignature(b *testing.B) {
 	measure(b, "bare", func() error { return bareVerifyAndParse(body, signature, testKeyA) })
 }
 
-// SilentWriter is a ResponseWriter that does no work.
-type SilentWriter struct {
-	Headers http.Header
-	Status  int
-}
-
-func (w *SilentWriter) Header() http.Header         { return w.Headers }
-func (w *SilentWriter) Write(p []byte) (int, error) { return len(p), nil }
-func (w *SilentWriter) WriteHeader(status int)      { w.Status = status }
-
-// SetReadDeadline is what the ResponseWriter of a server has, too.
-func (w *SilentWriter) SetReadDeadline(time.Time) error { return nil }
-
-// BenchBody is a body that can be read again.
-type BenchBody struct{ *bytes.Reader }
-
-func (BenchBody) Close() error { return nil }
-
 func bareHandler(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -47,7 +47,7 @@ func serveEvent(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 type receiver struct {
 	*EventHandler
 	calls atomic.Int32
-	log   syncBuffer
+	log   SyncBuffer
 
 	mu   sync.Mutex
 	seen []DeliveryInfo

@@ -28,6 +28,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+	"time"
 
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
@@ -50,11 +51,8 @@ var (
 	Sources       = sources
 )
 
-// Types that they use too.
-type (
-	Step       = step
-	SyncBuffer = syncBuffer
-)
+// Step is a step for them.
+type Step = step
 
 // Must returns the result of a call that must not fail: Must(ParseEvent(body))(t).
 func Must[T any](result T, err error) func(testing.TB) T {
@@ -309,6 +307,42 @@ func answering(document string) map[string]string {
 		"PUT /head/" + testHead + "/conversation-settings": "",
 	}
 }
+
+// SyncBuffer is a log that several goroutines may write.
+type SyncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *SyncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *SyncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// SilentWriter is a ResponseWriter that does no work.
+type SilentWriter struct {
+	Headers http.Header
+	Status  int
+}
+
+func (w *SilentWriter) Header() http.Header         { return w.Headers }
+func (w *SilentWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w *SilentWriter) WriteHeader(status int)      { w.Status = status }
+
+// SetReadDeadline is what the ResponseWriter of a server has, too.
+func (w *SilentWriter) SetReadDeadline(time.Time) error { return nil }
+
+// BenchBody is a body that can be read again.
+type BenchBody struct{ *bytes.Reader }
+
+func (BenchBody) Close() error { return nil }
 
 // zeros is an endless reader of the digit 0.
 type zeros struct{}

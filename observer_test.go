@@ -150,7 +150,7 @@ func TestObserversAreCalledInOneWay(t *testing.T) {
 	for kind, make := range watchers {
 		for name, row := range observerRows {
 			Bubble(t, kind+", "+name, func(t *testing.T) {
-				var log syncBuffer
+				var log SyncBuffer
 				w := make(slog.New(slog.NewTextHandler(&log, nil)))
 				seen := watch(w, row.names)
 				works := w.run(t)
@@ -332,24 +332,6 @@ func TestToolObserversStartOnceTheToolIsFound(t *testing.T) {
 		{Tool: "find"}, {Tool: "find", Outcome: ToolAnswered, SessionID: "s-1"},
 		{Tool: "find"}, {Tool: "find", Outcome: ToolBusy},
 	}, told)
-}
-
-// syncBuffer is a log that several goroutines may write.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func TestObserverSeesEveryAttempt(t *testing.T) {
